@@ -5,148 +5,145 @@
  */
 
 interface Row {
-	status: number;
-	type: string;
-	code: string | null;
-	/** Sent as `x-should-retry: false`: official clients would otherwise burn two retries on it. */
-	final?: true;
-	headers?: Record<string, string>;
+  status: number
+  type: string
+  code: string | null
+  /** Sent as `x-should-retry: false`: official clients would otherwise burn two retries on it. */
+  final?: true
+  headers?: Record<string, string>
 }
 
 const invalid = (status: number, code: string | null): Row => ({
-	status,
-	type: "invalid_request_error",
-	code,
-});
+  status,
+  type: 'invalid_request_error',
+  code,
+})
 
 const TABLE = {
-	no_key: { ...invalid(401, null), headers: { "www-authenticate": "Bearer" } },
-	invalid_key: {
-		...invalid(401, "invalid_api_key"),
-		headers: { "www-authenticate": "Bearer" },
-	},
-	model_not_found: invalid(404, "model_not_found"),
-	unknown_url: invalid(404, null),
-	method_not_supported: invalid(405, "method_not_supported"),
-	request_too_large: invalid(413, "request_too_large"),
-	unsupported_content_type: invalid(400, "unsupported_content_type"),
-	invalid_request: invalid(400, null),
-	upstream_rejected: invalid(400, null),
-	upstream_rate_limited: {
-		status: 429,
-		type: "requests",
-		code: "upstream_rate_limited",
-	},
-	model_not_ready: {
-		status: 503,
-		type: "service_unavailable_error",
-		code: "model_not_ready",
-		headers: { "retry-after": "5" },
-	},
-	overloaded: {
-		status: 503,
-		type: "service_unavailable_error",
-		code: "server_is_overloaded",
-		headers: { "retry-after": "1" },
-	},
-	ledger_unavailable: {
-		status: 503,
-		type: "service_unavailable_error",
-		code: "ledger_unavailable",
-		headers: { "retry-after": "5" },
-	},
-	upstream_failed: {
-		status: 502,
-		type: "server_error",
-		code: "upstream_failed",
-	},
-	upstream_timeout: {
-		status: 504,
-		type: "server_error",
-		code: "upstream_timeout",
-	},
-	internal: { status: 500, type: "server_error", code: null },
-	/** The client left before its answer: nobody reads this status, the log line and the ledger do. */
-	client_closed: {
-		status: 499,
-		type: "invalid_request_error",
-		code: "client_closed_request",
-	},
-} satisfies Record<string, Row>;
+  no_key: { ...invalid(401, null), headers: { 'www-authenticate': 'Bearer' } },
+  invalid_key: {
+    ...invalid(401, 'invalid_api_key'),
+    headers: { 'www-authenticate': 'Bearer' },
+  },
+  model_not_found: invalid(404, 'model_not_found'),
+  unknown_url: invalid(404, null),
+  method_not_supported: invalid(405, 'method_not_supported'),
+  request_too_large: invalid(413, 'request_too_large'),
+  unsupported_content_type: invalid(400, 'unsupported_content_type'),
+  invalid_request: invalid(400, null),
+  upstream_rejected: invalid(400, null),
+  upstream_rate_limited: {
+    status: 429,
+    type: 'requests',
+    code: 'upstream_rate_limited',
+  },
+  model_not_ready: {
+    status: 503,
+    type: 'service_unavailable_error',
+    code: 'model_not_ready',
+    headers: { 'retry-after': '5' },
+  },
+  overloaded: {
+    status: 503,
+    type: 'service_unavailable_error',
+    code: 'server_is_overloaded',
+    headers: { 'retry-after': '1' },
+  },
+  ledger_unavailable: {
+    status: 503,
+    type: 'service_unavailable_error',
+    code: 'ledger_unavailable',
+    headers: { 'retry-after': '5' },
+  },
+  upstream_failed: {
+    status: 502,
+    type: 'server_error',
+    code: 'upstream_failed',
+  },
+  upstream_timeout: {
+    status: 504,
+    type: 'server_error',
+    code: 'upstream_timeout',
+  },
+  internal: { status: 500, type: 'server_error', code: null },
+  /** The client left before its answer: nobody reads this status, the log line and the ledger do. */
+  client_closed: {
+    status: 499,
+    type: 'invalid_request_error',
+    code: 'client_closed_request',
+  },
+} satisfies Record<string, Row>
 
-export type ErrorKind = keyof typeof TABLE;
+export type ErrorKind = keyof typeof TABLE
 
 export interface ErrorDetail {
-	/** Dotted path of the field at fault, such as `messages[2].content`. */
-	param?: string | null;
-	/** Replaces the table's code, for the kinds that stand for many codes (`invalid_request`, `upstream_rejected`). */
-	code?: string | null;
-	/** Replaces the table's status, for `upstream_rejected`. */
-	status?: number;
-	headers?: Record<string, string>;
-	cause?: unknown;
+  /** Dotted path of the field at fault, such as `messages[2].content`. */
+  param?: string | null
+  /** Replaces the table's code, for the kinds that stand for many codes (`invalid_request`, `upstream_rejected`). */
+  code?: string | null
+  /** Replaces the table's status, for `upstream_rejected`. */
+  status?: number
+  headers?: Record<string, string>
+  cause?: unknown
 }
 
 /** The contract's error object, as it stands in a body and in a stream's error frame. */
 export interface ErrorBody {
-	error: {
-		message: string;
-		type: string;
-		param: string | null;
-		code: string | null;
-	};
+  error: {
+    message: string
+    type: string
+    param: string | null
+    code: string | null
+  }
 }
 
 /** A failure that the client is told about. `message` is public: it must never hold a secret or a stack. */
 export class GatewayError extends Error {
-	readonly kind: ErrorKind;
-	readonly status: number;
-	readonly type: string;
-	readonly code: string | null;
-	readonly param: string | null;
-	readonly headers: Record<string, string>;
+  readonly kind: ErrorKind
+  readonly status: number
+  readonly type: string
+  readonly code: string | null
+  readonly param: string | null
+  readonly headers: Record<string, string>
+  /** `req_…` of the request that it ended, once that is known. */
+  requestId: string | null = null
 
-	constructor(kind: ErrorKind, message: string, detail: ErrorDetail = {}) {
-		super(
-			message,
-			detail.cause === undefined ? undefined : { cause: detail.cause },
-		);
-		const row: Row = TABLE[kind];
-		this.name = "GatewayError";
-		this.kind = kind;
-		this.status = detail.status ?? row.status;
-		this.type = row.type;
-		this.code = detail.code === undefined ? row.code : detail.code;
-		this.param = detail.param ?? null;
-		this.headers = {
-			...row.headers,
-			...(row.final ? { "x-should-retry": "false" } : {}),
-			...detail.headers,
-		};
-	}
+  constructor(kind: ErrorKind, message: string, detail: ErrorDetail = {}) {
+    super(message, detail.cause === undefined ? undefined : { cause: detail.cause })
+    const row: Row = TABLE[kind]
+    this.name = 'GatewayError'
+    this.kind = kind
+    this.status = detail.status ?? row.status
+    this.type = row.type
+    this.code = detail.code === undefined ? row.code : detail.code
+    this.param = detail.param ?? null
+    this.headers = {
+      ...row.headers,
+      ...(row.final ? { 'x-should-retry': 'false' } : {}),
+      ...detail.headers,
+    }
+  }
 
-	toBody(): ErrorBody {
-		return {
-			error: {
-				message: this.message,
-				type: this.type,
-				param: this.param,
-				code: this.code,
-			},
-		};
-	}
+  toBody(): ErrorBody {
+    return {
+      error: {
+        message: this.message,
+        type: this.type,
+        param: this.param,
+        code: this.code,
+      },
+    }
+  }
 }
 
 /** What a pure deciding step returns: the value, or the refusal that ends the walk. */
-export type Decision<T> =
-	| { ok: true; value: T }
-	| { ok: false; error: GatewayError };
+export type Decision<T> = { ok: true; value: T } | { ok: false; error: GatewayError }
 
-export const allow = <T>(value: T): Decision<T> => ({ ok: true, value });
+export const allow = <T>(value: T): Decision<T> => ({ ok: true, value })
 export const refuse = (error: GatewayError): Decision<never> => ({
-	ok: false,
-	error,
-});
+  ok: false,
+  error,
+})
 
 /**
  * How a call to an upstream failed.
@@ -156,63 +153,50 @@ export const refuse = (error: GatewayError): Decision<never> => ({
  * - `broken`: it answered something that is not a completion, or a stream ended in the middle
  * - `aborted`: the client left, or the server is stopping; nobody's fault upstream
  */
-export type UpstreamErrorKind =
-	| "connection"
-	| "deadline"
-	| "status"
-	| "broken"
-	| "aborted";
+export type UpstreamErrorKind = 'connection' | 'deadline' | 'status' | 'broken' | 'aborted'
 
 export interface UpstreamErrorDetail {
-	status?: number;
-	code?: string | null;
-	param?: string | null;
-	deadline?: string;
-	retryable?: boolean;
-	retryAfterMs?: number;
-	cause?: unknown;
+  status?: number
+  code?: string | null
+  param?: string | null
+  deadline?: string
+  retryable?: boolean
+  retryAfterMs?: number
+  cause?: unknown
 }
 
 /** A failed call. `message` is the upstream's or ours, with the upstream's credential already taken out. */
 export class UpstreamError extends Error {
-	readonly kind: UpstreamErrorKind;
-	readonly status: number | null;
-	readonly code: string | null;
-	readonly param: string | null;
-	readonly deadline: string | null;
-	readonly retryable: boolean;
-	readonly retryAfterMs: number | null;
+  readonly kind: UpstreamErrorKind
+  readonly status: number | null
+  readonly code: string | null
+  readonly param: string | null
+  readonly deadline: string | null
+  readonly retryable: boolean
+  readonly retryAfterMs: number | null
 
-	constructor(
-		kind: UpstreamErrorKind,
-		message: string,
-		detail: UpstreamErrorDetail = {},
-	) {
-		super(
-			message,
-			detail.cause === undefined ? undefined : { cause: detail.cause },
-		);
-		this.name = "UpstreamError";
-		this.kind = kind;
-		this.status = detail.status ?? null;
-		this.code = detail.code ?? null;
-		this.param = detail.param ?? null;
-		this.deadline = detail.deadline ?? null;
-		this.retryable =
-			detail.retryable ?? (kind === "connection" || kind === "broken");
-		this.retryAfterMs = detail.retryAfterMs ?? null;
-	}
+  constructor(kind: UpstreamErrorKind, message: string, detail: UpstreamErrorDetail = {}) {
+    super(message, detail.cause === undefined ? undefined : { cause: detail.cause })
+    this.name = 'UpstreamError'
+    this.kind = kind
+    this.status = detail.status ?? null
+    this.code = detail.code ?? null
+    this.param = detail.param ?? null
+    this.deadline = detail.deadline ?? null
+    this.retryable = detail.retryable ?? (kind === 'connection' || kind === 'broken')
+    this.retryAfterMs = detail.retryAfterMs ?? null
+  }
 }
 
 /** A command that could not be done. Exit code 1, or 2 where the words on the command line were wrong. */
 export class CommandError extends Error {
-	readonly kind: string;
-	readonly exitCode: 1 | 2;
+  readonly kind: string
+  readonly exitCode: 1 | 2
 
-	constructor(kind: string, message: string, exitCode: 1 | 2 = 1) {
-		super(message);
-		this.name = "CommandError";
-		this.kind = kind;
-		this.exitCode = exitCode;
-	}
+  constructor(kind: string, message: string, exitCode: 1 | 2 = 1) {
+    super(message)
+    this.name = 'CommandError'
+    this.kind = kind
+    this.exitCode = exitCode
+  }
 }

@@ -2,64 +2,56 @@
  * The contract of everything that answers, and of the wire formats that HTTP upstreams speak (design 4). `dispatch`
  * is the only caller of `chat`: a call that is not in the ledger is not made.
  */
-import type { UpstreamError } from "../error.ts";
-import type { Target } from "../store/snapshot.ts";
-import type { Deadlines } from "../store/types.ts";
-import type { AnswerEvent, BackendAnswer, Completion } from "../wire/chat.ts";
-import type { ChatRequest } from "../wire/request.ts";
-import type { SseEvent } from "../wire/sse.ts";
-import type { Usage } from "../wire/usage.ts";
+import type { UpstreamError } from '../error.ts'
+import type { Target } from '../store/snapshot.ts'
+import type { Deadlines } from '../store/types.ts'
+import type { AnswerEvent, BackendAnswer, Completion } from '../wire/chat.ts'
+import type { ChatRequest } from '../wire/request.ts'
+import type { SseEvent } from '../wire/sse.ts'
+import type { Usage } from '../wire/usage.ts'
 
 export interface BackendCall {
-	/** The canonical request. A backend reads it and never changes it. */
-	body: ChatRequest;
-	target: Target;
-	/** Aborts when the client has left or the server ends. */
-	signal: AbortSignal;
-	deadlines: Deadlines;
-	/** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
-	callId: string;
+  /** The canonical request. A backend reads it and never changes it. */
+  body: ChatRequest
+  target: Target
+  /** Aborts when the client has left or the server ends. */
+  signal: AbortSignal
+  deadlines: Deadlines
+  /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
+  callId: string
 }
 
 /** One kind of place that answers. May do I/O. */
 export interface Backend {
-	/**
-	 * Makes one call. Resolves once it is certain that there is an answer: a whole one, or a stream that has begun.
-	 * Throws an UpstreamError for everything else. A stream's events end after `done` or `failure`; an iteration that
-	 * is left early (`return()`) gives up the call.
-	 */
-	chat(call: BackendCall): Promise<BackendAnswer>;
+  /**
+   * Makes one call. Resolves once it is certain that there is an answer: a whole one, or a stream that has begun.
+   * Throws an UpstreamError for everything else. A stream's events end after `done` or `failure`; an iteration that
+   * is left early (`return()`) gives up the call.
+   */
+  chat(call: BackendCall): Promise<BackendAnswer>
 }
 
 /** What a dialect wants sent: path below the base URL, headers and JSON text. */
 export interface WireRequest {
-	path: string;
-	headers: Record<string, string>;
-	body: string;
+  path: string
+  headers: Record<string, string>
+  body: string
 }
 
 /** Turns one upstream's stream into canonical events. One instance a stream. */
 export interface Decoder {
-	event(event: SseEvent): AnswerEvent[];
-	/** Called at the end of the body. Without a terminal event before it, the answer was cut: returns a `failure`. */
-	end(): AnswerEvent[];
+  event(event: SseEvent): AnswerEvent[]
+  /** Called at the end of the body. Without a terminal event before it, the answer was cut: returns a `failure`. */
+  end(): AnswerEvent[]
 }
 
 /** One upstream wire format, as pure functions to and from the canonical one. */
 export interface Dialect {
-	readonly name: string;
-	request(body: ChatRequest, target: Target): WireRequest;
-	/** Throws an UpstreamError `broken` or `status` where the JSON is no completion. */
-	completion(
-		json: unknown,
-		target: Target,
-	): { completion: Completion; usage?: Usage };
-	decoder(target: Target): Decoder;
-	/** Turns an error status into an UpstreamError, with the target's credential taken out of its message. */
-	failure(
-		status: number,
-		body: string,
-		headers: Headers,
-		target: Target,
-	): UpstreamError;
+  readonly name: string
+  request(body: ChatRequest, target: Target): WireRequest
+  /** Throws an UpstreamError `broken` or `status` where the JSON is no completion. */
+  completion(json: unknown, target: Target): { completion: Completion; usage?: Usage }
+  decoder(target: Target): Decoder
+  /** Turns an error status into an UpstreamError, with the target's credential taken out of its message. */
+  failure(status: number, body: string, headers: Headers, target: Target): UpstreamError
 }

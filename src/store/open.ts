@@ -2,88 +2,79 @@
  * Opens the database file with the pragmas that everything else relies on, in the order that matters
  * (platform-notes 4.1). The server's writer never waits inside SQLite; commands wait up to 5 s.
  */
-import { Database } from "bun:sqlite";
-import { chmodSync, existsSync, mkdirSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { drizzle } from "drizzle-orm/bun-sqlite";
-import { CommandError } from "../error.ts";
-import { requireCurrentSchema } from "./migrate.ts";
-import * as schema from "./schema.ts";
+import { Database } from 'bun:sqlite'
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { CommandError } from '../error.ts'
+import { requireCurrentSchema } from './migrate.ts'
+import * as schema from './schema.ts'
 
-export const COMMAND_BUSY_MS = 5_000;
+export const COMMAND_BUSY_MS = 5_000
 
 export interface OpenOptions {
-	/** How long a statement waits for another writer, in ms. 0 for the server's writer. */
-	busyMs: number;
-	/** `power` survives a power cut at the price of one fsync a commit; `process` survives SIGKILL. */
-	durability?: "process" | "power";
-	readonly?: boolean;
+  /** How long a statement waits for another writer, in ms. 0 for the server's writer. */
+  busyMs: number
+  /** `power` survives a power cut at the price of one fsync a commit; `process` survives SIGKILL. */
+  durability?: 'process' | 'power'
+  readonly?: boolean
 }
 
-export type Store = ReturnType<typeof toStore>;
+export type Store = ReturnType<typeof toStore>
 
-const toStore = (sqlite: Database) => drizzle(sqlite, { schema });
+const toStore = (sqlite: Database) => drizzle(sqlite, { schema })
 
 /** Path of the database in a data folder. */
-export const databasePath = (dataFolder: string) =>
-	join(dataFolder, "tollgate.db");
+export const databasePath = (dataFolder: string) => join(dataFolder, 'tollgate.db')
 
 /** Makes the data folder if there is none and checks that it can be written. Throws a CommandError that says what to do. */
 export function prepareDataFolder(dataFolder: string): void {
-	try {
-		mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
-		if (!statSync(dataFolder).isDirectory()) throw new Error("it is a file");
-		chmodSync(dataFolder, 0o700);
-	} catch (cause) {
-		throw new CommandError(
-			"data_unwritable",
-			`Cannot use ${dataFolder} as the data folder: ${reasonOf(cause)}. Choose another one with --data, or give this user the right to write there.`,
-		);
-	}
+  try {
+    mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
+    if (!statSync(dataFolder).isDirectory()) throw new Error('it is a file')
+    chmodSync(dataFolder, 0o700)
+  } catch (cause) {
+    throw new CommandError(
+      'data_unwritable',
+      `Cannot use ${dataFolder} as the data folder: ${reasonOf(cause)}. Choose another one with --data, or give this user the right to write there.`,
+    )
+  }
 }
 
 /** Opens an existing or new database file. The caller closes it. */
 export function openDatabase(path: string, options: OpenOptions): Database {
-	const database = new Database(
-		path,
-		options.readonly ? { readonly: true } : { create: true, readwrite: true },
-	);
-	database.run(`PRAGMA busy_timeout = ${options.busyMs}`);
-	if (!options.readonly) {
-		database.run("PRAGMA journal_mode = WAL");
-		database.run(
-			`PRAGMA synchronous = ${options.durability === "power" ? "FULL" : "NORMAL"}`,
-		);
-	}
-	database.run("PRAGMA foreign_keys = ON");
-	return database;
+  const database = new Database(path, options.readonly ? { readonly: true } : { create: true, readwrite: true })
+  database.run(`PRAGMA busy_timeout = ${options.busyMs}`)
+  if (!options.readonly) {
+    database.run('PRAGMA journal_mode = WAL')
+    database.run(`PRAGMA synchronous = ${options.durability === 'power' ? 'FULL' : 'NORMAL'}`)
+  }
+  database.run('PRAGMA foreign_keys = ON')
+  return database
 }
 
 /** Opens the store of a data folder for a command; refuses with a sentence where no server has made one yet. */
 export function openForCommand(
-	dataFolder: string,
-	options: { readonly?: boolean } = {},
+  dataFolder: string,
+  options: { readonly?: boolean } = {},
 ): { sqlite: Database; store: Store } {
-	const path = databasePath(dataFolder);
-	if (!existsSync(path)) {
-		throw new CommandError(
-			"no_database",
-			`There is no Tollgate database in ${dataFolder}. Start the server once (tollgate serve --data ${dataFolder}) or name another folder with --data.`,
-		);
-	}
-	const sqlite = openDatabase(path, { busyMs: COMMAND_BUSY_MS, ...options });
-	requireCurrentSchema(sqlite);
-	return { sqlite, store: toStore(sqlite) };
+  const path = databasePath(dataFolder)
+  if (!existsSync(path)) {
+    throw new CommandError(
+      'no_database',
+      `There is no Tollgate database in ${dataFolder}. Start the server once (tollgate serve --data ${dataFolder}) or name another folder with --data.`,
+    )
+  }
+  const sqlite = openDatabase(path, { busyMs: COMMAND_BUSY_MS, ...options })
+  requireCurrentSchema(sqlite)
+  return { sqlite, store: toStore(sqlite) }
 }
 
-export { toStore };
+export { toStore }
 
 function reasonOf(cause: unknown): string {
-	const code =
-		cause instanceof Error && "code" in cause ? String(cause.code) : "";
-	if (code === "EACCES" || code === "EPERM" || code === "EROFS")
-		return "it cannot be written";
-	if (code === "EEXIST" || code === "ENOTDIR")
-		return "there is a file of that name";
-	return cause instanceof Error ? cause.message : String(cause);
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return 'it cannot be written'
+  if (code === 'EEXIST' || code === 'ENOTDIR') return 'there is a file of that name'
+  return cause instanceof Error ? cause.message : String(cause)
 }

@@ -3,85 +3,82 @@
  * line ends, comments skipped, several `data` lines joined, events without data dropped. Pure; the caller decodes UTF-8.
  */
 export interface SseEvent {
-	/** The `event:` field, or null. */
-	name: string | null;
-	data: string;
+  /** The `event:` field, or null. */
+  name: string | null
+  data: string
 }
 
 /** Thrown when one event grows past the limit; the rest of the stream is of no use then. */
 export class SseTooLarge extends Error {}
 
 export interface SseReader {
-	/** Takes the next piece of text and returns the events that it completes. Throws SseTooLarge. */
-	feed(text: string): SseEvent[];
-	/** Returns an event that the end of the stream completes: some servers leave out the last blank line. */
-	end(): SseEvent[];
+  /** Takes the next piece of text and returns the events that it completes. Throws SseTooLarge. */
+  feed(text: string): SseEvent[]
+  /** Returns an event that the end of the stream completes: some servers leave out the last blank line. */
+  end(): SseEvent[]
 }
 
 export function createSseReader(maxEventChars: number): SseReader {
-	let rest = "";
-	let data: string | null = null;
-	let name: string | null = null;
-	let atStart = true;
+  let rest = ''
+  let data: string | null = null
+  let name: string | null = null
+  let atStart = true
 
-	const line = (text: string, out: SseEvent[]) => {
-		if (text === "") {
-			if (data !== null) out.push({ name, data });
-			data = null;
-			name = null;
-			return;
-		}
-		const colon = text.indexOf(":");
-		if (colon === 0) return;
-		const field = colon === -1 ? text : text.slice(0, colon);
-		const value =
-			colon === -1
-				? ""
-				: text.slice(text[colon + 1] === " " ? colon + 2 : colon + 1);
-		if (field === "data") data = data === null ? value : `${data}\n${value}`;
-		else if (field === "event") name = value;
-		if (data !== null && data.length > maxEventChars) throw new SseTooLarge();
-	};
+  const line = (text: string, out: SseEvent[]) => {
+    if (text === '') {
+      if (data !== null) out.push({ name, data })
+      data = null
+      name = null
+      return
+    }
+    const colon = text.indexOf(':')
+    if (colon === 0) return
+    const field = colon === -1 ? text : text.slice(0, colon)
+    const value = colon === -1 ? '' : text.slice(text[colon + 1] === ' ' ? colon + 2 : colon + 1)
+    if (field === 'data') data = data === null ? value : `${data}\n${value}`
+    else if (field === 'event') name = value
+    if (data !== null && data.length > maxEventChars) throw new SseTooLarge()
+  }
 
-	const drain = (final: boolean): SseEvent[] => {
-		const out: SseEvent[] = [];
-		let from = 0;
-		for (;;) {
-			const end = endOfLine(rest, from);
-			if (end === -1) break;
-			const isReturn = rest.charCodeAt(end) === 13;
-			// A CR at the end of the piece may be half of a CRLF: wait for the next piece.
-			if (isReturn && end === rest.length - 1 && !final) break;
-			line(rest.slice(from, end), out);
-			from = isReturn && rest.charCodeAt(end + 1) === 10 ? end + 2 : end + 1;
-		}
-		rest = from === 0 ? rest : rest.slice(from);
-		if (rest.length > maxEventChars) throw new SseTooLarge();
-		return out;
-	};
+  const drain = (final: boolean): SseEvent[] => {
+    const out: SseEvent[] = []
+    let from = 0
+    for (;;) {
+      const end = endOfLine(rest, from)
+      if (end === -1) break
+      const isReturn = rest.charCodeAt(end) === 13
+      // A CR at the end of the piece may be half of a CRLF: wait for the next piece.
+      if (isReturn && end === rest.length - 1 && !final) break
+      line(rest.slice(from, end), out)
+      from = isReturn && rest.charCodeAt(end + 1) === 10 ? end + 2 : end + 1
+    }
+    rest = from === 0 ? rest : rest.slice(from)
+    if (rest.length > maxEventChars) throw new SseTooLarge()
+    return out
+  }
 
-	return {
-		feed(text) {
-			rest = rest === "" ? text : rest + text;
-			if (atStart && rest !== "") {
-				if (rest.charCodeAt(0) === 0xfeff) rest = rest.slice(1);
-				atStart = false;
-			}
-			return drain(false);
-		},
-		end() {
-			const out = drain(true);
-			if (rest !== "") line(rest, out);
-			rest = "";
-			line("", out);
-			return out;
-		},
-	};
+  return {
+    feed(text) {
+      rest = rest === '' ? text : rest + text
+      if (atStart && rest !== '') {
+        if (rest.charCodeAt(0) === 0xfeff) rest = rest.slice(1)
+        atStart = false
+      }
+      return drain(false)
+    },
+    end() {
+      const out = drain(true)
+      if (rest !== '') line(rest, out)
+      rest = ''
+      line('', out)
+      return out
+    },
+  }
 }
 
 function endOfLine(text: string, from: number): number {
-	const newline = text.indexOf("\n", from);
-	const carriage = text.indexOf("\r", from);
-	if (carriage === -1) return newline;
-	return newline === -1 ? carriage : Math.min(newline, carriage);
+  const newline = text.indexOf('\n', from)
+  const carriage = text.indexOf('\r', from)
+  if (carriage === -1) return newline
+  return newline === -1 ? carriage : Math.min(newline, carriage)
 }

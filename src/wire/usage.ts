@@ -3,62 +3,62 @@
  * upstream reports.
  */
 export interface Usage {
-	/** All tokens read, cached and cache-writing ones included. */
-	prompt: number;
-	/** Part of `prompt` that was read from a cache. */
-	cacheRead: number;
-	/** Part of `prompt` that was written to a cache with the default lifetime. */
-	cacheWrite: number;
-	/** Part of `prompt` that was written to a cache for an hour. Not contained in `cacheWrite`. */
-	cacheWrite1h: number;
-	/** All tokens written, reasoning included. */
-	completion: number;
-	/** Part of `completion` that was reasoning. */
-	reasoning: number;
-	/** The upstream's own object, for whoever has to explain a charge. Not stored. */
-	raw: unknown;
+  /** All tokens read, cached and cache-writing ones included. */
+  prompt: number
+  /** Part of `prompt` that was read from a cache. */
+  cacheRead: number
+  /** Part of `prompt` that was written to a cache with the default lifetime. */
+  cacheWrite: number
+  /** Part of `prompt` that was written to a cache for an hour. Not contained in `cacheWrite`. */
+  cacheWrite1h: number
+  /** All tokens written, reasoning included. */
+  completion: number
+  /** Part of `completion` that was reasoning. */
+  reasoning: number
+  /** The upstream's own object, for whoever has to explain a charge. Not stored. */
+  raw: unknown
 }
 
 /** One item of a model's `pricing`: decimal strings, USD per token (`request`: per request; `image`: per image). */
 export interface PricingItem {
-	prompt: string;
-	completion: string;
-	input_cache_read?: string;
-	input_cache_write?: string;
-	input_cache_write_1h?: string;
-	internal_reasoning?: string;
-	image?: string;
-	audio?: string;
-	request?: string;
-	/** The item holds for requests with more prompt tokens than this (strictly). The first item has no condition. */
-	min_prompt_tokens?: number;
+  prompt: string
+  completion: string
+  input_cache_read?: string
+  input_cache_write?: string
+  input_cache_write_1h?: string
+  internal_reasoning?: string
+  image?: string
+  audio?: string
+  request?: string
+  /** The item holds for requests with more prompt tokens than this (strictly). The first item has no condition. */
+  min_prompt_tokens?: number
 }
 
 /** The `usage` object of the contract, section 3a, with Tollgate's receipt. */
 export interface WireUsage {
-	prompt_tokens: number;
-	completion_tokens: number;
-	total_tokens: number;
-	prompt_tokens_details: { cached_tokens: number; cache_write_tokens?: number };
-	completion_tokens_details: { reasoning_tokens: number };
-	/** Integer nano-dollars, and the same in USD. */
-	cost_nano_usd: number;
-	cost: number;
+  prompt_tokens: number
+  completion_tokens: number
+  total_tokens: number
+  prompt_tokens_details: { cached_tokens: number; cache_write_tokens?: number }
+  completion_tokens_details: { reasoning_tokens: number }
+  /** Integer nano-dollars, and the same in USD. */
+  cost_nano_usd: number
+  cost: number
 }
 
 /** Builds the client's `usage` from what the ledger row says, so that both always show the same sums. */
 export function toWireUsage(usage: Usage, costNanoUsd: number): WireUsage {
-	const cacheWrite = usage.cacheWrite + usage.cacheWrite1h;
-	return {
-		prompt_tokens: usage.prompt,
-		completion_tokens: usage.completion,
-		total_tokens: usage.prompt + usage.completion,
-		prompt_tokens_details: {
-			cached_tokens: usage.cacheRead,
-			...(cacheWrite > 0 ? { cache_write_tokens: cacheWrite } : {}),
-		},
-		completion_tokens_details: { reasoning_tokens: usage.reasoning },
-		cost_nano_usd: costNanoUsd,
-		cost: costNanoUsd / 1e9,
-	};
+  const cacheWrite = usage.cacheWrite + usage.cacheWrite1h
+  return {
+    prompt_tokens: usage.prompt,
+    completion_tokens: usage.completion,
+    total_tokens: usage.prompt + usage.completion,
+    prompt_tokens_details: {
+      cached_tokens: usage.cacheRead,
+      ...(cacheWrite > 0 ? { cache_write_tokens: cacheWrite } : {}),
+    },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning },
+    cost_nano_usd: costNanoUsd,
+    cost: costNanoUsd / 1e9,
+  }
 }

@@ -1,0 +1,40 @@
+/** Turns a failed call into what the client is told: the contract's table of rulings for upstream failures. Pure. */
+import { GatewayError, UpstreamError } from '../error.ts'
+
+/** Statuses that speak about the request itself, so that the client should read them. */
+const ABOUT_THE_REQUEST = new Set([400, 413, 422])
+
+/** @param upstream the id of the upstream that failed, named in the sentence. */
+export function toGatewayError(error: unknown, upstream: string): GatewayError {
+  if (error instanceof GatewayError) return error
+  if (!(error instanceof UpstreamError)) {
+    return new GatewayError('internal', 'Tollgate made a mistake; its log has the cause under this request id.', {
+      cause: error,
+    })
+  }
+  const { kind, status, retryAfterMs } = error
+  const retryAfter = (fallback: number) => ({
+    'retry-after': String(Math.min(60, Math.max(1, retryAfterMs === null ? fallback : Math.ceil(retryAfterMs / 1000)))),
+  })
+  if (kind === 'aborted') return new GatewayError('client_closed', 'The client left before the answer was complete.')
+  if (kind === 'deadline') {
+    return new GatewayError('upstream_timeout', `Upstream \`${upstream}\` took too long: ${error.message}.`)
+  }
+  if (kind === 'status' && status !== null && ABOUT_THE_REQUEST.has(status)) {
+    return new GatewayError('upstream_rejected', error.message, { status, code: error.code, param: error.param })
+  }
+  if (status === 429) {
+    return new GatewayError(
+      'upstream_rate_limited',
+      `Upstream \`${upstream}\` is limiting the rate of this Tollgate: ${error.message}`,
+      { headers: retryAfter(5) },
+    )
+  }
+  if (status === 503 || status === 529) {
+    return new GatewayError('overloaded', `Upstream \`${upstream}\` is overloaded (it answered ${status}).`, {
+      headers: retryAfter(5),
+    })
+  }
+  const what = kind === 'status' ? `answered ${status}` : error.message
+  return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}.`)
+}

@@ -1,0 +1,61 @@
+/**
+ * The writing end of a streamed answer: a direct stream with the back-pressure that Bun leaves to us (platform-notes
+ * 2.5). A client that has left or does not read for too long ends the writing with an UpstreamError `aborted`.
+ */
+import { UpstreamError } from '../error.ts'
+
+/** How long a client may leave a full buffer standing (design 8). */
+export const SLOW_READER_MS = 60_000
+
+export interface Sink {
+  /** Writes text at once; returns a promise only where the client must read first. Throws once the client is gone. */
+  write(text: string): Promise<void> | undefined
+  close(): void
+}
+
+const gone = () => new UpstreamError('aborted', 'the client left', { retryable: false })
+
+/** The sink of a client that was gone before the first byte. */
+export const CLOSED_SINK: Sink = {
+  write() {
+    throw gone()
+  },
+  close() {},
+}
+
+export function createSink(
+  controller: ReadableStreamDirectController,
+  signal: AbortSignal,
+  slowReaderMs = SLOW_READER_MS,
+): Sink {
+  const drained = async (pending: Promise<number>): Promise<void> => {
+    const left = Promise.withResolvers<never>()
+    const leave = () => left.reject(gone())
+    const timer = setTimeout(leave, slowReaderMs)
+    signal.addEventListener('abort', leave, { once: true })
+    try {
+      await Promise.race([pending, left.promise])
+    } catch {
+      throw gone()
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', leave)
+    }
+  }
+
+  return {
+    write(text) {
+      if (signal.aborted) throw gone()
+      const written = controller.write(text)
+      controller.flush()
+      return typeof written === 'number' ? undefined : drained(written)
+    },
+    close() {
+      try {
+        controller.close()
+      } catch {
+        // Already closed with the connection.
+      }
+    },
+  }
+}

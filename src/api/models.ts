@@ -1,0 +1,59 @@
+/** `GET /v1/models` and `GET /v1/models/<vendor>/<model_name>`: what the calling key may use, and nothing else. */
+import { Elysia } from 'elysia'
+import { toModel } from '../catalog/public.ts'
+import { authenticate } from '../chat/authenticate.ts'
+import type { Decision } from '../error.ts'
+import { modelNotFound, visibleModel } from '../routing/resolve.ts'
+import type { Key, Snapshot } from '../store/snapshot.ts'
+import type { Model } from '../wire/model.ts'
+import { mintId, toRequestId } from '../wire/id.ts'
+import { bearerToken, toToken } from './bearer.ts'
+
+export interface ModelsDeps {
+  snapshot(): Snapshot
+  now(): number
+}
+
+export const modelsController = (deps: ModelsDeps) => {
+  const keyOf = (request: Request, bearer: string | undefined): Key =>
+    orThrow(authenticate(deps.snapshot(), toToken(bearer, request.headers), deps.now()))
+  const reply = (body: unknown) => Response.json(body, { headers: { 'x-request-id': toRequestId(mintId(deps.now())) } })
+
+  return new Elysia({ name: 'models' })
+    .use(bearerToken())
+    .get('/v1/models', ({ request, bearer }) => {
+      const key = keyOf(request, bearer)
+      const data = [...deps.snapshot().models.keys()]
+        .sort()
+        .flatMap((slug) => modelFor(deps.snapshot(), key, slug) ?? [])
+      return reply({ object: 'list', data })
+    })
+    .get('/v1/models/*', ({ request, bearer }) => {
+      const key = keyOf(request, bearer)
+      // The slash of a slug may arrive raw or as %2F, and the router's own parameter is not decoded.
+      const asked = decode(new URL(request.url).pathname.slice('/v1/models/'.length))
+      const model = modelFor(deps.snapshot(), key, asked)
+      if (!model) throw modelNotFound(asked, null)
+      return reply(model)
+    })
+}
+
+function modelFor(snapshot: Snapshot, key: Key, slug: string): Model | null {
+  const visible = visibleModel(snapshot, key, slug)
+  if (!visible) return null
+  const isReady = visible.targets.some((target) => target.upstream.notReady === null)
+  return toModel(visible.model, isReady)
+}
+
+function orThrow<T>(decision: Decision<T>): T {
+  if (!decision.ok) throw decision.error
+  return decision.value
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

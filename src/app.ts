@@ -1,0 +1,77 @@
+/**
+ * The composition root of the HTTP surface: mounts the controllers, and turns whatever they throw into the contract's
+ * error shape. Built from its dependencies alone, so that a test can run it with a clock and upstreams of its own.
+ */
+import { Elysia } from 'elysia'
+import { toToken } from './api/bearer.ts'
+import { chatController } from './api/chat.ts'
+import { type HealthDeps, healthController } from './api/health.ts'
+import { type ModelsDeps, modelsController } from './api/models.ts'
+import { authenticate } from './chat/authenticate.ts'
+import { MAX_BODY_BYTES } from './chat/body.ts'
+import type { WalkDeps } from './chat/walk.ts'
+import { GatewayError } from './error.ts'
+import { mintId, toRequestId } from './wire/id.ts'
+
+export type AppDeps = WalkDeps & ModelsDeps & HealthDeps
+
+/** Seconds of silence before an unauthenticated connection is closed: 255 is the most that Bun takes. */
+const IDLE_SECONDS = 255
+
+export function createApp(deps: AppDeps) {
+  return new Elysia({
+    serve: {
+      idleTimeout: IDLE_SECONDS,
+      // Bun's own 413 has no body: ours comes first, for every body up to this one.
+      maxRequestBodySize: 64 * MAX_BODY_BYTES,
+      reusePort: false,
+    },
+  })
+    .onError(({ error, code, request }) => toResponse(deps, toGatewayError(deps, error, code, request)))
+    .use(chatController(deps))
+    .use(modelsController(deps))
+    .use(healthController(deps))
+}
+
+export type App = ReturnType<typeof createApp>
+
+function toGatewayError(deps: AppDeps, error: unknown, code: unknown, request: Request): GatewayError {
+  if (error instanceof GatewayError) return error
+  if (code === 'NOT_FOUND') return toNoRoute(deps, request)
+  deps.log.error('a request failed for a reason of our own', {
+    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  })
+  return new GatewayError('internal', 'Tollgate made a mistake. Its log has the cause; please report it.')
+}
+
+/** An URL or a method that is not served; under `/v1` only a key learns which of them it was. */
+function toNoRoute(deps: AppDeps, request: Request): GatewayError {
+  const { pathname } = new URL(request.url)
+  if (pathname === '/v1' || pathname.startsWith('/v1/')) {
+    const token = toToken(undefined, request.headers)
+    const key = authenticate(deps.snapshot(), token, deps.now())
+    if (!key.ok) return key.error
+  }
+  const allowed = allowedMethod(pathname)
+  if (allowed === null || allowed === request.method) {
+    return new GatewayError('unknown_url', `Invalid URL (${request.method} ${pathname.slice(0, 200)})`)
+  }
+  return new GatewayError(
+    'method_not_supported',
+    `Not allowed to ${request.method} on ${pathname}; use ${allowed} instead.`,
+    { headers: { allow: allowed } },
+  )
+}
+
+function allowedMethod(pathname: string): string | null {
+  if (pathname === '/v1/chat/completions') return 'POST'
+  if (pathname === '/healthz' || pathname === '/readyz') return 'GET'
+  return pathname === '/v1/models' || pathname.startsWith('/v1/models/') ? 'GET' : null
+}
+
+function toResponse(deps: AppDeps, error: GatewayError): Response {
+  return Response.json(error.toBody(), {
+    status: error.status,
+    headers: { 'x-request-id': error.requestId ?? toRequestId(mintId(deps.now())), ...error.headers },
+  })
+}

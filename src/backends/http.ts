@@ -1,0 +1,213 @@
+/**
+ * The backend of every upstream that is reached over HTTP: `fetch` with deadlines and the client's abort, and the
+ * dialect's decoder over the body. Nothing here knows a provider.
+ */
+import { UpstreamError } from '../error.ts'
+import type { AnswerEvent, BackendAnswer } from '../wire/chat.ts'
+import { createSseReader, SseTooLarge } from '../wire/sse.ts'
+import type { Backend, BackendCall, Dialect } from './backend.ts'
+import { createDeadline, type Deadline } from './deadline.ts'
+
+const MAX_EVENT_CHARS = 4 * 1024 * 1024
+const MAX_WHOLE_BYTES = 64 * 1024 * 1024
+const MAX_ERROR_BYTES = 64 * 1024
+
+export function createHttpBackend(dialect: Dialect): Backend {
+  return {
+    async chat(call) {
+      const line = openLine(call)
+      try {
+        const response = await send(dialect, call, line)
+        if (response.status !== 200) throw await toFailure(dialect, call, response)
+        if (call.body.stream) return streamed(dialect, call, response, line)
+        return await whole(dialect, call, response, line)
+      } catch (error) {
+        line.close()
+        throw line.reason() ?? toUpstreamError(error)
+      }
+    },
+  }
+}
+
+/** The call's way to be ended: one controller that both the client's leaving and a deadline pull. */
+interface Line {
+  signal: AbortSignal
+  deadline: Deadline
+  /** Why we ended the call, if we did. */
+  reason(): UpstreamError | null
+  abort(error: UpstreamError): void
+  close(): void
+}
+
+function openLine({ signal, deadlines, body }: BackendCall): Line {
+  const controller = new AbortController()
+  let reason: UpstreamError | null = null
+  const abort = (error: UpstreamError) => {
+    reason ??= error
+    controller.abort(error)
+  }
+  const leave = () => abort(new UpstreamError('aborted', 'the client left', { retryable: false }))
+  if (signal.aborted) leave()
+  else signal.addEventListener('abort', leave, { once: true })
+  const deadline = body.stream
+    ? createDeadline('headers', deadlines.headers, deadlines.total, abort)
+    : createDeadline('total_whole', deadlines.totalWhole, deadlines.totalWhole, abort)
+  return {
+    signal: controller.signal,
+    deadline,
+    reason: () => reason,
+    abort,
+    close() {
+      deadline.stop()
+      signal.removeEventListener('abort', leave)
+    },
+  }
+}
+
+function send(dialect: Dialect, call: BackendCall, line: Line): Promise<Response> {
+  const wire = dialect.request(call.body, call.target)
+  return fetch(`${call.target.upstream.baseUrl}${wire.path}`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: call.body.stream ? 'text/event-stream' : 'application/json',
+      // A compressed stream arrives in lumps.
+      'accept-encoding': 'identity',
+      'x-client-request-id': call.callId,
+      ...wire.headers,
+    },
+    body: wire.body,
+    redirect: 'manual',
+    signal: line.signal,
+  })
+}
+
+async function whole(dialect: Dialect, call: BackendCall, response: Response, line: Line): Promise<BackendAnswer> {
+  const { text, complete } = await readText(response, MAX_WHOLE_BYTES)
+  if (!complete) throw new UpstreamError('broken', 'answered with more than 64 MiB')
+  line.close()
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    throw new UpstreamError('broken', 'answered 200 with something that is not JSON')
+  }
+  return { kind: 'whole', ...dialect.completion(json, call.target), ...requestIdOf(response) }
+}
+
+function streamed(dialect: Dialect, call: BackendCall, response: Response, line: Line): BackendAnswer {
+  const { body } = response
+  const type = response.headers.get('content-type') ?? ''
+  if (!body || !type.includes('text/event-stream')) {
+    body?.cancel().catch(() => {})
+    throw new UpstreamError('broken', `answered a stream with ${type.split(';')[0] || 'no content type'}`)
+  }
+  line.deadline.enter('first_token', call.deadlines.firstToken)
+  return { kind: 'stream', events: readEvents(dialect, call, body, line), ...requestIdOf(response) }
+}
+
+/** Iterates by hand: an async generator costs a good deal more per chunk (platform-notes 1). */
+function readEvents(
+  dialect: Dialect,
+  call: BackendCall,
+  body: ReadableStream<Uint8Array>,
+  line: Line,
+): AsyncIterable<AnswerEvent[]> {
+  const reader = body.getReader()
+  const decoder = dialect.decoder(call.target)
+  const sse = createSseReader(MAX_EVENT_CHARS)
+  const utf8 = new TextDecoder()
+  let over = false
+  let begun = false
+
+  const finish = () => {
+    over = true
+    line.close()
+    reader.cancel().catch(() => {})
+  }
+  const close = (events: AnswerEvent[]): IteratorResult<AnswerEvent[]> => {
+    finish()
+    return { done: false, value: events }
+  }
+  const decode = (text: string): AnswerEvent[] => {
+    const events: AnswerEvent[] = []
+    for (const event of sse.feed(text)) for (const answer of decoder.event(event)) events.push(answer)
+    return events
+  }
+  const decodeEnd = (): AnswerEvent[] => {
+    const events = decode(utf8.decode())
+    for (const event of sse.end()) events.push(...decoder.event(event))
+    events.push(...decoder.end())
+    return events
+  }
+
+  const next = async (): Promise<IteratorResult<AnswerEvent[]>> => {
+    if (over) return { done: true, value: undefined }
+    try {
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (done) return close(decodeEnd())
+        const events = decode(utf8.decode(value, { stream: true }))
+        if (events.length === 0) continue
+        if (begun) line.deadline.touch()
+        else line.deadline.enter('idle', call.deadlines.idle)
+        begun = true
+        const last = events.at(-1)
+        return last && ('done' in last || 'failure' in last) ? close(events) : { done: false, value: events }
+      }
+    } catch (error) {
+      const failure = line.reason() ?? toUpstreamError(error)
+      line.abort(failure)
+      return close([{ failure }])
+    }
+  }
+
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next,
+      async return() {
+        if (!over) {
+          line.abort(new UpstreamError('aborted', 'the answer is no longer wanted', { retryable: false }))
+          finish()
+        }
+        return { done: true, value: undefined }
+      },
+    }),
+  }
+}
+
+async function toFailure(dialect: Dialect, call: BackendCall, response: Response): Promise<UpstreamError> {
+  const { text } = await readText(response, MAX_ERROR_BYTES)
+  return dialect.failure(response.status, text, response.headers, call.target)
+}
+
+/** Reads a body up to a limit and gives the rest up. */
+async function readText(response: Response, maxBytes: number): Promise<{ text: string; complete: boolean }> {
+  const stated = response.headers.get('content-length')
+  if (stated !== null && Number(stated) <= maxBytes) return { text: await response.text(), complete: true }
+  const utf8 = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for await (const piece of response.body ?? []) {
+    bytes += piece.length
+    if (bytes > maxBytes) return { text, complete: false }
+    text += utf8.decode(piece, { stream: true })
+  }
+  return { text: text + utf8.decode(), complete: true }
+}
+
+function toUpstreamError(error: unknown): UpstreamError {
+  if (error instanceof UpstreamError) return error
+  if (error instanceof SseTooLarge) return new UpstreamError('broken', 'sent an event of more than 4 MiB')
+  return new UpstreamError('connection', `could not be reached or broke the connection (${codeOf(error)})`, {
+    cause: error,
+  })
+}
+
+const codeOf = (error: unknown) =>
+  error instanceof Error && 'code' in error ? String(error.code) : error instanceof Error ? error.name : 'unknown'
+
+function requestIdOf(response: Response): { upstreamRequestId?: string } {
+  const id = response.headers.get('x-request-id')
+  return id === null ? {} : { upstreamRequestId: id.slice(0, 128) }
+}

@@ -1,0 +1,18 @@
+/** Which backend answers for a target: the one place that knows the dialects. A new wire format is one line here. */
+import type { Target } from '../store/snapshot.ts'
+import type { Backend } from './backend.ts'
+import { createDemoBackend } from './demo.ts'
+import { openai } from './dialects/openai.ts'
+import { createHttpBackend } from './http.ts'
+
+export function createBackends(): (target: Target) => Backend {
+  const backends = new Map<string, Backend>([
+    ['openai', createHttpBackend(openai)],
+    ['demo', createDemoBackend()],
+  ])
+  return ({ upstream }) => {
+    const backend = backends.get(upstream.dialect)
+    if (!backend) throw new Error(`no backend speaks the dialect ${upstream.dialect} of upstream ${upstream.id}`)
+    return backend
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Turns checked catalogue entries into declarations: defaults, known facts for what an entry leaves out, and a problem
+ * for what is then still missing (design 10). Called by `file.ts`. Pure.
+ */
+import type { Deadlines } from '../store/types.ts'
+import type { PricingItem } from '../wire/usage.ts'
+import type { DeclaredModel, DeclaredRoute, DeclaredUpstream, Facts, Issue } from './catalog.ts'
+import { type Entry, isLocal, toEntry, toItems } from './check.ts'
+import { findFacts, type KnownProviders } from './known.ts'
+import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'
+import { toMilliseconds } from './time.ts'
+
+const FREE: PricingItem[] = [{ prompt: '0', completion: '0', input_cache_read: '0' }]
+
+/** The facts that a model must end up with, and their field names. The price has rules of its own. */
+const FACT_FIELDS = [
+  ['name', 'name'],
+  ['contextLength', 'context_length'],
+  ['maxOutputLength', 'max_output_length'],
+  ['inputModalities', 'input_modalities'],
+  ['outputModalities', 'output_modalities'],
+  ['supportedFeatures', 'supported_features'],
+] as const satisfies [keyof Facts, keyof ModelEntry][]
+
+/** Converts an upstream that has passed every check. */
+export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
+  const given = entry.deadlines ?? {}
+  const deadlines: Partial<Deadlines> = {}
+  const set = (name: keyof Deadlines, value: number | string | undefined) => {
+    const ms = value === undefined ? null : toMilliseconds(value)
+    if (ms !== null) deadlines[name] = ms
+  }
+  set('headers', given.headers)
+  set('firstToken', given.first_token)
+  set('idle', given.idle)
+  set('total', given.total)
+  set('totalWhole', given.total_whole)
+  return {
+    id,
+    dialect: entry.dialect,
+    baseUrl: entry.base_url?.replace(/\/+$/, '') ?? null,
+    apiKeyRef: entry.api_key ?? null,
+    local: entry.local ?? false,
+    enabled: entry.enabled ?? true,
+    deadlines,
+    options: entry.pace_ms === undefined ? {} : { pace_ms: entry.pace_ms },
+  }
+}
+
+/** Whether the entry leaves out something that the known facts might fill in. */
+export function lacksFacts(entry: Entry, upstreams: Entry): boolean {
+  return FACT_FIELDS.some(([, field]) => entry[field] === undefined) || lacksPrice(entry, upstreams)
+}
+
+/** Names each fact that neither the entry nor the known facts have. Takes entries whose fields may have other problems. */
+export function checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Issue[] {
+  const facts = findFacts(known, slug, toItems(entry.routes).flatMap(toRouteName))
+  const segments = ['models', slug]
+  const issues: Issue[] = FACT_FIELDS.filter(
+    ([fact, field]) => entry[field] === undefined && facts[fact] === undefined,
+  ).map(([, field]) => ({ segments, message: `${field} is missing, and no public facts about this model are known.` }))
+  if (lacksPrice(entry, upstreams) && facts.pricing === undefined)
+    issues.push({
+      segments,
+      message: 'pricing is missing: a route to an upstream that is not local must have a price.',
+    })
+  return issues
+}
+
+/** Converts a model that has passed every check; null where `checkFacts` finds something missing. */
+export function toModel(
+  slug: string,
+  entry: ModelEntry,
+  upstreams: Entry,
+  known: KnownProviders,
+): DeclaredModel | null {
+  const facts: Partial<Facts> = { ...findFacts(known, slug, entry.routes), ...toOwnFacts(entry) }
+  const routes = entry.routes.map(toRoute)
+  const pricing = lacksPrice(entry, upstreams) ? facts.pricing : (toPrices(entry.pricing) ?? toFallbackPrice(routes))
+  const complete = { ...facts, pricing }
+  if (!isComplete(complete)) return null
+  return {
+    ...complete,
+    slug,
+    ownedBy: entry.owned_by ?? slug.slice(0, slug.indexOf('/')),
+    enabled: entry.enabled ?? true,
+    createdMs: entry.created === undefined ? null : entry.created * 1_000,
+    // A known maximum may be beyond a context that the entry has narrowed.
+    maxOutputLength: Math.min(complete.maxOutputLength, complete.contextLength),
+    routes,
+  }
+}
+
+function isComplete(facts: Partial<Facts> | { pricing: undefined }): facts is Facts {
+  const held: Partial<Record<keyof Facts, unknown>> = facts
+  return held.pricing !== undefined && FACT_FIELDS.every(([fact]) => held[fact] !== undefined)
+}
+
+/** Whether some paid route has neither its own price nor its model's. */
+function lacksPrice(entry: Entry, upstreams: Entry): boolean {
+  const isPaid = ({ pricing, upstream }: Entry) =>
+    !pricing && typeof upstream === 'string' && Object.hasOwn(upstreams, upstream) && !isLocal(upstreams[upstream])
+  return entry.pricing === undefined && toItems(entry.routes).map(toEntry).some(isPaid)
+}
+
+function toRouteName(item: unknown): { upstream: string; model: string }[] {
+  const { upstream, model } = toEntry(item)
+  return typeof upstream === 'string' && typeof model === 'string' ? [{ upstream, model }] : []
+}
+
+/** What a model without a price of its own shows: its first route's price, or nothing where all of it is local. */
+function toFallbackPrice(routes: DeclaredRoute[]): PricingItem[] {
+  const first = routes.filter((route) => route.pricing).sort((a, b) => a.priority - b.priority)[0]
+  return first?.pricing ?? FREE
+}
+
+function toOwnFacts(entry: ModelEntry): Partial<Facts> {
+  return {
+    ...(entry.name === undefined ? {} : { name: entry.name }),
+    ...(entry.context_length === undefined ? {} : { contextLength: entry.context_length }),
+    ...(entry.max_output_length === undefined ? {} : { maxOutputLength: entry.max_output_length }),
+    ...(entry.input_modalities === undefined ? {} : { inputModalities: entry.input_modalities }),
+    ...(entry.output_modalities === undefined ? {} : { outputModalities: entry.output_modalities }),
+    ...(entry.supported_features === undefined ? {} : { supportedFeatures: entry.supported_features }),
+  }
+}
+
+function toRoute(route: ModelEntry['routes'][number]): DeclaredRoute {
+  return {
+    upstream: route.upstream,
+    upstreamModel: route.model,
+    priority: route.priority ?? 0,
+    weight: route.weight ?? 1,
+    pricing: toPrices(route.pricing) ?? null,
+    enabled: route.enabled ?? true,
+  }
+}
+
+/** Sorts the conditional prices, so that the ledger may read them in order. */
+function toPrices(pricing: PricingEntry | undefined): PricingItem[] | undefined {
+  return pricing?.toSorted((a, b) => (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0))
+}

@@ -1,0 +1,73 @@
+/**
+ * Reads the text of a catalogue, YAML or JSON, into plain values, and finds the line of a field for the sentences about
+ * it. The only file that knows the YAML library; it knows nothing of catalogues.
+ */
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+
+export interface CatalogDocument {
+  /** The document as plain values; null where it is empty or cannot be read at all. */
+  raw: unknown
+  /** Errors of the text itself. */
+  errors: { line: number; message: string }[]
+  /** Whether the values are worth looking at in spite of the errors. */
+  readable: boolean
+  /** The line, from 1, of the field at a path, or of the nearest thing around it that exists. */
+  lineOf(segments: readonly (string | number)[]): number
+}
+
+/**
+ * `{ api_key: ${NAME} }` is how one writes a reference, and it is no YAML: a brace ends a plain text inside a flow
+ * map. So braces of references become two noncharacters while the library reads, of the same length to keep positions.
+ */
+const REFERENCE = /\$\{([^{}\n]*)\}/g
+const hide = (text: string) => text.replace(REFERENCE, '$\uFDD0$1\uFDD1')
+const reveal = (text: string) => text.replaceAll('\uFDD0', '{').replaceAll('\uFDD1', '}')
+
+/** Parses the text; never throws for what is in it. */
+export function parseText(text: string): CatalogDocument {
+  const lines = new LineCounter()
+  const document = parseDocument(hide(text), { lineCounter: lines, prettyErrors: false })
+  const lineAt = (offset: number | undefined) => Math.max(1, lines.linePos(offset ?? 0).line)
+  const errors = document.errors.map((error) => ({
+    line: lineAt(error.pos[0]),
+    message:
+      error.code === 'DUPLICATE_KEY'
+        ? 'this name is there twice in the same place.'
+        : `not valid YAML: ${reveal(error.message)}`,
+  }))
+  const readable = document.errors.every((error) => error.code === 'DUPLICATE_KEY')
+  const lineOf = (segments: readonly (string | number)[]) => lineAt(offsetOf(document.contents, segments))
+
+  function offsetOf(root: Node | null, segments: readonly (string | number)[]): number | undefined {
+    let node: unknown = root
+    let offset = root?.range?.[0]
+    for (const segment of segments) {
+      if (isAlias(node)) node = node.resolve(document)
+      if (isMap(node)) {
+        const pair = node.items.find(({ key }) => reveal(String(isScalar(key) ? key.value : key)) === segment)
+        if (!pair) return offset
+        offset = (isScalar(pair.key) ? pair.key.range?.[0] : undefined) ?? offset
+        node = pair.value
+      } else if (isSeq(node) && typeof segment === 'number') {
+        node = node.items[segment]
+        offset = (isMap(node) || isScalar(node) || isSeq(node) ? node.range?.[0] : undefined) ?? offset
+      } else return offset
+    }
+    return offset
+  }
+
+  if (!readable) return { raw: null, errors, readable, lineOf }
+  try {
+    return { raw: revealAll(document.toJS()), errors, readable, lineOf }
+  } catch (cause) {
+    const message = `not valid YAML: ${reveal(cause instanceof Error ? cause.message : String(cause))}`
+    return { raw: null, errors: [...errors, { line: 1, message }], readable: false, lineOf }
+  }
+}
+
+function revealAll(value: unknown): unknown {
+  if (typeof value === 'string') return reveal(value)
+  if (Array.isArray(value)) return value.map(revealAll)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, held]) => [reveal(name), revealAll(held)]))
+}

@@ -1,0 +1,100 @@
+/**
+ * From the text of a catalogue to a checked and complete `Catalog`, or to one error that names every problem with its
+ * line. Called by `catalog validate | apply` and by `serve`. It reads no file but the known facts, and those only where
+ * an entry lacks something; `source.ts` finds the text.
+ */
+import { CommandError } from '../error.ts'
+import { type Environment, toVariable } from '../store/snapshot.ts'
+import { explain, type Problem } from '../wire/explain.ts'
+import { toPath } from '../wire/explain-words.ts'
+import type { Catalog, Issue } from './catalog.ts'
+import { checkCatalog, type Entry, toEntry } from './check.ts'
+import { checkFacts, lacksFacts, toModel, toUpstream } from './complete.ts'
+import { type CatalogDocument, parseText } from './document.ts'
+import { closest, fieldsAt } from './hint.ts'
+import { type KnownProviders, loadKnown } from './known.ts'
+import { type CatalogFile, CatalogSchema } from './shape.ts'
+
+export interface ParseOptions {
+  /** How messages call the file, such as `catalog.yaml`. */
+  name: string
+  /** Where `${NAME}` references are looked up for the warnings. */
+  environment: Environment
+}
+
+export interface ParsedCatalog {
+  catalog: Catalog
+  /** Sentences about what works but not yet: `catalog.yaml:5: upstreams.openai: OPENAI_API_KEY is not set; …`. */
+  warnings: string[]
+}
+
+/** Parses a catalogue. Throws a CommandError of kind `catalog_invalid` whose message has one line for each problem. */
+export async function parseCatalog(text: string, options: ParseOptions): Promise<ParsedCatalog> {
+  const document = parseText(text)
+  if (!document.readable) throw toError(document, [], options.name)
+  const { raw } = document
+  const upstreams = toEntry(toEntry(raw).upstreams)
+  const models = Object.entries(toEntry(toEntry(raw).models)).map(([slug, entry]) => [slug, toEntry(entry)] as const)
+  const known = models.some(([, entry]) => lacksFacts(entry, upstreams)) ? await loadKnown() : {}
+  const issues = [
+    ...explain(CatalogSchema, raw, { all: true }).map(toIssue),
+    ...checkCatalog(raw),
+    ...models.flatMap(([slug, entry]) => checkFacts(slug, entry, upstreams, known)),
+  ]
+  if (document.errors.length > 0 || issues.length > 0) throw toError(document, issues, options.name)
+  // The schema has just accepted it.
+  const file = raw as CatalogFile
+  return { catalog: toCatalog(file, upstreams, known), warnings: toWarnings(file, document, options) }
+}
+
+function toCatalog(file: CatalogFile, upstreams: Entry, known: KnownProviders): Catalog {
+  return {
+    upstreams: Object.entries(file.upstreams ?? {}).map(([id, entry]) => toUpstream(id, entry)),
+    models: Object.entries(file.models ?? {}).flatMap(([slug, entry]) => toModel(slug, entry, upstreams, known) ?? []),
+    aliases: Object.entries(file.aliases ?? {}).map(([alias, model]) => ({ alias, model })),
+  }
+}
+
+function toWarnings(file: CatalogFile, document: CatalogDocument, options: ParseOptions): string[] {
+  return Object.entries(file.upstreams ?? {}).flatMap(([id, entry]) => {
+    const variable = entry.api_key === undefined ? null : toVariable(entry.api_key)
+    if (variable === null || entry.enabled === false || options.environment[variable]) return []
+    const line = document.lineOf(['upstreams', id, 'api_key'])
+    return `${options.name}:${line}: upstreams.${id}: ${variable} is not set; this upstream is not ready until it is.`
+  })
+}
+
+/** Rewrites a problem of the shape for whoever edits the file: what else the field could have been. */
+function toIssue({ segments, code, message, path }: Problem): Issue {
+  const name = String(segments.at(-1))
+  const parent = segments.slice(0, -1)
+  if (code === 'unknown_parameter') {
+    if (parent[0] === 'upstreams' && (name === 'command' || name === 'process'))
+      return {
+        segments,
+        message: 'process commands are not supported yet; start the server yourself and give its base_url.',
+      }
+    return { segments, message: `there is no such field${closest(name, fieldsAt(CatalogSchema, parent))}.` }
+  }
+  if (code === 'missing_required_parameter') return { segments: parent, message: `${name} is missing.` }
+  if (code === 'invalid_type' && segments.includes('pricing') && name !== 'pricing')
+    return { segments, message: `${strip(message, path)} Write a price in quotes, such as "0.00000015".` }
+  return { segments, message: strip(message, path) }
+}
+
+/** The path stands before each sentence already. */
+const strip = (message: string, path: string) => message.replace(` for '${path}'`, '').replace(` '${path}'`, '')
+
+function toError(document: CatalogDocument, issues: Issue[], name: string): CommandError {
+  const problems = [
+    ...document.errors,
+    ...issues.map(({ segments, message }) => {
+      const path = toPath(segments)
+      return { line: document.lineOf(segments), message: path === '' ? message : `${path}: ${message}` }
+    }),
+  ].sort((a, b) => a.line - b.line)
+  const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`
+  const lines = problems.map(({ line, message }) => `${name}:${line}: ${message}`)
+  const advice = 'Correct the file and check it with: tollgate catalog validate'
+  return new CommandError('catalog_invalid', [`The catalogue has ${count}:`, ...lines, advice].join('\n'))
+}

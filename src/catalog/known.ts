@@ -1,0 +1,126 @@
+/**
+ * Known facts about public models, shipped inside the binary (models.dev, MIT: `known.LICENSE`). They fill in what a
+ * catalogue entry leaves out and nothing else; `file.ts` loads them only when an entry lacks something, because
+ * unpacking them costs some 20 ms. Prices become exact decimal strings here: no floating point touches money.
+ */
+import { FEATURES, type Feature, MODALITIES, type Modality } from '../wire/model.ts'
+import type { PricingItem } from '../wire/usage.ts'
+import type { Facts } from './catalog.ts'
+import knownPath from './known.json.gz' with { type: 'file' }
+
+interface Cost {
+  input?: number
+  output?: number
+  cache_read?: number
+  cache_write?: number
+  reasoning?: number
+  input_audio?: number
+  tiers?: (Cost & { tier: { size: number } })[]
+}
+
+/** One model as models.dev publishes it; only what is read here. Lengths are 0 where they are not known. */
+export interface KnownModel {
+  name: string
+  tool_call?: boolean
+  structured_output?: boolean
+  reasoning?: boolean
+  limit: { context: number; output: number }
+  modalities: { input: string[]; output: string[] }
+  cost?: Cost
+}
+
+export type KnownProviders = Record<string, { models: Record<string, KnownModel> }>
+
+/** Reads the shipped facts. */
+export async function loadKnown(): Promise<KnownProviders> {
+  const packed = await Bun.file(knownPath).bytes()
+  return JSON.parse(new TextDecoder().decode(Bun.gunzipSync(packed)))
+}
+
+/** Finds a model by its slug, `<vendor>/<name>`, else by the first route whose upstream and model name are known. */
+export function findFacts(
+  known: KnownProviders,
+  slug: string,
+  routes: { upstream: string; model: string }[],
+): Partial<Facts> {
+  const slash = slug.indexOf('/')
+  const places = [
+    [slug.slice(0, slash), slug.slice(slash + 1)],
+    ...routes.map((route) => [route.upstream, route.model]),
+  ]
+  for (const [provider = '', name = ''] of places) {
+    const models = Object.hasOwn(known, provider) ? known[provider]?.models : undefined
+    const model = models && Object.hasOwn(models, name) ? models[name] : undefined
+    if (model) return toFacts(model)
+  }
+  return {}
+}
+
+/** Converts one model of models.dev; a fact that is missing there stays missing. */
+export function toFacts(model: KnownModel): Partial<Facts> {
+  const { context, output } = model.limit
+  const features = new Set<Feature>()
+  if (model.tool_call) features.add('tools')
+  if (model.structured_output) features.add('json_mode').add('structured_outputs')
+  if (model.reasoning) features.add('reasoning')
+  const pricing = model.cost && toPricing(model.cost)
+  return {
+    name: model.name,
+    ...(context > 0 ? { contextLength: context } : {}),
+    ...(output > 0 ? { maxOutputLength: context > 0 ? Math.min(output, context) : output } : {}),
+    inputModalities: toModalities(model.modalities.input),
+    outputModalities: toModalities(model.modalities.output),
+    supportedFeatures: FEATURES.filter((feature) => features.has(feature)),
+    ...(pricing ? { pricing } : {}),
+  }
+}
+
+function toModalities(names: string[]): Modality[] {
+  const present = new Set(names.map((name) => (name === 'pdf' ? 'file' : name)))
+  return MODALITIES.filter((modality) => present.has(modality))
+}
+
+function toPricing(cost: Cost): PricingItem[] | null {
+  const first = toItem(cost)
+  if (!first) return null
+  const tiers = (cost.tiers ?? []).flatMap((tier) => {
+    const item = toItem({ ...cost, ...tier })
+    return item ? { ...item, min_prompt_tokens: tier.tier.size } : []
+  })
+  return [first, ...tiers.sort((a, b) => a.min_prompt_tokens - b.min_prompt_tokens)]
+}
+
+function toItem(cost: Cost): PricingItem | null {
+  if (cost.input === undefined || cost.output === undefined) return null
+  return {
+    prompt: toPerToken(cost.input),
+    completion: toPerToken(cost.output),
+    ...(cost.cache_read === undefined ? {} : { input_cache_read: toPerToken(cost.cache_read) }),
+    ...(cost.cache_write === undefined ? {} : { input_cache_write: toPerToken(cost.cache_write) }),
+    ...(cost.reasoning === undefined ? {} : { internal_reasoning: toPerToken(cost.reasoning) }),
+    ...(cost.input_audio === undefined ? {} : { audio: toPerToken(cost.input_audio) }),
+  }
+}
+
+/** Digits after the point of a price per million that mean anything; more are the noise of somebody's float. */
+const PER_MILLION_DECIMALS = 12
+
+/** Turns USD per million tokens into a decimal string in USD per token: 0.15 becomes `0.00000015`. */
+export function toPerToken(usdPerMillion: number): string {
+  const [whole = '0', fraction = ''] = toPlain(usdPerMillion).split('.')
+  const kept = fraction.slice(0, PER_MILLION_DECIMALS).padEnd(PER_MILLION_DECIMALS, '0')
+  const roundUp = Number(fraction[PER_MILLION_DECIMALS] ?? '0') >= 5 ? 1n : 0n
+  const units = (BigInt(whole + kept) + roundUp).toString().padStart(PER_MILLION_DECIMALS + 7, '0')
+  const point = units.length - PER_MILLION_DECIMALS - 6
+  return `${units.slice(0, point)}.${units.slice(point)}`.replace(/\.?0+$/, '')
+}
+
+/** Writes a number without an exponent, digit by digit as JavaScript prints it. */
+function toPlain(value: number): string {
+  const [digits = '0', exponent] = String(value).split('e')
+  if (exponent === undefined) return digits
+  const [whole = '0', fraction = ''] = digits.split('.')
+  const shift = Number(exponent)
+  if (shift > 0) return whole + fraction.padEnd(shift, '0')
+  return `0.${'0'.repeat(-shift - 1)}${whole}${fraction}`
+}

@@ -1,0 +1,78 @@
+/**
+ * The shape of `catalog.yaml` as a TypeBox schema (design 10): which fields there are and of which type. What fields
+ * mean to each other is in `check.ts`. A section that is there but empty is null, as YAML reads it.
+ */
+import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { FEATURES, MODALITIES } from '../wire/model.ts'
+
+const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
+const oneOf = <const T extends string>(values: readonly T[]) => Type.Union(values.map((value) => Type.Literal(value)))
+const section = <T extends TSchema>(item: T) => Type.Union([Type.Record(Type.String(), item), Type.Null()])
+const text = () => Type.String({ minLength: 1, maxLength: 500 })
+const price = () => Type.Optional(Type.String())
+/** Milliseconds, or a text such as `60s`. */
+const time = () => Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.String()]))
+
+const Upstream = closed({
+  dialect: text(),
+  base_url: Type.Optional(text()),
+  api_key: Type.Optional(text()),
+  local: Type.Optional(Type.Boolean()),
+  enabled: Type.Optional(Type.Boolean()),
+  deadlines: Type.Optional(
+    closed({ headers: time(), first_token: time(), idle: time(), total: time(), total_whole: time() }),
+  ),
+  pace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
+})
+
+const Pricing = Type.Array(
+  closed({
+    prompt: Type.String(),
+    completion: Type.String(),
+    input_cache_read: price(),
+    input_cache_write: price(),
+    input_cache_write_1h: price(),
+    internal_reasoning: price(),
+    image: price(),
+    audio: price(),
+    request: price(),
+    min_prompt_tokens: Type.Optional(Type.Integer({ minimum: 1 })),
+  }),
+  { minItems: 1 },
+)
+
+const Route = closed({
+  upstream: text(),
+  model: text(),
+  priority: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+  weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  pricing: Type.Optional(Pricing),
+  enabled: Type.Optional(Type.Boolean()),
+})
+
+const Model = closed({
+  name: Type.Optional(text()),
+  owned_by: Type.Optional(text()),
+  /** Unix seconds. */
+  created: Type.Optional(Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
+  context_length: Type.Optional(Type.Integer({ minimum: 1 })),
+  max_output_length: Type.Optional(Type.Integer({ minimum: 1 })),
+  input_modalities: Type.Optional(Type.Array(oneOf(MODALITIES), { minItems: 1 })),
+  output_modalities: Type.Optional(Type.Array(oneOf(MODALITIES), { minItems: 1 })),
+  supported_features: Type.Optional(Type.Array(oneOf(FEATURES))),
+  pricing: Type.Optional(Pricing),
+  routes: Type.Array(Route, { minItems: 1 }),
+  enabled: Type.Optional(Type.Boolean()),
+})
+
+export const CatalogSchema = closed({
+  version: Type.Literal(1),
+  upstreams: section(Upstream),
+  models: section(Model),
+  aliases: Type.Optional(section(text())),
+})
+
+export type CatalogFile = Static<typeof CatalogSchema>
+export type UpstreamEntry = Static<typeof Upstream>
+export type ModelEntry = Static<typeof Model>
+export type PricingEntry = Static<typeof Pricing>

@@ -1,0 +1,45 @@
+/**
+ * Which catalogue counts (design 10): the one named, else the data folder's, else the working directory's, else the one
+ * inside the binary. Called by `serve` and by the catalog commands. It only reads; `file.ts` parses.
+ */
+import { join, resolve } from 'node:path'
+import builtin from '../../catalog.yaml' with { type: 'text' }
+import { CommandError } from '../error.ts'
+
+export interface CatalogSource {
+  /** How messages call it. */
+  name: string
+  /** The full path; null for the built-in one. */
+  path: string | null
+  origin: 'file' | 'builtin'
+  /** Whether the operator named it; process commands are honoured only then. */
+  named: boolean
+  text: string
+}
+
+export interface SourceOptions {
+  /** The file that the operator named, if any. */
+  file?: string | undefined
+  dataFolder: string
+  cwd: string
+}
+
+/** Finds and reads the catalogue. Throws a CommandError where the named file cannot be read. */
+export async function loadSource({ file, dataFolder, cwd }: SourceOptions): Promise<CatalogSource> {
+  if (file !== undefined) return readSource(resolve(cwd, file), file, true)
+  for (const name of [join(dataFolder, 'catalog.yaml'), 'catalog.yaml']) {
+    const path = resolve(cwd, name)
+    if (await Bun.file(path).exists()) return readSource(path, name, false)
+  }
+  return { name: 'built-in catalog.yaml', path: null, origin: 'builtin', named: false, text: builtin }
+}
+
+async function readSource(path: string, name: string, named: boolean): Promise<CatalogSource> {
+  try {
+    return { name, path, origin: 'file', named, text: await Bun.file(path).text() }
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code || 'unknown reason'})`
+    throw new CommandError('catalog_unreadable', `Cannot use ${path} as the catalogue: ${reason}. Name another file.`)
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * One chat request, from the raw request to the response, read forward (design 4). Every deciding step is a function
+ * that returns a Decision; the first refusal ends the walk. What is refused before dispatch leaves a log line and no
+ * ledger row; what is dispatched is settled by the relay.
+ */
+import { NO_USAGE } from '../answer/count.ts'
+import { relay } from '../answer/relay.ts'
+import { createSettlement } from '../answer/settlement.ts'
+import { allow, type Decision, GatewayError, refuse } from '../error.ts'
+import { type Estimate, estimate } from '../limits/estimate.ts'
+import type { Log } from '../log.ts'
+import { attempt } from '../routing/attempt.ts'
+import { resolve } from '../routing/resolve.ts'
+import type { Key, Snapshot, Target } from '../store/snapshot.ts'
+import type { Ledger } from '../usage/ledger.ts'
+import { costNanoUsd } from '../usage/price.ts'
+import type { OpenRow } from '../usage/rows.ts'
+import { mintId, toRequestId } from '../wire/id.ts'
+import type { ChatRequest } from '../wire/request.ts'
+import { authenticate } from './authenticate.ts'
+import { readJson } from './body.ts'
+import { createDispatch, type DispatchDeps } from './dispatch.ts'
+import type { Flights } from './flights.ts'
+import { validate } from './validate.ts'
+
+export interface WalkDeps extends DispatchDeps {
+  snapshot(): Snapshot
+  ledger: Ledger
+  flights: Flights
+  log: Log
+  /** Wall clock, ms. */
+  now(): number
+  /** Id of this process in the ledger. */
+  instance: string
+}
+
+export interface Arrival {
+  request: Request
+  token: string | null
+  /** Lifts the connection's idle limit: a client that has proved its key may wait for its answer. */
+  lift(): void
+}
+
+/** Answers a chat request. Throws a GatewayError that carries the request's id. */
+export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> {
+  const createdMs = deps.now()
+  const id = mintId(createdMs)
+  const end = deps.flights.begin()
+  let handedOver = false
+  try {
+    const admitted = await admit(deps, arrival, createdMs)
+    if (!admitted.ok) throw refused(deps.log, id, admitted.error)
+    const { body, target, slug } = admitted.value
+    const ask = estimate(body, target.maxOutputLength)
+    const row = toOpenRow(deps.instance, id, createdMs, admitted.value, ask)
+    await deps.ledger.open(row).catch((error) => {
+      throw refused(deps.log, id, error)
+    })
+    handedOver = true
+    return await relay({
+      identity: { id: `chatcmpl-${id}`, created: Math.floor(createdMs / 1000), model: slug },
+      requestId: toRequestId(id),
+      stream: body.stream === true,
+      includeUsage: body.stream_options?.include_usage === true,
+      promptTokens: ask.promptTokens,
+      upstream: target.upstream.id,
+      attempt: attempt([target], createDispatch(deps, id, body, arrival.request.signal)),
+      settlement: createSettlement({ ledger: deps.ledger, log: deps.log, row, pricing: target.pricing }),
+      signal: arrival.request.signal,
+      onEnd: end,
+    })
+  } catch (error) {
+    if (error instanceof GatewayError) error.requestId = toRequestId(id)
+    throw error
+  } finally {
+    if (!handedOver) end()
+  }
+}
+
+interface Admitted {
+  key: Key
+  body: ChatRequest
+  target: Target
+  slug: string
+}
+
+/** The refusals, in the order that the contract gives them. */
+async function admit(deps: WalkDeps, { request, token, lift }: Arrival, nowMs: number): Promise<Decision<Admitted>> {
+  const snapshot = deps.snapshot()
+  // 1. Who asks?
+  const key = authenticate(snapshot, token, nowMs)
+  if (!key.ok) return key
+  lift()
+  if (deps.flights.draining()) return refuse(stopping())
+  // 2. What do they ask? Read and parsed once.
+  const json = await readJson(request)
+  if (!json.ok) return json
+  const body = validate(json.value)
+  if (!body.ok) return body
+  // 3. Where could it be answered?
+  const resolved = resolve(snapshot, key.value, body.value.model)
+  if (!resolved.ok) return resolved
+  const { model, targets } = resolved.value
+  // 4. Rates, concurrency and budgets are admitted here, as one Hold.
+  return allow({ key: key.value, body: body.value, target: targets[0], slug: model.facts.id })
+}
+
+/** 5. The row that is durable before any backend sees the request. */
+function toOpenRow(instance: string, id: string, createdMs: number, admitted: Admitted, ask: Estimate): OpenRow {
+  const { key, body, target, slug } = admitted
+  const reserved = { ...NO_USAGE, prompt: ask.promptTokens, completion: ask.completionTokens }
+  return {
+    id,
+    instance,
+    keyId: key.id,
+    model: slug,
+    upstream: target.upstream.id,
+    upstreamModel: target.upstreamModel,
+    stream: body.stream ? 1 : 0,
+    createdMs,
+    reservedPromptTokens: ask.promptTokens,
+    reservedCompletionTokens: ask.completionTokens,
+    reservedNanoUsd: costNanoUsd(target.pricing, reserved),
+    priceId: target.priceId,
+    user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
+  }
+}
+
+const MAX_USER_CHARS = 256
+
+const stopping = () => new GatewayError('overloaded', 'This Tollgate is stopping and takes no new requests. Try again.')
+
+/** A refusal leaves one log line, and no ledger row. */
+function refused(log: Log, id: string, error: unknown): unknown {
+  if (error instanceof GatewayError) {
+    log.info('refused', { id, http: error.status, code: error.code ?? error.kind, param: error.param })
+  }
+  return error
+}

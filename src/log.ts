@@ -1,0 +1,96 @@
+/**
+ * Structured log lines: one JSON object a line on standard error, gathered in memory and written off the hot path.
+ * A reader that does not keep up costs lines, never memory or time. Nothing that a client sent or got is logged, and
+ * whatever looks like a secret is masked on the way out.
+ */
+import { write } from 'node:fs'
+
+export type Fields = Readonly<Record<string, string | number | boolean | null | undefined>>
+
+export interface Log {
+  info(message: string, fields: Fields): void
+  warn(message: string, fields: Fields): void
+  error(message: string, fields: Fields): void
+  /** Writes out what is gathered and resolves when it has left. */
+  flush(): Promise<void>
+}
+
+export interface LogOptions {
+  now(): number
+  /** Writes text somewhere and resolves when it is gone. Default: standard error. */
+  write?(text: string): Promise<void>
+}
+
+const FLUSH_MS = 100
+const MAX_GATHERED_CHARS = 4 * 1024 * 1024
+/** Our keys, and the shapes in which providers' keys and bearer headers come. */
+const SECRETS = /\b(?:sk|pk|rk|gsk|xai|AIza)[-_][A-Za-z0-9_-]{12,}|\bBearer\s+[^\s"\\]+/gi
+
+/** Masks everything in a text that looks like a credential. */
+export function redact(text: string): string {
+  return text.replace(SECRETS, (secret) => `${secret.slice(0, 3)}…${secret.slice(-4)}`)
+}
+
+export function createLog({ now, write: send = toStandardError }: LogOptions): Log {
+  let gathered: string[] = []
+  let chars = 0
+  let dropped = 0
+  let timer: ReturnType<typeof setTimeout> | null = null
+  let writing: Promise<void> = Promise.resolve()
+
+  const flush = (): Promise<void> => {
+    if (timer) clearTimeout(timer)
+    timer = null
+    if (gathered.length === 0) return writing
+    const text = redact(gathered.join(''))
+    const size = chars
+    gathered = []
+    writing = writing
+      .then(() => send(text))
+      .then(
+        () => {
+          chars -= size
+        },
+        () => {
+          chars -= size
+        },
+      )
+    return writing
+  }
+
+  const line = (level: string, message: string, fields: Fields) => {
+    if (chars > MAX_GATHERED_CHARS) {
+      dropped++
+      return
+    }
+    const lost = dropped > 0 ? { lines_lost: dropped } : undefined
+    dropped = 0
+    const text = `${JSON.stringify({ time: new Date(now()).toISOString(), level, msg: message, ...fields, ...lost })}\n`
+    gathered.push(text)
+    chars += text.length
+    timer ??= setTimeout(flush, FLUSH_MS)
+  }
+
+  return {
+    info: (message, fields) => line('info', message, fields),
+    warn: (message, fields) => line('warn', message, fields),
+    error: (message, fields) => line('error', message, fields),
+    flush,
+  }
+}
+
+/** Writes all of a text to standard error, on a thread of its own; waits where the pipe is full. */
+async function toStandardError(text: string): Promise<void> {
+  let rest: Uint8Array = Buffer.from(text)
+  while (rest.length > 0) {
+    const chunk = rest
+    const written = await new Promise<number>((resolve, reject) => {
+      write(2, chunk, 0, chunk.length, null, (error, count) => {
+        if (!error) return resolve(count)
+        if (error.code !== 'EAGAIN') return reject(error)
+        setTimeout(() => resolve(0), 10)
+      })
+    })
+    rest = rest.subarray(written)
+  }
+}

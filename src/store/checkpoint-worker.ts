@@ -1,0 +1,44 @@
+/**
+ * Runs checkpoints on a thread of its own, so that no fsync ever stops the event loop. Talks to `checkpoint.ts` alone.
+ * PASSIVE does nearly all of the work without a lock; RESTART then holds the write lock for a moment, so that the next
+ * writer begins the WAL from its start instead of letting it grow.
+ */
+import { Database } from 'bun:sqlite'
+
+declare const self: Worker
+
+export interface CheckpointRequest {
+  path: string
+}
+
+/** `done`: every frame that was in the WAL has reached the database file. */
+export interface CheckpointReply {
+  done: boolean
+  error: string | null
+}
+
+let database: Database | null = null
+
+self.onmessage = (event: MessageEvent<CheckpointRequest>) => {
+  self.postMessage(checkpoint(event.data.path))
+}
+
+function checkpoint(path: string): CheckpointReply {
+  try {
+    database ??= connect(path)
+    const row = (mode: string) =>
+      database?.query<{ busy: number; log: number; checkpointed: number }, []>(`PRAGMA wal_checkpoint(${mode})`).get()
+    row('PASSIVE')
+    const restart = row('RESTART')
+    return { done: restart?.busy === 0, error: null }
+  } catch (error) {
+    return { done: false, error: String(error) }
+  }
+}
+
+function connect(path: string): Database {
+  const connection = new Database(path, { readwrite: true })
+  connection.run('PRAGMA busy_timeout = 1000')
+  connection.run('PRAGMA wal_autocheckpoint = 0')
+  return connection
+}

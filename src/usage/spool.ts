@@ -1,0 +1,191 @@
+/**
+ * Where ledger records go while the database refuses them: append-only segments `spool/<instance>-<n>.log`, written in
+ * zeros beforehand so that a full disk still takes rows, one record a line with its length and CRC-32, synced off the
+ * event loop once a group. The ledger appends and replays; nobody else touches the folder.
+ */
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, unlinkSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { LedgerRecord } from './rows.ts'
+
+export const SEGMENT_BYTES = 8 * 1024 * 1024
+
+export interface Spool {
+  /** Makes sure that an empty segment waits on the disk. Throws what the disk says. */
+  prepare(): Promise<void>
+  /** Tells whether a record of this kind would find a place. Opens leave the last quarter to settles. */
+  hasRoom(kind: LedgerRecord['kind']): boolean
+  /** Appends records and resolves once they are on the disk. Throws if there is no place or the disk refuses. */
+  append(records: readonly LedgerRecord[]): Promise<void>
+  /** Records of this instance that no `taken` call has covered yet, oldest first, at most `limit`. */
+  waiting(limit: number): LedgerRecord[]
+  /** Says that the first `count` waiting records are committed. */
+  taken(count: number): void
+  /** How many records were ever appended: a mark for `release`. */
+  appended(): number
+  /** Deletes the segments, once a checkpoint covers all that was appended up to `mark` and nothing came after it. */
+  release(mark: number): Promise<void>
+  /** Keeps a record that no database takes, in `<instance>.rejected`. Throws what the disk says. */
+  setAside(record: LedgerRecord): void
+  /** Bytes on the disk that hold records not yet released. */
+  heldBytes(): number
+  close(): Promise<void>
+}
+
+interface Segment {
+  path: string
+  handle: FileHandle
+  used: number
+}
+
+export interface SpoolOptions {
+  folder: string
+  instance: string
+  segmentBytes?: number
+}
+
+export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: SpoolOptions): Spool {
+  /** Full ones first, the one being written last. Records stay in memory too, bounded by the segments on the disk. */
+  const segments: Segment[] = []
+  const records: LedgerRecord[] = []
+  let spare: Segment | null = null
+  let number = 0
+  let appended = 0
+  let writing: Promise<void> = Promise.resolve()
+  let preparing: Promise<void> | null = null
+
+  const create = async (): Promise<Segment> => {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const path = join(folder, `${instance}-${++number}.log`)
+    const handle = await open(path, 'wx', 0o600)
+    try {
+      const zeros = Buffer.alloc(1024 * 1024)
+      for (let at = 0; at < segmentBytes; at += zeros.length) {
+        await handle.write(zeros, 0, Math.min(zeros.length, segmentBytes - at), at)
+      }
+      await handle.sync()
+      return { path, handle, used: 0 }
+    } catch (error) {
+      await handle.close()
+      unlinkSync(path)
+      throw error
+    }
+  }
+
+  const prepare = (): Promise<void> => {
+    if (spare) return Promise.resolve()
+    preparing ??= create()
+      .then((segment) => {
+        spare = segment
+      })
+      .finally(() => {
+        preparing = null
+      })
+    return preparing
+  }
+
+  const active = () => segments.at(-1)
+  const free = () => segmentBytes - (active()?.used ?? segmentBytes)
+  const hasRoom = (kind: LedgerRecord['kind']) =>
+    spare !== null || free() > (kind === 'open' ? segmentBytes / 4 : MAX_LINE_BYTES)
+
+  const write = async (batch: readonly LedgerRecord[]): Promise<void> => {
+    const bytes = Buffer.from(batch.map(toLine).join(''))
+    if (bytes.length > free()) {
+      if (!spare) await prepare()
+      if (!spare || bytes.length > segmentBytes) throw new Error('the spool is full')
+      segments.push(spare)
+      spare = null
+    }
+    const segment = active()
+    if (!segment) throw new Error('the spool has no segment')
+    await segment.handle.write(bytes, 0, bytes.length, segment.used)
+    await segment.handle.datasync()
+    segment.used += bytes.length
+    records.push(...batch)
+    appended += batch.length
+    // The next segment is made while there is still room in this one; a full disk leaves us with the last quarter.
+    if (segment.used > segmentBytes / 2) prepare().catch(() => {})
+  }
+
+  return {
+    prepare,
+    hasRoom,
+    append(batch) {
+      const done = writing.then(() => write(batch))
+      writing = done.catch(() => {})
+      return done
+    },
+    waiting: (limit) => records.slice(0, limit),
+    taken: (count) => void records.splice(0, count),
+    appended: () => appended,
+    async release(mark) {
+      if (segments.length === 0) return
+      await prepare()
+      // A group may have arrived in the meantime: what no checkpoint covers is not released.
+      await writing
+      if (appended !== mark || records.length > 0) return
+      const released = segments.splice(0)
+      for (const segment of released) {
+        await segment.handle.close()
+        unlinkSync(segment.path)
+      }
+    },
+    setAside(record) {
+      appendFileSync(join(folder, `${instance}${REJECTED}`), toLine(record), { mode: 0o600, flush: true })
+    },
+    heldBytes: () => segments.reduce((sum, segment) => sum + segment.used, 0),
+    async close() {
+      await writing
+      await preparing?.catch(() => {})
+      for (const segment of segments) await segment.handle.close()
+      if (!spare) return
+      await spare.handle.close()
+      unlinkSync(spare.path)
+      spare = null
+    },
+  }
+}
+
+/** Ending of the file that keeps records which no database takes. */
+export const REJECTED = '.rejected'
+
+/** No record is longer than this: its texts are bounded where the row is made. */
+const MAX_LINE_BYTES = 8 * 1024
+
+/** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */
+export function listSegments(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => name.endsWith('.log'))
+      .sort()
+      .map((name) => join(folder, name))
+  } catch {
+    return []
+  }
+}
+
+/** Reads the records of a segment. Torn or damaged lines are passed over, as are the zeros after the last one. */
+export function readSegment(path: string): LedgerRecord[] {
+  const records: LedgerRecord[] = []
+  for (const line of readFileSync(path).toString('utf8').split('\n')) {
+    const record = fromLine(line)
+    if (record) records.push(record)
+  }
+  return records
+}
+
+/** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
+export function toLine(record: LedgerRecord): string {
+  const json = JSON.stringify(record)
+  return `${Buffer.byteLength(json)} ${Bun.hash.crc32(json).toString(16)} ${json}\n`
+}
+
+export function fromLine(line: string): LedgerRecord | null {
+  const match = /^(\d+) ([0-9a-f]+) (\{.*\})$/.exec(line)
+  if (!match) return null
+  const [, length, checksum, json = ''] = match
+  if (Buffer.byteLength(json) !== Number(length)) return null
+  if (Bun.hash.crc32(json).toString(16) !== checksum) return null
+  return JSON.parse(json)
+}

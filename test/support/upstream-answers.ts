@@ -1,0 +1,145 @@
+/**
+ * What a scripted upstream can do, as plain data, and short ways to write the usual cases down. Tests compose these;
+ * `upstream.ts` plays them. Nothing here does I/O.
+ */
+
+/** Answers with one body and a `content-length`. */
+export interface Whole {
+  kind: 'whole'
+  status?: number
+  headers?: Record<string, string>
+  /** A string or bytes go out as they are; anything else as JSON. */
+  body: unknown
+  /** Silence before the headers. */
+  delayMs?: number
+  gzip?: boolean
+}
+
+/**
+ * One step of a stream: a string or bytes go out as they are, `{ waitMs }` is silence, any other object becomes a
+ * `data:` frame.
+ */
+export type StreamStep = string | Uint8Array | { waitMs: number } | Record<string, unknown>
+
+/**
+ * How a stream ends: `done` = `[DONE]`; `eof` = a proper end of the body without it; `cut` = half a frame, then the
+ * socket closes; `reset` = a TCP reset; `hang` = it never does.
+ */
+export type StreamEnd = 'done' | 'eof' | 'cut' | 'reset' | 'hang'
+
+/** Answers with a chunked body, step by step, as fast as the reader takes it or slower. */
+export interface Stream {
+  kind: 'stream'
+  status?: number
+  headers?: Record<string, string>
+  steps: Iterable<StreamStep>
+  end?: StreamEnd
+  /** Silence before the headers. */
+  delayMs?: number
+  /** Pause after each step. */
+  paceMs?: number
+  /** Splits what is written, down to one byte a chunk. */
+  bytesPerWrite?: number
+  /** Compresses everything into one piece; pauses are skipped. */
+  gzip?: boolean
+}
+
+/** Takes the request and never answers. */
+export interface Silent {
+  kind: 'silent'
+}
+
+/** Closes the connection without an answer. */
+export interface Reset {
+  kind: 'reset'
+}
+
+export type Behaviour = Whole | Stream | Silent | Reset
+
+export interface WireUsageNumbers {
+  prompt_tokens: number
+  completion_tokens: number
+  [more: string]: unknown
+}
+
+export interface ChatAnswer {
+  /** The pieces of the answer, or how many of them: `tok0 tok1 …`. Default 5. */
+  tokens?: number | readonly string[]
+  finish?: string | null
+  /** The upstream's own count, true or not; null = none. Default: 10 read, one written for each token. */
+  usage?: WireUsageNumbers | null
+}
+
+const ENVELOPE = { id: 'chatcmpl-upstream', created: 1_700_000_000, model: 'upstream-model' }
+
+/** Builds a whole chat completion. */
+export function wholeAnswer(answer: ChatAnswer & Partial<Omit<Whole, 'kind' | 'body'>> = {}): Whole {
+  const { tokens, finish, usage, ...rest } = answer
+  const pieces = toPieces(tokens)
+  return {
+    kind: 'whole',
+    ...rest,
+    body: {
+      ...ENVELOPE,
+      object: 'chat.completion',
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: pieces.join(''), refusal: null },
+          finish_reason: finish === undefined ? 'stop' : finish,
+          logprobs: null,
+        },
+      ],
+      ...(usage === null ? {} : { usage: toUsage(usage, pieces.length) }),
+    },
+  }
+}
+
+/** Builds a streamed chat completion: role, a chunk for each token, finish, usage. */
+export function streamAnswer(answer: ChatAnswer & Partial<Omit<Stream, 'kind' | 'steps'>> = {}): Stream {
+  const { tokens, finish, usage, ...rest } = answer
+  const pieces = toPieces(tokens)
+  const last = finish === undefined ? 'stop' : finish
+  return {
+    kind: 'stream',
+    ...rest,
+    steps: [
+      toDelta({ role: 'assistant', content: '', refusal: null }),
+      ...pieces.map((content) => toDelta({ content })),
+      ...(last === null ? [] : [toDelta({}, last)]),
+      ...(usage === null ? [] : [toChunk({ choices: [], usage: toUsage(usage, pieces.length) })]),
+    ],
+  }
+}
+
+/** Builds an endless stream, sent as fast as its reader takes it. `bytes` is the size of one delta. */
+export function endlessAnswer(bytes = 1024): Stream {
+  const content = 'x'.repeat(bytes)
+  function* steps(): Generator<StreamStep> {
+    for (;;) yield toDelta({ content })
+  }
+  return { kind: 'stream', steps: steps(), end: 'hang' }
+}
+
+/** Builds an error answer in the usual shape. */
+export function errorAnswer(status: number, message = 'scripted failure', headers: Record<string, string> = {}): Whole {
+  return { kind: 'whole', status, headers, body: { error: { message, type: 'scripted', param: null, code: null } } }
+}
+
+/** Builds one chunk of a stream around a delta. */
+export function toDelta(delta: Record<string, unknown>, finish: string | null = null, index = 0): StreamStep {
+  return toChunk({ choices: [{ index, delta, finish_reason: finish, logprobs: null }] })
+}
+
+function toChunk(fields: Record<string, unknown>): StreamStep {
+  return { ...ENVELOPE, object: 'chat.completion.chunk', ...fields }
+}
+
+function toPieces(tokens: number | readonly string[] = 5): readonly string[] {
+  return typeof tokens === 'number' ? Array.from({ length: tokens }, (_, i) => `tok${i} `) : tokens
+}
+
+function toUsage(usage: WireUsageNumbers | undefined, written: number): Record<string, unknown> {
+  const numbers = usage ?? { prompt_tokens: 10, completion_tokens: written }
+  return { total_tokens: numbers.prompt_tokens + numbers.completion_tokens, ...numbers }
+}

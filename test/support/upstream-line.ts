@@ -1,0 +1,60 @@
+/**
+ * One accepted connection of the scripted upstream, so that a script reads forward: writes wait for room, every wait
+ * ends when the client goes, and whoever asked learns that it went. Knows nothing of HTTP.
+ */
+import type { Socket } from 'node:net'
+
+/** One connection: writes wait for room, and every wait ends when the client goes. */
+export interface Line {
+  gone: boolean
+  onGone: () => void
+  write(bytes: Uint8Array | string): Promise<void>
+  sleep(ms: number): Promise<void>
+  close(): void
+  reset(): void
+  destroy(): void
+}
+
+/** Wraps an accepted socket. */
+export function createLine(socket: Socket): Line {
+  const waiting = new Set<() => void>()
+  const wake = () => {
+    for (const resume of [...waiting]) resume()
+  }
+  const pause = (ms: number | null) =>
+    new Promise<void>((resolve) => {
+      const resume = () => {
+        waiting.delete(resume)
+        clearTimeout(timer)
+        resolve()
+      }
+      const timer = ms === null ? undefined : setTimeout(resume, ms)
+      waiting.add(resume)
+    })
+  const line: Line = {
+    gone: false,
+    onGone: () => {},
+    async write(bytes) {
+      if (line.gone || socket.write(bytes)) return
+      await pause(null)
+    },
+    async sleep(ms) {
+      if (!line.gone) await pause(ms)
+    },
+    close: () => void socket.end(),
+    reset: () => void socket.resetAndDestroy(),
+    destroy: () => void socket.destroy(),
+  }
+  const leave = () => {
+    if (line.gone) return
+    line.gone = true
+    line.onGone()
+    wake()
+  }
+  socket.on('drain', wake)
+  // A client that sends FIN in the middle of an answer has left: HTTP clients do not half-close.
+  socket.on('end', leave)
+  socket.on('close', leave)
+  socket.on('error', leave)
+  return line
+}

@@ -1,0 +1,156 @@
+/**
+ * The upstream as a process of its own, for load: `bun test/support/upstream-main.ts [--port N] [--tokens N] [--pace MS]`
+ * prints its base URL. It answers every whole request with one prepared text and paces every stream from one shared
+ * timer, so that a thousand streams cost it little. A request may choose its own stream with `max_tokens` and `pace_ms`.
+ * Ends when its standard input does, so that it never outlives whoever started it.
+ */
+import { parseArgs } from 'node:util'
+import { streamAnswer, wholeAnswer } from './upstream-answers.ts'
+import { createRequestReader, LAST_HTTP_CHUNK, type RawRequest, toHttpChunk, toResponseHead } from './upstream-http.ts'
+
+const { values } = parseArgs({
+  options: {
+    port: { type: 'string', default: '0' },
+    tokens: { type: 'string', default: '100' },
+    pace: { type: 'string', default: '20' },
+  },
+})
+
+const WORDS = Array.from({ length: 100 }, (_, i) => `word${i} `)
+const WHOLE = ((body) =>
+  Buffer.from(
+    `${toResponseHead(200, { 'content-type': 'application/json', 'content-length': String(body.length) })}${body}`,
+  ))(JSON.stringify(wholeAnswer({ tokens: WORDS }).body))
+const STREAM_HEAD = Buffer.from(
+  toResponseHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'transfer-encoding': 'chunked' }),
+)
+const [ROLE, TOKEN, FINISH] = [...streamAnswer({ tokens: ['word and more '], usage: null }).steps].map(toFrame)
+
+function toFrame(step: unknown): Buffer {
+  return toHttpChunk(Buffer.from(`data: ${JSON.stringify(step)}\n\n`))
+}
+
+function toTail(tokens: number): Buffer {
+  const usage = { prompt_tokens: 50, completion_tokens: tokens }
+  const [last] = [...streamAnswer({ tokens: 0, usage }).steps].slice(-1)
+  return Buffer.concat([FINISH ?? EMPTY, toFrame(last), toHttpChunk(Buffer.from('data: [DONE]\n\n')), LAST_HTTP_CHUNK])
+}
+
+const EMPTY = Buffer.alloc(0)
+
+interface Connection {
+  read: (bytes: Buffer) => void
+  /** Bytes that the kernel had no room for. */
+  unsent: Buffer
+  closed: boolean
+}
+
+type Peer = Bun.Socket<Connection>
+
+function send(peer: Peer, bytes: Buffer): void {
+  const line = peer.data
+  if (line.unsent.length > 0) {
+    line.unsent = Buffer.concat([line.unsent, bytes])
+    return
+  }
+  const written = Math.max(peer.write(bytes), 0)
+  if (written < bytes.length) line.unsent = Buffer.from(bytes.subarray(written))
+}
+
+interface Paced {
+  peer: Peer
+  left: number
+  total: number
+  paceMs: number
+}
+
+/** A wheel of slots of TICK_MS: a stream sits in the slot of its next chunk. One timer turns it while streams exist. */
+const TICK_MS = 2
+const wheel: Paced[][] = Array.from({ length: 1024 }, () => [])
+let now = 0
+let streams = 0
+let nextSlot = 0
+let timer: Timer | null = null
+
+function schedule(paced: Paced, afterMs: number): void {
+  const ticks = Math.min(Math.max(1, Math.round(afterMs / TICK_MS)), wheel.length - 1)
+  wheel[(now + ticks) % wheel.length]?.push(paced)
+}
+
+function turn(): void {
+  const until = Math.floor(performance.now() / TICK_MS)
+  while (now < until) {
+    now += 1
+    const slot = now % wheel.length
+    const due = wheel[slot] ?? []
+    if (due.length === 0) continue
+    wheel[slot] = []
+    for (const paced of due) step(paced)
+  }
+  if (streams > 0 || timer === null) return
+  clearInterval(timer)
+  timer = null
+}
+
+function step(paced: Paced): void {
+  if (paced.peer.data.closed) {
+    streams -= 1
+    return
+  }
+  if (paced.left === 0) {
+    streams -= 1
+    send(paced.peer, toTail(paced.total))
+    return
+  }
+  paced.left -= 1
+  send(paced.peer, TOKEN ?? EMPTY)
+  schedule(paced, paced.paceMs)
+}
+
+function answer(peer: Peer, request: RawRequest): void {
+  const body = request.body.toString('latin1')
+  if (!/"stream": *true/.test(body)) {
+    send(peer, WHOLE)
+    return
+  }
+  const tokens = Number(/"max_tokens": *(\d+)/.exec(body)?.[1] ?? values.tokens)
+  const paceMs = Number(/"pace_ms": *(\d+)/.exec(body)?.[1] ?? values.pace)
+  send(peer, Buffer.concat([STREAM_HEAD, ROLE ?? EMPTY]))
+  if (timer === null) {
+    now = Math.floor(performance.now() / TICK_MS)
+    timer = setInterval(turn, TICK_MS)
+  }
+  streams += 1
+  // Spread over the pace: streams that all speak in the same millisecond would be batched as real ones never are.
+  nextSlot = (nextSlot + TICK_MS) % Math.max(paceMs, TICK_MS)
+  schedule({ peer, left: tokens, total: tokens, paceMs }, paceMs + nextSlot)
+}
+
+const server = Bun.listen<Connection>({
+  hostname: '127.0.0.1',
+  port: Number(values.port),
+  socket: {
+    open(peer) {
+      peer.data = { read: createRequestReader((request) => answer(peer, request)), unsent: EMPTY, closed: false }
+      peer.setNoDelay(true)
+    },
+    data(peer, bytes) {
+      peer.data.read(bytes)
+    },
+    drain(peer) {
+      const { unsent } = peer.data
+      peer.data.unsent = EMPTY
+      if (unsent.length > 0) send(peer, unsent)
+    },
+    close(peer) {
+      peer.data.closed = true
+    },
+    error() {},
+  },
+})
+
+process.stdout.write(`http://127.0.0.1:${server.port}/v1\n`)
+for await (const _ of Bun.stdin.stream()) {
+  // Only its end matters.
+}
+process.exit(0)

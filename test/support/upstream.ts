@@ -1,0 +1,218 @@
+/**
+ * A scripted upstream on a real socket. Tests tell it what to do (`upstream-answers.ts`), point a gateway at its `url`
+ * and then ask what it saw: every request with its body, and whether its client gave up before the end. On raw
+ * `node:net`, since it has to misbehave below HTTP. Start one a test, and `stop()` it.
+ */
+import { createServer, type Server } from 'node:net'
+import {
+  type Behaviour,
+  type Stream,
+  type StreamStep,
+  streamAnswer,
+  type Whole,
+  wholeAnswer,
+} from './upstream-answers.ts'
+import {
+  createRequestReader,
+  LAST_HTTP_CHUNK,
+  type RawRequest,
+  toHttpChunk,
+  toRequestHead,
+  toResponseHead,
+} from './upstream-http.ts'
+import { createLine, type Line } from './upstream-line.ts'
+
+/** A request as it arrived. Times are `performance.now()`. */
+export interface Seen {
+  index: number
+  method: string
+  path: string
+  headers: Record<string, string>
+  body: string
+  /** The parsed body; null where it is not a JSON object. */
+  json: Record<string, unknown> | null
+  atMs: number
+  /** When the answer was complete, its end as the script wants it included. */
+  answeredAtMs: number | null
+  /** When the client closed the connection before the answer was complete. */
+  abortedAtMs: number | null
+  bytesSent: number
+}
+
+export type Script = Behaviour | ((seen: Seen) => Behaviour)
+
+export interface ScriptedUpstream {
+  /** Base URL, ends in `/v1`. */
+  readonly url: string
+  readonly port: number
+  readonly requests: Seen[]
+  /** Connections open now. */
+  readonly connections: number
+  /** Changes the behaviour from the next request on. */
+  script(next: Script): void
+  /** Waits until `test` holds for what was seen. Throws after `timeoutMs` (5 s) with what it was waiting for. */
+  waitFor(test: (requests: Seen[]) => boolean, what?: string, timeoutMs?: number): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Answers like a well-behaved upstream: a stream where one is asked for, usage where it is. */
+export const obliging: Script = ({ method, json }) => {
+  if (method === 'GET')
+    return { kind: 'whole', body: { object: 'list', data: [{ id: 'upstream-model', object: 'model' }] } }
+  if (json?.stream !== true) return wholeAnswer()
+  const options = json.stream_options
+  const asked = typeof options === 'object' && options !== null && 'include_usage' in options && options.include_usage
+  return streamAnswer(asked ? {} : { usage: null })
+}
+
+/** Starts an upstream on a free port of 127.0.0.1. */
+export async function startUpstream(script: Script = obliging, port = 0): Promise<ScriptedUpstream> {
+  let current = script
+  const requests: Seen[] = []
+  const lines = new Set<Line>()
+  const server = createServer({ noDelay: true }, (socket) => {
+    const line = createLine(socket)
+    lines.add(line)
+    socket.on('close', () => lines.delete(line))
+    socket.on(
+      'data',
+      createRequestReader((raw) => {
+        const seen = toSeen(raw, requests.length)
+        requests.push(seen)
+        line.onGone = () => {
+          if (seen.answeredAtMs === null) seen.abortedAtMs ??= performance.now()
+        }
+        void play(line, seen, typeof current === 'function' ? current(seen) : current)
+      }),
+    )
+  })
+  const bound = await listen(server, port)
+  return {
+    url: `http://127.0.0.1:${bound}/v1`,
+    port: bound,
+    requests,
+    get connections() {
+      return lines.size
+    },
+    script(next) {
+      current = next
+    },
+    async waitFor(test, what = 'a condition', timeoutMs = 5_000) {
+      const until = performance.now() + timeoutMs
+      while (!test(requests)) {
+        if (performance.now() > until) throw new Error(`the upstream waited ${timeoutMs} ms in vain for ${what}`)
+        await Bun.sleep(2)
+      }
+    },
+    async stop() {
+      for (const line of lines) line.destroy()
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+    },
+  }
+}
+
+function listen(server: Server, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', () => {
+      const address = server.address()
+      resolve(typeof address === 'object' && address ? address.port : port)
+    })
+  })
+}
+
+function toSeen(raw: RawRequest, index: number): Seen {
+  const body = raw.body.toString('utf8')
+  const times = { atMs: performance.now(), answeredAtMs: null, abortedAtMs: null }
+  return { index, ...toRequestHead(raw.head), body, json: toObject(body), ...times, bytesSent: 0 }
+}
+
+function toObject(body: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' && value !== null ? { ...value } : null
+  } catch {
+    return null
+  }
+}
+
+async function play(line: Line, seen: Seen, behaviour: Behaviour): Promise<void> {
+  if (behaviour.kind === 'silent') return
+  const finish = (end: () => void) => {
+    if (!line.gone) seen.answeredAtMs = performance.now()
+    end()
+  }
+  if (behaviour.kind === 'reset') return finish(line.reset)
+  if (behaviour.delayMs) await line.sleep(behaviour.delayMs)
+  if (line.gone) return
+  if (behaviour.kind === 'whole') {
+    seen.answeredAtMs = performance.now()
+    return line.write(toWholeBytes(behaviour))
+  }
+  await playStream(line, seen, behaviour, finish)
+}
+
+function toWholeBytes(behaviour: Whole): Buffer {
+  const { body, headers = {} } = behaviour
+  const isRaw = typeof body === 'string' || body instanceof Uint8Array
+  const plain = body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+  const bytes = behaviour.gzip ? Bun.gzipSync(Buffer.from(plain)) : plain
+  const head = toResponseHead(behaviour.status ?? 200, {
+    'content-type': isRaw ? 'text/html; charset=utf-8' : 'application/json',
+    ...headers,
+    ...(behaviour.gzip ? { 'content-encoding': 'gzip' } : {}),
+    'content-length': String(bytes.length),
+  })
+  return Buffer.concat([Buffer.from(head), bytes])
+}
+
+async function playStream(line: Line, seen: Seen, behaviour: Stream, finish: (end: () => void) => void): Promise<void> {
+  const { end = 'done', paceMs = 0, bytesPerWrite, gzip } = behaviour
+  const send = async (bytes: Uint8Array) => {
+    const size = bytesPerWrite ?? bytes.length
+    for (let at = 0; at < bytes.length && !line.gone; at += size) {
+      const piece = bytes.subarray(at, at + size)
+      seen.bytesSent += piece.length
+      await line.write(toHttpChunk(piece))
+      // Without a turn of the loop the kernel would join the pieces again.
+      if (bytesPerWrite) await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  await line.write(
+    toResponseHead(behaviour.status ?? 200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      ...behaviour.headers,
+      ...(gzip ? { 'content-encoding': 'gzip' } : {}),
+      'transfer-encoding': 'chunked',
+    }),
+  )
+  if (gzip) await send(Bun.gzipSync(Buffer.concat([...toFrames(behaviour), ...(end === 'done' ? [DONE] : [])])))
+  for (const step of gzip ? [] : behaviour.steps) {
+    if (line.gone) return
+    if (isWait(step)) await line.sleep(step.waitMs)
+    else await send(toFrame(step))
+    if (paceMs > 0) await line.sleep(paceMs)
+  }
+  if (line.gone || end === 'hang') return
+  if (end === 'reset') return finish(line.reset)
+  if (end === 'cut') {
+    await line.write(toHttpChunk(Buffer.from('data: {"id":"chatcmpl-upstream","choices":[{"index":0,"del')))
+    return finish(line.close)
+  }
+  if (end === 'done' && !gzip) await send(DONE)
+  finish(() => void line.write(LAST_HTTP_CHUNK))
+}
+
+const DONE = Buffer.from('data: [DONE]\n\n')
+
+const isWait = (step: StreamStep): step is { waitMs: number } =>
+  typeof step === 'object' && 'waitMs' in step && typeof step.waitMs === 'number'
+
+function toFrame(step: Exclude<StreamStep, { waitMs: number }>): Uint8Array {
+  if (step instanceof Uint8Array) return step
+  return Buffer.from(typeof step === 'string' ? step : `data: ${JSON.stringify(step)}\n\n`)
+}
+
+function toFrames(behaviour: Stream): Uint8Array[] {
+  return [...behaviour.steps].filter((step) => !isWait(step)).map((step) => toFrame(step))
+}
