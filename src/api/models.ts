@@ -1,6 +1,6 @@
 /** `GET /v1/models` and `GET /v1/models/<vendor>/<model_name>`: what the calling key may use, and nothing else. */
 import { Elysia } from 'elysia'
-import { toModel } from '../catalog/public.ts'
+import { toPublicModel } from '../catalog/public.ts'
 import { authenticate } from '../chat/authenticate.ts'
 import type { Decision } from '../error.ts'
 import { modelNotFound, visibleModel } from '../routing/resolve.ts'
@@ -40,9 +40,7 @@ export const modelsController = (deps: ModelsDeps) => {
 
 function modelFor(snapshot: Snapshot, key: Key, slug: string): Model | null {
   const visible = visibleModel(snapshot, key, slug)
-  if (!visible) return null
-  const isReady = visible.targets.some((target) => target.upstream.notReady === null)
-  return toModel(visible.model, isReady)
+  return visible && toPublicModel(visible.model, visible.targets)
 }
 
 function orThrow<T>(decision: Decision<T>): T {

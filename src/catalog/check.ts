@@ -31,6 +31,9 @@ export function checkCatalog(raw: unknown): Issue[] {
   ]
 }
 
+/** Whether a model's name is a pattern, such as `openai/*`. */
+export const isWildcard = (slug: string) => slug.includes('*')
+
 /** Whether a route costs nothing of its own: its upstream is declared as local. */
 export function isLocal(upstream: unknown): boolean {
   return toEntry(upstream).local === true
@@ -105,7 +108,7 @@ function explainUrl(text: string): string | null {
 
 function checkModel(slug: string, entry: Entry, upstreams: Entry): Issue[] {
   const at: Path = ['models', slug]
-  if (slug.includes('*'))
+  if (isWildcard(slug))
     return [{ segments: at, message: 'wildcard models are not supported yet: list each model by its own name.' }]
   const issues: Issue[] = []
   if (!SLUG.test(slug))

@@ -3,6 +3,7 @@
  * for what is then still missing (design 10). Called by `file.ts`. Pure.
  */
 import type { Deadlines } from '../store/types.ts'
+import { toList } from '../wire/explain-words.ts'
 import type { PricingItem } from '../wire/usage.ts'
 import type { DeclaredModel, DeclaredRoute, DeclaredUpstream, Facts, Issue } from './catalog.ts'
 import { type Entry, isLocal, toEntry, toItems } from './check.ts'
@@ -52,19 +53,17 @@ export function lacksFacts(entry: Entry, upstreams: Entry): boolean {
   return FACT_FIELDS.some(([, field]) => entry[field] === undefined) || lacksPrice(entry, upstreams)
 }
 
-/** Names each fact that neither the entry nor the known facts have. Takes entries whose fields may have other problems. */
+/** Names the facts that neither the entry nor the known ones have. Takes entries whose fields may have other problems. */
 export function checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Issue[] {
   const facts = findFacts(known, slug, toItems(entry.routes).flatMap(toRouteName))
-  const segments = ['models', slug]
-  const issues: Issue[] = FACT_FIELDS.filter(
+  const missing: string[] = FACT_FIELDS.filter(
     ([fact, field]) => entry[field] === undefined && facts[fact] === undefined,
-  ).map(([, field]) => ({ segments, message: `${field} is missing, and no public facts about this model are known.` }))
-  if (lacksPrice(entry, upstreams) && facts.pricing === undefined)
-    issues.push({
-      segments,
-      message: 'pricing is missing: a route to an upstream that is not local must have a price.',
-    })
-  return issues
+  ).map(([, field]) => field)
+  if (lacksPrice(entry, upstreams) && facts.pricing === undefined) missing.push('pricing')
+  if (missing.length === 0) return []
+  const verb = missing.length === 1 ? 'is' : 'are'
+  const message = `${toList(missing, 'and')} ${verb} missing: no public facts about this model are known, so it must say them itself.`
+  return [{ segments: ['models', slug], message }]
 }
 
 /** Converts a model that has passed every check; null where `checkFacts` finds something missing. */

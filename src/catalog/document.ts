@@ -28,13 +28,13 @@ export function parseText(text: string): CatalogDocument {
   const lines = new LineCounter()
   const document = parseDocument(hide(text), { lineCounter: lines, prettyErrors: false })
   const lineAt = (offset: number | undefined) => Math.max(1, lines.linePos(offset ?? 0).line)
-  const errors = document.errors.map((error) => ({
-    line: lineAt(error.pos[0]),
-    message:
-      error.code === 'DUPLICATE_KEY'
-        ? 'this name is there twice in the same place.'
-        : `not valid YAML: ${reveal(error.message)}`,
-  }))
+  const errors = document.errors.map(({ code, message, pos: [offset] }) => {
+    // The library may quote the source, and that may be a secret.
+    const reason = reveal(message).replace(/: ".*"$/s, '')
+    if (code !== 'DUPLICATE_KEY') return { line: lineAt(offset), message: `not valid YAML: ${reason}.` }
+    const [name = 'this name'] = /^(?:"[^"\n]*"|'[^'\n]*'|[^:,{}\n]+)/.exec(text.slice(offset, offset + 200)) ?? []
+    return { line: lineAt(offset), message: `${name.trim()} is there twice in the same place.` }
+  })
   const readable = document.errors.every((error) => error.code === 'DUPLICATE_KEY')
   const lineOf = (segments: readonly (string | number)[]) => lineAt(offsetOf(document.contents, segments))
 

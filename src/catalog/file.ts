@@ -6,9 +6,9 @@
 import { CommandError } from '../error.ts'
 import { type Environment, toVariable } from '../store/snapshot.ts'
 import { explain, type Problem } from '../wire/explain.ts'
-import { toPath } from '../wire/explain-words.ts'
+import { isObject, toPath } from '../wire/explain-words.ts'
 import type { Catalog, Issue } from './catalog.ts'
-import { checkCatalog, type Entry, toEntry } from './check.ts'
+import { checkCatalog, type Entry, isWildcard, toEntry } from './check.ts'
 import { checkFacts, lacksFacts, toModel, toUpstream } from './complete.ts'
 import { type CatalogDocument, parseText } from './document.ts'
 import { closest, fieldsAt } from './hint.ts'
@@ -33,8 +33,11 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
   const document = parseText(text)
   if (!document.readable) throw toError(document, [], options.name)
   const { raw } = document
+  if (raw === null) throw toError(document, [EMPTY], options.name)
   const upstreams = toEntry(toEntry(raw).upstreams)
-  const models = Object.entries(toEntry(toEntry(raw).models)).map(([slug, entry]) => [slug, toEntry(entry)] as const)
+  const models = Object.entries(toEntry(toEntry(raw).models)).filter((model): model is [string, Entry] => {
+    return isObject(model[1]) && !isWildcard(model[0])
+  })
   const known = models.some(([, entry]) => lacksFacts(entry, upstreams)) ? await loadKnown() : {}
   const issues = [
     ...explain(CatalogSchema, raw, { all: true }).map(toIssue),
@@ -46,6 +49,8 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
   const file = raw as CatalogFile
   return { catalog: toCatalog(file, upstreams, known), warnings: toWarnings(file, document, options) }
 }
+
+const EMPTY: Issue = { segments: [], message: 'the file is empty: a catalogue has version, upstreams and models.' }
 
 function toCatalog(file: CatalogFile, upstreams: Entry, known: KnownProviders): Catalog {
   return {
@@ -95,6 +100,6 @@ function toError(document: CatalogDocument, issues: Issue[], name: string): Comm
   ].sort((a, b) => a.line - b.line)
   const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`
   const lines = problems.map(({ line, message }) => `${name}:${line}: ${message}`)
-  const advice = 'Correct the file and check it with: tollgate catalog validate'
+  const advice = `Correct the file and check it with: tollgate catalog validate ${name}`
   return new CommandError('catalog_invalid', [`The catalogue has ${count}:`, ...lines, advice].join('\n'))
 }

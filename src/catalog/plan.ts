@@ -101,11 +101,8 @@ function diff<Row extends { origin: Origin }>(
   return plan
 }
 
-/** When a row was written, and which price row it points at, follow from the rest. */
-function isSame(one: object, other: object): boolean {
-  const follows = { updatedMs: 0, createdMs: 0, priceId: '' }
-  return Bun.deepEquals({ ...one, ...follows }, { ...other, ...follows })
-}
+/** Whether two rows say the same; when they were last written does not count. */
+const isSame = (one: object, other: object) => Bun.deepEquals({ ...one, updatedMs: 0 }, { ...other, updatedMs: 0 })
 
 /** Keeps what a stronger origin's route still needs: deleting it would take that route along. */
 function keepUsed<Row>(

@@ -15,8 +15,6 @@ export const COMMAND_BUSY_MS = 5_000
 export interface OpenOptions {
   /** How long a statement waits for another writer, in ms. 0 for the server's writer. */
   busyMs: number
-  /** `power` survives a power cut at the price of one fsync a commit; `process` survives SIGKILL. */
-  durability?: 'process' | 'power'
   readonly?: boolean
 }
 
@@ -47,7 +45,7 @@ export function openDatabase(path: string, options: OpenOptions): Database {
   database.run(`PRAGMA busy_timeout = ${options.busyMs}`)
   if (!options.readonly) {
     database.run('PRAGMA journal_mode = WAL')
-    database.run(`PRAGMA synchronous = ${options.durability === 'power' ? 'FULL' : 'NORMAL'}`)
+    database.run('PRAGMA synchronous = NORMAL')
   }
   database.run('PRAGMA foreign_keys = ON')
   return database

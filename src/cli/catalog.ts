@@ -1,0 +1,81 @@
+/**
+ * `tollgate catalog validate | apply`. `validate` needs no database and writes nothing; `apply` works beside a running
+ * server, which takes the change within moments.
+ */
+import type { Command } from 'commander'
+import type { CatalogSource } from '../catalog/source.ts'
+import { CommandError } from '../error.ts'
+import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
+
+/** Adds the group to the program. */
+export function addCatalogCommands(program: Command, io: Io): void {
+  const catalog = program.command('catalog').description('check and apply the catalogue of models and upstreams')
+  const file = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
+  catalog
+    .command('validate')
+    .description('name every problem of a catalogue')
+    .argument('[file]', file)
+    .option('--catalog <file>', 'the same as the argument')
+    .action((name: string | undefined, options: { catalog?: string }, command: Command) =>
+      validate(name ?? options.catalog, command, io),
+    )
+  catalog
+    .command('apply')
+    .description('make the database say what a catalogue says')
+    .argument('[file]', file)
+    .option('--catalog <file>', 'the same as the argument')
+    .action((name: string | undefined, options: { catalog?: string }, command: Command) =>
+      apply(name ?? options.catalog, command, io),
+    )
+}
+
+async function validate(file: string | undefined, command: Command, io: Io): Promise<void> {
+  const { source, catalog } = await load(file, command, io)
+  const counts = {
+    upstreams: catalog.upstreams.length,
+    models: catalog.models.length,
+    aliases: catalog.aliases.length,
+  }
+  if (sharedOptions(command).json) return printJson(io, { valid: true, path: source.path, ...counts })
+  const words = Object.entries(counts).map(([name, count]) => `${count} ${count === 1 ? one(name) : name}`)
+  io.stdout(`${nameOf(source)} is valid: ${words.join(', ')}.\n`)
+}
+
+async function apply(file: string | undefined, command: Command, io: Io): Promise<void> {
+  const { source, catalog } = await load(file, command, io)
+  const { openForCommand } = await import('../store/open.ts')
+  const { applyCatalog, hasRowsOf } = await import('../catalog/apply.ts')
+  const { sqlite, store } = openForCommand(toDataFolder(command, io))
+  try {
+    if (source.origin === 'builtin' && hasRowsOf(store, 'file'))
+      throw new CommandError(
+        'catalog_missing',
+        'There is no catalog.yaml in the data folder or here, and this database was set up from one. Name the file: tollgate catalog apply FILE',
+      )
+    const { origin } = source
+    const options = { origin, actor: 'cli', subject: source.path ?? 'built-in', nowMs: io.nowMs() }
+    const summary = applyCatalog(store, catalog, options)
+    if (sharedOptions(command).json) return printJson(io, { path: source.path, origin, ...summary })
+    for (const conflict of summary.conflicts) io.stderr(`conflict: ${conflict}\n`)
+    const { created, updated, deleted, unchanged } = summary
+    io.stdout(
+      created + updated + deleted === 0
+        ? `${nameOf(source)}: nothing to change.\n`
+        : `${nameOf(source)} applied: ${created} created, ${updated} updated, ${deleted} deleted, ${unchanged} unchanged.\n`,
+    )
+  } finally {
+    sqlite.close()
+  }
+}
+
+async function load(file: string | undefined, command: Command, io: Io) {
+  const { loadSource } = await import('../catalog/source.ts')
+  const { parseCatalog } = await import('../catalog/file.ts')
+  const source = await loadSource({ file, dataFolder: toDataFolder(command, io), cwd: io.cwd })
+  const parsed = await parseCatalog(source.text, { name: source.name, environment: io.environment })
+  for (const warning of parsed.warnings) io.stderr(`warning: ${warning}\n`)
+  return { source, ...parsed }
+}
+
+const nameOf = (source: CatalogSource) => source.path ?? 'The built-in catalogue'
+const one = (name: string) => (name === 'aliases' ? 'alias' : name.slice(0, -1))

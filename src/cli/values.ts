@@ -1,0 +1,56 @@
+/**
+ * Reads the values of command line options: money, times, counts. Every refusal is a sentence that shows a right one,
+ * and exit code 2. Pure; no floating point touches money.
+ */
+import { CommandError } from '../error.ts'
+import { PERIODS, type Period } from '../store/types.ts'
+
+const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+
+/** Makes the error for a wrong value of an option. */
+export const usageError = (message: string) => new CommandError('usage', message, 2)
+
+/** Reads `20/month`, `0.10/day` or `5` (in total) as USD, into integer nano-dollars and a period. */
+export function toBudget(text: string): { nanoUsd: number; period: Period } {
+  const [amount = '', periodName = 'total', ...rest] = text.trim().split('/')
+  const period = PERIODS.find((known) => known === periodName)
+  if (rest.length > 0 || period === undefined)
+    throw usageError(
+      `--budget '${text}' has no known period: write USD per day, week, month or total, such as 20/month.`,
+    )
+  const [, whole, fraction = ''] = /^\$?(\d+)(?:\.(\d+))?$/.exec(amount.trim()) ?? []
+  if (whole === undefined)
+    throw usageError(`--budget '${text}' is no amount: write USD as a decimal, such as 20/month, 0.10/day or 5.`)
+  if (fraction.length > 9) throw usageError(`--budget '${text}' is too fine: at most 9 decimals, a nano-dollar.`)
+  const nanoUsd = BigInt(whole + fraction.padEnd(9, '0'))
+  if (nanoUsd === 0n) throw usageError('--budget must be more than 0; to stop a key, revoke it.')
+  if (nanoUsd > BigInt(Number.MAX_SAFE_INTEGER)) throw usageError(`--budget '${text}' is too large: at most 9000000.`)
+  return { nanoUsd: Number(nanoUsd), period }
+}
+
+/** Reads `90d`, `12h`, `30m`, `2w` from now, or a date (`2027-01-31`, UTC, or with a time), into ms since 1970. */
+export function toExpiry(text: string, nowMs: number): number {
+  const trimmed = text.trim()
+  const [, count, unit = ''] = /^(\d{1,6})([mhdw])$/.exec(trimmed) ?? []
+  const atMs = count === undefined ? toDate(trimmed) : nowMs + Number(count) * (UNIT_MS[unit] ?? 0)
+  if (Number.isNaN(atMs))
+    throw usageError(`--expires '${text}' is no time: write 90d, 12h, or a date such as 2027-01-31.`)
+  if (atMs <= nowMs) throw usageError(`--expires '${text}' is not in the future.`)
+  return atMs
+}
+
+/** JavaScript reads `2027-02-31` as 3 March, and a time without a zone as local; the first is refused, the second UTC. */
+function toDate(text: string): number {
+  const [, date = '', time = '', zone = 'Z'] =
+    /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/.exec(text) ?? []
+  const dayMs = Date.parse(date)
+  if (Number.isNaN(dayMs) || !new Date(dayMs).toISOString().startsWith(date)) return Number.NaN
+  return time === '' ? dayMs : Date.parse(`${date}T${time}${zone}`)
+}
+
+/** Reads a whole number of at least 1 for the option of that name. */
+export function toCount(option: string, text: string): number {
+  const value = /^\d{1,12}$/.test(text.trim()) ? Number(text) : 0
+  if (value < 1) throw usageError(`${option} '${text}' is no count: write a whole number of at least 1.`)
+  return value
+}

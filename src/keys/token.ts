@@ -1,0 +1,57 @@
+/**
+ * The secret of a key: `sk-tg-` + 32 random characters of [A-Za-z0-9] + 6 of base62 CRC-32 of those (design 6). The
+ * checksum lets a scanner tell a key from noise, and the server refuse a mistyped one without looking it up. Only the
+ * hash is ever stored; a secret must not reach a log.
+ */
+
+const PREFIX = 'sk-tg-'
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+const RANDOM_LENGTH = 32
+const CHECK_LENGTH = 6
+const SHAPE = /^sk-tg-([A-Za-z0-9]{32})([A-Za-z0-9]{6})$/
+
+/** Makes a new secret: 190 bits from the system's generator. */
+export function mintToken(): string {
+  let random = ''
+  while (random.length < RANDOM_LENGTH) {
+    for (const byte of crypto.getRandomValues(new Uint8Array(48))) {
+      // 248 = 4 * 62: bytes beyond it would make the first letters likelier.
+      if (byte < 248 && random.length < RANDOM_LENGTH) random += ALPHABET[byte % 62]
+    }
+  }
+  return PREFIX + random + toCheck(random)
+}
+
+/** Whether a text has the form of a Tollgate key and its checksum holds. Says nothing about whether it is in force. */
+export function isWellFormed(token: string): boolean {
+  const [, random = '', check = ''] = SHAPE.exec(token) ?? []
+  return check !== '' && toCheck(random) === check
+}
+
+/** Hashes a secret as `key_secrets.hash` holds it: SHA-256, 64 lower-case hex digits. */
+export function hashToken(token: string): string {
+  return new Bun.CryptoHasher('sha256').update(token).digest('hex')
+}
+
+/** What is shown of a key ever after: `sk-tg-…` and its last four characters. */
+export function toMasked(lastFour: string): string {
+  return `${PREFIX}…${lastFour}`
+}
+
+/** Masks a secret from a request for an error sentence, whatever it is. */
+export function maskToken(token: string): string {
+  if (SHAPE.test(token)) return toMasked(token.slice(-4))
+  // A short secret shown by half would be no secret; what is not ASCII stays out of terminals and logs.
+  const end = token.length >= 16 && /^[\x21-\x7e]{4}$/.test(token.slice(-4)) ? token.slice(-4) : ''
+  return `…${end}`
+}
+
+function toCheck(random: string): string {
+  let rest = Bun.hash.crc32(random)
+  let check = ''
+  for (let digit = 0; digit < CHECK_LENGTH; digit++) {
+    check = (ALPHABET[rest % 62] ?? '') + check
+    rest = Math.floor(rest / 62)
+  }
+  return check
+}

@@ -1,0 +1,204 @@
+/**
+ * A running server, put together from its parts in the order that safety asks for: lock, migrate, recover the ledger,
+ * apply the catalogue, load the snapshot, and only then listen. `cli/serve.ts` starts it and decides when it stops.
+ */
+import type { Database } from 'bun:sqlite'
+import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
+import type { Readiness } from './api/health.ts'
+import { type App, createApp } from './app.ts'
+import { createBackends } from './backends/registry.ts'
+import { createFlights, type Flights } from './chat/flights.ts'
+import type { ServeConfig } from './config.ts'
+import { CommandError } from './error.ts'
+import type { Log } from './log.ts'
+import { createCheckpointer } from './store/checkpoint.ts'
+import { takeLock } from './store/lock.ts'
+import { migrate } from './store/migrate.ts'
+import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder, type Store, toStore } from './store/open.ts'
+import { settings } from './store/schema.ts'
+import { type Environment, loadSnapshot, type Snapshot } from './store/snapshot.ts'
+import { createWatch } from './store/watch.ts'
+import { createLedger, type Ledger } from './usage/ledger.ts'
+import { recover } from './usage/recover.ts'
+import { HOUR_MS } from './usage/rollup.ts'
+import { createSpool } from './usage/spool.ts'
+import { mintId } from './wire/id.ts'
+
+export interface ServerOptions {
+  dataFolder: string
+  /** The server's own settings, given the rows of the settings table. */
+  configure(settings: Readonly<Record<string, string>>): ServeConfig
+  environment: Environment
+  log: Log
+  now(): number
+  /** Runs on the open, migrated store before anything is loaded from it: applies the catalogue, makes a first key. */
+  prepare(store: Store): void | Promise<void>
+}
+
+export interface Server {
+  /** `http://host:port/v1` */
+  baseUrl: string
+  snapshot(): Snapshot
+  /** Runs a change of configuration on the server's own connection, then reads everything again. */
+  reload(change: (store: Store) => void): void
+  /** Lets what is under way end, as long as the drain setting says, then closes everything. True if nothing was cut. */
+  stop(): Promise<boolean>
+}
+
+/** How long the rows of answers that a stop has cut may take to settle. */
+const CUT_MS = 5_000
+
+export async function startServer(options: ServerOptions): Promise<Server> {
+  const { dataFolder, log, now, environment } = options
+  prepareDataFolder(dataFolder)
+  const unlock = takeLock(dataFolder)
+  const path = databasePath(dataFolder)
+  const instance = mintId(now())
+  const writer = openWriter(path)
+  const store = toStore(writer)
+  const spoolFolder = join(dataFolder, 'spool')
+  const spool = createSpool({ folder: spoolFolder, instance })
+  migrate(writer, dataFolder, now())
+  const recovered = recover(writer, spool, spoolFolder, instance, log)
+  if (recovered.replayed > 0 || recovered.abandoned > 0) log.warn('recovered the ledger', { ...recovered })
+  writeFacts(store, instance, now())
+  const config = options.configure(readSettings(store))
+  if (config.durability === 'power') writer.run('PRAGMA synchronous = FULL')
+  await options.prepare(store)
+
+  let snapshot = loadSnapshot(store, environment)
+  let state: 'serving' | 'draining' = 'serving'
+  const checkpointer = createCheckpointer(path, log)
+  const ledger = createLedger({
+    writer,
+    spool,
+    log,
+    onCommit: checkpointer.note,
+    checkpoint: checkpointer.run,
+  })
+  const refresh = () => {
+    snapshot = loadSnapshot(store, environment)
+    logNotReady(snapshot, log)
+  }
+  const watch = createWatch(writer, snapshot.revision, refresh)
+  const flights = createFlights()
+  const app = createApp({
+    snapshot: () => snapshot,
+    ledger,
+    flights,
+    log,
+    now,
+    instance,
+    backendFor: createBackends(),
+    readiness: () => toReadiness(state, ledger, watch.healthy()),
+  })
+  // From here on the writer never waits inside SQLite: the event loop would wait with it.
+  writer.run('PRAGMA busy_timeout = 0')
+  writer.run('PRAGMA wal_autocheckpoint = 0')
+  const baseUrl = listen(app, config.host, config.port)
+  logNotReady(snapshot, log)
+  spool.prepare().catch((error) => log.error('the spool could not be prepared', { error: String(error) }))
+
+  return {
+    baseUrl,
+    snapshot: () => snapshot,
+    reload(change) {
+      change(store)
+      refresh()
+    },
+    async stop() {
+      state = 'draining'
+      flights.drain()
+      const clean = await endFlights(app, flights, config.drainMs)
+      watch.stop()
+      await ledger.close()
+      checkpointer.close()
+      await spool.close()
+      writer.close()
+      unlock()
+      await log.flush()
+      return clean
+    },
+  }
+}
+
+function openWriter(path: string): Database {
+  try {
+    return openDatabase(path, { busyMs: COMMAND_BUSY_MS })
+  } catch (error) {
+    throw new CommandError(
+      'database_unusable',
+      `Cannot open ${path}: ${error instanceof Error ? error.message : error}. If the file is damaged, restore a backup.`,
+    )
+  }
+}
+
+/** What `audit` and the next start want to know: since when the ledger is kept, and who keeps it now. */
+function writeFacts(store: Store, instance: string, nowMs: number): void {
+  const fact = (key: string, value: string) => ({ key, value, updatedMs: nowMs })
+  store
+    .insert(settings)
+    .values(fact('ledger_from', String(nowMs - (nowMs % HOUR_MS))))
+    .onConflictDoNothing()
+    .run()
+  store.delete(settings).where(eq(settings.key, 'instance')).run()
+  store.insert(settings).values(fact('instance', instance)).run()
+}
+
+function readSettings(store: Store): Record<string, string> {
+  return Object.fromEntries(
+    store
+      .select()
+      .from(settings)
+      .all()
+      .map((row) => [row.key, row.value]),
+  )
+}
+
+function listen(app: App, hostname: string, port: number): string {
+  try {
+    app.listen({ hostname, port })
+  } catch (error) {
+    throw toListenError(error, hostname, port)
+  }
+  const url = app.server?.url
+  if (!url) throw new CommandError('not_listening', `Cannot listen on ${hostname}:${port}.`)
+  return `${url.origin}/v1`
+}
+
+function toListenError(error: unknown, hostname: string, port: number): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const place = `${hostname}:${port}`
+  if (code === 'EADDRINUSE') {
+    return new CommandError('port_in_use', `Something else is listening on ${place}. Choose another port with --port.`)
+  }
+  if (code === 'EACCES' || code === 'EPERM') {
+    return new CommandError('port_forbidden', `This user may not listen on ${place}. Choose a port above 1023 with --port.`)
+  }
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return new CommandError('no_such_address', `This machine has no address ${hostname}. Choose another one with --host.`)
+  }
+  return error
+}
+
+function toReadiness(state: 'serving' | 'draining', ledger: Ledger, watching: boolean): Readiness {
+  if (state === 'draining') return 'draining'
+  const ledgerState = ledger.state()
+  if (ledgerState === 'unavailable') return 'ledger_unavailable'
+  return ledgerState === 'ok' && watching ? 'ok' : 'degraded'
+}
+
+function logNotReady(snapshot: Snapshot, log: Log): void {
+  for (const upstream of snapshot.upstreams.values()) {
+    if (upstream.notReady) log.warn('an upstream is not ready', { upstream: upstream.id, reason: upstream.notReady })
+  }
+}
+
+/** Waits for what is under way; what does not end in time is cut, and settled as such. */
+async function endFlights(app: App, flights: Flights, drainMs: number): Promise<boolean> {
+  const clean = await flights.ended(drainMs)
+  await app.server?.stop(true)
+  if (!clean) await flights.ended(CUT_MS)
+  return clean
+}

@@ -1,0 +1,24 @@
+/**
+ * The smallest Bun proxy that copies the same bytes: what Tollgate's cost is compared with. Started by `subjects.ts`
+ * as `bun test/bench/floor.ts UPSTREAM_ORIGIN PORT`; keeps no keys, no ledger and no log. Reading the body whole and
+ * handing fetch's own answer on was the cheapest form found; `--piped` passes both bodies on as streams instead, a
+ * third more CPU a request. Passing the client's abort on cost nothing that could be measured.
+ */
+const [origin = '', port = '0', ...flags] = process.argv.slice(2)
+const pipes = flags.includes('--piped')
+
+Bun.serve({
+  hostname: '127.0.0.1',
+  port: Number(port),
+  idleTimeout: 255,
+  async fetch(request) {
+    const { pathname } = new URL(request.url)
+    const answer = await fetch(origin + pathname, {
+      method: request.method,
+      headers: { 'content-type': 'application/json' },
+      body: pipes || request.method === 'GET' ? request.body : await request.arrayBuffer(),
+      signal: request.signal,
+    })
+    return pipes ? new Response(answer.body, answer) : answer
+  },
+})

@@ -1,0 +1,69 @@
+/** Whole answers under `wrk`: requests a second and latency as wrk saw them, CPU and memory of the subject from /proc. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { cpuMicros, rssMegabytes } from './processes.ts'
+import type { Subject } from './subjects.ts'
+
+export interface JsonResult {
+  requestsPerSecond: number
+  p50Ms: number
+  p99Ms: number
+  cpuMicrosPerRequest: number
+  rssMegabytes: number
+  errors: number
+}
+
+const CONTENT = 'Summarise in one sentence what a gateway in front of language models is good for. '.repeat(4)
+
+/** The request that every load sends: a system line and some 330 characters of question. */
+export const toChatBody = (model: string, more: Record<string, unknown> = {}): string =>
+  JSON.stringify({
+    model,
+    messages: [
+      { role: 'system', content: 'You answer briefly.' },
+      { role: 'user', content: CONTENT },
+    ],
+    temperature: 0.2,
+    ...more,
+  })
+
+/** Loads a subject over `connections` for `seconds`. Throws where wrk cannot be run. */
+export async function loadJson(
+  subject: Subject,
+  folder: string,
+  connections: number,
+  seconds: number,
+): Promise<JsonResult> {
+  const script = join(folder, `${subject.name}.lua`)
+  writeFileSync(
+    script,
+    `wrk.method = "POST"
+wrk.headers["content-type"] = "application/json"
+wrk.headers["authorization"] = "Bearer ${subject.key}"
+wrk.body = [==[${toChatBody(subject.model)}]==]
+`,
+  )
+  const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '--latency', '-s', script]
+  const before = cpuMicros(subject.process.pid)
+  const wrk = Bun.spawn(['wrk', ...flags, `${subject.origin}/v1/chat/completions`], { stdout: 'pipe', stderr: 'pipe' })
+  const said = await new Response(wrk.stdout).text()
+  if ((await wrk.exited) !== 0) throw new Error(`wrk failed: ${said}${await new Response(wrk.stderr).text()}`)
+  const cpu = cpuMicros(subject.process.pid) - before
+  const requests = Number(/(\d+) requests in/.exec(said)?.[1] ?? 0)
+  const socketErrors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(said)?.slice(1) ?? []
+  const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(said)?.[1] ?? 0)
+  return {
+    requestsPerSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(said)?.[1] ?? 0),
+    p50Ms: toMs(/ 50%\s+([\d.]+)(us|ms|s)/.exec(said)),
+    p99Ms: toMs(/ 99%\s+([\d.]+)(us|ms|s)/.exec(said)),
+    cpuMicrosPerRequest: cpu / Math.max(1, requests),
+    rssMegabytes: rssMegabytes(subject.process.pid),
+    errors: socketErrors.reduce((sum, count) => sum + Number(count), refused),
+  }
+}
+
+const MS: Record<string, number> = { us: 0.001, ms: 1, s: 1000 }
+
+function toMs(found: RegExpExecArray | null): number {
+  return Number(found?.[1] ?? 0) * (MS[found?.[2] ?? 'ms'] ?? 1)
+}

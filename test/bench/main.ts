@@ -1,0 +1,140 @@
+/**
+ * `bun run bench`: the cost of Tollgate beside the smallest Bun proxy and nginx, in one run, on one upstream,
+ * interleaved round by round so that a busy machine is unfair to all alike. Prints a table and writes the same as JSON.
+ *
+ * `--quick` shortens everything · `--only json|streams|cold` · `--subjects floor,tollgate,nginx,floor-piped` ·
+ * `--json FILE` (dist/bench.json)
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { measureCold } from './cold.ts'
+import { type JsonResult, loadJson } from './json-load.ts'
+import { guardChildren, type Started } from './processes.ts'
+import { type Report, toText } from './report.ts'
+import { loadStreams, type StreamResult, type StreamShape } from './stream-load.ts'
+import { SUBJECTS, type Subject, type SubjectName, startBenchUpstream, startSubject, whyMissing } from './subjects.ts'
+import { medians } from './table.ts'
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    subjects: { type: 'string', default: 'floor,tollgate,nginx' },
+    json: { type: 'string', default: resolve(import.meta.dir, '../../dist/bench.json') },
+  },
+})
+
+const ROUNDS = 3
+const JSON_SECONDS = values.quick ? 1 : 5
+const COLD_RUNS = values.quick ? 3 : 9
+// 200 x 50 chunks a second is some 10,000 chunks a second: well measurable, and no core is full.
+const BUSY: StreamShape = { streams: 200, paceMs: 20, tokens: values.quick ? 75 : 250 }
+const MANY: StreamShape = { streams: 1_000, paceMs: 150, tokens: values.quick ? 20 : 40 }
+
+const wants = (part: string) => values.only === undefined || values.only === part
+
+function chooseSubjects(): SubjectName[] {
+  const asked = values.subjects.split(',')
+  const unknown = asked.filter((name) => !SUBJECTS.some((known) => known === name))
+  if (unknown.length > 0) fail(`unknown subject: ${unknown.join(', ')}; there are ${SUBJECTS.join(', ')}`)
+  return SUBJECTS.filter((name) => {
+    if (!asked.includes(name)) return false
+    const missing = whyMissing(name)
+    if (missing !== null) console.error(`left out: ${missing}`)
+    return missing === null
+  })
+}
+
+function fail(sentence: string): never {
+  console.error(sentence)
+  process.exit(1)
+}
+
+async function measure(root: string): Promise<Report> {
+  const names = chooseSubjects()
+  const upstream = await startBenchUpstream(root)
+  const report: Report = {
+    machine: `${cpus()[0]?.model ?? 'unknown'} x ${cpus().length}`,
+    bun: Bun.version,
+    subjects: {},
+  }
+  const subjects: Subject[] = []
+  if (values.only !== 'cold') for (const name of names) subjects.push(await startSubject(name, root, upstream.origin))
+  await warmUp(subjects, root)
+  const rounds = await runRounds(subjects, root)
+  for (const { name } of subjects) {
+    report.subjects[name] = {
+      ...(wants('json')
+        ? { json1: medians(rounds.json1.get(name) ?? []), json32: medians(rounds.json32.get(name) ?? []) }
+        : {}),
+      ...(wants('streams') ? { streams200: medians(rounds.streams.get(name) ?? []) } : {}),
+    }
+  }
+  if (wants('streams')) await measureMany(names, root, upstream.origin, report)
+  await stopAll(subjects.map(({ process }) => process))
+  if (wants('cold') && names.includes('tollgate')) {
+    console.error('cold start')
+    report.cold = await measureCold(root, upstream.origin, COLD_RUNS)
+  }
+  await upstream.process.stop()
+  return report
+}
+
+async function warmUp(subjects: readonly Subject[], root: string): Promise<void> {
+  for (const subject of subjects) {
+    if (wants('json')) await loadJson(subject, root, 32, 1)
+    if (wants('streams')) await loadStreams(subject, { streams: 200, paceMs: 20, tokens: 25 })
+  }
+}
+
+async function runRounds(subjects: readonly Subject[], root: string) {
+  const json1 = new Map<string, JsonResult[]>()
+  const json32 = new Map<string, JsonResult[]>()
+  const streams = new Map<string, StreamResult[]>()
+  const keep = <T>(results: Map<string, T[]>, name: string, result: T) =>
+    results.set(name, [...(results.get(name) ?? []), result])
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    for (const subject of subjects) {
+      console.error(`round ${round} of ${ROUNDS}: ${subject.name}`)
+      if (wants('json')) keep(json1, subject.name, await loadJson(subject, root, 1, JSON_SECONDS))
+      if (wants('json')) keep(json32, subject.name, await loadJson(subject, root, 32, JSON_SECONDS))
+      if (wants('streams')) keep(streams, subject.name, await loadStreams(subject, BUSY))
+    }
+  }
+  return { json1, json32, streams }
+}
+
+/** A thousand streams through a fresh process of each, so that its memory is theirs. */
+async function measureMany(
+  names: readonly SubjectName[],
+  root: string,
+  upstream: string,
+  report: Report,
+): Promise<void> {
+  for (const name of names) {
+    console.error(`${MANY.streams} streams: ${name}`)
+    const subject = await startSubject(name, join(root, 'many'), upstream)
+    await Bun.sleep(500)
+    const result = await loadStreams(subject, MANY)
+    await subject.process.stop()
+    report.subjects[name] = { ...report.subjects[name], streams1000: medians([result]) }
+  }
+}
+
+const stopAll = (processes: readonly Started[]) => Promise.all(processes.map((child) => child.stop()))
+
+if (!Bun.which('wrk') && wants('json')) fail('wrk is not installed: apt-get install -y wrk')
+guardChildren(15 * 60_000)
+const root = mkdtempSync(join(tmpdir(), 'tollgate-bench-'))
+try {
+  const report = await measure(root)
+  console.log(toText(report))
+  mkdirSync(dirname(values.json), { recursive: true })
+  writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`)
+  console.log(`\nas JSON in ${values.json}`)
+} finally {
+  rmSync(root, { recursive: true, force: true })
+}
+process.exit(0)

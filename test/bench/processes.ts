@@ -1,0 +1,133 @@
+/**
+ * Children of the benchmark and what Linux says about them: CPU time and memory of a process with its descendants,
+ * from /proc. Every child runs in a group of its own and is killed with it, however the benchmark ends.
+ */
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+
+/** CLK_TCK of every Linux that Bun runs on. */
+const TICKS_PER_SECOND = 100
+
+const running = new Set<Bun.Subprocess>()
+
+export interface Started {
+  pid: number
+  exited: Promise<number>
+  /** Ends it with its group and waits until it is gone. */
+  stop(): Promise<void>
+}
+
+/** Starts a command with its output in a file. */
+export function startProcess(command: string[], logFile: string, env: Record<string, string> = {}): Started {
+  const log = openSync(logFile, 'a')
+  const child = Bun.spawn(command, {
+    stdin: 'pipe',
+    stdout: log,
+    stderr: log,
+    env: { ...process.env, ...env },
+    // A group of its own: nginx leaves its worker behind when only the master is killed.
+    detached: true,
+  })
+  closeSync(log)
+  running.add(child)
+  void child.exited.then(() => running.delete(child))
+  return {
+    pid: child.pid,
+    exited: child.exited,
+    async stop() {
+      killGroup(child)
+      await child.exited
+    },
+  }
+}
+
+function killGroup(child: Bun.Subprocess): void {
+  try {
+    process.kill(-child.pid, 'SIGKILL')
+  } catch {
+    child.kill('SIGKILL')
+  }
+}
+
+/** Kills what is left when the benchmark ends, is interrupted or takes longer than `limitMs`. */
+export function guardChildren(limitMs: number): void {
+  const killAll = () => {
+    for (const child of running) killGroup(child)
+  }
+  process.on('exit', killAll)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130))
+  const timer = setTimeout(() => {
+    console.error(`the benchmark did not end within ${limitMs / 1000} s`)
+    process.exit(1)
+  }, limitMs)
+  timer.unref()
+}
+
+/** Sums user and system time of a process and its descendants, in microseconds, to 10 ms. */
+export function cpuMicros(pid: number): number {
+  return sumOver(pid, (id) => {
+    const stat = readFileSync(`/proc/${id}/stat`, 'utf8')
+    // The name in parentheses may hold blanks; fields are counted after it.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * 1e6
+  })
+}
+
+/** Sums resident memory of a process and its descendants, in MB. */
+export function rssMegabytes(pid: number): number {
+  return sumOver(pid, (id) => {
+    const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1]
+    return Number(kilobytes ?? 0) / 1024
+  })
+}
+
+function sumOver(pid: number, measure: (pid: number) => number): number {
+  return [pid, ...descendantsOf(pid)].reduce((sum, id) => {
+    try {
+      return sum + measure(id)
+    } catch {
+      return sum
+    }
+  }, 0)
+}
+
+function descendantsOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8')
+        .split(' ')
+        .filter((id) => id !== '')
+        .flatMap((id) => [Number(id), ...descendantsOf(Number(id))]),
+    )
+  } catch {
+    return []
+  }
+}
+
+export function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}
+
+/** Asks again until `url` answers 2xx. Throws after `limitMs`. */
+export async function waitUntilUp(
+  url: string,
+  init: RequestInit = {},
+  limitMs = 10_000,
+  pauseMs = 10,
+): Promise<Response> {
+  const until = performance.now() + limitMs
+  for (;;) {
+    const answer = await fetch(url, init).catch(() => null)
+    if (answer?.ok) return answer
+    const said = answer ? `${answer.status} ${await answer.text()}` : 'no answer'
+    if (performance.now() > until) throw new Error(`${url} was not up within ${limitMs} ms: ${said}`)
+    await Bun.sleep(pauseMs)
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * The paced reader: a process that opens many streams over raw sockets, counts their `data:` lines and prints one line
+ * of JSON. Parses as little as it can, so that it is not what limits the benchmark; it reports its own CPU too.
+ * Started by `stream-load.ts` with its options as JSON in argv.
+ */
+export interface ReaderOptions {
+  port: number
+  streams: number
+  /** The whole HTTP request. */
+  request: string
+  /** New streams each millisecond while starting. */
+  openPerMs: number
+  limitMs: number
+}
+
+export interface ReaderResult {
+  /** Ended with `[DONE]`. */
+  complete: number
+  /** Ended without it, or still open at the limit. */
+  broken: number
+  refused: number
+  dataLines: number
+  /** From sending the request to the first data line, in ms. */
+  firstP50Ms: number
+  firstP99Ms: number
+  wallMs: number
+  cpuMicros: number
+  firstError: string | null
+}
+
+interface Stream {
+  began: number
+  first: number | null
+  lines: number
+  /** The end of what came last, for a marker that two pieces share. */
+  tail: string
+  ended: boolean
+}
+
+const DATA = 'data:'
+const DONE = 'data: [DONE]'
+
+if (import.meta.main) await main(JSON.parse(process.argv[2] ?? '{}'))
+
+async function main(options: ReaderOptions): Promise<void> {
+  const began = performance.now()
+  const firsts: number[] = []
+  const result = { complete: 0, broken: 0, refused: 0, dataLines: 0 }
+  let firstError: string | null = null
+  const all = Promise.withResolvers<void>()
+
+  const end = (socket: Bun.Socket<Stream>, how: 'complete' | 'broken' | 'refused') => {
+    if (socket.data.ended) return
+    socket.data.ended = true
+    result[how] += 1
+    if (result.complete + result.broken + result.refused === options.streams) all.resolve()
+    socket.terminate()
+  }
+
+  const handler: Bun.SocketHandler<Stream> = {
+    open(socket) {
+      socket.data.began = performance.now()
+      socket.write(options.request)
+    },
+    data(socket, bytes) {
+      const stream = socket.data
+      const text = stream.tail + bytes.toString('latin1')
+      if (stream.first === null && !text.includes(DATA)) {
+        if (text.startsWith('HTTP/1.1 200')) stream.tail = text
+        if (text.startsWith('HTTP/1.1 200') || text.length < 12) return
+        firstError ??= text.slice(0, 400)
+        return end(socket, 'refused')
+      }
+      if (stream.first === null) {
+        stream.first = performance.now() - stream.began
+        firsts.push(stream.first)
+      }
+      for (let at = text.indexOf(DATA); at !== -1; at = text.indexOf(DATA, at + DATA.length)) stream.lines += 1
+      const done = text.includes(DONE)
+      // Counted markers must not be counted again: keep only what cannot hold a whole one, or the end of the text.
+      const last = text.lastIndexOf(DATA)
+      const from = Math.max(last === -1 ? 0 : last + 1, text.length - DONE.length)
+      stream.tail = text.slice(from)
+      if (last !== -1 && text.length - last < DONE.length) {
+        stream.tail = text.slice(last)
+        stream.lines -= 1
+      }
+      if (!done) return
+      result.dataLines += stream.lines
+      end(socket, 'complete')
+    },
+    close(socket) {
+      result.dataLines += socket.data.ended ? 0 : socket.data.lines
+      end(socket, 'broken')
+    },
+    error(_, reason) {
+      firstError ??= String(reason)
+    },
+    connectError(_, reason) {
+      firstError ??= String(reason)
+    },
+  }
+
+  const limit = setTimeout(() => all.resolve(), options.limitMs)
+  for (let opened = 0; opened < options.streams; opened += 1) {
+    const data: Stream = { began: 0, first: null, lines: 0, tail: '', ended: false }
+    Bun.connect({ hostname: '127.0.0.1', port: options.port, socket: handler, data }).catch((reason) => {
+      firstError ??= String(reason)
+      result.refused += 1
+    })
+    if (opened % options.openPerMs === 0) await Bun.sleep(1)
+  }
+  await all.promise
+  clearTimeout(limit)
+  firsts.sort((a, b) => a - b)
+  const { user, system } = process.cpuUsage()
+  const answer: ReaderResult = {
+    ...result,
+    broken: options.streams - result.complete - result.refused,
+    firstP50Ms: firsts[Math.floor(firsts.length * 0.5)] ?? 0,
+    firstP99Ms: firsts[Math.floor(firsts.length * 0.99)] ?? 0,
+    wallMs: performance.now() - began,
+    cpuMicros: user + system,
+    firstError,
+  }
+  process.stdout.write(`${JSON.stringify(answer)}\n`)
+  process.exit(0)
+}

@@ -1,0 +1,98 @@
+/** The benchmark's result: its JSON shape, and the same as text. Pure. */
+import type { ColdResult } from './cold.ts'
+import type { JsonResult } from './json-load.ts'
+import type { StreamResult } from './stream-load.ts'
+import { toFigure, toRatio, toTable } from './table.ts'
+
+type Numbers<T> = Record<keyof T & string, number>
+
+export interface SubjectReport {
+  json1?: Numbers<JsonResult>
+  json32?: Numbers<JsonResult>
+  streams200?: Numbers<StreamResult>
+  streams1000?: Numbers<StreamResult>
+}
+
+/** Medians of the rounds. CPU in microseconds, memory in MB. */
+export interface Report {
+  machine: string
+  bun: string
+  subjects: Record<string, SubjectReport>
+  cold?: ColdResult
+}
+
+/** Converts a report to tables; ratios are to the subject `floor`. */
+export function toText(report: Report): string {
+  const { cold } = report
+  return [
+    `${report.machine}, Bun ${report.bun}; medians`,
+    ...toJsonTable(report, 'json1', '1 connection'),
+    ...toJsonTable(report, 'json32', '32 connections'),
+    ...toStreamTable(report, 'streams200', '200 paced streams'),
+    ...toStreamTable(report, 'streams1000', '1,000 paced streams, fresh process'),
+    ...(cold
+      ? [
+          `\ncold start of the binary, median of ${cold.runs}, ms from spawn to the first 200`,
+          toTable(
+            ['data folder', '/healthz', 'chat'],
+            [
+              ['served before', toFigure(cold.preparedHealthMs), toFigure(cold.preparedChatMs)],
+              ['empty', toFigure(cold.emptyHealthMs), toFigure(cold.emptyChatMs)],
+            ],
+          ),
+          `idle RSS ${toFigure(cold.idleRssMegabytes)} MB`,
+        ]
+      : []),
+  ].join('\n')
+}
+
+function toJsonTable(report: Report, load: 'json1' | 'json32', title: string): string[] {
+  const floor = report.subjects.floor?.[load]?.cpuMicrosPerRequest
+  const rows = Object.entries(report.subjects).flatMap(([name, { [load]: result }]) =>
+    result
+      ? [
+          [
+            name,
+            toFigure(result.requestsPerSecond, 0),
+            toFigure(result.p50Ms, 3),
+            toFigure(result.p99Ms, 3),
+            toFigure(result.cpuMicrosPerRequest),
+            toRatio(result.cpuMicrosPerRequest, floor),
+            toFigure(result.rssMegabytes, 0),
+            toFigure(result.errors, 0),
+          ],
+        ]
+      : [],
+  )
+  if (rows.length === 0) return []
+  const head = ['subject', 'req/s', 'p50 ms', 'p99 ms', 'CPU us/req', 'to floor', 'RSS MB', 'errors']
+  return [`\nJSON, ${title}`, toTable(head, rows)]
+}
+
+function toStreamTable(report: Report, load: 'streams200' | 'streams1000', title: string): string[] {
+  const floor = report.subjects.floor?.[load]?.cpuMicrosPerChunk
+  const rows = Object.entries(report.subjects).flatMap(([name, { [load]: result }]) =>
+    result
+      ? [
+          [
+            name,
+            toFigure(result.chunksPerSecond, 0),
+            toFigure(result.firstP50Ms),
+            toFigure(result.firstP99Ms),
+            toFigure(result.cpuMicrosPerChunk),
+            toRatio(result.cpuMicrosPerChunk, floor),
+            toFigure(result.cpuShare * 100, 0),
+            toFigure(result.idleRssMegabytes, 0),
+            toFigure(result.peakRssMegabytes, 0),
+            toFigure(result.complete, 0),
+            toFigure(result.broken + result.refused, 0),
+            toFigure(result.readerCpuShare * 100, 0),
+          ],
+        ]
+      : [],
+  )
+  if (rows.length === 0) return []
+  const times = ['chunks/s', 'first p50 ms', 'first p99 ms', 'CPU us/chunk', 'to floor', 'CPU %']
+  const head = ['subject', ...times, 'RSS before', 'RSS peak', 'complete', 'not', 'reader CPU %']
+  return [`\n${title}`, toTable(head, rows)]
+}

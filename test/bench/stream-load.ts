@@ -1,0 +1,81 @@
+/** Paced streams read side by side by a process of their own; CPU and memory of the subject from /proc. */
+import { resolve } from 'node:path'
+import { toChatBody } from './json-load.ts'
+import { cpuMicros, rssMegabytes } from './processes.ts'
+import type { ReaderOptions, ReaderResult } from './reader.ts'
+import type { Subject } from './subjects.ts'
+
+export interface StreamShape {
+  streams: number
+  tokens: number
+  paceMs: number
+}
+
+export interface StreamResult {
+  chunks: number
+  chunksPerSecond: number
+  cpuMicrosPerChunk: number
+  /** The subject's CPU as a share of one core: near 1 it was saturated and the figure means little. */
+  cpuShare: number
+  firstP50Ms: number
+  firstP99Ms: number
+  complete: number
+  broken: number
+  refused: number
+  idleRssMegabytes: number
+  peakRssMegabytes: number
+  /** Of one core: well below 1, or the reader was the bottleneck. */
+  readerCpuShare: number
+}
+
+/** Reads `shape.streams` streams to their end. Throws where the reader printed nothing. */
+export async function loadStreams(subject: Subject, shape: StreamShape): Promise<StreamResult> {
+  const { streams, tokens, paceMs } = shape
+  const { port, host } = new URL(subject.origin)
+  const body = toChatBody(subject.model, { stream: true, max_tokens: tokens, pace_ms: paceMs })
+  const head = [
+    'POST /v1/chat/completions HTTP/1.1',
+    `host: ${host}`,
+    'content-type: application/json',
+    `authorization: Bearer ${subject.key}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+  ]
+  const options: ReaderOptions = {
+    port: Number(port),
+    streams,
+    request: `${head.join('\r\n')}\r\n\r\n${body}`,
+    openPerMs: 2,
+    limitMs: tokens * paceMs * 2 + 15_000,
+  }
+  const { pid } = subject.process
+  const idle = rssMegabytes(pid)
+  let peak = idle
+  const sampler = setInterval(() => {
+    peak = Math.max(peak, rssMegabytes(pid))
+  }, 100)
+  const before = cpuMicros(pid)
+  const reader = Bun.spawn([process.execPath, resolve(import.meta.dir, 'reader.ts'), JSON.stringify(options)], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  const said = await new Response(reader.stdout).text()
+  await reader.exited
+  const cpu = cpuMicros(pid) - before
+  clearInterval(sampler)
+  const result: ReaderResult = JSON.parse(said)
+  if (result.firstError !== null) console.error(`  ${subject.name}: ${result.firstError}`)
+  return {
+    chunks: result.dataLines,
+    chunksPerSecond: result.dataLines / (result.wallMs / 1000),
+    cpuMicrosPerChunk: cpu / Math.max(1, result.dataLines),
+    cpuShare: cpu / (result.wallMs * 1000),
+    firstP50Ms: result.firstP50Ms,
+    firstP99Ms: result.firstP99Ms,
+    complete: result.complete,
+    broken: result.broken,
+    refused: result.refused,
+    idleRssMegabytes: idle,
+    peakRssMegabytes: peak,
+    readerCpuShare: result.cpuMicros / (result.wallMs * 1000),
+  }
+}

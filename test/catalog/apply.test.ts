@@ -1,0 +1,143 @@
+/** From a catalogue to rows: origins, prices on record, and that nothing to change leaves no trace. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
+import { applyCatalog } from '../../src/catalog/apply.ts'
+import type { Catalog, DeclaredModel } from '../../src/catalog/catalog.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { databasePath, openDatabase, type Store, toStore } from '../../src/store/open.ts'
+import { audit, models, prices, routes, settings, upstreams } from '../../src/store/schema.ts'
+import type { Origin } from '../../src/store/types.ts'
+
+let folder: string
+let store: Store
+let close: () => void
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tollgate-apply-'))
+  const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
+  migrate(sqlite, folder, 1)
+  store = toStore(sqlite)
+  close = () => sqlite.close()
+})
+afterEach(() => {
+  close()
+  rmSync(folder, { recursive: true })
+})
+
+const upstream = (id: string) => ({
+  id,
+  dialect: 'demo',
+  baseUrl: null,
+  apiKeyRef: null,
+  local: false,
+  enabled: true,
+  deadlines: {},
+  options: {},
+})
+const model = (slug: string, more: Partial<DeclaredModel> = {}): DeclaredModel => ({
+  slug,
+  name: slug,
+  ownedBy: 'v',
+  enabled: true,
+  createdMs: null,
+  contextLength: 10,
+  maxOutputLength: 5,
+  inputModalities: ['text'],
+  outputModalities: ['text'],
+  supportedFeatures: [],
+  pricing: [{ prompt: '1', completion: '2' }],
+  routes: [{ upstream: 'u', upstreamModel: 'm', priority: 0, weight: 1, pricing: null, enabled: true }],
+  ...more,
+})
+const catalog = (...declared: DeclaredModel[]): Catalog => ({
+  upstreams: [upstream('u')],
+  models: declared,
+  aliases: [],
+})
+
+const apply = (declared: Catalog, origin: Origin = 'file', nowMs = 1_000) =>
+  applyCatalog(store, declared, { origin, actor: 'test', subject: 'catalog.yaml', nowMs })
+const revision = () => store.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
+const slugs = () =>
+  store
+    .select()
+    .from(models)
+    .all()
+    .map((row) => `${row.slug} ${row.origin}`)
+
+describe('applyCatalog', () => {
+  test('adds one revision and one audit row for a change, and none for no change', () => {
+    expect(apply(catalog(model('v/a')))).toEqual({ created: 3, updated: 0, deleted: 0, unchanged: 0, conflicts: [] })
+    expect(apply(catalog(model('v/a')), 'file', 2_000)).toMatchObject({ created: 0, updated: 0, unchanged: 3 })
+    expect(revision()).toBe('1')
+    expect(store.select().from(audit).all()).toHaveLength(1)
+  })
+
+  test('keeps the time at which a row was made, and moves the other only with a change', () => {
+    apply(catalog(model('v/a'), model('v/b')))
+    expect(apply(catalog(model('v/a', { name: 'New' }), model('v/b')), 'file', 2_000)).toMatchObject({ updated: 1 })
+    const times = store
+      .select()
+      .from(models)
+      .all()
+      .map((row) => [row.createdMs, row.updatedMs])
+    expect(times).toEqual([
+      [1_000, 2_000],
+      [1_000, 1_000],
+    ])
+  })
+
+  test('adds a price row when a price changes, keeps the old one, and touches neither otherwise', () => {
+    apply(catalog(model('v/a')))
+    const before = store.select().from(models).get()?.priceId
+    apply(catalog(model('v/a', { name: 'Other name' })))
+    expect(store.select().from(models).get()?.priceId).toBe(before as string)
+    apply(catalog(model('v/a', { pricing: [{ prompt: '3', completion: '2' }] })))
+    const rows = store.select().from(prices).all()
+    expect(rows.map((row) => row.pricing[0]?.prompt)).toEqual(['1', '3'])
+    expect(store.select().from(models).get()?.priceId).toBe(rows[1]?.id as string)
+  })
+
+  test('records the price of a route that has its own', () => {
+    const pricing = [{ prompt: '9', completion: '9' }]
+    const [route] = model('v/a').routes
+    if (route) apply(catalog(model('v/a', { routes: [{ ...route, pricing }] })))
+    const price = store.select().from(prices).where(eq(prices.upstream, 'u')).get()
+    expect(price?.pricing).toEqual(pricing)
+    expect(store.select().from(routes).get()?.priceId).toBe(price?.id as string)
+  })
+
+  test('deletes rows of its own origin and built-in ones that a file no longer declares', () => {
+    apply({ ...catalog(model('tollgate/demo')), aliases: [{ alias: 'demo', model: 'tollgate/demo' }] }, 'builtin')
+    apply(catalog(model('v/a'), model('v/b')))
+    expect(slugs()).toEqual(['v/a file', 'v/b file'])
+    expect(apply(catalog(model('v/b')))).toMatchObject({ deleted: 2 })
+    expect(slugs()).toEqual(['v/b file'])
+  })
+
+  test('leaves discovered rows alone, and takes one over that it declares itself', () => {
+    apply({ ...catalog(model('v/found'), model('v/a')), upstreams: [upstream('u')] }, 'discovered')
+    apply(catalog(model('v/a')))
+    expect(slugs().sort()).toEqual(['v/a file', 'v/found discovered'])
+  })
+
+  test('never overwrites a stronger row, and names it where it differs', () => {
+    apply(catalog(model('v/a', { name: 'By hand' })), 'admin')
+    const { conflicts } = apply(catalog(model('v/a')))
+    expect(conflicts).toEqual(["models.v/a: left as it is, because its admin settings win over the file's."])
+    expect(store.select().from(models).get()?.name).toBe('By hand')
+    expect(apply({ upstreams: [], models: [], aliases: [] })).toMatchObject({ deleted: 0 })
+  })
+
+  test('keeps an upstream that a stronger route still uses', () => {
+    apply(catalog(model('v/a')))
+    store.update(routes).set({ origin: 'admin' }).run()
+    const { conflicts } = apply({ upstreams: [], models: [], aliases: [] })
+    expect(conflicts[0]).toContain('kept for this admin route')
+    expect(store.select().from(upstreams).all()).toHaveLength(1)
+    expect(store.select().from(routes).all()).toHaveLength(1)
+  })
+})

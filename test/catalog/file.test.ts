@@ -1,0 +1,238 @@
+/** The catalogue file: what it becomes, and that every mistake in it is named with its line and field, all at once. */
+import { describe, expect, test } from 'bun:test'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import { CommandError } from '../../src/error.ts'
+
+const parse = (text: string, environment = {}) => parseCatalog(text, { name: 'catalog.yaml', environment })
+
+/** The problem lines of a catalogue that must be refused. */
+async function problemsOf(text: string): Promise<string[]> {
+  const error = await parse(text).catch((cause: unknown) => cause)
+  if (!(error instanceof CommandError)) throw new Error('The catalogue was accepted.')
+  expect(error.kind).toBe('catalog_invalid')
+  return error.message.split('\n').slice(1, -1)
+}
+
+const FACTS = `name: X, context_length: 10, max_output_length: 5, input_modalities: [text], output_modalities: [text], supported_features: []`
+const withUpstream = (upstream: string) => `version: 1\nupstreams:\n  u: ${upstream}\nmodels:\n`
+const withModel = (model: string, slug = 'v/m') =>
+  `version: 1\nupstreams:\n  u: { dialect: openai, base_url: http://h/v1 }\n  here: { dialect: demo, local: true }\nmodels:\n  ${slug}: ${model}\n`
+const priced = (pricing: string) => withModel(`{ ${FACTS}, pricing: ${pricing}, routes: [{ upstream: u, model: m }] }`)
+
+const DESIGN_EXAMPLE = `version: 1
+upstreams:
+  openai:  { dialect: openai, base_url: https://api.openai.com/v1/, api_key: \${OPENAI_API_KEY}, deadlines: { headers: 90s, total_whole: 1000 } }
+  ollama:  { dialect: openai, base_url: http://127.0.0.1:11434/v1, local: true }
+  demo:    { dialect: demo, local: true, pace_ms: 5 }
+models:
+  openai/gpt-4o-mini:
+    name: GPT-4o mini
+    context_length: 128000
+    max_output_length: 16384
+    input_modalities: [text, image]
+    output_modalities: [text]
+    supported_features: [tools, json_mode, structured_outputs]
+    pricing: [{ prompt: "0.00000015", completion: "0.0000006", input_cache_read: "0.000000075" }]
+    routes: [{ upstream: openai, model: gpt-4o-mini, priority: 0, weight: 1 }]
+aliases: { fast: openai/gpt-4o-mini }
+`
+
+describe('a catalogue without mistakes', () => {
+  test('becomes plain values with its references kept as references', async () => {
+    const { catalog } = await parse(DESIGN_EXAMPLE)
+    expect(catalog.upstreams[0]).toEqual({
+      id: 'openai',
+      dialect: 'openai',
+      baseUrl: 'https://api.openai.com/v1',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference is text
+      apiKeyRef: '${OPENAI_API_KEY}',
+      local: false,
+      enabled: true,
+      deadlines: { headers: 90_000, totalWhole: 1_000 },
+      options: {},
+    })
+    expect(catalog.upstreams[2]?.options).toEqual({ pace_ms: 5 })
+    expect(catalog.models[0]).toMatchObject({
+      slug: 'openai/gpt-4o-mini',
+      ownedBy: 'openai',
+      createdMs: null,
+      enabled: true,
+    })
+    expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini' }])
+  })
+
+  test('warns about a variable that is not set, and is accepted all the same', async () => {
+    expect((await parse(DESIGN_EXAMPLE)).warnings).toEqual([
+      'catalog.yaml:3: upstreams.openai: OPENAI_API_KEY is not set; this upstream is not ready until it is.',
+    ])
+    expect((await parse(DESIGN_EXAMPLE, { OPENAI_API_KEY: 'x' })).warnings).toEqual([])
+  })
+
+  test('may be JSON', async () => {
+    const json = JSON.stringify({ version: 1, upstreams: { d: { dialect: 'demo', local: true } }, models: {} }, null, 2)
+    expect((await parse(json)).catalog.upstreams).toHaveLength(1)
+  })
+
+  test('takes the facts and the price that an entry leaves out from the known ones', async () => {
+    const { catalog } = await parse(
+      withModel('{ max_output_length: 100, routes: [{ upstream: u, model: any }] }', 'openai/gpt-4o-mini'),
+    )
+    expect(catalog.models[0]).toMatchObject({ name: 'GPT-4o mini', contextLength: 128_000, maxOutputLength: 100 })
+    expect(catalog.models[0]?.pricing[0]?.prompt).toBe('0.00000015')
+  })
+
+  test('needs no price where every route is local', async () => {
+    const { catalog } = await parse(withModel(`{ ${FACTS}, routes: [{ upstream: here, model: m }] }`))
+    expect(catalog.models[0]?.pricing).toEqual([{ prompt: '0', completion: '0', input_cache_read: '0' }])
+  })
+
+  test('is what is shipped', async () => {
+    const shipped = await Bun.file(new URL('../../catalog.yaml', import.meta.url)).text()
+    const { catalog, warnings } = await parse(shipped)
+    expect(warnings).toEqual([])
+    expect(catalog.models.map(({ slug }) => slug)).toEqual(['tollgate/demo'])
+  })
+
+  test('is what is shipped with every example in it uncommented', async () => {
+    const shipped = await Bun.file(new URL('../../catalog.yaml', import.meta.url)).text()
+    const { catalog } = await parse(
+      shipped.replace(
+        /^( *)# (?=( *)(openai: \{|ollama: \{|\S+\/\S+:$|aliases:|fast:|routes:|name:|\w+_\w+:))/gm,
+        '$1',
+      ),
+    )
+    expect(catalog.models.map(({ slug }) => slug)).toEqual(['tollgate/demo', 'openai/gpt-4o-mini', 'local/llama3.2'])
+    expect(catalog.aliases).toHaveLength(1)
+  })
+})
+
+describe('a catalogue with mistakes', () => {
+  test('with five mistakes names five lines', async () => {
+    const problems = await problemsOf(`version: 1
+upstreams:
+  openai:
+    dialect: openai
+    base_url: ftp://api.openai.com
+    api_key: sk-proj-secret
+models:
+  openai/gpt-4o-mini:
+    contxt_length: 5
+    routes: [{ upstream: opnai, model: gpt-4o-mini }]
+aliases:
+  fast: openai/gpt-5-nothing
+`)
+    expect(problems.map((line) => line.split(':').slice(0, 3).join(':'))).toEqual([
+      'catalog.yaml:5: upstreams.openai.base_url',
+      'catalog.yaml:6: upstreams.openai.api_key',
+      'catalog.yaml:9: models.openai/gpt-4o-mini.contxt_length',
+      'catalog.yaml:10: models.openai/gpt-4o-mini.routes[0].upstream',
+      'catalog.yaml:12: aliases.fast',
+    ])
+    expect(problems.join()).not.toContain('secret')
+    expect(problems[2]).toContain("did you mean 'context_length'?")
+    expect(problems[3]).toContain("did you mean 'openai'?")
+  })
+
+  const scenarios: [string, string, RegExp][] = [
+    ['an empty file', '# nothing\n', /:\d: the file is empty/],
+    ['text that is no YAML', 'version: 1\nupstreams: [\n', /:\d: not valid YAML/],
+    ['a name that is there twice', `${DESIGN_EXAMPLE}aliases: {}\n`, /:17: aliases is there twice/],
+    ['another version', 'version: 2\nupstreams:\nmodels:\n', /:1: version: Invalid value: 2. Supported values are: 1/],
+    ['a missing section', 'version: 1\nmodels:\n', /:1: upstreams is missing/],
+    ['an unknown dialect', withUpstream('{ dialect: soap }'), /:3: upstreams.u.dialect: there is no dialect 'soap'/],
+    [
+      'a dialect of later',
+      withUpstream('{ dialect: anthropic }'),
+      /:3: upstreams.u.dialect: the 'anthropic' dialect is not supported yet/,
+    ],
+    ['no base_url', withUpstream('{ dialect: openai }'), /:3: upstreams.u: base_url is missing/],
+    [
+      'a password in the base_url',
+      withUpstream('{ dialect: openai, base_url: "https://a:b@h/v1" }'),
+      /:3: upstreams.u.base_url: must not carry/,
+    ],
+    [
+      'pace_ms on another dialect',
+      withUpstream('{ dialect: openai, base_url: http://h, pace_ms: 1 }'),
+      /:3: upstreams.u.pace_ms: only the 'demo'/,
+    ],
+    [
+      'a deadline of nothing',
+      withUpstream('{ dialect: demo, deadlines: { idle: 0 } }'),
+      /:3: upstreams.u.deadlines.idle: .*integer below minimum/,
+    ],
+    [
+      'a deadline beyond any timer',
+      withUpstream('{ dialect: demo, deadlines: { idle: 900h } }'),
+      /:3: upstreams.u.deadlines.idle: must be milliseconds/,
+    ],
+    [
+      'a process command',
+      withUpstream('{ dialect: demo, command: [x] }'),
+      /:3: upstreams.u.command: process commands are not supported yet/,
+    ],
+    [
+      'a price as a number',
+      priced('[{ prompt: 0.1, completion: "0" }]'),
+      /:6: models.v\/m.pricing\[0\].prompt: .*in quotes/,
+    ],
+    [
+      'a price with an exponent',
+      priced('[{ prompt: "1e-7", completion: "0" }]'),
+      /:6: models.v\/m.pricing\[0\].prompt: '1e-7' is no price/,
+    ],
+    ['a negative price', priced('[{ prompt: "-1", completion: "0" }]'), /prompt: '-1' is no price/],
+    [
+      'a price of 19 decimals',
+      priced('[{ prompt: "0.0000000000000000001", completion: "0" }]'),
+      /prompt: .* is no price/,
+    ],
+    [
+      'a condition on the first price',
+      priced('[{ prompt: "1", completion: "0", min_prompt_tokens: 5 }]'),
+      /:6: models.v\/m.pricing\[0\]: the first price/,
+    ],
+    [
+      'a paid route without a price',
+      withModel(`{ ${FACTS}, routes: [{ upstream: u, model: m }] }`),
+      /:6: models.v\/m: pricing is missing/,
+    ],
+    [
+      'missing facts',
+      withModel('{ routes: [{ upstream: here, model: m }] }'),
+      /:6: models.v\/m: name, context_length, .* are missing/,
+    ],
+    [
+      'a name without a vendor',
+      withModel(`{ ${FACTS}, routes: [{ upstream: here, model: m }] }`, 'm'),
+      /:6: models.m: 'm' is no model name/,
+    ],
+    [
+      'a wildcard',
+      withModel('{ routes: [{ upstream: here, model: m }] }', 'openai/*'),
+      /:6: models.openai\/\*: wildcard models are not supported yet/,
+    ],
+    [
+      'an output longer than the context',
+      priced('[{ prompt: "1", completion: "0" }]').replace('_length: 5', '_length: 50'),
+      /max_output_length: 50 is more/,
+    ],
+    [
+      'a route that is there twice',
+      withModel(`{ ${FACTS}, routes: [{ upstream: here, model: m }, { upstream: here, model: m }] }`),
+      /:6: models.v\/m.routes\[1\]: this route is there twice/,
+    ],
+    [
+      'an alias that hides a model',
+      `${DESIGN_EXAMPLE.replace('fast:', 'openai/gpt-4o-mini:')}`,
+      /:16: aliases.openai\/gpt-4o-mini: there is a model of this name/,
+    ],
+  ]
+  for (const [name, text, problem] of scenarios) {
+    test(`is told about ${name}, and of nothing else`, async () => {
+      const problems = await problemsOf(text)
+      expect(problems).toHaveLength(name.startsWith('text') ? problems.length : 1)
+      expect(problems[0]).toMatch(problem)
+    })
+  }
+})

@@ -1,0 +1,49 @@
+/** Known facts: exact prices, and the project's words for other people's names. */
+import { describe, expect, test } from 'bun:test'
+import { findFacts, loadKnown, toFacts, toPerToken } from '../../src/catalog/known.ts'
+
+describe('toPerToken', () => {
+  const scenarios: [number, string][] = [
+    [0.15, '0.00000015'],
+    [30, '0.00003'],
+    [0, '0'],
+    [1_500_000, '1.5'],
+    [10_000_000, '10'],
+    [1e-7, '0.0000000000001'],
+    [0.049999999999999996, '0.00000005'],
+    [0.8999999999999999, '0.0000009'],
+  ]
+  for (const [usdPerMillion, perToken] of scenarios) {
+    test(`writes ${usdPerMillion} USD per million as ${perToken} without an exponent`, () => {
+      expect(toPerToken(usdPerMillion)).toBe(perToken)
+    })
+  }
+})
+
+describe('the shipped facts', () => {
+  test('are found by slug, else by upstream and model name', async () => {
+    const known = await loadKnown()
+    expect(findFacts(known, 'openai/gpt-4o-mini', []).name).toBe('GPT-4o mini')
+    expect(findFacts(known, 'my/model', [{ upstream: 'openai', model: 'gpt-4o-mini' }]).name).toBe('GPT-4o mini')
+    expect(findFacts(known, 'my/model', [])).toEqual({})
+    expect(findFacts(known, '__proto__/constructor', [])).toEqual({})
+  })
+
+  test('have prices in plain decimals only', async () => {
+    const known = await loadKnown()
+    const prices = Object.values(known).flatMap(({ models }) =>
+      Object.values(models).flatMap((model) => toFacts(model).pricing ?? []),
+    )
+    expect(prices.length).toBeGreaterThan(1_000)
+    for (const { min_prompt_tokens: _, ...item } of prices)
+      for (const price of Object.values(item)) expect(price).toMatch(/^\d{1,9}(\.\d{1,18})?$/)
+  })
+
+  test('speak of files, features and tiers as the catalogue does', async () => {
+    expect(findFacts(await loadKnown(), 'google/gemini-2.5-pro', [])).toMatchObject({
+      inputModalities: ['text', 'image', 'file', 'audio', 'video'],
+      supportedFeatures: ['tools', 'json_mode', 'structured_outputs', 'reasoning'],
+      pricing: [{ prompt: '0.00000125' }, { prompt: '0.0000025', min_prompt_tokens: 200_000 }],
+    })
+  })
+})
