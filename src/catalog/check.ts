@@ -70,7 +70,8 @@ function checkUpstream(id: string, entry: Entry): Issue[] {
     )
   }
   for (const [name, value] of Object.entries(toEntry(entry.deadlines))) {
-    const time = typeof value === 'string' || Number.isInteger(value) ? toMilliseconds(String(value)) : 1
+    const given = typeof value === 'string' || (Number.isInteger(value) && Number(value) >= 1)
+    const time = given ? toMilliseconds(String(value)) : 0
     if (time === null)
       issues.push({
         segments: [...at, 'deadlines', name],

@@ -1,0 +1,66 @@
+/** The catalog command as a user meets it, and which catalogue it takes. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+beforeEach(() => {
+  bench = createBench()
+})
+afterEach(() => bench.close())
+
+const write = (name: string, text: string) => Bun.write(join(bench.folder, name), text)
+const VALID = `version: 1
+upstreams:
+  openai: { dialect: openai, base_url: https://api.openai.com/v1, api_key: \${OPENAI_API_KEY} }
+models:
+  openai/gpt-4o-mini: { routes: [{ upstream: openai, model: gpt-4o-mini }] }
+`
+
+describe('catalog validate', () => {
+  test('names every problem of a file with its line, and fails', async () => {
+    await write('mine.yaml', 'version: 1\nupstreams: { a: { dialect: soap } }\nmodels: { x: 5 }\n')
+    const { code, stderr } = await bench.run('catalog', 'validate', 'mine.yaml')
+    expect(code).toBe(1)
+    expect(stderr).toContain('mine.yaml:2: upstreams.a.dialect')
+    expect(stderr).toContain('mine.yaml:3: models.x')
+    const json = await bench.run('catalog', 'validate', 'mine.yaml', '--json')
+    expect(JSON.parse(json.stderr).error.kind).toBe('catalog_invalid')
+  })
+
+  test('warns of a variable that is not set, and succeeds', async () => {
+    await write('mine.yaml', VALID)
+    const { code, stdout, stderr } = await bench.run('catalog', 'validate', 'mine.yaml')
+    expect([code, stdout]).toEqual([0, expect.stringContaining('1 upstream, 1 model, 0 aliases')])
+    expect(stderr).toBe(
+      'warning: mine.yaml:3: upstreams.openai: OPENAI_API_KEY is not set; this upstream is not ready until it is.\n',
+    )
+  })
+
+  test('says which file it could not read', async () => {
+    expect(await bench.run('catalog', 'validate', 'nope.yaml')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/nope.yaml as the catalogue: there is no such file/),
+    })
+  })
+})
+
+describe('catalog apply', () => {
+  const apply = async (...argv: string[]) => JSON.parse((await bench.run('catalog', 'apply', '--json', ...argv)).stdout)
+
+  test('takes the built-in catalogue where there is no file, then the file for good', async () => {
+    expect(await apply()).toMatchObject({ origin: 'builtin', path: null, created: 3 })
+    await write('mine.yaml', VALID)
+    expect(await apply('mine.yaml')).toMatchObject({ origin: 'file', created: 3, deleted: 3 })
+    expect(await bench.run('catalog', 'apply')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Name the file'),
+    })
+  })
+
+  test('finds the data folder’s catalogue by itself, and says when there is nothing to change', async () => {
+    await write('catalog.yaml', VALID)
+    expect(await apply()).toMatchObject({ path: join(bench.folder, 'catalog.yaml'), created: 3 })
+    expect((await bench.run('catalog', 'apply')).stdout).toContain('nothing to change')
+  })
+})

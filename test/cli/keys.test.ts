@@ -1,0 +1,86 @@
+/** The keys command as a user meets it. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+beforeEach(() => {
+  bench = createBench()
+})
+afterEach(() => bench.close())
+
+describe('keys create', () => {
+  test('prints the key once, alone on its line', async () => {
+    const { code, stdout, stderr } = await bench.run('keys', 'create', '--name', 'dev')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^sk-tg-[A-Za-z0-9]{38}\n$/)
+    expect(stderr).not.toContain(stdout.trim())
+    expect((await bench.run('keys', 'list')).stdout).not.toContain(stdout.trim())
+  })
+
+  test('prints one JSON document with --json before or after the command', async () => {
+    const created = await bench.run(
+      ...['--json', 'keys', 'create', '--name', 'dev', '--model', 'openai/*', '--model', 'a/b', '--scope', 'local'],
+      ...['--rpm', '5', '--tpm', '6', '--concurrency', '7', '--budget', '0.10/day', '--expires', '90d'],
+    )
+    const { key, ...rest } = JSON.parse(created.stdout)
+    expect(key).toMatch(/^sk-tg-/)
+    const { keys } = JSON.parse((await bench.run('keys', 'list', '--json')).stdout)
+    expect(keys).toEqual([{ ...rest, models: expect.arrayContaining(['openai/*', 'a/b']) }])
+    expect(rest).toMatchObject({
+      name: 'dev',
+      scope: 'local',
+      rpm: 5,
+      tpm: 6,
+      concurrency: 7,
+      budget_nano_usd: 100_000_000,
+      budget_period: 'day',
+      expires_ms: Date.UTC(2027, 1, 19),
+      revoked_ms: null,
+    })
+  })
+})
+
+describe('keys revoke', () => {
+  test('leaves the key in the list, and may be said twice', async () => {
+    const { id } = JSON.parse((await bench.run('keys', 'create', '--name', 'dev', '--json')).stdout)
+    expect((await bench.run('keys', 'revoke', id)).stdout).toContain('is revoked.')
+    expect((await bench.run('keys', 'revoke', id)).stdout).toContain('was revoked already.')
+    expect((await bench.run('keys', 'list')).stdout).toMatch(/dev .* revoked\n$/)
+  })
+})
+
+describe('wrong words', () => {
+  const scenarios: [string, string[], number, RegExp][] = [
+    ['an unknown command', ['kyes'], 2, /unknown command 'kyes'.*Did you mean keys/],
+    ['an unknown subcommand', ['keys', 'drop'], 2, /unknown command 'drop'/],
+    ['an unknown option', ['keys', 'create', '--nam', 'x'], 2, /unknown option '--nam'.*Did you mean --name/],
+    ['a missing name', ['keys', 'create'], 2, /--name is missing/],
+    ['a missing argument', ['keys', 'revoke'], 2, /missing required argument 'id'/],
+    ['an argument too many', ['keys', 'list', 'all'], 2, /too many arguments/],
+    ['a wrong count', ['keys', 'create', '--name', 'x', '--rpm', '0'], 2, /--rpm '0' is no count/],
+    ['a wrong scope', ['keys', 'create', '--name', 'x', '--scope', 'some'], 2, /--scope 'some' is unknown/],
+    ['an unknown team', ['keys', 'create', '--name', 'x', '--team', 'Red'], 1, /There is no team 'Red'/],
+    ['an unknown key', ['keys', 'revoke', 'x'], 1, /There is no key 'x'.*tollgate keys list/],
+    [
+      'a folder without a database',
+      ['keys', 'list', '--data', 'nowhere'],
+      1,
+      /There is no Tollgate database.*tollgate serve/,
+    ],
+  ]
+  for (const [name, argv, code, sentence] of scenarios) {
+    test(`are told: ${name}`, async () => {
+      const plain = await bench.run(...argv)
+      expect(plain).toMatchObject({ code, stdout: '' })
+      expect(plain.stderr).toMatch(/^error: [^\n]+\n$/)
+      expect(plain.stderr).toMatch(sentence)
+      const { error } = JSON.parse((await bench.run(...argv, '--json')).stderr)
+      expect(error).toEqual({ kind: expect.any(String), message: expect.stringMatching(sentence) })
+    })
+  }
+
+  test('are answered with help where nothing was asked for', async () => {
+    expect(await bench.run()).toMatchObject({ code: 2, stdout: '' })
+    expect((await bench.run('--help')).stdout).toContain('Usage: tollgate')
+  })
+})

@@ -1,0 +1,46 @@
+/** Runs a command in this process against a data folder of its own, and keeps what it wrote. For the tests of `cli/`. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runProgram } from '../../src/cli/program.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { databasePath, openDatabase } from '../../src/store/open.ts'
+
+export interface Ran {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+export interface Bench {
+  folder: string
+  run(...argv: string[]): Promise<Ran>
+  close(): void
+}
+
+/** Makes a folder with an empty database, as `serve` leaves it, and the command line that works in it. */
+export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-cli-'))
+  const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
+  migrate(sqlite, folder, nowMs)
+  sqlite.close()
+  return {
+    folder,
+    async run(...argv) {
+      const ran = { code: 0, stdout: '', stderr: '' }
+      ran.code = await runProgram(argv, {
+        stdout: (text) => {
+          ran.stdout += text
+        },
+        stderr: (text) => {
+          ran.stderr += text
+        },
+        environment: { TOLLGATE_DATA: folder },
+        nowMs: () => nowMs,
+        cwd: folder,
+      })
+      return ran
+    },
+    close: () => rmSync(folder, { recursive: true }),
+  }
+}

@@ -1,0 +1,52 @@
+/** Values of options: exact money, times, counts, and a sentence for each wrong one. */
+import { describe, expect, test } from 'bun:test'
+import { toUsd } from '../../src/cli/text.ts'
+import { toBudget, toCount, toExpiry } from '../../src/cli/values.ts'
+
+describe('toBudget', () => {
+  const exact: [string, number, string][] = [
+    ['20/month', 20_000_000_000, 'month'],
+    ['0.10/day', 100_000_000, 'day'],
+    ['5', 5_000_000_000, 'total'],
+    ['5/total', 5_000_000_000, 'total'],
+    ['$1.1/week', 1_100_000_000, 'week'],
+    ['0.000000001', 1, 'total'],
+    ['4503599.627370497', 4_503_599_627_370_497, 'total'],
+    ['0.29', 290_000_000, 'total'],
+  ]
+  for (const [text, nanoUsd, period] of exact) {
+    test(`reads ${text} exactly`, () => expect(toBudget(text)).toEqual({ nanoUsd, period: period as 'day' }))
+  }
+  for (const text of ['', '0', 'x', '-1', '1e3', '1/fortnight', '1/day/2', '1.', '.5', '0.0000000001', '9007200'])
+    test(`refuses '${text}' with a sentence`, () => expect(() => toBudget(text)).toThrow(/--budget/))
+})
+
+describe('toUsd', () => {
+  test('writes what toBudget reads', () => {
+    for (const text of ['20', '0.1', '0.000000001', '4503599.627370497', '100'])
+      expect(toUsd(toBudget(text).nanoUsd)).toBe(text)
+  })
+})
+
+describe('toExpiry', () => {
+  const nowMs = Date.UTC(2026, 10, 21)
+  const scenarios: [string, string][] = [
+    ['90d', '2027-02-19T00:00:00.000Z'],
+    ['12h', '2026-11-21T12:00:00.000Z'],
+    ['2027-01-31', '2027-01-31T00:00:00.000Z'],
+    ['2027-01-31T10:30', '2027-01-31T10:30:00.000Z'],
+    ['2027-01-31T10:30:00+02:00', '2027-01-31T08:30:00.000Z'],
+  ]
+  for (const [text, time] of scenarios) {
+    test(`reads ${text} as UTC`, () => expect(new Date(toExpiry(text, nowMs)).toISOString()).toBe(time))
+  }
+  for (const text of ['', '90', 'soon', '2027-02-31', '2020-01-01', '0d', '-1d'])
+    test(`refuses '${text}' with a sentence`, () => expect(() => toExpiry(text, nowMs)).toThrow(/--expires/))
+})
+
+describe('toCount', () => {
+  test('takes whole numbers from 1', () => {
+    expect(toCount('--rpm', '60')).toBe(60)
+    for (const text of ['0', '-1', '1.5', 'x', '']) expect(() => toCount('--rpm', text)).toThrow(/^--rpm/)
+  })
+})

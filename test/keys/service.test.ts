@@ -1,0 +1,109 @@
+/** Keys in the tables: what is stored, and what revoking does. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
+import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
+import { hashToken } from '../../src/keys/token.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { databasePath, openDatabase, type Store, toStore } from '../../src/store/open.ts'
+import { audit, keySecrets, settings, teams } from '../../src/store/schema.ts'
+import { loadSnapshot } from '../../src/store/snapshot.ts'
+
+let folder: string
+let store: Store
+let close: () => void
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tollgate-keys-'))
+  const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
+  migrate(sqlite, folder, 1)
+  store = toStore(sqlite)
+  close = () => sqlite.close()
+})
+afterEach(() => {
+  close()
+  rmSync(folder, { recursive: true })
+})
+
+const by = (nowMs: number) => ({ actor: 'test', nowMs })
+const revision = () => store.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
+
+describe('createKey', () => {
+  test('stores every option, and of the secret only its hash and last four characters', () => {
+    store.insert(teams).values({ id: 't1', name: 'Blue', metadata: {}, createdMs: 1 }).run()
+    const { key, secret } = createKey(
+      store,
+      {
+        name: 'dev',
+        models: ['openai/*', 'openai/*', 'a/b'],
+        scope: 'local',
+        team: 'Blue',
+        expiresMs: 9_000,
+        requestsPerMinute: 1,
+        tokensPerMinute: 2,
+        concurrency: 3,
+        budget: { nanoUsd: 20_000_000_000, period: 'month' },
+      },
+      by(1_000),
+    )
+    expect(key).toMatchObject({
+      name: 'dev',
+      scope: 'local',
+      teamId: 't1',
+      expiresMs: 9_000,
+      status: 'active',
+      createdMs: 1_000,
+    })
+    const held = loadSnapshot(store, {}).secrets.get(hashToken(secret))
+    expect(held?.lastFour).toBe(secret.slice(-4))
+    expect(held?.key).toMatchObject({
+      models: ['openai/*', 'a/b'],
+      limits: { requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3 },
+      budget: { nanoUsd: 20_000_000_000, period: 'month' },
+    })
+    expect(
+      JSON.stringify([key, store.select().from(keySecrets).all(), store.select().from(audit).all()]),
+    ).not.toContain(secret)
+    expect(revision()).toBe('1')
+  })
+
+  test('refuses an unknown team and leaves nothing behind', () => {
+    expect(() => createKey(store, { name: 'dev', team: 'Red' }, by(1))).toThrow("There is no team 'Red'")
+    expect(listKeys(store, 2)).toEqual([])
+    expect(revision()).toBeUndefined()
+  })
+})
+
+describe('revokeKey', () => {
+  test('leaves the key listed, oldest first, and says so the second time without a new revision', () => {
+    const { key: first } = createKey(store, { name: 'first' }, by(1))
+    createKey(store, { name: 'second', expiresMs: 50 }, by(2))
+    expect(revokeKey(store, first.id, by(10))).toMatchObject({ alreadyRevoked: false, key: { status: 'revoked' } })
+    expect(revokeKey(store, first.id, by(20))).toMatchObject({ alreadyRevoked: true, key: { revokedMs: 10 } })
+    expect(revision()).toBe('3')
+    expect(listKeys(store, 60).map((key) => [key.name, key.status])).toEqual([
+      ['first', 'revoked'],
+      ['second', 'expired'],
+    ])
+  })
+
+  test('takes what is shown of a key for its id, unless that means more than one', () => {
+    const { key, secret } = createKey(store, { name: 'one' }, by(1))
+    const other = createKey(store, { name: 'other' }, by(2))
+    expect(revokeKey(store, `sk-tg-…${secret.slice(-4)}`, by(3)).key.id).toBe(key.id)
+    store
+      .update(keySecrets)
+      .set({ lastFour: secret.slice(-4) })
+      .where(eq(keySecrets.keyId, other.key.id))
+      .run()
+    expect(() => revokeKey(store, secret.slice(-4), by(4))).toThrow('More than one key ends in')
+  })
+
+  test('says where to find the id of a key that it does not know, without repeating a secret', () => {
+    const { secret } = createKey(store, { name: 'one' }, by(1))
+    expect(() => revokeKey(store, 'nope', by(2))).toThrow('tollgate keys list')
+    expect(() => revokeKey(store, `${secret}x`, by(2))).not.toThrow(secret)
+  })
+})

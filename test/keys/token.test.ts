@@ -1,0 +1,54 @@
+/** The secret of a key. */
+import { describe, expect, test } from 'bun:test'
+import { hashToken, isWellFormed, maskToken, mintToken } from '../../src/keys/token.ts'
+
+describe('a minted key', () => {
+  test('has the fixed form and a checksum that holds', () => {
+    const token = mintToken()
+    expect(token).toMatch(/^sk-tg-[A-Za-z0-9]{38}$/)
+    expect(isWellFormed(token)).toBe(true)
+  })
+
+  test('is never the same, and uses every character about equally often', () => {
+    const tokens = Array.from({ length: 2_000 }, mintToken)
+    expect(new Set(tokens).size).toBe(2_000)
+    const counts = new Map<string, number>()
+    for (const token of tokens)
+      for (const character of token.slice(6, 38)) counts.set(character, (counts.get(character) ?? 0) + 1)
+    expect(counts.size).toBe(62)
+    // 1,032 expected of each; a bias by modulo would give eight of them a quarter more.
+    expect(Math.max(...counts.values())).toBeLessThan(1_200)
+    expect(Math.min(...counts.values())).toBeGreaterThan(870)
+  })
+})
+
+describe('isWellFormed', () => {
+  const token = 'sk-tg-'.concat('A'.repeat(32))
+  const good = mintToken()
+  const swapped = good.slice(0, 10) + (good[10] === 'x' ? 'y' : 'x') + good.slice(11)
+  const scenarios: [string, string][] = [
+    ['an empty text', ''],
+    ['another prefix', good.replace('sk-tg-', 'sk-xx-')],
+    ['a missing checksum', token],
+    ['one wrong character', swapped],
+    ['a character too many', `${good}a`],
+    ['a line break at its end', `${good}\n`],
+  ]
+  for (const [name, text] of scenarios) {
+    test(`refuses ${name}`, () => expect(isWellFormed(text)).toBe(false))
+  }
+})
+
+describe('what is kept and shown of a key', () => {
+  test('is the SHA-256 of all of it, in hex', () => {
+    expect(hashToken('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+  })
+
+  test('is its last four characters, and never more of whatever else was sent', () => {
+    const token = mintToken()
+    expect(maskToken(token)).toBe(`sk-tg-…${token.slice(-4)}`)
+    expect(maskToken('sk-proj-somebody-elses-key')).toBe('…-key')
+    expect(maskToken('hunter2')).toBe('…')
+    expect(maskToken(`${'x'.repeat(30)}\u001b[2J`)).toBe('…')
+  })
+})
