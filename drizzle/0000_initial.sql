@@ -39,7 +39,7 @@ CREATE TABLE `calls` (
 	`price_id` text,
 	`upstream_request_id` text,
 	PRIMARY KEY(`request_id`, `number`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `calls_open` ON `calls` (`instance`) WHERE "calls"."status" = 'open';--> statement-breakpoint
 CREATE TABLE `key_models` (
@@ -135,7 +135,7 @@ CREATE TABLE `requests` (
 	`stream` integer DEFAULT 0 NOT NULL,
 	`attempts` integer DEFAULT 1 NOT NULL,
 	`user` text
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `requests_open` ON `requests` (`instance`) WHERE "requests"."status" = 'open';--> statement-breakpoint
 CREATE TABLE `routes` (
@@ -202,7 +202,7 @@ CREATE TABLE `usage_hourly` (
 	`first_token_histogram` text DEFAULT '{}' NOT NULL,
 	`duration_histogram` text DEFAULT '{}' NOT NULL,
 	PRIMARY KEY(`hour_ms`, `key_id`, `model`, `upstream`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `usage_hourly_key` ON `usage_hourly` (`key_id`,`hour_ms`);--> statement-breakpoint
 CREATE VIEW `usage_daily` AS 

@@ -4,22 +4,23 @@
  */
 import { Elysia } from 'elysia'
 import { toToken } from './api/bearer.ts'
-import { chatController } from './api/chat.ts'
+import { type ChatDeps, chatController } from './api/chat.ts'
 import { type HealthDeps, healthController } from './api/health.ts'
 import { type ModelsDeps, modelsController } from './api/models.ts'
 import { authenticate } from './chat/authenticate.ts'
 import { MAX_BODY_BYTES } from './chat/body.ts'
-import type { WalkDeps } from './chat/walk.ts'
-import { GatewayError } from './error.ts'
+import { GatewayError, OUR_MISTAKE } from './error.ts'
 import { mintId, toRequestId } from './wire/id.ts'
 
-export type AppDeps = WalkDeps & ModelsDeps & HealthDeps
+export type AppDeps = Omit<ChatDeps, 'liftIdleLimit'> & ModelsDeps & HealthDeps
 
 /** Seconds of silence before an unauthenticated connection is closed: 255 is the most that Bun takes. */
 const IDLE_SECONDS = 255
 
 export function createApp(deps: AppDeps) {
-  return new Elysia({
+  // Taken from the closure: as part of Elysia's context it would cost every request a property of its own.
+  const liftIdleLimit = (request: Request) => app.server?.timeout(request, 0)
+  const app = new Elysia({
     serve: {
       idleTimeout: IDLE_SECONDS,
       // Bun's own 413 has no body: ours comes first, for every body up to this one.
@@ -28,20 +29,23 @@ export function createApp(deps: AppDeps) {
     },
   })
     .onError(({ error, code, request }) => toResponse(deps, toGatewayError(deps, error, code, request)))
-    .use(chatController(deps))
+    .use(chatController({ ...deps, liftIdleLimit }))
     .use(modelsController(deps))
     .use(healthController(deps))
+  return app
 }
 
 export type App = ReturnType<typeof createApp>
 
 function toGatewayError(deps: AppDeps, error: unknown, code: unknown, request: Request): GatewayError {
-  if (error instanceof GatewayError) return error
   if (code === 'NOT_FOUND') return toNoRoute(deps, request)
-  deps.log.error('a request failed for a reason of our own', {
-    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
-  })
-  return new GatewayError('internal', 'Tollgate made a mistake. Its log has the cause; please report it.')
+  const told = toTold(error)
+  told.requestId ??= toRequestId(mintId(deps.now()))
+  if (told.kind === 'internal') {
+    const { cause, requestId } = told
+    deps.log.error(OUR_MISTAKE, { id: requestId, error: cause instanceof Error ? cause.stack : String(cause) })
+  }
+  return told
 }
 
 /** An URL or a method that is not served; under `/v1` only a key learns which of them it was. */

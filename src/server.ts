@@ -174,10 +174,16 @@ function toListenError(error: unknown, hostname: string, port: number): unknown 
     return new CommandError('port_in_use', `Something else is listening on ${place}. Choose another port with --port.`)
   }
   if (code === 'EACCES' || code === 'EPERM') {
-    return new CommandError('port_forbidden', `This user may not listen on ${place}. Choose a port above 1023 with --port.`)
+    return new CommandError(
+      'port_forbidden',
+      `This user may not listen on ${place}. Choose a port above 1023 with --port.`,
+    )
   }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new CommandError('no_such_address', `This machine has no address ${hostname}. Choose another one with --host.`)
+    return new CommandError(
+      'no_such_address',
+      `This machine has no address ${hostname}. Choose another one with --host.`,
+    )
   }
   return error
 }

@@ -4,8 +4,8 @@ import { GatewayError, UpstreamError } from '../error.ts'
 /** Statuses that speak about the request itself, so that the client should read them. */
 const ABOUT_THE_REQUEST = new Set([400, 413, 422])
 
-/** @param upstream the id of the upstream that failed, named in the sentence. */
-export function toGatewayError(error: unknown, upstream: string): GatewayError {
+/** @param upstream the id of the upstream that failed, named in the sentence; without one it is our own failure. */
+export function toGatewayError(error: unknown, upstream = ''): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof UpstreamError)) {
     return new GatewayError('internal', 'Tollgate made a mistake; its log has the cause under this request id.', {

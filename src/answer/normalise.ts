@@ -60,7 +60,7 @@ export function createStreamNormaliser(identity: Identity, includeUsage: boolean
 
   const frame = (index: number, delta: string, finish: FinishReason | null, logprobs?: unknown) =>
     `${head}{"index":${index},"delta":${delta},"finish_reason":${finish === null ? 'null' : `"${finish}"`}${
-      logprobs ? `,"logprobs":${JSON.stringify(logprobs)}` : ''
+      logprobs ? `,"logprobs":${toLine(logprobs)}` : ''
     }}${foot}`
 
   const begin = (index: number, delta: Delta): [ChoiceState, string] => {
@@ -81,7 +81,7 @@ export function createStreamNormaliser(identity: Identity, includeUsage: boolean
       state = begun[0]
       text = begun[1]
     }
-    if (delta) text += frame(index, JSON.stringify(delta), null, choice.logprobs)
+    if (delta) text += frame(index, toLine(delta), null, choice.logprobs)
     if (delta?.tool_calls) state.called = true
     if (choice.finish_reason) state.finish ??= toFinishReason(choice.finish_reason, state.called)
     return text
@@ -125,8 +125,14 @@ const NOTHING: Usage = {
   raw: null,
 }
 
+/** What some clients take for the end of a line, though JSON and server-sent events do not (contract, section 8). */
+const LINE_ENDS = /[\u0085\u2028\u2029]/g
+const ESCAPED: Record<string, string> = { '\u0085': '\\u0085', '\u2028': '\\u2028', '\u2029': '\\u2029' }
+
+const toLine = (value: unknown) => JSON.stringify(value).replace(LINE_ENDS, (found) => ESCAPED[found] ?? '')
+
 /** The frame that tells a client that its stream was cut; nothing follows it. */
-export const errorFrame = (body: ErrorBody) => `data: ${JSON.stringify(body)}\n\n`
+export const errorFrame = (body: ErrorBody) => `data: ${toLine(body)}\n\n`
 
 /** Builds the whole answer that the contract describes, but for its usage. */
 export function toCompletion(

@@ -11,6 +11,8 @@ export const bearerToken = () => bearer({ extract: { body: unguessable, query: u
 
 /** The token that the plugin found, or the one behind a scheme in another case; null where there is none. */
 export function toToken(found: string | undefined, headers: Headers): string | null {
-  if (found) return found.trim()
-  return /^bearer +(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1] ?? null
+  const header = headers.get('authorization') ?? ''
+  // The plugin takes whatever follows the word, be it glued to it or behind a colon.
+  if (found && header.startsWith('Bearer ')) return found.trim()
+  return /^bearer +(\S+)$/i.exec(header)?.[1] ?? null
 }

@@ -3,14 +3,19 @@ import { Elysia } from 'elysia'
 import { type WalkDeps, walk } from '../chat/walk.ts'
 import { bearerToken, toToken } from './bearer.ts'
 
-export const chatController = (deps: WalkDeps) =>
+export interface ChatDeps extends WalkDeps {
+  /** Lifts the idle limit of a request's connection. */
+  liftIdleLimit(request: Request): void
+}
+
+export const chatController = (deps: ChatDeps) =>
   new Elysia({ name: 'chat' }).use(bearerToken()).post(
     '/v1/chat/completions',
-    ({ request, bearer, server }) =>
+    ({ request, bearer }) =>
       walk(deps, {
         request,
         token: toToken(bearer, request.headers),
-        lift: () => server?.timeout(request, 0),
+        lift: () => deps.liftIdleLimit(request),
       }),
     { parse: 'none' },
   )

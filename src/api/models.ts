@@ -5,8 +5,8 @@ import { authenticate } from '../chat/authenticate.ts'
 import type { Decision } from '../error.ts'
 import { modelNotFound, visibleModel } from '../routing/resolve.ts'
 import type { Key, Snapshot } from '../store/snapshot.ts'
-import type { Model } from '../wire/model.ts'
 import { mintId, toRequestId } from '../wire/id.ts'
+import type { Model } from '../wire/model.ts'
 import { bearerToken, toToken } from './bearer.ts'
 
 export interface ModelsDeps {

@@ -1,60 +1,77 @@
 /**
- * The deadlines of one call. One timer a call, re-armed only when it fires: a chunk costs a clock reading, not a timer.
+ * The deadlines of calls. One ticker looks at all that are under way, because a timer of its own costs a call more
+ * than the rest of its bookkeeping: a deadline passes up to TICK_MS late, and a chunk costs one assignment.
  */
 import { UpstreamError } from '../error.ts'
 
+const TICK_MS = 50
+
 export interface Deadline {
-  /** Enters a phase: from now on, silence of more than `ms` aborts. */
+  /** Enters a phase: from now on, silence of more than `ms` ends the call. */
   enter(name: string, ms: number): void
   /** Something arrived: the phase begins anew. */
   touch(): void
   stop(): void
 }
 
-/** @param expire is called once, with the error that tells which deadline passed. */
+interface Running {
+  /** Looks at the clock; true once the deadline has passed and been told. */
+  check(nowMs: number): boolean
+}
+
+const running = new Set<Running>()
+let ticker: ReturnType<typeof setInterval> | null = null
+
+function tick(): void {
+  const nowMs = performance.now()
+  for (const deadline of running) if (deadline.check(nowMs)) running.delete(deadline)
+  if (running.size > 0 || ticker === null) return
+  clearInterval(ticker)
+  ticker = null
+}
+
+/** @param expire is called at most once, with the error that tells which deadline passed. */
 export function createDeadline(
   name: string,
   ms: number,
   totalMs: number,
   expire: (error: UpstreamError) => void,
 ): Deadline {
-  const startedAt = performance.now()
-  let since = startedAt
+  const startedMs = performance.now()
   let phase = { name, ms }
-  let timer: ReturnType<typeof setTimeout>
+  let touched = false
+  let since = startedMs
 
-  const check = () => {
-    const now = performance.now()
-    const left = Math.min(since + phase.ms, startedAt + totalMs) - now
-    if (left > 0) return arm(left)
-    const isTotal = startedAt + totalMs <= now
-    const passed = isTotal ? { name: 'total', ms: totalMs } : phase
-    expire(
-      new UpstreamError('deadline', `the ${passed.name} deadline of ${passed.ms / 1000} s passed`, {
-        deadline: passed.name,
-        retryable: true,
-      }),
-    )
+  const self: Running = {
+    check(nowMs) {
+      if (touched) since = nowMs
+      touched = false
+      const isTotal = nowMs - startedMs >= totalMs
+      if (!isTotal && nowMs - since < phase.ms) return false
+      const passed = isTotal ? { name: 'total', ms: totalMs } : phase
+      expire(
+        new UpstreamError('deadline', `the ${passed.name} deadline of ${passed.ms / 1000} s passed`, {
+          deadline: passed.name,
+          retryable: true,
+        }),
+      )
+      return true
+    },
   }
-  const arm = (left: number) => {
-    timer = setTimeout(check, Math.ceil(left))
-  }
-  arm(Math.min(ms, totalMs))
+  running.add(self)
+  ticker ??= setInterval(tick, TICK_MS)
 
   return {
     enter(nextName, nextMs) {
-      const shorter = nextMs < phase.ms
       phase = { name: nextName, ms: nextMs }
       since = performance.now()
-      if (!shorter) return
-      clearTimeout(timer)
-      arm(nextMs)
+      touched = false
     },
     touch() {
-      since = performance.now()
+      touched = true
     },
     stop() {
-      clearTimeout(timer)
+      running.delete(self)
     },
   }
 }

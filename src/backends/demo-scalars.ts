@@ -50,7 +50,8 @@ export function toNumber(schema: Keywords, variant: number): number {
   const up = low === null ? 0 : Math.ceil(low / stepOrOne)
   const down = high === null ? 0 : Math.floor(high / stepOrOne)
   const middle = low !== null && high !== null ? [(low + high) / 2] : []
-  const multiples = [up, up + 1, down, down - 1, ...Array.from({ length: 4 }, (_, i) => up + 2 + i)]
+  const near = Array.from({ length: 6 }, (_, i) => i)
+  const multiples = [...near.map((i) => up + i), ...near.map((i) => down - i)]
   const candidates = [1, 0, ...multiples.map((count) => count * stepOrOne), ...middle, low ?? 0, high ?? 0]
   const fits = [...new Set(candidates.filter((value) => accepts(schema, value)))]
   if (variant > 0) {

@@ -20,7 +20,9 @@ export function createHttpBackend(dialect: Dialect): Backend {
         const response = await send(dialect, call, line)
         if (response.status !== 200) throw await toFailure(dialect, call, response)
         if (call.body.stream) return streamed(dialect, call, response, line)
-        return await whole(dialect, call, response, line)
+        const text = await readText(response, MAX_WHOLE_BYTES)
+        line.close()
+        return toWhole(dialect, call, response, text)
       } catch (error) {
         line.close()
         throw line.reason() ?? toUpstreamError(error)
@@ -51,16 +53,14 @@ function openLine({ signal, deadlines, body }: BackendCall): Line {
   else signal.addEventListener('abort', leave, { once: true })
   const deadline = body.stream
     ? createDeadline('headers', deadlines.headers, deadlines.total, abort)
-    : createDeadline('total_whole', deadlines.totalWhole, deadlines.totalWhole, abort)
+    : createDeadline('total_whole', deadlines.totalWhole, Number.POSITIVE_INFINITY, abort)
   return {
     signal: controller.signal,
     deadline,
     reason: () => reason,
     abort,
-    close() {
-      deadline.stop()
-      signal.removeEventListener('abort', leave)
-    },
+    // The listener stays: taking it off costs more than an abort of what is over.
+    close: deadline.stop,
   }
 }
 
@@ -82,10 +82,8 @@ function send(dialect: Dialect, call: BackendCall, line: Line): Promise<Response
   })
 }
 
-async function whole(dialect: Dialect, call: BackendCall, response: Response, line: Line): Promise<BackendAnswer> {
-  const { text, complete } = await readText(response, MAX_WHOLE_BYTES)
-  if (!complete) throw new UpstreamError('broken', 'answered with more than 64 MiB')
-  line.close()
+function toWhole(dialect: Dialect, call: BackendCall, response: Response, text: string | null): BackendAnswer {
+  if (text === null) throw new UpstreamError('broken', 'answered with more than 64 MiB')
   let json: unknown
   try {
     json = JSON.parse(text)
@@ -177,23 +175,26 @@ function readEvents(
 }
 
 async function toFailure(dialect: Dialect, call: BackendCall, response: Response): Promise<UpstreamError> {
-  const { text } = await readText(response, MAX_ERROR_BYTES)
-  return dialect.failure(response.status, text, response.headers, call.target)
+  const text = await readText(response, MAX_ERROR_BYTES)
+  return dialect.failure(response.status, text ?? '', response.headers, call.target)
 }
 
-/** Reads a body up to a limit and gives the rest up. */
-async function readText(response: Response, maxBytes: number): Promise<{ text: string; complete: boolean }> {
+/** Reads a body up to a limit; null, and the rest given up, where it is longer. */
+function readText(response: Response, maxBytes: number): Promise<string | null> {
   const stated = response.headers.get('content-length')
-  if (stated !== null && Number(stated) <= maxBytes) return { text: await response.text(), complete: true }
+  return stated !== null && Number(stated) <= maxBytes ? response.text() : readPieces(response, maxBytes)
+}
+
+async function readPieces(response: Response, maxBytes: number): Promise<string | null> {
   const utf8 = new TextDecoder()
   let text = ''
   let bytes = 0
   for await (const piece of response.body ?? []) {
     bytes += piece.length
-    if (bytes > maxBytes) return { text, complete: false }
+    if (bytes > maxBytes) return null
     text += utf8.decode(piece, { stream: true })
   }
-  return { text: text + utf8.decode(), complete: true }
+  return text + utf8.decode()
 }
 
 function toUpstreamError(error: unknown): UpstreamError {

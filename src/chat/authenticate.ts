@@ -1,6 +1,6 @@
 /** Turns a bearer token into a key, from memory alone: promise 4. Pure but for the hash. */
 import { allow, type Decision, GatewayError, refuse } from '../error.ts'
-import { hashToken, isWellFormed, maskToken } from '../keys/token.ts'
+import { hashToken, maskToken } from '../keys/token.ts'
 import type { Key, Snapshot } from '../store/snapshot.ts'
 
 /** @param token what stood behind `Bearer`, or null where no such header came. */
@@ -13,7 +13,7 @@ export function authenticate(snapshot: Snapshot, token: string | null, nowMs: nu
       ),
     )
   }
-  const secret = isWellFormed(token) ? snapshot.secrets.get(hashToken(token)) : undefined
+  const secret = snapshot.secrets.get(hashToken(token))
   if (!secret) return refuse(invalidKey(`Incorrect API key provided: ${maskToken(token)}.`))
   const { key } = secret
   if (key.revokedMs !== null) return refuse(invalidKey(`This API key was revoked: ${maskToken(token)}.`))

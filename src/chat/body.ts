@@ -5,7 +5,7 @@ export const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 /** Reads and parses the body. Refuses one that is too large before it is in memory. */
 export async function readJson(request: Request, maxBytes = MAX_BODY_BYTES): Promise<Decision<unknown>> {
-  const text = await readText(request, maxBytes)
+  const text = await readText(request, maxBytes).catch(() => refuse(leftEarly()))
   if (!text.ok) return text
   const type = request.headers.get('content-type') ?? ''
   if (!isJson(type)) return refuse(unsupportedContentType(type))
@@ -37,6 +37,8 @@ async function readText(request: Request, maxBytes: number): Promise<Decision<st
 }
 
 const isJson = (type: string) => /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)
+
+const leftEarly = () => new GatewayError('client_closed', 'The client left before its request was complete.')
 
 const tooLarge = (limit: number, size: string) =>
   new GatewayError(

@@ -4,6 +4,7 @@
  * ledger row; what is dispatched is settled by the relay.
  */
 import { NO_USAGE } from '../answer/count.ts'
+import { toGatewayError } from '../answer/failure.ts'
 import { relay } from '../answer/relay.ts'
 import { createSettlement } from '../answer/settlement.ts'
 import { allow, type Decision, GatewayError, refuse } from '../error.ts'
@@ -69,8 +70,9 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
       signal: arrival.request.signal,
       onEnd: end,
     })
-  } catch (error) {
-    if (error instanceof GatewayError) error.requestId = toRequestId(id)
+  } catch (cause) {
+    const error = toGatewayError(cause)
+    error.requestId = toRequestId(id)
     throw error
   } finally {
     if (!handedOver) end()

@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from 'commander'
 import { CommandError } from '../error.ts'
+import { addAuditCommand } from './audit.ts'
 import { addCatalogCommands } from './catalog.ts'
 import { type Io, printJson } from './io.ts'
 import { addKeysCommands } from './keys.ts'
@@ -28,6 +29,7 @@ export function createProgram(io: Io): Command {
   addServeCommand(program, io)
   addKeysCommands(program, io)
   addCatalogCommands(program, io)
+  addAuditCommand(program, io)
   program
     .command('version')
     .description('print the version')

@@ -21,7 +21,10 @@ export function addServeCommand(program: Command, io: Io): void {
     .description('run the gateway; the first start sets everything up')
     .option('--host <address>', 'address to listen on (default 127.0.0.1)')
     .option('--port <n>', 'port to listen on (default 4000)')
-    .option('--catalog <file>', 'catalogue to apply (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)')
+    .option(
+      '--catalog <file>',
+      'catalogue to apply (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)',
+    )
     .option('--drain <time>', 'how long a stop waits for answers under way (default 30s)')
     .option('--durability <level>', 'process: survive a crash (default); power: survive a power cut too')
     .option('--first-key', 'make and print a first key even without a terminal')

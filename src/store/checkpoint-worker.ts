@@ -38,7 +38,8 @@ function checkpoint(path: string): CheckpointReply {
 
 function connect(path: string): Database {
   const connection = new Database(path, { readwrite: true })
-  connection.run('PRAGMA busy_timeout = 1000')
+  // RESTART holds the write lock while it waits for readers: less than the ledger's patience, and the WAL grows on.
+  connection.run('PRAGMA busy_timeout = 20')
   connection.run('PRAGMA wal_autocheckpoint = 0')
   return connection
 }

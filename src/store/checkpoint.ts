@@ -16,6 +16,9 @@ export interface Checkpointer {
   close(): void
 }
 
+/** In the binary everything but the thread is one file at its root, and the thread stands where the build put it. */
+const WORKER = import.meta.url.endsWith('/checkpoint.ts') ? './checkpoint-worker.ts' : './store/checkpoint-worker.js'
+
 export function createCheckpointer(path: string, log: Log): Checkpointer {
   let worker: Worker | null = null
   let commits = 0
@@ -25,7 +28,7 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
   const start = (): Promise<boolean> => {
     if (closed) return Promise.resolve(false)
     commits = 0
-    worker ??= new Worker(new URL('./checkpoint-worker.ts', import.meta.url).href)
+    worker ??= new Worker(new URL(WORKER, import.meta.url).href)
     const thread = worker
     const request: CheckpointRequest = { path }
     running = new Promise<boolean>((resolve) => {
@@ -51,7 +54,8 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
     },
     async run() {
       await running
-      return start()
+      // Of several who waited, the first starts one that covers them all.
+      return running ?? start()
     },
     close() {
       closed = true

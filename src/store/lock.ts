@@ -16,6 +16,8 @@ export function takeLock(dataFolder: string): () => void {
   const lock = new Database(lockPath(dataFolder), { create: true, readwrite: true })
   try {
     lock.run(`PRAGMA busy_timeout = ${PATIENCE_MS}`)
+    // Nothing is ever written: a journal would only need room on a full disk and outlive a killed holder.
+    lock.run('PRAGMA journal_mode = MEMORY')
     lock.run('BEGIN EXCLUSIVE')
   } catch (error) {
     lock.close()

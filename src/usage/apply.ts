@@ -28,13 +28,22 @@ export function isBusy(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^SQLITE_(BUSY|LOCKED)/.test(String(error.code))
 }
 
+/** Tells whether the disk has no room. */
+export function isFull(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^SQLITE_(FULL|IOERR_SHMSIZE)/.test(String(error.code))
+}
+
 const column = (field: keyof typeof requests.$inferSelect) => requests[field].name
 const CLOSED_FIELDS = [...OPEN_FIELDS, ...OUTCOME_FIELDS]
 /** A fallback may have moved the request to another upstream than the one it was opened for. */
 const UPDATED_FIELDS = ['upstream', 'upstreamModel', 'priceId', ...OUTCOME_FIELDS] as const
 
 type Value = string | number | null
-const values = <T extends string>(row: Record<T, Value>, fields: readonly T[]) => fields.map((field) => row[field])
+const values = <T extends string>(row: Record<T, Value>, fields: readonly T[]): Value[] => {
+  const out = new Array<Value>(fields.length)
+  for (let i = 0; i < fields.length; i++) out[i] = row[fields[i] as T]
+  return out
+}
 const marks = (fields: readonly unknown[]) => fields.map(() => '?').join(', ')
 
 /** @param setAside keeps a record that no database takes, where an administrator finds it. */

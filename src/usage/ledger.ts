@@ -6,7 +6,7 @@
 import type { Database } from 'bun:sqlite'
 import { GatewayError } from '../error.ts'
 import type { Log } from '../log.ts'
-import { createApplier, isBusy, isRefusal } from './apply.ts'
+import { createApplier, isBusy, isFull, isRefusal } from './apply.ts'
 import type { LedgerRecord, OpenRow, SettledRow } from './rows.ts'
 import type { Spool } from './spool.ts'
 
@@ -62,6 +62,9 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
   /** Groups on their way into the spool. */
   let spooling = 0
   let stranded: LedgerRecord[] = []
+  let makingRoom = false
+  let releasing: Promise<void> | null = null
+  const probe = writer.query("UPDATE settings SET value = value WHERE key = 'instance'")
 
   const enqueue = (record: LedgerRecord): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -96,12 +99,15 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
     tries = 0
     refusing = true
     log.warn('the database refuses the ledger; rows go to the spool', { error: String(error) })
+    makeRoom(error)
     void toSpool(group)
     scheduleRecovery(PROBE_MS)
   }
 
   const toSpool = async (group: Entry[]) => {
     spooling++
+    // The disk may have had no room for a segment so far, and have it now.
+    if (!spool.hasRoom('open')) await spool.prepare().catch(() => {})
     const placed = group.filter((entry) => spool.hasRoom(entry.record.kind))
     for (const entry of group) if (!placed.includes(entry)) turnAway(entry)
     try {
@@ -138,6 +144,7 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
       replaySlice()
     } catch (error) {
       if (!isRefusal(error)) log.error('replaying the spool failed', { error: String(error) })
+      makeRoom(error)
       return scheduleRecovery(PROBE_MS)
     }
     if (refusing) log.info('the database takes the ledger again', {})
@@ -147,16 +154,33 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
   }
 
   const replaySlice = () => {
-    const records = spool.waiting(REPLAY_SLICE)
-    applier.commit(stranded.concat(records))
+    const records = stranded.concat(spool.waiting(REPLAY_SLICE))
+    // A commit of nothing would succeed on a full disk.
+    if (refusing && records.length === 0) probe.run()
+    applier.commit(records)
+    spool.taken(records.length - stranded.length)
     stranded = []
-    spool.taken(records.length)
     onCommit()
   }
 
+  /** On a full disk, a WAL that a checkpoint has emptied begins again in the room that it has. */
+  const makeRoom = (error: unknown) => {
+    if (!isFull(error) || makingRoom) return
+    makingRoom = true
+    const rest = () => void setTimeout(() => (makingRoom = false), 20 * PROBE_MS).unref()
+    checkpoint().then(rest, rest)
+  }
+
   /** What the spool held is in the database; once it has reached the file itself, the segments can go. */
-  const release = async () => {
-    if (spool.heldBytes() === 0) return
+  const release = (): Promise<void> => {
+    releasing ??= releaseAll().finally(() => {
+      releasing = null
+    })
+    return releasing
+  }
+
+  const releaseAll = async () => {
+    if (spool.heldBytes() === 0 || spool.waiting(1).length > 0) return
     const mark = spool.appended()
     try {
       if (await checkpoint()) await spool.release(mark)
@@ -180,6 +204,8 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
       } catch (error) {
         log.warn('the database refuses to the end; the next start replays the spool', { error: String(error) })
       }
+      // One under way may not cover the last records.
+      await releasing
       await release()
     },
   }

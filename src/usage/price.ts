@@ -36,14 +36,11 @@ export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage): numb
   if (!tariff) return 0
   const plain = Math.max(0, usage.prompt - usage.cacheRead - usage.cacheWrite - usage.cacheWrite1h)
   const spoken = Math.max(0, usage.completion - usage.reasoning)
-  const atto =
-    tariff.request +
-    tariff.prompt * BigInt(plain) +
-    tariff.cacheRead * BigInt(usage.cacheRead) +
-    tariff.cacheWrite * BigInt(usage.cacheWrite) +
-    tariff.cacheWrite1h * BigInt(usage.cacheWrite1h) +
-    tariff.completion * BigInt(spoken) +
-    tariff.reasoning * BigInt(usage.reasoning)
+  let atto = tariff.request + tariff.prompt * BigInt(plain) + tariff.completion * BigInt(spoken)
+  if (usage.cacheRead) atto += tariff.cacheRead * BigInt(usage.cacheRead)
+  if (usage.cacheWrite) atto += tariff.cacheWrite * BigInt(usage.cacheWrite)
+  if (usage.cacheWrite1h) atto += tariff.cacheWrite1h * BigInt(usage.cacheWrite1h)
+  if (usage.reasoning) atto += tariff.reasoning * BigInt(usage.reasoning)
   return Number((atto + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
 }
 

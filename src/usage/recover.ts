@@ -5,7 +5,7 @@
 import type { Database } from 'bun:sqlite'
 import { unlinkSync } from 'node:fs'
 import type { Log } from '../log.ts'
-import { createApplier } from './apply.ts'
+import { createApplier, isRefusal } from './apply.ts'
 import { listSegments, readSegment, type Spool } from './spool.ts'
 
 const SLICE = 1_000
@@ -22,7 +22,13 @@ export function recover(writer: Database, spool: Spool, spoolFolder: string, ins
     })
     spool.setAside(record)
   })
-  const segments = listSegments(spoolFolder)
+  // On a full disk this is the room that the replay needs: in the WAL, and in segments that a killed server never used.
+  moveToFile(writer, 'PASSIVE')
+  const segments = listSegments(spoolFolder).filter((path) => {
+    const isUsed = readSegment(path).length > 0
+    if (!isUsed) unlinkSync(path)
+    return isUsed
+  })
   let replayed = 0
   for (const path of segments) {
     const records = readSegment(path)
@@ -30,12 +36,16 @@ export function recover(writer: Database, spool: Spool, spoolFolder: string, ins
     replayed += records.length
   }
   const abandoned = applier.abandonOthers(instance)
-  if (segments.length > 0 && hasReachedTheFile(writer)) for (const path of segments) unlinkSync(path)
+  if (segments.length > 0 && moveToFile(writer, 'TRUNCATE')) for (const path of segments) unlinkSync(path)
   return { replayed, abandoned }
 }
 
-/** A segment goes only after a checkpoint of the commits that replayed it. */
-function hasReachedTheFile(writer: Database): boolean {
-  const row = writer.query<{ busy: number }, []>('PRAGMA wal_checkpoint(TRUNCATE)').get()
-  return row?.busy === 0
+/** Tells whether every commit has reached the database file: a segment goes only after those that replayed it have. */
+function moveToFile(writer: Database, mode: 'PASSIVE' | 'TRUNCATE'): boolean {
+  try {
+    return writer.query<{ busy: number }, []>(`PRAGMA wal_checkpoint(${mode})`).get()?.busy === 0
+  } catch (error) {
+    if (isRefusal(error)) return false
+    throw error
+  }
 }

@@ -68,6 +68,8 @@ export function createRollup(sqlite: Database): Rollup {
      first_token_histogram = excluded.first_token_histogram, duration_histogram = excluded.duration_histogram`,
   )
 
+  const removeEmpty = sqlite.query(`DELETE FROM usage_hourly WHERE ${place} AND requests = 0`)
+
   return {
     add(row, sign) {
       const hour = row.createdMs - (row.createdMs % HOUR_MS)
@@ -96,6 +98,8 @@ export function createRollup(sqlite: Database): Rollup {
           mergeHistogram(stored?.first ?? '{}', cell.firstToken),
           mergeHistogram(stored?.whole ?? '{}', cell.duration),
         )
+        // A fallback settled elsewhere what had been abandoned here.
+        if ((cell.sums[0] ?? 0) < 0) removeEmpty.run(...cell.where)
       }
       cells.clear()
     },

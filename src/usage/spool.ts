@@ -9,6 +9,8 @@ import { join } from 'node:path'
 import type { LedgerRecord } from './rows.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
+/** A disk without room for a segment is asked again after this. */
+const RETRY_MS = 1_000
 
 export interface Spool {
   /** Makes sure that an empty segment waits on the disk. Throws what the disk says. */
@@ -23,12 +25,13 @@ export interface Spool {
   taken(count: number): void
   /** How many records were ever appended: a mark for `release`. */
   appended(): number
-  /** Deletes the segments, once a checkpoint covers all that was appended up to `mark` and nothing came after it. */
+  /** Empties the spool, once a checkpoint covers all that was appended up to `mark` and nothing came after it. */
   release(mark: number): Promise<void>
   /** Keeps a record that no database takes, in `<instance>.rejected`. Throws what the disk says. */
   setAside(record: LedgerRecord): void
   /** Bytes on the disk that hold records not yet released. */
   heldBytes(): number
+  /** Leaves on the disk only what holds records. Nothing may be called after it. */
   close(): Promise<void>
 }
 
@@ -53,6 +56,7 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
   let appended = 0
   let writing: Promise<void> = Promise.resolve()
   let preparing: Promise<void> | null = null
+  let refusal: { error: unknown; untilMs: number } | null = null
 
   const create = async (): Promise<Segment> => {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -74,10 +78,18 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
 
   const prepare = (): Promise<void> => {
     if (spare) return Promise.resolve()
+    // Each try takes what room there is for a moment: not at every group of a full disk.
+    if (refusal && performance.now() < refusal.untilMs) return Promise.reject(refusal.error)
     preparing ??= create()
-      .then((segment) => {
-        spare = segment
-      })
+      .then(
+        (segment) => {
+          spare = segment
+        },
+        (error) => {
+          refusal = { error, untilMs: performance.now() + RETRY_MS }
+          throw error
+        },
+      )
       .finally(() => {
         preparing = null
       })
@@ -90,6 +102,7 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
     spare !== null || free() > (kind === 'open' ? segmentBytes / 4 : MAX_LINE_BYTES)
 
   const write = async (batch: readonly LedgerRecord[]): Promise<void> => {
+    if (batch.length === 0) return
     const bytes = Buffer.from(batch.map(toLine).join(''))
     if (bytes.length > free()) {
       if (!spare) await prepare()
@@ -108,6 +121,23 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
     if (segment.used > segmentBytes / 2) prepare().catch(() => {})
   }
 
+  const release = async (mark: number): Promise<void> => {
+    // A group may have arrived in the meantime: what no checkpoint covers is not released.
+    if (appended !== mark || records.length > 0) return
+    // Where the disk had no room for a spare, the last segment goes on in the place that it has.
+    const last = spare ? undefined : segments.at(-1)
+    if (last) {
+      await last.handle.write(Buffer.alloc(last.used), 0, last.used, 0)
+      await last.handle.datasync()
+      last.used = 0
+    }
+    const released = segments.splice(0, segments.length - (last ? 1 : 0))
+    for (const segment of released) {
+      await segment.handle.close()
+      unlinkSync(segment.path)
+    }
+  }
+
   return {
     prepare,
     hasRoom,
@@ -119,17 +149,10 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
     waiting: (limit) => records.slice(0, limit),
     taken: (count) => void records.splice(0, count),
     appended: () => appended,
-    async release(mark) {
-      if (segments.length === 0) return
-      await prepare()
-      // A group may have arrived in the meantime: what no checkpoint covers is not released.
-      await writing
-      if (appended !== mark || records.length > 0) return
-      const released = segments.splice(0)
-      for (const segment of released) {
-        await segment.handle.close()
-        unlinkSync(segment.path)
-      }
+    release(mark) {
+      const done = writing.then(() => release(mark))
+      writing = done.catch(() => {})
+      return done
     },
     setAside(record) {
       appendFileSync(join(folder, `${instance}${REJECTED}`), toLine(record), { mode: 0o600, flush: true })
@@ -138,11 +161,10 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
     async close() {
       await writing
       await preparing?.catch(() => {})
-      for (const segment of segments) await segment.handle.close()
-      if (!spare) return
-      await spare.handle.close()
-      unlinkSync(spare.path)
-      spare = null
+      for (const segment of spare ? [...segments, spare] : segments) {
+        await segment.handle.close()
+        if (segment.used === 0) unlinkSync(segment.path)
+      }
     },
   }
 }
@@ -182,7 +204,7 @@ export function toLine(record: LedgerRecord): string {
 }
 
 export function fromLine(line: string): LedgerRecord | null {
-  const match = /^(\d+) ([0-9a-f]+) (\{.*\})$/.exec(line)
+  const match = /^(\d+) ([0-9a-f]+) (\{.*\})$/s.exec(line)
   if (!match) return null
   const [, length, checksum, json = ''] = match
   if (Buffer.byteLength(json) !== Number(length)) return null

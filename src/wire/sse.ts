@@ -20,6 +20,9 @@ export interface SseReader {
 
 export function createSseReader(maxEventChars: number): SseReader {
   let rest = ''
+  /** Pieces of a line that has not ended; joined once it does, so that a long one is not copied for each of them. */
+  let unended: string[] = []
+  let unendedChars = 0
   let data: string | null = null
   let name: string | null = null
   let atStart = true
@@ -43,10 +46,15 @@ export function createSseReader(maxEventChars: number): SseReader {
   const drain = (final: boolean): SseEvent[] => {
     const out: SseEvent[] = []
     let from = 0
+    let newline = rest.indexOf('\n')
+    let carriage = rest.indexOf('\r')
     for (;;) {
-      const end = endOfLine(rest, from)
+      // Searched anew only once passed: a search in vain reads all that is left.
+      if (newline !== -1 && newline < from) newline = rest.indexOf('\n', from)
+      if (carriage !== -1 && carriage < from) carriage = rest.indexOf('\r', from)
+      const isReturn = carriage !== -1 && (newline === -1 || carriage < newline)
+      const end = isReturn ? carriage : newline
       if (end === -1) break
-      const isReturn = rest.charCodeAt(end) === 13
       // A CR at the end of the piece may be half of a CRLF: wait for the next piece.
       if (isReturn && end === rest.length - 1 && !final) break
       line(rest.slice(from, end), out)
@@ -57,16 +65,28 @@ export function createSseReader(maxEventChars: number): SseReader {
     return out
   }
 
+  const join = (piece: string) => {
+    rest = unended.length === 0 ? rest + piece : rest + unended.join('') + piece
+    unended = []
+    unendedChars = 0
+  }
+
   return {
     feed(text) {
-      rest = rest === '' ? text : rest + text
-      if (atStart && rest !== '') {
-        if (rest.charCodeAt(0) === 0xfeff) rest = rest.slice(1)
-        atStart = false
+      if (text === '') return []
+      const piece = atStart && text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+      atStart = false
+      if (!rest.endsWith('\r') && !piece.includes('\n') && !piece.includes('\r')) {
+        unended.push(piece)
+        unendedChars += piece.length
+        if (rest.length + unendedChars > maxEventChars) throw new SseTooLarge()
+        return []
       }
+      join(piece)
       return drain(false)
     },
     end() {
+      join('')
       const out = drain(true)
       if (rest !== '') line(rest, out)
       rest = ''
@@ -74,11 +94,4 @@ export function createSseReader(maxEventChars: number): SseReader {
       return out
     },
   }
-}
-
-function endOfLine(text: string, from: number): number {
-  const newline = text.indexOf('\n', from)
-  const carriage = text.indexOf('\r', from)
-  if (carriage === -1) return newline
-  return newline === -1 ? carriage : Math.min(newline, carriage)
 }

@@ -1,6 +1,6 @@
 /**
  * How soon the binary answers after it was started: its health check and a whole chat answer, over a folder that was
- * served before and over an empty one. Medians over several runs.
+ * served before, over one whose server was killed and over an empty one. Medians over several runs.
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,13 +9,19 @@ import { findFreePort, rssMegabytes, startProcess, waitUntilUp } from './process
 import { MODEL, readFirstKey, toServe } from './subjects.ts'
 import { median } from './table.ts'
 
+/** Medians, in ms from spawn to the first 200. */
+export interface ColdTimes {
+  healthMs: number
+  chatMs: number
+}
+
 export interface ColdResult {
   runs: number
-  /** From spawn to the first 200. */
-  preparedHealthMs: number
-  preparedChatMs: number
-  emptyHealthMs: number
-  emptyChatMs: number
+  /** Over a folder that a server left in order. */
+  prepared: ColdTimes
+  /** Over a folder whose server was killed. */
+  killed: ColdTimes
+  empty: ColdTimes
   idleRssMegabytes: number
 }
 
@@ -31,23 +37,34 @@ export async function measureCold(root: string, upstream: string, runs: number):
   mkdirSync(folder, { recursive: true })
   const empty: Run[] = []
   const prepared: Run[] = []
+  const killed: Run[] = []
   for (let i = 0; i < runs; i += 1) {
     const data = mkdtempSync(join(folder, 'run-'))
-    const first = await startOnce(data, upstream, null)
+    const first = await startOnce(data, upstream, null, 'drain')
     empty.push(first)
-    prepared.push(await startOnce(data, upstream, first.key))
+    prepared.push(await startOnce(data, upstream, first.key, 'stop'))
+    killed.push(await startOnce(data, upstream, first.key, 'drain'))
   }
   return {
     runs,
-    preparedHealthMs: median(prepared.map(({ healthMs }) => healthMs)),
-    preparedChatMs: median(prepared.map(({ chatMs }) => chatMs)),
-    emptyHealthMs: median(empty.map(({ healthMs }) => healthMs)),
-    emptyChatMs: median(empty.map(({ chatMs }) => chatMs)),
+    prepared: toTimes(prepared),
+    killed: toTimes(killed),
+    empty: toTimes(empty),
     idleRssMegabytes: median(prepared.map((run) => run.rssMegabytes)),
   }
 }
 
-async function startOnce(folder: string, upstream: string, knownKey: string | null): Promise<Run> {
+const toTimes = (all: readonly Run[]): ColdTimes => ({
+  healthMs: median(all.map(({ healthMs }) => healthMs)),
+  chatMs: median(all.map(({ chatMs }) => chatMs)),
+})
+
+async function startOnce(
+  folder: string,
+  upstream: string,
+  knownKey: string | null,
+  end: 'drain' | 'stop',
+): Promise<Run> {
   const port = await findFreePort()
   const { command, logFile } = toServe(folder, port, upstream)
   const began = performance.now()
@@ -64,6 +81,6 @@ async function startOnce(folder: string, upstream: string, knownKey: string | nu
     await Bun.sleep(1_000)
     return { healthMs, chatMs, rssMegabytes: rssMegabytes(started.pid), key }
   } finally {
-    await started.stop()
+    await started[end]()
   }
 }

@@ -97,10 +97,11 @@ async function runRounds(subjects: readonly Subject[], root: string) {
     results.set(name, [...(results.get(name) ?? []), result])
   for (let round = 1; round <= ROUNDS; round += 1) {
     for (const subject of subjects) {
-      console.error(`round ${round} of ${ROUNDS}: ${subject.name}`)
-      if (wants('json')) keep(json1, subject.name, await loadJson(subject, root, 1, JSON_SECONDS))
-      if (wants('json')) keep(json32, subject.name, await loadJson(subject, root, 32, JSON_SECONDS))
-      if (wants('streams')) keep(streams, subject.name, await loadStreams(subject, BUSY))
+      const { name } = subject
+      console.error(`round ${round} of ${ROUNDS}: ${name}`)
+      if (wants('json')) keep(json1, name, await loadJson(subject, root, 1, JSON_SECONDS))
+      if (wants('json')) keep(json32, name, await loadJson(subject, root, 32, JSON_SECONDS))
+      if (wants('streams')) keep(streams, name, await loadStreams(subject, BUSY))
     }
   }
   return { json1, json32, streams }
@@ -126,15 +127,12 @@ async function measureMany(
 const stopAll = (processes: readonly Started[]) => Promise.all(processes.map((child) => child.stop()))
 
 if (!Bun.which('wrk') && wants('json')) fail('wrk is not installed: apt-get install -y wrk')
-guardChildren(15 * 60_000)
 const root = mkdtempSync(join(tmpdir(), 'tollgate-bench-'))
-try {
-  const report = await measure(root)
-  console.log(toText(report))
-  mkdirSync(dirname(values.json), { recursive: true })
-  writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`)
-  console.log(`\nas JSON in ${values.json}`)
-} finally {
-  rmSync(root, { recursive: true, force: true })
-}
+guardChildren(15 * 60_000)
+process.on('exit', () => rmSync(root, { recursive: true, force: true }))
+const report = await measure(root)
+console.log(toText(report))
+mkdirSync(dirname(values.json), { recursive: true })
+writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`)
+console.log(`\nas JSON in ${values.json}`)
 process.exit(0)

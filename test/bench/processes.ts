@@ -12,12 +12,13 @@ const running = new Set<Bun.Subprocess>()
 
 export interface Started {
   pid: number
-  exited: Promise<number>
   /** Ends it with its group and waits until it is gone. */
   stop(): Promise<void>
+  /** Asks it to end, as an administrator would, and waits. */
+  drain(): Promise<void>
 }
 
-/** Starts a command with its output in a file. */
+/** Starts a command with its output in a file. Should it end unasked, that is the result: the benchmark says so and ends. */
 export function startProcess(command: string[], logFile: string, env: Record<string, string> = {}): Started {
   const log = openSync(logFile, 'a')
   const child = Bun.spawn(command, {
@@ -30,13 +31,25 @@ export function startProcess(command: string[], logFile: string, env: Record<str
   })
   closeSync(log)
   running.add(child)
-  void child.exited.then(() => running.delete(child))
+  let wanted = true
+  const ended = child.exited.then((code) => {
+    running.delete(child)
+    if (!wanted) return
+    const said = readFileSync(logFile, 'utf8').split('\n').slice(-20).join('\n')
+    console.error(`ended unasked with ${child.signalCode ?? code}: ${command.join(' ')}\n${said}`)
+    process.exit(1)
+  })
   return {
     pid: child.pid,
-    exited: child.exited,
     async stop() {
+      wanted = false
       killGroup(child)
-      await child.exited
+      await ended
+    },
+    async drain() {
+      wanted = false
+      child.kill('SIGTERM')
+      await ended
     },
   }
 }

@@ -20,7 +20,7 @@ export interface ReaderResult {
   broken: number
   refused: number
   dataLines: number
-  /** From sending the request to the first data line, in ms. */
+  /** From sending the request to the first content, in ms. */
   firstP50Ms: number
   firstP99Ms: number
   wallMs: number
@@ -31,12 +31,15 @@ export interface ReaderResult {
 interface Stream {
   began: number
   first: number | null
+  answered: boolean
   lines: number
   /** The end of what came last, for a marker that two pieces share. */
   tail: string
   ended: boolean
 }
 
+const OK = 'HTTP/1.1 200'
+const CONTENT = '"content":"w'
 const DATA = 'data:'
 const DONE = 'data: [DONE]'
 
@@ -65,13 +68,20 @@ async function main(options: ReaderOptions): Promise<void> {
     data(socket, bytes) {
       const stream = socket.data
       const text = stream.tail + bytes.toString('latin1')
-      if (stream.first === null && !text.includes(DATA)) {
-        if (text.startsWith('HTTP/1.1 200')) stream.tail = text
-        if (text.startsWith('HTTP/1.1 200') || text.length < 12) return
-        firstError ??= text.slice(0, 400)
-        return end(socket, 'refused')
+      if (!stream.answered && text.length >= OK.length) {
+        stream.answered = text.startsWith(OK)
+        if (!stream.answered) {
+          firstError ??= text.slice(0, 400)
+          end(socket, 'refused')
+          return
+        }
       }
-      if (stream.first === null) {
+      if (!stream.answered) {
+        stream.tail = text
+        return
+      }
+      // A role without content may be held back by a gateway, so only content counts as the first word.
+      if (stream.first === null && text.includes(CONTENT)) {
         stream.first = performance.now() - stream.began
         firsts.push(stream.first)
       }
@@ -103,7 +113,7 @@ async function main(options: ReaderOptions): Promise<void> {
 
   const limit = setTimeout(() => all.resolve(), options.limitMs)
   for (let opened = 0; opened < options.streams; opened += 1) {
-    const data: Stream = { began: 0, first: null, lines: 0, tail: '', ended: false }
+    const data: Stream = { began: 0, first: null, answered: false, lines: 0, tail: '', ended: false }
     Bun.connect({ hostname: '127.0.0.1', port: options.port, socket: handler, data }).catch((reason) => {
       firstError ??= String(reason)
       result.refused += 1

@@ -1,5 +1,5 @@
 /** The benchmark's result: its JSON shape, and the same as text. Pure. */
-import type { ColdResult } from './cold.ts'
+import type { ColdResult, ColdTimes } from './cold.ts'
 import type { JsonResult } from './json-load.ts'
 import type { StreamResult } from './stream-load.ts'
 import { toFigure, toRatio, toTable } from './table.ts'
@@ -36,8 +36,9 @@ export function toText(report: Report): string {
           toTable(
             ['data folder', '/healthz', 'chat'],
             [
-              ['served before', toFigure(cold.preparedHealthMs), toFigure(cold.preparedChatMs)],
-              ['empty', toFigure(cold.emptyHealthMs), toFigure(cold.emptyChatMs)],
+              toColdRow('left in order', cold.prepared),
+              toColdRow('left by a kill', cold.killed),
+              toColdRow('empty', cold.empty),
             ],
           ),
           `idle RSS ${toFigure(cold.idleRssMegabytes)} MB`,
@@ -45,6 +46,8 @@ export function toText(report: Report): string {
       : []),
   ].join('\n')
 }
+
+const toColdRow = (name: string, times: ColdTimes) => [name, toFigure(times.healthMs), toFigure(times.chatMs)]
 
 function toJsonTable(report: Report, load: 'json1' | 'json32', title: string): string[] {
   const floor = report.subjects.floor?.[load]?.cpuMicrosPerRequest

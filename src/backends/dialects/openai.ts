@@ -109,25 +109,26 @@ function toUpstreamError(status: number | null, value: unknown, target: Target, 
   const stated = typeof code === 'number' ? code : null
   const effective = status ?? stated ?? 500
   const message = firstText(error?.message, error?.detail, value) ?? 'gave no reason'
-  return new UpstreamError('status', hideCredential(message, target), {
+  return new UpstreamError('status', toPublic(message, target), {
     status: effective,
-    code: code === null || code === undefined ? null : String(code),
-    param: typeof error?.param === 'string' ? error.param : null,
+    code: code === null || code === undefined ? null : toPublic(String(code), target),
+    param: typeof error?.param === 'string' ? toPublic(error.param, target) : null,
     retryable: effective >= 500 || RETRYABLE.has(effective),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
 }
 
-const MAX_MESSAGE_CHARS = 1_000
-
 function firstText(...candidates: unknown[]): string | null {
   const text = candidates.find((candidate) => typeof candidate === 'string' && candidate !== '')
-  return typeof text === 'string' ? text.slice(0, MAX_MESSAGE_CHARS) : null
+  return typeof text === 'string' ? text : null
 }
 
-function hideCredential(message: string, target: Target): string {
-  const { credential } = target.upstream
-  return credential ? message.replaceAll(credential, '…') : message
+const MAX_PUBLIC_CHARS = 1_000
+
+/** Takes our credential out of an upstream's words, then cuts them: the other way round could leave half of it. */
+function toPublic(text: string, { upstream }: Target): string {
+  const hidden = upstream.credential ? text.replaceAll(upstream.credential, '…') : text
+  return hidden.slice(0, MAX_PUBLIC_CHARS)
 }
 
 function toRetryAfterMs(headers: Headers): number | undefined {

@@ -1,0 +1,76 @@
+/**
+ * `tollgate audit`: says whether ledger and rollup agree and nothing is open that should not be. One line a finding and
+ * a closing sentence; exit code 1 where there are findings. Works beside a running server.
+ */
+import type { Command } from 'commander'
+import { CommandError } from '../error.ts'
+import type { Audit, Finding } from '../usage/audit.ts'
+import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
+import { toPrintable, toTime, toUsd } from './text.ts'
+
+/** Adds the command to the program. */
+export function addAuditCommand(program: Command, io: Io): void {
+  program
+    .command('audit')
+    .description('check that ledger and rollup agree and nothing is left open; exit 1 if not')
+    .action((_options: unknown, command: Command) => audit(command, io))
+}
+
+async function audit(command: Command, io: Io): Promise<void> {
+  const { openForCommand } = await import('../store/open.ts')
+  const { auditUsage } = await import('../usage/audit.ts')
+  const dataFolder = toDataFolder(command, io)
+  const { sqlite } = openForCommand(dataFolder, { readonly: true })
+  try {
+    const found = auditUsage(sqlite, dataFolder, io.nowMs())
+    if (sharedOptions(command).json) printJson(io, toDocument(found))
+    else io.stdout(toLines(found))
+    const count = found.findings.length
+    if (count === 0) return
+    const what = count === 1 ? 'There is 1 finding' : `There are ${count} findings`
+    throw new CommandError('audit_failed', `${what}. ${toScope(found)} were looked at.`)
+  } finally {
+    sqlite.close()
+  }
+}
+
+const toDocument = ({ findings, hours, requests, costNanoUsd }: Audit) => ({
+  ok: findings.length === 0,
+  findings: findings.map((finding) => ({ ...finding, message: toSentence(finding) })),
+  hours,
+  requests,
+  cost_nano_usd: costNanoUsd,
+})
+
+function toLines(found: Audit): string {
+  const notes = found.notes.map(
+    ({ file, records }) =>
+      `note: spool/${file} holds ${records === 1 ? '1 record' : `${records} records`}; ${records === 0 ? 'the next start deletes it' : 'the running server sees to them'}.`,
+  )
+  const lines = [...notes, ...found.findings.map(toSentence)]
+  if (found.findings.length === 0) lines.push(`Ledger and rollup agree: ${toScope(found)}.`)
+  return lines.map((line) => `${toPrintable(line)}\n`).join('')
+}
+
+const toScope = ({ hours, requests, costNanoUsd }: Audit) =>
+  `${hours} ${hours === 1 ? 'hour' : 'hours'}, ${requests} settled ${requests === 1 ? 'request' : 'requests'}, $${toUsd(costNanoUsd)}`
+
+function toSentence(finding: Finding): string {
+  switch (finding.kind) {
+    case 'difference': {
+      const what = finding.fields.map(
+        ({ field, ledger, rollup }) => `${field} ${ledger} in the ledger, ${rollup} in the rollup`,
+      )
+      const place = `${toTime(finding.hour_ms)}, key ${finding.key_id}, ${finding.model} on ${finding.upstream}`
+      return `${place}: ${what.join('; ') || 'in the rollup without a row in the ledger'}.`
+    }
+    case 'open': {
+      const what = finding.rows === 1 ? '1 row is' : `${finding.rows} rows are`
+      return `${what} open in ${finding.table} for instance ${finding.instance}, which is gone, the oldest since ${toTime(finding.oldest_ms)}: the next start gives them up.`
+    }
+    case 'spool':
+      return `spool/${finding.file} holds ${finding.records} records of an instance that is gone: the next start replays them.`
+    case 'rejected':
+      return `spool/${finding.file} keeps records that the database would not take: look at them, and move the file away.`
+  }
+}

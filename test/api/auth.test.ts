@@ -1,0 +1,109 @@
+/** Who gets in: every endpoint, tried by everybody. The answers to those who do are in the other files here. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mintToken } from '../../src/keys/token.ts'
+import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { play, type Scenario } from '../support/scenario.ts'
+
+let gateway: Gateway
+const tokens: Record<string, string | null> = { nobody: null, garbage: 'nonsense', wrong: mintToken() }
+
+beforeAll(async () => {
+  gateway = await startGateway()
+  const { app } = gateway
+  tokens.good = gateway.key
+  tokens.local = app.key({ scope: 'local' })
+  tokens.listed = app.key({ models: ['acme/s*'] })
+  tokens.expired = app.key({ expiresMs: app.clock.nowMs - 1 })
+  tokens.revoked = app.key()
+  app.revoke(tokens.revoked)
+})
+afterAll(() => gateway.stop())
+
+const chat = { method: 'POST', url: '/v1/chat/completions' }
+
+/** The endpoints behind the key. Where a good key gets nothing either, nobody must learn that without one. */
+const ENDPOINTS: Pick<Scenario, 'method' | 'url' | 'body'>[] = [
+  { ...chat, body: HELLO },
+  { ...chat, body: 'not JSON' },
+  { ...chat, body: { ...HELLO, model: 'no/such' } },
+  { url: '/v1/models' },
+  { url: '/v1/models/acme/large' },
+  { url: '/v1/models/no/such' },
+  { url: '/v1' },
+  { url: '/v1/nothing/here' },
+  { method: 'DELETE', url: '/v1/models' },
+  { method: 'GET', url: '/v1/chat/completions' },
+]
+
+const REFUSED: { who: string; code: string | null; says: string }[] = [
+  { who: 'nobody', code: null, says: 'Authorization: Bearer' },
+  { who: 'garbage', code: 'invalid_api_key', says: 'Incorrect API key provided' },
+  { who: 'wrong', code: 'invalid_api_key', says: 'Incorrect API key provided' },
+  { who: 'revoked', code: 'invalid_api_key', says: 'was revoked' },
+  { who: 'expired', code: 'invalid_api_key', says: 'expired on 2026-11-21T11:59:59.999Z' },
+]
+
+describe.each(REFUSED)('with the key of $who', ({ who, code, says }) => {
+  test.each(ENDPOINTS)('$method $url is refused, and says no more than that', async (endpoint) => {
+    const error = { type: 'invalid_request_error', code, param: null }
+    await play(
+      gateway.app,
+      {
+        name: who,
+        ...endpoint,
+        status: 401,
+        error,
+        contains: [says],
+        notContains: ['acme', 'no/such', 'Invalid URL'],
+      },
+      tokens[who],
+    )
+  })
+})
+
+describe('an authorization header', () => {
+  test.each([
+    ['Bearer', 200],
+    ['bearer', 200],
+    ['BEARER', 200],
+    ['Basic', 401],
+    ['Bearer:', 401],
+  ])('with the scheme %s answers %d', async (scheme, status) => {
+    const headers = { authorization: `${scheme} ${gateway.key}` }
+    await play(gateway.app, { name: scheme, url: '/v1/models', headers, status })
+    await play(gateway.app, { name: scheme, url: '/v1/nothing', headers, status: status === 200 ? 404 : 401 })
+  })
+
+  test('is the only place of a key: not the URL, not the body, not another header', async () => {
+    const { app, key } = gateway
+    for (const name of ['access_token', 'api_key', 'key', 'token']) {
+      await play(app, { name, url: `/v1/models?${name}=${key}`, status: 401, error: { code: null } })
+      const body = { ...HELLO, [name]: key }
+      await play(app, { name, ...chat, url: `${chat.url}?${name}=${key}`, body, status: 401, error: { code: null } })
+    }
+    await play(app, { name: 'x-api-key', url: '/v1/models', headers: { 'x-api-key': key }, status: 401 })
+  })
+})
+
+test('a key works until the very millisecond of its end', async () => {
+  const { app } = gateway
+  const key = app.key({ expiresMs: app.clock.nowMs + 1_000 })
+  app.clock.nowMs += 999
+  await play(app, { name: 'before', url: '/v1/models', status: 200 }, key)
+  app.clock.nowMs += 1
+  await play(app, { name: 'after', url: '/v1/models', status: 401, error: { code: 'invalid_api_key' } }, key)
+})
+
+test('a revoked key stops at the next request', async () => {
+  const { app } = gateway
+  const key = app.key()
+  await play(app, { name: 'before', url: '/v1/models', status: 200 }, key)
+  app.revoke(key)
+  await play(app, { name: 'after', url: '/v1/models', status: 401, contains: [`sk-tg-…${key.slice(-4)}`] }, key)
+})
+
+test('no secret has reached the log', async () => {
+  const text = await gateway.app.logText()
+  expect(text).not.toBeEmpty()
+  for (const secret of [...gateway.app.secrets, String(tokens.wrong)]) expect(text).not.toContain(secret)
+})

@@ -1,0 +1,106 @@
+/** The model list and the single model: what each key sees, and the ways to write a slug in an URL. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { play } from '../support/scenario.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+async function idsFor(key: string): Promise<string[]> {
+  const text = await play(gateway.app, { name: 'list', url: '/v1/models', status: 200 }, key)
+  const list: { object: string; data: { id: string }[] } = JSON.parse(text)
+  expect(list.object).toBe('list')
+  return list.data.map((model) => model.id)
+}
+
+describe('the list', () => {
+  test('has every model of an unlimited key, ready or not, and no alias', async () => {
+    expect(await idsFor(gateway.key)).toEqual(['acme/idle', 'acme/large', 'acme/small', 'local/tiny'])
+  })
+
+  test.each([
+    [{ models: ['acme/s*'] }, ['acme/small']],
+    [{ models: ['acme/*', 'local/tiny'] }, ['acme/idle', 'acme/large', 'acme/small', 'local/tiny']],
+    [{ models: ['fast'] }, []],
+    [{ scope: 'local' as const }, ['local/tiny']],
+    [{ scope: 'local' as const, models: ['acme/*'] }, []],
+  ])('is cut down to what a key of %j may use', async (options, ids) => {
+    expect(await idsFor(gateway.app.key(options))).toEqual(ids)
+  })
+
+  test('holds only ids that the same key can retrieve', async () => {
+    const key = gateway.app.key({ models: ['*/s*', 'local/*'] })
+    for (const id of await idsFor(key)) {
+      await play(gateway.app, { name: id, url: `/v1/models/${id}`, status: 200, contains: [`"id":"${id}"`] }, key)
+    }
+  })
+})
+
+describe('a single model', () => {
+  test('has every field of the contract, and no other secret of the catalogue', async () => {
+    const text = await play(gateway.app, { name: 'one', url: '/v1/models/acme/large', status: 200 }, gateway.key)
+    expect(JSON.parse(text)).toEqual({
+      id: 'acme/large',
+      object: 'model',
+      owned_by: 'acme',
+      created: gateway.app.clock.nowMs / 1000,
+      name: 'Large',
+      context_length: 8192,
+      max_output_length: 1000,
+      input_modalities: ['text'],
+      output_modalities: ['text'],
+      supported_features: ['tools'],
+      pricing: [{ prompt: '0.000001', completion: '0.000002', input_cache_read: '0.0000001' }],
+      is_ready: true,
+    })
+  })
+
+  test.each([
+    ['/v1/models/acme/large', 'acme/large'],
+    ['/v1/models/acme%2Flarge', 'acme/large'],
+    ['/v1/models/acme%2flarge', 'acme/large'],
+    ['/v1/models/fast', 'acme/large'],
+    ['/v1/models/a/b', 'acme/large'],
+    ['/v1/models/acme/large?after=1', 'acme/large'],
+    ['/v1/models/acme/idle', 'acme/idle'],
+  ])('GET %s answers %s', async (url, id) => {
+    const text = await play(gateway.app, { name: url, url, status: 200 }, gateway.key)
+    expect(JSON.parse(text)).toMatchObject({ id, is_ready: id !== 'acme/idle' })
+  })
+
+  test.each([
+    'acme/none',
+    'acme',
+    'acme/large/',
+    'ACME/large',
+    'acme%252Flarge',
+    '%E0%A4%A',
+    'constructor',
+    '__proto__',
+  ])('GET /v1/models/%s is not found', async (path) => {
+    await play(
+      gateway.app,
+      {
+        name: path,
+        url: `/v1/models/${path}`,
+        status: 404,
+        error: { type: 'invalid_request_error', code: 'model_not_found', param: null },
+        contains: ['model not found: `', 'This model is not available on this API'],
+      },
+      gateway.key,
+    )
+  })
+
+  test('that a key may not use is refused in the words of one that does not exist', async () => {
+    const key = gateway.app.key({ models: ['acme/small'], scope: 'all' })
+    const refusal = async (slug: string) => {
+      const scenario = { name: slug, url: `/v1/models/${slug}`, status: 404 }
+      return (await play(gateway.app, scenario, key)).replaceAll(slug, 'X')
+    }
+    expect(await refusal('acme/large')).toBe(await refusal('acme/never'))
+    expect(await refusal('fast')).toBe(await refusal('slow'))
+  })
+})

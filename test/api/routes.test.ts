@@ -1,0 +1,85 @@
+/** URLs and methods: what is served, what is not, and how each says so. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { play, type Scenario } from '../support/scenario.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+const unknown = { status: 404, error: { type: 'invalid_request_error', code: null, param: null } }
+const wrongMethod = { status: 405, error: { type: 'invalid_request_error', code: 'method_not_supported', param: null } }
+
+const WITH_KEY: Scenario[] = [
+  { name: 'an unknown URL', method: 'POST', url: '/v1/x', ...unknown, contains: ['Invalid URL (POST /v1/x)'] },
+  { name: 'an URL below a known one', method: 'POST', url: '/v1/chat/completions/x', ...unknown },
+  { name: 'the base URL itself', url: '/v1', ...unknown, contains: ['Invalid URL (GET /v1)'] },
+  {
+    name: 'GET on chat',
+    url: '/v1/chat/completions',
+    ...wrongMethod,
+    expectedHeaders: { allow: 'POST' },
+    contains: ['Not allowed to GET on /v1/chat/completions'],
+  },
+  { name: 'POST on models', method: 'POST', url: '/v1/models', ...wrongMethod, expectedHeaders: { allow: 'GET' } },
+  {
+    name: 'DELETE on a model',
+    method: 'DELETE',
+    url: '/v1/models/acme/large',
+    ...wrongMethod,
+    expectedHeaders: { allow: 'GET' },
+  },
+  { name: 'OPTIONS without CORS', method: 'OPTIONS', url: '/v1/models', ...wrongMethod },
+]
+
+test.each(WITH_KEY)('$name answers $status to a key', async (scenario) => {
+  await play(gateway.app, scenario, gateway.key)
+})
+
+const WITHOUT_KEY: Scenario[] = [
+  { name: 'health', url: '/healthz', status: 200, contains: ['{"status":"ok"}'] },
+  {
+    name: 'readiness, which names nothing that is configured',
+    url: '/readyz',
+    status: 200,
+    contains: ['{"status":"ok"}'],
+    expectedHeaders: { 'cache-control': 'no-store' },
+  },
+  { name: 'an URL outside of /v1', url: '/nothing', ...unknown, contains: ['Invalid URL (GET /nothing)'] },
+  { name: 'the root', url: '/', ...unknown },
+  { name: 'a name that only begins like ours', url: '/v1x', ...unknown },
+  { name: 'POST on health', method: 'POST', url: '/healthz', ...wrongMethod, expectedHeaders: { allow: 'GET' } },
+]
+
+test.each(WITHOUT_KEY)('$name answers $status without a key', async (scenario) => {
+  await play(gateway.app, scenario)
+})
+
+describe('HEAD', () => {
+  test.each([
+    ['/healthz', null, 200],
+    ['/v1/models', null, 401],
+  ])('%s', async (url, token, status) => {
+    expect(await play(gateway.app, { name: url, method: 'HEAD', url, status }, token)).toBe('')
+  })
+
+  test('of a model answers like GET, without the body', async () => {
+    for (const url of ['/v1/models', '/v1/models/acme/large']) {
+      expect(await play(gateway.app, { name: url, method: 'HEAD', url, status: 200 }, gateway.key)).toBe('')
+    }
+  })
+})
+
+test('no answer invites a browser of another origin', async () => {
+  const headers = { origin: 'https://elsewhere.example', 'access-control-request-method': 'POST' }
+  const expectedHeaders = { 'access-control-allow-origin': null }
+  const scenario = { name: 'preflight', method: 'OPTIONS', url: '/v1/chat/completions', headers, expectedHeaders }
+  await play(gateway.app, { ...scenario, status: 401 })
+})
+
+test('a very long URL is not repeated at length', async () => {
+  const text = await play(gateway.app, { name: 'long', url: `/${'x'.repeat(5_000)}`, ...unknown })
+  expect(text.length).toBeLessThan(600)
+})

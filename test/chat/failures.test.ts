@@ -1,0 +1,260 @@
+/** Upstreams that fail: before the first word with the status of the contract's rulings, after it with an error frame. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { CREDENTIAL } from '../support/app.ts'
+import { toFrames } from '../support/frames.ts'
+import { costOf, type Gateway, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
+import { expectEnvelope } from '../support/scenario.ts'
+import type { Script, Seen } from '../support/upstream.ts'
+import { errorAnswer, streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway({ deadlines: 'headers: 300ms, first_token: 300ms, idle: 300ms, total_whole: 300ms' })
+})
+afterAll(() => gateway.stop())
+
+interface Failure {
+  name: string
+  script: Script
+  status: number
+  type?: string
+  code: string | null
+  param?: string | null
+  says: string
+  headers?: Record<string, string>
+  /** Default: both ways. */
+  stream?: boolean
+}
+
+const failed = { type: 'server_error', code: 'upstream_failed' }
+const overloaded = { status: 503, type: 'service_unavailable_error', code: 'server_is_overloaded' }
+const timeout = { status: 504, type: 'server_error', code: 'upstream_timeout' }
+const rejected = { type: 'invalid_request_error', code: 'string_above_max_length', param: 'messages[0].content' }
+const rejection = { error: { message: 'Too long for me.', ...rejected } }
+const detail = { detail: `no access with ${CREDENTIAL}` }
+const echo = { error: { message: `bad key ${CREDENTIAL}`, code: 'x', param: null } }
+
+const FAILURES: Failure[] = [
+  ...[400, 413, 422].map((status) => ({
+    name: `${status} about the request`,
+    script: { kind: 'whole' as const, status, body: rejection },
+    status,
+    ...rejected,
+    says: 'Too long for me.',
+  })),
+  {
+    name: '400 with a number for a code, and our credential in its message',
+    script: { kind: 'whole', status: 400, body: { error: { message: `no ${CREDENTIAL} here`, code: 1234 } } },
+    status: 400,
+    type: 'invalid_request_error',
+    code: '1234',
+    says: 'no … here',
+  },
+  ...[401, 402, 403, 404, 405].map((status) => ({
+    name: `${status}, our own fault`,
+    script: { kind: 'whole' as const, status, body: status === 403 ? detail : echo },
+    status: 502,
+    ...failed,
+    says: `\`paid\` answered ${status}`,
+  })),
+  {
+    name: '429 with a retry header',
+    script: errorAnswer(429, 'slow down', { 'retry-after': '7' }),
+    status: 429,
+    type: 'requests',
+    code: 'upstream_rate_limited',
+    says: '`paid`',
+    headers: { 'retry-after': '7' },
+  },
+  { name: '503', script: errorAnswer(503), ...overloaded, says: '503', headers: { 'retry-after': '5' } },
+  { name: '529', script: errorAnswer(529), ...overloaded, says: '529', headers: { 'retry-after': '5' } },
+  { name: '500', script: errorAnswer(500), status: 502, ...failed, says: '`paid` answered 500' },
+  {
+    name: 'a redirect',
+    script: { kind: 'whole', status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: '' },
+    status: 502,
+    ...failed,
+    says: '302',
+  },
+  { name: 'HTML with 200', script: { kind: 'whole', body: '<h1>hi</h1>' }, status: 502, ...failed, says: '`paid`' },
+  { name: 'a bare error with 200', script: { kind: 'whole', body: echo }, status: 502, ...failed, says: '`paid`' },
+  { name: 'an empty JSON object', script: { kind: 'whole', body: {} }, status: 502, ...failed, says: '`paid`' },
+  { name: 'no choices', script: { kind: 'whole', body: { choices: [] } }, status: 502, ...failed, says: '`paid`' },
+  {
+    name: 'a closed connection',
+    script: { kind: 'reset' },
+    status: 502,
+    ...failed,
+    says: '`paid` could not be reached',
+  },
+  { name: 'silence', script: { kind: 'silent' }, ...timeout, says: '`paid` took too long', stream: false },
+  { name: 'silence', script: { kind: 'silent' }, ...timeout, says: 'headers deadline of 0.3 s', stream: true },
+  {
+    name: 'headers and then silence',
+    script: { kind: 'stream', steps: [], end: 'hang' },
+    ...timeout,
+    says: 'first_token deadline of 0.3 s',
+    stream: true,
+  },
+  {
+    name: 'a role and then silence',
+    script: { kind: 'stream', steps: [toDelta({ role: 'assistant', content: '' })], end: 'hang' },
+    ...timeout,
+    says: 'idle deadline of 0.3 s',
+    stream: true,
+  },
+  {
+    name: 'a stream of an error',
+    script: { kind: 'stream', steps: [echo] },
+    status: 502,
+    ...failed,
+    says: '`paid`',
+    stream: true,
+  },
+  {
+    name: 'a stream that ends at once',
+    script: { kind: 'stream', steps: [], end: 'eof' },
+    status: 502,
+    ...failed,
+    says: 'in the middle',
+    stream: true,
+  },
+  {
+    name: 'a stream of something else',
+    script: { kind: 'stream', steps: ['data: hello\n\n'] },
+    status: 502,
+    ...failed,
+    says: 'not JSON',
+    stream: true,
+  },
+  { name: 'a whole answer to a stream', script: wholeAnswer(), status: 502, ...failed, says: 'json', stream: true },
+]
+
+const BOTH = FAILURES.flatMap((row) =>
+  (row.stream === undefined ? [true, false] : [row.stream]).map((stream) => ({ ...row, stream })),
+)
+
+describe('before the first word', () => {
+  test.each(BOTH)('$name answers $status, stream: $stream', async (row) => {
+    const { app, upstream, chat } = gateway
+    upstream.script(row.script)
+    const before = app.rows().length
+    const response = await chat({ stream: row.stream })
+    const text = await response.text()
+    expect({ status: response.status, text }).toMatchObject({ status: row.status })
+    expectEnvelope(response, text, { type: row.type ?? '', code: row.code, param: row.param ?? null })
+    expect(text).toContain(row.says)
+    expect(text).not.toContain(CREDENTIAL)
+    for (const [name, value] of Object.entries(row.headers ?? {})) expect(response.headers.get(name)).toBe(value)
+
+    const ledger = (await app.settled(before + 1)).at(-1)
+    expect(response.headers.get('x-request-id')).toBe(`req_${ledger?.id}`)
+    expect(ledger).toMatchObject({ status: 'failed', http_status: row.status, cost_nano_usd: 0, prompt_tokens: 0 })
+    expect(ledger).toMatchObject({
+      estimated: 0,
+      first_token_ms: null,
+      attempts: 1,
+      reserved_prompt_tokens: HELLO_TOKENS,
+    })
+    expect(ledger?.error_code).toBe(row.code)
+  })
+})
+
+test('an upstream that nobody listens for answers 502', async () => {
+  const other = await startGateway()
+  await other.upstream.stop()
+  const response = await other.chat()
+  expectEnvelope(response, await response.text(), failed)
+  expect(response.status).toBe(502)
+  expect(await other.app.settled(1)).toMatchObject([{ status: 'failed', http_status: 502 }])
+  await other.app.stop()
+})
+
+/** The pause lets the words through: what a broken connection still held is lost with it. */
+const steps = [...streamAnswer({ tokens: ['one ', 'two '], finish: null, usage: null }).steps, { waitMs: 50 }]
+const counted = {
+  ...toObject(toDelta({ content: '' })),
+  choices: [],
+  usage: { prompt_tokens: 50, completion_tokens: 2 },
+}
+
+function toObject(step: unknown): Record<string, unknown> {
+  return typeof step === 'object' && step !== null ? { ...step } : {}
+}
+
+interface Cut {
+  name: string
+  script: Script
+  code: string
+  says: string
+  /** What is billed; default: the estimate of the prompt and of "one two ". */
+  tokens?: [number, number]
+}
+
+const CUTS: Cut[] = [
+  { name: 'stalls', script: { kind: 'stream', steps, end: 'hang' }, code: 'upstream_timeout', says: 'idle deadline' },
+  { name: 'is reset', script: { kind: 'stream', steps, end: 'reset' }, code: 'upstream_failed', says: 'connection' },
+  { name: 'closes in a frame', script: { kind: 'stream', steps, end: 'cut' }, code: 'upstream_failed', says: '`paid`' },
+  { name: 'ends early', script: { kind: 'stream', steps, end: 'eof' }, code: 'upstream_failed', says: 'in the middle' },
+  {
+    name: 'says an error',
+    script: { kind: 'stream', steps: [...steps, echo] },
+    code: 'upstream_failed',
+    says: '`paid`',
+  },
+  {
+    name: 'is limited',
+    script: { kind: 'stream', steps: [...steps, { error: { message: 'slow down', code: 429 } }] },
+    code: 'upstream_rate_limited',
+    says: 'slow down',
+  },
+  {
+    name: 'sends an event beyond the limit',
+    script: { kind: 'stream', steps: [...steps, 'data: ', 'x'.repeat(5_000_000), '\n\n'] },
+    code: 'upstream_failed',
+    says: 'more than 4 MiB',
+  },
+  {
+    name: 'has counted so far',
+    script: { kind: 'stream', steps: [...steps, counted], end: 'eof' },
+    code: 'upstream_failed',
+    says: 'in the middle',
+    tokens: [50, 2],
+  },
+]
+
+describe('after the first word, a stream that', () => {
+  test.each(CUTS)('$name is told as a cut one, and billed for what came', async ({ script, code, says, tokens }) => {
+    const { app, upstream, chat } = gateway
+    upstream.script(script)
+    const before = app.rows().length
+    const response = await chat({ stream: true, stream_options: { include_usage: true } })
+    expect(response.status).toBe(200)
+    const { frames, done, content, error } = toFrames(await response.text())
+    expect(done).toBe(false)
+    expect(content).toBe('one two ')
+    expect(Object.keys(error ?? {}).sort()).toEqual(['code', 'message', 'param', 'type'])
+    expect(error).toMatchObject({ code })
+    expect(error?.message).toContain(says)
+    expect(JSON.stringify(frames)).not.toContain(CREDENTIAL)
+    expect(frames.every((frame) => frame.error || frame.choices[0]?.finish_reason === null)).toBe(true)
+    const [prompt, completion] = tokens ?? [HELLO_TOKENS, 2]
+    expect((await app.settled(before + 1)).at(-1)).toMatchObject({
+      status: 'cut',
+      http_status: 200,
+      error_code: code,
+      estimated: 1,
+      prompt_tokens: prompt,
+      completion_tokens: completion,
+      cost_nano_usd: costOf(prompt, completion),
+    })
+  })
+})
+
+test('no failure has left an upstream connection open or a secret in the log', async () => {
+  const isOver = (seen: Seen) => seen.answeredAtMs !== null || seen.abortedAtMs !== null
+  await gateway.upstream.waitFor((all) => all.every(isOver), 'the end of every call')
+  const text = await gateway.app.logText()
+  for (const secret of gateway.app.secrets) expect(text).not.toContain(secret)
+  expect(text).not.toContain('"level":"error"')
+})

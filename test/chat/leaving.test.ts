@@ -1,0 +1,115 @@
+/**
+ * Clients that leave: whenever they do, the upstream is let go, the row is settled as cut with what it may cost, and
+ * the server goes on. On raw sockets, because that is how clients leave.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { costOf, type Gateway, HELLO, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
+import type { Script } from '../support/upstream.ts'
+import { endlessAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+/** Sends a chat request and returns its socket with what has come so far. */
+function ask(body: object): { socket: Socket; text(): string } {
+  const { origin } = gateway.app
+  const { hostname, port } = new URL(origin)
+  const socket = connect(Number(port), hostname)
+  const json = JSON.stringify({ ...HELLO, ...body })
+  let text = ''
+  socket.on('data', (bytes) => {
+    text += bytes.toString()
+  })
+  socket.on('error', () => {})
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\ncontent-type: application/json\r\ncontent-length: ${json.length}\r\n\r\n${json}`,
+  )
+  return { socket, text: () => text }
+}
+
+async function until(what: string, test: () => boolean): Promise<void> {
+  const end = performance.now() + 10_000
+  while (!test()) {
+    if (performance.now() > end) throw new Error(`waited in vain for ${what}`)
+    await Bun.sleep(5)
+  }
+}
+
+interface Leaving {
+  name: string
+  script: Script
+  stream: boolean
+  /** What the client waits for before it leaves. */
+  after: string | null
+  httpStatus: number
+}
+
+const words = [...streamAnswer({ tokens: ['one ', 'two '], finish: null, usage: null }).steps]
+const LEAVINGS: Leaving[] = [
+  { name: 'before the headers of a stream', script: { kind: 'silent' }, stream: true, after: null, httpStatus: 499 },
+  { name: 'while a whole answer is pending', script: { kind: 'silent' }, stream: false, after: null, httpStatus: 499 },
+  {
+    name: 'before the first word',
+    script: { kind: 'stream', steps: [toDelta({ role: 'assistant', content: '' })], end: 'hang' },
+    stream: true,
+    after: null,
+    httpStatus: 499,
+  },
+  {
+    name: 'in the silence after two words',
+    script: { kind: 'stream', steps: words, end: 'hang' },
+    stream: true,
+    after: 'two ',
+    httpStatus: 200,
+  },
+  { name: 'under a flood', script: () => endlessAnswer(), stream: true, after: 'xxx', httpStatus: 200 },
+]
+
+describe.each(['end', 'resetAndDestroy'] as const)('a client that leaves by %s', (how) => {
+  test.each(LEAVINGS)('$name is billed an estimate, and the upstream let go', async (leaving) => {
+    const { app, upstream } = gateway
+    const [before, calls] = [app.rows().length, upstream.requests.length]
+    upstream.script(leaving.script)
+    const { socket, text } = ask({ stream: leaving.stream })
+    await upstream.waitFor((seen) => seen.length === calls + 1, 'the call')
+    const { after } = leaving
+    if (after === null) await Bun.sleep(20)
+    else await until(after, () => text().includes(after))
+    socket[how]()
+
+    await upstream.waitFor((seen) => seen.at(-1)?.abortedAtMs !== null, 'the abort')
+    const row = (await app.settled(before + 1)).at(-1)
+    expect(row).toMatchObject({ status: 'cut', estimated: 1, http_status: leaving.httpStatus })
+    expect(row).toMatchObject({ error_code: 'client_closed_request', prompt_tokens: HELLO_TOKENS })
+    if (after === null) expect(row?.cost_nano_usd).toBe(costOf(HELLO_TOKENS, 0))
+    if (after === 'two ') expect(row?.cost_nano_usd).toBe(costOf(HELLO_TOKENS, 2))
+    expect(row?.completion_tokens).toBe(after === null ? 0 : after === 'two ' ? 2 : (row?.completion_tokens ?? 0))
+    socket.destroy()
+  })
+})
+
+test('a client that leaves in the middle of its own request leaves no row, and is no mistake of ours', async () => {
+  const { app } = gateway
+  const before = app.rows().length
+  const { hostname, port } = new URL(app.origin)
+  const socket = connect(Number(port), hostname)
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"model":`,
+  )
+  await Bun.sleep(50)
+  socket.destroy()
+  await Bun.sleep(50)
+  expect(app.rows().length).toBe(before)
+  expect(await app.logText()).not.toContain('"level":"error"')
+})
+
+test('after all that, the next request is answered and nothing counts as under way', async () => {
+  const { app, upstream } = gateway
+  upstream.script(streamAnswer())
+  expect(await (await gateway.chat({ stream: true })).text()).toEndWith('data: [DONE]\n\n')
+  expect(await app.logText()).not.toContain('nobody caught')
+})

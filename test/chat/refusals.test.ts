@@ -1,0 +1,191 @@
+/** Chat requests that are refused before anything is dispatched: in which words, in which order, and without a trace. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { MAX_BODY_BYTES } from '../../src/chat/body.ts'
+import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { play, type Scenario } from '../support/scenario.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(async () => {
+  expect(gateway.upstream.requests).toEqual([])
+  await gateway.stop()
+})
+
+type Row = Partial<Scenario> & { name: string }
+const refused = (row: Row, token = gateway.key) =>
+  play(gateway.app, { method: 'POST', url: '/v1/chat/completions', status: 400, body: HELLO, ...row }, token)
+
+const invalid = (code: string | null, param: string | null) => ({
+  error: { type: 'invalid_request_error', code, param },
+})
+const messages = HELLO.messages
+
+const BODIES: Row[] = [
+  { name: 'nothing', body: '', ...invalid(null, null), contains: ['We could not parse the JSON body'] },
+  { name: 'half a JSON text', body: '{"model":', ...invalid(null, null), contains: ['We could not parse'] },
+  { name: 'an array', body: '[]', ...invalid(null, null), contains: ['one JSON object'] },
+  { name: 'null', body: 'null', ...invalid(null, null), contains: ['one JSON object'] },
+  { name: 'a text', body: '"hello"', ...invalid(null, null), contains: ['one JSON object'] },
+  {
+    name: 'a form',
+    body: 'model=x',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    ...invalid('unsupported_content_type', null),
+    contains: ["Unsupported content type: 'application/x-www-form-urlencoded'"],
+  },
+  { name: 'text/plain', headers: { 'content-type': 'text/plain' }, ...invalid('unsupported_content_type', null) },
+]
+
+const FIELDS: Row[] = [
+  { name: 'no model', body: { messages }, ...invalid(null, null), contains: ['you must provide a model parameter'] },
+  { name: 'an empty object', body: {}, ...invalid(null, null), contains: ['you must provide a model parameter'] },
+  { name: 'a null model', body: { model: null, messages }, ...invalid(null, null) },
+  {
+    name: 'a model that is a number',
+    body: { model: 7, messages },
+    ...invalid('invalid_type', 'model'),
+    contains: ["Invalid type for 'model'"],
+  },
+  {
+    name: 'no messages',
+    body: { model: 'acme/large' },
+    ...invalid('missing_required_parameter', 'messages'),
+    contains: ["Missing required parameter: 'messages'"],
+  },
+  { name: 'empty messages', body: { ...HELLO, messages: [] }, ...invalid('empty_array', 'messages') },
+  { name: 'messages that are text', body: { ...HELLO, messages: 'hi' }, ...invalid('invalid_type', 'messages') },
+  {
+    name: 'an unknown role',
+    body: { ...HELLO, messages: [{ role: 'wizard', content: 'x' }] },
+    ...invalid('invalid_value', 'messages[0].role'),
+  },
+  {
+    name: 'a part of the wrong type',
+    body: { ...HELLO, messages: [...messages, { role: 'user', content: [{ type: 'text', text: 7 }] }] },
+    ...invalid('invalid_type', 'messages[1].content[0].text'),
+  },
+  {
+    name: 'a temperature beyond its range',
+    body: { ...HELLO, temperature: 200 },
+    ...invalid('decimal_above_max_value', 'temperature'),
+    contains: ['Expected a value <= 2, but got 200 instead'],
+  },
+  {
+    name: 'a temperature that is text',
+    body: { ...HELLO, temperature: 'hot' },
+    ...invalid('invalid_type', 'temperature'),
+  },
+  { name: 'n of 0', body: { ...HELLO, n: 0 }, ...invalid('integer_below_min_value', 'n') },
+  { name: 'n of 129', body: { ...HELLO, n: 129 }, ...invalid('integer_above_max_value', 'n') },
+  { name: 'half a token', body: { ...HELLO, max_tokens: 1.5 }, ...invalid('invalid_type', 'max_tokens') },
+  {
+    name: 'five stop texts',
+    body: { ...HELLO, stop: ['1', '2', '3', '4', '5'] },
+    ...invalid('array_above_max_length', 'stop'),
+  },
+  {
+    name: 'an unknown effort',
+    body: { ...HELLO, reasoning_effort: 'huge' },
+    ...invalid('invalid_value', 'reasoning_effort'),
+  },
+  {
+    name: 'two caps',
+    body: { ...HELLO, max_tokens: 5, max_completion_tokens: 5 },
+    ...invalid('invalid_parameter_combination', 'max_tokens'),
+  },
+  {
+    name: 'stream options without a stream',
+    body: { ...HELLO, stream_options: { include_usage: true } },
+    ...invalid('invalid_value', 'stream_options'),
+  },
+]
+
+describe('a body', () => {
+  test.each(BODIES)('of $name is refused', async (row) => {
+    await refused(row)
+  })
+  test.each(FIELDS)('with $name is refused, and the field named', async (row) => {
+    await refused(row)
+  })
+})
+
+const notFound = { status: 404, error: { type: 'invalid_request_error', code: 'model_not_found', param: 'model' } }
+
+describe('a model', () => {
+  const ask = (model: string, key: string) =>
+    refused({ name: model, body: { ...HELLO, model }, ...notFound }, key).then((text) => text.replaceAll(model, 'X'))
+
+  test('that does not exist and one that is not for this key are refused in the same words', async () => {
+    const { app } = gateway
+    const [listed, local] = [app.key({ models: ['acme/small'] }), app.key({ scope: 'local' })]
+    const answers = [
+      await ask('acme/never', gateway.key),
+      await ask('acme/large', listed),
+      await ask('fast', listed),
+      await ask('acme/large', local),
+      await ask('acme/idle', local),
+    ]
+    expect(new Set(answers).size).toBe(1)
+  })
+
+  test('without anything ready behind it says which variable is missing, but only to a key that may use it', async () => {
+    const idle = { name: 'idle', body: { ...HELLO, model: 'acme/idle' } }
+    await refused({
+      ...idle,
+      status: 503,
+      error: { type: 'service_unavailable_error', code: 'model_not_ready', param: null },
+      expectedHeaders: { 'retry-after': /^\d+$/ },
+      contains: ['NOBODY_SET_THIS'],
+    })
+    await refused({ ...idle, ...notFound }, gateway.app.key({ models: ['acme/small'] }))
+  })
+})
+
+const tooLarge = {
+  status: 413,
+  error: { type: 'invalid_request_error', code: 'request_too_large', param: null },
+  contains: [`at most ${MAX_BODY_BYTES} bytes`],
+}
+
+describe('the order of the checks', () => {
+  const big = new Uint8Array(MAX_BODY_BYTES + 1).fill(0x20)
+
+  test('key, size, content type, JSON, fields, model', async () => {
+    const wrong = { 'content-type': 'text/plain' }
+    await refused({ name: 'all wrong', body: big, headers: wrong, status: 401 }, 'nonsense')
+    await refused({ name: 'then the size', body: big, headers: wrong, ...tooLarge })
+    await refused({ name: 'then the type', body: '{', headers: wrong, ...invalid('unsupported_content_type', null) })
+    await refused({ name: 'then the JSON', body: '{', ...invalid(null, null) })
+    const body = { model: 'no/such', messages, n: 0 }
+    await refused({ name: 'then the fields', body, ...invalid('integer_below_min_value', 'n') })
+    await refused({ name: 'then the model', body: { ...body, n: 1 }, ...notFound })
+  })
+
+  test('a body of no stated length is cut off at the limit, and one below it is read to its end', async () => {
+    const spaces = (bytes: number) =>
+      new ReadableStream({
+        start(controller) {
+          for (let left = bytes; left > 0; left -= 1_000_000) controller.enqueue(big.subarray(0, Math.min(left, 1e6)))
+          controller.close()
+        },
+      })
+    await refused({ name: 'chunked and too large', body: spaces(MAX_BODY_BYTES + 1), ...tooLarge })
+    await refused({ name: 'chunked', body: spaces(3_000_000), ...invalid(null, null), contains: ['could not parse'] })
+  })
+})
+
+test('each refusal leaves one log line, with its reason and without a word of the request', async () => {
+  const { app } = gateway
+  const lines = async () => (await app.logLines()).filter((line) => line.msg === 'refused')
+  const before = (await lines()).length
+  await refused({ name: 'one', body: { ...HELLO, messages: [{ role: 'user', content: ['private words'] }] } })
+  const [line, ...others] = (await lines()).slice(before)
+  expect(others).toEqual([])
+  expect(line).toMatchObject({ level: 'info', http: 400 })
+  expect(line?.id).toMatch(/^[0-9a-f]{32}$/)
+  const text = await app.logText()
+  expect(text).not.toContain('private words')
+  for (const secret of app.secrets) expect(text).not.toContain(secret)
+})

@@ -1,0 +1,99 @@
+/** Starts that cannot be: each ends with one clear sentence that says what to do, and with nothing lost. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { createWorkplace, runBinary, type Workplace } from '../support/binary.ts'
+import { HELLO, toCatalogue } from '../support/gateway.ts'
+
+let place: Workplace
+beforeEach(() => {
+  place = createWorkplace()
+})
+afterEach(() => place.close())
+
+/** Runs `serve`, which must fail; returns what it said. */
+async function refused(args: string[], code = 1): Promise<string> {
+  const ran = await runBinary(['serve', ...args], { cwd: place.folder })
+  expect(ran).toMatchObject({ code, stdout: '' })
+  expect(ran.stderr).not.toContain('    at ')
+  return ran.stderr
+}
+
+test('a data folder that is already served', async () => {
+  const server = await place.serve()
+  const text = await refused(['--port', '0', '--data', join(place.folder, 'data')])
+  expect(text).toContain('Another Tollgate is serving')
+  expect(text).toContain('--data')
+  expect((await fetch(new URL('/readyz', server.baseUrl))).status).toBe(200)
+})
+
+test('a port that is in use', async () => {
+  const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('other') })
+  const text = await refused(['--port', String(other.port), '--data', join(place.folder, 'data')])
+  expect(text).toContain(`Something else is listening on 127.0.0.1:${other.port}`)
+  expect(text).toContain('--port')
+  await other.stop(true)
+})
+
+test('an address that this machine does not have', async () => {
+  expect(await refused(['--host', '203.0.113.1', '--port', '0', '--data', 'data'])).toContain('--host')
+})
+
+test('a data folder that cannot be written', async () => {
+  const file = await place.write('a-file', '')
+  for (const folder of [file, join(file, 'below'), '/proc/tollgate']) {
+    const text = await refused(['--port', '0', '--data', folder])
+    expect(text).toContain(`Cannot use ${folder} as the data folder`)
+    expect(text).toContain('--data')
+  }
+})
+
+test('settings that make no sense, all of them in one message', async () => {
+  const text = await refused(['--port', 'many', '--drain', 'soon', '--data', 'data'], 2)
+  expect(text).toContain("--port is 'many'")
+  expect(text).toContain("--drain is 'soon'")
+})
+
+test('a catalogue with five mistakes, each with its line', async () => {
+  const catalog = await place.write(
+    'catalog.yaml',
+    `version: 1
+upstreams:
+  a: { dialect: openia, base_url: http://127.0.0.1:1/v1 }
+  b: { dialect: openai, base_url: 127.0.0.1, api_key: sk-the-secret-itself }
+models:
+  acme/x:
+    name: X
+    context_length: many
+    max_output_length: 10
+    input_modalities: [text]
+    output_modalities: [text]
+    supported_features: []
+    pricing: [{ prompt: "1e-6", completion: "0" }]
+    routes: [{ upstream: b, model: x }]
+`,
+  )
+  const text = await refused(['--port', '0', '--data', join(place.folder, 'data'), '--catalog', catalog])
+  expect(text).toContain('5 problems')
+  for (const line of [3, 4, 8, 13]) expect(text).toContain(`catalog.yaml:${line}: `)
+  expect(text).toContain("there is no dialect 'openia'")
+  expect(text).toContain('tollgate catalog validate')
+  expect(text).not.toContain('sk-the-secret-itself')
+})
+
+test('a catalogue that is not there', async () => {
+  const text = await refused(['--port', '0', '--data', 'data', '--catalog', 'none.yaml'])
+  expect(text).toContain(`Cannot use ${join(place.folder, 'none.yaml')} as the catalogue: there is no such file`)
+})
+
+test('a variable that is not set holds up only its own upstream, and says so', async () => {
+  const catalog = await place.write('catalog.yaml', toCatalogue({ url: 'http://127.0.0.1:1/v1' }))
+  const server = await place.serve(['--first-key', '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+  await server.logged('NOBODY_SET_THIS')
+  const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' }
+  const ask = (model: string) =>
+    fetch(`${server.baseUrl}/chat/completions`, { method: 'POST', headers, body: JSON.stringify({ ...HELLO, model }) })
+  const idle = await ask('acme/idle')
+  expect(idle.status).toBe(503)
+  expect(await idle.json()).toMatchObject({ error: { code: 'model_not_ready' } })
+  expect((await ask('acme/large')).status).toBe(502)
+})

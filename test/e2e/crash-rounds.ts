@@ -1,0 +1,107 @@
+/** The stories that the crash tests play, some rounds or many. Each ends with the verdict on the ledger. */
+import { expect } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type CrashBench, createCrashBench } from './crash-harness.ts'
+import { holdLock, mountSmallDisk } from './crash-trouble.ts'
+import { expectHonestLedger } from './crash-verdict.ts'
+
+export interface Told {
+  answers: number
+  refusals: Record<string, number>
+}
+
+const CLIENTS = 12
+
+/** Runs one story on a fresh folder and gives the verdict. */
+async function play(seed: number, story: (bench: CrashBench) => Promise<void>, folder?: string): Promise<Told> {
+  const root = folder ?? mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
+  const bench = await createCrashBench(root, seed)
+  try {
+    expect(await bench.start()).toBeNull()
+    const stopLoad = bench.load(CLIENTS)
+    try {
+      await story(bench)
+    } finally {
+      await stopLoad()
+    }
+    await expectHonestLedger(bench)
+    return { answers: bench.received.length, refusals: Object.fromEntries(bench.refusals) }
+  } finally {
+    await bench.stop()
+    if (folder === undefined) rmSync(root, { recursive: true, force: true })
+  }
+}
+
+/** Nothing but kills. */
+export function killUnderLoad(seed: number, rounds: number): Promise<Told> {
+  return play(seed, async (bench) => {
+    for (let round = 0; round < rounds; round++) {
+      await Bun.sleep(bench.between(20, 700))
+      await bench.kill()
+      expect(await bench.start()).toBeNull()
+    }
+    await Bun.sleep(100)
+  })
+}
+
+/** Stretches of a locked database: one it lives through, one that it is killed in, one that it starts in. */
+export async function killWhileLocked(seed: number, rounds: number): Promise<Told & { answersWhileLocked: number }> {
+  let answersWhileLocked = 0
+  const told = await play(seed, async (bench) => {
+    for (let round = 0; round < rounds; round++) {
+      await Bun.sleep(bench.between(50, 200))
+      const before = bench.received.length
+      await holdLock(bench.data, bench.between(300, 600))
+      answersWhileLocked += bench.received.length - before
+      await Bun.sleep(bench.between(0, 200))
+      const lock = holdLock(bench.data, bench.between(500, 900))
+      await Bun.sleep(bench.between(60, 400))
+      await bench.kill()
+      expect(await bench.start()).toBeNull()
+      await lock
+    }
+    // One more that it lives through to the end: the spool must be empty when it has drained.
+    await holdLock(bench.data, 300)
+    await Bun.sleep(100)
+  })
+  return { ...told, answersWhileLocked }
+}
+
+/** A disk that is filled and freed again: lived through, killed in, started on. */
+export async function killWhileFull(seed: number, rounds: number): Promise<Told> {
+  const root = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
+  const disk = mountSmallDisk(join(root, 'data'), 48)
+  if (typeof disk === 'string') throw new Error(disk)
+  try {
+    return await play(
+      seed,
+      async (bench) => {
+        for (let round = 0; round < rounds; round++) {
+          await Bun.sleep(bench.between(50, 300))
+          await disk.fill()
+          await Bun.sleep(bench.between(100, 600))
+          if (bench.random() < 0.3) disk.free()
+          await Bun.sleep(bench.between(0, 200))
+          await bench.kill()
+          const said = await bench.start()
+          if (said !== null) expect(said).toContain('The disk is full')
+          await Bun.sleep(bench.between(0, 300))
+          const killed = said !== null || bench.random() < 0.5
+          if (killed) await bench.kill()
+          disk.free()
+          if (killed) expect(await bench.start()).toBeNull()
+        }
+        await disk.fill()
+        await Bun.sleep(300)
+        disk.free()
+        await Bun.sleep(200)
+      },
+      root,
+    )
+  } finally {
+    disk.unmount()
+    rmSync(root, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,76 @@
+/** Holds the ledger of a crash test against what clients received and the upstream saw (promise 2). */
+import { Database } from 'bun:sqlite'
+import { expect } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type CrashBench, toExpected } from './crash-harness.ts'
+
+interface Row {
+  id: string
+  status: string
+  stream: number
+  estimated: number
+  prompt_tokens: number
+  cached_tokens: number
+  completion_tokens: number
+  cost_nano_usd: number
+  reserved_nano_usd: number
+  user: string
+}
+
+/** Call it once no client asks any more and the server has been started a last time. Drains the server. */
+export async function expectHonestLedger(bench: CrashBench): Promise<void> {
+  const beside = await bench.run('audit', '--json')
+  expect(beside).toMatchObject({ code: 0, stderr: '' })
+  expect(await bench.drain()).toBe(0)
+  const after = await bench.run('audit')
+  expect(after).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^Ledger and rollup agree/) })
+  expect(readdirSync(join(bench.data, 'spool'))).toEqual([])
+
+  const database = new Database(join(bench.data, 'tollgate.db'), { readonly: true })
+  try {
+    expect(database.query('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
+    const rows = database.query<Row, []>('SELECT * FROM requests').all()
+    expect(rows.filter((row) => row.status === 'open')).toEqual([])
+    expect(received(bench, rows)).toEqual([])
+    expect(seen(bench, rows)).toEqual([])
+    const abandoned = rows.filter((row) => row.status === 'abandoned')
+    expect(abandoned.filter((row) => row.cost_nano_usd !== row.reserved_nano_usd || row.estimated !== 1)).toEqual([])
+  } finally {
+    database.close()
+  }
+}
+
+/** Complete answers without exactly one settled row that is right to the token and the nano-dollar. */
+function received(bench: CrashBench, rows: Row[]): unknown[] {
+  const byUser = Map.groupBy(rows, (row) => row.user)
+  return bench.received.flatMap((answer) => {
+    const { prompt, cached, completion, costNanoUsd } = toExpected(answer.number)
+    const expected = {
+      id: answer.id,
+      status: 'ok',
+      stream: answer.stream ? 1 : 0,
+      estimated: 0,
+      prompt_tokens: prompt,
+      cached_tokens: cached,
+      completion_tokens: completion,
+      cost_nano_usd: costNanoUsd,
+    }
+    const found = byUser.get(String(answer.number)) ?? []
+    const isRight =
+      found.length === 1 &&
+      Object.entries(expected).every(([name, value]) =>
+        Object.entries(found[0] ?? {}).some(([n, v]) => n === name && v === value),
+      )
+    const isSame = answer.completionId === answer.id && answer.costNanoUsd === costNanoUsd
+    return isRight && isSame ? [] : [{ answer, expected, found }]
+  })
+}
+
+/** Requests that reached the upstream and have no row. */
+function seen(bench: CrashBench, rows: Row[]): unknown[] {
+  const ids = new Set(rows.map((row) => row.id))
+  return bench.upstream.requests
+    .map((request) => request.headers['x-client-request-id'] ?? '')
+    .filter((callId) => !/^[0-9a-f]{32}-1$/.test(callId) || !ids.has(callId.slice(0, 32)))
+}

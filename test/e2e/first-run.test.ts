@@ -1,0 +1,97 @@
+/** The binary as a stranger meets it: the first start, the second, and keys that other processes make and revoke. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { BINARY, createWorkplace, runBinary, type Workplace } from '../support/binary.ts'
+
+let place: Workplace
+beforeEach(() => {
+  place = createWorkplace()
+})
+afterEach(() => place.close())
+
+const statusFor = async (baseUrl: string, key: string) =>
+  (await fetch(`${baseUrl}/models`, { headers: { authorization: `Bearer ${key}` } })).status
+
+test('the first start sets everything up, and the curl line that it prints streams an answer', async () => {
+  const server = await place.serve(['--first-key'])
+  expect(server.stdout()).toContain(`\n${server.key}\n`)
+  const line = server.stdout().match(/^curl .+$/m)?.[0] ?? ''
+  expect(line).toContain(String(server.key))
+  if (Bun.which('curl') !== null) {
+    const curl = Bun.spawn(['sh', '-c', line], { stdout: 'pipe', stderr: 'ignore' })
+    expect(await curl.stdout.text()).toEndWith('data: [DONE]\n\n')
+  }
+  expect(server.stderr()).not.toContain(String(server.key))
+  expect(statSync(join(place.folder, 'data')).mode & 0o777).toBe(0o700)
+})
+
+test('a second start keeps the keys and prints none', async () => {
+  const first = await place.serve(['--first-key'])
+  first.signal('SIGTERM')
+  expect(await first.exited).toBe(0)
+  const second = await place.serve(['--first-key'])
+  expect(second.key).toBeNull()
+  expect(second.stdout()).not.toContain('sk-tg-')
+  expect(await statusFor(second.baseUrl, String(first.key))).toBe(200)
+})
+
+test('without a terminal and without being asked for, no key is printed', async () => {
+  const server = await place.serve()
+  expect(server.key).toBeNull()
+  expect(server.stdout()).toContain('tollgate keys create --name NAME')
+})
+
+test('keys that another process creates and revokes count on the running server', async () => {
+  const { baseUrl } = await place.serve()
+  const made = await place.run('keys', 'create', '--name', 'ann', '--json')
+  expect(made.code).toBe(0)
+  const { id, key }: { id: string; key: string } = JSON.parse(made.stdout)
+  const turns = async (status: number) => {
+    const end = performance.now() + 5_000
+    while ((await statusFor(baseUrl, key)) !== status) {
+      if (performance.now() > end) throw new Error(`the key never came to answer ${status}`)
+      await Bun.sleep(5)
+    }
+  }
+  await turns(200)
+  expect((await place.run('keys', 'revoke', id)).code).toBe(0)
+  await turns(401)
+})
+
+test('what the demo answered is in the ledger, counted, for nothing', async () => {
+  const { baseUrl, key } = await place.serve(['--first-key'])
+  const body = { model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] }
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const answer = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) })
+  const { usage } = JSON.parse(await answer.text())
+  const database = new Database(join(place.folder, 'data', 'tollgate.db'), { readonly: true })
+  const row = database.query('SELECT status, prompt_tokens, completion_tokens, cost_nano_usd FROM requests').get()
+  database.close()
+  const { prompt_tokens, completion_tokens } = usage
+  expect(row).toEqual({ status: 'ok', prompt_tokens, completion_tokens, cost_nano_usd: 0 })
+})
+
+test('with --json the start is one document', async () => {
+  const { folder } = place
+  const child = Bun.spawn([BINARY, 'serve', '--port', '0', '--json'], {
+    cwd: folder,
+    env: { PATH: '' },
+    stdout: 'pipe',
+    stderr: 'ignore',
+  })
+  const { value } = await child.stdout.getReader().read()
+  const started: { base_url: string; key: null } = JSON.parse(new TextDecoder().decode(value))
+  expect(started.base_url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
+  expect(started.key).toBeNull()
+  child.kill('SIGTERM')
+  expect(await child.exited).toBe(0)
+})
+
+test('version says one, and an unknown word says what to do', async () => {
+  expect((await runBinary(['version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+  const wrong = await runBinary(['serv'])
+  expect(wrong.code).toBe(2)
+  expect(wrong.stderr).toContain('tollgate --help')
+})

@@ -1,0 +1,82 @@
+/** Many streams at once, and one that nobody reads: through the binary, so that memory is only the gateway's. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { createWorkplace, type Workplace } from '../support/binary.ts'
+import { HELLO, toCatalogue } from '../support/gateway.ts'
+import { startUpstream } from '../support/upstream.ts'
+import { endlessAnswer } from '../support/upstream-answers.ts'
+
+let place: Workplace
+beforeEach(() => {
+  place = createWorkplace()
+})
+afterEach(() => place.close())
+
+async function serve(url: string) {
+  const catalog = await place.write('catalog.yaml', toCatalogue({ url }))
+  return place.serve(['--first-key', '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+}
+
+/** Sends a streaming request on a socket of its own. */
+function send(baseUrl: string, key: string | null, body: object) {
+  const { hostname, port } = new URL(baseUrl)
+  const socket = connect(Number(port), hostname)
+  const json = JSON.stringify({ ...HELLO, stream: true, ...body })
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${json.length}\r\n\r\n${json}`,
+  )
+  return socket
+}
+
+test('a thousand streams run side by side and all end', async () => {
+  const main = join(import.meta.dir, '../support/upstream-main.ts')
+  const child = Bun.spawn([process.execPath, main], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
+  const { value } = await child.stdout.getReader().read()
+  const server = await serve(new TextDecoder().decode(value).trim())
+
+  // Every stream lasts long enough for all of them to have begun: with a limit of 256 the others would not.
+  const count = 1_000
+  const all = Promise.withResolvers<void>()
+  let begun = 0
+  let ended = 0
+  let mostAtOnce = 0
+  for (let i = 0; i < count; i++) {
+    const socket = send(server.baseUrl, server.key, { max_tokens: 24, pace_ms: 250 })
+    let last = ''
+    socket.once('data', () => {
+      begun++
+      mostAtOnce = Math.max(mostAtOnce, begun - ended)
+    })
+    socket.on('data', (bytes) => {
+      last = (last + bytes.toString('latin1')).slice(-64)
+      if (!last.includes('data: [DONE]\n\n')) return
+      ended++
+      socket.destroy()
+      if (ended === count) all.resolve()
+    })
+    socket.on('error', all.reject)
+  }
+  await all.promise
+  expect({ ended, mostAtOnce }).toEqual({ ended: count, mostAtOnce: count })
+  child.stdin.end()
+  await child.exited
+}, 60_000)
+
+test('a client that stops reading costs no memory, and the upstream is held back', async () => {
+  const upstream = await startUpstream(() => endlessAnswer(4_096))
+  const server = await serve(upstream.url)
+  const readers = Array.from({ length: 4 }, () => send(server.baseUrl, server.key, {}))
+  for (const socket of readers) socket.once('data', () => socket.pause())
+  await upstream.waitFor((seen) => seen.length === 4 && seen.every((each) => each.bytesSent > 100_000), 'the flood')
+  await Bun.sleep(500)
+  const sent = () => upstream.requests.reduce((sum, seen) => sum + seen.bytesSent, 0)
+  const [rss, before] = [await server.rss(), sent()]
+  await Bun.sleep(4_000)
+  expect((await server.rss()) - rss).toBeLessThan(60e6)
+  expect(sent() - before).toBeLessThan(60e6)
+
+  for (const socket of readers) socket.destroy()
+  await upstream.waitFor((seen) => seen.every((each) => each.abortedAtMs !== null), 'the aborts')
+  await upstream.stop()
+}, 30_000)

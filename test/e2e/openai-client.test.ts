@@ -1,0 +1,142 @@
+/** The official client against the built binary: promise 1. Nothing here knows that it is not the real thing. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import OpenAI, { AuthenticationError, BadRequestError, InternalServerError, NotFoundError } from 'openai'
+import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { toCatalogue } from '../support/gateway.ts'
+import { obliging, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { streamAnswer, toDelta } from '../support/upstream-answers.ts'
+
+let place: Workplace
+let upstream: ScriptedUpstream
+let server: RunningBinary
+let client: OpenAI
+
+beforeAll(async () => {
+  place = createWorkplace()
+  upstream = await startUpstream()
+  const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
+  server = await place.serve(['--first-key', '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+  client = new OpenAI({ baseURL: server.baseUrl, apiKey: String(server.key), maxRetries: 0 })
+})
+afterAll(async () => {
+  await place.close()
+  await upstream.stop()
+})
+
+const hello = { model: 'fast', messages: [{ role: 'user' as const, content: 'Hello' }] }
+const TEXT = 'tok0 tok1 tok2 tok3 tok4 '
+
+describe('the official client', () => {
+  test('gets a whole answer', async () => {
+    const answer = await client.chat.completions.create(hello)
+    expect(answer.choices[0]?.message.content).toBe(TEXT)
+    expect(answer).toMatchObject({ model: 'acme/large', usage: { total_tokens: 15 } })
+    expect(answer._request_id).toBe(answer.id.replace('chatcmpl-', 'req_'))
+  })
+
+  test('gets a stream, and usage where it asks for it', async () => {
+    const stream = await client.chat.completions.create({
+      ...hello,
+      stream: true,
+      stream_options: { include_usage: true },
+    })
+    let text = ''
+    let tokens = 0
+    for await (const chunk of stream) {
+      text += chunk.choices[0]?.delta.content ?? ''
+      tokens += chunk.usage?.total_tokens ?? 0
+    }
+    expect({ text, tokens }).toEqual({ text: TEXT, tokens: 15 })
+  })
+
+  test('puts a stream together with its own helper', async () => {
+    const runner = client.chat.completions.stream(hello)
+    expect(await runner.finalContent()).toBe(TEXT)
+    expect((await runner.finalChatCompletion()).choices[0]?.finish_reason).toBe('stop')
+  })
+
+  test('puts a tool call together', async () => {
+    const call = (fields: object) => toDelta({ tool_calls: [{ index: 0, ...fields }] })
+    upstream.script({
+      kind: 'stream',
+      steps: [
+        call({ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '' } }),
+        call({ function: { arguments: '{"city":' } }),
+        call({ function: { arguments: '"Oslo"}' } }),
+        toDelta({}, 'stop'),
+      ],
+    })
+    const tool = {
+      type: 'function' as const,
+      function: { name: 'weather', parameters: { type: 'object', properties: {} } },
+    }
+    const [choice] = (await client.chat.completions.stream({ ...hello, tools: [tool] }).finalChatCompletion()).choices
+    expect(choice?.finish_reason).toBe('tool_calls')
+    expect(choice?.message.tool_calls?.[0]).toMatchObject({
+      id: 'call_1',
+      function: { name: 'weather', arguments: '{"city":"Oslo"}' },
+    })
+    upstream.script(obliging)
+  })
+
+  test('lists the models and retrieves one by its slug', async () => {
+    const ids = (await Array.fromAsync(client.models.list())).map((model) => model.id)
+    expect(ids).toEqual(['acme/idle', 'acme/large', 'acme/small', 'local/tiny'])
+    expect(await client.models.retrieve('acme/large')).toMatchObject({ id: 'acme/large', object: 'model' })
+  })
+
+  test('leaves a stream, and the upstream is let go', async () => {
+    upstream.script(() => streamAnswer({ tokens: 10_000, paceMs: 5 }))
+    const stream = await client.chat.completions.create({ ...hello, stream: true })
+    for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break
+    await upstream.waitFor((seen) => seen.at(-1)?.abortedAtMs !== null, 'the abort')
+    upstream.script(obliging)
+  })
+})
+
+describe('an error is told to the official client', () => {
+  const errorOf = (pending: Promise<unknown>) =>
+    pending.then(
+      () => 'no error',
+      (error: unknown) => error,
+    )
+
+  test('as a wrong key', async () => {
+    const stranger = new OpenAI({ baseURL: server.baseUrl, apiKey: 'sk-wrong', maxRetries: 0 })
+    const error = await errorOf(stranger.models.list())
+    expect(error).toBeInstanceOf(AuthenticationError)
+    expect(error).toMatchObject({ status: 401, code: 'invalid_api_key', type: 'invalid_request_error' })
+    expect(error).toHaveProperty('requestID', expect.stringMatching(/^req_/))
+  })
+
+  test('as an unknown model', async () => {
+    const error = await errorOf(client.chat.completions.create({ ...hello, model: 'no/such' }))
+    expect(error).toBeInstanceOf(NotFoundError)
+    expect(error).toMatchObject({ code: 'model_not_found', param: 'model' })
+    expect(await errorOf(client.models.retrieve('no/such'))).toBeInstanceOf(NotFoundError)
+  })
+
+  test('as a bad request', async () => {
+    const error = await errorOf(client.chat.completions.create({ ...hello, temperature: 3 }))
+    expect(error).toBeInstanceOf(BadRequestError)
+    expect(error).toMatchObject({ code: 'decimal_above_max_value', param: 'temperature' })
+  })
+
+  test('as a failed upstream', async () => {
+    upstream.script({ kind: 'reset' })
+    const error = await errorOf(client.chat.completions.create(hello))
+    expect(error).toBeInstanceOf(InternalServerError)
+    expect(error).toMatchObject({ status: 502, code: 'upstream_failed' })
+    upstream.script(obliging)
+  })
+
+  test('as the end of a stream that was cut', async () => {
+    upstream.script(() => ({ ...streamAnswer({ finish: null, usage: null }), end: 'eof' }))
+    const read = async () => {
+      for await (const _ of await client.chat.completions.create({ ...hello, stream: true }));
+    }
+    expect(await errorOf(read())).toMatchObject({ code: 'upstream_failed' })
+    expect(await errorOf(client.chat.completions.stream(hello).finalContent())).toBeInstanceOf(Error)
+    upstream.script(obliging)
+  })
+})

@@ -1,0 +1,81 @@
+/** Who may call what. The HTTP answers to it are in `test/api` and `test/chat`. */
+import { describe, expect, test } from 'bun:test'
+import { matches, mayUse, resolve, visibleModel } from '../../src/routing/resolve.ts'
+import type { CatalogModel, Key, Snapshot, Target } from '../../src/store/snapshot.ts'
+import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
+
+describe('a pattern', () => {
+  test.each([
+    ['acme/large', 'acme/large', true],
+    ['acme/large', 'acme/larger', false],
+    ['acme/large', 'xacme/large', false],
+    ['*', 'acme/large', true],
+    ['*', '', true],
+    ['', 'acme/large', false],
+    ['acme/*', 'acme/large', true],
+    ['acme/*', 'acme/', true],
+    ['acme/*', 'acmes/large', false],
+    ['*/large', 'acme/deep/large', true],
+    ['*large', 'large', true],
+    ['a*e', 'a/e', true],
+    ['a*e', 'ae', true],
+    ['ab*ba', 'aba', false],
+    ['a*b*c', 'a--b--c', true],
+    ['a*b*c', 'a--c--b', false],
+    ['a*bc*bc', 'abc', false],
+    ['**', 'x', true],
+    ['a.c', 'abc', false],
+    ['ACME/*', 'acme/large', false],
+  ])('%j over %j: %p', (pattern, slug, expected) => {
+    expect(matches(pattern, slug)).toBe(expected)
+  })
+
+  test('of many stars is no way to keep the server busy', () => {
+    expect(matches('*a'.repeat(1_000), `${'a'.repeat(100_000)}b`)).toBe(false)
+  })
+})
+
+const hosted = toTarget({ id: 'hosted', local: false })
+const local = toTarget({ id: 'local', local: true })
+const down = toTarget({ id: 'down', local: false, notReady: 'the variable X is not set on the server' })
+
+const resolveIn = (targets: Target[], key: Key, asked = 'acme/large'): string | string[] => {
+  const models: CatalogModel[] = [toModel('acme/large', targets)]
+  const snapshot: Snapshot = toSnapshot(models, { fast: 'acme/large' })
+  const decision = resolve(snapshot, key, asked)
+  if (!decision.ok) return decision.error.kind
+  return decision.value.targets.map((target) => target.upstream.id)
+}
+
+describe('the targets of a model', () => {
+  test.each([
+    ['in the order of the snapshot', [hosted, local], toKey(), ['hosted', 'local']],
+    ['without those that are not ready', [down, hosted], toKey(), ['hosted']],
+    ['none ready', [down], toKey(), 'model_not_ready'],
+    ['none at all', [], toKey(), 'model_not_ready'],
+    ['for a local key, without the paid ones', [hosted, local], toKey({ scope: 'local' }), ['local']],
+    ['for a local key, of a paid model', [hosted], toKey({ scope: 'local' }), 'model_not_found'],
+    ['for a key with another allow-list', [hosted], toKey({ models: ['acme/s*'] }), 'model_not_found'],
+    ['for a key whose list names the alias', [hosted], toKey({ models: ['fast'] }), 'model_not_found'],
+  ] as [string, Target[], Key, string | string[]][])('are %s', (_, targets, key, expected) => {
+    expect(resolveIn(targets, key)).toEqual(expected)
+    expect(resolveIn(targets, key, 'fast')).toEqual(expected)
+  })
+
+  test('of an unknown name, or of a pattern, are not found', () => {
+    for (const asked of ['acme/none', '', '*', '__proto__', 'ACME/LARGE'])
+      expect(resolveIn([hosted], toKey(), asked)).toBe('model_not_found')
+  })
+})
+
+test('a model without a route is visible to a key that may use it, and not to one of local scope', () => {
+  const snapshot = toSnapshot([toModel('acme/large', [])])
+  expect(visibleModel(snapshot, toKey(), 'acme/large')).not.toBeNull()
+  expect(visibleModel(snapshot, toKey({ scope: 'local' }), 'acme/large')).toBeNull()
+})
+
+test('an empty allow-list allows everything, a filled one only what it matches', () => {
+  expect(mayUse(toKey(), 'any/thing')).toBe(true)
+  expect(mayUse(toKey({ models: ['a/*', 'b/c'] }), 'b/c')).toBe(true)
+  expect(mayUse(toKey({ models: ['a/*', 'b/c'] }), 'b/d')).toBe(false)
+})

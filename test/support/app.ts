@@ -1,0 +1,136 @@
+/**
+ * A whole gateway in this process, for tests: the real server on a free port, with a data folder of its own, a
+ * catalogue that points at scripted upstreams, a clock that the test turns, and a log that is kept. It asserts nothing.
+ */
+import { Database } from 'bun:sqlite'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { applyCatalog } from '../../src/catalog/apply.ts'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import { createKey, type KeyOptions, revokeKey } from '../../src/keys/service.ts'
+import { createLog } from '../../src/log.ts'
+import { startServer } from '../../src/server.ts'
+import { databasePath } from '../../src/store/open.ts'
+
+/** What the upstreams of a test know and no client may ever see. Of no shape that a redacting log would mask. */
+export const CREDENTIAL = 'the upstream credential 0123456789'
+
+export interface AppOptions {
+  /** The catalogue's text; see `gateway.ts`. */
+  catalog: string
+  environment?: Record<string, string>
+  drainMs?: number
+}
+
+export interface TestApp {
+  /** Ends in `/v1`. */
+  baseUrl: string
+  /** Without `/v1`. */
+  origin: string
+  dataFolder: string
+  /** The server's wall clock. It stands still unless the test moves it. */
+  clock: { nowMs: number }
+  /** Every secret that was made or configured here, for a test that looks for them. */
+  secrets: string[]
+  key(options?: Partial<KeyOptions>): string
+  revoke(secret: string): void
+  /** Rows of the ledger, oldest first, read as another process would. */
+  rows(): LedgerRow[]
+  /** Waits until exactly `count` rows are there and none is open. */
+  settled(count: number): Promise<LedgerRow[]>
+  logText(): Promise<string>
+  logLines(): Promise<Record<string, unknown>[]>
+  /** Drains and closes. True if nothing was cut. */
+  stop(): Promise<boolean>
+}
+
+/** One row of `requests`, by its column names. */
+export interface LedgerRow {
+  id: string
+  key_id: string
+  model: string
+  upstream: string
+  status: string
+  http_status: number | null
+  error_code: string | null
+  stream: number
+  created_ms: number
+  first_token_ms: number | null
+  prompt_tokens: number
+  cached_tokens: number
+  completion_tokens: number
+  reasoning_tokens: number
+  estimated: number
+  reserved_prompt_tokens: number
+  reserved_completion_tokens: number
+  reserved_nano_usd: number
+  cost_nano_usd: number
+  attempts: number
+  user: string | null
+  upstream_request_id: string | null
+}
+
+export async function startApp({ catalog, environment = {}, drainMs = 30_000 }: AppOptions): Promise<TestApp> {
+  const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-app-'))
+  const clock = { nowMs: Date.UTC(2026, 10, 21, 12) }
+  const now = () => clock.nowMs
+  const written: string[] = []
+  const log = createLog({ now, write: async (text) => void written.push(text) })
+  const known = { UPSTREAM_KEY: CREDENTIAL, ...environment }
+  const parsed = await parseCatalog(catalog, { name: 'test', environment: known })
+  const server = await startServer({
+    dataFolder,
+    environment: known,
+    log,
+    now,
+    configure: () => ({ host: '127.0.0.1', port: 0, drainMs, durability: 'process' }),
+    prepare: (store) =>
+      void applyCatalog(store, parsed.catalog, { origin: 'file', actor: 'test', subject: 'test', nowMs: now() }),
+  })
+  const reader = new Database(databasePath(dataFolder), { readonly: true })
+  const secrets = Object.values(known)
+  const actor = () => ({ actor: 'test', nowMs: now() })
+  const rows = () => reader.query<LedgerRow, []>('SELECT * FROM requests ORDER BY created_ms, rowid').all()
+  const logText = async () => {
+    await log.flush()
+    return written.join('')
+  }
+
+  return {
+    baseUrl: server.baseUrl,
+    origin: new URL(server.baseUrl).origin,
+    dataFolder,
+    clock,
+    secrets,
+    key(options = {}) {
+      let secret = ''
+      server.reload((store) => {
+        secret = createKey(store, { name: 'test', ...options }, actor()).secret
+      })
+      secrets.push(secret)
+      return secret
+    },
+    revoke: (secret) => server.reload((store) => void revokeKey(store, secret.slice(-4), actor())),
+    rows,
+    async settled(count) {
+      const until = performance.now() + 10_000
+      for (;;) {
+        const all = rows()
+        if (all.length === count && all.every((row) => row.status !== 'open')) return all
+        if (performance.now() > until) throw new Error(`no ${count} settled rows but ${JSON.stringify(all)}`)
+        await Bun.sleep(5)
+      }
+    },
+    logText,
+    logLines: async () => (await logText()).split('\n').filter(Boolean).map(toLine),
+    async stop() {
+      reader.close()
+      const clean = await server.stop()
+      rmSync(dataFolder, { recursive: true, force: true })
+      return clean
+    },
+  }
+}
+
+const toLine = (text: string): Record<string, unknown> => JSON.parse(text)

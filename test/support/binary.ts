@@ -1,0 +1,145 @@
+/**
+ * The built executable as a process, for the tests of what a user downloads: `dist/tollgate`, or whatever
+ * TOLLGATE_BINARY names. Each process gets a folder of its own and an environment without a word of ours.
+ */
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export const BINARY = process.env.TOLLGATE_BINARY ?? join(import.meta.dir, '../../dist/tollgate')
+
+export interface Ran {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+export interface RunOptions {
+  cwd?: string
+  environment?: Record<string, string>
+}
+
+export interface RunningBinary {
+  /** Ends in `/v1`. */
+  baseUrl: string
+  /** What `--first-key` printed, if it did. */
+  key: string | null
+  pid: number
+  stdout(): string
+  stderr(): string
+  signal(name: NodeJS.Signals): void
+  /** Resolves to the exit code. */
+  exited: Promise<number>
+  /** Waits until standard error holds the text. */
+  logged(text: string): Promise<void>
+  /** Resident memory in bytes. */
+  rss(): Promise<number>
+}
+
+const environmentOf = ({ environment = {} }: RunOptions) => ({ PATH: process.env.PATH ?? '', ...environment })
+
+function requireBinary(): void {
+  if (existsSync(BINARY)) return
+  throw new Error(`There is no ${BINARY}. These tests drive the built executable: make it with \`bun run build\`.`)
+}
+
+/** Runs a command to its end. */
+export async function runBinary(args: string[], options: RunOptions = {}): Promise<Ran> {
+  requireBinary()
+  const child = Bun.spawn([BINARY, ...args], {
+    cwd: options.cwd ?? tmpdir(),
+    env: environmentOf(options),
+    stdout: 'pipe',
+    stderr: 'pipe',
+    timeout: 20_000,
+  })
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  await child.exited
+  return { code: child.exitCode, stdout, stderr }
+}
+
+/** Starts `serve` on a free port and waits until it answers. Throws with its standard error where it ends before. */
+export async function startBinary(args: string[], options: RunOptions = {}): Promise<RunningBinary> {
+  requireBinary()
+  const child = Bun.spawn([BINARY, 'serve', '--port', '0', ...args], {
+    cwd: options.cwd ?? tmpdir(),
+    env: environmentOf(options),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr] = [keep(child.stdout), keep(child.stderr)]
+  const until = async (what: string, test: () => boolean) => {
+    const end = performance.now() + 20_000
+    while (!test()) {
+      if (child.exitCode !== null) throw new Error(`tollgate ended with ${child.exitCode}: ${stderr()}`)
+      if (performance.now() > end) throw new Error(`tollgate never said ${what}: ${stdout()} ${stderr()}`)
+      await Bun.sleep(2)
+    }
+  }
+  await until('how to reach it', () => stdout().includes('Try it:') && stdout().endsWith('\n\n'))
+  const baseUrl = /serves (http:\S+)/.exec(stdout())?.[1]
+  if (baseUrl === undefined) throw new Error(`tollgate did not say where it serves: ${stdout()}`)
+  await fetch(new URL('/healthz', baseUrl))
+  return {
+    baseUrl,
+    key: /^sk-tg-\w+$/m.exec(stdout())?.[0] ?? null,
+    pid: child.pid,
+    stdout,
+    stderr,
+    signal: (name) => child.kill(name),
+    exited: child.exited,
+    logged: (text) => until(text, () => stderr().includes(text)),
+    async rss() {
+      const status = await Bun.file(`/proc/${child.pid}/status`).text()
+      return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024
+    },
+  }
+}
+
+/** Gathers what a process writes. */
+function keep(stream: ReadableStream<Uint8Array>): () => string {
+  let text = ''
+  const utf8 = new TextDecoder()
+  void (async () => {
+    for await (const piece of stream) text += utf8.decode(piece, { stream: true })
+  })()
+  return () => text
+}
+
+export interface Workplace {
+  /** An empty folder. */
+  folder: string
+  /** Writes a file into it and returns its path. */
+  write(name: string, text: string): Promise<string>
+  serve(args?: string[], options?: RunOptions): Promise<RunningBinary>
+  run(...args: string[]): Promise<Ran>
+  /** Ends every server that was started here, and removes the folder. */
+  close(): Promise<void>
+}
+
+/** A folder for one test, and servers and commands that use `<folder>/data`. */
+export function createWorkplace(): Workplace {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-e2e-'))
+  const data = join(folder, 'data')
+  const started: RunningBinary[] = []
+  return {
+    folder,
+    async write(name, text) {
+      await Bun.write(join(folder, name), text)
+      return join(folder, name)
+    },
+    async serve(args = [], options = {}) {
+      const server = await startBinary(['--data', data, ...args], { cwd: folder, ...options })
+      started.push(server)
+      return server
+    },
+    run: (...args) => runBinary([...args, '--data', data], { cwd: folder }),
+    async close() {
+      for (const server of started) {
+        server.signal('SIGKILL')
+        await server.exited
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * The catalogue that most tests use, with prices that make every cost easy to check by hand: 1,000 nano-dollars for a
+ * token read, 100 for a cached one, 2,000 for one written. Plain text, as an operator would write it.
+ */
+import { startApp, type TestApp } from './app.ts'
+import { type Script, type ScriptedUpstream, startUpstream } from './upstream.ts'
+
+/** What a call on `acme/large` costs. */
+export const costOf = (prompt: number, completion: number, cached = 0) =>
+  (prompt - cached) * 1_000 + cached * 100 + completion * 2_000
+
+export interface CatalogueOptions {
+  /** Base URL of the scripted upstream. */
+  url: string
+  /** `headers: 50ms` and the like, for the paid upstream. */
+  deadlines?: string
+}
+
+/** A paid model, a free local one, one whose upstream has no credential, and an alias. */
+export function toCatalogue({ url, deadlines = '' }: CatalogueOptions): string {
+  const facts = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
+  const pricing = 'pricing: [{ prompt: "0.000001", completion: "0.000002", input_cache_read: "0.0000001" }]'
+  return `
+version: 1
+upstreams:
+  paid: { dialect: openai, base_url: "${url}", api_key: \${UPSTREAM_KEY}, deadlines: { ${deadlines} } }
+  here: { dialect: openai, base_url: "${url}", local: true }
+  keyless: { dialect: openai, base_url: "${url}", api_key: \${NOBODY_SET_THIS} }
+models:
+  acme/large: { name: Large, ${facts}, supported_features: [tools], ${pricing}, routes: [{ upstream: paid, model: large-v1 }] }
+  acme/small: { name: Small, ${facts}, supported_features: [], ${pricing}, routes: [{ upstream: paid, model: small-v1 }] }
+  local/tiny: { name: Tiny, ${facts}, supported_features: [], routes: [{ upstream: here, model: "tiny:1b" }] }
+  acme/idle: { name: Idle, ${facts}, supported_features: [], ${pricing}, routes: [{ upstream: keyless, model: idle }] }
+aliases: { fast: acme/large, a/b: acme/large }
+`
+}
+
+export interface Gateway {
+  app: TestApp
+  upstream: ScriptedUpstream
+  key: string
+  /** Posts a chat request: the usual one, changed by `body`. */
+  chat(body?: Record<string, unknown>, options?: ChatOptions): Promise<Response>
+  stop(): Promise<void>
+}
+
+export interface ChatOptions {
+  headers?: Record<string, string>
+  signal?: AbortSignal
+}
+
+export const HELLO = { model: 'acme/large', messages: [{ role: 'user', content: 'Hello there!' }] }
+
+/** What `HELLO` is estimated at: ceil(12 / 4) + 8. */
+export const HELLO_TOKENS = 11
+
+/** Starts a gateway with one upstream and one key that may use everything. */
+export async function startGateway(
+  options: { script?: Script; deadlines?: string; drainMs?: number } = {},
+): Promise<Gateway> {
+  const upstream = await startUpstream(options.script)
+  const { deadlines, drainMs } = options
+  const app = await startApp({
+    catalog: toCatalogue({ url: upstream.url, ...(deadlines === undefined ? {} : { deadlines }) }),
+    ...(drainMs === undefined ? {} : { drainMs }),
+  })
+  const key = app.key()
+  return {
+    app,
+    upstream,
+    key,
+    chat: (body = {}, { headers = {}, signal } = {}) =>
+      fetch(`${app.baseUrl}/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+        body: JSON.stringify({ ...HELLO, ...body }),
+        ...(signal ? { signal } : {}),
+      }),
+    async stop() {
+      await upstream.stop()
+      await app.stop()
+    },
+  }
+}

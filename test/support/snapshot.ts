@@ -1,0 +1,70 @@
+/** Small snapshots for unit tests: only what a test names is out of the ordinary. */
+import type { CatalogModel, Key, Snapshot, Target, Upstream } from '../../src/store/snapshot.ts'
+import { DEFAULT_DEADLINES } from '../../src/store/types.ts'
+
+export const toKey = (fields: Partial<Key> = {}): Key => ({
+  id: 'k1',
+  name: 'test',
+  scope: 'all',
+  teamId: null,
+  expiresMs: null,
+  revokedMs: null,
+  models: [],
+  limits: { requestsPerMinute: null, tokensPerMinute: null, concurrency: null },
+  budget: null,
+  ...fields,
+})
+
+/** A target on an upstream with these fields. */
+export function toTarget(fields: Partial<Upstream> = {}): Target {
+  const upstream: Upstream = {
+    id: 'paid',
+    dialect: 'openai',
+    baseUrl: 'http://127.0.0.1:1/v1',
+    local: false,
+    deadlines: DEFAULT_DEADLINES,
+    options: {},
+    credential: null,
+    notReady: null,
+    ...fields,
+  }
+  return {
+    model: 'acme/large',
+    upstream,
+    upstreamModel: 'large-v1',
+    priority: 0,
+    weight: 1,
+    pricing: [],
+    priceId: null,
+    maxOutputLength: 1_000,
+  }
+}
+
+export function toModel(slug: string, targets: Target[]): CatalogModel {
+  return {
+    facts: {
+      id: slug,
+      object: 'model',
+      owned_by: 'acme',
+      created: 1_700_000_000,
+      name: slug,
+      context_length: 8192,
+      max_output_length: 1_000,
+      input_modalities: ['text'],
+      output_modalities: ['text'],
+      supported_features: [],
+      pricing: [],
+    },
+    targets,
+  }
+}
+
+export function toSnapshot(models: CatalogModel[], aliases: Record<string, string> = {}): Snapshot {
+  return {
+    revision: 1,
+    secrets: new Map(),
+    models: new Map(models.map((model) => [model.facts.id, model])),
+    aliases: new Map(Object.entries(aliases)),
+    upstreams: new Map(),
+  }
+}
