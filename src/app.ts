@@ -9,7 +9,7 @@ import { type HealthDeps, healthController } from './api/health.ts'
 import { type ModelsDeps, modelsController } from './api/models.ts'
 import { authenticate } from './chat/authenticate.ts'
 import { MAX_BODY_BYTES } from './chat/body.ts'
-import { GatewayError, OUR_MISTAKE } from './error.ts'
+import { GatewayError } from './error.ts'
 import { mintId, toRequestId } from './wire/id.ts'
 
 export type AppDeps = Omit<ChatDeps, 'liftIdleLimit'> & ModelsDeps & HealthDeps
@@ -39,20 +39,25 @@ export type App = ReturnType<typeof createApp>
 
 function toGatewayError(deps: AppDeps, error: unknown, code: unknown, request: Request): GatewayError {
   if (code === 'NOT_FOUND') return toNoRoute(deps, request)
-  const told = toTold(error)
+  const told = error instanceof GatewayError ? error : new GatewayError('internal', OUR_MISTAKE, { cause: error })
   told.requestId ??= toRequestId(mintId(deps.now()))
   if (told.kind === 'internal') {
     const { cause, requestId } = told
-    deps.log.error(OUR_MISTAKE, { id: requestId, error: cause instanceof Error ? cause.stack : String(cause) })
+    deps.log.error('a request failed for a reason of our own', {
+      id: requestId,
+      error: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause),
+    })
   }
   return told
 }
+
+const OUR_MISTAKE = 'Tollgate made a mistake; its log has the cause under this request id.'
 
 /** An URL or a method that is not served; under `/v1` only a key learns which of them it was. */
 function toNoRoute(deps: AppDeps, request: Request): GatewayError {
   const { pathname } = new URL(request.url)
   if (pathname === '/v1' || pathname.startsWith('/v1/')) {
-    const token = toToken(undefined, request.headers)
+    const token = toToken(undefined, request.headers.toJSON())
     const key = authenticate(deps.snapshot(), token, deps.now())
     if (!key.ok) return key.error
   }

@@ -49,6 +49,9 @@ export interface Server {
 /** How long the rows of answers that a stop has cut may take to settle. */
 const CUT_MS = 5_000
 
+/** Eight megabytes of zeros can wait until the first answers are out; a group that needs them earlier makes them. */
+const SPOOL_DELAY_MS = 100
+
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { dataFolder, log, now, environment } = options
   prepareDataFolder(dataFolder)
@@ -98,7 +101,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   writer.run('PRAGMA wal_autocheckpoint = 0')
   const baseUrl = listen(app, config.host, config.port)
   logNotReady(snapshot, log)
-  spool.prepare().catch((error) => log.error('the spool could not be prepared', { error: String(error) }))
+  const preparing = setTimeout(() => {
+    spool.prepare().catch((error) => log.error('the spool could not be prepared', { error: String(error) }))
+  }, SPOOL_DELAY_MS)
 
   return {
     baseUrl,
@@ -112,6 +117,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       flights.drain()
       const clean = await endFlights(app, flights, config.drainMs)
       watch.stop()
+      clearTimeout(preparing)
       await ledger.close()
       checkpointer.close()
       await spool.close()
@@ -137,13 +143,15 @@ function openWriter(path: string): Database {
 /** What `audit` and the next start want to know: since when the ledger is kept, and who keeps it now. */
 function writeFacts(store: Store, instance: string, nowMs: number): void {
   const fact = (key: string, value: string) => ({ key, value, updatedMs: nowMs })
-  store
-    .insert(settings)
-    .values(fact('ledger_from', String(nowMs - (nowMs % HOUR_MS))))
-    .onConflictDoNothing()
-    .run()
-  store.delete(settings).where(eq(settings.key, 'instance')).run()
-  store.insert(settings).values(fact('instance', instance)).run()
+  store.transaction(
+    (tx) => {
+      const from = fact('ledger_from', String(nowMs - (nowMs % HOUR_MS)))
+      tx.insert(settings).values(from).onConflictDoNothing().run()
+      tx.delete(settings).where(eq(settings.key, 'instance')).run()
+      tx.insert(settings).values(fact('instance', instance)).run()
+    },
+    { behavior: 'immediate' },
+  )
 }
 
 function readSettings(store: Store): Record<string, string> {

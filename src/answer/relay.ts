@@ -175,11 +175,12 @@ async function cut(trip: Trip, normaliser: StreamNormaliser, sink: Sink, cause: 
     await trip.settlement.settle({
       status: 'cut',
       httpStatus: 200,
-      errorCode: error.code,
+      errorCode: error.code ?? error.kind,
       usage: normaliser.usage() ?? estimateOf(trip, normaliser.sizes()),
       estimated: true,
       attempts: trip.attempts,
       upstreamRequestId: trip.upstreamRequestId,
+      ...(error.kind === 'internal' ? { mistake: error.cause } : {}),
     })
   } catch {
     // The ledger keeps what it could not place and has logged why; the client learns of the cut either way.

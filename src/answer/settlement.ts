@@ -18,6 +18,8 @@ export interface End {
   estimated: boolean
   attempts: number
   upstreamRequestId?: string | undefined
+  /** A mistake of our own that ended it: the log has it, since no response can tell of it any more. */
+  mistake?: unknown
 }
 
 export interface Settlement {
@@ -60,6 +62,11 @@ export function createSettlement({ ledger, log, row, pricing }: SettlementDeps):
       attempts: end.attempts,
     }
     logRequest(log, row, outcome)
+    const { mistake } = end
+    if (mistake !== undefined) {
+      const error = mistake instanceof Error ? (mistake.stack ?? mistake.message) : String(mistake)
+      log.error('an answer was cut for a reason of our own', { id: row.id, error })
+    }
     await ledger.settle({ ...row, ...outcome })
     return cost
   }

@@ -4,14 +4,15 @@
  * which it does not know, is read here (platform-notes 3.6).
  */
 import { bearer } from '@elysiajs/bearer'
+import type { RequestHeaders } from '../chat/body.ts'
 
 const unguessable = crypto.randomUUID()
 
 export const bearerToken = () => bearer({ extract: { body: unguessable, query: unguessable, header: 'Bearer' } })
 
 /** The token that the plugin found, or the one behind a scheme in another case; null where there is none. */
-export function toToken(found: string | undefined, headers: Headers): string | null {
-  const header = headers.get('authorization') ?? ''
+export function toToken(found: string | undefined, headers: RequestHeaders): string | null {
+  const header = headers.authorization ?? ''
   // The plugin takes whatever follows the word, be it glued to it or behind a colon.
   if (found && header.startsWith('Bearer ')) return found.trim()
   return /^bearer +(\S+)$/i.exec(header)?.[1] ?? null

@@ -11,10 +11,11 @@ export interface ChatDeps extends WalkDeps {
 export const chatController = (deps: ChatDeps) =>
   new Elysia({ name: 'chat' }).use(bearerToken()).post(
     '/v1/chat/completions',
-    ({ request, bearer }) =>
+    ({ request, headers, bearer }) =>
       walk(deps, {
         request,
-        token: toToken(bearer, request.headers),
+        headers,
+        token: toToken(bearer, headers),
         lift: () => deps.liftIdleLimit(request),
       }),
     { parse: 'none' },

@@ -2,6 +2,7 @@
 import { Elysia } from 'elysia'
 import { toPublicModel } from '../catalog/public.ts'
 import { authenticate } from '../chat/authenticate.ts'
+import type { RequestHeaders } from '../chat/body.ts'
 import type { Decision } from '../error.ts'
 import { modelNotFound, visibleModel } from '../routing/resolve.ts'
 import type { Key, Snapshot } from '../store/snapshot.ts'
@@ -15,21 +16,21 @@ export interface ModelsDeps {
 }
 
 export const modelsController = (deps: ModelsDeps) => {
-  const keyOf = (request: Request, bearer: string | undefined): Key =>
-    orThrow(authenticate(deps.snapshot(), toToken(bearer, request.headers), deps.now()))
+  const keyOf = (headers: RequestHeaders, bearer: string | undefined): Key =>
+    orThrow(authenticate(deps.snapshot(), toToken(bearer, headers), deps.now()))
   const reply = (body: unknown) => Response.json(body, { headers: { 'x-request-id': toRequestId(mintId(deps.now())) } })
 
   return new Elysia({ name: 'models' })
     .use(bearerToken())
-    .get('/v1/models', ({ request, bearer }) => {
-      const key = keyOf(request, bearer)
+    .get('/v1/models', ({ headers, bearer }) => {
+      const key = keyOf(headers, bearer)
       const data = [...deps.snapshot().models.keys()]
         .sort()
         .flatMap((slug) => modelFor(deps.snapshot(), key, slug) ?? [])
       return reply({ object: 'list', data })
     })
-    .get('/v1/models/*', ({ request, bearer }) => {
-      const key = keyOf(request, bearer)
+    .get('/v1/models/*', ({ request, headers, bearer }) => {
+      const key = keyOf(headers, bearer)
       // The slash of a slug may arrive raw or as %2F, and the router's own parameter is not decoded.
       const asked = decode(new URL(request.url).pathname.slice('/v1/models/'.length))
       const model = modelFor(deps.snapshot(), key, asked)

@@ -15,7 +15,7 @@ export interface Deadline {
 }
 
 interface Running {
-  /** Looks at the clock; true once the deadline has passed and been told. */
+  /** Looks at the clock and the client; true once the call was ended. */
   check(nowMs: number): boolean
 }
 
@@ -30,12 +30,16 @@ function tick(): void {
   ticker = null
 }
 
-/** @param expire is called at most once, with the error that tells which deadline passed. */
+/**
+ * Watches one call. `end` is called at most once, with the error that tells what ended it: a deadline that passed, or
+ * the client's signal.
+ */
 export function createDeadline(
   name: string,
   ms: number,
   totalMs: number,
-  expire: (error: UpstreamError) => void,
+  end: (error: UpstreamError) => void,
+  client?: AbortSignal,
 ): Deadline {
   const startedMs = performance.now()
   let phase = { name, ms }
@@ -44,12 +48,16 @@ export function createDeadline(
 
   const self: Running = {
     check(nowMs) {
+      if (client?.aborted) {
+        end(new UpstreamError('aborted', 'the client left', { retryable: false }))
+        return true
+      }
       if (touched) since = nowMs
       touched = false
       const isTotal = nowMs - startedMs >= totalMs
       if (!isTotal && nowMs - since < phase.ms) return false
       const passed = isTotal ? { name: 'total', ms: totalMs } : phase
-      expire(
+      end(
         new UpstreamError('deadline', `the ${passed.name} deadline of ${passed.ms / 1000} s passed`, {
           deadline: passed.name,
           retryable: true,

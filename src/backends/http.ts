@@ -5,7 +5,7 @@
 import { UpstreamError } from '../error.ts'
 import type { AnswerEvent, BackendAnswer } from '../wire/chat.ts'
 import { createSseReader, SseTooLarge } from '../wire/sse.ts'
-import type { Backend, BackendCall, Dialect } from './backend.ts'
+import type { Backend, BackendCall, Dialect, WireRequest } from './backend.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
 
 const MAX_EVENT_CHARS = 4 * 1024 * 1024
@@ -15,9 +15,11 @@ const MAX_ERROR_BYTES = 64 * 1024
 export function createHttpBackend(dialect: Dialect): Backend {
   return {
     async chat(call) {
+      // Outside of the try: what throws here is no failure of the upstream.
+      const wire = dialect.request(call.body, call.target)
       const line = openLine(call)
       try {
-        const response = await send(dialect, call, line)
+        const response = await send(wire, call, line)
         if (response.status !== 200) throw await toFailure(dialect, call, response)
         if (call.body.stream) return streamed(dialect, call, response, line)
         const text = await readText(response, MAX_WHOLE_BYTES)
@@ -48,24 +50,19 @@ function openLine({ signal, deadlines, body }: BackendCall): Line {
     reason ??= error
     controller.abort(error)
   }
-  const leave = () => abort(new UpstreamError('aborted', 'the client left', { retryable: false }))
-  if (signal.aborted) leave()
-  else signal.addEventListener('abort', leave, { once: true })
   const deadline = body.stream
-    ? createDeadline('headers', deadlines.headers, deadlines.total, abort)
-    : createDeadline('total_whole', deadlines.totalWhole, Number.POSITIVE_INFINITY, abort)
+    ? createDeadline('headers', deadlines.headers, deadlines.total, abort, signal)
+    : createDeadline('total_whole', deadlines.totalWhole, Number.POSITIVE_INFINITY, abort, signal)
   return {
     signal: controller.signal,
     deadline,
     reason: () => reason,
     abort,
-    // The listener stays: taking it off costs more than an abort of what is over.
     close: deadline.stop,
   }
 }
 
-function send(dialect: Dialect, call: BackendCall, line: Line): Promise<Response> {
-  const wire = dialect.request(call.body, call.target)
+function send(wire: WireRequest, call: BackendCall, line: Line): Promise<Response> {
   return fetch(`${call.target.upstream.baseUrl}${wire.path}`, {
     method: 'POST',
     headers: {

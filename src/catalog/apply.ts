@@ -6,7 +6,7 @@
 import { and, eq } from 'drizzle-orm'
 import type { Store } from '../store/open.ts'
 import { changeConfig, type Transaction } from '../store/revision.ts'
-import { aliases, models, prices, routes, upstreams } from '../store/schema.ts'
+import { aliases, models, prices, routes, settings, upstreams } from '../store/schema.ts'
 import type { Origin } from '../store/types.ts'
 import type { Catalog } from './catalog.ts'
 import { hasChanges, type Plan, planCatalog, tablesOf } from './plan.ts'
@@ -18,6 +18,8 @@ export interface ApplyOptions {
   actor: string
   /** Which catalogue, for the audit row: its path, or `built-in`. */
   subject: string
+  /** `toDigest` of its source, kept so that a start can tell that nothing has to be applied. */
+  digest: string
   nowMs: number
 }
 
@@ -37,15 +39,39 @@ export function applyCatalog(store: Store, catalog: Catalog, options: ApplyOptio
   const plan = (tx: Transaction | Store) => planCatalog(readRows(tx), catalog, { origin, nowMs, mintId })
 
   const preview = plan(store)
-  if (!hasChanges(preview)) return toSummary(preview)
+  if (!hasChanges(preview)) {
+    if (appliedDigest(store) !== options.digest) writeDigest(store, options)
+    return toSummary(preview)
+  }
   const { created, updated, deleted, conflicts } = toSummary(preview)
   const detail = { origin, created, updated, deleted, conflicts }
   return changeConfig(store, { actor, action: 'catalog.apply', subject, detail, nowMs }, (tx) => {
     // Planned again: another process may have written since the preview.
     const current = plan(tx)
     writePlan(tx, current)
+    writeDigest(tx, options)
     return toSummary(current)
   })
+}
+
+/** Names what a catalogue says, and the program that read it: another version may know other facts. */
+export function toDigest(source: { origin: string; text: string }, version: string): string {
+  return new Bun.CryptoHasher('sha256').update(`${version}\n${source.origin}\n${source.text}`).digest('hex')
+}
+
+/** The digest of the catalogue that was applied last; null where none was. */
+export function appliedDigest(store: Store): string | null {
+  return store.select().from(settings).where(eq(settings.key, DIGEST)).get()?.value ?? null
+}
+
+const DIGEST = 'catalog_digest'
+
+function writeDigest(tx: Transaction | Store, { digest, nowMs }: ApplyOptions): void {
+  const set = { value: digest, updatedMs: nowMs }
+  tx.insert(settings)
+    .values({ key: DIGEST, ...set })
+    .onConflictDoUpdate({ target: settings.key, set })
+    .run()
 }
 
 /** Whether the tables have anything of an origin: `serve` applies the built-in catalogue only for want of a file's. */

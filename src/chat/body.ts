@@ -3,14 +3,22 @@ import { allow, type Decision, GatewayError, refuse } from '../error.ts'
 
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 
+/** A request's headers by lower-case name. */
+export type RequestHeaders = Readonly<Record<string, string | undefined>>
+
 /** Reads and parses the body. Refuses one that is too large before it is in memory. */
-export async function readJson(request: Request, maxBytes = MAX_BODY_BYTES): Promise<Decision<unknown>> {
-  const text = await readText(request, maxBytes).catch(() => refuse(leftEarly()))
+export async function readJson(
+  request: Request,
+  headers: RequestHeaders,
+  maxBytes = MAX_BODY_BYTES,
+): Promise<Decision<unknown>> {
+  const text = await readText(request, headers, maxBytes).catch(() => refuse(leftEarly()))
   if (!text.ok) return text
-  const type = request.headers.get('content-type') ?? ''
+  const type = headers['content-type'] ?? ''
   if (!isJson(type)) return refuse(unsupportedContentType(type))
   try {
-    return allow(JSON.parse(text.value))
+    const json: unknown = JSON.parse(text.value)
+    return isTooDeep(json, text.value.length) ? refuse(tooDeep()) : allow(json)
   } catch (cause) {
     return refuse(
       new GatewayError(
@@ -21,9 +29,28 @@ export async function readJson(request: Request, maxBytes = MAX_BODY_BYTES): Pro
   }
 }
 
-async function readText(request: Request, maxBytes: number): Promise<Decision<string>> {
-  const stated = request.headers.get('content-length')
-  if (stated !== null) {
+/** Deeper JSON can be read but not written again: the runtime's writer is recursive, and takes a second to give up. */
+const MAX_DEPTH = 10_000
+
+function isTooDeep(json: unknown, chars: number): boolean {
+  // A level takes two characters at least, so that nearly every body is let through unseen.
+  if (chars < 2 * MAX_DEPTH) return false
+  let level: unknown[] = [json]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) return true
+    const next: unknown[] = []
+    for (const item of level) {
+      if (typeof item !== 'object' || item === null) continue
+      for (const held of Object.values(item)) if (typeof held === 'object') next.push(held)
+    }
+    level = next
+  }
+  return false
+}
+
+async function readText(request: Request, headers: RequestHeaders, maxBytes: number): Promise<Decision<string>> {
+  const stated = headers['content-length']
+  if (stated !== undefined) {
     return Number(stated) > maxBytes ? refuse(tooLarge(maxBytes, `${stated} bytes`)) : allow(await request.text())
   }
   const pieces: Uint8Array[] = []
@@ -39,6 +66,9 @@ async function readText(request: Request, maxBytes: number): Promise<Decision<st
 const isJson = (type: string) => /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)
 
 const leftEarly = () => new GatewayError('client_closed', 'The client left before its request was complete.')
+
+const tooDeep = () =>
+  new GatewayError('invalid_request', `The JSON body of your request is nested more than ${MAX_DEPTH} levels deep.`)
 
 const tooLarge = (limit: number, size: string) =>
   new GatewayError(

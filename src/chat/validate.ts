@@ -3,14 +3,16 @@
  * `param` for the first one that is wrong (section 5). The compiled checker decides; the slow explanation runs only for
  * a request that is refused anyway. Rules across messages go here.
  */
-import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { allow, type Decision, GatewayError, refuse } from '../error.ts'
 import { explain } from '../wire/explain.ts'
 import { type ChatRequest, ChatRequestSchema } from '../wire/request.ts'
 
-const checker = TypeCompiler.Compile(ChatRequestSchema)
+/** Compiled on first need: that takes as long as the rest of a start. */
+let checker: TypeCheck<typeof ChatRequestSchema> | null = null
 
 export function validate(body: unknown): Decision<ChatRequest> {
+  checker ??= TypeCompiler.Compile(ChatRequestSchema)
   if (!checker.Check(body)) return refuse(toRefusal(body))
   const clash = checkAcross(body)
   return clash ? refuse(clash) : allow(body)

@@ -19,7 +19,7 @@ import type { OpenRow } from '../usage/rows.ts'
 import { mintId, toRequestId } from '../wire/id.ts'
 import type { ChatRequest } from '../wire/request.ts'
 import { authenticate } from './authenticate.ts'
-import { readJson } from './body.ts'
+import { type RequestHeaders, readJson } from './body.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import type { Flights } from './flights.ts'
 import { validate } from './validate.ts'
@@ -37,6 +37,8 @@ export interface WalkDeps extends DispatchDeps {
 
 export interface Arrival {
   request: Request
+  /** Its headers as Elysia has read them already: reading them again would cost as much. */
+  headers: RequestHeaders
   token: string | null
   /** Lifts the connection's idle limit: a client that has proved its key may wait for its answer. */
   lift(): void
@@ -54,9 +56,7 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
     const { body, target, slug } = admitted.value
     const ask = estimate(body, target.maxOutputLength)
     const row = toOpenRow(deps.instance, id, createdMs, admitted.value, ask)
-    await deps.ledger.open(row).catch((error) => {
-      throw refused(deps.log, id, error)
-    })
+    await open(deps, row)
     handedOver = true
     return await relay({
       identity: { id: `chatcmpl-${id}`, created: Math.floor(createdMs / 1000), model: slug },
@@ -79,6 +79,14 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
   }
 }
 
+async function open({ ledger, log }: WalkDeps, row: OpenRow): Promise<void> {
+  try {
+    await ledger.open(row)
+  } catch (error) {
+    throw refused(log, row.id, error)
+  }
+}
+
 interface Admitted {
   key: Key
   body: ChatRequest
@@ -87,7 +95,11 @@ interface Admitted {
 }
 
 /** The refusals, in the order that the contract gives them. */
-async function admit(deps: WalkDeps, { request, token, lift }: Arrival, nowMs: number): Promise<Decision<Admitted>> {
+async function admit(
+  deps: WalkDeps,
+  { request, headers, token, lift }: Arrival,
+  nowMs: number,
+): Promise<Decision<Admitted>> {
   const snapshot = deps.snapshot()
   // 1. Who asks?
   const key = authenticate(snapshot, token, nowMs)
@@ -95,7 +107,7 @@ async function admit(deps: WalkDeps, { request, token, lift }: Arrival, nowMs: n
   lift()
   if (deps.flights.draining()) return refuse(stopping())
   // 2. What do they ask? Read and parsed once.
-  const json = await readJson(request)
+  const json = await readJson(request, headers)
   if (!json.ok) return json
   const body = validate(json.value)
   if (!body.ok) return body

@@ -6,6 +6,7 @@ import type { Command } from 'commander'
 import type { CatalogSource } from '../catalog/source.ts'
 import { CommandError } from '../error.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
+import { version } from './version.ts'
 
 /** Adds the group to the program. */
 export function addCatalogCommands(program: Command, io: Io): void {
@@ -44,7 +45,7 @@ async function validate(file: string | undefined, command: Command, io: Io): Pro
 async function apply(file: string | undefined, command: Command, io: Io): Promise<void> {
   const { source, catalog } = await load(file, command, io)
   const { openForCommand } = await import('../store/open.ts')
-  const { applyCatalog, hasRowsOf } = await import('../catalog/apply.ts')
+  const { applyCatalog, hasRowsOf, toDigest } = await import('../catalog/apply.ts')
   const { sqlite, store } = openForCommand(toDataFolder(command, io))
   try {
     if (source.origin === 'builtin' && hasRowsOf(store, 'file'))
@@ -53,7 +54,13 @@ async function apply(file: string | undefined, command: Command, io: Io): Promis
         'There is no catalog.yaml in the data folder or here, and this database was set up from one. Name the file: tollgate catalog apply FILE',
       )
     const { origin } = source
-    const options = { origin, actor: 'cli', subject: source.path ?? 'built-in', nowMs: io.nowMs() }
+    const options = {
+      origin,
+      actor: 'cli',
+      subject: source.path ?? 'built-in',
+      digest: toDigest(source, version()),
+      nowMs: io.nowMs(),
+    }
     const summary = applyCatalog(store, catalog, options)
     if (sharedOptions(command).json) return printJson(io, { path: source.path, origin, ...summary })
     for (const conflict of summary.conflicts) io.stderr(`conflict: ${conflict}\n`)

@@ -2,8 +2,8 @@
  * Runs the server until a signal ends it: applies the catalogue, makes a first key where there is none, says how to
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
-import { applyCatalog, hasRowsOf } from '../catalog/apply.ts'
-import { type ParsedCatalog, parseCatalog } from '../catalog/file.ts'
+import { appliedDigest, applyCatalog, hasRowsOf, toDigest } from '../catalog/apply.ts'
+import { parseCatalog } from '../catalog/file.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { toServeConfig } from '../config.ts'
 import { createKey, listKeys } from '../keys/service.ts'
@@ -21,8 +21,6 @@ export interface RunOptions {
   json: boolean
 }
 
-type LoadedCatalog = ParsedCatalog & { source: CatalogSource }
-
 /** Resolves once the server has stopped in good order. Throws a CommandError where it cannot start. */
 export async function runServer(io: Io, options: RunOptions): Promise<void> {
   const { dataFolder } = options
@@ -33,7 +31,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   configure({})
   const log = createLog({ now })
   surviveSurprises(log)
-  const catalog = await loadCatalog(io, options, log)
+  const source = await findSource(io, options)
   let firstKey: string | null = null
 
   const server = await startServer({
@@ -42,8 +40,12 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
     log,
     now,
     configure,
-    prepare(store) {
-      apply(store, catalog, now(), log)
+    async prepare(store) {
+      // Reading a catalogue takes as long as the rest of the start: one that is applied already is left alone.
+      if (appliedDigest(store) !== toDigest(source, version())) {
+        const apply = await read(source, io, log)
+        apply(store)
+      }
       if (options.wantsFirstKey && listKeys(store, now()).length === 0) {
         firstKey = createKey(store, { name: 'first key' }, { actor: 'server', nowMs: now() }).secret
       }
@@ -53,10 +55,10 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
     version: version(),
     url: server.baseUrl,
     data: dataFolder,
-    catalog: catalog.source.path ?? catalog.source.name,
+    catalog: nameOf(source),
   })
   if (options.json) printJson(io, { base_url: server.baseUrl, data: dataFolder, key: firstKey })
-  else io.stdout(toWelcome(server.baseUrl, dataFolder, catalog.source, firstKey))
+  else io.stdout(toWelcome(server.baseUrl, dataFolder, source, firstKey))
 
   process.on('SIGHUP', () => void reload(server, io, options, log))
   await untilStopped(server, log)
@@ -73,26 +75,35 @@ function surviveSurprises(log: Log): void {
   }
 }
 
-async function loadCatalog(io: Io, { catalogFile, dataFolder }: RunOptions, log: Log): Promise<LoadedCatalog> {
-  const source = await loadSource({ file: catalogFile, dataFolder, cwd: io.cwd })
-  const parsed = await parseCatalog(source.text, { name: source.name, environment: io.environment })
-  for (const warning of parsed.warnings) log.warn('the catalogue has something to look at', { warning })
-  return { ...parsed, source }
-}
+const findSource = (io: Io, { catalogFile, dataFolder }: RunOptions): Promise<CatalogSource> =>
+  loadSource({ file: catalogFile, dataFolder, cwd: io.cwd })
 
-function apply(store: Store, { catalog, source }: LoadedCatalog, nowMs: number, log: Log): void {
-  // The built-in catalogue stands in for a file; it never comes back beside what a file has declared.
-  if (source.origin === 'builtin' && hasRowsOf(store, 'file')) return
-  const subject = source.path ?? source.name
-  const { conflicts } = applyCatalog(store, catalog, { origin: source.origin, actor: 'server', subject, nowMs })
-  for (const conflict of conflicts) log.warn('the catalogue gives way to an administrator', { conflict })
+const nameOf = (source: CatalogSource) => source.path ?? source.name
+
+/** Parses a catalogue and returns how it is applied. Throws a CommandError that names all that is wrong with it. */
+async function read(source: CatalogSource, io: Io, log: Log): Promise<(store: Store) => void> {
+  const { catalog, warnings } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
+  for (const warning of warnings) log.warn('the catalogue has something to look at', { warning })
+  const options = {
+    origin: source.origin,
+    actor: 'server',
+    subject: nameOf(source),
+    digest: toDigest(source, version()),
+    nowMs: io.nowMs(),
+  }
+  return (store) => {
+    // The built-in catalogue stands in for a file; it never comes back beside what a file has declared.
+    if (source.origin === 'builtin' && hasRowsOf(store, 'file')) return
+    const { conflicts } = applyCatalog(store, catalog, options)
+    for (const conflict of conflicts) log.warn('the catalogue gives way to an administrator', { conflict })
+  }
 }
 
 async function reload(server: Server, io: Io, options: RunOptions, log: Log): Promise<void> {
   try {
-    const catalog = await loadCatalog(io, options, log)
-    server.reload((store) => apply(store, catalog, io.nowMs(), log))
-    log.info('reloaded', { catalog: catalog.source.path ?? catalog.source.name })
+    const source = await findSource(io, options)
+    server.reload(await read(source, io, log))
+    log.info('reloaded', { catalog: nameOf(source) })
   } catch (error) {
     log.error('the reload failed; everything stays as it was', { error: String(error) })
   }
@@ -117,7 +128,7 @@ function toWelcome(baseUrl: string, dataFolder: string, source: CatalogSource, f
   const lines = [
     `Tollgate ${version()} serves ${baseUrl}`,
     `  data       ${dataFolder}`,
-    `  catalogue  ${source.path ?? source.name}`,
+    `  catalogue  ${nameOf(source)}`,
     '',
   ]
   if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')

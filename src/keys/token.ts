@@ -30,7 +30,7 @@ export function isWellFormed(token: string): boolean {
 
 /** Hashes a secret as `key_secrets.hash` holds it: SHA-256, 64 lower-case hex digits. */
 export function hashToken(token: string): string {
-  return new Bun.CryptoHasher('sha256').update(token).digest('hex')
+  return Bun.SHA256.hash(token, 'hex')
 }
 
 /** What is shown of a key ever after: `sk-tg-…` and its last four characters. */

@@ -31,7 +31,7 @@ export interface Spool {
   setAside(record: LedgerRecord): void
   /** Bytes on the disk that hold records not yet released. */
   heldBytes(): number
-  /** Leaves on the disk only what holds records. Nothing may be called after it. */
+  /** Leaves on the disk only what holds records. */
   close(): Promise<void>
 }
 
@@ -98,8 +98,10 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
 
   const active = () => segments.at(-1)
   const free = () => segmentBytes - (active()?.used ?? segmentBytes)
+  /** Nobody has asked the disk yet: the first group will. */
+  const untried = () => segments.length === 0 && refusal === null
   const hasRoom = (kind: LedgerRecord['kind']) =>
-    spare !== null || free() > (kind === 'open' ? segmentBytes / 4 : MAX_LINE_BYTES)
+    spare !== null || untried() || free() > (kind === 'open' ? segmentBytes / 4 : MAX_LINE_BYTES)
 
   const write = async (batch: readonly LedgerRecord[]): Promise<void> => {
     if (batch.length === 0) return
@@ -161,7 +163,9 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
     async close() {
       await writing
       await preparing?.catch(() => {})
-      for (const segment of spare ? [...segments, spare] : segments) {
+      const all = segments.splice(0).concat(spare ?? [])
+      spare = null
+      for (const segment of all) {
         await segment.handle.close()
         if (segment.used === 0) unlinkSync(segment.path)
       }

@@ -58,6 +58,8 @@ describe('usage', () => {
     ['with nulls', { ...plain, prompt_tokens_details: null, completion_tokens_details: null }, [10, 0, 0, 5, 0]],
     ['fractional', { prompt_tokens: 9.6, completion_tokens: 5 }, [10, 0, 0, 5, 0]],
     ['negative parts', { ...plain, prompt_tokens_details: { cached_tokens: -1 } }, [10, 0, 0, 5, 0]],
+    ['beyond all sense', { prompt_tokens: 1e300, completion_tokens: 5 }, null],
+    ['not a number', { prompt_tokens: Number.NaN, completion_tokens: 5 }, null],
     ['half', { prompt_tokens: 10 }, null],
     ['negative', { prompt_tokens: -1, completion_tokens: 5 }, null],
     ['text', { prompt_tokens: '10', completion_tokens: 5 }, null],

@@ -59,7 +59,7 @@ const catalog = (...declared: DeclaredModel[]): Catalog => ({
 })
 
 const apply = (declared: Catalog, origin: Origin = 'file', nowMs = 1_000) =>
-  applyCatalog(store, declared, { origin, actor: 'test', subject: 'catalog.yaml', nowMs })
+  applyCatalog(store, declared, { origin, actor: 'test', subject: 'catalog.yaml', digest: 'd', nowMs })
 const revision = () => store.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
 const slugs = () =>
   store

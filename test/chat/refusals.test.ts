@@ -111,6 +111,15 @@ describe('a body', () => {
   })
 })
 
+test('JSON that is nested too deeply to be written again is refused, wherever it hides', async () => {
+  const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+  const tools = [{ type: 'function', function: { name: 'f', parameters: { deep: 0 } } }]
+  for (const hiding of [{ deep: 0 }, { tools }, { messages: [{ role: 'user', content: 'x', deep: 0 }] }]) {
+    const body = JSON.stringify({ ...HELLO, ...hiding }).replace('"deep":0', `"deep":${deep}`)
+    await refused({ name: 'deep', body, ...invalid(null, null), contains: ['nested more than 10000 levels'] })
+  }
+})
+
 const notFound = { status: 404, error: { type: 'invalid_request_error', code: 'model_not_found', param: 'model' } }
 
 describe('a model', () => {

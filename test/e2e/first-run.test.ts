@@ -85,6 +85,7 @@ test('with --json the start is one document', async () => {
   const started: { base_url: string; key: null } = JSON.parse(new TextDecoder().decode(value))
   expect(started.base_url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
   expect(started.key).toBeNull()
+  expect((await fetch(new URL('/readyz', started.base_url))).status).toBe(200)
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
 })

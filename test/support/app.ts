@@ -86,12 +86,18 @@ export async function startApp({ catalog, environment = {}, drainMs = 30_000 }: 
     now,
     configure: () => ({ host: '127.0.0.1', port: 0, drainMs, durability: 'process' }),
     prepare: (store) =>
-      void applyCatalog(store, parsed.catalog, { origin: 'file', actor: 'test', subject: 'test', nowMs: now() }),
+      void applyCatalog(store, parsed.catalog, {
+        origin: 'file',
+        actor: 'test',
+        subject: 'test',
+        digest: 'd',
+        nowMs: now(),
+      }),
   })
   const reader = new Database(databasePath(dataFolder), { readonly: true })
   const secrets = Object.values(known)
   const actor = () => ({ actor: 'test', nowMs: now() })
-  const rows = () => reader.query<LedgerRow, []>('SELECT * FROM requests ORDER BY created_ms, rowid').all()
+  const rows = () => reader.query<LedgerRow, []>('SELECT * FROM requests ORDER BY id').all()
   const logText = async () => {
     await log.flush()
     return written.join('')

@@ -9,6 +9,17 @@ import { type Script, type ScriptedUpstream, startUpstream } from './upstream.ts
 export const costOf = (prompt: number, completion: number, cached = 0) =>
   (prompt - cached) * 1_000 + cached * 100 + completion * 2_000
 
+/** The `usage` that its client is told. */
+export const usageOf = (prompt: number, completion: number, cached = 0) => ({
+  prompt_tokens: prompt,
+  completion_tokens: completion,
+  total_tokens: prompt + completion,
+  prompt_tokens_details: { cached_tokens: cached },
+  completion_tokens_details: { reasoning_tokens: 0 },
+  cost_nano_usd: costOf(prompt, completion, cached),
+  cost: costOf(prompt, completion, cached) / 1e9,
+})
+
 export interface CatalogueOptions {
   /** Base URL of the scripted upstream. */
   url: string

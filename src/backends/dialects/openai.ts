@@ -157,6 +157,9 @@ function asObject(value: unknown): Record<string, unknown> | null {
     : null
 }
 
+/** No call reads or writes more; beyond it a number is nonsense, and sums of money would stop being exact. */
+const MAX_TOKENS = 1e9
+
 function asCount(value: unknown): number | null {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.round(value) : null
+  return typeof value === 'number' && value >= 0 && value <= MAX_TOKENS ? Math.round(value) : null
 }

@@ -1,0 +1,157 @@
+/** The spool on a real disk: what survives damage, what is kept for settles, and what a full disk still takes. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createSpool, fromLine, listSegments, readSegment, type Spool, toLine } from '../../src/usage/spool.ts'
+import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
+import { createFolder, type Folder, opening, settling, toOpen, toSettled } from './fixture.ts'
+
+const SEGMENT = 64 * 1024
+let folder: Folder
+let spool: Spool
+beforeEach(() => {
+  folder = createFolder()
+  spool = createSpool({ folder: folder.spool, instance: 'here', segmentBytes: SEGMENT })
+})
+afterEach(async () => {
+  await spool.close()
+  folder.close()
+})
+
+const segments = () => listSegments(folder.spool)
+const onDisk = () => segments().flatMap(readSegment)
+const some = (count: number) => Array.from({ length: count }, () => opening(toOpen()))
+
+describe('a line', () => {
+  test('brings back every record as it was, whatever the client wrote in it', () => {
+    for (const user of [
+      'plain',
+      'ünïcödé 漢字 🙂',
+      'a\nb\r\n',
+      'separators \u2028 and \u2029',
+      '\u0000\u007f"\\',
+      null,
+    ]) {
+      const record = settling(toSettled(toOpen({ user })))
+      const line = toLine(record)
+      expect(line.indexOf('\n')).toBe(line.length - 1)
+      expect(fromLine(line.slice(0, -1))).toEqual(record)
+    }
+  })
+
+  test('with any byte changed or missing is passed over', () => {
+    const line = toLine(opening(toOpen())).slice(0, -1)
+    for (let at = 0; at < line.length; at++) {
+      expect(fromLine(`${line.slice(0, at)}${line[at] === '7' ? '8' : '7'}${line.slice(at + 1)}`)).toBeNull()
+      expect(fromLine(line.slice(0, at))).toBeNull()
+    }
+  })
+})
+
+describe('a segment', () => {
+  test('has its whole size on the disk before it takes the first record', async () => {
+    await spool.prepare()
+    const [path = ''] = segments()
+    expect(statSync(path).size).toBe(SEGMENT)
+    expect(statSync(path).blocks * 512).toBeGreaterThanOrEqual(SEGMENT)
+    expect(readSegment(path)).toEqual([])
+    await spool.append(some(20))
+    expect(statSync(path).size).toBe(SEGMENT)
+  })
+
+  test('gives back what it took, without a torn last line', async () => {
+    const records = some(5)
+    await spool.append(records)
+    const [path = ''] = segments()
+    expect(readSegment(path)).toEqual(records)
+    truncateSync(path, readFileSync(path).indexOf('\0') - 10)
+    expect(readSegment(path)).toEqual(records.slice(0, 4))
+  })
+
+  test('loses one record to a damaged line in its middle, not the rest', async () => {
+    const records = some(5)
+    await spool.append(records)
+    const [path = ''] = segments()
+    const bytes = readFileSync(path)
+    const at = bytes.indexOf(records[2]?.row.id ?? '')
+    bytes.fill(0xff, at, at + 4)
+    writeFileSync(path, bytes)
+    expect(readSegment(path)).toEqual(records.filter((_, i) => i !== 2))
+  })
+})
+
+test('groups that arrive together are all there, in order, over several segments', async () => {
+  const groups = Array.from({ length: 60 }, () => some(8))
+  await Promise.all(groups.map((group) => spool.append(group)))
+  expect(spool.waiting(1_000)).toEqual(groups.flat())
+  expect(onDisk()).toHaveLength(480)
+  expect(segments().length).toBeGreaterThan(2)
+})
+
+test('is emptied once a checkpoint covers it, and not where a record came after that', async () => {
+  await spool.append(some(3))
+  const mark = spool.appended()
+  spool.taken(3)
+  await spool.append(some(2))
+  await spool.release(mark)
+  expect(onDisk()).toHaveLength(5)
+  spool.taken(2)
+  await spool.release(spool.appended())
+  expect(onDisk()).toEqual([])
+  expect(spool.heldBytes()).toBe(0)
+  const next = some(2)
+  await spool.append(next)
+  expect(onDisk()).toEqual(next)
+})
+
+test('closing leaves only what holds records', async () => {
+  const records = some(2)
+  await spool.append(records)
+  await spool.prepare()
+  expect(segments()).toHaveLength(2)
+  await spool.close()
+  expect(segments()).toHaveLength(1)
+  expect(onDisk()).toEqual(records)
+})
+
+test('a record that no database takes is kept where an administrator finds it', () => {
+  const records = some(2)
+  for (const record of records) spool.setAside(record)
+  expect(readdirSync(folder.spool)).toEqual(['here.rejected'])
+  expect(readSegment(join(folder.spool, 'here.rejected'))).toEqual(records)
+})
+
+const noDisk = whyNoSmallDisk()
+describe.skipIf(noDisk !== null)('on a full disk', () => {
+  test('takes requests until its last quarter, settles to the end, and goes on in place when there is room', async () => {
+    const disk = mountSmallDisk(folder.spool, 1)
+    if (typeof disk === 'string') throw new Error(disk)
+    const full = createSpool({ folder: folder.spool, instance: 'full', segmentBytes: SEGMENT })
+    try {
+      await full.prepare()
+      await disk.fill()
+      const taken = []
+      while (full.hasRoom('open')) {
+        const record = opening(toOpen())
+        await full.append([record])
+        taken.push(record)
+      }
+      expect(full.heldBytes()).toBeGreaterThanOrEqual((SEGMENT * 3) / 4)
+      expect(full.hasRoom('settle')).toBe(true)
+      while (full.hasRoom('settle')) {
+        const record = settling(toSettled(toOpen()))
+        await full.append([record])
+        taken.push(record)
+      }
+      expect(full.append(some(100))).rejects.toThrow('ENOSPC')
+      expect(onDisk()).toEqual(taken)
+
+      full.taken(taken.length)
+      await full.release(full.appended())
+      expect([full.hasRoom('open'), full.heldBytes(), onDisk().length]).toEqual([true, 0, 0])
+    } finally {
+      await full.close()
+      disk.unmount()
+    }
+  })
+})
