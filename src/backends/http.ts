@@ -23,7 +23,7 @@ export function createHttpBackend(dialect: Dialect): Backend {
         if (response.status !== 200) throw await toFailure(dialect, call, response)
         if (call.body.stream) return streamed(dialect, call, response, line)
         const text = await readText(response, MAX_WHOLE_BYTES)
-        line.close()
+        if (text !== null) line.release()
         return toWhole(dialect, call, response, text)
       } catch (error) {
         line.close()
@@ -41,10 +41,16 @@ interface Line {
   reason(): UpstreamError | null
   abort(error: UpstreamError): void
   close(): void
+  /** Closes it for good: the answer was read to its end, and nothing holds the signal any more. */
+  release(): void
 }
 
+/** Controllers of calls that ended well, for the next ones: a new one costs a call as much as reading its JSON. */
+const idle: AbortController[] = []
+const MAX_IDLE = 256
+
 function openLine({ signal, deadlines, body }: BackendCall): Line {
-  const controller = new AbortController()
+  const controller = idle.pop() ?? new AbortController()
   let reason: UpstreamError | null = null
   const abort = (error: UpstreamError) => {
     reason ??= error
@@ -59,6 +65,10 @@ function openLine({ signal, deadlines, body }: BackendCall): Line {
     reason: () => reason,
     abort,
     close: deadline.stop,
+    release() {
+      deadline.stop()
+      if (reason === null && idle.length < MAX_IDLE) idle.push(controller)
+    },
   }
 }
 

@@ -56,6 +56,7 @@ export function toSums(row: ClosedRow): number[] {
 
 export function createRollup(sqlite: Database): Rollup {
   const cells = new Map<string, Cell>()
+  let last: Cell | null = null
   const place = 'hour_ms = ? AND key_id = ? AND model = ? AND upstream = ?'
   const read = sqlite.query<{ first: string; whole: string }, [number, string, string, string]>(
     `SELECT first_token_histogram AS first, duration_histogram AS whole FROM usage_hourly WHERE ${place}`,
@@ -70,20 +71,31 @@ export function createRollup(sqlite: Database): Rollup {
 
   const removeEmpty = sqlite.query(`DELETE FROM usage_hourly WHERE ${place} AND requests = 0`)
 
+  const isOf = ({ where: [hourMs, keyId, model, upstream] }: Cell, row: ClosedRow) =>
+    row.keyId === keyId &&
+    row.model === model &&
+    row.upstream === upstream &&
+    row.createdMs - hourMs < HOUR_MS &&
+    row.createdMs >= hourMs
+
+  const cellOf = (row: ClosedRow): Cell => {
+    // Most rows fall into the cell of the one before: no name has to be built to find that.
+    if (last && isOf(last, row)) return last
+    const hour = row.createdMs - (row.createdMs % HOUR_MS)
+    const name = `${hour} ${row.keyId} ${row.model} ${row.upstream}`
+    last = cells.get(name) ?? {
+      where: [hour, row.keyId, row.model, row.upstream],
+      sums: SUMS.map(() => 0),
+      firstToken: {},
+      duration: {},
+    }
+    cells.set(name, last)
+    return last
+  }
+
   return {
     add(row, sign) {
-      const hour = row.createdMs - (row.createdMs % HOUR_MS)
-      const name = `${hour} ${row.keyId} ${row.model} ${row.upstream}`
-      let cell = cells.get(name)
-      if (!cell) {
-        cell = {
-          where: [hour, row.keyId, row.model, row.upstream],
-          sums: SUMS.map(() => 0),
-          firstToken: {},
-          duration: {},
-        }
-        cells.set(name, cell)
-      }
+      const cell = cellOf(row)
       const sums = toSums(row)
       for (let i = 0; i < sums.length; i++) cell.sums[i] = (cell.sums[i] ?? 0) + sign * (sums[i] ?? 0)
       addDuration(cell.firstToken, row.firstTokenMs, sign)
@@ -102,9 +114,11 @@ export function createRollup(sqlite: Database): Rollup {
         if ((cell.sums[0] ?? 0) < 0) removeEmpty.run(...cell.where)
       }
       cells.clear()
+      last = null
     },
     clear() {
       cells.clear()
+      last = null
     },
   }
 }

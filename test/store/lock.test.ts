@@ -6,28 +6,34 @@ import { join, resolve } from 'node:path'
 import { isServed, takeLock } from '../../src/store/lock.ts'
 
 let folder: string
+const children: Bun.Subprocess[] = []
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'tollgate-lock-'))
 })
-afterEach(() => rmSync(folder, { recursive: true }))
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    child.kill('SIGKILL')
+    await child.exited
+  }
+  rmSync(folder, { recursive: true })
+})
 
 /** Another process that takes the lock and keeps it until it is killed. */
 async function holder() {
   const lock = resolve(import.meta.dir, '../../src/store/lock.ts')
   const script = `const { takeLock } = await import(${JSON.stringify(lock)})
-    takeLock(${JSON.stringify(folder)}); console.log('held'); setInterval(() => {}, 1000)`
-  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'inherit' })
+    globalThis.unlock = takeLock(${JSON.stringify(folder)}); console.log('held'); setInterval(() => {}, 1000)`
+  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'ignore' })
+  children.push(child)
   const { value } = await child.stdout.getReader().read()
   expect(new TextDecoder().decode(value)).toBe('held\n')
   return child
 }
 
 test('a second server is refused, with the folder and what to do', async () => {
-  const child = await holder()
+  await holder()
   expect(isServed(folder)).toBe(true)
   expect(() => takeLock(folder)).toThrow(`Another Tollgate is serving ${folder}. Stop it first`)
-  child.kill()
-  await child.exited
 })
 
 test('it is free the moment that its holder is killed, and nothing but the file is left', async () => {

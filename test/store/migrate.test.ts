@@ -86,7 +86,7 @@ describe('an existing database', () => {
   const failing: [string, string, RegExp][] = [
     [
       'a statement that fails',
-      'ALTER TABLE keys ADD COLUMN note text;--> statement-breakpoint\nDROP TABLE nothing',
+      'ALTER TABLE keys ADD COLUMN note text;--> statement-breakpoint\nDROP TABLE no_such',
       /no such table/,
     ],
     [
