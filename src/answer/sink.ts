@@ -28,24 +28,35 @@ export function createSink(
   signal: AbortSignal,
   slowReaderMs = SLOW_READER_MS,
 ): Sink {
+  let left = signal.aborted
+  let wake = () => {}
+  signal.addEventListener(
+    'abort',
+    () => {
+      left = true
+      wake()
+    },
+    { once: true },
+  )
+
   const drained = async (pending: Promise<number>): Promise<void> => {
-    const left = Promise.withResolvers<never>()
-    const leave = () => left.reject(gone())
-    const timer = setTimeout(leave, slowReaderMs)
-    signal.addEventListener('abort', leave, { once: true })
+    const givenUp = new Promise<'given up'>((resolve) => {
+      wake = () => resolve('given up')
+    })
+    const timer = setTimeout(wake, slowReaderMs)
     try {
-      await Promise.race([pending, left.promise])
+      if ((await Promise.race([pending, givenUp])) === 'given up') left = true
     } catch {
-      throw gone()
+      left = true
     } finally {
       clearTimeout(timer)
-      signal.removeEventListener('abort', leave)
     }
+    if (left) throw gone()
   }
 
   return {
     write(text) {
-      if (signal.aborted) throw gone()
+      if (left) throw gone()
       const written = controller.write(text)
       controller.flush()
       return typeof written === 'number' ? undefined : drained(written)

@@ -3,12 +3,11 @@
  * dialect's decoder over the body. Nothing here knows a provider.
  */
 import { UpstreamError } from '../error.ts'
-import type { AnswerEvent, BackendAnswer } from '../wire/chat.ts'
-import { createSseReader, SseTooLarge } from '../wire/sse.ts'
+import type { BackendAnswer } from '../wire/chat.ts'
 import type { Backend, BackendCall, Dialect, WireRequest } from './backend.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
+import { readEvents } from './events.ts'
 
-const MAX_EVENT_CHARS = 4 * 1024 * 1024
 const MAX_WHOLE_BYTES = 64 * 1024 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
 
@@ -108,77 +107,18 @@ function streamed(dialect: Dialect, call: BackendCall, response: Response, line:
     throw new UpstreamError('broken', `answered a stream with ${type.split(';')[0] || 'no content type'}`)
   }
   line.deadline.enter('first_token', call.deadlines.firstToken)
-  return { kind: 'stream', events: readEvents(dialect, call, body, line), ...requestIdOf(response) }
-}
-
-/** Iterates by hand: an async generator costs a good deal more per chunk (platform-notes 1). */
-function readEvents(
-  dialect: Dialect,
-  call: BackendCall,
-  body: ReadableStream<Uint8Array>,
-  line: Line,
-): AsyncIterable<AnswerEvent[]> {
-  const reader = body.getReader()
-  const decoder = dialect.decoder(call.target)
-  const sse = createSseReader(MAX_EVENT_CHARS)
-  const utf8 = new TextDecoder()
-  let over = false
-  let begun = false
-
-  const finish = () => {
-    over = true
-    line.close()
-    reader.cancel().catch(() => {})
-  }
-  const close = (events: AnswerEvent[]): IteratorResult<AnswerEvent[]> => {
-    finish()
-    return { done: false, value: events }
-  }
-  const decode = (text: string): AnswerEvent[] => {
-    const events: AnswerEvent[] = []
-    for (const event of sse.feed(text)) for (const answer of decoder.event(event)) events.push(answer)
-    return events
-  }
-  const decodeEnd = (): AnswerEvent[] => {
-    const events = decode(utf8.decode())
-    for (const event of sse.end()) events.push(...decoder.event(event))
-    events.push(...decoder.end())
-    return events
-  }
-
-  const next = async (): Promise<IteratorResult<AnswerEvent[]>> => {
-    if (over) return { done: true, value: undefined }
-    try {
-      for (;;) {
-        const { done, value } = await reader.read()
-        if (done) return close(decodeEnd())
-        const events = decode(utf8.decode(value, { stream: true }))
-        if (events.length === 0) continue
-        if (begun) line.deadline.touch()
-        else line.deadline.enter('idle', call.deadlines.idle)
-        begun = true
-        const last = events.at(-1)
-        return last && ('done' in last || 'failure' in last) ? close(events) : { done: false, value: events }
-      }
-    } catch (error) {
+  const reading = {
+    decoder: dialect.decoder(call.target),
+    onBytes: line.deadline.touch,
+    onBegin: () => line.deadline.enter('idle', call.deadlines.idle),
+    onEnd: line.close,
+    fail(error: unknown) {
       const failure = line.reason() ?? toUpstreamError(error)
       line.abort(failure)
-      return close([{ failure }])
-    }
+      return failure
+    },
   }
-
-  return {
-    [Symbol.asyncIterator]: () => ({
-      next,
-      async return() {
-        if (!over) {
-          line.abort(new UpstreamError('aborted', 'the answer is no longer wanted', { retryable: false }))
-          finish()
-        }
-        return { done: true, value: undefined }
-      },
-    }),
-  }
+  return { kind: 'stream', events: readEvents(body, reading), ...requestIdOf(response) }
 }
 
 async function toFailure(dialect: Dialect, call: BackendCall, response: Response): Promise<UpstreamError> {
@@ -206,7 +146,6 @@ async function readPieces(response: Response, maxBytes: number): Promise<string 
 
 function toUpstreamError(error: unknown): UpstreamError {
   if (error instanceof UpstreamError) return error
-  if (error instanceof SseTooLarge) return new UpstreamError('broken', 'sent an event of more than 4 MiB')
   return new UpstreamError('connection', `could not be reached or broke the connection (${codeOf(error)})`, {
     cause: error,
   })
