@@ -28,7 +28,7 @@ export function createApp(deps: AppDeps) {
       reusePort: false,
     },
   })
-    .onError(({ error, code, request }) => toResponse(deps, toGatewayError(deps, error, code, request)))
+    .onError(({ error, code, request }) => toResponse(toGatewayError(deps, error, code, request)))
     .use(chatController({ ...deps, liftIdleLimit }))
     .use(modelsController(deps))
     .use(healthController(deps))
@@ -38,9 +38,25 @@ export function createApp(deps: AppDeps) {
 export type App = ReturnType<typeof createApp>
 
 function toGatewayError(deps: AppDeps, error: unknown, code: unknown, request: Request): GatewayError {
-  if (code === 'NOT_FOUND') return toNoRoute(deps, request)
-  const told = error instanceof GatewayError ? error : new GatewayError('internal', OUR_MISTAKE, { cause: error })
-  told.requestId ??= toRequestId(mintId(deps.now()))
+  const told =
+    code === 'NOT_FOUND'
+      ? toNoRoute(deps, request)
+      : error instanceof GatewayError
+        ? error
+        : new GatewayError('internal', OUR_MISTAKE, { cause: error })
+  // The walk has given its refusals an id and a log line already.
+  if (told.requestId === null) {
+    const id = mintId(deps.now())
+    told.requestId = toRequestId(id)
+    const { method, url } = request
+    deps.log.info('refused', {
+      id,
+      method,
+      path: new URL(url).pathname,
+      http: told.status,
+      code: told.code ?? told.kind,
+    })
+  }
   if (told.kind === 'internal') {
     const { cause, requestId } = told
     deps.log.error('a request failed for a reason of our own', {
@@ -78,9 +94,9 @@ function allowedMethod(pathname: string): string | null {
   return pathname === '/v1/models' || pathname.startsWith('/v1/models/') ? 'GET' : null
 }
 
-function toResponse(deps: AppDeps, error: GatewayError): Response {
+function toResponse(error: GatewayError): Response {
   return Response.json(error.toBody(), {
     status: error.status,
-    headers: { 'x-request-id': error.requestId ?? toRequestId(mintId(deps.now())), ...error.headers },
+    headers: { 'x-request-id': error.requestId ?? '', ...error.headers },
   })
 }

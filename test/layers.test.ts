@@ -14,7 +14,7 @@ const OWN_TABLE = `
 | folder | may import |
 |---|---|
 | main | cli |
-| cli | server, catalog, keys, store, usage |
+| cli | server, catalog, keys, store, usage, wire |
 | server | app, api, chat, backends, store, usage, wire |
 | app | api, chat, wire |
 | api, admin | catalog, chat, keys, limits, routing, store, usage, wire |

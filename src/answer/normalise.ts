@@ -13,7 +13,7 @@ import type {
   Delta,
   FinishReason,
 } from '../wire/chat.ts'
-import { toWireUsage, type Usage, type WireUsage } from '../wire/usage.ts'
+import type { Usage } from '../wire/usage.ts'
 
 /** What identifies an answer, the same in every frame. */
 export interface Identity {
@@ -35,7 +35,7 @@ export interface StreamNormaliser {
   /** Takes a batch of events and returns the frames that may go out now; empty while there is only a role. */
   take(events: readonly AnswerEvent[]): string
   /** The last frames, once the outcome is settled: finish, usage if it was asked for, `[DONE]`. */
-  tail(usage: WireUsage): string
+  tail(usageJson: string): string
   /** True once content, reasoning, a refusal, a tool call or a finish has come: the commit point. */
   committed(): boolean
   /** `done` or the failure that ended the stream; null while it goes on. */
@@ -99,13 +99,13 @@ export function createStreamNormaliser(identity: Identity, includeUsage: boolean
       }
       return text
     },
-    tail(wireUsage) {
+    tail(usageJson) {
       let text = ''
       if (choices.size === 0) text += begin(0, {})[1]
       for (const [index, state] of choices) {
         text += frame(index, '{}', state.finish ?? (state.called ? 'tool_calls' : 'stop'))
       }
-      if (includeUsage) text += `${head}],"usage":${JSON.stringify(wireUsage)}}\n\n`
+      if (includeUsage) text += `${head}],"usage":${usageJson}}\n\n`
       return `${text}data: [DONE]\n\n`
     },
     committed: () => choices.size > 0,
@@ -149,11 +149,13 @@ export function toCompletion(
       finish_reason: toFinishReason(choice?.finish_reason, message.tool_calls !== undefined),
     }
   })
-  return { answer: { ...identity, object: 'chat.completion', choices }, sizes }
+  const { id, created, model } = identity
+  return { answer: { id, object: 'chat.completion', created, model, choices }, sizes }
 }
 
-export function withUsage(answer: Omit<ChatCompletion, 'usage'>, usage: Usage, costNanoUsd: number): ChatCompletion {
-  return { ...answer, usage: toWireUsage(usage, costNanoUsd) }
+/** Writes a whole answer with its usage as the JSON that goes out. */
+export function toCompletionJson(answer: Omit<ChatCompletion, 'usage'>, usageJson: string): string {
+  return `${JSON.stringify(answer).slice(0, -1)},"usage":${usageJson}}`
 }
 
 function toMessage(delta: Delta | null): ChatMessage {

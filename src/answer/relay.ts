@@ -4,7 +4,7 @@
  */
 import { GatewayError, UpstreamError } from '../error.ts'
 import type { AnswerEvent, BackendAnswer } from '../wire/chat.ts'
-import { toWireUsage, type Usage } from '../wire/usage.ts'
+import { toUsageJson, type Usage } from '../wire/usage.ts'
 import { estimateUsage, NO_USAGE } from './count.ts'
 import { toGatewayError } from './failure.ts'
 import {
@@ -14,7 +14,7 @@ import {
   type Sizes,
   type StreamNormaliser,
   toCompletion,
-  withUsage,
+  toCompletionJson,
 } from './normalise.ts'
 import type { Settlement } from './settlement.ts'
 import { CLOSED_SINK, createSink, type Sink } from './sink.ts'
@@ -77,7 +77,7 @@ async function relayWhole(trip: Trip, answer: BackendAnswer & { kind: 'whole' })
     attempts: trip.attempts,
     upstreamRequestId: trip.upstreamRequestId,
   })
-  return new Response(JSON.stringify(withUsage(completion, usage, cost)), {
+  return new Response(toCompletionJson(completion, toUsageJson(usage, cost)), {
     headers: { 'content-type': 'application/json', ...headersOf(trip) },
   })
 }
@@ -165,7 +165,7 @@ async function finish(trip: Trip, normaliser: StreamNormaliser, sink: Sink): Pro
     attempts: trip.attempts,
     upstreamRequestId: trip.upstreamRequestId,
   })
-  await sink.write(normaliser.tail(toWireUsage(usage, cost)))
+  await sink.write(normaliser.tail(toUsageJson(usage, cost)))
 }
 
 /** Settles an answer that broke off after it had begun, and says so: an error frame, no `[DONE]` (promise 5). */

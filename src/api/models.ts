@@ -4,6 +4,7 @@ import { toPublicModel } from '../catalog/public.ts'
 import { authenticate } from '../chat/authenticate.ts'
 import type { RequestHeaders } from '../chat/body.ts'
 import type { Decision } from '../error.ts'
+import type { Log } from '../log.ts'
 import { modelNotFound, visibleModel } from '../routing/resolve.ts'
 import type { Key, Snapshot } from '../store/snapshot.ts'
 import { mintId, toRequestId } from '../wire/id.ts'
@@ -12,13 +13,18 @@ import { bearerToken, toToken } from './bearer.ts'
 
 export interface ModelsDeps {
   snapshot(): Snapshot
+  log: Log
   now(): number
 }
 
 export const modelsController = (deps: ModelsDeps) => {
   const keyOf = (headers: RequestHeaders, bearer: string | undefined): Key =>
     orThrow(authenticate(deps.snapshot(), toToken(bearer, headers), deps.now()))
-  const reply = (body: unknown) => Response.json(body, { headers: { 'x-request-id': toRequestId(mintId(deps.now())) } })
+  const reply = (key: Key, body: unknown) => {
+    const id = mintId(deps.now())
+    deps.log.info('models', { id, key: key.id, http: 200 })
+    return Response.json(body, { headers: { 'x-request-id': toRequestId(id) } })
+  }
 
   return new Elysia({ name: 'models' })
     .use(bearerToken())
@@ -27,7 +33,7 @@ export const modelsController = (deps: ModelsDeps) => {
       const data = [...deps.snapshot().models.keys()]
         .sort()
         .flatMap((slug) => modelFor(deps.snapshot(), key, slug) ?? [])
-      return reply({ object: 'list', data })
+      return reply(key, { object: 'list', data })
     })
     .get('/v1/models/*', ({ request, headers, bearer }) => {
       const key = keyOf(headers, bearer)
@@ -35,7 +41,7 @@ export const modelsController = (deps: ModelsDeps) => {
       const asked = decode(new URL(request.url).pathname.slice('/v1/models/'.length))
       const model = modelFor(deps.snapshot(), key, asked)
       if (!model) throw modelNotFound(asked, null)
-      return reply(model)
+      return reply(key, model)
     })
 }
 

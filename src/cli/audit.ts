@@ -5,8 +5,9 @@
 import type { Command } from 'commander'
 import { CommandError } from '../error.ts'
 import type { Audit, Finding } from '../usage/audit.ts'
+import { toUsd } from '../wire/usage.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
-import { toPrintable, toTime, toUsd } from './text.ts'
+import { toPrintable, toTime } from './text.ts'
 
 /** Adds the command to the program. */
 export function addAuditCommand(program: Command, io: Io): void {

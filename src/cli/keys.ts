@@ -4,8 +4,9 @@
  */
 import type { Command } from 'commander'
 import type { ListedKey } from '../keys/service.ts'
+import { toUsd } from '../wire/usage.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
-import { toPrintable, toTable, toTime, toUsd } from './text.ts'
+import { toPrintable, toTable, toTime } from './text.ts'
 import { toBudget, toCount, toExpiry, usageError } from './values.ts'
 
 interface CreateOptions {

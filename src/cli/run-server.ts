@@ -27,6 +27,8 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   const { environment, nowMs: now } = io
   const configure = (settings: Readonly<Record<string, string>>) =>
     toServeConfig({ flags: options.flags, environment, settings })
+  // Whatever is made from here on is for this user alone.
+  process.umask(0o077)
   // Wrong words are told before anything is touched.
   configure({})
   const log = createLog({ now })
@@ -51,6 +53,8 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
       }
     },
   })
+  const stopped = untilStopped(server, log)
+  process.on('SIGHUP', () => void reload(server, io, options, log))
   log.info('serving', {
     version: version(),
     url: server.baseUrl,
@@ -60,8 +64,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   if (options.json) printJson(io, { base_url: server.baseUrl, data: dataFolder, key: firstKey })
   else io.stdout(toWelcome(server.baseUrl, dataFolder, source, firstKey))
 
-  process.on('SIGHUP', () => void reload(server, io, options, log))
-  await untilStopped(server, log)
+  await stopped
 }
 
 /** A bug in one request must not end the others: it is logged, and the process lives on (platform-notes 2.2). */

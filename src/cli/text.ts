@@ -8,12 +8,6 @@ export function toTable(headings: string[], rows: string[][]): string {
   return lines.map((line) => `${line.map(pad).join('  ').trimEnd()}\n`).join('')
 }
 
-/** Writes nano-dollars as exact dollars, without zeros that say nothing: `0.1`, `20`. */
-export function toUsd(nanoUsd: number): string {
-  const digits = String(nanoUsd).padStart(10, '0')
-  return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, '')
-}
-
 /** Writes a time as UTC to the minute: `2027-01-31 12:00`. */
 export function toTime(ms: number): string {
   return new Date(ms).toISOString().slice(0, 16).replace('T', ' ')

@@ -33,7 +33,9 @@ export function estimate(body: ChatRequest, maxOutputLength: number): Estimate {
   for (const declared of [body.tools, body.functions, body.response_format]) {
     if (declared) bytes += Buffer.byteLength(JSON.stringify(declared))
   }
-  const cap = body.max_completion_tokens ?? body.max_tokens ?? Math.min(maxOutputLength, DEFAULT_OUTPUT_TOKENS)
+  const stated = body.max_completion_tokens ?? body.max_tokens ?? DEFAULT_OUTPUT_TOKENS
+  // No upstream writes more than the model can, whatever a client asks for.
+  const cap = Math.min(stated, maxOutputLength)
   return { promptTokens: tokensOfBytes(bytes) + extra, completionTokens: cap * (body.n ?? 1) }
 }
 

@@ -7,7 +7,7 @@ import type { Database } from 'bun:sqlite'
 import { GatewayError } from '../error.ts'
 import type { Log } from '../log.ts'
 import { createApplier, isBusy, isFull, isRefusal } from './apply.ts'
-import type { LedgerRecord, OpenRow, SettledRow } from './rows.ts'
+import { type LedgerRecord, type OpenRow, type SettledRow, toWithheld } from './rows.ts'
 import type { Spool } from './spool.ts'
 
 /** A group waits this often, this long, for another writer before it goes to the spool: 50 ms in all. */
@@ -109,7 +109,10 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
     // The disk may have had no room for a segment so far, and have it now.
     if (!spool.hasRoom('open')) await spool.prepare().catch(() => {})
     const placed = group.filter((entry) => spool.hasRoom(entry.record.kind))
-    for (const entry of group) if (!placed.includes(entry)) turnAway(entry)
+    if (placed.length < group.length) {
+      const known = new Set(placed)
+      for (const entry of group) if (!known.has(entry)) turnAway(entry)
+    }
     try {
       await spool.append(placed.map((entry) => entry.record))
       for (const entry of placed) entry.resolve()
@@ -122,7 +125,9 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
   }
 
   const turnAway = (entry: Entry) => {
-    if (entry.record.kind === 'settle' && stranded.length < MAX_STRANDED) stranded.push(entry.record)
+    if (entry.record.kind === 'settle' && stranded.length < MAX_STRANDED) {
+      stranded.push({ kind: 'settle', row: toWithheld(entry.record.row) })
+    }
     entry.reject(
       new GatewayError(
         'ledger_unavailable',

@@ -105,3 +105,10 @@ export function toAbandoned(row: OpenRow): ClosedRow {
     attempts: 1,
   }
 }
+
+/** What is kept of an outcome whose answer was withheld, because nothing could record it in time: what it cost. */
+export function toWithheld(row: SettledRow): SettledRow {
+  if (row.status !== 'ok') return row
+  const end = row.stream ? ({ status: 'cut' } as const) : ({ status: 'failed', httpStatus: 503 } as const)
+  return { ...row, ...end, errorCode: 'ledger_unavailable' }
+}

@@ -206,8 +206,9 @@ export const ChatRequestSchema = Type.Object({
   ),
   prediction: optional(Type.Object({ type: Type.Literal('content'), content: textOr(TextPart) })),
   metadata: optional(
-    Type.Record(text({ maxLength: 64 }), text({ maxLength: 512 }), {
+    Type.Record(Type.String({ pattern: '^[\\s\\S]{0,64}$' }), text({ maxLength: 512 }), {
       maxProperties: 16,
+      additionalProperties: false,
     }),
   ),
   store: optional(Type.Boolean()),

@@ -46,10 +46,13 @@ export interface WireUsage {
   cost: number
 }
 
-/** Builds the client's `usage` from what the ledger row says, so that both always show the same sums. */
-export function toWireUsage(usage: Usage, costNanoUsd: number): WireUsage {
+/**
+ * Writes the client's `usage` as JSON text, from what the ledger row says, so that both always show the same sums.
+ * Text, because `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth.
+ */
+export function toUsageJson(usage: Usage, costNanoUsd: number): string {
   const cacheWrite = usage.cacheWrite + usage.cacheWrite1h
-  return {
+  const counts: Omit<WireUsage, 'cost'> = {
     prompt_tokens: usage.prompt,
     completion_tokens: usage.completion,
     total_tokens: usage.prompt + usage.completion,
@@ -59,6 +62,12 @@ export function toWireUsage(usage: Usage, costNanoUsd: number): WireUsage {
     },
     completion_tokens_details: { reasoning_tokens: usage.reasoning },
     cost_nano_usd: costNanoUsd,
-    cost: costNanoUsd / 1e9,
   }
+  return `${JSON.stringify(counts).slice(0, -1)},"cost":${toUsd(costNanoUsd)}}`
+}
+
+/** Writes nano-dollars as exact dollars, without zeros that say nothing: `0.1`, `20`. */
+export function toUsd(nanoUsd: number): string {
+  const digits = String(nanoUsd).padStart(10, '0')
+  return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, '')
 }

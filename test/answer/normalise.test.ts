@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { createStreamNormaliser, errorFrame, toCompletion } from '../../src/answer/normalise.ts'
 import { GatewayError, UpstreamError } from '../../src/error.ts'
 import type { AnswerEvent, ChunkChoice, Completion } from '../../src/wire/chat.ts'
-import { toWireUsage, type Usage } from '../../src/wire/usage.ts'
+import { toUsageJson, type Usage } from '../../src/wire/usage.ts'
 
 const identity = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'acme/large' }
 const usage: Usage = {
@@ -30,7 +30,7 @@ const parse = (text: string) =>
 /** Plays a finished stream and returns [index, delta, finish] of each frame that it had. */
 function play(...events: AnswerEvent[]): unknown[] {
   const normaliser = createStreamNormaliser(identity, false)
-  const text = normaliser.take(events) + normaliser.tail(toWireUsage(usage, 0))
+  const text = normaliser.take(events) + normaliser.tail(toUsageJson(usage, 0))
   expect(text).toEndWith('data: [DONE]\n\n')
   return parse(text).map(({ choices: [choice] }) => [choice.index, choice.delta, choice.finish_reason])
 }
@@ -178,7 +178,7 @@ test('nothing is sent for a role alone: that is before the commit point', () => 
 test('usage is null in every frame but its own, where it was asked for, and nowhere otherwise', () => {
   for (const include of [true, false]) {
     const normaliser = createStreamNormaliser(identity, include)
-    const text = normaliser.take([chunk({ content: 'a' }, 'stop'), { usage }]) + normaliser.tail(toWireUsage(usage, 7))
+    const text = normaliser.take([chunk({ content: 'a' }, 'stop'), { usage }]) + normaliser.tail(toUsageJson(usage, 7))
     const frames = parse(text)
     expect(frames.map((frame) => frame.usage?.total_tokens ?? frame.usage)).toEqual(
       include ? [null, null, null, 5] : [undefined, undefined, undefined],

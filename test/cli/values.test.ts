@@ -1,7 +1,7 @@
 /** Values of options: exact money, times, counts, and a sentence for each wrong one. */
 import { describe, expect, test } from 'bun:test'
-import { toUsd } from '../../src/cli/text.ts'
 import { toBudget, toCount, toExpiry } from '../../src/cli/values.ts'
+import { toUsd } from '../../src/wire/usage.ts'
 
 describe('toBudget', () => {
   const exact: [string, number, string][] = [

@@ -124,7 +124,7 @@ describe('a database that stays locked', () => {
     await until('the refusal', () => ledger.state() === 'unavailable')
     await Promise.allSettled([settled])
     unlock()
-    await until('the stranded outcome', () => statusesOf(folder.database)[before.id] === 'ok')
+    await until('the stranded outcome', () => statusesOf(folder.database)[before.id] === 'failed')
     expect(ledger.state()).toBe('ok')
     expect(Object.keys(statusesOf(folder.database))).toEqual([before.id])
   })
