@@ -4,7 +4,6 @@
  */
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
-import { eq } from 'drizzle-orm'
 import type { Readiness } from './api/health.ts'
 import { type App, createApp } from './app.ts'
 import { createBackends } from './backends/registry.ts'
@@ -16,7 +15,6 @@ import { createCheckpointer } from './store/checkpoint.ts'
 import { takeLock } from './store/lock.ts'
 import { migrate } from './store/migrate.ts'
 import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder, type Store, toStore } from './store/open.ts'
-import { settings } from './store/schema.ts'
 import { type Environment, loadSnapshot, type Snapshot } from './store/snapshot.ts'
 import { createWatch } from './store/watch.ts'
 import { createLedger, type Ledger } from './usage/ledger.ts'
@@ -25,15 +23,18 @@ import { HOUR_MS } from './usage/rollup.ts'
 import { createSpool } from './usage/spool.ts'
 import { mintId } from './wire/id.ts'
 
+/** Rows of the settings table, by key. */
+export type Settings = Readonly<Record<string, string>>
+
 export interface ServerOptions {
   dataFolder: string
   /** The server's own settings, given the rows of the settings table. */
-  configure(settings: Readonly<Record<string, string>>): ServeConfig
+  configure(settings: Settings): ServeConfig
   environment: Environment
   log: Log
   now(): number
   /** Runs on the open, migrated store before anything is loaded from it: applies the catalogue, makes a first key. */
-  prepare(store: Store): void | Promise<void>
+  prepare(store: Store, settings: Settings): void | Promise<void>
 }
 
 export interface Server {
@@ -65,10 +66,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   migrate(writer, dataFolder, now())
   const recovered = recover(writer, spool, spoolFolder, instance, log)
   if (recovered.replayed > 0 || recovered.abandoned > 0) log.warn('recovered the ledger', { ...recovered })
-  writeFacts(store, instance, now())
-  const config = options.configure(readSettings(store))
+  writeFacts(writer, instance, now())
+  const settings = readSettings(writer)
+  const config = options.configure(settings)
   if (config.durability === 'power') writer.run('PRAGMA synchronous = FULL')
-  await options.prepare(store)
+  await options.prepare(store, settings)
 
   let snapshot = loadSnapshot(store, environment)
   let state: 'serving' | 'draining' = 'serving'
@@ -141,27 +143,20 @@ function openWriter(path: string): Database {
 }
 
 /** What `audit` and the next start want to know: since when the ledger is kept, and who keeps it now. */
-function writeFacts(store: Store, instance: string, nowMs: number): void {
-  const fact = (key: string, value: string) => ({ key, value, updatedMs: nowMs })
-  store.transaction(
-    (tx) => {
-      const from = fact('ledger_from', String(nowMs - (nowMs % HOUR_MS)))
-      tx.insert(settings).values(from).onConflictDoNothing().run()
-      tx.delete(settings).where(eq(settings.key, 'instance')).run()
-      tx.insert(settings).values(fact('instance', instance)).run()
-    },
-    { behavior: 'immediate' },
-  )
+function writeFacts(writer: Database, instance: string, nowMs: number): void {
+  const write = (sql: string, key: string, value: string) =>
+    writer.query(`INSERT INTO settings (key, value, updated_ms) VALUES (?, ?, ?) ${sql}`).run(key, value, nowMs)
+  writer
+    .transaction(() => {
+      write('ON CONFLICT (key) DO NOTHING', 'ledger_from', String(nowMs - (nowMs % HOUR_MS)))
+      write('ON CONFLICT (key) DO UPDATE SET value = excluded.value', 'instance', instance)
+    })
+    .immediate()
 }
 
-function readSettings(store: Store): Record<string, string> {
-  return Object.fromEntries(
-    store
-      .select()
-      .from(settings)
-      .all()
-      .map((row) => [row.key, row.value]),
-  )
+function readSettings(writer: Database): Settings {
+  const rows = writer.query<{ key: string; value: string }, []>('SELECT key, value FROM settings').all()
+  return Object.fromEntries(rows.map((row) => [row.key, row.value]))
 }
 
 function listen(app: App, hostname: string, port: number): string {

@@ -40,7 +40,7 @@ export function applyCatalog(store: Store, catalog: Catalog, options: ApplyOptio
 
   const preview = plan(store)
   if (!hasChanges(preview)) {
-    if (appliedDigest(store) !== options.digest) writeDigest(store, options)
+    writeDigest(store, options)
     return toSummary(preview)
   }
   const { created, updated, deleted, conflicts } = toSummary(preview)
@@ -59,17 +59,13 @@ export function toDigest(source: { origin: string; text: string }, version: stri
   return new Bun.CryptoHasher('sha256').update(`${version}\n${source.origin}\n${source.text}`).digest('hex')
 }
 
-/** The digest of the catalogue that was applied last; null where none was. */
-export function appliedDigest(store: Store): string | null {
-  return store.select().from(settings).where(eq(settings.key, DIGEST)).get()?.value ?? null
-}
-
-const DIGEST = 'catalog_digest'
+/** The setting that holds the digest of the catalogue that was applied last. */
+export const APPLIED_DIGEST = 'catalog_digest'
 
 function writeDigest(tx: Transaction | Store, { digest, nowMs }: ApplyOptions): void {
   const set = { value: digest, updatedMs: nowMs }
   tx.insert(settings)
-    .values({ key: DIGEST, ...set })
+    .values({ key: APPLIED_DIGEST, ...set })
     .onConflictDoUpdate({ target: settings.key, set })
     .run()
 }

@@ -2,7 +2,7 @@
  * Runs the server until a signal ends it: applies the catalogue, makes a first key where there is none, says how to
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
-import { appliedDigest, applyCatalog, hasRowsOf, toDigest } from '../catalog/apply.ts'
+import { APPLIED_DIGEST, applyCatalog, hasRowsOf, toDigest } from '../catalog/apply.ts'
 import { parseCatalog } from '../catalog/file.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { toServeConfig } from '../config.ts'
@@ -42,9 +42,9 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
     log,
     now,
     configure,
-    async prepare(store) {
+    async prepare(store, settings) {
       // Reading a catalogue takes as long as the rest of the start: one that is applied already is left alone.
-      if (appliedDigest(store) !== toDigest(source, version())) {
+      if (settings[APPLIED_DIGEST] !== toDigest(source, version())) {
         const apply = await read(source, io, log)
         apply(store)
       }
