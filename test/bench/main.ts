@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util'
 import { measureCold } from './cold.ts'
 import { type JsonResult, loadJson } from './json-load.ts'
 import { guardChildren, type Started } from './processes.ts'
-import { type Report, toText } from './report.ts'
+import { type Report, toRatios, toText } from './report.ts'
 import { loadStreams, type StreamResult, type StreamShape } from './stream-load.ts'
 import { SUBJECTS, type Subject, type SubjectName, startBenchUpstream, startSubject, whyMissing } from './subjects.ts'
 import { medians } from './table.ts'
@@ -21,7 +21,7 @@ const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
-    subjects: { type: 'string', default: 'floor,tollgate,nginx' },
+    subjects: { type: 'string', default: 'floor,floor-piped,tollgate,nginx' },
     json: { type: 'string', default: resolve(import.meta.dir, '../../dist/bench.json') },
   },
 })
@@ -84,7 +84,7 @@ async function measure(root: string): Promise<Report> {
 
 async function warmUp(subjects: readonly Subject[], root: string): Promise<void> {
   for (const subject of subjects) {
-    if (wants('json')) await loadJson(subject, root, 32, 1)
+    if (wants('json')) await loadJson(subject, root, 32, values.quick ? 1 : 4)
     if (wants('streams')) await loadStreams(subject, { streams: 200, paceMs: 20, tokens: 25 })
   }
 }
@@ -133,6 +133,6 @@ process.on('exit', () => rmSync(root, { recursive: true, force: true }))
 const report = await measure(root)
 console.log(toText(report))
 mkdirSync(dirname(values.json), { recursive: true })
-writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`)
+writeFileSync(values.json, `${JSON.stringify({ ...report, ratios: toRatios(report) }, null, 2)}\n`)
 console.log(`\nas JSON in ${values.json}`)
 process.exit(0)

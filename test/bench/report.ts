@@ -21,7 +21,34 @@ export interface Report {
   cold?: ColdResult
 }
 
-/** Converts a report to tables; ratios are to the subject `floor`. */
+const LOADS = ['json1', 'json32', 'streams200', 'streams1000'] as const
+
+/** CPU a request or a chunk of one load; undefined where it was not measured. */
+function cpuOf(subject: SubjectReport | undefined, load: (typeof LOADS)[number]): number | undefined {
+  if (load === 'json1' || load === 'json32') return subject?.[load]?.cpuMicrosPerRequest
+  return subject?.[load]?.cpuMicrosPerChunk
+}
+
+/** Ratios of CPU to both forms of the smallest proxy, by load and subject. */
+export function toRatios(report: Report): Record<string, Record<string, { toFloor?: number; toPiped?: number }>> {
+  const over = (cpu: number, base: number | undefined) => (base ? Number((cpu / base).toFixed(3)) : undefined)
+  return Object.fromEntries(
+    LOADS.map((load) => [
+      load,
+      Object.fromEntries(
+        Object.entries(report.subjects).flatMap(([name, subject]) => {
+          const cpu = cpuOf(subject, load)
+          if (cpu === undefined) return []
+          const toFloor = over(cpu, cpuOf(report.subjects.floor, load))
+          const toPiped = over(cpu, cpuOf(report.subjects['floor-piped'], load))
+          return [[name, { ...(toFloor ? { toFloor } : {}), ...(toPiped ? { toPiped } : {}) }]]
+        }),
+      ),
+    ]),
+  )
+}
+
+/** Converts a report to tables, with the ratios to both forms of the smallest proxy. */
 export function toText(report: Report): string {
   const { cold } = report
   return [
@@ -50,7 +77,8 @@ export function toText(report: Report): string {
 const toColdRow = (name: string, times: ColdTimes) => [name, toFigure(times.healthMs), toFigure(times.chatMs)]
 
 function toJsonTable(report: Report, load: 'json1' | 'json32', title: string): string[] {
-  const floor = report.subjects.floor?.[load]?.cpuMicrosPerRequest
+  const floor = cpuOf(report.subjects.floor, load)
+  const piped = cpuOf(report.subjects['floor-piped'], load)
   const rows = Object.entries(report.subjects).flatMap(([name, { [load]: result }]) =>
     result
       ? [
@@ -61,6 +89,7 @@ function toJsonTable(report: Report, load: 'json1' | 'json32', title: string): s
             toFigure(result.p99Ms, 3),
             toFigure(result.cpuMicrosPerRequest),
             toRatio(result.cpuMicrosPerRequest, floor),
+            toRatio(result.cpuMicrosPerRequest, piped),
             toFigure(result.rssMegabytes, 0),
             toFigure(result.errors, 0),
           ],
@@ -68,12 +97,13 @@ function toJsonTable(report: Report, load: 'json1' | 'json32', title: string): s
       : [],
   )
   if (rows.length === 0) return []
-  const head = ['subject', 'req/s', 'p50 ms', 'p99 ms', 'CPU us/req', 'to floor', 'RSS MB', 'errors']
+  const head = ['subject', 'req/s', 'p50 ms', 'p99 ms', 'CPU us/req', 'to floor', 'to piped', 'RSS MB', 'errors']
   return [`\nJSON, ${title}`, toTable(head, rows)]
 }
 
 function toStreamTable(report: Report, load: 'streams200' | 'streams1000', title: string): string[] {
-  const floor = report.subjects.floor?.[load]?.cpuMicrosPerChunk
+  const floor = cpuOf(report.subjects.floor, load)
+  const piped = cpuOf(report.subjects['floor-piped'], load)
   const rows = Object.entries(report.subjects).flatMap(([name, { [load]: result }]) =>
     result
       ? [
@@ -84,6 +114,7 @@ function toStreamTable(report: Report, load: 'streams200' | 'streams1000', title
             toFigure(result.firstP99Ms),
             toFigure(result.cpuMicrosPerChunk),
             toRatio(result.cpuMicrosPerChunk, floor),
+            toRatio(result.cpuMicrosPerChunk, piped),
             toFigure(result.cpuShare * 100, 0),
             toFigure(result.idleRssMegabytes, 0),
             toFigure(result.peakRssMegabytes, 0),
@@ -95,7 +126,7 @@ function toStreamTable(report: Report, load: 'streams200' | 'streams1000', title
       : [],
   )
   if (rows.length === 0) return []
-  const times = ['chunks/s', 'first p50 ms', 'first p99 ms', 'CPU us/chunk', 'to floor', 'CPU %']
+  const times = ['chunks/s', 'first p50 ms', 'first p99 ms', 'CPU us/chunk', 'to floor', 'to piped', 'CPU %']
   const head = ['subject', ...times, 'RSS before', 'RSS peak', 'complete', 'not', 'reader CPU %']
   return [`\n${title}`, toTable(head, rows)]
 }

@@ -1,5 +1,5 @@
 /**
- * What is measured: the floor, Tollgate's binary with default settings, and nginx where it is installed; all in front
+ * What is measured: both forms of the smallest proxy, Tollgate's binary with default settings, and nginx where it is installed; all in front
  * of the same upstream process. Each is started from nothing in a folder of its own.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
