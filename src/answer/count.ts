@@ -18,13 +18,3 @@ export function estimateUsage(promptTokens: number, answerBytes: number, reasoni
     raw: null,
   }
 }
-
-export const NO_USAGE: Usage = {
-  prompt: 0,
-  cacheRead: 0,
-  cacheWrite: 0,
-  cacheWrite1h: 0,
-  completion: 0,
-  reasoning: 0,
-  raw: null,
-}

@@ -13,7 +13,7 @@ import type {
   Delta,
   FinishReason,
 } from '../wire/chat.ts'
-import type { Usage } from '../wire/usage.ts'
+import { NO_USAGE, type Usage } from '../wire/usage.ts'
 
 /** What identifies an answer, the same in every frame. */
 export interface Identity {
@@ -93,7 +93,7 @@ export function createStreamNormaliser(identity: Identity, includeUsage: boolean
       for (const event of events) {
         if (outcome !== null) break
         if ('chunk' in event) for (const choice of event.chunk.choices) text += takeChoice(choice)
-        else if ('usage' in event) usage = { ...NOTHING, ...usage, ...event.usage }
+        else if ('usage' in event) usage = { ...NO_USAGE, ...usage, ...event.usage }
         else if ('failure' in event) outcome = event.failure
         else outcome = 'done'
       }
@@ -113,16 +113,6 @@ export function createStreamNormaliser(identity: Identity, includeUsage: boolean
     usage: () => usage,
     sizes: () => sizes,
   }
-}
-
-const NOTHING: Usage = {
-  prompt: 0,
-  cacheRead: 0,
-  cacheWrite: 0,
-  cacheWrite1h: 0,
-  completion: 0,
-  reasoning: 0,
-  raw: null,
 }
 
 /** What some clients take for the end of a line, though JSON and server-sent events do not (contract, section 8). */

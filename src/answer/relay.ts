@@ -4,8 +4,8 @@
  */
 import { GatewayError, UpstreamError } from '../error.ts'
 import type { AnswerEvent, BackendAnswer } from '../wire/chat.ts'
-import { toUsageJson, type Usage } from '../wire/usage.ts'
-import { estimateUsage, NO_USAGE } from './count.ts'
+import { NO_USAGE, toUsageJson, type Usage } from '../wire/usage.ts'
+import { estimateUsage } from './count.ts'
 import { toGatewayError } from './failure.ts'
 import {
   createStreamNormaliser,

@@ -3,7 +3,6 @@
  * that returns a Decision; the first refusal ends the walk. What is refused before dispatch leaves a log line and no
  * ledger row; what is dispatched is settled by the relay.
  */
-import { NO_USAGE } from '../answer/count.ts'
 import { toGatewayError } from '../answer/failure.ts'
 import { relay } from '../answer/relay.ts'
 import { createSettlement } from '../answer/settlement.ts'
@@ -18,6 +17,7 @@ import { costNanoUsd } from '../usage/price.ts'
 import type { OpenRow } from '../usage/rows.ts'
 import { mintId, toRequestId } from '../wire/id.ts'
 import type { ChatRequest } from '../wire/request.ts'
+import { NO_USAGE } from '../wire/usage.ts'
 import { authenticate } from './authenticate.ts'
 import { type RequestHeaders, readJson } from './body.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'

@@ -34,7 +34,10 @@ export function addServeCommand(program: Command, io: Io): void {
         flags,
         dataFolder: toDataFolder(command, io),
         catalogFile: catalog ?? (io.environment.TOLLGATE_CATALOG || undefined),
-        wantsFirstKey: firstKey === true || process.stdout.isTTY === true,
+        wantsFirstKey:
+          firstKey === true ||
+          /^(1|true|yes)$/.test(io.environment.TOLLGATE_FIRST_KEY ?? '') ||
+          process.stdout.isTTY === true,
         json: sharedOptions(command).json === true,
       })
     })

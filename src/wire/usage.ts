@@ -19,6 +19,17 @@ export interface Usage {
   raw: unknown
 }
 
+/** The usage of a call that read and wrote nothing. */
+export const NO_USAGE: Usage = {
+  prompt: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  cacheWrite1h: 0,
+  completion: 0,
+  reasoning: 0,
+  raw: null,
+}
+
 /** One item of a model's `pricing`: decimal strings, USD per token (`request`: per request; `image`: per image). */
 export interface PricingItem {
   prompt: string
