@@ -4,7 +4,7 @@
  */
 import { Elysia } from 'elysia'
 import { toToken } from './api/bearer.ts'
-import { type ChatDeps, chatController } from './api/chat.ts'
+import { type ChatDeps, chatController, IDLE_SECONDS } from './api/chat.ts'
 import { type HealthDeps, healthController } from './api/health.ts'
 import { type ModelsDeps, modelsController } from './api/models.ts'
 import { authenticate } from './chat/authenticate.ts'
@@ -12,16 +12,14 @@ import { MAX_BODY_BYTES } from './chat/body.ts'
 import { GatewayError } from './error.ts'
 import { mintId, toRequestId } from './wire/id.ts'
 
-export type AppDeps = Omit<ChatDeps, 'liftIdleLimit'> & ModelsDeps & HealthDeps
-
-/** Seconds of silence before an unauthenticated connection is closed: 255 is the most that Bun takes. */
-const IDLE_SECONDS = 255
+export type AppDeps = Omit<ChatDeps, 'setIdleLimit'> & ModelsDeps & HealthDeps
 
 export function createApp(deps: AppDeps) {
   // Taken from the closure: as part of Elysia's context it would cost every request a property of its own.
-  const liftIdleLimit = (request: Request) => app.server?.timeout(request, 0)
+  const setIdleLimit = (request: Request, seconds: number) => app.server?.timeout(request, seconds)
   const app = new Elysia({
     serve: {
+      // For connections that have not proved a key, and for those between two requests.
       idleTimeout: IDLE_SECONDS,
       // Bun's own 413 has no body: ours comes first, for every body up to this one.
       maxRequestBodySize: 64 * MAX_BODY_BYTES,
@@ -29,7 +27,7 @@ export function createApp(deps: AppDeps) {
     },
   })
     .onError(({ error, code, request }) => toResponse(toGatewayError(deps, error, code, request)))
-    .use(chatController({ ...deps, liftIdleLimit }))
+    .use(chatController({ ...deps, setIdleLimit }))
     .use(modelsController(deps))
     .use(healthController(deps))
   return app

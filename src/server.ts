@@ -49,6 +49,7 @@ export interface Server {
 
 /** How long the rows of answers that a stop has cut may take to settle. */
 const CUT_MS = 5_000
+const LAST_BYTES_MS = 20
 
 /** Eight megabytes of zeros can wait until the first answers are out; a group that needs them earlier makes them. */
 const SPOOL_DELAY_MS = 100
@@ -207,6 +208,8 @@ function logNotReady(snapshot: Snapshot, log: Log): void {
 /** Waits for what is under way; what does not end in time is cut, and settled as such. */
 async function endFlights(app: App, flights: Flights, drainMs: number): Promise<boolean> {
   const clean = await flights.ended(drainMs)
+  // The ends of the last answers are on their way.
+  await Bun.sleep(LAST_BYTES_MS)
   await app.server?.stop(true)
   if (!clean) await flights.ended(CUT_MS)
   return clean

@@ -32,7 +32,7 @@ export interface RelayInput {
   settlement: Settlement
   /** The client's own signal: aborts when it leaves. */
   signal: AbortSignal
-  /** Called once, when nothing of this request is under way any more. */
+  /** Called once, when all but the end of the connection's answer is done. */
   onEnd(): void
 }
 
@@ -101,8 +101,8 @@ async function relayStream(trip: Trip, events: AsyncIterable<AnswerEvent[]>): Pr
     try {
       await pump(trip, normaliser, iterator, sink, first)
     } finally {
-      sink.close()
       trip.onEnd()
+      sink.close()
     }
   }
   // A client that leaves before the runtime asks for the body would otherwise never be settled.

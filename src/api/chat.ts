@@ -4,9 +4,12 @@ import { type WalkDeps, walk } from '../chat/walk.ts'
 import { bearerToken, toToken } from './bearer.ts'
 
 export interface ChatDeps extends WalkDeps {
-  /** Lifts the idle limit of a request's connection. */
-  liftIdleLimit(request: Request): void
+  /** Sets after how many seconds of silence the connection of a request is closed; 0 is never. */
+  setIdleLimit(request: Request, seconds: number): void
 }
+
+/** 255 is the most that Bun takes. */
+export const IDLE_SECONDS = 255
 
 export const chatController = (deps: ChatDeps) =>
   new Elysia({ name: 'chat' }).use(bearerToken()).post(
@@ -16,7 +19,8 @@ export const chatController = (deps: ChatDeps) =>
         request,
         headers,
         token: toToken(bearer, headers),
-        lift: () => deps.liftIdleLimit(request),
+        lift: () => deps.setIdleLimit(request, 0),
+        restore: () => deps.setIdleLimit(request, IDLE_SECONDS),
       }),
     { parse: 'none' },
   )

@@ -42,13 +42,19 @@ export interface Arrival {
   token: string | null
   /** Lifts the connection's idle limit: a client that has proved its key may wait for its answer. */
   lift(): void
+  /** Puts it back, before the last bytes leave: after them Bun takes no more settings for the connection. */
+  restore(): void
 }
 
 /** Answers a chat request. Throws a GatewayError that carries the request's id. */
 export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> {
   const createdMs = deps.now()
   const id = mintId(createdMs)
-  const end = deps.flights.begin()
+  const land = deps.flights.begin()
+  const end = () => {
+    arrival.restore()
+    land()
+  }
   let handedOver = false
   try {
     const admitted = await admit(deps, arrival, createdMs)
