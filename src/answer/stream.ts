@@ -1,0 +1,122 @@
+/**
+ * Carries a streamed answer: holds it back until the commit point, pumps it with back-pressure, and ends it with a tail
+ * that waited for the ledger, or with an error frame.
+ */
+import { UpstreamError } from '../error.ts'
+import type { AnswerEvent } from '../wire/chat.ts'
+import { toUsageJson } from '../wire/usage.ts'
+import { toGatewayError } from './failure.ts'
+import { createStreamNormaliser, errorFrame, type StreamNormaliser } from './normalise.ts'
+import { CLOSED_SINK, createSink, type Sink } from './sink.ts'
+import { estimateOf, headersOf, type Trip } from './trip.ts'
+
+/** Waits for the commit point, so that a failure before it still has its real status, then begins the answer. */
+export async function relayStream(trip: Trip, events: AsyncIterable<AnswerEvent[]>): Promise<Response> {
+  const normaliser = createStreamNormaliser(trip.identity, trip.includeUsage)
+  const iterator = events[Symbol.asyncIterator]()
+  let first = ''
+  while (!normaliser.committed() && normaliser.outcome() === null) {
+    const { done, value } = await iterator.next()
+    if (done) break
+    first += normaliser.take(value)
+  }
+  const early = normaliser.outcome()
+  if (early instanceof UpstreamError && !normaliser.committed()) throw early
+  trip.settlement.firstToken()
+  let begun = false
+  const deliver = async (sink: Sink) => {
+    begun = true
+    try {
+      await pump(trip, normaliser, iterator, sink, first)
+    } finally {
+      trip.onEnd()
+      sink.close()
+    }
+  }
+  // A client that leaves before the runtime asks for the body would otherwise never be settled.
+  const leave = () => {
+    if (!begun) void deliver(CLOSED_SINK)
+  }
+  if (trip.signal.aborted) leave()
+  else trip.signal.addEventListener('abort', leave, { once: true })
+  const body = new ReadableStream({
+    type: 'direct',
+    pull: (controller) => (begun ? controller.close() : deliver(createSink(controller, trip.signal))),
+  })
+  return new Response(body, {
+    headers: {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      ...headersOf(trip),
+    },
+  })
+}
+
+async function pump(
+  trip: Trip,
+  normaliser: StreamNormaliser,
+  iterator: AsyncIterator<AnswerEvent[]>,
+  sink: Sink,
+  first: string,
+): Promise<void> {
+  try {
+    if (first !== '') await sink.write(first)
+    while (normaliser.outcome() === null) {
+      const { done, value } = await iterator.next()
+      if (done) break
+      const text = normaliser.take(value)
+      if (text !== '') {
+        const waiting = sink.write(text)
+        if (waiting) await waiting
+      }
+    }
+    const failure = normaliser.outcome()
+    if (failure instanceof UpstreamError) throw failure
+    await finish(trip, normaliser, sink)
+  } catch (error) {
+    await iterator.return?.()
+    await cut(trip, normaliser, sink, error)
+  }
+}
+
+/** Settles a complete answer, then lets its tail go. */
+async function finish(trip: Trip, normaliser: StreamNormaliser, sink: Sink): Promise<void> {
+  const reported = normaliser.usage()
+  const usage = reported ?? estimateOf(trip, normaliser.sizes())
+  const cost = await trip.settlement.settle({
+    status: 'ok',
+    httpStatus: 200,
+    errorCode: null,
+    usage,
+    estimated: reported === null,
+    attempts: trip.attempts,
+    upstreamRequestId: trip.upstreamRequestId,
+  })
+  await sink.write(normaliser.tail(toUsageJson(usage, cost)))
+}
+
+/** Settles an answer that broke off after it had begun, and says so: an error frame, no `[DONE]` (promise 5). */
+async function cut(trip: Trip, normaliser: StreamNormaliser, sink: Sink, cause: unknown): Promise<void> {
+  const error = toGatewayError(cause, trip.upstream)
+  try {
+    await trip.settlement.settle({
+      status: 'cut',
+      httpStatus: 200,
+      errorCode: error.code ?? error.kind,
+      usage: normaliser.usage() ?? estimateOf(trip, normaliser.sizes()),
+      estimated: true,
+      attempts: trip.attempts,
+      upstreamRequestId: trip.upstreamRequestId,
+      ...(error.kind === 'internal' ? { mistake: error.cause } : {}),
+    })
+  } catch {
+    // The ledger keeps what it could not place and has logged why; the client learns of the cut either way.
+  }
+  if (error.kind === 'client_closed') return
+  try {
+    await sink.write(errorFrame(error.toBody()))
+  } catch {
+    // The client left while its stream was breaking.
+  }
+}

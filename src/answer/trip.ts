@@ -1,0 +1,40 @@
+/** What the relay is told about one request, and what both ways of answering it share. */
+import type { BackendAnswer } from '../wire/chat.ts'
+import type { Usage } from '../wire/usage.ts'
+import { estimateUsage } from './count.ts'
+import type { Identity, Sizes } from './normalise.ts'
+import type { Settlement } from './settlement.ts'
+
+export interface RelayInput {
+  identity: Identity
+  requestId: string
+  stream: boolean
+  includeUsage: boolean
+  /** What the prompt was estimated at, for a bill without the upstream's own count. */
+  promptTokens: number
+  /** The upstream that is tried first: named where the attempt fails. */
+  upstream: string
+  attempt: Promise<{ answer: BackendAnswer; target: { upstream: { id: string } }; attempts: number }>
+  settlement: Settlement
+  /** The client's own signal: aborts when it leaves. */
+  signal: AbortSignal
+  /** Called once, when all but the end of the connection's answer is done. */
+  onEnd(): void
+}
+
+/** A request whose attempt has an answer. */
+export interface Trip extends RelayInput {
+  attempts: number
+  upstreamRequestId: string | undefined
+}
+
+/** Headers of every answer: the receipt, as far as it is known when the first byte leaves. */
+export const headersOf = (trip: Trip) => ({
+  'x-request-id': trip.requestId,
+  'x-tollgate-upstream': trip.upstream,
+  'x-tollgate-attempts': String(trip.attempts),
+})
+
+/** Estimates usage that the upstream did not report from what it sent. */
+export const estimateOf = ({ promptTokens }: RelayInput, sizes: Sizes): Usage =>
+  estimateUsage(promptTokens, sizes.answer, sizes.reasoning)
