@@ -78,7 +78,11 @@ async function apply(file: string | undefined, command: Command, io: Io): Promis
 async function load(file: string | undefined, command: Command, io: Io) {
   const { loadSource } = await import('../catalog/source.ts')
   const { parseCatalog } = await import('../catalog/file.ts')
-  const source = await loadSource({ file, dataFolder: toDataFolder(command, io), cwd: io.cwd })
+  const source = await loadSource({
+    file: file ?? (io.environment.TOLLGATE_CATALOG || undefined),
+    dataFolder: toDataFolder(command, io),
+    cwd: io.cwd,
+  })
   const parsed = await parseCatalog(source.text, { name: source.name, environment: io.environment })
   for (const warning of parsed.warnings) io.stderr(`warning: ${warning}\n`)
   return { source, ...parsed }

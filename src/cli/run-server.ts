@@ -112,13 +112,18 @@ async function reload(server: Server, io: Io, options: RunOptions, log: Log): Pr
   }
 }
 
+/** One press of Ctrl-C comes twice under `bun start`: from the terminal, and passed on by the script runner. */
+const SAME_PRESS_MS = 200
+
 /** Drains on the first SIGTERM or SIGINT; a second one ends the process at once. */
 function untilStopped(server: Server, log: Log): Promise<void> {
   return new Promise((resolve, reject) => {
-    let stopping = false
+    let stoppedMs: number | null = null
     const stop = (signal: string) => {
-      if (stopping) process.exit(1)
-      stopping = true
+      const nowMs = performance.now()
+      if (signal === 'SIGINT' && stoppedMs !== null && nowMs - stoppedMs < SAME_PRESS_MS) return
+      if (stoppedMs !== null) process.exit(1)
+      stoppedMs = nowMs
       log.info('stopping', { signal })
       server.stop().then(() => resolve(), reject)
     }
