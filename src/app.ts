@@ -7,6 +7,7 @@ import { toToken } from './api/bearer.ts'
 import { type ChatDeps, chatController, IDLE_SECONDS } from './api/chat.ts'
 import { type HealthDeps, healthController } from './api/health.ts'
 import { type ModelsDeps, modelsController } from './api/models.ts'
+import { pathOf } from './api/path.ts'
 import { authenticate } from './chat/authenticate.ts'
 import { MAX_BODY_BYTES } from './chat/body.ts'
 import { GatewayError } from './error.ts'
@@ -24,7 +25,11 @@ export function createApp(deps: AppDeps) {
       // Bun's own 413 has no body: ours comes first, for every body up to this one.
       maxRequestBodySize: 64 * MAX_BODY_BYTES,
       reusePort: false,
+      // Bun's own error page, with our sources in it, is its default even in a compiled binary.
+      development: false,
     },
+    // Otherwise the router takes part of a short host name for the path.
+    handler: { standardHostname: false },
   })
     .onError(({ error, code, request }) => toResponse(toGatewayError(deps, error, code, request)))
     .use(chatController({ ...deps, setIdleLimit }))
@@ -46,11 +51,11 @@ function toGatewayError(deps: AppDeps, error: unknown, code: unknown, request: R
   if (told.requestId === null) {
     const id = mintId(deps.now())
     told.requestId = toRequestId(id)
-    const { method, url } = request
+    const { method } = request
     deps.log.info('refused', {
       id,
       method,
-      path: new URL(url).pathname,
+      path: pathOf(request),
       http: told.status,
       code: told.code ?? told.kind,
     })
@@ -69,7 +74,7 @@ const OUR_MISTAKE = 'Tollgate made a mistake; its log has the cause under this r
 
 /** An URL or a method that is not served; under `/v1` only a key learns which of them it was. */
 function toNoRoute(deps: AppDeps, request: Request): GatewayError {
-  const { pathname } = new URL(request.url)
+  const pathname = pathOf(request)
   if (pathname === '/v1' || pathname.startsWith('/v1/')) {
     const token = toToken(undefined, request.headers.toJSON())
     const key = authenticate(deps.snapshot(), token, deps.now())

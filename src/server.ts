@@ -49,7 +49,8 @@ export interface Server {
 
 /** How long the rows of answers that a stop has cut may take to settle. */
 const CUT_MS = 5_000
-const LAST_BYTES_MS = 20
+/** A log that nobody reads does not hold up a stop for longer. */
+const LOG_MS = 1_000
 
 /** Eight megabytes of zeros can wait until the first answers are out; a group that needs them earlier makes them. */
 const SPOOL_DELAY_MS = 100
@@ -126,7 +127,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       await spool.close()
       writer.close()
       unlock()
-      await log.flush()
+      await Promise.race([log.flush(), Bun.sleep(LOG_MS)])
       return clean
     },
   }
@@ -205,11 +206,11 @@ function logNotReady(snapshot: Snapshot, log: Log): void {
   }
 }
 
-/** Waits for what is under way; what does not end in time is cut, and settled as such. */
+/** Waits for what is under way, and for its last bytes to leave; what does not end in time is cut, and settled as such. */
 async function endFlights(app: App, flights: Flights, drainMs: number): Promise<boolean> {
+  const endMs = performance.now() + drainMs
   const clean = await flights.ended(drainMs)
-  // The ends of the last answers are on their way.
-  await Bun.sleep(LAST_BYTES_MS)
+  if (clean) await Promise.race([app.server?.stop(false), Bun.sleep(Math.max(0, endMs - performance.now()))])
   await app.server?.stop(true)
   if (!clean) await flights.ended(CUT_MS)
   return clean

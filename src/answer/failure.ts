@@ -2,6 +2,7 @@
 import { GatewayError, UpstreamError } from '../error.ts'
 
 /** Statuses that speak about the request itself, so that the client should read them. */
+const MAX_CODE_CHARS = 64
 const ABOUT_THE_REQUEST = new Set([400, 413, 422])
 
 /** @param upstream the id of the upstream that failed, named in the sentence; without one it is our own failure. */
@@ -21,7 +22,11 @@ export function toGatewayError(error: unknown, upstream = ''): GatewayError {
     return new GatewayError('upstream_timeout', `Upstream \`${upstream}\` took too long: ${error.message}.`)
   }
   if (kind === 'status' && status !== null && ABOUT_THE_REQUEST.has(status)) {
-    return new GatewayError('upstream_rejected', error.message, { status, code: error.code, param: error.param })
+    return new GatewayError('upstream_rejected', error.message, {
+      status,
+      code: error.code?.slice(0, MAX_CODE_CHARS) ?? null,
+      param: error.param,
+    })
   }
   if (status === 429) {
     return new GatewayError(

@@ -5,7 +5,7 @@
 import type { Log } from '../log.ts'
 import type { Ledger } from '../usage/ledger.ts'
 import { costNanoUsd } from '../usage/price.ts'
-import type { OpenRow, Outcome } from '../usage/rows.ts'
+import { type OpenRow, type Outcome, type SettledRow, toWithheld } from '../usage/rows.ts'
 import type { PricingItem, Usage } from '../wire/usage.ts'
 
 export interface End {
@@ -61,13 +61,19 @@ export function createSettlement({ ledger, log, row, pricing }: SettlementDeps):
       upstreamRequestId: end.upstreamRequestId ?? null,
       attempts: end.attempts,
     }
-    logRequest(log, row, outcome)
     const { mistake } = end
     if (mistake !== undefined) {
       const error = mistake instanceof Error ? (mistake.stack ?? mistake.message) : String(mistake)
       log.error('an answer was cut for a reason of our own', { id: row.id, error })
     }
-    await ledger.settle({ ...row, ...outcome })
+    const settledRow: SettledRow = { ...row, ...outcome }
+    try {
+      await ledger.settle(settledRow)
+    } catch (error) {
+      logRequest(log, toWithheld(settledRow))
+      throw error
+    }
+    logRequest(log, settledRow)
     return cost
   }
 
@@ -82,21 +88,21 @@ export function createSettlement({ ledger, log, row, pricing }: SettlementDeps):
   }
 }
 
-function logRequest(log: Log, row: OpenRow, outcome: Outcome): void {
+function logRequest(log: Log, row: SettledRow): void {
   log.info('request', {
     id: row.id,
     key: row.keyId,
     model: row.model,
     upstream: row.upstream,
     stream: row.stream === 1,
-    status: outcome.status,
-    http: outcome.httpStatus,
-    code: outcome.errorCode,
-    ms: outcome.durationMs,
-    first_token_ms: outcome.firstTokenMs,
-    prompt_tokens: outcome.promptTokens,
-    completion_tokens: outcome.completionTokens,
-    estimated: outcome.estimated === 1,
-    cost_nano_usd: outcome.costNanoUsd,
+    status: row.status,
+    http: row.httpStatus,
+    code: row.errorCode,
+    ms: row.durationMs,
+    first_token_ms: row.firstTokenMs,
+    prompt_tokens: row.promptTokens,
+    completion_tokens: row.completionTokens,
+    estimated: row.estimated === 1,
+    cost_nano_usd: row.costNanoUsd,
   })
 }

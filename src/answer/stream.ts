@@ -2,9 +2,9 @@
  * Carries a streamed answer: holds it back until the commit point, pumps it with back-pressure, and ends it with a tail
  * that waited for the ledger, or with an error frame.
  */
-import { UpstreamError } from '../error.ts'
+import { GatewayError, UpstreamError } from '../error.ts'
 import type { AnswerEvent } from '../wire/chat.ts'
-import { toUsageJson } from '../wire/usage.ts'
+import { toUsageJson, type Usage } from '../wire/usage.ts'
 import { toGatewayError } from './failure.ts'
 import { createStreamNormaliser, errorFrame, type StreamNormaliser } from './normalise.ts'
 import { CLOSED_SINK, createSink, type Sink } from './sink.ts'
@@ -104,19 +104,31 @@ async function cut(trip: Trip, normaliser: StreamNormaliser, sink: Sink, cause: 
       status: 'cut',
       httpStatus: 200,
       errorCode: error.code ?? error.kind,
-      usage: normaliser.usage() ?? estimateOf(trip, normaliser.sizes()),
+      usage: toLarger(normaliser.usage(), estimateOf(trip, normaliser.sizes())),
       estimated: true,
       attempts: trip.attempts,
       upstreamRequestId: trip.upstreamRequestId,
       ...(error.kind === 'internal' ? { mistake: error.cause } : {}),
     })
-  } catch {
+  } catch (unsettled) {
     // The ledger keeps what it could not place and has logged why; the client learns of the cut either way.
+    if (!(unsettled instanceof GatewayError)) throw unsettled
   }
   if (error.kind === 'client_closed') return
   try {
     await sink.write(errorFrame(error.toBody()))
   } catch {
     // The client left while its stream was breaking.
+  }
+}
+
+/** Of a cut answer the larger figure counts: some upstreams report usage first when nearly nothing is written. */
+function toLarger(reported: Usage | null, estimated: Usage): Usage {
+  if (!reported) return estimated
+  return {
+    ...reported,
+    prompt: reported.prompt || estimated.prompt,
+    completion: Math.max(reported.completion, estimated.completion),
+    reasoning: Math.max(reported.reasoning, estimated.reasoning),
   }
 }

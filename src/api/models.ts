@@ -10,6 +10,7 @@ import type { Key, Snapshot } from '../store/snapshot.ts'
 import { mintId, toRequestId } from '../wire/id.ts'
 import type { Model } from '../wire/model.ts'
 import { bearerToken, toToken } from './bearer.ts'
+import { pathOf } from './path.ts'
 
 export interface ModelsDeps {
   snapshot(): Snapshot
@@ -38,7 +39,7 @@ export const modelsController = (deps: ModelsDeps) => {
     .get('/v1/models/*', ({ request, headers, bearer }) => {
       const key = keyOf(headers, bearer)
       // The slash of a slug may arrive raw or as %2F, and the router's own parameter is not decoded.
-      const asked = decode(new URL(request.url).pathname.slice('/v1/models/'.length))
+      const asked = decode(pathOf(request).slice('/v1/models/'.length))
       const model = modelFor(deps.snapshot(), key, asked)
       if (!model) throw modelNotFound(asked, null)
       return reply(key, model)

@@ -11,6 +11,8 @@ export interface Deadline {
   enter(name: string, ms: number): void
   /** Something arrived: the phase begins anew. */
   touch(): void
+  /** While we are the ones who keep the upstream waiting, its silence does not count. */
+  pause(paused: boolean): void
   stop(): void
 }
 
@@ -44,6 +46,7 @@ export function createDeadline(
   const startedMs = performance.now()
   let phase = { name, ms }
   let touched = false
+  let paused = false
   let since = startedMs
 
   const self: Running = {
@@ -52,7 +55,7 @@ export function createDeadline(
         end(new UpstreamError('aborted', 'the client left', { retryable: false }))
         return true
       }
-      if (touched) since = nowMs
+      if (touched || paused) since = nowMs
       touched = false
       const isTotal = nowMs - startedMs >= totalMs
       if (!isTotal && nowMs - since < phase.ms) return false
@@ -77,6 +80,11 @@ export function createDeadline(
     },
     touch() {
       touched = true
+    },
+    pause(value) {
+      // The clock of the phase starts when we ask again.
+      if (paused && !value) touched = true
+      paused = value
     },
     stop() {
       running.delete(self)

@@ -13,6 +13,8 @@ export interface Reading {
   decoder: Decoder
   /** Some bytes came, be they only a comment: the upstream lives. */
   onBytes(): void
+  /** True while a batch is with the client, and nobody waits for the upstream. */
+  onPause(paused: boolean): void
   /** The first event came. */
   onBegin(): void
   /** Nothing more will be read. */
@@ -57,7 +59,9 @@ export function readEvents(body: ReadableStream<Uint8Array>, reading: Reading): 
     if (!last) return next()
     if (!begun) reading.onBegin()
     begun = true
-    return 'done' in last || 'failure' in last ? close(events) : { done: false, value: events }
+    if ('done' in last || 'failure' in last) return close(events)
+    reading.onPause(true)
+    return { done: false, value: events }
   }
   const fail = (error: unknown): Batch => {
     const reason =
@@ -73,6 +77,7 @@ export function readEvents(body: ReadableStream<Uint8Array>, reading: Reading): 
   }
   const next = (): Promise<Batch> => {
     if (over) return Promise.resolve({ done: true, value: undefined })
+    reading.onPause(false)
     return reader.read().then(tryTake, fail)
   }
 

@@ -110,6 +110,7 @@ function streamed(dialect: Dialect, call: BackendCall, response: Response, line:
   const reading = {
     decoder: dialect.decoder(call.target),
     onBytes: line.deadline.touch,
+    onPause: line.deadline.pause,
     onBegin: () => line.deadline.enter('idle', call.deadlines.idle),
     onEnd: line.close,
     fail(error: unknown) {

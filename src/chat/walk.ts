@@ -50,15 +50,16 @@ export interface Arrival {
 export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> {
   const createdMs = deps.now()
   const id = mintId(createdMs)
-  const land = deps.flights.begin()
-  const end = () => {
-    arrival.restore()
-    land()
-  }
+  let end = () => {}
   let handedOver = false
   try {
     const admitted = await admit(deps, arrival, createdMs)
     if (!admitted.ok) throw refused(deps.log, id, admitted.error)
+    const land = deps.flights.begin()
+    end = () => {
+      land()
+      arrival.restore()
+    }
     const { body, target, slug } = admitted.value
     const ask = estimate(body, target.maxOutputLength)
     const row = toOpenRow(deps.instance, id, createdMs, admitted.value, ask)
@@ -110,18 +111,18 @@ async function admit(
   // 1. Who asks?
   const key = authenticate(snapshot, token, nowMs)
   if (!key.ok) return key
-  lift()
-  if (deps.flights.draining()) return refuse(stopping())
   // 2. What do they ask? Read and parsed once.
   const json = await readJson(request, headers)
   if (!json.ok) return json
+  lift()
   const body = validate(json.value)
   if (!body.ok) return body
   // 3. Where could it be answered?
   const resolved = resolve(snapshot, key.value, body.value.model)
   if (!resolved.ok) return resolved
   const { model, targets } = resolved.value
-  // 4. Rates, concurrency and budgets are admitted here, as one Hold.
+  // 4. Is there room? Rates, concurrency and budgets are admitted here, as one Hold.
+  if (deps.flights.draining()) return refuse(stopping())
   return allow({ key: key.value, body: body.value, target: targets[0], slug: model.facts.id })
 }
 
@@ -153,7 +154,10 @@ const stopping = () => new GatewayError('overloaded', 'This Tollgate is stopping
 /** A refusal leaves one log line, and no ledger row. */
 function refused(log: Log, id: string, error: unknown): unknown {
   if (error instanceof GatewayError) {
-    log.info('refused', { id, http: error.status, code: error.code ?? error.kind, param: error.param })
+    log.info('refused', { id, http: error.status, code: error.code ?? error.kind, param: fieldOf(error.param) })
   }
   return error
 }
+
+/** The field that a path begins with: what follows may be a name of the client's own. */
+const fieldOf = (param: string | null) => param?.split(/[.[]/, 1)[0] ?? null

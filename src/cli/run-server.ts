@@ -4,6 +4,7 @@
  */
 import { APPLIED_DIGEST, applyCatalog, hasRowsOf, toDigest } from '../catalog/apply.ts'
 import { parseCatalog } from '../catalog/file.ts'
+import { isReady } from '../catalog/public.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { toServeConfig } from '../config.ts'
 import { createKey, listKeys } from '../keys/service.ts'
@@ -34,7 +35,6 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   const log = createLog({ now })
   surviveSurprises(log)
   const source = await findSource(io, options)
-  let firstKey: string | null = null
 
   const server = await startServer({
     dataFolder,
@@ -48,13 +48,14 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
         const apply = await read(source, io, log)
         apply(store)
       }
-      if (options.wantsFirstKey && listKeys(store, now()).length === 0) {
-        firstKey = createKey(store, { name: 'first key' }, { actor: 'server', nowMs: now() }).secret
-      }
     },
+  }).catch(async (error) => {
+    await log.flush()
+    throw error
   })
   const stopped = untilStopped(server, log)
   process.on('SIGHUP', () => void reload(server, io, options, log))
+  const firstKey = options.wantsFirstKey ? makeFirstKey(server, now(), log) : null
   log.info('serving', {
     version: version(),
     url: server.baseUrl,
@@ -62,7 +63,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
     catalog: nameOf(source),
   })
   if (options.json) printJson(io, { base_url: server.baseUrl, data: dataFolder, key: firstKey })
-  else io.stdout(toWelcome(server.baseUrl, dataFolder, source, firstKey))
+  else io.stdout(toWelcome(server, dataFolder, source, firstKey))
 
   await stopped
 }
@@ -132,7 +133,26 @@ function untilStopped(server: Server, log: Log): Promise<void> {
   })
 }
 
-function toWelcome(baseUrl: string, dataFolder: string, source: CatalogSource, firstKey: string | null): string {
+/** Makes a key where there is none yet; only now, when somebody is sure to see it. */
+function makeFirstKey(server: Server, nowMs: number, log: Log): string | null {
+  let secret: string | null = null
+  try {
+    server.reload((store) => {
+      if (listKeys(store, nowMs).length > 0) return
+      secret = createKey(store, { name: 'first key' }, { actor: 'server', nowMs }).secret
+    })
+  } catch (error) {
+    log.warn('no first key could be made; make one with: tollgate keys create', { error: String(error) })
+  }
+  return secret
+}
+
+function toWelcome(
+  { baseUrl, snapshot }: Server,
+  dataFolder: string,
+  source: CatalogSource,
+  firstKey: string | null,
+): string {
   const lines = [
     `Tollgate ${version()} serves ${baseUrl}`,
     `  data       ${dataFolder}`,
@@ -141,11 +161,20 @@ function toWelcome(baseUrl: string, dataFolder: string, source: CatalogSource, f
   ]
   if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')
   else lines.push('Make a key with: tollgate keys create --name NAME', '')
-  lines.push(
-    'Try it:',
-    '',
-    `curl ${baseUrl}/chat/completions -H "Authorization: Bearer ${firstKey ?? '$TOLLGATE_KEY'}" -H "Content-Type: application/json" -d '{"model":"tollgate/demo","stream":true,"messages":[{"role":"user","content":"Hello"}]}'`,
-    '',
-  )
+  const ready = [...snapshot().models.values()].find(({ targets }) => isReady(targets))
+  if (!ready) lines.push('No model is ready yet: the log says what each upstream lacks.', '')
+  else {
+    const body = JSON.stringify({
+      model: ready.facts.id,
+      stream: true,
+      messages: [{ role: 'user', content: 'Hello' }],
+    })
+    lines.push(
+      'Try it:',
+      '',
+      `curl ${baseUrl}/chat/completions -H "Authorization: Bearer ${firstKey ?? '$TOLLGATE_KEY'}" -H "Content-Type: application/json" -d '${body}'`,
+      '',
+    )
+  }
   return `${lines.join('\n')}\n`
 }

@@ -34,7 +34,8 @@ export function toPath(segments: readonly (string | number)[]): string {
   let path = ''
   for (const segment of segments) {
     if (typeof segment === 'number') path += `[${segment}]`
-    else path += path === '' ? segment : `.${segment}`
+    // A client may have made the name of a field as long as it likes.
+    else path += path === '' ? shorten(segment) : `.${shorten(segment)}`
   }
   return path
 }

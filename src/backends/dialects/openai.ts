@@ -36,7 +36,8 @@ export const openai: Dialect = {
 
   decoder(target) {
     let terminal = false
-    let finished = 0
+    /** By choice: whether it has a finish reason. */
+    const finished = new Map<number, boolean>()
     const event = (data: string): AnswerEvent[] => {
       if (data === '[DONE]') {
         terminal = true
@@ -54,7 +55,10 @@ export const openai: Dialect = {
       const events: AnswerEvent[] = []
       const choices: ChunkChoice[] = Array.isArray(chunk.choices) ? chunk.choices : []
       if (choices.length > 0) events.push({ chunk: { choices } })
-      for (const choice of choices) if (choice?.finish_reason) finished++
+      for (const choice of choices) {
+        const index = choice?.index ?? 0
+        finished.set(index, Boolean(choice?.finish_reason) || finished.get(index) === true)
+      }
       if (chunk.usage) {
         const usage = toUsage(chunk.usage)
         if (usage) events.push({ usage })
@@ -66,7 +70,7 @@ export const openai: Dialect = {
       end() {
         if (terminal) return []
         // A finish reason without [DONE] is a finished answer; an end without either is a cut (design 9).
-        if (finished > 0) return [{ done: true }]
+        if (finished.size > 0 && [...finished.values()].every(Boolean)) return [{ done: true }]
         return [{ failure: new UpstreamError('broken', 'ended its stream in the middle of the answer') }]
       },
     }
