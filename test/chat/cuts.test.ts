@@ -65,6 +65,17 @@ const CUTS: Cut[] = [
     says: 'in the middle',
     tokens: [50, 2],
   },
+  {
+    name: 'counted before it wrote',
+    script: {
+      kind: 'stream',
+      steps: [{ ...counted, usage: { prompt_tokens: 50, completion_tokens: 0 } }, ...steps],
+      end: 'eof',
+    },
+    code: 'upstream_failed',
+    says: 'in the middle',
+    tokens: [50, 2],
+  },
 ]
 
 describe('after the first word, a stream that', () => {

@@ -198,3 +198,12 @@ test('each refusal leaves one log line, with its reason and without a word of th
   expect(text).not.toContain('private words')
   for (const secret of app.secrets) expect(text).not.toContain(secret)
 })
+
+test('what a client calls its own fields is cut in an answer, and stays out of the log', async () => {
+  const name = `SECRETNAME${'k'.repeat(200_000)}`
+  const response = await gateway.chat({ metadata: { [name]: 7 } })
+  expect(response.status).toBe(400)
+  const text = await response.text()
+  expect(text.length).toBeLessThan(2_000)
+  expect(await gateway.app.logText()).not.toContain('SECRETNAME')
+})

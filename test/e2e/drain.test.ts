@@ -1,10 +1,11 @@
 /** How the binary stops: it lets what is under way end, takes nothing new, and obeys a second signal at once. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { connect } from 'node:net'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { toFrames } from '../support/frames.ts'
 import { HELLO, toCatalogue } from '../support/gateway.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
-import { type StreamStep, streamAnswer } from '../support/upstream-answers.ts'
+import { type StreamStep, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
 let place: Workplace
 let upstream: ScriptedUpstream
@@ -96,3 +97,31 @@ test('what does not end within the drain time is cut, and settled as that', asyn
   await upstream.waitFor(([seen]) => seen?.abortedAtMs !== null, 'the abort')
   expect(server.stderr()).toContain('"status":"cut"')
 })
+
+test('a whole answer leaves to its last byte, however slowly it is read', async () => {
+  const server = await serve()
+  const words = Array.from({ length: 200_000 }, (_, i) => `the long word number ${i} `)
+  upstream.script(() => wholeAnswer({ tokens: words }))
+  const { port } = new URL(server.baseUrl)
+  const body = JSON.stringify(HELLO)
+  const got: Buffer[] = []
+  const socket = connect(Number(port), '127.0.0.1', () => {
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    )
+  })
+  socket.on('data', (piece) => {
+    got.push(Buffer.from(piece))
+    socket.pause()
+    setTimeout(() => socket.resume(), 2)
+  })
+  const closed = new Promise((resolve) => socket.on('close', resolve))
+  await new Promise((resolve) => socket.once('data', resolve))
+  server.signal('SIGTERM')
+  expect(await server.exited).toBe(0)
+  await closed
+  const [head = '', json = ''] = Buffer.concat(got).toString('utf8').split('\r\n\r\n')
+  expect(head).toStartWith('HTTP/1.1 200')
+  expect(JSON.parse(json).choices[0].message.content).toBe(words.join(''))
+}, 60_000)

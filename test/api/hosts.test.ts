@@ -1,0 +1,46 @@
+/** What a Host header can do to a server that reads its own URL from it: nothing. On raw sockets, as no client sends these. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+/** Sends lines as they are and returns all that comes back. */
+function send(...lines: string[]): Promise<string> {
+  const { hostname, port } = new URL(gateway.app.baseUrl)
+  return new Promise((resolve, reject) => {
+    let text = ''
+    const socket = connect(Number(port), hostname, () =>
+      socket.write(`${lines.join('\r\n')}\r\nconnection: close\r\n\r\n`),
+    )
+    socket.on('data', (piece) => {
+      text += piece
+    })
+    socket.on('close', () => resolve(text))
+    socket.on('error', reject)
+  })
+}
+
+const HOSTILE = ['host: a b[', 'host: [', 'host: http://x/y', 'host: ', 'host: %']
+
+test.each(HOSTILE)('"%s" gets the contract\'s error and nothing of ours', async (host) => {
+  for (const path of ['/nope', '/v1/models', '/v1/models/acme/large']) {
+    const text = await send(`GET ${path} HTTP/1.1`, host)
+    expect(text).not.toContain('<html')
+    expect(text).not.toContain('/src/')
+    if (text.startsWith('HTTP/1.1 400')) continue
+    expect(text).toMatch(/^HTTP\/1\.1 40[14] /)
+    expect(text.toLowerCase()).toContain('x-request-id: req_')
+  }
+})
+
+test.each(['a', 'llm', 'api', 'abcd'])('the host name "%s" serves models by their slug', async (host) => {
+  const bearer = `authorization: Bearer ${gateway.key}`
+  const text = await send('GET /v1/models/acme%2Flarge HTTP/1.1', `host: ${host}`, bearer)
+  expect(text).toStartWith('HTTP/1.1 200')
+  expect(text).toContain('"id":"acme/large"')
+})
