@@ -8,8 +8,6 @@ interface Row {
   status: number
   type: string
   code: string | null
-  /** Sent as `x-should-retry: false`: official clients would otherwise burn two retries on it. */
-  final?: true
   headers?: Record<string, string>
 }
 
@@ -117,11 +115,7 @@ export class GatewayError extends Error {
     this.type = row.type
     this.code = detail.code === undefined ? row.code : detail.code
     this.param = detail.param ?? null
-    this.headers = {
-      ...row.headers,
-      ...(row.final ? { 'x-should-retry': 'false' } : {}),
-      ...detail.headers,
-    }
+    this.headers = { ...row.headers, ...detail.headers }
   }
 
   toBody(): ErrorBody {

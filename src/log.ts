@@ -33,6 +33,8 @@ export function redact(text: string): string {
 
 export function createLog({ now, write: send = toStandardError }: LogOptions): Log {
   let gathered: string[] = []
+  /** Characters of `gathered`, and of that together with what is on its way out. */
+  let gatheredChars = 0
   let chars = 0
   let dropped = 0
   let time = { ms: -1, text: '' }
@@ -44,8 +46,9 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
     timer = null
     if (gathered.length === 0) return writing
     const text = redact(gathered.join(''))
-    const size = chars
+    const size = gatheredChars
     gathered = []
+    gatheredChars = 0
     writing = writing
       .then(() => send(text))
       .then(
@@ -76,6 +79,7 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
     const rest = JSON.stringify(fields)
     const text = `{"time":"${timeText()}","level":"${level}","msg":${JSON.stringify(message)}${rest === '{}' ? '' : ','}${lost}${rest.slice(1)}\n`
     gathered.push(text)
+    gatheredChars += text.length
     chars += text.length
     timer ??= setTimeout(flush, FLUSH_MS)
   }

@@ -17,12 +17,33 @@ if (args.includes('serve') && !process.env.BUN_CONFIG_MAX_HTTP_REQUESTS && proce
   })
 }
 
+/** Nobody may be reading standard error: what is left there after this is given up. */
+const STDERR_MS = 1_000
+
+/** Writes to a stream of this process and knows when all of it has left. A reader that went away wants no more. */
+function createOutput(open: () => NodeJS.WriteStream) {
+  let left: Promise<unknown> = Promise.resolve()
+  let stream: NodeJS.WriteStream | null = null
+  return {
+    write(text: string): void {
+      stream ??= open().on('error', () => {})
+      const to = stream
+      // Bun calls back at once for an empty text, whatever still waits: each write has to tell by itself.
+      left = Promise.all([left, new Promise((resolve) => to.write(text, resolve))])
+    },
+    drained: () => left,
+  }
+}
+
+const stdout = createOutput(() => process.stdout)
+const stderr = createOutput(() => process.stderr)
 const { runProgram } = await import('./cli/program.ts')
 const code = await runProgram(args, {
-  stdout: (text) => void process.stdout.write(text),
-  stderr: (text) => void process.stderr.write(text),
+  stdout: stdout.write,
+  stderr: stderr.write,
   environment: process.env,
   nowMs: Date.now,
   cwd: process.cwd(),
 })
+await Promise.all([stdout.drained(), Promise.race([stderr.drained(), Bun.sleep(STDERR_MS)])])
 process.exit(code)

@@ -88,7 +88,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     snapshot = loadSnapshot(store, environment)
     logNotReady(snapshot, log)
   }
-  const watch = createWatch(writer, snapshot.revision, refresh)
+  const watch = createWatch(writer, snapshot.revision, refresh, log)
   const flights = createFlights()
   const app = createApp({
     snapshot: () => snapshot,

@@ -3,31 +3,11 @@
  * table is README.md's own, so that what a stranger reads is what holds; `(types)` behind a name allows types only.
  */
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join, normalize } from 'node:path'
 
 const ROOT = join(import.meta.dir, '..')
 const SRC = join(ROOT, 'src')
-
-/** Stands in until README.md has it, in the same form. */
-const OWN_TABLE = `
-| folder | may import |
-|---|---|
-| main | cli |
-| cli | server, catalog, keys, store, usage, wire |
-| server | app, api, chat, backends, store, usage, wire |
-| app | api, chat, wire |
-| api, admin | catalog, chat, keys, limits, routing, store, usage, wire |
-| chat | answer, backends (types), keys, limits, routing, store (types), usage, wire |
-| answer | limits, usage, wire |
-| routing | store (types), wire |
-| backends | store (types), wire |
-| catalog, keys, usage | store, wire |
-| limits | store (types), wire |
-| store | wire |
-| wire | |
-| error, log, config | |
-`
 
 /** At the bottom: anyone may import these. */
 const SHARED = new Set(['error', 'log', 'config'])
@@ -87,9 +67,7 @@ function readTable(markdown: string): Map<string, Map<string, 'all' | 'types'>> 
   return table
 }
 
-const readme = join(ROOT, 'README.md')
-const fromReadme = existsSync(readme) ? readTable(readFileSync(readme, 'utf8')) : new Map()
-const table = fromReadme.size > 0 ? fromReadme : readTable(OWN_TABLE)
+const table = readTable(readFileSync(join(ROOT, 'README.md'), 'utf8'))
 
 describe('imports', () => {
   test('are found in all their forms', () => {

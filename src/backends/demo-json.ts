@@ -139,10 +139,19 @@ function pointTo(root: unknown, ref: string): unknown {
   if (!ref.startsWith('#')) throw new NoInstance(`the schema refers to ${ref}, which is not in it`)
   const path = ref.slice(1).split('/').slice(1)
   return path.reduce<unknown>((at, part) => {
-    const name = decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')
-    if (typeof at === 'object' && at !== null && Object.hasOwn(at, name)) return Reflect.get(at, name)
+    const name = toName(part)
+    if (name !== null && typeof at === 'object' && at !== null && Object.hasOwn(at, name)) return Reflect.get(at, name)
     throw new NoInstance(`the schema refers to ${ref}, which is not in it`)
   }, root)
+}
+
+/** Decodes one part of a JSON pointer in a URI fragment; null where its percent signs mean nothing. */
+function toName(part: string): string | null {
+  try {
+    return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')
+  } catch {
+    return null
+  }
 }
 
 function merge(a: Schema, b: Schema): Schema {

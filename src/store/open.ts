@@ -3,7 +3,7 @@
  * (platform-notes 4.1). The server's writer never waits inside SQLite; commands wait up to 5 s.
  */
 import { Database } from 'bun:sqlite'
-import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { CommandError } from '../error.ts'
@@ -25,12 +25,22 @@ const toStore = (sqlite: Database) => drizzle(sqlite, { schema })
 /** Path of the database in a data folder. */
 export const databasePath = (dataFolder: string) => join(dataFolder, 'tollgate.db')
 
-/** Makes the data folder if there is none and checks that it can be written. Throws a CommandError that says what to do. */
+/**
+ * Makes the data folder, for its owner alone, or checks that the one that is there can be written; whoever made that
+ * chose its mode. Throws a CommandError that says what to do.
+ */
 export function prepareDataFolder(dataFolder: string): void {
   try {
-    mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
-    if (!statSync(dataFolder).isDirectory()) throw new Error('it is a file')
-    chmodSync(dataFolder, 0o700)
+    const made = mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
+    if (made !== undefined) {
+      chmodSync(dataFolder, 0o700)
+      return
+    }
+    const found = statSync(dataFolder)
+    if (!found.isDirectory()) throw new Error('it is a file')
+    accessSync(dataFolder, constants.W_OK | constants.X_OK)
+    // Root may write anywhere, also where the owner asked for the opposite.
+    if ((found.mode & constants.S_IWUSR) === 0) throw new Error('it cannot be written')
   } catch (cause) {
     throw new CommandError(
       'data_unwritable',

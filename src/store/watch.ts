@@ -3,6 +3,7 @@
  * commits move it (a reader would see every commit of the ledger), and the revision only if it moved (design 5).
  */
 import type { Database } from 'bun:sqlite'
+import type { Log } from '../log.ts'
 
 export const POLL_MS = 25
 
@@ -12,8 +13,16 @@ export interface Watch {
   stop(): void
 }
 
-/** @param onChange is called with the new revision; where it throws, the next poll tries again. */
-export function createWatch(writer: Database, revision: number, onChange: (revision: number) => void): Watch {
+/**
+ * Polls until it is stopped. `onChange` is called with the new revision; where it throws, the next poll tries again.
+ * The log hears of the first failure and of the recovery, not of each poll between.
+ */
+export function createWatch(
+  writer: Database,
+  revision: number,
+  onChange: (revision: number) => void,
+  log?: Log,
+): Watch {
   const version = writer.query<{ data_version: number }, []>('PRAGMA data_version')
   const stored = writer.query<{ value: string }, []>("SELECT value FROM settings WHERE key = 'config_revision'")
   let seenVersion = -1
@@ -29,8 +38,12 @@ export function createWatch(writer: Database, revision: number, onChange: (revis
         seenRevision = current
         seenVersion = now
       }
+      if (!healthy) log?.info('changes of the configuration are taken in again', {})
       healthy = true
-    } catch {
+    } catch (error) {
+      if (healthy) {
+        log?.error('a change of the configuration cannot be read; what was in force stays', { error: String(error) })
+      }
       healthy = false
     }
   }

@@ -65,7 +65,7 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
     try {
       const zeros = Buffer.alloc(1024 * 1024)
       for (let at = 0; at < segmentBytes; at += zeros.length) {
-        await handle.write(zeros, 0, Math.min(zeros.length, segmentBytes - at), at)
+        await writeAll(handle, zeros.subarray(0, segmentBytes - at), at)
       }
       await handle.sync()
       return { path, handle, used: 0 }
@@ -114,7 +114,7 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
     }
     const segment = active()
     if (!segment) throw new Error('the spool has no segment')
-    await segment.handle.write(bytes, 0, bytes.length, segment.used)
+    await writeAll(segment.handle, bytes, segment.used)
     await segment.handle.datasync()
     segment.used += bytes.length
     records.push(...batch)
@@ -129,7 +129,7 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
     // Where the disk had no room for a spare, the last segment goes on in the place that it has.
     const last = spare ? undefined : segments.at(-1)
     if (last) {
-      await last.handle.write(Buffer.alloc(last.used), 0, last.used, 0)
+      await writeAll(last.handle, Buffer.alloc(last.used), 0)
       await last.handle.datasync()
       last.used = 0
     }
@@ -170,6 +170,15 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
         if (segment.used === 0) unlinkSync(segment.path)
       }
     },
+  }
+}
+
+/** Writes all of the bytes at a position: a disk that is nearly full takes a part and says so only in the count. */
+export async function writeAll(handle: Pick<FileHandle, 'write'>, bytes: Uint8Array, at: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, at + done)
+    if (bytesWritten === 0) throw new Error('the disk took none of what was written')
+    done += bytesWritten
   }
 }
 

@@ -4,6 +4,8 @@ import { createDeadline, type Deadline } from '../../src/backends/deadline.ts'
 import type { UpstreamError } from '../../src/error.ts'
 
 const LONG_MS = 60_000
+/** The ticker looks every 50 ms: in this time at least twice. */
+const TWO_TICKS_MS = 150
 const running: Deadline[] = []
 afterEach(() => {
   for (const deadline of running.splice(0)) deadline.stop()
@@ -28,7 +30,7 @@ test('silence in the first phase ends the call, once, and says which deadline th
     message: 'the headers deadline of 0.005 s passed',
     retryable: true,
   })
-  await Bun.sleep(30)
+  await Bun.sleep(TWO_TICKS_MS)
   expect(count()).toBe(1)
 })
 
@@ -41,7 +43,7 @@ test('a shorter phase does not wait for the timer of the longer one before it', 
 test('a longer phase replaces the shorter one before it', async () => {
   const { deadline, count } = start(20)
   deadline.enter('idle', LONG_MS)
-  await Bun.sleep(60)
+  await Bun.sleep(TWO_TICKS_MS)
   expect(count()).toBe(0)
 })
 
@@ -66,6 +68,6 @@ test('the total holds however much arrives', async () => {
 test('a stopped deadline never passes', async () => {
   const { deadline, count } = start(5)
   deadline.stop()
-  await Bun.sleep(30)
+  await Bun.sleep(TWO_TICKS_MS)
   expect(count()).toBe(0)
 })

@@ -48,6 +48,9 @@ interface Leaving {
   httpStatus: number
 }
 
+const FLOOD = 'x'.repeat(1024)
+/** Four bytes are taken for a token. */
+const TOKENS_PER_DELTA = FLOOD.length / 4
 const words = [...streamAnswer({ tokens: ['one ', 'two '], finish: null, usage: null }).steps]
 const LEAVINGS: Leaving[] = [
   { name: 'before the headers of a stream', script: { kind: 'silent' }, stream: true, after: null, httpStatus: 499 },
@@ -66,7 +69,7 @@ const LEAVINGS: Leaving[] = [
     after: 'two ',
     httpStatus: 200,
   },
-  { name: 'under a flood', script: () => endlessAnswer(), stream: true, after: 'xxx', httpStatus: 200 },
+  { name: 'under a flood', script: () => endlessAnswer(FLOOD.length), stream: true, after: 'xxx', httpStatus: 200 },
 ]
 
 describe.each(['end', 'resetAndDestroy'] as const)('a client that leaves by %s', (how) => {
@@ -87,7 +90,15 @@ describe.each(['end', 'resetAndDestroy'] as const)('a client that leaves by %s',
     expect(row).toMatchObject({ error_code: 'client_closed_request', prompt_tokens: HELLO_TOKENS })
     if (after === null) expect(row?.cost_nano_usd).toBe(costOf(HELLO_TOKENS, 0))
     if (after === 'two ') expect(row?.cost_nano_usd).toBe(costOf(HELLO_TOKENS, 2))
-    expect(row?.completion_tokens).toBe(after === null ? 0 : after === 'two ' ? 2 : (row?.completion_tokens ?? 0))
+    const written = row?.completion_tokens ?? -1
+    if (after === 'xxx') {
+      // Whole deltas, between what the client got and what the upstream sent.
+      const got = text().split(FLOOD).length - 1
+      expect(written % TOKENS_PER_DELTA).toBe(0)
+      expect(written).toBeGreaterThanOrEqual(Math.max(got, 1) * TOKENS_PER_DELTA)
+      expect(written).toBeLessThanOrEqual((upstream.requests.at(-1)?.bytesSent ?? 0) / 4)
+      expect(row?.cost_nano_usd).toBe(costOf(HELLO_TOKENS, written))
+    } else expect(written).toBe(after === null ? 0 : 2)
     socket.destroy()
   })
 })

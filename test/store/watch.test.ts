@@ -5,7 +5,7 @@ import { type Store, toStore } from '../../src/store/open.ts'
 import { loadSnapshot } from '../../src/store/snapshot.ts'
 import { createWatch, type Watch } from '../../src/store/watch.ts'
 import { createApplier } from '../../src/usage/apply.ts'
-import { createFolder, type Folder, HOUR, opening, toOpen, until } from '../usage/fixture.ts'
+import { createFolder, createTestLog, type Folder, HOUR, opening, toOpen, until } from '../usage/fixture.ts'
 
 let folder: Folder
 let store: Store
@@ -75,15 +75,23 @@ test('commits of our own ledger ask for no revision, and those of others change 
   expect(changes).toBe(0)
 })
 
-test('a change that could not be taken in is tried again, and until then the watch is not healthy', async () => {
+test('a change that could not be taken in is tried again, and until then the watch is not healthy and has said so once', async () => {
+  const log = createTestLog()
   let fails = 2
   let taken = 0
-  watch = createWatch(folder.database, 0, (revision) => {
-    if (fails-- > 0) throw new Error('no disk')
-    taken = revision
-  })
+  watch = createWatch(
+    folder.database,
+    0,
+    (revision) => {
+      if (fails-- > 0) throw new Error('no disk')
+      taken = revision
+    },
+    log,
+  )
   addKey(toStore(folder.other()))
   await until('the failure', () => watch?.healthy() === false)
+  expect(log.messages).toEqual([expect.stringContaining('cannot be read')])
   await until('the next try', () => taken === 1)
   expect(watch.healthy()).toBe(true)
+  expect(log.messages).toEqual([expect.stringContaining('cannot be read'), expect.stringContaining('taken in again')])
 })

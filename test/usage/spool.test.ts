@@ -1,8 +1,17 @@
 /** The spool on a real disk: what survives damage, what is kept for settles, and what a full disk still takes. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createSpool, fromLine, listSegments, readSegment, type Spool, toLine } from '../../src/usage/spool.ts'
+import {
+  createSpool,
+  fromLine,
+  listSegments,
+  readSegment,
+  type Spool,
+  toLine,
+  writeAll,
+} from '../../src/usage/spool.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
 import { createFolder, type Folder, opening, settling, toOpen, toSettled } from './fixture.ts'
 
@@ -121,8 +130,40 @@ test('a record that no database takes is kept where an administrator finds it', 
   expect(readSegment(join(folder.spool, 'here.rejected'))).toEqual(records)
 })
 
+test('writes everything, however little the disk takes at a time, and says where it takes nothing', async () => {
+  const disk = Buffer.alloc(10)
+  let most = 3
+  const handle = {
+    async write(bytes: Uint8Array, from: number, length: number, at: number) {
+      const bytesWritten = Math.min(most, length)
+      disk.set(bytes.subarray(from, from + bytesWritten), at)
+      return { bytesWritten, buffer: bytes }
+    },
+  }
+  await writeAll(handle as unknown as FileHandle, Buffer.from('abcdefgh'), 1)
+  expect(disk.toString()).toBe('\0abcdefgh\0')
+  most = 0
+  await expect(writeAll(handle as unknown as FileHandle, Buffer.from('x'), 0)).rejects.toThrow('none')
+})
+
 const noDisk = whyNoSmallDisk()
 describe.skipIf(noDisk !== null)('on a full disk', () => {
+  test('a segment that finds only a part of its room is none', async () => {
+    const disk = mountSmallDisk(folder.spool, 2)
+    if (typeof disk === 'string') throw new Error(disk)
+    const full = createSpool({ folder: folder.spool, instance: 'full', segmentBytes: 2 * 1024 * 1024 })
+    try {
+      // The last of its two writes is cut short, without an error.
+      writeFileSync(join(folder.spool, 'other'), Buffer.alloc(100_000))
+      await expect(full.prepare()).rejects.toThrow('ENOSPC')
+      expect(segments()).toEqual([])
+      expect(full.hasRoom('open')).toBe(false)
+    } finally {
+      await full.close()
+      disk.unmount()
+    }
+  })
+
   test('takes requests until its last quarter, settles to the end, and goes on in place when there is room', async () => {
     const disk = mountSmallDisk(folder.spool, 1)
     if (typeof disk === 'string') throw new Error(disk)
@@ -143,7 +184,7 @@ describe.skipIf(noDisk !== null)('on a full disk', () => {
         await full.append([record])
         taken.push(record)
       }
-      expect(full.append(some(100))).rejects.toThrow('ENOSPC')
+      await expect(full.append(some(100))).rejects.toThrow('ENOSPC')
       expect(onDisk()).toEqual(taken)
 
       full.taken(taken.length)

@@ -1,0 +1,55 @@
+/** What a command prints arrives whole before its process ends, and a command ends though nobody reads. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { closeSync, constants, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { createKey } from '../../src/keys/service.ts'
+import { openForCommand } from '../../src/store/open.ts'
+import { type Bench, createBench } from '../cli/run.ts'
+
+const MAIN = join(import.meta.dir, '../../src/main.ts')
+const KEYS = 1_000
+let bench: Bench
+beforeEach(() => {
+  bench = createBench()
+})
+afterEach(() => bench.close())
+
+function addKeys(): void {
+  const { sqlite, store } = openForCommand(bench.folder)
+  for (let i = 0; i < KEYS; i++) createKey(store, { name: `key ${i}` }, { actor: 'cli', nowMs: i })
+  sqlite.close()
+}
+
+/** Runs `keys list --json` into a shell command. */
+async function listInto(reader: string) {
+  const script = `{ "$0" "$1" keys list --json; echo "ended $?" >&2; } | ${reader}`
+  const child = Bun.spawn(['sh', '-c', script, process.execPath, MAIN], {
+    env: { ...process.env, TOLLGATE_DATA: bench.folder },
+    stdout: 'pipe',
+    stderr: 'pipe',
+    timeout: 20_000,
+  })
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  return { stdout, stderr }
+}
+
+test('more than a pipe holds arrives at a slow reader, and a reader that leaves is no error', async () => {
+  addKeys()
+  const slow = await listInto('{ sleep 1; cat; }')
+  expect(slow.stdout.length).toBeGreaterThan(2 * 64 * 1024)
+  expect(JSON.parse(slow.stdout).keys).toHaveLength(KEYS)
+  expect(slow.stderr).toBe('ended 0\n')
+  expect((await listInto('head -c 10')).stderr).toBe('ended 0\n')
+})
+
+test('a command ends with its code though nobody reads its standard error', async () => {
+  const path = join(bench.folder, 'unread')
+  Bun.spawnSync(['mkfifo', path])
+  const unread = openSync(path, constants.O_RDWR)
+  try {
+    const child = Bun.spawn([process.execPath, MAIN, 'x'.repeat(120_000)], { stderr: unread, timeout: 10_000 })
+    expect(await child.exited).toBe(2)
+  } finally {
+    closeSync(unread)
+  }
+})
