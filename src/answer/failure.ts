@@ -1,8 +1,9 @@
 /** Turns a failed call into what the client is told: the contract's table of rulings for upstream failures. Pure. */
 import { GatewayError, UpstreamError } from '../error.ts'
 
-/** Statuses that speak about the request itself, so that the client should read them. */
+/** A code is stored and logged: an upstream's may not be longer than this. */
 const MAX_CODE_CHARS = 64
+/** Statuses that speak about the request itself, so that the client should read them. */
 const ABOUT_THE_REQUEST = new Set([400, 413, 422])
 
 /** @param upstream the id of the upstream that failed, named in the sentence; without one it is our own failure. */

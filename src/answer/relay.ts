@@ -4,11 +4,11 @@
  */
 import { GatewayError } from '../error.ts'
 import type { BackendAnswer } from '../wire/chat.ts'
-import { NO_USAGE, toUsageJson } from '../wire/usage.ts'
+import { NO_USAGE } from '../wire/usage.ts'
 import { toGatewayError } from './failure.ts'
 import { toCompletion, toCompletionJson } from './normalise.ts'
 import { relayStream } from './stream.ts'
-import { estimateOf, headersOf, type RelayInput, type Trip } from './trip.ts'
+import { estimateOf, headersOf, type RelayInput, settleComplete, type Trip } from './trip.ts'
 
 /** Resolves to the response. Throws a GatewayError for a failure before the commit point, its row already settled. */
 export async function relay(input: RelayInput): Promise<Response> {
@@ -29,18 +29,9 @@ export async function relay(input: RelayInput): Promise<Response> {
 
 async function relayWhole(trip: Trip, answer: BackendAnswer & { kind: 'whole' }): Promise<Response> {
   const { answer: completion, sizes } = toCompletion(trip.identity, answer.completion)
-  const usage = answer.usage ?? estimateOf(trip, sizes)
   trip.settlement.firstToken()
-  const cost = await trip.settlement.settle({
-    status: 'ok',
-    httpStatus: 200,
-    errorCode: null,
-    usage,
-    estimated: answer.usage === undefined,
-    attempts: trip.attempts,
-    upstreamRequestId: trip.upstreamRequestId,
-  })
-  return new Response(toCompletionJson(completion, toUsageJson(usage, cost)), {
+  const usageJson = await settleComplete(trip, answer.usage ?? null, sizes)
+  return new Response(toCompletionJson(completion, usageJson), {
     headers: { 'content-type': 'application/json', ...headersOf(trip) },
   })
 }

@@ -4,11 +4,11 @@
  */
 import { GatewayError, UpstreamError } from '../error.ts'
 import type { AnswerEvent } from '../wire/chat.ts'
-import { toUsageJson, type Usage } from '../wire/usage.ts'
+import type { Usage } from '../wire/usage.ts'
 import { toGatewayError } from './failure.ts'
 import { createStreamNormaliser, errorFrame, type StreamNormaliser } from './normalise.ts'
 import { CLOSED_SINK, createSink, type Sink } from './sink.ts'
-import { estimateOf, headersOf, type Trip } from './trip.ts'
+import { estimateOf, headersOf, settleComplete, type Trip } from './trip.ts'
 
 /** Waits for the commit point, so that a failure before it still has its real status, then begins the answer. */
 export async function relayStream(trip: Trip, events: AsyncIterable<AnswerEvent[]>): Promise<Response> {
@@ -73,27 +73,13 @@ async function pump(
     }
     const failure = normaliser.outcome()
     if (failure instanceof UpstreamError) throw failure
-    await finish(trip, normaliser, sink)
+    // The tail waits for the ledger.
+    const usageJson = await settleComplete(trip, normaliser.usage(), normaliser.sizes())
+    await sink.write(normaliser.tail(usageJson))
   } catch (error) {
     await iterator.return?.()
     await cut(trip, normaliser, sink, error)
   }
-}
-
-/** Settles a complete answer, then lets its tail go. */
-async function finish(trip: Trip, normaliser: StreamNormaliser, sink: Sink): Promise<void> {
-  const reported = normaliser.usage()
-  const usage = reported ?? estimateOf(trip, normaliser.sizes())
-  const cost = await trip.settlement.settle({
-    status: 'ok',
-    httpStatus: 200,
-    errorCode: null,
-    usage,
-    estimated: reported === null,
-    attempts: trip.attempts,
-    upstreamRequestId: trip.upstreamRequestId,
-  })
-  await sink.write(normaliser.tail(toUsageJson(usage, cost)))
 }
 
 /** Settles an answer that broke off after it had begun, and says so: an error frame, no `[DONE]` (promise 5). */

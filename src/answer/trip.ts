@@ -1,6 +1,6 @@
 /** What the relay is told about one request, and what both ways of answering it share. */
 import type { BackendAnswer } from '../wire/chat.ts'
-import type { Usage } from '../wire/usage.ts'
+import { toUsageJson, type Usage } from '../wire/usage.ts'
 import { estimateUsage } from './count.ts'
 import type { Identity, Sizes } from './normalise.ts'
 import type { Settlement } from './settlement.ts'
@@ -8,7 +8,6 @@ import type { Settlement } from './settlement.ts'
 export interface RelayInput {
   identity: Identity
   requestId: string
-  stream: boolean
   includeUsage: boolean
   /** What the prompt was estimated at, for a bill without the upstream's own count. */
   promptTokens: number
@@ -38,3 +37,21 @@ export const headersOf = (trip: Trip) => ({
 /** Estimates usage that the upstream did not report from what it sent. */
 export const estimateOf = ({ promptTokens }: RelayInput, sizes: Sizes): Usage =>
   estimateUsage(promptTokens, sizes.answer, sizes.reasoning)
+
+/**
+ * Settles a complete answer, by what the upstream reported or else by an estimate. Returns the client's `usage` as
+ * JSON, once the row is durable. Throws `ledger_unavailable`: then the answer's tail is withheld.
+ */
+export async function settleComplete(trip: Trip, reported: Usage | null, sizes: Sizes): Promise<string> {
+  const usage = reported ?? estimateOf(trip, sizes)
+  const cost = await trip.settlement.settle({
+    status: 'ok',
+    httpStatus: 200,
+    errorCode: null,
+    usage,
+    estimated: reported === null,
+    attempts: trip.attempts,
+    upstreamRequestId: trip.upstreamRequestId,
+  })
+  return toUsageJson(usage, cost)
+}

@@ -1,6 +1,7 @@
 /**
- * The deadlines of calls. One ticker looks at all that are under way, because a timer of its own costs a call more
- * than the rest of its bookkeeping: a deadline passes up to TICK_MS late, and a chunk costs one assignment.
+ * What ends a call from our side: its deadlines, and a client that leaves. One ticker looks at all calls under way,
+ * because a timer and a listener of its own cost a call more than the rest of its bookkeeping: an end comes up to
+ * TICK_MS late, and a chunk costs one assignment.
  */
 import { UpstreamError } from '../error.ts'
 

@@ -68,7 +68,6 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
     return await relay({
       identity: { id: `chatcmpl-${id}`, created: Math.floor(createdMs / 1000), model: slug },
       requestId: toRequestId(id),
-      stream: body.stream === true,
       includeUsage: body.stream_options?.include_usage === true,
       promptTokens: ask.promptTokens,
       upstream: target.upstream.id,

@@ -1,19 +1,10 @@
 /** Money, against a second implementation: fractions of BigInt, in which nothing is ever scaled or assumed. */
 import { describe, expect, test } from 'bun:test'
 import { costNanoUsd, toAtto } from '../../src/usage/price.ts'
-import type { PricingItem, Usage } from '../../src/wire/usage.ts'
+import { NO_USAGE, type PricingItem, type Usage } from '../../src/wire/usage.ts'
 import { createPicker } from './fixture.ts'
 
-const toUsage = (fields: Partial<Usage>): Usage => ({
-  prompt: 0,
-  cacheRead: 0,
-  cacheWrite: 0,
-  cacheWrite1h: 0,
-  completion: 0,
-  reasoning: 0,
-  raw: null,
-  ...fields,
-})
+const toUsage = (fields: Partial<Usage>): Usage => ({ ...NO_USAGE, ...fields })
 
 type Fraction = readonly [bigint, bigint]
 const plus = ([a, b]: Fraction, [c, d]: Fraction): Fraction => [a * d + c * b, b * d]
