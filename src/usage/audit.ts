@@ -8,7 +8,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { isServed } from '../store/lock.ts'
 import { HOUR_MS } from './rollup.ts'
-import { listSegments, REJECTED, readSegment } from './spool.ts'
+import { listSegments, REJECTED, readSegment } from './segment.ts'
 
 export type Finding =
   | { kind: 'difference'; hour_ms: number; key_id: string; model: string; upstream: string; fields: Difference[] }

@@ -6,7 +6,8 @@ import type { Database } from 'bun:sqlite'
 import { unlinkSync } from 'node:fs'
 import type { Log } from '../log.ts'
 import { createApplier, isRefusal } from './apply.ts'
-import { listSegments, readSegment, type Spool } from './spool.ts'
+import { listSegments, readSegment } from './segment.ts'
+import type { Spool } from './spool.ts'
 
 const SLICE = 1_000
 

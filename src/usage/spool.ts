@@ -3,10 +3,11 @@
  * zeros beforehand so that a full disk still takes rows, one record a line with its length and CRC-32, synced off the
  * event loop once a group. The ledger appends and replays; nobody else touches the folder.
  */
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, unlinkSync } from 'node:fs'
+import { appendFileSync, mkdirSync, unlinkSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { LedgerRecord } from './rows.ts'
+import { MAX_LINE_BYTES, REJECTED, toLine, writeAll } from './segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
 /** A disk without room for a segment is asked again after this. */
@@ -171,56 +172,4 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
       }
     },
   }
-}
-
-/** Writes all of the bytes at a position: a disk that is nearly full takes a part and says so only in the count. */
-export async function writeAll(handle: Pick<FileHandle, 'write'>, bytes: Uint8Array, at: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, at + done)
-    if (bytesWritten === 0) throw new Error('the disk took none of what was written')
-    done += bytesWritten
-  }
-}
-
-/** Ending of the file that keeps records which no database takes. */
-export const REJECTED = '.rejected'
-
-/** No record is longer than this: its texts are bounded where the row is made. */
-const MAX_LINE_BYTES = 8 * 1024
-
-/** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */
-export function listSegments(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-      .filter((name) => name.endsWith('.log'))
-      .sort()
-      .map((name) => join(folder, name))
-  } catch {
-    return []
-  }
-}
-
-/** Reads the records of a segment. Torn or damaged lines are passed over, as are the zeros after the last one. */
-export function readSegment(path: string): LedgerRecord[] {
-  const records: LedgerRecord[] = []
-  for (const line of readFileSync(path).toString('utf8').split('\n')) {
-    const record = fromLine(line)
-    if (record) records.push(record)
-  }
-  return records
-}
-
-/** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
-export function toLine(record: LedgerRecord): string {
-  const json = JSON.stringify(record)
-  return `${Buffer.byteLength(json)} ${Bun.hash.crc32(json).toString(16)} ${json}\n`
-}
-
-export function fromLine(line: string): LedgerRecord | null {
-  const match = /^(\d+) ([0-9a-f]+) (\{.*\})$/s.exec(line)
-  if (!match) return null
-  const [, length, checksum, json = ''] = match
-  if (Buffer.byteLength(json) !== Number(length)) return null
-  if (Bun.hash.crc32(json).toString(16) !== checksum) return null
-  return JSON.parse(json)
 }

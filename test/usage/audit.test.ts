@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { takeLock } from '../../src/store/lock.ts'
 import { databasePath, openDatabase } from '../../src/store/open.ts'
 import { createApplier } from '../../src/usage/apply.ts'
-import { toLine } from '../../src/usage/spool.ts'
+import { toLine } from '../../src/usage/segment.ts'
 import { type Bench, createBench } from '../cli/run.ts'
 import { HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
 

@@ -2,7 +2,8 @@
 import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { createLedger, type Ledger } from '../../src/usage/ledger.ts'
-import { createSpool, listSegments, readSegment, type Spool } from '../../src/usage/spool.ts'
+import { listSegments, readSegment } from '../../src/usage/segment.ts'
+import { createSpool, type Spool } from '../../src/usage/spool.ts'
 import { createFolder, createTestLog, type Folder, statusesOf, toOpen, toSettled, until } from './fixture.ts'
 
 let folder: Folder

@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { recover } from '../../src/usage/recover.ts'
-import { createSpool, listSegments, type Spool, toLine } from '../../src/usage/spool.ts'
+import { listSegments, toLine } from '../../src/usage/segment.ts'
+import { createSpool, type Spool } from '../../src/usage/spool.ts'
 import {
   contentsOf,
   createFolder,

@@ -3,15 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  createSpool,
-  fromLine,
-  listSegments,
-  readSegment,
-  type Spool,
-  toLine,
-  writeAll,
-} from '../../src/usage/spool.ts'
+import { fromLine, listSegments, readSegment, toLine, writeAll } from '../../src/usage/segment.ts'
+import { createSpool, type Spool } from '../../src/usage/spool.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
 import { createFolder, type Folder, opening, settling, toOpen, toSettled } from './fixture.ts'
 

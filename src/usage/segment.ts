@@ -1,0 +1,61 @@
+/**
+ * The spool's files: how a record is a line with its length and CRC-32, and how segments are found, read and written.
+ * `spool.ts` fills them while the server runs; `recover.ts` and `audit.ts` read what others left.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { LedgerRecord } from './rows.ts'
+
+/** Writes all of the bytes at a position: a disk that is nearly full takes a part and says so only in the count. */
+export async function writeAll(handle: Pick<FileHandle, 'write'>, bytes: Uint8Array, at: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, at + done)
+    if (bytesWritten === 0) throw new Error('the disk took none of what was written')
+    done += bytesWritten
+  }
+}
+
+/** Ending of the file that keeps records which no database takes. */
+export const REJECTED = '.rejected'
+
+/** No record is longer than this: its texts are bounded where the row is made. */
+export const MAX_LINE_BYTES = 8 * 1024
+
+/** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */
+export function listSegments(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => name.endsWith('.log'))
+      .sort()
+      .map((name) => join(folder, name))
+  } catch {
+    return []
+  }
+}
+
+/** Reads the records of a segment. Torn or damaged lines are passed over, as are the zeros after the last one. */
+export function readSegment(path: string): LedgerRecord[] {
+  const records: LedgerRecord[] = []
+  for (const line of readFileSync(path).toString('utf8').split('\n')) {
+    const record = fromLine(line)
+    if (record) records.push(record)
+  }
+  return records
+}
+
+/** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
+export function toLine(record: LedgerRecord): string {
+  const json = JSON.stringify(record)
+  return `${Buffer.byteLength(json)} ${Bun.hash.crc32(json).toString(16)} ${json}\n`
+}
+
+/** Reads a line; null where it is torn, damaged or empty. */
+export function fromLine(line: string): LedgerRecord | null {
+  const match = /^(\d+) ([0-9a-f]+) (\{.*\})$/s.exec(line)
+  if (!match) return null
+  const [, length, checksum, json = ''] = match
+  if (Buffer.byteLength(json) !== Number(length)) return null
+  if (Bun.hash.crc32(json).toString(16) !== checksum) return null
+  return JSON.parse(json)
+}
