@@ -63,6 +63,13 @@ const TABLE = {
     type: 'server_error',
     code: 'upstream_timeout',
   },
+  /** A model did not write what `response_format` asks for, and was told so twice. */
+  schema_not_met: {
+    status: 502,
+    type: 'server_error',
+    code: 'schema_not_met',
+    headers: { 'x-should-retry': 'false' },
+  },
   internal: { status: 500, type: 'server_error', code: null },
   /** The client left before its answer: nobody reads this status, the log line and the ledger do. */
   client_closed: {

@@ -31,6 +31,17 @@ export interface Sizes {
   reasoning: number
 }
 
+/** What one answer has to look like. */
+export interface Shape {
+  identity: Identity
+  /** The client's `stream_options.include_usage`. */
+  includeUsage: boolean
+  /** How many choices the client asked for: an index beyond them breaks clients. */
+  choices: number
+  /** Whether a `<think>` block at the beginning of the content is reasoning (the upstream's `think_tags`). */
+  thinkTags: boolean
+}
+
 export interface StreamNormaliser {
   /** Takes a batch of events and returns the frames that may go out now; empty while there is only a role. */
   take(events: readonly AnswerEvent[]): string
@@ -49,8 +60,7 @@ interface ChoiceState {
   called: boolean
 }
 
-/** @param includeUsage the client's `stream_options.include_usage`. */
-export function createStreamNormaliser(identity: Identity, includeUsage: boolean): StreamNormaliser {
+export function createStreamNormaliser({ identity, includeUsage }: Shape): StreamNormaliser {
   const head = `data: ${JSON.stringify({ id: identity.id, object: 'chat.completion.chunk', created: identity.created, model: identity.model }).slice(0, -1)},"choices":[`
   const foot = includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
   const choices = new Map<number, ChoiceState>()
@@ -126,7 +136,7 @@ export const errorFrame = (body: ErrorBody) => `data: ${toLine(body)}\n\n`
 
 /** Builds the whole answer that the contract describes, but for its usage. */
 export function toCompletion(
-  identity: Identity,
+  { identity }: Shape,
   completion: Completion,
 ): { answer: Omit<ChatCompletion, 'usage'>; sizes: Sizes } {
   const sizes: Sizes = { answer: 0, reasoning: 0 }

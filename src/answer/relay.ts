@@ -28,7 +28,7 @@ export async function relay(input: RelayInput): Promise<Response> {
 }
 
 async function relayWhole(trip: Trip, answer: BackendAnswer & { kind: 'whole' }): Promise<Response> {
-  const { answer: completion, sizes } = toCompletion(trip.identity, answer.completion)
+  const { answer: completion, sizes } = toCompletion(trip.shape, answer.completion)
   trip.settlement.firstToken()
   const usageJson = await settleComplete(trip, answer.usage ?? null, sizes)
   return new Response(toCompletionJson(completion, usageJson), {

@@ -12,7 +12,7 @@ import { estimateOf, headersOf, settleComplete, type Trip } from './trip.ts'
 
 /** Waits for the commit point, so that a failure before it still has its real status, then begins the answer. */
 export async function relayStream(trip: Trip, events: AsyncIterable<AnswerEvent[]>): Promise<Response> {
-  const normaliser = createStreamNormaliser(trip.identity, trip.includeUsage)
+  const normaliser = createStreamNormaliser(trip.shape)
   const iterator = events[Symbol.asyncIterator]()
   let first = ''
   while (!normaliser.committed() && normaliser.outcome() === null) {

@@ -2,13 +2,12 @@
 import type { BackendAnswer } from '../wire/chat.ts'
 import { toUsageJson, type Usage } from '../wire/usage.ts'
 import { estimateUsage } from './count.ts'
-import type { Identity, Sizes } from './normalise.ts'
+import type { Shape, Sizes } from './normalise.ts'
 import type { Settlement } from './settlement.ts'
 
 export interface RelayInput {
-  identity: Identity
+  shape: Shape
   requestId: string
-  includeUsage: boolean
   /** What the prompt was estimated at, for a bill without the upstream's own count. */
   promptTokens: number
   /** The upstream that is tried first: named where the attempt fails. */

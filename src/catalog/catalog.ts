@@ -2,7 +2,7 @@
  * What a catalogue declares, once it is read, checked and complete: the plain value between `file.ts`, which makes it,
  * and `plan.ts`, which compares it with the tables. Types only.
  */
-import type { Deadlines, UpstreamOptions } from '../store/types.ts'
+import type { Deadlines, UpstreamSettings } from '../store/types.ts'
 import type { Feature, Modality } from '../wire/model.ts'
 import type { PricingItem } from '../wire/usage.ts'
 
@@ -16,7 +16,7 @@ export interface DeclaredUpstream {
   local: boolean
   enabled: boolean
   deadlines: Partial<Deadlines>
-  options: UpstreamOptions
+  options: UpstreamSettings
 }
 
 export interface DeclaredRoute {

@@ -56,7 +56,7 @@ function checkUpstream(id: string, entry: Entry): Issue[] {
   if (dialect === 'openai' && baseUrl === undefined)
     report(null, "base_url is missing: the 'openai' dialect needs one, such as https://api.openai.com/v1.")
   if (dialect === 'demo') {
-    for (const field of ['base_url', 'api_key'])
+    for (const field of ['base_url', 'api_key', 'max_tokens_field', 'n', 'user', 'think_tags'])
       if (entry[field] !== undefined) report(field, `the 'demo' dialect has no ${field}; remove it.`)
   }
   if (dialect !== 'demo' && entry.pace_ms !== undefined) report('pace_ms', "only the 'demo' dialect has pace_ms.")

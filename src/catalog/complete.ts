@@ -2,7 +2,7 @@
  * Turns checked catalogue entries into declarations: defaults, known facts for what an entry leaves out, and a problem
  * for what is then still missing (design 10). Called by `file.ts`. Pure.
  */
-import type { Deadlines } from '../store/types.ts'
+import type { Deadlines, UpstreamSettings } from '../store/types.ts'
 import { toList } from '../wire/explain-words.ts'
 import type { PricingItem } from '../wire/usage.ts'
 import type { DeclaredModel, DeclaredRoute, DeclaredUpstream, Facts, Issue } from './catalog.ts'
@@ -44,7 +44,7 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
     local: entry.local ?? false,
     enabled: entry.enabled ?? true,
     deadlines,
-    options: entry.pace_ms === undefined ? {} : { pace_ms: entry.pace_ms },
+    options: toSettings(entry),
   }
 }
 
@@ -138,4 +138,14 @@ function toRoute(route: ModelEntry['routes'][number]): DeclaredRoute {
 /** Sorts the conditional prices, so that the ledger may read them in order. */
 function toPrices(pricing: PricingEntry | undefined): PricingItem[] | undefined {
   return pricing?.toSorted((a, b) => (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0))
+}
+
+function toSettings({ pace_ms, max_tokens_field, n, user, think_tags }: UpstreamEntry): UpstreamSettings {
+  return {
+    ...(pace_ms === undefined ? {} : { pace_ms }),
+    ...(max_tokens_field === undefined ? {} : { max_tokens_field }),
+    ...(n === undefined ? {} : { n }),
+    ...(user === undefined ? {} : { user }),
+    ...(think_tags === undefined ? {} : { think_tags }),
+  }
 }

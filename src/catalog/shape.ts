@@ -3,6 +3,7 @@
  * mean to each other is in `check.ts`. A section that is there but empty is null, as YAML reads it.
  */
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { MAX_TOKENS_FIELDS } from '../store/types.ts'
 import { FEATURES, MODALITIES } from '../wire/model.ts'
 
 const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
@@ -23,6 +24,10 @@ const Upstream = closed({
     closed({ headers: time(), first_token: time(), idle: time(), total: time(), total_whole: time() }),
   ),
   pace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
+  max_tokens_field: Type.Optional(oneOf(MAX_TOKENS_FIELDS)),
+  n: Type.Optional(Type.Boolean()),
+  user: Type.Optional(Type.Boolean()),
+  think_tags: Type.Optional(Type.Boolean()),
 })
 
 const Pricing = Type.Array(

@@ -5,7 +5,6 @@
 import type { Backend } from '../backends/backend.ts'
 import type { Dispatch } from '../routing/attempt.ts'
 import type { Target } from '../store/snapshot.ts'
-import type { ChatRequest } from '../wire/request.ts'
 
 export interface DispatchDeps {
   backendFor(target: Target): Backend
@@ -15,15 +14,14 @@ export interface DispatchDeps {
 export function createDispatch(
   { backendFor }: DispatchDeps,
   id: string,
-  body: ChatRequest,
-  signal: AbortSignal,
 ): Dispatch {
-  return (target, number) =>
+  let calls = 0
+  return ({ target, body, signal }) =>
     backendFor(target).chat({
       body,
       target,
       signal,
       deadlines: target.upstream.deadlines,
-      callId: `${id}-${number}`,
+      callId: `${id}-${++calls}`,
     })
 }

@@ -66,12 +66,16 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
     await open(deps, row)
     handedOver = true
     return await relay({
-      identity: { id: `chatcmpl-${id}`, created: Math.floor(createdMs / 1000), model: slug },
+      shape: {
+        identity: { id: `chatcmpl-${id}`, created: Math.floor(createdMs / 1000), model: slug },
+        includeUsage: body.stream_options?.include_usage === true,
+        choices: body.n ?? 1,
+        thinkTags: target.upstream.options.think_tags,
+      },
       requestId: toRequestId(id),
-      includeUsage: body.stream_options?.include_usage === true,
       promptTokens: ask.promptTokens,
       upstream: target.upstream.id,
-      attempt: attempt([target], createDispatch(deps, id, body, arrival.request.signal)),
+      attempt: attempt([target], createDispatch(deps, id), body, arrival.request.signal),
       settlement: createSettlement({ ledger: deps.ledger, log: deps.log, row, pricing: target.pricing }),
       signal: arrival.request.signal,
       onEnd: end,

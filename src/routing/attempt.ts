@@ -4,9 +4,22 @@
  */
 import type { Target } from '../store/snapshot.ts'
 import type { BackendAnswer } from '../wire/chat.ts'
+import type { ChatRequest } from '../wire/request.ts'
 
-/** Makes one call to one target; call numbers count from 1. */
-export type Dispatch = (target: Target, number: number) => Promise<BackendAnswer>
+/** Why a call of a request is made. The first one stands in the request's own row, the others in `calls`. */
+export type CallReason = 'first' | 'retry' | 'fallback' | 'fan_out' | 'schema'
+
+export interface Ask {
+  target: Target
+  /** The canonical request. `fanOut` and `enforce` change copies of it. */
+  body: ChatRequest
+  reason: CallReason
+  /** Aborts when the answer is no longer wanted. */
+  signal: AbortSignal
+}
+
+/** Makes one call to one target, or as many as it takes: `fanOut` and `enforce` wrap one and have its type. */
+export type Dispatch = (ask: Ask) => Promise<BackendAnswer>
 
 export interface Attempt {
   answer: BackendAnswer
@@ -16,6 +29,11 @@ export interface Attempt {
 }
 
 /** Resolves to the first answer. Throws the UpstreamError of the last call that failed. */
-export async function attempt([target]: readonly [Target, ...Target[]], dispatch: Dispatch): Promise<Attempt> {
-  return { answer: await dispatch(target, 1), target, attempts: 1 }
+export async function attempt(
+  [target]: readonly [Target, ...Target[]],
+  dispatch: Dispatch,
+  body: ChatRequest,
+  signal: AbortSignal,
+): Promise<Attempt> {
+  return { answer: await dispatch({ target, body, reason: 'first', signal }), target, attempts: 1 }
 }

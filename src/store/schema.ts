@@ -7,7 +7,7 @@ import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, sqliteView, text } from 'drizzle-orm/sqlite-core'
 import type { Feature, Modality } from '../wire/model.ts'
 import type { PricingItem } from '../wire/usage.ts'
-import type { Deadlines, Origin, Period, UpstreamOptions } from './types.ts'
+import type { Deadlines, Origin, Period, UpstreamSettings } from './types.ts'
 
 const count = (name: string) => integer(name).notNull().default(0)
 const flag = (name: string) => integer(name, { mode: 'boolean' })
@@ -26,7 +26,7 @@ export const upstreams = sqliteTable('upstreams', {
   local: flag('local').notNull().default(false),
   enabled: flag('enabled').notNull().default(true),
   deadlines: text('deadlines', { mode: 'json' }).$type<Partial<Deadlines>>().notNull(),
-  options: text('options', { mode: 'json' }).$type<UpstreamOptions>().notNull(),
+  options: text('options', { mode: 'json' }).$type<UpstreamSettings>().notNull(),
   origin: origin(),
   createdMs: integer('created_ms').notNull(),
   updatedMs: integer('updated_ms').notNull(),

@@ -4,11 +4,19 @@
  * ever sees half a change, and no request ever waits for the disk to learn who may call what.
  */
 import { eq } from 'drizzle-orm'
-import type { Model } from '../wire/model.ts'
+import type { Feature, Model } from '../wire/model.ts'
 import type { PricingItem } from '../wire/usage.ts'
 import type { Store } from './open.ts'
 import { aliases, keyModels, keySecrets, keys, models, routes, settings, upstreams } from './schema.ts'
-import { DEFAULT_DEADLINES, type Deadlines, LOCAL_HEADERS_MS, type Period, type UpstreamOptions } from './types.ts'
+import {
+  DEFAULT_DEADLINES,
+  DEFAULT_OPTIONS,
+  type Deadlines,
+  LOCAL_HEADERS_MS,
+  LOCAL_OPTIONS,
+  type Period,
+  type UpstreamOptions,
+} from './types.ts'
 
 export interface Key {
   id: string
@@ -58,6 +66,9 @@ export interface Target {
   pricing: PricingItem[]
   priceId: string | null
   maxOutputLength: number
+  contextLength: number
+  /** What it does by itself; the gateway adds enforcement where `json_mode` or `structured_outputs` is missing. */
+  features: readonly Feature[]
 }
 
 /** The facts of a model, as its row tells them, and its enabled targets in order of priority. */
@@ -128,7 +139,8 @@ function toUpstream(row: typeof upstreams.$inferSelect, environment: Environment
       ...(row.local ? { headers: LOCAL_HEADERS_MS } : {}),
       ...row.deadlines,
     },
-    options: row.options,
+    // The demo model is local and reached without an address: it needs no allowances.
+    options: { ...(row.local && row.baseUrl !== null ? LOCAL_OPTIONS : DEFAULT_OPTIONS), ...row.options },
     credential,
     notReady: variable !== null && credential === null ? `the variable ${variable} is not set on the server` : null,
   }
@@ -211,6 +223,8 @@ function toModels(
       pricing: row.pricing ?? (modelPays ? model.facts.pricing : []),
       priceId: row.pricing ? row.priceId : modelPays ? (priceIds.get(row.model) ?? null) : null,
       maxOutputLength: model.facts.max_output_length,
+      contextLength: model.facts.context_length,
+      features: model.facts.supported_features,
     })
   }
   for (const model of bySlug.values()) model.targets.sort((a, b) => a.priority - b.priority)

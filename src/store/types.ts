@@ -27,10 +27,35 @@ export const DEFAULT_DEADLINES: Deadlines = {
 /** A local server may load a model before it sends its headers. */
 export const LOCAL_HEADERS_MS = 300_000
 
-/** Per-upstream settings beyond where and how to reach it. */
-export interface UpstreamOptions {
+/** The two names of the output cap; upstreams know one of them, or both. */
+export const MAX_TOKENS_FIELDS = ['max_tokens', 'max_completion_tokens'] as const
+
+/** What is particular about an upstream, as the catalogue states it. */
+export interface UpstreamSettings {
   /** Command of a managed process, and whatever later dialects need. */
   process?: { command: string[] }
   /** Demo backend only: pause between two chunks, in ms. */
   pace_ms?: number
+  /** The name under which it takes the output cap; null sends the one that the client used. */
+  max_tokens_field?: (typeof MAX_TOKENS_FIELDS)[number] | null
+  /** Whether it writes several choices in one call; otherwise `n` becomes as many calls. */
+  n?: boolean
+  /** Whether it takes the field `user`. */
+  user?: boolean
+  /** Whether `<think>` blocks in its content are reasoning. */
+  think_tags?: boolean
+}
+
+/** The settings with every default filled in. */
+export type UpstreamOptions = UpstreamSettings &
+  Required<Pick<UpstreamSettings, 'max_tokens_field' | 'n' | 'user' | 'think_tags'>>
+
+export const DEFAULT_OPTIONS: UpstreamOptions = { max_tokens_field: null, n: true, user: true, think_tags: false }
+
+/** Local inference servers know the older name, write one choice, or count one, and leave thinking in the text. */
+export const LOCAL_OPTIONS: UpstreamOptions = {
+  max_tokens_field: 'max_tokens',
+  n: false,
+  user: true,
+  think_tags: true,
 }

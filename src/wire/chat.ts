@@ -7,10 +7,27 @@ import type { Usage, WireUsage } from './usage.ts'
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'
 
-export interface ToolCall {
-  id: string
-  type: 'function'
-  function: { name: string; arguments: string }
+export type ToolCall =
+  | { id: string; type: 'function'; function: { name: string; arguments: string } }
+  | { id: string; type: 'custom'; custom: { name: string; input: string } }
+
+/** The call of the legacy `functions`. */
+export interface FunctionCall {
+  name: string
+  arguments: string
+}
+
+/** A token of `logprobs`, with the likeliest ones at its place. */
+export interface TokenLogprob {
+  token: string
+  logprob: number
+  bytes: number[] | null
+  top_logprobs: { token: string; logprob: number; bytes: number[] | null }[]
+}
+
+export interface Logprobs {
+  content: TokenLogprob[] | null
+  refusal: TokenLogprob[] | null
 }
 
 export interface ChatMessage {
@@ -18,6 +35,7 @@ export interface ChatMessage {
   content: string | null
   refusal: string | null
   tool_calls?: ToolCall[]
+  function_call?: FunctionCall
   reasoning?: string
   reasoning_content?: string
 }
@@ -42,8 +60,9 @@ export interface ChatCompletion {
 export interface ToolCallDelta {
   index: number
   id?: string
-  type?: 'function'
-  function: { name?: string; arguments?: string }
+  type?: 'function' | 'custom'
+  function?: { name?: string; arguments?: string }
+  custom?: { name?: string; input?: string }
 }
 
 export interface Delta {
@@ -51,6 +70,7 @@ export interface Delta {
   content?: string | null
   refusal?: string | null
   tool_calls?: ToolCallDelta[]
+  function_call?: Partial<FunctionCall>
   reasoning?: string
   reasoning_content?: string
 }
@@ -77,6 +97,7 @@ export type AnswerEvent = { chunk: ChatChunk } | { usage: Partial<Usage> } | { f
 
 /** What a backend gives back once it knows that there is an answer. */
 export type BackendAnswer = { upstreamRequestId?: string } & (
-  | { kind: 'whole'; completion: Completion; usage?: Usage }
+  /** `unmet`: the gateway enforced a schema that is not strict, and this is the last that the model wrote. */
+  | { kind: 'whole'; completion: Completion; usage?: Usage; schema?: 'unmet' }
   | { kind: 'stream'; events: AsyncIterable<AnswerEvent[]> }
 )

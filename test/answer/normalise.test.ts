@@ -29,7 +29,7 @@ const parse = (text: string) =>
 
 /** Plays a finished stream and returns [index, delta, finish] of each frame that it had. */
 function play(...events: AnswerEvent[]): unknown[] {
-  const normaliser = createStreamNormaliser(identity, false)
+  const normaliser = createStreamNormaliser({ identity, includeUsage: false, choices: 8, thinkTags: false })
   const text = normaliser.take(events) + normaliser.tail(toUsageJson(usage, 0))
   expect(text).toEndWith('data: [DONE]\n\n')
   return parse(text).map(({ choices: [choice] }) => [choice.index, choice.delta, choice.finish_reason])
@@ -168,7 +168,7 @@ describe('a stream with', () => {
 })
 
 test('nothing is sent for a role alone: that is before the commit point', () => {
-  const normaliser = createStreamNormaliser(identity, false)
+  const normaliser = createStreamNormaliser({ identity, includeUsage: false, choices: 8, thinkTags: false })
   expect(normaliser.take([chunk({ role: 'assistant', content: '' }), { usage }])).toBe('')
   expect(normaliser.committed()).toBe(false)
   expect(normaliser.take([chunk({ content: 'a' })])).not.toBe('')
@@ -177,7 +177,7 @@ test('nothing is sent for a role alone: that is before the commit point', () => 
 
 test('usage is null in every frame but its own, where it was asked for, and nowhere otherwise', () => {
   for (const include of [true, false]) {
-    const normaliser = createStreamNormaliser(identity, include)
+    const normaliser = createStreamNormaliser({ identity, includeUsage: include, choices: 8, thinkTags: false })
     const text = normaliser.take([chunk({ content: 'a' }, 'stop'), { usage }]) + normaliser.tail(toUsageJson(usage, 7))
     const frames = parse(text)
     expect(frames.map((frame) => frame.usage?.total_tokens ?? frame.usage)).toEqual(
@@ -188,7 +188,7 @@ test('usage is null in every frame but its own, where it was asked for, and nowh
 })
 
 test('nothing is taken after the end, and a failure stays the outcome', () => {
-  const normaliser = createStreamNormaliser(identity, false)
+  const normaliser = createStreamNormaliser({ identity, includeUsage: false, choices: 8, thinkTags: false })
   const failure = new UpstreamError('broken', 'ended early')
   normaliser.take([chunk({ content: 'a' }), { failure }])
   expect(normaliser.take([chunk({ content: 'b' }), { done: true }])).toBe('')
@@ -196,13 +196,13 @@ test('nothing is taken after the end, and a failure stays the outcome', () => {
 })
 
 test('sizes count UTF-8 bytes of what was said, with reasoning apart', () => {
-  const normaliser = createStreamNormaliser(identity, false)
+  const normaliser = createStreamNormaliser({ identity, includeUsage: false, choices: 8, thinkTags: false })
   normaliser.take([chunk({ content: 'é' }), chunk({ reasoning: '🦊' }), chunk({ role: 'assistant' })])
   expect(normaliser.sizes()).toEqual({ answer: 2, reasoning: 4 })
 })
 
 test('line separators that some clients split on are escaped', () => {
-  const normaliser = createStreamNormaliser(identity, false)
+  const normaliser = createStreamNormaliser({ identity, includeUsage: false, choices: 8, thinkTags: false })
   const text = normaliser.take([chunk({ content: 'a\u2028b\u2029c\u0085d' })])
   expect(text).not.toMatch(/[\u2028\u2029\u0085]/)
   expect(parse(text).at(-1).choices[0].delta.content).toBe('a\u2028b\u2029c\u0085d')
@@ -216,7 +216,7 @@ test('an error frame is one line that begins with the error', () => {
 describe('a whole answer', () => {
   const convert = (message: unknown, finish: unknown) => {
     const completion = { choices: [{ message, finish_reason: finish }] } as unknown as Completion
-    return toCompletion(identity, completion).answer.choices[0]
+    return toCompletion({ identity, includeUsage: false, choices: 8, thinkTags: false }, completion).answer.choices[0]
   }
 
   test.each([

@@ -5,7 +5,7 @@ import { NoInstance, toInstance } from '../../src/backends/demo-json.ts'
 import { toMatching } from '../../src/backends/demo-pattern.ts'
 import { countTokens, toTokens } from '../../src/backends/demo-tokens.ts'
 import { UpstreamError } from '../../src/error.ts'
-import { DEFAULT_DEADLINES } from '../../src/store/types.ts'
+import { DEFAULT_DEADLINES, DEFAULT_OPTIONS } from '../../src/store/types.ts'
 import type { AnswerEvent } from '../../src/wire/chat.ts'
 import type { ChatRequest } from '../../src/wire/request.ts'
 
@@ -21,7 +21,7 @@ const toCall = (body: Partial<ChatRequest>, more: { paceMs?: number; signal?: Ab
       baseUrl: null,
       local: true,
       deadlines: DEFAULT_DEADLINES,
-      options: { pace_ms: more.paceMs ?? 0 },
+      options: { ...DEFAULT_OPTIONS, pace_ms: more.paceMs ?? 0 },
       credential: null,
       notReady: null,
     },
@@ -30,7 +30,7 @@ const toCall = (body: Partial<ChatRequest>, more: { paceMs?: number; signal?: Ab
     weight: 1,
     pricing: [],
     priceId: null,
-    maxOutputLength: 4096,
+    maxOutputLength: 4096, contextLength: 8_192, features: [],
   },
   signal: more.signal ?? new AbortController().signal,
   deadlines: DEFAULT_DEADLINES,

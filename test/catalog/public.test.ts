@@ -1,29 +1,10 @@
 /** The public Model object. */
 import { describe, expect, test } from 'bun:test'
 import { toPublicModel } from '../../src/catalog/public.ts'
-import type { CatalogModel, Target, Upstream } from '../../src/store/snapshot.ts'
-import { DEFAULT_DEADLINES } from '../../src/store/types.ts'
+import type { CatalogModel, Target } from '../../src/store/snapshot.ts'
+import { toTarget } from '../support/snapshot.ts'
 
-const upstream = (notReady: string | null): Upstream => ({
-  id: 'u',
-  dialect: 'demo',
-  baseUrl: null,
-  local: false,
-  deadlines: DEFAULT_DEADLINES,
-  options: {},
-  credential: 'secret',
-  notReady,
-})
-const target = (notReady: string | null): Target => ({
-  model: 'v/m',
-  upstream: upstream(notReady),
-  upstreamModel: 'm',
-  priority: 0,
-  weight: 1,
-  pricing: [],
-  priceId: null,
-  maxOutputLength: 5,
-})
+const target = (notReady: string | null): Target => toTarget({ notReady })
 const model = (...targets: Target[]): CatalogModel => ({
   facts: {
     id: 'v/m',

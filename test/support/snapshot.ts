@@ -1,6 +1,6 @@
 /** Small snapshots for unit tests: only what a test names is out of the ordinary. */
 import type { CatalogModel, Key, Snapshot, Target, Upstream } from '../../src/store/snapshot.ts'
-import { DEFAULT_DEADLINES } from '../../src/store/types.ts'
+import { DEFAULT_DEADLINES, DEFAULT_OPTIONS } from '../../src/store/types.ts'
 
 export const toKey = (fields: Partial<Key> = {}): Key => ({
   id: 'k1',
@@ -23,7 +23,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     baseUrl: 'http://127.0.0.1:1/v1',
     local: false,
     deadlines: DEFAULT_DEADLINES,
-    options: {},
+    options: DEFAULT_OPTIONS,
     credential: null,
     notReady: null,
     ...fields,
@@ -37,6 +37,8 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     pricing: [],
     priceId: null,
     maxOutputLength: 1_000,
+    contextLength: 8_192,
+    features: ['tools'],
   }
 }
 
