@@ -56,6 +56,12 @@ function toLines(found: Audit): string {
 const toScope = ({ hours, requests, costNanoUsd }: Audit) =>
   `${hours} ${hours === 1 ? 'hour' : 'hours'}, ${requests} settled ${requests === 1 ? 'request' : 'requests'}, $${toUsd(costNanoUsd)}`
 
+const PROBLEMS = {
+  orphans: 'calls are in the ledger and the request is not',
+  attempts: 'another number of attempts than of calls in the ledger',
+  sums: 'further calls cost more, or took more tokens, than the whole request',
+}
+
 function toSentence(finding: Finding): string {
   switch (finding.kind) {
     case 'difference': {
@@ -64,6 +70,10 @@ function toSentence(finding: Finding): string {
       )
       const place = `${toTime(finding.hour_ms)}, key ${finding.key_id}, ${finding.model} on ${finding.upstream}`
       return `${place}: ${what.join('; ') || 'in the rollup without a row in the ledger'}.`
+    }
+    case 'calls': {
+      const what = finding.requests === 1 ? '1 request' : `${finding.requests} requests`
+      return `${toTime(finding.hour_ms)}, ${what} such as ${finding.request_id}: ${PROBLEMS[finding.problem]}.`
     }
     case 'open': {
       const what = finding.rows === 1 ? '1 row is' : `${finding.rows} rows are`

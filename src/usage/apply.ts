@@ -1,11 +1,24 @@
 /**
- * Applies ledger records to the database: the one place where `requests` is written. Applying is idempotent and does
- * not depend on the order (design 5), so a spool can be replayed as often as it takes.
+ * Applies ledger records to the database: with `apply-calls.ts` the one place where the ledger is written. Applying is
+ * idempotent and does not depend on the order (design 5), so a spool can be replayed as often as it takes. How a request
+ * stands decides for its calls: they end with it, and what comes after that is late and changes nothing.
  */
 import type { Database } from 'bun:sqlite'
 import { requests } from '../store/schema.ts'
+import { createCallTable } from './apply-calls.ts'
 import { createRollup } from './rollup.ts'
-import { type ClosedRow, type LedgerRecord, OPEN_FIELDS, type OpenRow, OUTCOME_FIELDS, toAbandoned } from './rows.ts'
+import {
+  type ClosedCall,
+  type ClosedRow,
+  type LedgerRecord,
+  OPEN_FIELDS,
+  type OpenCall,
+  type OpenRow,
+  OUTCOME_FIELDS,
+  toAbandoned,
+  toAbandonedCall,
+} from './rows.ts'
+import { marks, values } from './values.ts'
 
 export interface Applier {
   /**
@@ -13,7 +26,7 @@ export interface Applier {
    * may be given again. One row that does not fit is set aside and never costs the others their place.
    */
   commit(records: readonly LedgerRecord[]): void
-  /** Gives up the open rows of every instance but this one. Returns how many. */
+  /** Gives up what instances but this one have left open. Returns how many requests that were. */
   abandonOthers(instance: string): number
 }
 
@@ -38,17 +51,13 @@ const CLOSED_FIELDS = [...OPEN_FIELDS, ...OUTCOME_FIELDS]
 /** A fallback may have moved the request to another upstream than the one it was opened for. */
 const UPDATED_FIELDS = ['upstream', 'upstreamModel', 'priceId', ...OUTCOME_FIELDS] as const
 
-type Value = string | number | null
-const values = <T extends string>(row: Record<T, Value>, fields: readonly T[]): Value[] => {
-  const out = new Array<Value>(fields.length)
-  for (let i = 0; i < fields.length; i++) out[i] = row[fields[i] as T]
-  return out
-}
-const marks = (fields: readonly unknown[]) => fields.map(() => '?').join(', ')
+/** How a request stands: one that was given up still takes its outcome, and calls that turn up late. */
+type Found = ClosedRow | (OpenRow & { status: 'open' })
 
 /** @param setAside keeps a record that no database takes, where an administrator finds it. */
 export function createApplier(sqlite: Database, setAside: (record: LedgerRecord, error: unknown) => void): Applier {
   const rollup = createRollup(sqlite)
+  const calls = createCallTable(sqlite)
   const begin = sqlite.query('BEGIN IMMEDIATE')
   const end = sqlite.query('COMMIT')
   const insertOpen = sqlite.query(
@@ -66,23 +75,45 @@ export function createApplier(sqlite: Database, setAside: (record: LedgerRecord,
   const closeOpen = update('open')
   const closeAbandoned = update('abandoned')
   const selection = CLOSED_FIELDS.map((field) => `${column(field)} AS ${field}`).join(', ')
-  const find = sqlite.query<ClosedRow, [string]>(`SELECT ${selection} FROM requests WHERE id = ?`)
+  const find = sqlite.query<Found, [string]>(`SELECT ${selection} FROM requests WHERE id = ?`)
   const findOthers = sqlite.query<OpenRow, [string]>(
     `SELECT ${selection} FROM requests WHERE status = 'open' AND instance <> ?`,
   )
 
-  const settle = (row: ClosedRow) => {
+  const close = (row: ClosedRow, further: readonly ClosedCall[] = []) => {
     const changed = closeOpen.run(...values(row, UPDATED_FIELDS), row.id).changes
-    if (changed > 0) return rollup.add(row, 1)
-    const before = find.get(row.id)
-    if (!before) {
-      insertClosed.run(...values(row, CLOSED_FIELDS))
+    if (changed > 0) {
+      if (further.length > 0) calls.replace(row.id, further)
       return rollup.add(row, 1)
     }
-    if (before.status !== 'abandoned') return
-    closeAbandoned.run(...values(row, UPDATED_FIELDS), row.id)
-    rollup.add(before, -1)
+    const before = find.get(row.id)
+    if (!before) insertClosed.run(...values(row, CLOSED_FIELDS))
+    else if (before.status === 'abandoned') {
+      closeAbandoned.run(...values(row, UPDATED_FIELDS), row.id)
+      rollup.add(before, -1)
+    } else return
+    calls.replace(row.id, further)
     rollup.add(row, 1)
+  }
+
+  const abandon = (row: OpenRow) => {
+    const further = calls.of(row.id)
+    close(toAbandoned(row, further), further.map(toAbandonedCall))
+  }
+
+  const openCall = (call: OpenCall) => {
+    const request = find.get(call.requestId)
+    if (request && request.status !== 'open' && request.status !== 'abandoned') return
+    const isNew = calls.open(call)
+    if (isNew && request?.status === 'abandoned') abandon(request)
+  }
+
+  /** Calls that are open although their request is not, or is not there. */
+  const closeStray = (requestId: string) => {
+    const request = find.get(requestId)
+    if (!request) return calls.replace(requestId, calls.of(requestId).map(toAbandonedCall))
+    // What a settled request does not name was never made.
+    if (request.status !== 'open') calls.dropOpen(requestId)
   }
 
   const inTransaction = <T>(work: () => T): T => {
@@ -102,7 +133,8 @@ export function createApplier(sqlite: Database, setAside: (record: LedgerRecord,
 
   const apply = (record: LedgerRecord) => {
     if (record.kind === 'open') insertOpen.run(...values(record.row, OPEN_FIELDS))
-    else settle(record.row)
+    else if (record.kind === 'settle') close(record.row, record.calls)
+    else openCall(record.call)
   }
 
   return {
@@ -126,7 +158,8 @@ export function createApplier(sqlite: Database, setAside: (record: LedgerRecord,
     abandonOthers: (instance) =>
       inTransaction(() => {
         const rows = findOthers.all(instance)
-        for (const row of rows) settle(toAbandoned(row))
+        for (const row of rows) abandon(row)
+        for (const requestId of calls.leftOpen(instance)) closeStray(requestId)
         return rows.length
       }),
   }

@@ -1,17 +1,19 @@
 /**
- * Compares what the ledger says with what the rollup says, and looks for what a start has not cleaned up. Only reads,
- * so it runs beside a live server: each hour is one statement, consistent in itself, and no snapshot is held between
- * them. `cli/audit.ts` calls it.
+ * Compares what the ledger says with what the rollup says and what requests say with what their calls do, and looks for
+ * what a start has not cleaned up. Only reads, so it runs beside a live server: each comparison of an hour is one
+ * statement, consistent in itself, and no snapshot is held between them. `cli/audit.ts` calls it.
  */
 import type { Database } from 'bun:sqlite'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { isServed } from '../store/lock.ts'
+import { type CallFinding, createCallCheck } from './audit-calls.ts'
 import { HOUR_MS } from './rollup.ts'
 import { listSegments, REJECTED, readSegment } from './segment.ts'
 
 export type Finding =
   | { kind: 'difference'; hour_ms: number; key_id: string; model: string; upstream: string; fields: Difference[] }
+  | CallFinding
   | { kind: 'open'; table: 'requests' | 'calls'; instance: string; rows: number; oldest_ms: number }
   | { kind: 'spool'; file: string; records: number }
   | { kind: 'rejected'; file: string }
@@ -106,6 +108,7 @@ function compareHours(sqlite: Database, nowMs: number, found: Audit): void {
   const fromMs = Number(readSetting(sqlite, 'ledger_from') ?? Number.NaN)
   if (Number.isNaN(fromMs)) return
   const compare = sqlite.query<Cell, [string, string, number, number]>(COMPARE)
+  const checkCalls = createCallCheck(sqlite)
   // A clock that was set back has left hours that are still to come.
   const latest = sqlite.query<{ hour: number | null }, []>('SELECT MAX(hour_ms) AS hour FROM usage_hourly').get()
   const untilMs = Math.max(nowMs, latest?.hour ?? 0)
@@ -120,6 +123,7 @@ function compareHours(sqlite: Database, nowMs: number, found: Audit): void {
       const { key_id, model, upstream } = cell
       found.findings.push({ kind: 'difference', hour_ms: hour, key_id, model, upstream, fields })
     }
+    found.findings.push(...checkCalls(hour, toFirstId(hour), toFirstId(end)))
   }
 }
 

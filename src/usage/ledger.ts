@@ -7,7 +7,14 @@ import type { Database } from 'bun:sqlite'
 import { GatewayError } from '../error.ts'
 import type { Log } from '../log.ts'
 import { createApplier, isBusy, isFull, isRefusal } from './apply.ts'
-import { type LedgerRecord, type OpenRow, type SettledRow, toWithheld } from './rows.ts'
+import {
+  type LedgerRecord,
+  type OpenCall,
+  type OpenRow,
+  type SettledCall,
+  type SettledRow,
+  toWithheld,
+} from './rows.ts'
 import type { Spool } from './spool.ts'
 
 /** A group waits this often, this long, for another writer before it goes to the spool: 50 ms in all. */
@@ -22,8 +29,17 @@ const MAX_STRANDED = 20_000
 export interface Ledger {
   /** Resolves once the row survives SIGKILL. Throws `ledger_unavailable`: then nothing may be dispatched. */
   open(row: OpenRow): Promise<void>
-  /** Resolves once the outcome survives SIGKILL. Throws `ledger_unavailable`: then the tail is withheld. */
-  settle(row: SettledRow): Promise<void>
+  /**
+   * The same for a further call of a request that is open: until it resolves, that call may not be made. One that comes
+   * after the outcome of its request is not recorded, so whoever waits for this looks again whether to go on.
+   */
+  openCall(call: OpenCall): Promise<void>
+  /**
+   * Resolves once the outcome survives SIGKILL. Throws `ledger_unavailable`: then the tail is withheld.
+   *
+   * @param calls every further call that `openCall` took; what the row says to have cost contains them.
+   */
+  settle(row: SettledRow, calls?: readonly SettledCall[]): Promise<void>
   /** `ok`; `spooling` while the database refuses; `unavailable` when the spool takes no new requests either. */
   state(): LedgerState
   /** Resolves once everything handed in has its place and, if the database takes it, the spool is replayed. */
@@ -108,7 +124,7 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
     spooling++
     // The disk may have had no room for a segment so far, and have it now.
     if (!spool.hasRoom('open')) await spool.prepare().catch(() => {})
-    const placed = group.filter((entry) => spool.hasRoom(entry.record.kind))
+    const placed = group.filter(({ record }) => spool.hasRoom(record.kind, furtherOf(record)))
     if (placed.length < group.length) {
       const known = new Set(placed)
       for (const entry of group) if (!known.has(entry)) turnAway(entry)
@@ -126,7 +142,7 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
 
   const turnAway = (entry: Entry) => {
     if (entry.record.kind === 'settle' && stranded.length < MAX_STRANDED) {
-      stranded.push({ kind: 'settle', row: toWithheld(entry.record.row) })
+      stranded.push({ ...entry.record, row: toWithheld(entry.record.row) })
     }
     entry.reject(
       new GatewayError(
@@ -197,7 +213,8 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
 
   return {
     open: (row) => enqueue({ kind: 'open', row }),
-    settle: (row) => enqueue({ kind: 'settle', row }),
+    openCall: (call) => enqueue({ kind: 'call', call }),
+    settle: (row, calls) => enqueue(calls?.length ? { kind: 'settle', row, calls } : { kind: 'settle', row }),
     state() {
       if (!refusing) return 'ok'
       return spool.hasRoom('open') ? 'spooling' : 'unavailable'
@@ -215,3 +232,5 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
     },
   }
 }
+
+const furtherOf = (record: LedgerRecord) => (record.kind === 'settle' ? (record.calls?.length ?? 0) : 0)

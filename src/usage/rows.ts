@@ -2,9 +2,10 @@
  * What the ledger is told: whole rows, so that applying one twice or out of order changes nothing. A spool line holds
  * exactly one of these records.
  */
-import type { requests } from '../store/schema.ts'
+import type { calls, requests } from '../store/schema.ts'
 
 type Row = typeof requests.$inferSelect
+type CallRow = typeof calls.$inferSelect
 
 /** A request as it stands before any backend sees it. What it reserved is what it costs if nobody ever settles it. */
 export type OpenRow = Pick<
@@ -47,7 +48,34 @@ export type SettledRow = OpenRow & Outcome
 /** A settled row, or one that was given up at a start because its instance is gone. */
 export type ClosedRow = OpenRow & Omit<Outcome, 'status'> & { status: Outcome['status'] | 'abandoned' }
 
-export type LedgerRecord = { kind: 'open'; row: OpenRow } | { kind: 'settle'; row: SettledRow }
+/**
+ * A further call of a request, from its second on, as it stands before it is made. The first one stands inline in the
+ * request's row, and what that row has reserved is the first call's alone.
+ */
+export type OpenCall = Pick<
+  CallRow,
+  | 'requestId'
+  | 'number'
+  | 'instance'
+  | 'upstream'
+  | 'upstreamModel'
+  | 'createdMs'
+  | 'reservedPromptTokens'
+  | 'reservedCompletionTokens'
+  | 'reservedNanoUsd'
+  | 'priceId'
+> & { reason: 'retry' | 'fallback' | 'fan_out' | 'schema' }
+
+/** How a further call ended. It is told with the outcome of its request, which contains it. */
+export type SettledCall = OpenCall & Omit<Outcome, 'attempts'>
+
+export type ClosedCall = OpenCall & Omit<ClosedRow, keyof OpenRow | 'attempts'>
+
+/** `calls` are all further calls of the request; absent where there was none. */
+export type LedgerRecord =
+  | { kind: 'open'; row: OpenRow }
+  | { kind: 'call'; call: OpenCall }
+  | { kind: 'settle'; row: SettledRow; calls?: readonly SettledCall[] }
 
 const open = {
   id: true,
@@ -82,31 +110,67 @@ const outcome = {
   attempts: true,
 } satisfies Record<keyof Outcome, true>
 
+const openCall = {
+  requestId: true,
+  number: true,
+  instance: true,
+  reason: true,
+  upstream: true,
+  upstreamModel: true,
+  createdMs: true,
+  reservedPromptTokens: true,
+  reservedCompletionTokens: true,
+  reservedNanoUsd: true,
+  priceId: true,
+} satisfies Record<keyof OpenCall, true>
+
 export const OPEN_FIELDS = Object.keys(open) as (keyof OpenRow)[]
 export const OUTCOME_FIELDS = Object.keys(outcome) as (keyof Outcome)[]
+export const OPEN_CALL_FIELDS = Object.keys(openCall) as (keyof OpenCall)[]
+export const CLOSED_CALL_FIELDS: readonly (keyof ClosedCall)[] = [
+  ...OPEN_CALL_FIELDS,
+  ...OUTCOME_FIELDS.filter((field) => field !== 'attempts'),
+]
 
-/** The row of a request that no living instance will settle: it costs what it had reserved. */
-export function toAbandoned(row: OpenRow): ClosedRow {
-  return {
-    ...row,
-    status: 'abandoned',
-    httpStatus: null,
-    errorCode: 'abandoned',
-    durationMs: null,
-    firstTokenMs: null,
-    promptTokens: row.reservedPromptTokens,
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
-    completionTokens: row.reservedCompletionTokens,
-    reasoningTokens: 0,
-    estimated: 1,
-    costNanoUsd: row.reservedNanoUsd,
-    upstreamRequestId: null,
-    attempts: 1,
-  }
+/**
+ * The row of a request that no living instance will settle: it costs what its calls had reserved, and names the
+ * upstream of the last of them.
+ *
+ * @param further all its calls from the second on, by number.
+ */
+export function toAbandoned(row: OpenRow, further: readonly OpenCall[]): ClosedRow {
+  const { upstream, upstreamModel, priceId } = further.at(-1) ?? row
+  return { ...row, upstream, upstreamModel, priceId, ...givenUp([row, ...further]), attempts: 1 + further.length }
 }
 
-/** What is kept of an outcome whose answer was withheld, because nothing could record it in time: what it cost. */
+/** The row of a further call of such a request: its part of what that costs. */
+export const toAbandonedCall = (call: OpenCall): ClosedCall => ({ ...call, ...givenUp([call]) })
+
+type Reserve = Pick<Row, 'reservedPromptTokens' | 'reservedCompletionTokens' | 'reservedNanoUsd'>
+
+const givenUp = (reserves: readonly Reserve[]) => ({
+  status: 'abandoned' as const,
+  httpStatus: null,
+  errorCode: 'abandoned',
+  durationMs: null,
+  firstTokenMs: null,
+  promptTokens: sumOf(reserves, 'reservedPromptTokens'),
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+  completionTokens: sumOf(reserves, 'reservedCompletionTokens'),
+  reasoningTokens: 0,
+  estimated: 1,
+  costNanoUsd: sumOf(reserves, 'reservedNanoUsd'),
+  upstreamRequestId: null,
+})
+
+const sumOf = (reserves: readonly Reserve[], field: keyof Reserve) =>
+  reserves.reduce((sum, reserve) => sum + reserve[field], 0)
+
+/**
+ * What is kept of an outcome whose answer was withheld, because nothing could record it in time: what it cost. Its calls
+ * went as they went.
+ */
 export function toWithheld(row: SettledRow): SettledRow {
   if (row.status !== 'ok') return row
   const end = row.stream ? ({ status: 'cut' } as const) : ({ status: 'failed', httpStatus: 503 } as const)

@@ -5,6 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fromPacked, toPacked } from './pack.ts'
 import type { LedgerRecord } from './rows.ts'
 
 /** Writes all of the bytes at a position: a disk that is nearly full takes a part and says so only in the count. */
@@ -19,8 +20,12 @@ export async function writeAll(handle: Pick<FileHandle, 'write'>, bytes: Uint8Ar
 /** Ending of the file that keeps records which no database takes. */
 export const REJECTED = '.rejected'
 
-/** No record is longer than this: its texts are bounded where the row is made. */
-export const MAX_LINE_BYTES = 8 * 1024
+/** No row is longer than this, and no call: their texts are bounded where they are made. */
+const MAX_ROW_BYTES = 8 * 1024
+const MAX_CALL_BYTES = 2 * 1024
+
+/** No line of a record with so many calls is longer. Most are a tenth of it: calls leave out what they share. */
+export const maxLineBytes = (calls: number) => MAX_ROW_BYTES + calls * MAX_CALL_BYTES
 
 /** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */
 export function listSegments(folder: string): string[] {
@@ -46,7 +51,7 @@ export function readSegment(path: string): LedgerRecord[] {
 
 /** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
 export function toLine(record: LedgerRecord): string {
-  const json = JSON.stringify(record)
+  const json = JSON.stringify(toPacked(record))
   return `${Buffer.byteLength(json)} ${Bun.hash.crc32(json).toString(16)} ${json}\n`
 }
 
@@ -57,5 +62,5 @@ export function fromLine(line: string): LedgerRecord | null {
   const [, length, checksum, json = ''] = match
   if (Buffer.byteLength(json) !== Number(length)) return null
   if (Bun.hash.crc32(json).toString(16) !== checksum) return null
-  return JSON.parse(json)
+  return fromPacked(JSON.parse(json))
 }

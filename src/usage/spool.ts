@@ -7,7 +7,7 @@ import { appendFileSync, mkdirSync, unlinkSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { LedgerRecord } from './rows.ts'
-import { MAX_LINE_BYTES, REJECTED, toLine, writeAll } from './segment.ts'
+import { maxLineBytes, REJECTED, toLine, writeAll } from './segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
 /** A disk without room for a segment is asked again after this. */
@@ -16,8 +16,8 @@ const RETRY_MS = 1_000
 export interface Spool {
   /** Makes sure that an empty segment waits on the disk. Throws what the disk says. */
   prepare(): Promise<void>
-  /** Tells whether a record of this kind would find a place. Opens leave the last quarter to settles. */
-  hasRoom(kind: LedgerRecord['kind']): boolean
+  /** Tells whether a record of this kind, with so many calls in it, would find a place. All leave the last quarter to settles. */
+  hasRoom(kind: LedgerRecord['kind'], calls?: number): boolean
   /** Appends records and resolves once they are on the disk. Throws if there is no place or the disk refuses. */
   append(records: readonly LedgerRecord[]): Promise<void>
   /** Records of this instance that no `taken` call has covered yet, oldest first, at most `limit`. */
@@ -101,8 +101,8 @@ export function createSpool({ folder, instance, segmentBytes = SEGMENT_BYTES }: 
   const free = () => segmentBytes - (active()?.used ?? segmentBytes)
   /** Nobody has asked the disk yet: the first group will. */
   const untried = () => segments.length === 0 && refusal === null
-  const hasRoom = (kind: LedgerRecord['kind']) =>
-    spare !== null || untried() || free() > (kind === 'open' ? segmentBytes / 4 : MAX_LINE_BYTES)
+  const hasRoom = (kind: LedgerRecord['kind'], calls = 0) =>
+    spare !== null || untried() || free() > (kind === 'settle' ? maxLineBytes(calls) : segmentBytes / 4)
 
   const write = async (batch: readonly LedgerRecord[]): Promise<void> => {
     if (batch.length === 0) return

@@ -23,12 +23,28 @@ export interface Received {
   costNanoUsd: number | null
 }
 
-/** Tokens of the request with that number, as its upstream counts them, and what they cost. */
+/** Every fifth request wants several choices, of an upstream that writes one a call. */
+const toChoices = (number: number) => (number % 5 === 0 ? 2 + (number % 3) : 1)
+
+/** Tokens of a call of the request with that number, as its upstream counts them. */
+const toCounts = (number: number) => ({
+  prompt: 50 + (number % 400),
+  cached: number % 37,
+  completion: 3 + (number % 11),
+})
+
+/** Calls and tokens of the request with that number, and what they cost. */
 export function toExpected(number: number) {
-  const prompt = 50 + (number % 400)
-  const cached = number % 37
-  const completion = 3 + (number % 11)
-  return { prompt, cached, completion, costNanoUsd: (prompt - cached) * 1_250 + cached * 125 + completion * 10_001 }
+  const calls = toChoices(number)
+  const { prompt, cached, completion } = toCounts(number)
+  const cost = (prompt - cached) * 1_250 + cached * 125 + completion * 10_001
+  return {
+    calls,
+    prompt: calls * prompt,
+    cached: calls * cached,
+    completion: calls * completion,
+    costNanoUsd: calls * cost,
+  }
 }
 
 export interface CrashBench {
@@ -57,7 +73,7 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
   await mkdir(data, { recursive: true, mode: 0o700 })
   const upstream = await startUpstream(({ json }) => {
     const number = Number(json?.user)
-    const { prompt, cached, completion } = toExpected(number)
+    const { prompt, cached, completion } = toCounts(number)
     const usage = {
       prompt_tokens: prompt,
       completion_tokens: completion,
@@ -86,6 +102,7 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
       body: JSON.stringify({
         model: MODEL,
         user: String(number),
+        n: toChoices(number),
         stream,
         ...(stream ? { stream_options: { include_usage: true } } : {}),
         messages: [{ role: 'user', content: 'Hello there!' }],
@@ -203,7 +220,7 @@ function toAnswer(text: string, stream: boolean): Answer | null {
 const toCatalog = (url: string) =>
   JSON.stringify({
     version: 1,
-    upstreams: { paid: { dialect: 'openai', base_url: url } },
+    upstreams: { paid: { dialect: 'openai', base_url: url, n: false } },
     models: {
       [MODEL]: {
         name: 'Large',

@@ -15,7 +15,16 @@ interface Row {
   completion_tokens: number
   cost_nano_usd: number
   reserved_nano_usd: number
+  attempts: number
   user: string
+}
+
+interface CallRow {
+  request_id: string
+  number: number
+  status: string
+  reserved_nano_usd: number
+  cost_nano_usd: number
 }
 
 /** Call it once no client asks any more and the server has been started a last time. Drains the server. */
@@ -31,11 +40,12 @@ export async function expectHonestLedger(bench: CrashBench): Promise<void> {
   try {
     expect(database.query('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
     const rows = database.query<Row, []>('SELECT * FROM requests').all()
-    expect(rows.filter((row) => row.status === 'open')).toEqual([])
+    const calls = database.query<CallRow, []>('SELECT * FROM calls').all()
+    expect(calls.length).toBeGreaterThan(0)
+    expect([...rows, ...calls].filter((row) => row.status === 'open')).toEqual([])
     expect(received(bench, rows)).toEqual([])
-    expect(seen(bench, rows)).toEqual([])
-    const abandoned = rows.filter((row) => row.status === 'abandoned')
-    expect(abandoned.filter((row) => row.cost_nano_usd !== row.reserved_nano_usd || row.estimated !== 1)).toEqual([])
+    expect(seen(bench, rows, calls)).toEqual([])
+    expect(wronglyAbandoned(rows, calls)).toEqual([])
   } finally {
     database.close()
   }
@@ -45,7 +55,7 @@ export async function expectHonestLedger(bench: CrashBench): Promise<void> {
 function received(bench: CrashBench, rows: Row[]): unknown[] {
   const byUser = Map.groupBy(rows, (row) => row.user)
   return bench.received.flatMap((answer) => {
-    const { prompt, cached, completion, costNanoUsd } = toExpected(answer.number)
+    const { calls, prompt, cached, completion, costNanoUsd } = toExpected(answer.number)
     const expected = {
       id: answer.id,
       status: 'ok',
@@ -55,6 +65,7 @@ function received(bench: CrashBench, rows: Row[]): unknown[] {
       cached_tokens: cached,
       completion_tokens: completion,
       cost_nano_usd: costNanoUsd,
+      attempts: calls,
     }
     const found = byUser.get(String(answer.number)) ?? []
     const isRight =
@@ -67,10 +78,25 @@ function received(bench: CrashBench, rows: Row[]): unknown[] {
   })
 }
 
-/** Requests that reached the upstream and have no row. */
-function seen(bench: CrashBench, rows: Row[]): unknown[] {
-  const ids = new Set(rows.map((row) => row.id))
+/** Calls that reached the upstream and are not on record. */
+function seen(bench: CrashBench, rows: Row[], calls: CallRow[]): unknown[] {
+  const ids = new Set(rows.map((row) => `${row.id}-1`).concat(calls.map((call) => `${call.request_id}-${call.number}`)))
   return bench.upstream.requests
     .map((request) => request.headers['x-client-request-id'] ?? '')
-    .filter((callId) => !/^[0-9a-f]{32}-1$/.test(callId) || !ids.has(callId.slice(0, 32)))
+    .filter((callId) => !ids.has(callId))
+}
+
+/** Requests that were given up and cost something else than all their calls had reserved. */
+function wronglyAbandoned(rows: Row[], calls: CallRow[]): unknown[] {
+  const further = Map.groupBy(calls, (call) => call.request_id)
+  return rows
+    .filter((row) => row.status === 'abandoned')
+    .map((row) => ({ row, calls: further.get(row.id) ?? [] }))
+    .filter(({ row, calls }) => {
+      const reserved = calls.reduce((sum, call) => sum + call.reserved_nano_usd, row.reserved_nano_usd)
+      const isRight = calls.every(
+        (call) => call.status === 'abandoned' && call.cost_nano_usd === call.reserved_nano_usd,
+      )
+      return !isRight || row.cost_nano_usd !== reserved || row.estimated !== 1
+    })
 }

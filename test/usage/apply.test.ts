@@ -135,7 +135,7 @@ test('a disk that fills within a transaction leaves no trace of it, in memory ne
   const rows = Array.from({ length: 200 }, () => toOpen({ user: 'x'.repeat(256) }))
   const records = rows.flatMap((row) => [opening(row), settling(toSettled(row))])
   expect(() => applier.commit(records)).toThrow('full')
-  expect(contentsOf(folder.database)).toEqual({ requests: [], rollup: [] })
+  expect(contentsOf(folder.database)).toEqual({ requests: [], calls: [], rollup: [] })
   folder.database.run('PRAGMA max_page_count = 100000')
   applier.commit(records)
   expect(contentsOf(folder.database).rollup).toEqual([expect.objectContaining({ requests: 200 })])

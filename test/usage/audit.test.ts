@@ -9,7 +9,7 @@ import { databasePath, openDatabase } from '../../src/store/open.ts'
 import { createApplier } from '../../src/usage/apply.ts'
 import { toLine } from '../../src/usage/segment.ts'
 import { type Bench, createBench } from '../cli/run.ts'
-import { HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
+import { calling, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
 let bench: Bench
 let database: Database
@@ -97,6 +97,52 @@ describe('a difference is found', () => {
   }
 })
 
+describe('a request and its further calls', () => {
+  const row = toOpen({ createdMs: HOUR + 3_600_000 })
+  const [second, third] = [toSettledCall(toCall(row, 2)), toSettledCall(toCall(row, 3))]
+  beforeEach(() => {
+    createApplier(database, () => {}).commit([settling(toSettled(row, { attempts: 3 }), [second, third])])
+  })
+
+  test('that agree are fine, as are calls under way', async () => {
+    const next = toOpen()
+    createApplier(database, () => {}).commit([opening(next), calling(toCall(next, 2))])
+    unlock = takeLock(bench.folder)
+    expect(await audit()).toMatchObject({ ok: true, requests: 4 })
+  })
+
+  const attempts = 'another number of attempts than of calls in the ledger'
+  const sums = 'further calls cost more, or took more tokens, than the whole request'
+  const scenarios: [string, string, string, string][] = [
+    ['a call is missing', 'DELETE FROM calls WHERE number = 3', 'attempts', attempts],
+    ['all calls are missing', 'DELETE FROM calls', 'attempts', attempts],
+    ['a call is too many', 'UPDATE requests SET attempts = 1 WHERE attempts = 3', 'attempts', attempts],
+    ['calls cost more', 'UPDATE calls SET cost_nano_usd = 301 WHERE number = 3', 'sums', sums],
+    ['calls took more tokens', 'UPDATE calls SET cached_tokens = 3', 'sums', sums],
+  ]
+  for (const [name, sql, problem, words] of scenarios) {
+    test(`are a finding where ${name}`, async () => {
+      database.run(sql)
+      const hour_ms = HOUR + 3_600_000
+      expect((await audit()).findings).toEqual([
+        expect.objectContaining({ kind: 'calls', hour_ms, problem, requests: 1, request_id: row.id }),
+      ])
+      expect((await bench.run('audit')).stdout).toBe(`2026-11-21 13:00, 1 request such as ${row.id}: ${words}.\n`)
+    })
+  }
+
+  test('are a finding where calls are there without it', async () => {
+    const [gone, too] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
+    const applier = createApplier(database, () => {})
+    applier.commit([calling(toCall(gone, 2)), calling(toCall(gone, 3)), calling(toCall(too, 2))])
+    applier.abandonOthers('here')
+    expect((await audit()).findings).toEqual([
+      expect.objectContaining({ kind: 'calls', hour_ms: HOUR, problem: 'orphans', requests: 2, request_id: gone.id }),
+    ])
+    expect((await bench.run('audit')).stdout).toContain('2 requests such as')
+  })
+})
+
 describe('an open row', () => {
   test('of the running server is fine', async () => {
     createApplier(database, () => {}).commit([opening(toOpen())])
@@ -106,11 +152,13 @@ describe('an open row', () => {
 
   test('is a finding where that server is gone, or was another', async () => {
     createApplier(database, () => {}).commit([opening(toOpen()), opening(toOpen({ instance: 'old' }))])
-    const found = (instance: string) =>
-      expect.objectContaining({ kind: 'open', table: 'requests', instance, rows: 1, oldest_ms: HOUR + 1_000 })
-    expect((await audit()).findings).toEqual([found('here'), found('old')])
+    createApplier(database, () => {}).commit([calling(toCall(toOpen({ instance: 'old' }), 2))])
+    const found = (table: string, instance: string, oldest_ms: number) =>
+      expect.objectContaining({ kind: 'open', table, instance, rows: 1, oldest_ms })
+    const old = [found('requests', 'old', HOUR + 1_000), found('calls', 'old', HOUR + 1_020)]
+    expect((await audit()).findings).toEqual([found('requests', 'here', HOUR + 1_000), ...old])
     unlock = takeLock(bench.folder)
-    expect((await audit()).findings).toEqual([found('old')])
+    expect((await audit()).findings).toEqual(old)
   })
 })
 

@@ -6,7 +6,15 @@ import { join } from 'node:path'
 import type { Log } from '../../src/log.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { databasePath, openDatabase } from '../../src/store/open.ts'
-import type { ClosedRow, LedgerRecord, OpenRow, Outcome, SettledRow } from '../../src/usage/rows.ts'
+import type {
+  ClosedRow,
+  LedgerRecord,
+  OpenCall,
+  OpenRow,
+  Outcome,
+  SettledCall,
+  SettledRow,
+} from '../../src/usage/rows.ts'
 import { mintId } from '../../src/wire/id.ts'
 
 export const HOUR = Date.UTC(2026, 10, 21, 12)
@@ -86,12 +94,53 @@ export function toSettled(row: OpenRow, fields: Partial<OpenRow & Outcome> = {})
   }
 }
 
+/** A further call of the request, on another upstream than its first. */
+export function toCall(row: OpenRow, number: number, fields: Partial<OpenCall> = {}): OpenCall {
+  return {
+    requestId: row.id,
+    number,
+    instance: row.instance,
+    reason: 'fallback',
+    upstream: 'spare',
+    upstreamModel: 'large-v2',
+    createdMs: row.createdMs + 10 * number,
+    reservedPromptTokens: 21,
+    reservedCompletionTokens: 1_001,
+    reservedNanoUsd: 9_100,
+    priceId: 'price-2',
+    ...fields,
+  }
+}
+
+export function toSettledCall(call: OpenCall, fields: Partial<SettledCall> = {}): SettledCall {
+  return {
+    ...call,
+    status: 'ok',
+    httpStatus: 200,
+    errorCode: null,
+    durationMs: 70,
+    firstTokenMs: 20,
+    promptTokens: 5,
+    cachedTokens: 1,
+    cacheWriteTokens: 0,
+    completionTokens: 3,
+    reasoningTokens: 1,
+    estimated: 0,
+    costNanoUsd: 200,
+    upstreamRequestId: null,
+    ...fields,
+  }
+}
+
 export const opening = (row: OpenRow): LedgerRecord => ({ kind: 'open', row })
-export const settling = (row: SettledRow): LedgerRecord => ({ kind: 'settle', row })
+export const calling = (call: OpenCall): LedgerRecord => ({ kind: 'call', call })
+export const settling = (row: SettledRow, calls?: SettledCall[]): LedgerRecord =>
+  calls ? { kind: 'settle', row, calls } : { kind: 'settle', row }
 
 /** Everything that the ledger tables hold, in an order of its own. */
 export const contentsOf = (database: Database) => ({
   requests: database.query('SELECT * FROM requests ORDER BY id').all(),
+  calls: database.query('SELECT * FROM calls ORDER BY request_id, number').all(),
   rollup: database.query('SELECT * FROM usage_hourly ORDER BY hour_ms, key_id, model, upstream').all(),
 })
 

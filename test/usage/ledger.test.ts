@@ -4,7 +4,18 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { createLedger, type Ledger } from '../../src/usage/ledger.ts'
 import { listSegments, readSegment } from '../../src/usage/segment.ts'
 import { createSpool, type Spool } from '../../src/usage/spool.ts'
-import { createFolder, createTestLog, type Folder, statusesOf, toOpen, toSettled, until } from './fixture.ts'
+import {
+  contentsOf,
+  createFolder,
+  createTestLog,
+  type Folder,
+  statusesOf,
+  toCall,
+  toOpen,
+  toSettled,
+  toSettledCall,
+  until,
+} from './fixture.ts'
 
 let folder: Folder
 let spool: Spool
@@ -62,6 +73,20 @@ test('is durable before it says so', async () => {
   expect(statusesOf(reader)).toEqual({ [row.id]: 'ok' })
 })
 
+test('a further call is durable before it says so, and ends with its request in one commit', async () => {
+  const ledger = create()
+  const reader = folder.other()
+  const row = toOpen()
+  const call = toCall(row, 2)
+  await ledger.open(row)
+  await ledger.openCall(call)
+  expect(contentsOf(reader).calls).toMatchObject([{ request_id: row.id, number: 2, status: 'open' }])
+  commits = 0
+  await ledger.settle(toSettled(row, { attempts: 2 }), [toSettledCall(call)])
+  expect(commits).toBe(1)
+  expect(contentsOf(reader)).toMatchObject({ requests: [{ status: 'ok' }], calls: [{ status: 'ok' }] })
+})
+
 test('waits for a writer who is done in a moment, and leaves the spool alone', async () => {
   const ledger = create()
   const unlock = lock()
@@ -87,16 +112,21 @@ describe('a database that stays locked', () => {
     const rows = [toOpen(), toOpen()]
     await Promise.all(rows.map((row) => ledger.open(row)))
     expect(ledger.state()).toBe('spooling')
-    for (const row of rows) await ledger.settle(toSettled(row))
-    expect(onDisk()).toHaveLength(4)
+    const [plain, retried] = rows.map((row) => toSettled(row))
+    if (!plain || !retried) throw new Error('two rows')
+    await ledger.openCall(toCall(retried, 2))
+    await ledger.settle(plain)
+    await ledger.settle({ ...retried, attempts: 2 }, [toSettledCall(toCall(retried, 2))])
+    expect(onDisk()).toHaveLength(5)
     expect(statusesOf(folder.database)).toEqual({})
 
     unlock()
     await until('the replay', () => Object.values(statusesOf(folder.database)).join() === 'ok,ok')
     await until('the checkpoint', () => checkpoints.length === 1)
     expect(ledger.state()).toBe('ok')
+    expect(contentsOf(folder.database).calls).toMatchObject([{ request_id: retried.id, status: 'ok' }])
     // The segments wait for the checkpoint of the commit that replayed them.
-    expect(onDisk()).toHaveLength(4)
+    expect(onDisk()).toHaveLength(5)
     for (const done of checkpoints) done()
     await until('the release', () => onDisk().length === 0)
   })
@@ -113,22 +143,34 @@ describe('a database that stays locked', () => {
   })
 
   test('and a spool without room turn new requests away, and lose no outcome', async () => {
-    let room = { open: true, settle: true }
-    const ledger = create({ spool: { ...spool, hasRoom: (kind) => room[kind] } })
+    let room = { open: true, call: true, settle: true }
+    const asked: unknown[] = []
+    const hasRoom: Spool['hasRoom'] = (kind, calls) => {
+      asked.push([kind, calls])
+      return room[kind]
+    }
+    const ledger = create({ spool: { ...spool, hasRoom } })
     const [before, during] = [toOpen(), toOpen()]
+    const [second, third] = [toCall(before, 2), toCall(before, 3)]
     await ledger.open(before)
+    await ledger.openCall(second)
     const unlock = lock()
-    room = { open: false, settle: false }
-    const settled = ledger.settle(toSettled(before))
+    room = { open: false, call: false, settle: false }
+    const settled = ledger.settle(toSettled(before, { attempts: 2 }), [toSettledCall(second)])
     await Promise.all([
       expect(settled).rejects.toMatchObject({ kind: 'ledger_unavailable', status: 503 }),
+      expect(ledger.openCall(third)).rejects.toMatchObject({ kind: 'ledger_unavailable' }),
       expect(ledger.open(during)).rejects.toMatchObject({ kind: 'ledger_unavailable' }),
     ])
+    expect(asked).toContainEqual(['settle', 1])
     expect(ledger.state()).toBe('unavailable')
     unlock()
     await until('the stranded outcome', () => statusesOf(folder.database)[before.id] === 'failed')
     expect(ledger.state()).toBe('ok')
-    expect(Object.keys(statusesOf(folder.database))).toEqual([before.id])
+    expect(contentsOf(folder.database)).toMatchObject({
+      requests: [{ id: before.id, cost_nano_usd: 500, attempts: 2 }],
+      calls: [{ number: 2, status: 'ok', cost_nano_usd: 200 }],
+    })
   })
 
   test('finds its spool ready even where the disk had no room for one at the start', async () => {

@@ -2,10 +2,12 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createApplier } from '../../src/usage/apply.ts'
 import { recover } from '../../src/usage/recover.ts'
 import { listSegments, toLine } from '../../src/usage/segment.ts'
 import { createSpool, type Spool } from '../../src/usage/spool.ts'
 import {
+  calling,
   contentsOf,
   createFolder,
   createTestLog,
@@ -13,8 +15,10 @@ import {
   opening,
   settling,
   statusesOf,
+  toCall,
   toOpen,
   toSettled,
+  toSettledCall,
 } from './fixture.ts'
 
 let folder: Folder
@@ -44,6 +48,33 @@ test('every segment is replayed, whoever wrote it, and what no settle ends is gi
   expect(start()).toEqual({ replayed: 4, abandoned: 1 })
   expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [open.id]: 'abandoned', [fresh.id]: 'open' })
   expect(listSegments(folder.spool)).toEqual([])
+})
+
+test('a request that was killed between its calls costs what all of them had reserved', () => {
+  const [row, other] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
+  const [second, third] = [toCall(row, 2), toCall(row, 3, { upstream: 'last', reservedNanoUsd: 7 })]
+  createApplier(folder.database, () => {}).commit([opening(row), calling(second)])
+  // Its last call, and another request as a whole, were on their way to the database.
+  const retried = settling(toSettled(other, { attempts: 2 }), [toSettledCall(toCall(other, 2))])
+  leave('old-1.log', toLine(calling(third)) + toLine(calling(toCall(other, 2))) + toLine(retried))
+  expect(start()).toEqual({ replayed: 3, abandoned: 1 })
+  const { requests, calls, rollup } = contentsOf(folder.database)
+  const given = { status: 'abandoned', error_code: 'abandoned', estimated: 1 }
+  expect(requests).toEqual([
+    expect.objectContaining({
+      ...{ id: row.id, ...given, attempts: 3, upstream: 'last' },
+      ...{ prompt_tokens: 20 + 2 * 21, completion_tokens: 1_000 + 2 * 1_001, cost_nano_usd: 9_000 + 9_100 + 7 },
+      ...{ reserved_prompt_tokens: 20, reserved_nano_usd: 9_000 },
+    }),
+    expect.objectContaining({ id: other.id, status: 'ok', cost_nano_usd: 500, attempts: 2 }),
+  ])
+  expect(calls).toEqual([
+    expect.objectContaining({ number: 2, ...given, prompt_tokens: 21, completion_tokens: 1_001, cost_nano_usd: 9_100 }),
+    expect.objectContaining({ number: 3, ...given, cost_nano_usd: 7 }),
+    expect.objectContaining({ request_id: other.id, status: 'ok' }),
+  ])
+  expect(rollup).toHaveLength(2)
+  expect(rollup).toContainEqual(expect.objectContaining({ upstream: 'last', errors: 1, cost_nano_usd: 18_107 }))
 })
 
 test('a start that was killed half way changes nothing when it is made again', () => {

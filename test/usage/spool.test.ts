@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fromLine, listSegments, readSegment, toLine, writeAll } from '../../src/usage/segment.ts'
+import { fromLine, listSegments, maxLineBytes, readSegment, toLine, writeAll } from '../../src/usage/segment.ts'
 import { createSpool, type Spool } from '../../src/usage/spool.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
-import { createFolder, type Folder, opening, settling, toOpen, toSettled } from './fixture.ts'
+import { createFolder, type Folder, opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
 const SEGMENT = 64 * 1024
 let folder: Folder
@@ -41,6 +41,41 @@ describe('a line', () => {
     }
   })
 
+  test('brings back a request with every call that it may have', () => {
+    const row = toOpen()
+    const reasons = ['retry', 'fallback', 'fan_out', 'schema'] as const
+    const calls = Array.from({ length: 127 }, (_, i) => {
+      const call = toCall(row, i + 2, { reason: reasons[i % 4] ?? 'retry', priceId: i % 3 === 0 ? null : row.priceId })
+      if (i % 2 === 0) return toSettledCall(call, { status: 'failed', httpStatus: null, errorCode: 'upstream_error' })
+      return toSettledCall(call, { durationMs: i, firstTokenMs: null, upstreamRequestId: 'ünï"\n' })
+    })
+    const record = settling(toSettled(row, { attempts: 128 }), calls)
+    expect(fromLine(toLine(record).slice(0, -1))).toEqual(record)
+  })
+
+  test('holds of a call only what differs from its request', () => {
+    const row = toSettled(toOpen(), { attempts: 128 })
+    const { id, model, stream, user, keyId, attempts, ...shared } = row
+    const calls = Array.from({ length: 127 }, (_, i) =>
+      toSettledCall(toCall(row, i + 2, { reason: 'fan_out' }), { ...shared, durationMs: 100 + i }),
+    )
+    const record = settling(row, calls)
+    const line = toLine(record)
+    expect(fromLine(line.slice(0, -1))).toEqual(record)
+    expect(line.length).toBeLessThan(8_000)
+  })
+
+  test('is never longer than the room that is kept for it', () => {
+    const long = 'x'.repeat(500)
+    const row = toOpen({ user: '\u0001'.repeat(256), model: long, upstream: long, upstreamModel: long })
+    const other = { upstream: `${long}y`, upstreamModel: `${long}y`, reservedNanoUsd: Number.MAX_SAFE_INTEGER }
+    const outcome = { upstreamRequestId: 'z'.repeat(128), errorCode: 'upstream_unavailable', status: 'failed' as const }
+    for (const count of [0, 1, 127, 400]) {
+      const calls = Array.from({ length: count }, (_, i) => toSettledCall(toCall(row, i + 2, other), outcome))
+      expect(Buffer.byteLength(toLine(settling(toSettled(row), calls)))).toBeLessThan(maxLineBytes(count))
+    }
+  })
+
   test('with any byte changed or missing is passed over', () => {
     const line = toLine(opening(toOpen())).slice(0, -1)
     for (let at = 0; at < line.length; at++) {
@@ -71,11 +106,12 @@ describe('a segment', () => {
   })
 
   test('loses one record to a damaged line in its middle, not the rest', async () => {
-    const records = some(5)
+    const rows = Array.from({ length: 5 }, () => toOpen())
+    const records = rows.map(opening)
     await spool.append(records)
     const [path = ''] = segments()
     const bytes = readFileSync(path)
-    const at = bytes.indexOf(records[2]?.row.id ?? '')
+    const at = bytes.indexOf(rows[2]?.id ?? '')
     bytes.fill(0xff, at, at + 4)
     writeFileSync(path, bytes)
     expect(readSegment(path)).toEqual(records.filter((_, i) => i !== 2))
@@ -171,7 +207,8 @@ describe.skipIf(noDisk !== null)('on a full disk', () => {
         taken.push(record)
       }
       expect(full.heldBytes()).toBeGreaterThanOrEqual((SEGMENT * 3) / 4)
-      expect(full.hasRoom('settle')).toBe(true)
+      // A further call is as new as a request; of settles, those with few calls find a place for longest.
+      expect([full.hasRoom('call'), full.hasRoom('settle'), full.hasRoom('settle', 127)]).toEqual([false, true, false])
       while (full.hasRoom('settle')) {
         const record = settling(toSettled(toOpen()))
         await full.append([record])
