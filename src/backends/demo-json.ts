@@ -3,21 +3,38 @@
  * given. Pure. Covers what strict schemas may use (contract, section 4) and the usual rest; `not`, `if` and
  * `dependent…` are not looked at. A schema is a client's: its size, its recursion and its patterns are bounded here.
  */
-import { toNumber, toText } from './demo-scalars.ts'
-
-export type Schema = Record<string, unknown>
-
-/** Thrown where no small value was found: the schema is recursive without an end, too large, or refers to nothing. */
-export class NoInstance extends Error {}
+import { fitsLeaf, toNumber, toText } from './demo-scalars.ts'
+import {
+  inOrder,
+  isSchema,
+  itemsOf,
+  merge,
+  NoInstance,
+  pointTo,
+  propertiesOf,
+  propertyOf,
+  requiredOf,
+  type Schema,
+  toBranches,
+  toTypes,
+  withBranch,
+} from './demo-schema.ts'
 
 const MAX_NODES = 10_000
+/** So many characters, written or of a pattern, are as good as a value: a short schema may ask for a long text often. */
+const CHARS_A_NODE = 100
 const MAX_STEPS = 50_000
 const MAX_DEPTH = 256
 /** Below this depth only what is required is filled in, and the shortest branch is taken. */
 const GENEROUS_DEPTH = 3
+/** How much of a schema is quoted to the client that sent it. */
+const MAX_QUOTED = 200
 
-/** Converts a schema to a value that it accepts. Throws NoInstance. */
-export function toInstance(schema: unknown): unknown {
+/**
+ * Converts a schema to a value that it accepts. Throws NoInstance. Where a leaf's keywords are beyond this file (a
+ * pattern with look-around), `strict` throws too; otherwise the value comes as near as it can.
+ */
+export function toInstance(schema: unknown, strict = false): unknown {
   let nodes = 0
   let steps = 0
   const heights = new Map<object, number>()
@@ -64,55 +81,89 @@ export function toInstance(schema: unknown): unknown {
     if ('const' in plain || Array.isArray(plain.enum)) return 0
     const branches = toBranches(plain)
     if (branches) return Math.min(...branches.map((branch) => height(withBranch(plain, branch))))
-    const types = toTypes(plain)
-    if (types.some((type) => type !== 'object' && type !== 'array')) return 0
-    if (types.includes('array')) {
-      const items = itemsOf(plain, toCount(plain.minItems))
-      if (items.length === 0) return 0
-      return 1 + Math.max(...new Set(items.map((item) => height(item))))
-    }
-    return 1 + Math.max(0, ...requiredOf(plain).map((name) => height(propertyOf(plain, name))))
+    return Math.min(...toTypes(plain).map((type) => heightAs(plain, type)))
+  }
+
+  const heightAs = (plain: Schema, type: unknown): number => {
+    if (type === 'object') return 1 + Math.max(0, ...requiredOf(plain).map((name) => height(propertyOf(plain, name))))
+    if (type !== 'array') return 0
+    const items = itemsOf(plain, toCount(plain.minItems))
+    return items.length === 0 ? 0 : 1 + Math.max(...new Set(items.map((item) => height(item))))
+  }
+
+  const charge = (chars: number) => {
+    nodes += chars / CHARS_A_NODE
+    if (nodes > MAX_NODES) throw new NoInstance('the shortest value of the schema is too large')
+  }
+
+  const listed = (value: unknown): unknown => {
+    charge(JSON.stringify(value)?.length ?? 0)
+    return value
   }
 
   const build = (given: unknown, depth: number, variant: number): unknown => {
-    nodes += 1
-    if (nodes > MAX_NODES) throw new NoInstance('the shortest value of the schema is too large')
+    charge(CHARS_A_NODE)
     const plain = resolve(given)
     if (!plain) throw new NoInstance('the schema accepts nothing')
-    if ('const' in plain) return plain.const
-    if (Array.isArray(plain.enum)) return plain.enum[variant % plain.enum.length]
+    if ('const' in plain) return listed(plain.const)
+    if (Array.isArray(plain.enum)) return listed(pickValue(plain, plain.enum, variant))
     const branches = toBranches(plain)
-    if (branches) return build(withBranch(plain, pick(plain, branches, depth)), depth, variant)
-    const types = toTypes(plain)
-    const type = depth >= GENEROUS_DEPTH && types.includes('null') ? 'null' : types[0]
+    if (branches) {
+      const branch = pick(branches, (one) => height(withBranch(plain, one)), depth)
+      return build(withBranch(plain, branch), depth, variant)
+    }
+    const type = typeAt(plain, depth)
     if (type === 'object') return buildObject(plain, depth)
     if (type === 'array') return buildArray(plain, depth)
     if (type === 'null') return null
     if (type === 'boolean') return variant % 2 === 0
-    if (type === 'integer' || type === 'number') return toNumber(plain, variant)
-    return toText(plain, variant)
+    if (type === 'integer' || type === 'number') return toNumber({ ...plain, type }, variant) ?? near(plain, 1)
+    if (typeof plain.pattern === 'string') charge(plain.pattern.length)
+    const text = toText(plain, variant) ?? near(plain, toText({ ...plain, pattern: undefined }, variant))
+    charge(text?.length ?? 0)
+    return text
   }
 
-  const pick = (plain: Schema, branches: readonly unknown[], depth: number): unknown => {
-    const ranked = branches.map((branch) => ({ branch, rank: height(withBranch(plain, branch)) }))
-    const possible = ranked.filter(({ rank }) => Number.isFinite(rank))
-    const least = Math.min(...possible.map(({ rank }) => rank))
-    const best = depth < GENEROUS_DEPTH ? possible[0] : possible.find(({ rank }) => rank === least)
+  const near = <T>(plain: Schema, value: T): T => {
+    if (!strict) return value
+    throw new NoInstance(`it cannot write ${JSON.stringify(plain).slice(0, MAX_QUOTED)}`)
+  }
+
+  const typeAt = (plain: Schema, depth: number): unknown => {
+    const types = toTypes(plain)
+    if (types.length === 1) return types[0]
+    if (depth >= GENEROUS_DEPTH && types.includes('null')) return 'null'
+    return pick(types, (type) => heightAs(plain, type), depth)
+  }
+
+  const pickValue = (plain: Schema, values: readonly unknown[], variant: number): unknown => {
+    charge(values.length)
+    const fitting = values.filter((value) => fitsLeaf(plain, value))
+    if (fitting.length > 0) return fitting[variant % fitting.length]
+    return near(plain, values[0])
+  }
+
+  /** Picks the first that comes to an end, or the one that does so soonest. */
+  const pick = <T>(ways: readonly T[], toHeight: (way: T) => number, depth: number): T => {
+    charge(ways.length)
+    const ranked = ways.map((way) => ({ way, rank: toHeight(way) })).filter(({ rank }) => Number.isFinite(rank))
+    const least = Math.min(...ranked.map(({ rank }) => rank))
+    const best = depth < GENEROUS_DEPTH ? ranked[0] : ranked.find(({ rank }) => rank === least)
     if (!best) throw new NoInstance('the schema is recursive without an end')
-    return best.branch
+    return best.way
   }
 
   const buildObject = (plain: Schema, depth: number): unknown => {
-    const required = requiredOf(plain)
-    const optional =
-      depth < GENEROUS_DEPTH ? Object.keys(propertiesOf(plain)).filter((name) => !required.includes(name)) : []
+    const required = new Set(requiredOf(plain))
+    const known = Object.keys(propertiesOf(plain))
+    charge(known.length)
+    const optional = depth < GENEROUS_DEPTH ? known.filter((name) => !required.has(name)) : []
+    const possible = optional.filter((name) => Number.isFinite(height(propertyOf(plain, name))))
     const most = typeof plain.maxProperties === 'number' ? plain.maxProperties : Number.POSITIVE_INFINITY
-    const names = [...required, ...optional.filter((name) => Number.isFinite(height(propertyOf(plain, name))))].slice(
-      0,
-      Math.max(most, required.length),
-    )
+    const names = [...required, ...possible].slice(0, Math.max(most, required.size))
     for (let i = 1; names.length < toCount(plain.minProperties); i += 1) names.push(`extra_${i}`)
-    return Object.fromEntries(names.map((name) => [name, build(propertyOf(plain, name), depth + 1, 0)]))
+    charge(names.reduce((sum, name) => sum + name.length, 0))
+    return Object.fromEntries(inOrder(known, names).map((name) => [name, build(propertyOf(plain, name), depth + 1, 0)]))
   }
 
   const buildArray = (plain: Schema, depth: number): unknown => {
@@ -132,81 +183,8 @@ export function toInstance(schema: unknown): unknown {
   }
 }
 
-const isSchema = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-function pointTo(root: unknown, ref: string): unknown {
-  if (!ref.startsWith('#')) throw new NoInstance(`the schema refers to ${ref}, which is not in it`)
-  const path = ref.slice(1).split('/').slice(1)
-  return path.reduce<unknown>((at, part) => {
-    const name = toName(part)
-    if (name !== null && typeof at === 'object' && at !== null && Object.hasOwn(at, name)) return Reflect.get(at, name)
-    throw new NoInstance(`the schema refers to ${ref}, which is not in it`)
-  }, root)
-}
-
-/** Decodes one part of a JSON pointer in a URI fragment; null where its percent signs mean nothing. */
-function toName(part: string): string | null {
-  try {
-    return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')
-  } catch {
-    return null
-  }
-}
-
-function merge(a: Schema, b: Schema): Schema {
-  const required = [...new Set([...requiredOf(a), ...requiredOf(b)])]
-  return {
-    ...a,
-    ...b,
-    ...('properties' in a && 'properties' in b ? { properties: { ...propertiesOf(a), ...propertiesOf(b) } } : {}),
-    ...(required.length > 0 ? { required } : {}),
-  }
-}
-
-function toBranches(plain: Schema): readonly unknown[] | null {
-  const branches = plain.anyOf ?? plain.oneOf
-  return Array.isArray(branches) && branches.length > 0 ? branches : null
-}
-
-/** The rest of a schema holds for each of its branches too. */
-function withBranch(plain: Schema, branch: unknown): unknown {
-  const { anyOf: _any, oneOf: _one, ...beside } = plain
-  const says = Object.keys(beside).some((name) => !SILENT.has(name))
-  return says && isSchema(branch) ? { allOf: [beside, branch] } : branch
-}
-
-/** Keywords that accept everything by themselves. */
-const SILENT = new Set(['$defs', 'definitions', 'title', 'description', 'default', 'examples', '$schema', '$id'])
-
-function toTypes(plain: Schema): readonly unknown[] {
-  if (Array.isArray(plain.type)) return [...plain.type].sort((a, b) => Number(a === 'null') - Number(b === 'null'))
-  if (plain.type !== undefined) return [plain.type]
-  if ('properties' in plain || 'required' in plain || 'additionalProperties' in plain) return ['object']
-  if ('items' in plain || 'prefixItems' in plain || 'minItems' in plain) return ['array']
-  if (['minimum', 'maximum', 'multipleOf', 'exclusiveMinimum', 'exclusiveMaximum'].some((name) => name in plain))
-    return ['number']
-  return ['string']
-}
-
 const toCount = (value: unknown): number => {
   const count = typeof value === 'number' ? value : 0
   if (count > MAX_NODES) throw new NoInstance('the shortest value of the schema is too large')
   return count
-}
-
-function itemsOf(plain: Schema, count: number): unknown[] {
-  const fixed = Array.isArray(plain.prefixItems) ? plain.prefixItems : Array.isArray(plain.items) ? plain.items : []
-  const rest = Array.isArray(plain.items) ? plain.additionalItems : plain.items
-  return Array.from({ length: count }, (_, i) => (i < fixed.length ? fixed[i] : rest))
-}
-
-const propertiesOf = (plain: Schema): Schema => (isSchema(plain.properties) ? plain.properties : {})
-
-const requiredOf = (plain: Schema): string[] =>
-  Array.isArray(plain.required) ? plain.required.filter((name) => typeof name === 'string') : []
-
-function propertyOf(plain: Schema, name: string): unknown {
-  const properties = propertiesOf(plain)
-  return Object.hasOwn(properties, name) ? properties[name] : plain.additionalProperties || undefined
 }

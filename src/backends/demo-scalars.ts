@@ -29,42 +29,82 @@ const FORMATS: Record<string, string> = {
 
 const MAX_TEXT = 10_000
 
-/** Converts a string schema to a text. */
-export function toText(schema: Keywords, variant: number): string {
+/** Converts a string schema to a text; null where its pattern, or its pattern and lengths together, are beyond it. */
+export function toText(schema: Keywords, variant: number): string | null {
   const least = Math.min(toNumeric(schema.minLength) ?? 0, MAX_TEXT)
   const most = toNumeric(schema.maxLength) ?? Number.POSITIVE_INFINITY
   const known = typeof schema.format === 'string' ? FORMATS[schema.format] : undefined
   if (known !== undefined) return known
-  const matching = typeof schema.pattern === 'string' ? toMatching(schema.pattern, least) : null
-  if (matching !== null) return matching
+  if (typeof schema.pattern === 'string') {
+    const matching = toMatching(schema.pattern, least)
+    return matching !== null && matching.length >= least && matching.length <= most ? matching : null
+  }
   const text = variant === 0 ? 'demo' : `${variant + 1} demo`
   return text.padEnd(least, '.').slice(0, most)
 }
 
-/** Converts a number or integer schema to a number: 1 where that is allowed, else something near a bound. */
-export function toNumber(schema: Keywords, variant: number): number {
-  const low = toNumeric(schema.minimum) ?? toNumeric(schema.exclusiveMinimum)
-  const high = toNumeric(schema.maximum) ?? toNumeric(schema.exclusiveMaximum)
-  const step = toNumeric(schema.multipleOf) ?? (schema.type === 'number' ? null : 1)
-  const stepOrOne = step ?? 1
-  const up = low === null ? 0 : Math.ceil(low / stepOrOne)
-  const down = high === null ? 0 : Math.floor(high / stepOrOne)
+/** Converts a number or integer schema to a number: 1 where that is allowed, else something near a bound; or null. */
+export function toNumber(schema: Keywords, variant: number): number | null {
+  const low = narrowest(Math.max, schema.minimum, schema.exclusiveMinimum)
+  const high = narrowest(Math.min, schema.maximum, schema.exclusiveMaximum)
+  const step = toStep(schema)
+  const up = low === null ? 0 : Math.ceil(low / step)
+  const down = high === null ? 0 : Math.floor(high / step)
+  const near = [0, 1, 2, 3, 4, 5]
+  const multiples = [...near.map((i) => up + i), ...near.map((i) => down - i)].map((count) => count * step)
   const middle = low !== null && high !== null ? [(low + high) / 2] : []
-  const near = Array.from({ length: 6 }, (_, i) => i)
-  const multiples = [...near.map((i) => up + i), ...near.map((i) => down - i)]
-  const candidates = [1, 0, ...multiples.map((count) => count * stepOrOne), ...middle, low ?? 0, high ?? 0]
-  const fits = [...new Set(candidates.filter((value) => accepts(schema, value)))]
-  if (variant > 0) {
-    const next = (fits[0] ?? 1) + variant * stepOrOne
-    if (accepts(schema, next)) return next
-  }
-  return fits[variant % Math.max(fits.length, 1)] ?? low ?? high ?? 1
+  const far =
+    low === null ? (high === null ? [] : [high, high - 1, high * 2, high / 2]) : [low, low + 1, low * 2, low / 2]
+  // `0.1 * 3` is not 0.3: validators accept now the one and now the other.
+  const candidates = [1, 0, ...multiples.flatMap((value) => [toDecimal(value), value]), ...middle, ...far]
+  const allowed = [...new Set(candidates)].filter((value) => accepts(schema, value))
+  const fits = allowed.some((value) => isMultiple(schema, value, 0))
+    ? allowed.filter((value) => isMultiple(schema, value, 0))
+    : allowed.filter((value) => isMultiple(schema, value, 1e-9))
+  const first = fits[0]
+  if (first === undefined) return null
+  const next = first + variant * step
+  if (accepts(schema, next) && isMultiple(schema, next, 0)) return next
+  return fits[variant % fits.length] ?? first
+}
+
+/** Says whether a listed value has the type and the bounds that stand beside the list. */
+export function fitsLeaf(schema: Keywords, value: unknown): boolean {
+  const types = Array.isArray(schema.type) ? schema.type : schema.type === undefined ? [] : [schema.type]
+  if (types.length > 0 && !types.includes(typeOf(value)) && !(Number.isInteger(value) && types.includes('integer')))
+    return false
+  return typeof value !== 'number' || (accepts({ ...schema, type: 'number' }, value) && isMultiple(schema, value, 1e-9))
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
+/** How far apart the numbers are that a schema allows, where it says; else 1. */
+function toStep({ type, multipleOf }: Keywords): number {
+  const step = toNumeric(multipleOf)
+  if (step === null || step <= 0) return 1
+  if (type !== 'integer') return step
+  const whole = Array.from({ length: 1_000 }, (_, i) => toDecimal((i + 1) * step)).find(Number.isInteger)
+  return whole ?? step
+}
+
+/** Takes the noise of binary fractions off a number. */
+const toDecimal = (value: number) => Number(value.toPrecision(15))
+
+function narrowest(choose: (...bounds: number[]) => number, ...bounds: unknown[]): number | null {
+  const known = bounds.map(toNumeric).filter((bound) => bound !== null)
+  return known.length === 0 ? null : choose(...known)
+}
+
+function isMultiple({ multipleOf }: Keywords, value: number, tolerance: number): boolean {
+  const step = toNumeric(multipleOf)
+  return !step || Math.abs(value / step - Math.round(value / step)) <= tolerance
 }
 
 function accepts(schema: Keywords, value: number): boolean {
-  if (schema.type === 'integer' && !Number.isInteger(value)) return false
-  const step = toNumeric(schema.multipleOf)
-  if (step && Math.abs(value / step - Math.round(value / step)) > 1e-9) return false
+  if (!Number.isFinite(value) || (schema.type === 'integer' && !Number.isInteger(value))) return false
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema
   if (typeof minimum === 'number' && value < minimum) return false
   if (typeof maximum === 'number' && value > maximum) return false
