@@ -1,0 +1,133 @@
+/** Structured output from a model that knows nothing of it, as a client sees it, and as the ledger does. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type Gateway, startGateway, usageOf } from '../support/gateway.ts'
+import { wholeAnswer } from '../support/upstream-answers.ts'
+
+const SCHEMA = {
+  type: 'object',
+  properties: { age: { type: 'integer' } },
+  required: ['age'],
+  additionalProperties: false,
+}
+const toFormat = (strict: boolean) => ({ type: 'json_schema', json_schema: { name: 'person', schema: SCHEMA, strict } })
+
+let gateway: Gateway
+let rows = 0
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+beforeEach(() => {
+  rows = gateway.app.rows().length
+})
+
+/** Answers with these texts, one a call, and then with the last again. Returns how many calls there were. */
+function script(...texts: string[]): () => number {
+  let calls = 0
+  gateway.upstream.script(() => wholeAnswer({ tokens: [texts[Math.min(calls++, texts.length - 1)] ?? ''] }))
+  return () => calls
+}
+
+const lastRow = async () => (await gateway.app.settled(rows + 1)).at(-1)
+
+/** The data of a stream's frames, and the text that its deltas make. */
+function read(stream: string) {
+  const frames = stream.split('\n\n').flatMap((frame) => (frame.startsWith('data: ') ? [frame.slice(6)] : []))
+  const chunks = frames.filter((frame) => frame !== '[DONE]').map((frame) => JSON.parse(frame))
+  return { last: frames.at(-1), chunks, text: chunks.map((chunk) => chunk.choices?.[0]?.delta?.content ?? '').join('') }
+}
+
+describe('an answer that is right at the second try is delivered clean, and both calls are paid for', () => {
+  test('whole', async () => {
+    const calls = script('{"age":"three"}', 'Sorry!\n```json\n{"age":3,}\n```')
+    const response = await gateway.chat({ response_format: toFormat(true) })
+    const answer = JSON.parse(await response.text())
+    expect(calls()).toBe(2)
+    expect(answer.choices).toEqual([
+      {
+        index: 0,
+        message: { role: 'assistant', content: '{"age":3}', refusal: null },
+        finish_reason: 'stop',
+        logprobs: null,
+      },
+    ])
+    expect(answer.usage).toEqual(usageOf(20, 2))
+    expect(response.headers.get('x-tollgate-schema')).toBeNull()
+    expect(await lastRow()).toMatchObject({ status: 'ok', prompt_tokens: 20, completion_tokens: 2, attempts: 2 })
+  })
+
+  test('streamed', async () => {
+    const calls = script('{"age":"three"}', 'Sorry!\n```json\n{"age":3,}\n```')
+    const response = await gateway.chat({
+      response_format: toFormat(true),
+      stream: true,
+      stream_options: { include_usage: true },
+    })
+    expect(response.headers.get('content-type')).toStartWith('text/event-stream')
+    const { text, last, chunks } = read(await response.text())
+    expect(calls()).toBe(2)
+    expect({ text, last }).toEqual({ text: '{"age":3}', last: '[DONE]' })
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: usageOf(20, 2) })
+    expect(await lastRow()).toMatchObject({ status: 'ok', prompt_tokens: 20, completion_tokens: 2, attempts: 2 })
+  })
+})
+
+test.each([false, true])(
+  'a strict schema that is not met is an error with its own status (streaming: %p)',
+  async (stream) => {
+    const calls = script('{"age":"three"}')
+    const response = await gateway.chat({ response_format: toFormat(true), stream })
+    expect(response.status).toBe(502)
+    expect(response.headers.get('x-should-retry')).toBe('false')
+    expect(JSON.parse(await response.text()).error).toMatchObject({
+      type: 'server_error',
+      code: 'schema_not_met',
+      param: 'response_format',
+    })
+    expect(calls()).toBe(3)
+    expect(await lastRow()).toMatchObject({
+      status: 'failed',
+      error_code: 'schema_not_met',
+      prompt_tokens: 30,
+      attempts: 3,
+    })
+  },
+)
+
+test.each([false, true])(
+  'one that is not strict is delivered as it is, and says so (streaming: %p)',
+  async (stream) => {
+    script('{"age":"three"}')
+    const response = await gateway.chat({ response_format: toFormat(false), stream })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('x-tollgate-schema')).toBe('unmet')
+    const body = await response.text()
+    const text = stream ? read(body).text : JSON.parse(body).choices[0].message.content
+    expect(text).toBe('{"age":"three"}')
+  },
+)
+
+test('each of several choices is seen to by itself', async () => {
+  const calls = script('{"age":1}', 'none', '{"age":2}')
+  const response = await gateway.chat({ response_format: toFormat(true), n: 2 })
+  const { choices } = JSON.parse(await response.text())
+  expect(calls()).toBe(3)
+  expect(choices.map((choice: { index: number }) => choice.index)).toEqual([0, 1])
+  const ages = choices.map((choice: { message: { content: string } }) => JSON.parse(choice.message.content).age)
+  expect(ages.sort()).toEqual([1, 2])
+})
+
+test('a schema that only its compiler finds to be none is refused, and no upstream sees the request', async () => {
+  const calls = script('{}')
+  const json_schema = { name: 'person', schema: { properties: { age: { nullable: true } } } }
+  const response = await gateway.chat({ response_format: { type: 'json_schema', json_schema } })
+  expect(response.status).toBe(400)
+  expect(JSON.parse(await response.text()).error).toEqual({
+    message: 'Invalid schema for response_format \'person\': "nullable" cannot be used without "type".',
+    type: 'invalid_request_error',
+    param: 'response_format',
+    code: null,
+  })
+  expect(calls()).toBe(0)
+  expect(await lastRow()).toMatchObject({ status: 'failed', http_status: 400, cost_nano_usd: 0 })
+})
