@@ -10,6 +10,8 @@ export interface ServeConfig {
   /** How long a stop waits for what is under way, in ms. */
   drainMs: number
   durability: 'process' | 'power'
+  /** After how much silence a stream says that it lives, ms; 0 = never. */
+  heartbeatMs: number
 }
 
 type Texts = Readonly<Record<string, string | undefined>>
@@ -37,6 +39,7 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
     host: read('host', '127.0.0.1', (text) => (/^[\w.:-]+$/.test(text) ? text : null), 'an address such as 127.0.0.1'),
     port: read('port', 4000, toPort, 'a number from 0 to 65535 (0 takes a free one)'),
     drainMs: read('drain', 30_000, toMs, 'a time such as 30s or 2m'),
+    heartbeatMs: read('heartbeat', 10_000, toHeartbeatMs, 'a time from 1s to 60s, or off'),
     durability: read('durability', 'process', toDurability, 'process or power'),
   }
   if (problems.length > 0) throw new CommandError('bad_config', problems.join('\n'), 2)
@@ -61,6 +64,12 @@ function toPort(text: string): number | null {
 
 function toDurability(text: string): 'process' | 'power' | null {
   return text === 'process' || text === 'power' ? text : null
+}
+
+function toHeartbeatMs(text: string): number | null {
+  if (text === 'off') return 0
+  const ms = toMs(text)
+  return ms !== null && ms >= 1_000 && ms <= 60_000 ? ms : null
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }

@@ -4,9 +4,11 @@
  */
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
+import { createCounter } from './answer/count.ts'
 import type { Readiness } from './api/health.ts'
 import { type App, createApp } from './app.ts'
 import { createBackends } from './backends/registry.ts'
+import { createChecker } from './chat/checker.ts'
 import { createFlights, type Flights } from './chat/flights.ts'
 import type { ServeConfig } from './config.ts'
 import { CommandError } from './error.ts'
@@ -90,13 +92,18 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
   const watch = createWatch(writer, snapshot.revision, refresh, log)
   const flights = createFlights()
+  const counter = createCounter({ log })
+  const checker = createChecker()
   const app = createApp({
     snapshot: () => snapshot,
     ledger,
+    counter,
+    checker,
     flights,
     log,
     now,
     instance,
+    heartbeatMs: config.heartbeatMs,
     backendFor: createBackends(),
     readiness: () => toReadiness(state, ledger, watch.healthy()),
   })
@@ -119,8 +126,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     async stop() {
       state = 'draining'
       flights.drain()
-      const clean = await endFlights(app, flights, config.drainMs)
+      const clean = await endFlights(app, flights, config.drainMs, () => counter.close())
       watch.stop()
+      checker.close()
       clearTimeout(preparing)
       await ledger.close()
       checkpointer.close()
@@ -206,10 +214,14 @@ function logNotReady(snapshot: Snapshot, log: Log): void {
   }
 }
 
-/** Waits for what is under way, and for its last bytes to leave; what does not end in time is cut, and settled as such. */
-async function endFlights(app: App, flights: Flights, drainMs: number): Promise<boolean> {
+/**
+ * Waits for what is under way, and for its last bytes to leave; what does not end in time is cut, and settled as such.
+ * @param hurry called once no more time is to be spent on counting.
+ */
+async function endFlights(app: App, flights: Flights, drainMs: number, hurry: () => void): Promise<boolean> {
   const endMs = performance.now() + drainMs
   const clean = await flights.ended(drainMs)
+  hurry()
   if (clean) await Promise.race([app.server?.stop(false), Bun.sleep(Math.max(0, endMs - performance.now()))])
   await app.server?.stop(true)
   if (!clean) await flights.ended(CUT_MS)

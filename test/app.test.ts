@@ -1,7 +1,9 @@
 /** The HTTP surface on fakes, for what no scripted upstream can bring about: bugs of our own, and a ledger that is full. */
 import { describe, expect, test } from 'bun:test'
+import { createCounter } from '../src/answer/count.ts'
 import { createApp } from '../src/app.ts'
 import type { Backend } from '../src/backends/backend.ts'
+import { createChecker } from '../src/chat/checker.ts'
 import { createFlights } from '../src/chat/flights.ts'
 import { GatewayError } from '../src/error.ts'
 import { hashToken, mintToken } from '../src/keys/token.ts'
@@ -44,6 +46,7 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
   const flights = createFlights()
   const ledger: Ledger = {
     open,
+    openCall: fine,
     settle(row) {
       settled.push(row)
       return settle()
@@ -55,10 +58,13 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
   const app = createApp({
     snapshot: () => ({ ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets }),
     ledger,
+    counter: createCounter(),
+    checker: createChecker(),
     flights,
     log,
     now,
     instance: 'i1',
+    heartbeatMs: 0,
     backendFor: () => ({ chat }),
     readiness: () => 'ok',
   })

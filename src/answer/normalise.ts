@@ -1,35 +1,17 @@
 /**
  * Turns what any backend sends into the contract's frames and completions (design 9). Pure: it is told events and says
- * text. The finish frame, the usage frame and `[DONE]` are the tail, and the tail is asked for only once the ledger has
- * the outcome.
+ * text. One choice is read by `choice.ts`, streamed or whole; here choices become an answer. The finish frames, the
+ * usage frame and `[DONE]` are the tail, and the tail is asked for only once the ledger has the outcome.
  */
 import type { ErrorBody, UpstreamError } from '../error.ts'
-import type {
-  AnswerEvent,
-  ChatCompletion,
-  ChatMessage,
-  ChunkChoice,
-  Completion,
-  Delta,
-  FinishReason,
-} from '../wire/chat.ts'
-import { NO_USAGE, type Usage } from '../wire/usage.ts'
-
-/** What identifies an answer, the same in every frame. */
-export interface Identity {
-  /** `chatcmpl-<request id>` */
-  id: string
-  /** Unix seconds. */
-  created: number
-  /** The resolved slug. */
-  model: string
-}
-
-/** Sizes of what an upstream sent, for an estimate where it reports no usage. UTF-8 bytes. */
-export interface Sizes {
-  answer: number
-  reasoning: number
-}
+import type { AnswerEvent, ChatChunk, ChatCompletion, Completion, Delta, Origin } from '../wire/chat.ts'
+import { asObject, type JsonObject } from '../wire/json.ts'
+import { type ChoiceReader, createChoiceReader } from './choice.ts'
+import { toChoices, toIndex } from './choices.ts'
+import { createFrameWriter, DONE, type Identity, toLine } from './frames.ts'
+import { toLogprobs } from './logprobs.ts'
+import { toMessage } from './message.ts'
+import { tellsMore, toOrigin } from './origin.ts'
 
 /** What one answer has to look like. */
 export interface Shape {
@@ -51,49 +33,59 @@ export interface StreamNormaliser {
   committed(): boolean
   /** `done` or the failure that ended the stream; null while it goes on. */
   outcome(): 'done' | UpstreamError | null
-  usage(): Usage | null
-  sizes(): Sizes
 }
 
-interface ChoiceState {
-  finish: FinishReason | null
-  called: boolean
-}
-
-export function createStreamNormaliser({ identity, includeUsage }: Shape): StreamNormaliser {
-  const head = `data: ${JSON.stringify({ id: identity.id, object: 'chat.completion.chunk', created: identity.created, model: identity.model }).slice(0, -1)},"choices":[`
-  const foot = includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
-  const choices = new Map<number, ChoiceState>()
-  const sizes: Sizes = { answer: 0, reasoning: 0 }
-  let usage: Usage | null = null
+export function createStreamNormaliser(shape: Shape): StreamNormaliser {
+  const { identity, includeUsage } = shape
+  let origin: Origin = {}
+  let frames = createFrameWriter(identity, origin, includeUsage)
   let outcome: 'done' | UpstreamError | null = null
+  /** By index; those with a gap before them have not begun. */
+  const readers: ChoiceReader[] = []
+  /** So many choices have had their role frame, the lower ones always first. */
+  let begun = 0
 
-  const frame = (index: number, delta: string, finish: FinishReason | null, logprobs?: unknown) =>
-    `${head}{"index":${index},"delta":${delta},"finish_reason":${finish === null ? 'null' : `"${finish}"`}${
-      logprobs ? `,"logprobs":${toLine(logprobs)}` : ''
-    }}${foot}`
+  const readerOf = (index: number) => (readers[index] ??= createReader(shape, index))
 
-  const begin = (index: number, delta: Delta): [ChoiceState, string] => {
-    const state: ChoiceState = { finish: null, called: false }
-    choices.set(index, state)
-    const content = delta.tool_calls && typeof delta.content !== 'string' ? 'null' : '""'
-    return [state, frame(index, `{"role":"assistant","content":${content},"refusal":null}`, null)]
+  /** The role frames up to a choice, the last one by what the choice begins with. */
+  const begin = (index: number, first: Delta | undefined): string => {
+    let text = ''
+    for (; begun <= index; begun += 1) {
+      const silent = begun === index && (first?.tool_calls || first?.function_call || first?.audio)
+      text += frames.delta(begun, { role: 'assistant', content: silent ? null : '', refusal: null }, null)
+    }
+    return text
   }
 
-  const takeChoice = (choice: ChunkChoice): string => {
-    const index = Number.isInteger(choice?.index) ? choice.index : 0
-    const delta = clean(choice?.delta, sizes)
-    if (!delta && !choice?.finish_reason) return ''
-    let text = ''
-    let state = choices.get(index)
-    if (!state) {
-      const begun = begin(index, delta ?? {})
-      state = begun[0]
-      text = begun[1]
+  const say = (index: number, deltas: readonly Delta[], logprobs: unknown): string => {
+    const figures = logprobs ? toLogprobs(logprobs) : null
+    const said = deltas.length === 0 && figures ? [{ content: '' }] : deltas
+    if (said.length === 0) return ''
+    return said.reduce(
+      (text, delta, at) => text + frames.delta(index, delta, at === 0 ? figures : null),
+      begin(index, said[0]),
+    )
+  }
+
+  const takeChoice = (value: unknown, place: number): string => {
+    const choice = asObject(value)
+    if (!choice) return ''
+    const index = toIndex(choice.index, place)
+    if (index >= shape.choices) return ''
+    const reader = readerOf(index)
+    const content = index < begun ? toPlainContent(choice) : null
+    if (content !== null && reader.passes(content)) return frames.content(index, content)
+    const text = say(index, reader.take(choice.delta), choice.logprobs)
+    return reader.finish(choice.finish_reason) ? text + begin(index, undefined) : text
+  }
+
+  const takeChunk = (chunk: ChatChunk): string => {
+    if (tellsMore(origin, chunk)) {
+      origin = toOrigin(origin, chunk)
+      frames = createFrameWriter(identity, origin, includeUsage)
     }
-    if (delta) text += frame(index, toLine(delta), null, choice.logprobs)
-    if (delta?.tool_calls) state.called = true
-    if (choice.finish_reason) state.finish ??= toFinishReason(choice.finish_reason, state.called)
+    let text = ''
+    for (let place = 0; place < chunk.choices.length; place += 1) text += takeChoice(chunk.choices[place], place)
     return text
   }
 
@@ -102,106 +94,60 @@ export function createStreamNormaliser({ identity, includeUsage }: Shape): Strea
       let text = ''
       for (const event of events) {
         if (outcome !== null) break
-        if ('chunk' in event) for (const choice of event.chunk.choices) text += takeChoice(choice)
-        else if ('usage' in event) usage = { ...NO_USAGE, ...usage, ...event.usage }
+        if ('chunk' in event) text += takeChunk(event.chunk)
         else if ('failure' in event) outcome = event.failure
-        else outcome = 'done'
+        else if ('done' in event) outcome = 'done'
       }
       return text
     },
     tail(usageJson) {
       let text = ''
-      if (choices.size === 0) text += begin(0, {})[1]
-      for (const [index, state] of choices) {
-        text += frame(index, '{}', state.finish ?? (state.called ? 'tool_calls' : 'stop'))
+      const count = Math.max(1, readers.length)
+      for (let index = 0; index < count; index += 1) {
+        const reader = readerOf(index)
+        const rest = reader.end()
+        text += say(index, rest, null) + begin(index, undefined) + frames.finish(index, reader.finishReason())
       }
-      if (includeUsage) text += `${head}],"usage":${usageJson}}\n\n`
-      return `${text}data: [DONE]\n\n`
+      return `${text}${includeUsage ? frames.usage(usageJson) : ''}${DONE}`
     },
-    committed: () => choices.size > 0,
+    committed: () => begun > 0,
     outcome: () => outcome,
-    usage: () => usage,
-    sizes: () => sizes,
   }
 }
 
-/** What some clients take for the end of a line, though JSON and server-sent events do not (contract, section 8). */
-const LINE_ENDS = /[\u0085\u2028\u2029]/g
-const ESCAPED: Record<string, string> = { '\u0085': '\\u0085', '\u2028': '\\u2028', '\u2029': '\\u2029' }
+/** The content of a chunk that says nothing else, as nearly all do; null for any other. */
+function toPlainContent({ delta, finish_reason, logprobs }: JsonObject): string | null {
+  if (finish_reason || logprobs || typeof delta !== 'object' || delta === null) return null
+  for (const key in delta) {
+    if (key !== 'content' && key !== 'role' && (delta as JsonObject)[key] != null) return null
+  }
+  const { content } = delta as JsonObject
+  return typeof content === 'string' ? content : null
+}
 
-const toLine = (value: unknown) => JSON.stringify(value).replace(LINE_ENDS, (found) => ESCAPED[found] ?? '')
+/** Builds the whole answer that the contract describes, but for its usage. */
+export function toCompletion(shape: Shape, completion: Completion): Omit<ChatCompletion, 'usage'> {
+  const { id, created, model } = shape.identity
+  const found = toChoices(completion.choices).slice(0, shape.choices)
+  const choices = (found.length > 0 ? found : [{}]).map((choice: JsonObject, index) => {
+    const reader = createReader(shape, index)
+    reader.finish(choice.finish_reason)
+    const message = toMessage([...reader.take(choice.message), ...reader.end()])
+    return { index, message, logprobs: toLogprobs(choice.logprobs), finish_reason: reader.finishReason() }
+  })
+  return { id, object: 'chat.completion', created, model, choices, ...toOrigin({}, completion) }
+}
+
+/** Writes a whole answer with its usage as the JSON that goes out. */
+export const toCompletionJson = (answer: Omit<ChatCompletion, 'usage'>, usageJson: string) =>
+  `${toLine(answer).slice(0, -1)},"usage":${usageJson}}`
 
 /** The frame that tells a client that its stream was cut; nothing follows it. */
 export const errorFrame = (body: ErrorBody) => `data: ${toLine(body)}\n\n`
 
-/** Builds the whole answer that the contract describes, but for its usage. */
-export function toCompletion(
-  { identity }: Shape,
-  completion: Completion,
-): { answer: Omit<ChatCompletion, 'usage'>; sizes: Sizes } {
-  const sizes: Sizes = { answer: 0, reasoning: 0 }
-  const choices = completion.choices.map((choice, position) => {
-    const message = toMessage(clean(choice?.message as Delta | undefined, sizes))
-    return {
-      index: Number.isInteger(choice?.index) ? choice.index : position,
-      message,
-      logprobs: choice?.logprobs ?? null,
-      finish_reason: toFinishReason(choice?.finish_reason, message.tool_calls !== undefined),
-    }
-  })
-  const { id, created, model } = identity
-  return { answer: { id, object: 'chat.completion', created, model, choices }, sizes }
+function createReader({ identity, thinkTags }: Shape, choice: number): ChoiceReader {
+  const mintToolId = (position: number) => `call_${toHex(Bun.hash(`${identity.id}/${choice}/${position}`))}`
+  return createChoiceReader({ thinkTags, mintToolId })
 }
 
-/** Writes a whole answer with its usage as the JSON that goes out. */
-export function toCompletionJson(answer: Omit<ChatCompletion, 'usage'>, usageJson: string): string {
-  return `${JSON.stringify(answer).slice(0, -1)},"usage":${usageJson}}`
-}
-
-function toMessage(delta: Delta | null): ChatMessage {
-  const { role: _, content, refusal, tool_calls, ...rest } = delta ?? {}
-  return {
-    role: 'assistant',
-    content: content ?? (tool_calls || refusal ? null : ''),
-    refusal: refusal ?? null,
-    ...rest,
-    ...(tool_calls ? { tool_calls: tool_calls as NonNullable<ChatMessage['tool_calls']> } : {}),
-  }
-}
-
-/** Keeps what a delta or message says: no role, no nulls, no empty texts; reasoning under both of its names. */
-function clean(delta: Delta | null | undefined, sizes: Sizes): Delta | null {
-  if (!delta) return null
-  const out: Delta = {}
-  let some = false
-  if (typeof delta.content === 'string' && delta.content !== '') {
-    out.content = delta.content
-    sizes.answer += Buffer.byteLength(delta.content)
-    some = true
-  }
-  if (typeof delta.refusal === 'string' && delta.refusal !== '') {
-    out.refusal = delta.refusal
-    sizes.answer += Buffer.byteLength(delta.refusal)
-    some = true
-  }
-  const reasoning = delta.reasoning_content || delta.reasoning
-  if (typeof reasoning === 'string' && reasoning !== '') {
-    out.reasoning = reasoning
-    out.reasoning_content = reasoning
-    sizes.reasoning += Buffer.byteLength(reasoning)
-    some = true
-  }
-  if (Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0) {
-    out.tool_calls = delta.tool_calls
-    sizes.answer += Buffer.byteLength(JSON.stringify(delta.tool_calls))
-    some = true
-  }
-  return some ? out : null
-}
-
-const FINISH_REASONS = new Set<unknown>(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
-
-function toFinishReason(value: unknown, called: boolean): FinishReason {
-  if (called && (value === 'stop' || !FINISH_REASONS.has(value))) return 'tool_calls'
-  return FINISH_REASONS.has(value) ? (value as FinishReason) : 'stop'
-}
+const toHex = (hash: number | bigint) => hash.toString(16).padStart(16, '0')

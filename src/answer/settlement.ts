@@ -1,80 +1,98 @@
 /**
- * Ends a request exactly once: prices it, settles its ledger row and writes its one log line. The relay calls it before
- * the tail of the answer leaves; whatever it learns later about the same request changes nothing.
+ * Ends a request exactly once: bills its calls, settles its ledger row and writes its one log line. The relay calls it
+ * before the tail of the answer leaves; whatever it learns later about the same request changes nothing.
  */
 import type { Log } from '../log.ts'
 import type { Ledger } from '../usage/ledger.ts'
-import { costNanoUsd } from '../usage/price.ts'
 import { type OpenRow, type Outcome, type SettledRow, toWithheld } from '../usage/rows.ts'
-import type { PricingItem, Usage } from '../wire/usage.ts'
+import type { Usage } from '../wire/usage.ts'
+import { addBills, type Bill, toBill, toSettledCall } from './bill.ts'
+import type { Counter } from './count.ts'
+import type { Tally } from './tally.ts'
 
 export interface End {
   status: Outcome['status']
   /** What the client saw: a stream that failed later has said 200. */
   httpStatus: number
   errorCode: string | null
-  usage: Usage
-  /** Some count of `usage` is ours and not the upstream's. */
-  estimated: boolean
-  attempts: number
-  upstreamRequestId?: string | undefined
   /** A mistake of our own that ended it: the log has it, since no response can tell of it any more. */
   mistake?: unknown
+}
+
+/** What the client is told about its request: the sums over its calls. */
+export interface Receipt {
+  usage: Usage
+  costNanoUsd: number
 }
 
 export interface Settlement {
   /** Notes that the first token is about to reach the client. */
   firstToken(): void
-  /** Resolves to the cost in nano-dollars once the row is durable. Throws `ledger_unavailable`. Later calls repeat the first. */
-  settle(end: End): Promise<number>
+  /** Resolves once the row is durable. Throws `ledger_unavailable`. Later calls repeat the first. */
+  settle(end: End): Promise<Receipt>
+  /** How many calls were made so far. */
+  attempts(): number
+  /** Id of the upstream that was tried last. */
+  upstream(): string
 }
 
 export interface SettlementDeps {
   ledger: Ledger
+  counter: Counter
   log: Log
   row: OpenRow
-  pricing: readonly PricingItem[]
+  tally: Tally
 }
 
-export function createSettlement({ ledger, log, row, pricing }: SettlementDeps): Settlement {
+export function createSettlement({ ledger, counter, log, row, tally }: SettlementDeps): Settlement {
   const startedAt = performance.now()
   const elapsedMs = () => Math.round(performance.now() - startedAt)
   let firstTokenMs: number | null = null
-  let settled: Promise<number> | null = null
+  let settled: Promise<Receipt> | null = null
 
-  const settle = async (end: End): Promise<number> => {
-    const { usage } = end
-    const cost = end.status === 'failed' ? 0 : costNanoUsd(pricing, usage)
+  const settle = async (end: End): Promise<Receipt> => {
+    const durationMs = elapsedMs()
+    const closing = tally.close()
+    const calls = closing instanceof Promise ? await closing : closing
+    const bills: Bill[] = []
+    for (const call of calls) {
+      const bill = toBill(call, end.status, counter)
+      bills.push(bill instanceof Promise ? await bill : bill)
+    }
+    const { usage, estimated, costNanoUsd } = addBills(bills)
+    const last = calls.at(-1)
     const outcome: Outcome = {
       status: end.status,
       httpStatus: end.httpStatus,
       errorCode: end.errorCode,
-      durationMs: elapsedMs(),
+      durationMs,
       firstTokenMs,
       promptTokens: usage.prompt,
       cachedTokens: usage.cacheRead,
       cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
       completionTokens: usage.completion,
       reasoningTokens: usage.reasoning,
-      estimated: end.estimated ? 1 : 0,
-      costNanoUsd: cost,
-      upstreamRequestId: end.upstreamRequestId ?? null,
-      attempts: end.attempts,
+      estimated: estimated ? 1 : 0,
+      costNanoUsd,
+      upstreamRequestId: last?.meter.metered.upstreamRequestId ?? null,
+      attempts: Math.max(1, calls.length),
     }
-    const { mistake } = end
-    if (mistake !== undefined) {
-      const error = mistake instanceof Error ? (mistake.stack ?? mistake.message) : String(mistake)
-      log.error('an answer was cut for a reason of our own', { id: row.id, error })
+    if (end.mistake !== undefined) logMistake(log, row.id, end.mistake)
+    const settledRow: SettledRow = {
+      ...row,
+      ...(last ? { upstream: last.target.upstream.id, upstreamModel: last.target.upstreamModel } : {}),
+      ...(last ? { priceId: last.target.priceId } : {}),
+      ...outcome,
     }
-    const settledRow: SettledRow = { ...row, ...outcome }
+    const further = calls.length > 1 ? calls.flatMap((call, i) => toSettledCall(call, bills[i])) : undefined
     try {
-      await ledger.settle(settledRow)
+      await ledger.settle(settledRow, further)
     } catch (error) {
       logRequest(log, toWithheld(settledRow))
       throw error
     }
     logRequest(log, settledRow)
-    return cost
+    return { usage, costNanoUsd }
   }
 
   return {
@@ -85,7 +103,14 @@ export function createSettlement({ ledger, log, row, pricing }: SettlementDeps):
       settled ??= settle(end)
       return settled
     },
+    attempts: tally.count,
+    upstream: tally.upstream,
   }
+}
+
+function logMistake(log: Log, id: string, mistake: unknown): void {
+  const error = mistake instanceof Error ? (mistake.stack ?? mistake.message) : String(mistake)
+  log.error('an answer was cut for a reason of our own', { id, error })
 }
 
 function logRequest(log: Log, row: SettledRow): void {
@@ -98,6 +123,7 @@ function logRequest(log: Log, row: SettledRow): void {
     status: row.status,
     http: row.httpStatus,
     code: row.errorCode,
+    attempts: row.attempts,
     ms: row.durationMs,
     first_token_ms: row.firstTokenMs,
     prompt_tokens: row.promptTokens,

@@ -1,8 +1,10 @@
 /**
  * The writing end of a streamed answer: a direct stream with the back-pressure that Bun leaves to us (platform-notes
- * 2.5). A client that has left or does not read for too long ends the writing with an UpstreamError `aborted`.
+ * 2.5), and with heartbeats while there is nothing to write. A client that has left or does not read for too long ends
+ * the writing with an UpstreamError `aborted`.
  */
 import { UpstreamError } from '../error.ts'
+import { createHeartbeat, HEARTBEAT_MS, KEEP_ALIVE } from './heartbeat.ts'
 
 /** How long a client may leave a full buffer standing (design 8). */
 export const SLOW_READER_MS = 60_000
@@ -23,12 +25,20 @@ export const CLOSED_SINK: Sink = {
   close() {},
 }
 
+export interface SinkOptions {
+  slowReaderMs?: number
+  /** 0 = no heartbeats. */
+  heartbeatMs?: number
+}
+
 export function createSink(
-  controller: ReadableStreamDirectController,
+  controller: Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>,
   signal: AbortSignal,
-  slowReaderMs = SLOW_READER_MS,
+  { slowReaderMs = SLOW_READER_MS, heartbeatMs = HEARTBEAT_MS }: SinkOptions = {},
 ): Sink {
   let left = signal.aborted
+  /** A write waits for its reader. */
+  let full = false
   let wake = () => {}
   signal.addEventListener(
     'abort',
@@ -40,6 +50,7 @@ export function createSink(
   )
 
   const drained = async (pending: Promise<number>): Promise<void> => {
+    full = true
     const givenUp = new Promise<'given up'>((resolve) => {
       wake = () => resolve('given up')
     })
@@ -50,18 +61,33 @@ export function createSink(
       left = true
     } finally {
       clearTimeout(timer)
+      full = false
     }
     if (left) throw gone()
   }
+  const send = (text: string): Promise<void> | undefined => {
+    if (left) throw gone()
+    const written = controller.write(text)
+    controller.flush()
+    return typeof written === 'number' ? undefined : drained(written)
+  }
+  const heartbeat = createHeartbeat(heartbeatMs, () => {
+    if (left || full) return
+    try {
+      // What it may throw later is told to the next write.
+      send(KEEP_ALIVE)?.catch(() => {})
+    } catch {
+      left = true
+    }
+  })
 
   return {
     write(text) {
-      if (left) throw gone()
-      const written = controller.write(text)
-      controller.flush()
-      return typeof written === 'number' ? undefined : drained(written)
+      heartbeat.touch()
+      return send(text)
     },
     close() {
+      heartbeat.stop()
       try {
         controller.close()
       } catch {

@@ -1,19 +1,45 @@
 /**
- * Carries a streamed answer: holds it back until the commit point, pumps it with back-pressure, and ends it with a tail
- * that waited for the ledger, or with an error frame.
+ * Carries a streamed answer: holds it back until the commit point, so that a failure before it still has its real
+ * status; keeps a long silence alive with heartbeats; pumps with back-pressure; ends with a tail that waited for the
+ * ledger, or with an error frame.
  */
-import { GatewayError, UpstreamError } from '../error.ts'
-import type { AnswerEvent } from '../wire/chat.ts'
-import type { Usage } from '../wire/usage.ts'
-import { toGatewayError } from './failure.ts'
+import { UpstreamError } from '../error.ts'
+import type { AnswerEvent, BackendAnswer } from '../wire/chat.ts'
+import { toEvents } from './events.ts'
+import { KEEP_ALIVE } from './heartbeat.ts'
 import { createStreamNormaliser, errorFrame, type StreamNormaliser } from './normalise.ts'
 import { CLOSED_SINK, createSink, type Sink } from './sink.ts'
-import { estimateOf, headersOf, settleComplete, type Trip } from './trip.ts'
+import { headersOf, type RelayInput, settleComplete, settleFailure, shapeOf, type Trip } from './trip.ts'
 
-/** Waits for the commit point, so that a failure before it still has its real status, then begins the answer. */
-export async function relayStream(trip: Trip, events: AsyncIterable<AnswerEvent[]>): Promise<Response> {
-  const normaliser = createStreamNormaliser(trip.shape)
-  const iterator = events[Symbol.asyncIterator]()
+/** An answer that has reached the commit point. */
+interface Opened {
+  trip: Trip
+  normaliser: StreamNormaliser
+  iterator: AsyncIterator<AnswerEvent[]>
+  /** The frames so far. */
+  first: string
+}
+
+/** Resolves to the response: once the answer begins, or when the silence before it needs a first heartbeat. */
+export async function relayStream(input: RelayInput): Promise<Response> {
+  let handedOver = false
+  try {
+    const opening = open(input)
+    const opened = await within(opening, input.heartbeatMs)
+    const response = respond(input, opening, opened)
+    handedOver = true
+    return response
+  } catch (error) {
+    throw await settleFailure(input, error, 'nothing')
+  } finally {
+    if (!handedOver) input.onEnd()
+  }
+}
+
+async function open(input: RelayInput): Promise<Opened> {
+  const trip: Trip = { ...input, ...(await input.attempt) }
+  const normaliser = createStreamNormaliser(shapeOf(trip))
+  const iterator = eventsOf(trip.answer)
   let first = ''
   while (!normaliser.committed() && normaliser.outcome() === null) {
     const { done, value } = await iterator.next()
@@ -23,13 +49,38 @@ export async function relayStream(trip: Trip, events: AsyncIterable<AnswerEvent[
   const early = normaliser.outcome()
   if (early instanceof UpstreamError && !normaliser.committed()) throw early
   trip.settlement.firstToken()
+  return { trip, normaliser, iterator, first }
+}
+
+function eventsOf(answer: BackendAnswer): AsyncIterator<AnswerEvent[]> {
+  if (answer.kind === 'stream') return answer.events[Symbol.asyncIterator]()
+  const batches = [toEvents(answer.completion)].values()
+  return { next: async () => batches.next() }
+}
+
+/** Resolves to the value, or to null where it takes longer than `ms`; 0 waits for ever. */
+async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
+  if (ms === 0) return promise
+  const late = Promise.withResolvers<null>()
+  const timer = setTimeout(late.resolve, ms, null)
+  try {
+    return await Promise.race([promise, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function respond(input: RelayInput, opening: Promise<Opened>, opened: Opened | null): Response {
+  // It may fail while nobody looks: whoever delivers will.
+  opening.catch(() => {})
   let begun = false
   const deliver = async (sink: Sink) => {
     begun = true
     try {
-      await pump(trip, normaliser, iterator, sink, first)
+      if (opened) await pump(opened, sink)
+      else await pumpLate(input, opening, sink)
     } finally {
-      trip.onEnd()
+      input.onEnd()
       sink.close()
     }
   }
@@ -37,29 +88,37 @@ export async function relayStream(trip: Trip, events: AsyncIterable<AnswerEvent[
   const leave = () => {
     if (!begun) void deliver(CLOSED_SINK)
   }
-  if (trip.signal.aborted) leave()
-  else trip.signal.addEventListener('abort', leave, { once: true })
+  if (input.signal.aborted) leave()
+  else input.signal.addEventListener('abort', leave, { once: true })
+  const { heartbeatMs } = input
   const body = new ReadableStream({
     type: 'direct',
-    pull: (controller) => (begun ? controller.close() : deliver(createSink(controller, trip.signal))),
+    pull: (controller) => (begun ? controller.close() : deliver(createSink(controller, input.signal, { heartbeatMs }))),
   })
   return new Response(body, {
     headers: {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache, no-transform',
       'x-accel-buffering': 'no',
-      ...headersOf(trip),
+      ...(opened ? headersOf(opened.trip) : { 'x-request-id': input.requestId }),
     },
   })
 }
 
-async function pump(
-  trip: Trip,
-  normaliser: StreamNormaliser,
-  iterator: AsyncIterator<AnswerEvent[]>,
-  sink: Sink,
-  first: string,
-): Promise<void> {
+/** The status has left already, and with it the chance to say a failure by status. */
+async function pumpLate(input: RelayInput, opening: Promise<Opened>, sink: Sink): Promise<void> {
+  let opened: Opened
+  try {
+    // A client that has left meanwhile is noticed by the call itself, which ends then.
+    await send(sink, KEEP_ALIVE)
+    opened = await opening
+  } catch (error) {
+    return tell(input, sink, error, 'status')
+  }
+  await pump(opened, sink)
+}
+
+async function pump({ trip, normaliser, iterator, first }: Opened, sink: Sink): Promise<void> {
   try {
     if (first !== '') await sink.write(first)
     while (normaliser.outcome() === null) {
@@ -74,47 +133,25 @@ async function pump(
     const failure = normaliser.outcome()
     if (failure instanceof UpstreamError) throw failure
     // The tail waits for the ledger.
-    const usageJson = await settleComplete(trip, normaliser.usage(), normaliser.sizes())
+    const usageJson = await settleComplete(trip)
     await sink.write(normaliser.tail(usageJson))
   } catch (error) {
     await iterator.return?.()
-    await cut(trip, normaliser, sink, error)
+    await tell(trip, sink, error, 'answer')
   }
 }
 
-/** Settles an answer that broke off after it had begun, and says so: an error frame, no `[DONE]` (promise 5). */
-async function cut(trip: Trip, normaliser: StreamNormaliser, sink: Sink, cause: unknown): Promise<void> {
-  const error = toGatewayError(cause, trip.upstream)
+/** Settles an answer that broke off, and says so: an error frame, no `[DONE]` (promise 5). */
+async function tell(input: RelayInput, sink: Sink, cause: unknown, begun: 'status' | 'answer'): Promise<void> {
+  const error = await settleFailure(input, cause, begun)
+  if (error.kind !== 'client_closed') await send(sink, errorFrame(error.toBody()))
+}
+
+/** Writes to a client that may have left. */
+async function send(sink: Sink, text: string): Promise<void> {
   try {
-    await trip.settlement.settle({
-      status: 'cut',
-      httpStatus: 200,
-      errorCode: error.code ?? error.kind,
-      usage: toLarger(normaliser.usage(), estimateOf(trip, normaliser.sizes())),
-      estimated: true,
-      attempts: trip.attempts,
-      upstreamRequestId: trip.upstreamRequestId,
-      ...(error.kind === 'internal' ? { mistake: error.cause } : {}),
-    })
-  } catch (unsettled) {
-    // The ledger keeps what it could not place and has logged why; the client learns of the cut either way.
-    if (!(unsettled instanceof GatewayError)) throw unsettled
-  }
-  if (error.kind === 'client_closed') return
-  try {
-    await sink.write(errorFrame(error.toBody()))
+    await sink.write(text)
   } catch {
-    // The client left while its stream was breaking.
-  }
-}
-
-/** Of a cut answer the larger figure counts: some upstreams report usage first when nearly nothing is written. */
-function toLarger(reported: Usage | null, estimated: Usage): Usage {
-  if (!reported) return estimated
-  return {
-    ...reported,
-    prompt: reported.prompt || estimated.prompt,
-    completion: Math.max(reported.completion, estimated.completion),
-    reasoning: Math.max(reported.reasoning, estimated.reasoning),
+    // What comes next will notice.
   }
 }

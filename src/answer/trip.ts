@@ -1,56 +1,72 @@
 /** What the relay is told about one request, and what both ways of answering it share. */
+import { GatewayError } from '../error.ts'
+import type { Target } from '../store/snapshot.ts'
 import type { BackendAnswer } from '../wire/chat.ts'
-import { toUsageJson, type Usage } from '../wire/usage.ts'
-import { estimateUsage } from './count.ts'
-import type { Shape, Sizes } from './normalise.ts'
+import { toUsageJson } from '../wire/usage.ts'
+import { toGatewayError } from './failure.ts'
+import type { Shape } from './normalise.ts'
 import type { Settlement } from './settlement.ts'
 
 export interface RelayInput {
-  shape: Shape
+  /** What the answer has to look like, but for what depends on who gives it. */
+  shape: Omit<Shape, 'thinkTags'>
+  stream: boolean
   requestId: string
-  /** What the prompt was estimated at, for a bill without the upstream's own count. */
-  promptTokens: number
-  /** The upstream that is tried first: named where the attempt fails. */
-  upstream: string
-  attempt: Promise<{ answer: BackendAnswer; target: { upstream: { id: string } }; attempts: number }>
+  attempt: Promise<{ answer: BackendAnswer; target: Target }>
   settlement: Settlement
   /** The client's own signal: aborts when it leaves. */
   signal: AbortSignal
+  /** After how much silence a stream says that it lives, ms; 0 = never. */
+  heartbeatMs: number
   /** Called once, when all but the end of the connection's answer is done. */
   onEnd(): void
 }
 
 /** A request whose attempt has an answer. */
 export interface Trip extends RelayInput {
-  attempts: number
-  upstreamRequestId: string | undefined
+  target: Target
+  answer: BackendAnswer
 }
 
+export const shapeOf = ({ shape, target }: Trip): Shape => ({ ...shape, thinkTags: target.upstream.options.think_tags })
+
 /** Headers of every answer: the receipt, as far as it is known when the first byte leaves. */
-export const headersOf = (trip: Trip) => ({
-  'x-request-id': trip.requestId,
-  'x-tollgate-upstream': trip.upstream,
-  'x-tollgate-attempts': String(trip.attempts),
+export const headersOf = ({ requestId, target, settlement, answer }: Trip): Record<string, string> => ({
+  'x-request-id': requestId,
+  'x-tollgate-upstream': target.upstream.id,
+  'x-tollgate-attempts': String(settlement.attempts()),
+  ...(answer.kind === 'whole' && answer.schema ? { 'x-tollgate-schema': answer.schema } : {}),
 })
 
-/** Estimates usage that the upstream did not report from what it sent. */
-export const estimateOf = ({ promptTokens }: RelayInput, sizes: Sizes): Usage =>
-  estimateUsage(promptTokens, sizes.answer, sizes.reasoning)
+/** Settles a complete answer. Returns the client's `usage` as JSON. Throws `ledger_unavailable`: its tail is withheld. */
+export async function settleComplete({ settlement }: RelayInput): Promise<string> {
+  const { usage, costNanoUsd } = await settlement.settle({ status: 'ok', httpStatus: 200, errorCode: null })
+  return toUsageJson(usage, costNanoUsd)
+}
 
 /**
- * Settles a complete answer, by what the upstream reported or else by an estimate. Returns the client's `usage` as
- * JSON, once the row is durable. Throws `ledger_unavailable`: then the answer's tail is withheld.
+ * Settles a request that came to no good end, and returns what its client is told.
+ * @param begun whether something of the answer has left, or at least its status has.
  */
-export async function settleComplete(trip: Trip, reported: Usage | null, sizes: Sizes): Promise<string> {
-  const usage = reported ?? estimateOf(trip, sizes)
-  const cost = await trip.settlement.settle({
-    status: 'ok',
-    httpStatus: 200,
-    errorCode: null,
-    usage,
-    estimated: reported === null,
-    attempts: trip.attempts,
-    upstreamRequestId: trip.upstreamRequestId,
-  })
-  return toUsageJson(usage, cost)
+export async function settleFailure(
+  { settlement }: RelayInput,
+  cause: unknown,
+  begun: 'nothing' | 'status' | 'answer',
+): Promise<GatewayError> {
+  const error = toGatewayError(cause, settlement.upstream())
+  const isCut = begun === 'answer' || error.kind === 'client_closed'
+  try {
+    await settlement.settle({
+      status: isCut ? 'cut' : 'failed',
+      httpStatus: begun === 'nothing' ? error.status : 200,
+      errorCode: error.code ?? error.kind,
+      // No response tells of it any more, so that the log has to.
+      ...(begun !== 'nothing' && error.kind === 'internal' ? { mistake: error.cause } : {}),
+    })
+  } catch (unsettled) {
+    // The ledger keeps what it could not place and has logged why.
+    if (!(unsettled instanceof GatewayError)) throw unsettled
+    return begun === 'nothing' ? unsettled : error
+  }
+  return error
 }

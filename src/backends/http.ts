@@ -4,6 +4,7 @@
  */
 import { UpstreamError } from '../error.ts'
 import type { BackendAnswer } from '../wire/chat.ts'
+import { parseJson } from '../wire/json.ts'
 import type { Backend, BackendCall, Dialect, WireRequest } from './backend.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
 import { readEvents } from './events.ts'
@@ -20,7 +21,9 @@ export function createHttpBackend(dialect: Dialect): Backend {
       try {
         const response = await send(wire, call, line)
         if (response.status !== 200) throw await toFailure(dialect, call, response)
-        if (call.body.stream) return streamed(dialect, call, response, line)
+        const type = toType(response)
+        if (call.body.stream && type === EVENTS) return streamed(dialect, call, response, line)
+        if (call.body.stream) beginWhole(call, response, type, line)
         const text = await readText(response, MAX_WHOLE_BYTES)
         if (text !== null) line.release()
         return toWhole(dialect, call, response, text)
@@ -88,24 +91,35 @@ function send(wire: WireRequest, call: BackendCall, line: Line): Promise<Respons
   })
 }
 
+const EVENTS = 'text/event-stream'
+
+/** The media type of a response, without its parameters; '' where it says none. */
+const toType = (response: Response) => (response.headers.get('content-type')?.split(';')[0] ?? '').trim().toLowerCase()
+
+/** A server that cannot stream answers whole, with JSON. Anything else is no answer. */
+function beginWhole(call: BackendCall, response: Response, type: string, line: Line): void {
+  if (type !== 'application/json') {
+    response.body?.cancel().catch(() => {})
+    throw new UpstreamError('broken', `answered a stream with ${type || 'no content type'}`)
+  }
+  line.deadline.enter('first_token', call.deadlines.firstToken)
+}
+
 function toWhole(dialect: Dialect, call: BackendCall, response: Response, text: string | null): BackendAnswer {
   if (text === null) throw new UpstreamError('broken', 'answered with more than 64 MiB')
   let json: unknown
   try {
-    json = JSON.parse(text)
+    json = parseJson(text)
   } catch {
-    throw new UpstreamError('broken', 'answered 200 with something that is not JSON')
+    const what = toType(response) === EVENTS ? 'a stream, which nobody asked for' : 'something that is not JSON'
+    throw new UpstreamError('broken', `answered 200 with ${what}`)
   }
   return { kind: 'whole', ...dialect.completion(json, call.target), ...requestIdOf(response) }
 }
 
 function streamed(dialect: Dialect, call: BackendCall, response: Response, line: Line): BackendAnswer {
   const { body } = response
-  const type = response.headers.get('content-type') ?? ''
-  if (!body || !type.includes('text/event-stream')) {
-    body?.cancel().catch(() => {})
-    throw new UpstreamError('broken', `answered a stream with ${type.split(';')[0] || 'no content type'}`)
-  }
+  if (!body) throw new UpstreamError('broken', 'answered a stream with nothing')
   line.deadline.enter('first_token', call.deadlines.firstToken)
   const reading = {
     decoder: dialect.decoder(call.target),

@@ -1,7 +1,8 @@
 /**
- * Makes one call to one target, and is the only caller of `Backend.chat`. A call is on record before it is made: the
- * first one stands inline in the row that the walk has opened; further ones get a row of `calls` here.
+ * Makes one call to one target, and is the only caller of `Backend.chat`: a call is on record before it is made, and
+ * metered whatever becomes of its answer.
  */
+import type { Tally } from '../answer/tally.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Dispatch } from '../routing/attempt.ts'
 import type { Target } from '../store/snapshot.ts'
@@ -11,17 +12,17 @@ export interface DispatchDeps {
 }
 
 /** Prepares the dispatches of one request. */
-export function createDispatch(
-  { backendFor }: DispatchDeps,
-  id: string,
-): Dispatch {
-  let calls = 0
-  return ({ target, body, signal }) =>
-    backendFor(target).chat({
-      body,
-      target,
-      signal,
-      deadlines: target.upstream.deadlines,
-      callId: `${id}-${++calls}`,
-    })
+export function createDispatch({ backendFor }: DispatchDeps, id: string, tally: Tally): Dispatch {
+  return async (ask) => {
+    const { number, meter } = await tally.begin(ask)
+    const { body, target, signal } = ask
+    try {
+      const { deadlines } = target.upstream
+      const answer = await backendFor(target).chat({ body, target, signal, deadlines, callId: `${id}-${number}` })
+      return meter.watch(answer)
+    } catch (error) {
+      meter.fail(error)
+      throw error
+    }
+  }
 }

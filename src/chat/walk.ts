@@ -3,9 +3,12 @@
  * that returns a Decision; the first refusal ends the walk. What is refused before dispatch leaves a log line and no
  * ledger row; what is dispatched is settled by the relay.
  */
+
+import type { Counter } from '../answer/count.ts'
 import { toGatewayError } from '../answer/failure.ts'
 import { relay } from '../answer/relay.ts'
 import { createSettlement } from '../answer/settlement.ts'
+import { createTally, toReserve } from '../answer/tally.ts'
 import { allow, type Decision, GatewayError, refuse } from '../error.ts'
 import { type Estimate, estimate } from '../limits/estimate.ts'
 import type { Log } from '../log.ts'
@@ -13,26 +16,33 @@ import { attempt } from '../routing/attempt.ts'
 import { resolve } from '../routing/resolve.ts'
 import type { Key, Snapshot, Target } from '../store/snapshot.ts'
 import type { Ledger } from '../usage/ledger.ts'
-import { costNanoUsd } from '../usage/price.ts'
 import type { OpenRow } from '../usage/rows.ts'
 import { mintId, toRequestId } from '../wire/id.ts'
 import type { ChatRequest } from '../wire/request.ts'
-import { NO_USAGE } from '../wire/usage.ts'
 import { authenticate } from './authenticate.ts'
 import { type RequestHeaders, readJson } from './body.ts'
+import type { Checker } from './checker.ts'
+import { checkContext } from './context.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
+import { enforce } from './enforce.ts'
+import { fanOut, isSplit, toSingle } from './fanout.ts'
+import { checkFit } from './fit.ts'
 import type { Flights } from './flights.ts'
 import { validate } from './validate.ts'
 
 export interface WalkDeps extends DispatchDeps {
   snapshot(): Snapshot
   ledger: Ledger
+  counter: Counter
+  checker: Checker
   flights: Flights
   log: Log
   /** Wall clock, ms. */
   now(): number
   /** Id of this process in the ledger. */
   instance: string
+  /** After how much silence a stream says that it lives, ms; 0 = never. */
+  heartbeatMs: number
 }
 
 export interface Arrival {
@@ -61,23 +71,24 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
       arrival.restore()
     }
     const { body, target, slug } = admitted.value
-    const ask = estimate(body, target.maxOutputLength)
-    const row = toOpenRow(deps.instance, id, createdMs, admitted.value, ask)
+    const row = toOpenRow(deps.instance, id, createdMs, admitted.value)
     await open(deps, row)
+    const { signal } = arrival.request
+    const tally = createTally({ ledger: deps.ledger, row, now: deps.now })
+    const dispatch = fanOut(enforce(createDispatch(deps, id, tally), deps.checker))
     handedOver = true
     return await relay({
       shape: {
         identity: { id: `chatcmpl-${id}`, created: Math.floor(createdMs / 1000), model: slug },
         includeUsage: body.stream_options?.include_usage === true,
         choices: body.n ?? 1,
-        thinkTags: target.upstream.options.think_tags,
       },
+      stream: body.stream === true,
       requestId: toRequestId(id),
-      promptTokens: ask.promptTokens,
-      upstream: target.upstream.id,
-      attempt: attempt([target], createDispatch(deps, id), body, arrival.request.signal),
-      settlement: createSettlement({ ledger: deps.ledger, log: deps.log, row, pricing: target.pricing }),
-      signal: arrival.request.signal,
+      attempt: attempt([target], dispatch, body, signal),
+      settlement: createSettlement({ ...deps, row, tally }),
+      signal,
+      heartbeatMs: deps.heartbeatMs,
       onEnd: end,
     })
   } catch (cause) {
@@ -101,6 +112,8 @@ interface Admitted {
   key: Key
   body: ChatRequest
   target: Target
+  /** What its first call may use. */
+  ask: Estimate
   slug: string
 }
 
@@ -124,15 +137,22 @@ async function admit(
   const resolved = resolve(snapshot, key.value, body.value.model)
   if (!resolved.ok) return resolved
   const { model, targets } = resolved.value
+  const [target] = targets
+  const ask = estimate(isSplit(body.value, target) ? toSingle(body.value) : body.value, target.maxOutputLength)
+  const misfit = checkFit(body.value, model.facts) ?? (await checkContext(deps.counter, body.value, ask, model.facts))
+  if (misfit) return refuse(misfit)
   // 4. Is there room? Rates, concurrency and budgets are admitted here, as one Hold.
   if (deps.flights.draining()) return refuse(stopping())
-  return allow({ key: key.value, body: body.value, target: targets[0], slug: model.facts.id })
+  return allow({ key: key.value, body: body.value, target, ask, slug: model.facts.id })
 }
 
-/** 5. The row that is durable before any backend sees the request. */
-function toOpenRow(instance: string, id: string, createdMs: number, admitted: Admitted, ask: Estimate): OpenRow {
-  const { key, body, target, slug } = admitted
-  const reserved = { ...NO_USAGE, prompt: ask.promptTokens, completion: ask.completionTokens }
+/** 5. The row that is durable before any backend sees the request, with what its first call reserves. */
+function toOpenRow(
+  instance: string,
+  id: string,
+  createdMs: number,
+  { key, body, target, ask, slug }: Admitted,
+): OpenRow {
   return {
     id,
     instance,
@@ -142,9 +162,7 @@ function toOpenRow(instance: string, id: string, createdMs: number, admitted: Ad
     upstreamModel: target.upstreamModel,
     stream: body.stream ? 1 : 0,
     createdMs,
-    reservedPromptTokens: ask.promptTokens,
-    reservedCompletionTokens: ask.completionTokens,
-    reservedNanoUsd: costNanoUsd(target.pricing, reserved),
+    ...toReserve(target, ask),
     priceId: target.priceId,
     user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
   }

@@ -24,8 +24,6 @@ export type Dispatch = (ask: Ask) => Promise<BackendAnswer>
 export interface Attempt {
   answer: BackendAnswer
   target: Target
-  /** How many calls were made. */
-  attempts: number
 }
 
 /** Resolves to the first answer. Throws the UpstreamError of the last call that failed. */
@@ -35,5 +33,5 @@ export async function attempt(
   body: ChatRequest,
   signal: AbortSignal,
 ): Promise<Attempt> {
-  return { answer: await dispatch({ target, body, reason: 'first', signal }), target, attempts: 1 }
+  return { answer: await dispatch({ target, body, reason: 'first', signal }), target }
 }

@@ -30,24 +30,42 @@ export interface Logprobs {
   refusal: TokenLogprob[] | null
 }
 
-export interface ChatMessage {
+/** What a message may say besides its text, in the same form whole and streamed. */
+interface Beside {
+  reasoning?: string
+  /** The same text as `reasoning`: clients know one name or the other. */
+  reasoning_content?: string
+  /** Always with an integer `index`, by which clients join the pieces of a stream. */
+  reasoning_details?: object[]
+  /** In a stream each has an integer `index`. */
+  annotations?: object[]
+  audio?: object
+}
+
+export interface ChatMessage extends Beside {
   role: 'assistant'
   content: string | null
   refusal: string | null
   tool_calls?: ToolCall[]
   function_call?: FunctionCall
-  reasoning?: string
-  reasoning_content?: string
 }
 
 export interface Choice {
   index: number
   message: ChatMessage
   finish_reason: FinishReason
-  logprobs: unknown
+  logprobs: Logprobs | null
 }
 
-export interface ChatCompletion {
+export type ServiceTier = 'auto' | 'default' | 'flex' | 'scale' | 'priority' | 'fast'
+
+/** What an upstream says about itself that clients may read. */
+export interface Origin {
+  service_tier?: ServiceTier
+  system_fingerprint?: string
+}
+
+export interface ChatCompletion extends Origin {
   id: string
   object: 'chat.completion'
   /** Unix seconds. */
@@ -65,30 +83,28 @@ export interface ToolCallDelta {
   custom?: { name?: string; input?: string }
 }
 
-export interface Delta {
+export interface Delta extends Beside {
   role?: 'assistant'
   content?: string | null
   refusal?: string | null
   tool_calls?: ToolCallDelta[]
   function_call?: Partial<FunctionCall>
-  reasoning?: string
-  reasoning_content?: string
 }
 
 export interface ChunkChoice {
   index: number
   delta: Delta
   finish_reason: FinishReason | null
-  logprobs?: unknown
+  logprobs?: Logprobs | null
 }
 
 /** What an upstream's chunk still carries of meaning: its id, model and usage are replaced by ours. */
-export interface ChatChunk {
+export interface ChatChunk extends Origin {
   choices: ChunkChoice[]
 }
 
 /** What an upstream's whole answer still carries of meaning. */
-export interface Completion {
+export interface Completion extends Origin {
   choices: Choice[]
 }
 
@@ -96,8 +112,9 @@ export interface Completion {
 export type AnswerEvent = { chunk: ChatChunk } | { usage: Partial<Usage> } | { failure: UpstreamError } | { done: true }
 
 /** What a backend gives back once it knows that there is an answer. */
-export type BackendAnswer = { upstreamRequestId?: string } & (
-  /** `unmet`: the gateway enforced a schema that is not strict, and this is the last that the model wrote. */
+export type BackendAnswer = {
+  upstreamRequestId?: string
+} /** `unmet`: the gateway enforced a schema that is not strict, and this is the last that the model wrote. */ & (
   | { kind: 'whole'; completion: Completion; usage?: Usage; schema?: 'unmet' }
   | { kind: 'stream'; events: AsyncIterable<AnswerEvent[]> }
 )

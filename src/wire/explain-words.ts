@@ -69,7 +69,7 @@ export function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'array'
   // `1e999` is JSON, and JavaScript reads it as Infinity.
   if (typeof value === 'number' && !Number.isFinite(value)) return 'number that is out of range'
-  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'decimal'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'decimal number'
   return typeof value
 }
 
@@ -104,6 +104,12 @@ export const missing = (at: Segments) =>
 
 export const unknown = (at: Segments) =>
   problem(at, 'unknown_parameter', `Unknown parameter: '${shorten(toPath(at))}'.`)
+
+export function longName(at: Segments, name: string, most: number): Problem {
+  const what = `Invalid property name in '${shorten(toPath(at))}': '${shorten(name)}' is too long.`
+  const limit = `Expected a string with maximum length ${most}, but got a string with length ${name.length} instead.`
+  return problem([...at, name], 'property_name_above_max_length', `${what} ${limit}`)
+}
 
 export function bound(at: Segments, code: string, what: string, expected: string, got: string): Problem {
   const where = at.length === 0 ? '' : ` '${shorten(toPath(at))}'`

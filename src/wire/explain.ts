@@ -12,6 +12,7 @@ import {
   isLiteral,
   isNull,
   isObject,
+  longName,
   missing,
   type Problem,
   type Segments,
@@ -158,9 +159,14 @@ function walkRecord(schema: TSchema, value: Record<string, unknown>, at: Segment
   for (const [name, held] of Object.entries(value)) {
     if (out.full) return
     const inside = names.test(name) ? item : schema.additionalProperties
-    if (inside === false) out.add(unknown([...at, name]))
+    if (inside === false) out.add(tooLong(schema, name, at) ?? unknown([...at, name]))
     else if (typeof inside === 'object') walk(inside, held, [...at, name], out)
   }
+}
+
+/** What is wrong with a name that the record does not take, where its schema says how long one may be. */
+function tooLong({ maxNameLength: most }: TSchema, name: string, at: Segments): Problem | null {
+  return typeof most === 'number' && name.length > most ? longName(at, name, most) : null
 }
 
 const isObjectSchema = (schema: TSchema) => schema[Kind] === 'Object'

@@ -1,117 +1,32 @@
 /**
- * The chat request: the contract's sections 1 and 2 as one TypeBox schema, and the types derived from it. An
- * optional field may also be null, which means absent. Unknown top-level fields are allowed and travel on to
- * OpenAI-dialect upstreams. Rules across fields and messages are in `chat/validate.ts`.
+ * The chat request: the contract's section 1 as one TypeBox schema, and the types derived from it. An optional field
+ * may also be null, which means absent. Unknown fields are allowed; those of the top level travel on to
+ * OpenAI-dialect upstreams. Rules across fields, messages and schemas are in `chat/validate.ts`.
  */
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
+import { MessageSchema, TextPart } from './message.ts'
+import { JsonObject, Name, oneOf, optional, text, textOr } from './schema.ts'
 
-const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
-const oneOf = <T extends string>(...values: T[]) => Type.Union(values.map((value) => Type.Literal(value)))
-const text = (options?: { minLength?: number; maxLength?: number }) => Type.String(options)
+export type { Message } from './message.ts'
 
-const TextPart = Type.Object({ type: Type.Literal('text'), text: text() })
-const RefusalPart = Type.Object({
-  type: Type.Literal('refusal'),
-  refusal: text(),
-})
-const ImagePart = Type.Object({
-  type: Type.Literal('image_url'),
-  image_url: Type.Object({
-    url: text(),
-    detail: optional(oneOf('auto', 'low', 'high')),
-  }),
-})
-const AudioPart = Type.Object({
-  type: Type.Literal('input_audio'),
-  input_audio: Type.Object({ data: text(), format: oneOf('wav', 'mp3') }),
-})
-const FilePart = Type.Object({
-  type: Type.Literal('file'),
-  file: Type.Object({
-    filename: optional(text()),
-    file_data: optional(text()),
-    file_id: optional(text()),
-  }),
-})
-
-const textOr = <T extends TSchema[]>(...parts: [...T]) =>
-  Type.Union([text(), Type.Array(Type.Union(parts), { minItems: 1 })])
-
-const FunctionCall = Type.Object({ name: text(), arguments: text() })
-const ToolCallSchema = Type.Union([
-  Type.Object({
-    id: text(),
-    type: Type.Literal('function'),
-    function: FunctionCall,
-  }),
-  Type.Object({
-    id: text(),
-    type: Type.Literal('custom'),
-    custom: Type.Object({ name: text(), input: text() }),
-  }),
-])
-
-export const MessageSchema = Type.Union([
-  Type.Object({
-    role: Type.Literal('user'),
-    content: textOr(TextPart, ImagePart, AudioPart, FilePart),
-    name: optional(text()),
-  }),
-  Type.Object({
-    role: Type.Literal('system'),
-    content: textOr(TextPart),
-    name: optional(text()),
-  }),
-  Type.Object({
-    role: Type.Literal('developer'),
-    content: textOr(TextPart),
-    name: optional(text()),
-  }),
-  Type.Object({
-    role: Type.Literal('assistant'),
-    content: optional(textOr(TextPart, RefusalPart)),
-    refusal: optional(text()),
-    name: optional(text()),
-    audio: optional(Type.Object({ id: text() })),
-    tool_calls: optional(Type.Array(ToolCallSchema, { maxItems: 128 })),
-    function_call: optional(FunctionCall),
-  }),
-  Type.Object({
-    role: Type.Literal('tool'),
-    content: textOr(TextPart),
-    tool_call_id: text(),
-  }),
-  Type.Object({
-    role: Type.Literal('function'),
-    content: Type.Union([text(), Type.Null()]),
-    name: text(),
-  }),
-])
-
-const JsonObject = Type.Record(Type.String(), Type.Unknown())
 const FunctionTool = Type.Object({
-  name: text(),
+  name: Name,
   description: optional(text()),
   parameters: optional(JsonObject),
   strict: optional(Type.Boolean()),
 })
+const Grammar = Type.Object({ definition: text(), syntax: oneOf('lark', 'regex') })
 const CustomTool = Type.Object({
-  name: text(),
+  name: Name,
   description: optional(text()),
   format: optional(
     Type.Union([
       Type.Object({ type: Type.Literal('text') }),
-      Type.Object({
-        type: Type.Literal('grammar'),
-        grammar: Type.Object({
-          definition: text(),
-          syntax: oneOf('lark', 'regex'),
-        }),
-      }),
+      Type.Object({ type: Type.Literal('grammar'), grammar: Grammar }),
     ]),
   ),
 })
-export const ToolSchema = Type.Union([
+const Tool = Type.Union([
   Type.Object({ type: Type.Literal('function'), function: FunctionTool }),
   Type.Object({ type: Type.Literal('custom'), custom: CustomTool }),
 ])
@@ -123,28 +38,30 @@ const ToolChoice = Type.Union([
   Type.Object({ type: Type.Literal('custom'), custom: Named }),
   Type.Object({
     type: Type.Literal('allowed_tools'),
-    allowed_tools: Type.Object({
-      mode: oneOf('auto', 'required'),
-      tools: Type.Array(JsonObject),
-    }),
+    allowed_tools: Type.Object({ mode: oneOf('auto', 'required'), tools: Type.Array(JsonObject) }),
   }),
 ])
 
+const LegacyFunction = Type.Object({ name: Name, description: optional(text()), parameters: optional(JsonObject) })
+
+const JsonSchemaFormat = Type.Object({
+  name: Name,
+  description: optional(text()),
+  schema: optional(JsonObject),
+  strict: optional(Type.Boolean()),
+})
 const ResponseFormat = Type.Union([
   Type.Object({ type: Type.Literal('text') }),
   Type.Object({ type: Type.Literal('json_object') }),
-  Type.Object({
-    type: Type.Literal('json_schema'),
-    json_schema: Type.Object({
-      name: text(),
-      description: optional(text()),
-      schema: optional(JsonObject),
-      strict: optional(Type.Boolean()),
-    }),
-  }),
+  Type.Object({ type: Type.Literal('json_schema'), json_schema: JsonSchemaFormat }),
 ])
 
 const Mode = Type.Object({ mode: oneOf('score', 'block') })
+const Moderation = Type.Object({
+  model: text(),
+  policy: optional(Type.Object({ input: optional(Mode), output: optional(Mode) })),
+})
+
 const UserLocation = Type.Object({
   type: Type.Literal('approximate'),
   approximate: Type.Object({
@@ -155,6 +72,15 @@ const UserLocation = Type.Object({
   }),
 })
 
+const MAX_NAME_CHARS = 64
+const Metadata = Type.Record(
+  Type.String({ pattern: `^[\\s\\S]{0,${MAX_NAME_CHARS}}$` }),
+  Type.String({ maxLength: 512 }),
+  { maxProperties: 16, additionalProperties: false, maxNameLength: MAX_NAME_CHARS },
+)
+
+const penalty = optional(Type.Number({ minimum: -2, maximum: 2 }))
+
 export const ChatRequestSchema = Type.Object({
   model: text({ minLength: 1 }),
   messages: Type.Array(MessageSchema, { minItems: 1 }),
@@ -164,40 +90,26 @@ export const ChatRequestSchema = Type.Object({
   top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
   n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
   stop: optional(Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 4 })])),
-  frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-  presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
+  frequency_penalty: penalty,
+  presence_penalty: penalty,
   logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
   logprobs: optional(Type.Boolean()),
   top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-  seed: optional(Type.Integer()),
+  seed: optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
   stream: optional(Type.Boolean()),
   stream_options: optional(
-    Type.Object({
-      include_usage: optional(Type.Boolean()),
-      include_obfuscation: optional(Type.Boolean()),
-    }),
+    Type.Object({ include_usage: optional(Type.Boolean()), include_obfuscation: optional(Type.Boolean()) }),
   ),
-  tools: optional(Type.Array(ToolSchema, { maxItems: 128 })),
+  tools: optional(Type.Array(Tool, { maxItems: 128 })),
   tool_choice: optional(ToolChoice),
   parallel_tool_calls: optional(Type.Boolean()),
-  functions: optional(
-    Type.Array(
-      Type.Object({
-        name: text(),
-        description: optional(text()),
-        parameters: optional(JsonObject),
-      }),
-      {
-        minItems: 1,
-        maxItems: 128,
-      },
-    ),
-  ),
+  functions: optional(Type.Array(LegacyFunction, { minItems: 1, maxItems: 128 })),
   function_call: optional(Type.Union([oneOf('none', 'auto'), Named])),
   response_format: optional(ResponseFormat),
   reasoning_effort: optional(oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
   verbosity: optional(oneOf('low', 'medium', 'high')),
-  modalities: optional(Type.Array(oneOf('text', 'audio'))),
+  // `image` is not in the contract's table: clients of catalogues with models that draw send it.
+  modalities: optional(Type.Array(oneOf('text', 'audio', 'image'))),
   audio: optional(
     Type.Object({
       voice: Type.Union([text(), Type.Object({ id: text() })]),
@@ -205,30 +117,17 @@ export const ChatRequestSchema = Type.Object({
     }),
   ),
   prediction: optional(Type.Object({ type: Type.Literal('content'), content: textOr(TextPart) })),
-  metadata: optional(
-    Type.Record(Type.String({ pattern: '^[\\s\\S]{0,64}$' }), text({ maxLength: 512 }), {
-      maxProperties: 16,
-      additionalProperties: false,
-    }),
-  ),
+  metadata: optional(Metadata),
   store: optional(Type.Boolean()),
   service_tier: optional(oneOf('auto', 'default', 'flex', 'scale', 'priority', 'fast')),
   safety_identifier: optional(text({ maxLength: 64 })),
   prompt_cache_key: optional(text()),
   prompt_cache_retention: optional(oneOf('in_memory', '24h')),
   prompt_cache_options: optional(
-    Type.Object({
-      ttl: optional(oneOf('30m')),
-      mode: optional(oneOf('implicit', 'explicit')),
-    }),
+    Type.Object({ ttl: optional(oneOf('30m')), mode: optional(oneOf('implicit', 'explicit')) }),
   ),
   user: optional(text()),
-  moderation: optional(
-    Type.Object({
-      model: text(),
-      policy: optional(Type.Object({ input: optional(Mode), output: optional(Mode) })),
-    }),
-  ),
+  moderation: optional(Moderation),
   web_search_options: optional(
     Type.Object({
       user_location: optional(UserLocation),
@@ -238,4 +137,3 @@ export const ChatRequestSchema = Type.Object({
 })
 
 export type ChatRequest = Static<typeof ChatRequestSchema>
-export type Message = ChatRequest['messages'][number]

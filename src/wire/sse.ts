@@ -1,6 +1,7 @@
 /**
  * Reads server-sent events from text that arrives in pieces, as the WHATWG specification parses them: LF, CRLF or CR
- * line ends, comments skipped, several `data` lines joined, events without data dropped. Pure; the caller decodes UTF-8.
+ * line ends, comments skipped, several `data` lines joined, events without data dropped. One field of some servers'
+ * own, `error:`, is read as an event of that name, for a cut stream must not look whole. Pure; the caller decodes UTF-8.
  */
 export interface SseEvent {
   /** The `event:` field, or null. */
@@ -40,6 +41,10 @@ export function createSseReader(maxEventChars: number): SseReader {
     const value = colon === -1 ? '' : text.slice(text[colon + 1] === ' ' ? colon + 2 : colon + 1)
     if (field === 'data') data = data === null ? value : `${data}\n${value}`
     else if (field === 'event') name = value
+    else if (field === 'error') {
+      name = field
+      data = value
+    }
     if (data !== null && data.length > maxEventChars) throw new SseTooLarge()
   }
 

@@ -1,23 +1,21 @@
 /** The writing end of a stream: it waits only where the client must read first, and not for ever. */
-import { expect, test } from 'bun:test'
-import { createSink } from '../../src/answer/sink.ts'
+import { describe, expect, test } from 'bun:test'
+import { createSink, type SinkOptions } from '../../src/answer/sink.ts'
 
-function open(answer: number | Promise<number>, slowReaderMs = 60_000) {
+function open(answer: number | Promise<number>, options: SinkOptions = {}) {
   const client = new AbortController()
   const written: unknown[] = []
-  const controller: ReadableStreamDirectController = {
-    write(text) {
+  const controller = {
+    write(text: unknown) {
       written.push(text)
       return answer
     },
     flush: () => 0,
-    end: () => 0,
     close() {
       throw new Error('closed already')
     },
-    start() {},
   }
-  return { client, written, sink: createSink(controller, client.signal, slowReaderMs) }
+  return { client, written, sink: createSink(controller, client.signal, { heartbeatMs: 0, ...options }) }
 }
 
 const never = () => new Promise<number>(() => {})
@@ -45,10 +43,40 @@ test('a client that leaves while it is waited for ends the writing', async () =>
 })
 
 test('a client that does not read for too long ends it too', async () => {
-  const { sink } = open(never(), 10)
+  const { sink } = open(never(), { slowReaderMs: 10 })
   await expect(sink.write('text') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'aborted' })
 })
 
 test('closing twice is no error', () => {
   expect(() => open(0).sink.close()).not.toThrow()
 })
+
+describe('heartbeats', () => {
+  const BEAT = ': keep-alive\n\n'
+
+  test('come after every silence, and none while something is written', async () => {
+    const { sink, written } = open(4, { heartbeatMs: 20 })
+    sink.write('text')
+    await until(() => written.length === 3)
+    sink.close()
+    expect(written).toEqual(['text', BEAT, BEAT])
+  })
+
+  test('do not pile up before a client that does not read', async () => {
+    const { sink, written } = open(never(), { heartbeatMs: 5, slowReaderMs: 100 })
+    await expect(sink.write('text') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'aborted' })
+    sink.close()
+    expect(written).toEqual(['text'])
+  })
+
+  test('end with the stream', async () => {
+    const { sink, written } = open(4, { heartbeatMs: 5 })
+    sink.close()
+    await Bun.sleep(20)
+    expect(written).toEqual([])
+  })
+})
+
+async function until(test: () => boolean): Promise<void> {
+  while (!test()) await Bun.sleep(1)
+}

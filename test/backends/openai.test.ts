@@ -1,7 +1,8 @@
 /** The OpenAI dialect, as pure functions. Over real sockets it is in `test/chat`. */
 import { describe, expect, test } from 'bun:test'
-import { openai, toUsage } from '../../src/backends/dialects/openai.ts'
+import { openai } from '../../src/backends/dialects/openai.ts'
 import { UpstreamError } from '../../src/error.ts'
+import { DEFAULT_OPTIONS } from '../../src/store/types.ts'
 import type { ChatRequest } from '../../src/wire/request.ts'
 import { toTarget } from '../support/snapshot.ts'
 
@@ -35,38 +36,28 @@ describe('a request', () => {
     expect(sent({ stream: false, stream_options: null })).not.toContainKey('stream_options')
   })
 
+  test.each([
+    [{ max_tokens_field: 'max_tokens' as const }, { max_completion_tokens: 9 }, { max_tokens: 9 }],
+    [{ max_tokens_field: 'max_completion_tokens' as const }, { max_tokens: 9 }, { max_completion_tokens: 9 }],
+    [{ max_tokens_field: 'max_tokens' as const }, { max_tokens: 9 }, { max_tokens: 9 }],
+    [{ max_tokens_field: 'max_tokens' as const }, {}, {}],
+    [{}, { max_completion_tokens: 9 }, { max_completion_tokens: 9 }],
+    [{}, { max_tokens: 9 }, { max_tokens: 9 }],
+    [{ n: false }, { n: 1 }, {}],
+    [{}, { n: 3 }, { n: 3 }],
+    [{ user: false }, { user: 'ann' }, {}],
+    [{}, { user: 'ann' }, { user: 'ann' }],
+    [{}, { top_k: 5, reasoning: { effort: 'low' } }, { top_k: 5, reasoning: { effort: 'low' } }],
+  ])('to an upstream with %j turns %j into %j', (options, asked, expected) => {
+    const particular = toTarget({ options: { ...DEFAULT_OPTIONS, ...options } })
+    const { body: text } = openai.request({ ...body, ...asked }, particular)
+    expect(JSON.parse(text)).toEqual({ ...body, model: 'large-v1', ...expected })
+  })
+
   test('leaves the canonical body as it was', () => {
     const frozen = Object.freeze({ ...body, stream: true })
     openai.request(frozen, target)
     expect(frozen).toEqual({ ...body, stream: true })
-  })
-})
-
-describe('usage', () => {
-  const read = (usage: unknown) => {
-    const found = toUsage(usage)
-    return found && [found.prompt, found.cacheRead, found.cacheWrite, found.completion, found.reasoning]
-  }
-  const plain = { prompt_tokens: 10, completion_tokens: 5 }
-
-  test.each([
-    ['plain', plain, [10, 0, 0, 5, 0]],
-    ['cached', { ...plain, prompt_tokens_details: { cached_tokens: 8 } }, [10, 8, 0, 5, 0]],
-    ['written', { ...plain, prompt_tokens_details: { cached_tokens: 6, cache_write_tokens: 9 } }, [10, 6, 4, 5, 0]],
-    ['reasoned', { ...plain, completion_tokens_details: { reasoning_tokens: 3 } }, [10, 0, 0, 5, 3]],
-    ['overstated', { ...plain, completion_tokens_details: { reasoning_tokens: 99 } }, [10, 0, 0, 5, 5]],
-    ['with nulls', { ...plain, prompt_tokens_details: null, completion_tokens_details: null }, [10, 0, 0, 5, 0]],
-    ['fractional', { prompt_tokens: 9.6, completion_tokens: 5 }, [10, 0, 0, 5, 0]],
-    ['negative parts', { ...plain, prompt_tokens_details: { cached_tokens: -1 } }, [10, 0, 0, 5, 0]],
-    ['beyond all sense', { prompt_tokens: 1e300, completion_tokens: 5 }, null],
-    ['not a number', { prompt_tokens: Number.NaN, completion_tokens: 5 }, null],
-    ['half', { prompt_tokens: 10 }, null],
-    ['negative', { prompt_tokens: -1, completion_tokens: 5 }, null],
-    ['text', { prompt_tokens: '10', completion_tokens: 5 }, null],
-    ['null', null, null],
-    ['a list', [], null],
-  ])('that is %s', (_, usage, expected) => {
-    expect(read(usage)).toEqual(expected)
   })
 })
 
@@ -92,58 +83,26 @@ describe('a stream', () => {
     ['with "error": null', ['{"error":null,"choices":[]}', finish], ['chunk', 'done']],
     ['of something else', [word, '<html>'], ['chunk', 'broken']],
     ['without choices', ['{}', '{"choices":null}', finish], ['chunk', 'done']],
+    ['with blanks around its end', [word, ' [DONE] ', word], ['chunk', 'done']],
+    ['with heartbeats for data', ['', ': keepalive', word, ' ', finish], ['chunk', 'chunk', 'done']],
+    ['of events that one line end parts', [`${word}\n${finish}\n[DONE]`], ['chunk', 'chunk', 'done']],
+    ['of an event over two lines', [word.replace('[{', '[\n{'), '[DONE]'], ['chunk', 'done']],
+    ['of events of which one is no JSON', [`${word}\nx`], ['broken']],
+    [
+      'with finishes that are none',
+      [word.replace('null', '""'), word.replace('null', '"null"')],
+      ['chunk', 'chunk', 'broken'],
+    ],
+    ['that finishes one choice of two', [word, finish.replace('0', '1')], ['chunk', 'chunk', 'broken']],
+    [
+      'with a number that is none',
+      [word.replace('null', 'null,"logprobs":{"content":[{"logprob":NaN}]}'), finish],
+      ['chunk', 'chunk', 'done'],
+    ],
+    ['that finishes in an error', [word, finish.replace('stop', 'error'), '[DONE]'], ['chunk', 'status']],
+    ['with zeros before its usage', [usage.replaceAll('1', '0'), finish, usage], ['chunk', 'usage', 'done']],
   ])('%s', (_, data, expected) => {
     expect(play(...data)).toEqual(expected)
-  })
-})
-
-describe('a failure', () => {
-  const fail = (status: number, text: string, headers: Record<string, string> = {}) =>
-    openai.failure(status, text, new Headers(headers), target)
-
-  test.each([
-    ['the usual shape', '{"error":{"message":"m","code":"c","param":"p"}}', { message: 'm', code: 'c', param: 'p' }],
-    ['a number for a code', '{"error":{"message":"m","code":400}}', { message: 'm', code: '400', param: null }],
-    ['an error that is text', '{"error":"m"}', { message: 'm', code: null }],
-    ['FastAPI', '{"detail":"m"}', { message: 'm', code: null }],
-    ['HTML', '<h1>no</h1>', { message: 'gave no reason' }],
-    ['nothing', '', { message: 'gave no reason' }],
-    ['our credential', `{"error":{"message":"key ${CREDENTIAL}"}}`, { message: 'key …' }],
-  ])('in %s', (_, text, expected) => {
-    expect(fail(400, text)).toMatchObject({ kind: 'status', status: 400, ...expected })
-  })
-
-  test('never shows even a part of our credential, wherever its message is cut', () => {
-    const { message } = fail(400, JSON.stringify({ error: { message: `${'x'.repeat(995)}${CREDENTIAL}` } }))
-    expect(message).not.toContain(CREDENTIAL.slice(0, 4))
-  })
-
-  test('never shows our credential in its code or param', () => {
-    const { code, param } = fail(400, JSON.stringify({ error: { message: 'm', code: CREDENTIAL, param: CREDENTIAL } }))
-    expect(`${code} ${param}`).not.toContain(CREDENTIAL)
-  })
-
-  test.each([
-    [{ 'retry-after': '3' }, 3_000],
-    [{ 'retry-after-ms': '250', 'retry-after': '3' }, 250],
-    [{ 'retry-after': 'soon' }, null],
-    [{ 'retry-after': '-1' }, null],
-    [{}, null],
-  ] as [Record<string, string>, number | null][])('with %j may be retried after %p ms', (headers, expected) => {
-    expect(fail(429, '{}', headers).retryAfterMs).toBe(expected)
-  })
-
-  test.each([
-    [400, false],
-    [401, false],
-    [404, false],
-    [408, true],
-    [409, true],
-    [429, true],
-    [500, true],
-    [503, true],
-  ])('of %d: another try may help is %p', (status, expected) => {
-    expect(fail(status, '{}').retryable).toBe(expected)
   })
 })
 
@@ -151,7 +110,9 @@ test.each([
   ['a text', 'hello', 'broken'],
   ['a list', [], 'broken'],
   ['no choices', { choices: [] }, 'broken'],
+  ['a choice that is none', { choices: [null] }, 'broken'],
   ['an error', { error: { message: 'm', code: 429 } }, 'status'],
+  ['a choice that failed', { choices: [{ message: { content: 'a' }, finish_reason: 'error' }] }, 'status'],
 ])('a 200 with %s is a failure', (_, json, kind) => {
   expect(failureOf(() => openai.completion(json, target)).kind as string).toBe(kind)
 })

@@ -1,7 +1,7 @@
 /** What upstreams report as usage and how their bytes arrive: billed alike and told alike, streamed or not. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { toFrames } from '../support/frames.ts'
-import { costOf, type Gateway, HELLO_TOKENS, startGateway, usageOf } from '../support/gateway.ts'
+import { costOf, type Gateway, HELLO_COUNTED, startGateway, usageOf } from '../support/gateway.ts'
 import { obliging } from '../support/upstream.ts'
 import { streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 
@@ -21,21 +21,20 @@ const lastRow = async () => (await gateway.app.settled(rows + 1)).at(-1)
 describe('usage', () => {
   const cached = { prompt_tokens: 100, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 80 } }
   const lying = { prompt_tokens: 5, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 9_999 } }
-  // "tok0 " to "tok4 " are 25 bytes: 7 tokens by estimate.
   const TABLE = [
     { name: 'with cached tokens', usage: cached, tokens: [100, 2, 80], estimated: 0 },
     { name: 'with more cached tokens than tokens', usage: lying, tokens: [5, 1, 5], estimated: 0 },
-    { name: 'that is missing', usage: null, tokens: [HELLO_TOKENS, 7, 0], estimated: 1 },
+    { name: 'that is missing', usage: null, tokens: [HELLO_COUNTED, 11, 0], estimated: 1 },
     {
       name: 'of texts',
       usage: { prompt_tokens: '5', completion_tokens: '1' },
-      tokens: [HELLO_TOKENS, 7, 0],
-      estimated: 1,
+      tokens: [5, 1, 0],
+      estimated: 0,
     },
     {
       name: 'below zero',
       usage: { prompt_tokens: -5, completion_tokens: 1 },
-      tokens: [HELLO_TOKENS, 7, 0],
+      tokens: [HELLO_COUNTED, 11, 0],
       estimated: 1,
     },
   ]

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
-import { costOf, type Gateway, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
+import { costOf, type Gateway, HELLO_COUNTED, startGateway } from '../support/gateway.ts'
 import type { Script, Seen } from '../support/upstream.ts'
 import { streamAnswer, toDelta } from '../support/upstream-answers.ts'
 
@@ -31,7 +31,7 @@ interface Cut {
   script: Script
   code: string
   says: string
-  /** What is billed; default: the estimate of the prompt and of "one two ". */
+  /** What is billed; default: the count of the prompt and of "one two ". */
   tokens?: [number, number]
 }
 
@@ -63,7 +63,7 @@ const CUTS: Cut[] = [
     script: { kind: 'stream', steps: [...steps, counted], end: 'eof' },
     code: 'upstream_failed',
     says: 'in the middle',
-    tokens: [50, 2],
+    tokens: [50, 3],
   },
   {
     name: 'counted before it wrote',
@@ -74,7 +74,7 @@ const CUTS: Cut[] = [
     },
     code: 'upstream_failed',
     says: 'in the middle',
-    tokens: [50, 2],
+    tokens: [50, 3],
   },
 ]
 
@@ -93,7 +93,7 @@ describe('after the first word, a stream that', () => {
     expect(error?.message).toContain(says)
     expect(JSON.stringify(frames)).not.toContain(CREDENTIAL)
     expect(frames.every((frame) => frame.error || frame.choices[0]?.finish_reason === null)).toBe(true)
-    const [prompt, completion] = tokens ?? [HELLO_TOKENS, 2]
+    const [prompt, completion] = tokens ?? [HELLO_COUNTED, 3]
     expect((await app.settled(before + 1)).at(-1)).toMatchObject({
       status: 'cut',
       http_status: 200,

@@ -4,7 +4,7 @@ import { CREDENTIAL } from '../support/app.ts'
 import { type Gateway, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
 import { expectEnvelope } from '../support/scenario.ts'
 import type { Script, Seen } from '../support/upstream.ts'
-import { errorAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
+import { errorAnswer, toDelta } from '../support/upstream-answers.ts'
 
 let gateway: Gateway
 beforeAll(async () => {
@@ -126,7 +126,14 @@ const FAILURES: Failure[] = [
     says: 'not JSON',
     stream: true,
   },
-  { name: 'a whole answer to a stream', script: wholeAnswer(), status: 502, ...failed, says: 'json', stream: true },
+  {
+    name: 'whole JSON to a stream',
+    script: { kind: 'whole', body: {} },
+    status: 502,
+    ...failed,
+    says: 'no completion',
+    stream: true,
+  },
 ]
 
 const BOTH = FAILURES.flatMap((row) =>

@@ -21,6 +21,7 @@ export interface AppOptions {
   catalog: string
   environment?: Record<string, string>
   drainMs?: number
+  heartbeatMs?: number
 }
 
 export interface TestApp {
@@ -71,7 +72,12 @@ export interface LedgerRow {
   upstream_request_id: string | null
 }
 
-export async function startApp({ catalog, environment = {}, drainMs = 30_000 }: AppOptions): Promise<TestApp> {
+export async function startApp({
+  catalog,
+  environment = {},
+  drainMs = 30_000,
+  heartbeatMs = 10_000,
+}: AppOptions): Promise<TestApp> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-app-'))
   const clock = { nowMs: Date.UTC(2026, 10, 21, 12) }
   const now = () => clock.nowMs
@@ -84,7 +90,7 @@ export async function startApp({ catalog, environment = {}, drainMs = 30_000 }: 
     environment: known,
     log,
     now,
-    configure: () => ({ host: '127.0.0.1', port: 0, drainMs, durability: 'process' }),
+    configure: () => ({ host: '127.0.0.1', port: 0, drainMs, durability: 'process', heartbeatMs }),
     prepare: (store) =>
       void applyCatalog(store, parsed.catalog, {
         origin: 'file',

@@ -27,7 +27,7 @@ export interface CatalogueOptions {
   deadlines?: string
 }
 
-/** A paid model, a free local one, one whose upstream has no credential, and an alias. */
+/** Paid models, one of them on an upstream of few words, a free local one, one without a credential, and aliases. */
 export function toCatalogue({ url, deadlines = '' }: CatalogueOptions): string {
   const facts = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
   const pricing = 'pricing: [{ prompt: "0.000001", completion: "0.000002", input_cache_read: "0.0000001" }]'
@@ -35,12 +35,15 @@ export function toCatalogue({ url, deadlines = '' }: CatalogueOptions): string {
 version: 1
 upstreams:
   paid: { dialect: openai, base_url: "${url}", api_key: \${UPSTREAM_KEY}, deadlines: { ${deadlines} } }
+  single: { dialect: openai, base_url: "${url}", api_key: \${UPSTREAM_KEY}, n: false, user: false, max_tokens_field: max_completion_tokens }
   here: { dialect: openai, base_url: "${url}", local: true }
   keyless: { dialect: openai, base_url: "${url}", api_key: \${NOBODY_SET_THIS} }
 models:
   acme/large: { name: Large, ${facts}, supported_features: [tools], ${pricing}, routes: [{ upstream: paid, model: large-v1 }] }
   acme/small: { name: Small, ${facts}, supported_features: [], ${pricing}, routes: [{ upstream: paid, model: small-v1 }] }
   local/tiny: { name: Tiny, ${facts}, supported_features: [], routes: [{ upstream: here, model: "tiny:1b" }] }
+  acme/single: { name: Single, ${facts}, supported_features: [tools], ${pricing}, routes: [{ upstream: single, model: single-v1 }] }
+  acme/typed: { name: Typed, ${facts}, supported_features: [tools, json_mode, structured_outputs], ${pricing}, routes: [{ upstream: paid, model: typed-v1 }] }
   acme/idle: { name: Idle, ${facts}, supported_features: [], ${pricing}, routes: [{ upstream: keyless, model: idle }] }
 aliases: { fast: acme/large, a/b: acme/large }
 `
@@ -65,15 +68,24 @@ export const HELLO = { model: 'acme/large', messages: [{ role: 'user', content: 
 /** What `HELLO` is estimated at: ceil(12 / 4) + 8. */
 export const HELLO_TOKENS = 11
 
+/** What it is counted at, where an upstream reports nothing: three tokens of text, four of the message, three of the answer. */
+export const HELLO_COUNTED = 10
+
 /** Starts a gateway with one upstream and one key that may use everything. */
-export async function startGateway(
-  options: { script?: Script; deadlines?: string; drainMs?: number } = {},
-): Promise<Gateway> {
-  const upstream = await startUpstream(options.script)
-  const { deadlines, drainMs } = options
+export async function startGateway({
+  script,
+  deadlines,
+  ...rest
+}: {
+  script?: Script
+  deadlines?: string
+  drainMs?: number
+  heartbeatMs?: number
+} = {}): Promise<Gateway> {
+  const upstream = await startUpstream(script)
   const app = await startApp({
     catalog: toCatalogue({ url: upstream.url, ...(deadlines === undefined ? {} : { deadlines }) }),
-    ...(drainMs === undefined ? {} : { drainMs }),
+    ...rest,
   })
   const key = app.key()
   return {

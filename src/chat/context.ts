@@ -1,0 +1,24 @@
+/**
+ * Refuses a prompt that is known not to fit into its model. Text of fewer bytes than the context has tokens always fits;
+ * only what is in doubt is counted, in the counter's worker.
+ */
+import type { Counter } from '../answer/count.ts'
+import type { GatewayError } from '../error.ts'
+import { BYTES_PER_TOKEN, type Estimate } from '../limits/estimate.ts'
+import type { ChatRequest } from '../wire/request.ts'
+import { contextOverflow } from './fit.ts'
+
+/** The model's own tokenizer may count less than ours by this factor: what is closer is left to its upstream. */
+const TOLERANCE = 1.25
+
+/** @param ask what the prompt was estimated at. */
+export async function checkContext(
+  counter: Counter,
+  body: ChatRequest,
+  { promptTokens }: Estimate,
+  { context_length: contextLength }: { context_length: number },
+): Promise<GatewayError | null> {
+  if (promptTokens * BYTES_PER_TOKEN <= contextLength) return null
+  const counted = await counter.prompt(body)
+  return counted !== null && counted > contextLength * TOLERANCE ? contextOverflow(contextLength, counted) : null
+}

@@ -1,0 +1,70 @@
+/**
+ * Joins several producers into one stream that is read at its reader's pace: `put` resolves once the item was taken, so
+ * no producer is more than one item ahead. Pure plumbing; it knows nothing of answers.
+ */
+
+export interface Funnel<T> extends AsyncIterable<T> {
+  /** Resolves true once the item was taken; false where nobody reads any more. */
+  put(item: T): Promise<boolean>
+  /** Adds the last item. Nothing may be put after it. */
+  end(last: T): void
+}
+
+/** @param onLeave called once where the reader leaves before the end. */
+export function createFunnel<T>(onLeave: () => void): Funnel<T> {
+  const waiting: { item: T; taken(yes: boolean): void }[] = []
+  let reader: ((result: IteratorResult<T>) => void) | null = null
+  let last: { item: T } | null = null
+  let over = false
+
+  const END: IteratorResult<T> = { done: true, value: undefined }
+
+  const take = (): IteratorResult<T> | null => {
+    if (over) return END
+    const first = waiting.shift()
+    if (first) {
+      first.taken(true)
+      return { done: false, value: first.item }
+    }
+    if (last === null) return null
+    over = true
+    return { done: false, value: last.item }
+  }
+  const wake = () => {
+    if (reader === null) return
+    const result = take()
+    if (result === null) return
+    const resolve = reader
+    reader = null
+    resolve(result)
+  }
+
+  return {
+    put(item) {
+      if (over) return Promise.resolve(false)
+      return new Promise((taken) => {
+        waiting.push({ item, taken })
+        wake()
+      })
+    },
+    end(item) {
+      last = { item }
+      wake()
+    },
+    [Symbol.asyncIterator]: () => ({
+      next() {
+        const result = take()
+        if (result !== null) return Promise.resolve(result)
+        return new Promise((resolve) => {
+          reader = resolve
+        })
+      },
+      return() {
+        if (!over) onLeave()
+        over = true
+        for (const { taken } of waiting.splice(0)) taken(false)
+        return Promise.resolve(END)
+      },
+    }),
+  }
+}

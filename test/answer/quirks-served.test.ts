@@ -1,0 +1,106 @@
+/**
+ * Quirks of the corpus over real sockets: a gateway, an upstream that sends the transcript at once or byte by byte, and
+ * a client whose every byte is held to the contract.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { QUIRKS, readTranscript } from '../fixtures/quirks/index.ts'
+import type { Quirk } from '../fixtures/quirks/quirk.ts'
+import { checkError, checkHeaders, checkStream, checkWhole } from '../support/contract.ts'
+import { expectAnswers } from '../support/expected.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+const pick = (...names: string[]): Quirk[] =>
+  names.map((name) => QUIRKS.find((quirk) => quirk.name === name) ?? { name: `no ${name}`, shows: '' })
+
+/** The local model's upstream thinks in tags; it writes one choice a call. */
+const toRequest = ({ asked = {} }: Quirk) => ({
+  model: asked.thinkTags ? 'local/tiny' : 'acme/large',
+  ...(asked.choices ? { n: asked.choices } : {}),
+})
+
+const streams = pick(
+  'plain',
+  'cr',
+  'bom',
+  'comments',
+  'multi-line-data',
+  'utf8',
+  'half-characters',
+  'line-separators',
+  'no-done-nor-blank-line',
+  'after-done',
+  'finish-never',
+  'usage-in-every-chunk',
+  'choices-out-of-order',
+  'think-split',
+  'tools-index-drifting',
+  'tools-without-index',
+  'error-with-done',
+  'error-openrouter',
+  'eof-in-a-frame',
+)
+
+describe.each([
+  ['at once', undefined],
+  ['byte by byte', 1],
+] as const)('sent %s', (_, bytesPerWrite) => {
+  test.each(streams)('a stream of an upstream that $shows ($name) reads as the contract has it', async (quirk) => {
+    const bytes = readTranscript(quirk.name, 'sse')
+    gateway.upstream.script({ kind: 'stream', steps: [bytes], end: 'eof', ...(bytesPerWrite ? { bytesPerWrite } : {}) })
+    const asked = toRequest(quirk)
+    const response = await gateway.chat({ ...asked, stream: true, stream_options: { include_usage: true } })
+    expect(response.status).toBe(200)
+    checkHeaders('stream', response.headers)
+    const report = checkStream(await response.text(), { includeUsage: true, model: asked.model, choices: asked.n ?? 1 })
+    expectAnswers(report.choices, quirk)
+    expect(report.error !== null).toBe(quirk.error !== undefined)
+    if (!quirk.usage) return
+    const [prompt, completion, cached = 0, reasoning = 0] = quirk.usage
+    expect(report.usage).toEqual({ prompt, completion, cached, reasoning })
+  })
+})
+
+test('an upstream that keeps its socket open after [DONE] does not keep the client', async () => {
+  const [quirk] = pick('plain')
+  gateway.upstream.script({ kind: 'stream', steps: [readTranscript('plain', 'sse')], end: 'hang' })
+  const report = checkStream(await (await gateway.chat({ stream: true })).text())
+  if (quirk) expectAnswers(report.choices, quirk)
+})
+
+describe('before its first words, a stream that', () => {
+  test.each(pick('error-first'))('$shows ($name) is an error with a status', async ({ name, error }) => {
+    gateway.upstream.script({ kind: 'stream', steps: [readTranscript(name, 'sse')], end: 'eof' })
+    const response = await gateway.chat({ stream: true })
+    const told = checkError(response.status, response.headers, await response.text())
+    expect(response.status).toBe(400)
+    expect(told.message).toContain(String(error))
+  })
+})
+
+const answers = pick(
+  'plain',
+  'blank-lines',
+  'logprobs-nan',
+  'tools-arguments-object',
+  'finish-null',
+  'think',
+  'reasoning',
+)
+
+describe.each([false, true])('a whole answer (compressed: %p)', (gzip) => {
+  test.each(answers)('of an upstream that $shows ($name) reads as the contract has it', async (quirk) => {
+    const headers = { 'content-type': 'application/json' }
+    gateway.upstream.script({ kind: 'whole', body: readTranscript(quirk.name, 'whole'), headers, gzip })
+    const asked = toRequest(quirk)
+    const response = await gateway.chat(asked)
+    expect(response.status).toBe(200)
+    checkHeaders('whole', response.headers)
+    expectAnswers(checkWhole(await response.text(), { model: asked.model }).choices, quirk)
+  })
+})

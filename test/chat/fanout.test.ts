@@ -1,0 +1,175 @@
+/** Several choices, from upstreams that write them in one call and from those that do not. */
+
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { databasePath } from '../../src/store/open.ts'
+import { toFrames } from '../support/frames.ts'
+import { costOf, type Gateway, startGateway, usageOf } from '../support/gateway.ts'
+import type { Seen } from '../support/upstream.ts'
+import { errorAnswer, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+/** The number of the call, as the upstream is told. */
+const numberOf = ({ headers }: Seen) => Number(headers['x-client-request-id']?.split('-')[1])
+
+const usage = { prompt_tokens: 10, completion_tokens: 2 }
+const obliging = (seen: Seen) => {
+  const answer = { tokens: [`answer `, `of call ${numberOf(seen)}`], usage }
+  return seen.json?.stream === true ? streamAnswer({ ...answer, paceMs: 1 }) : wholeAnswer(answer)
+}
+
+const ask = (body: Record<string, unknown>) => gateway.chat({ model: 'acme/single', ...body })
+
+interface Answer {
+  choices: { index: number; message: { content: string } }[]
+  usage: unknown
+}
+
+const read = async (response: Response): Promise<Answer> => JSON.parse(await response.text())
+
+function callsOf(id: string): Record<string, unknown>[] {
+  const sqlite = new Database(databasePath(gateway.app.dataFolder), { readonly: true })
+  try {
+    return sqlite.query<Record<string, unknown>, [string]>('SELECT * FROM calls WHERE request_id = ?').all(id)
+  } finally {
+    sqlite.close()
+  }
+}
+
+describe('an upstream that writes one choice', () => {
+  test('is called once for each, and the answers are one', async () => {
+    const { app, upstream } = gateway
+    upstream.script(obliging)
+    const [rows, seen] = [app.rows().length, upstream.requests.length]
+    const response = await ask({ n: 3 })
+    const answer = await read(response)
+    expect(answer.choices.map(({ index }) => index)).toEqual([0, 1, 2])
+    expect(answer.choices.map(({ message }) => message.content).sort()).toEqual(
+      [1, 2, 3].map((n) => `answer of call ${n}`),
+    )
+    expect(answer.usage).toEqual(usageOf(30, 6))
+    expect(response.headers.get('x-tollgate-attempts')).toBe('3')
+    const calls = upstream.requests.slice(seen)
+    expect(calls.map(({ json }) => json && 'n' in json)).toEqual([false, false, false])
+    const row = (await app.settled(rows + 1)).at(-1)
+    expect(row).toMatchObject({
+      status: 'ok',
+      attempts: 3,
+      prompt_tokens: 30,
+      estimated: 0,
+      cost_nano_usd: costOf(30, 6),
+    })
+    expect(callsOf(String(row?.id))).toMatchObject(
+      [2, 3].map((number) => ({
+        number,
+        reason: 'fan_out',
+        status: 'ok',
+        upstream: 'single',
+        upstream_model: 'single-v1',
+        prompt_tokens: 10,
+        completion_tokens: 2,
+        cost_nano_usd: costOf(10, 2),
+      })),
+    )
+  })
+
+  test('is called eight times at once and no more', async () => {
+    const { upstream } = gateway
+    let most = 0
+    upstream.script((seen) => {
+      most = Math.max(most, upstream.requests.filter((one) => one.answeredAtMs === null && !one.abortedAtMs).length)
+      return { ...wholeAnswer({ usage }), delayMs: seen.index % 3 }
+    })
+    const answer = await read(await ask({ n: 20 }))
+    expect(answer.choices).toHaveLength(20)
+    expect(answer.usage).toEqual(usageOf(200, 40))
+    expect(most).toBeLessThanOrEqual(8)
+    expect(most).toBeGreaterThan(1)
+  })
+
+  test.each([3, 12])('streams %i choices as one stream, with one usage', async (n) => {
+    gateway.upstream.script(obliging)
+    const response = await ask({ n, stream: true, stream_options: { include_usage: true } })
+    const { frames, done } = toFrames(await response.text())
+    expect(done).toBe(true)
+    const indexes = frames.flatMap(({ choices }) => choices.map(({ index }) => index))
+    expect([...new Set(indexes)]).toEqual(Array.from({ length: n }, (_, index) => index))
+    for (let index = 0; index < n; index++) {
+      const own = frames.flatMap(({ choices }) => choices.filter((choice) => choice.index === index))
+      expect(own.map(({ delta }) => delta.content ?? '').join('')).toMatch(/^answer of call \d+$/)
+      expect(own.filter(({ finish_reason: reason }) => reason !== null)).toHaveLength(1)
+    }
+    expect(frames.at(-1)).toMatchObject({ choices: [], usage: usageOf(10 * n, 2 * n) })
+  })
+
+  test('that refuses one of them refuses all; what was answered is paid for', async () => {
+    const { app, upstream } = gateway
+    upstream.script((seen) => (numberOf(seen) === 2 ? { ...errorAnswer(500), delayMs: 50 } : obliging(seen)))
+    const rows = app.rows().length
+    const response = await ask({ n: 3 })
+    expect(response.status).toBe(502)
+    expect((await app.settled(rows + 1)).at(-1)).toMatchObject({
+      status: 'failed',
+      error_code: 'upstream_failed',
+      attempts: 3,
+      prompt_tokens: 20,
+      cost_nano_usd: costOf(20, 4),
+    })
+  })
+
+  test('that breaks off one stream cuts them all', async () => {
+    const { app, upstream } = gateway
+    upstream.script((seen) =>
+      numberOf(seen) === 2
+        ? {
+            kind: 'stream',
+            steps: [...streamAnswer({ finish: null, usage: null }).steps, { waitMs: 50 }],
+            end: 'reset',
+          }
+        : { ...streamAnswer({ tokens: 2_000 }), paceMs: 1 },
+    )
+    const rows = app.rows().length
+    const { done, error } = toFrames(await (await ask({ n: 2, stream: true })).text())
+    expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_failed' })
+    const row = (await app.settled(rows + 1)).at(-1)
+    expect(row).toMatchObject({ status: 'cut', attempts: 2, estimated: 1 })
+    expect(callsOf(String(row?.id))).toMatchObject([{ status: 'cut' }])
+    await upstream.waitFor((all) => all.at(-2)?.abortedAtMs !== null, 'the end of the other call')
+  })
+
+  test('a client that leaves ends all of its calls', async () => {
+    const { app, upstream } = gateway
+    upstream.script(() => ({ ...streamAnswer({ tokens: 10_000 }), paceMs: 1 }))
+    const [rows, seen] = [app.rows().length, upstream.requests.length]
+    const client = new AbortController()
+    const response = await gateway.chat({ model: 'acme/single', n: 3, stream: true }, { signal: client.signal })
+    await response.body?.getReader().read()
+    client.abort()
+    await upstream.waitFor((all) => all.slice(seen).every(({ abortedAtMs }) => abortedAtMs !== null), 'the end of all')
+    expect((await app.settled(rows + 1)).at(-1)).toMatchObject({ status: 'cut', attempts: 3, estimated: 1 })
+  })
+})
+
+test('an upstream that knows `n` is called once', async () => {
+  const { upstream } = gateway
+  upstream.script(obliging)
+  const seen = upstream.requests.length
+  expect((await gateway.chat({ n: 2 })).headers.get('x-tollgate-attempts')).toBe('1')
+  expect(upstream.requests.slice(seen).map(({ json }) => json?.n)).toEqual([2])
+})
+
+test('an upstream is sent the output cap by the name that it knows, and no user where it knows none', async () => {
+  const { upstream } = gateway
+  upstream.script(obliging)
+  await ask({ max_tokens: 5, user: 'somebody' })
+  expect(upstream.requests.at(-1)?.json).toMatchObject({ max_completion_tokens: 5 })
+  expect(Object.keys(upstream.requests.at(-1)?.json ?? {})).not.toContain('max_tokens')
+  expect(Object.keys(upstream.requests.at(-1)?.json ?? {})).not.toContain('user')
+  await gateway.chat({ max_completion_tokens: 5, user: 'somebody' })
+  expect(upstream.requests.at(-1)?.json).toMatchObject({ max_completion_tokens: 5, user: 'somebody' })
+})
