@@ -132,7 +132,7 @@ test('only the HTTP surface knows Elysia', () => {
 })
 
 const PURE =
-  /^(wire\/(?!id\.ts)|backends\/dialects\/|routing\/resolve|limits\/|usage\/price|chat\/structured|answer\/normalise)/
+  /^(wire\/(?!id\.ts)|backends\/dialects\/|routing\/resolve|limits\/|usage\/price|chat\/structured|answer\/(?!(bill|count|failure|heartbeat|meter|relay|settlement|sink|stream|tally|trip)))/
 const IMPURE =
   /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bfetch\(|\bprocess\.|\bBun\.(env|file|serve|spawn)|\bMath\.random\b|\bsetTimeout\b/
 

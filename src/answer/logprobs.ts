@@ -1,6 +1,6 @@
 /**
  * Completes the log probabilities of an answer (check 22): every key, every number finite, every list a list. What has
- * not the shape of a token is left out; the lists side by side of the older endpoint are read too. Pure.
+ * not the shape of a token is left out. Pure.
  */
 import type { Logprobs, TokenLogprob } from '../wire/chat.ts'
 import { asList, asObject, type JsonObject } from '../wire/json.ts'
@@ -12,7 +12,7 @@ const OFF_THE_LIST = -9999
 export function toLogprobs(value: unknown): Logprobs | null {
   const given = asObject(value)
   if (!given) return null
-  const content = toTokens(Array.isArray(given.tokens) ? fromColumns(given) : given.content)
+  const content = toTokens(given.content)
   const refusal = toTokens(given.refusal)
   return content || refusal ? { content, refusal } : null
 }
@@ -49,9 +49,3 @@ function toBytes(token: string, given: unknown): number[] | null {
 }
 
 const isByte = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 255
-
-function fromColumns({ tokens, token_logprobs, top_logprobs }: JsonObject): JsonObject[] {
-  const figures = asList(token_logprobs)
-  const likeliest = asList(top_logprobs)
-  return asList(tokens).map((token, at) => ({ token, logprob: figures[at], top_logprobs: likeliest[at] }))
-}

@@ -4,8 +4,10 @@
  */
 import { UpstreamError } from '../error.ts'
 import type { AnswerEvent, BackendAnswer } from '../wire/chat.ts'
+import { asList, asObject, type JsonObject } from '../wire/json.ts'
 import { NO_USAGE, type Usage } from '../wire/usage.ts'
 import type { Heard } from './count.ts'
+import { toTexts } from './texts.ts'
 
 /** Of one choice; what is beyond it is counted by the ratio of what came before. */
 const MAX_HEARD_CHARS = 64 * 1024
@@ -55,30 +57,37 @@ export function createMeter(): Meter {
     metered.error = error
     metered.durationMs = elapsedMs()
   }
-  const hear = (texts: string[], index: number, text: string): number => {
-    if (text === '') return 0
+  /** Keeps a text, and returns how many bytes of it there was no room for. */
+  const keep = (texts: string[], index: number, text: string): number => {
     metered.firstTokenMs ??= elapsedMs()
     while (texts.length <= index) texts.push('')
     const kept = texts[index] ?? ''
     const room = MAX_HEARD_CHARS - kept.length
-    if (room > 0) texts[index] = kept + (text.length > room ? text.slice(0, room) : text)
-    return text.length > room ? Buffer.byteLength(text.slice(Math.max(0, room))) : 0
-  }
-  /** Upstreams send what they like: nothing here trusts a type. */
-  const hearMessage = (place: unknown, message: Spoken | null | undefined) => {
-    if (typeof message !== 'object' || message === null) return
-    const index = Number.isInteger(place) && Number(place) >= 0 && Number(place) < MAX_CHOICES ? Number(place) : 0
-    const { content, refusal, tool_calls: calls, function_call: call } = message
-    const say = (text: string) => {
-      heard.moreAnswer += hear(heard.answer, index, text)
+    if (text.length <= room) {
+      texts[index] = kept + text
+      return 0
     }
-    if (typeof content === 'string') say(content)
-    else if (Array.isArray(content)) say(content.map(textOf).join(''))
-    const reasoning = message.reasoning_content || message.reasoning
-    if (typeof reasoning === 'string') heard.moreReasoning += hear(heard.reasoning, index, reasoning)
-    if (typeof refusal === 'string') say(refusal)
-    if (Array.isArray(calls)) for (const item of calls) say(textOf(item?.function) + textOf(item?.custom))
-    if (call) say(textOf(call))
+    texts[index] = kept + text.slice(0, room)
+    return Buffer.byteLength(text.slice(room))
+  }
+  const hear = (index: number, text: string) => {
+    if (text !== '') heard.moreAnswer += keep(heard.answer, index, text)
+  }
+  const hearMessage = (place: unknown, message: unknown) => {
+    const said = asObject(message)
+    if (!said) return
+    const index = Number.isInteger(place) && Number(place) >= 0 && Number(place) < MAX_CHOICES ? Number(place) : 0
+    // Nearly every delta is a piece of content and nothing else.
+    if (typeof said.content === 'string' && !saysMore(said)) return hear(index, said.content)
+    const { content, reasoning, refusal } = toTexts(said)
+    hear(index, content)
+    if (reasoning !== '') heard.moreReasoning += keep(heard.reasoning, index, reasoning)
+    hear(index, refusal)
+    for (const call of asList(said.tool_calls)) {
+      const { function: called, custom } = asObject(call) ?? {}
+      hear(index, wordsOf(called) + wordsOf(custom))
+    }
+    hear(index, wordsOf(said.function_call))
   }
   const take = (events: readonly AnswerEvent[]) => {
     for (const event of events) {
@@ -125,23 +134,19 @@ const failureOf = (error: unknown) => (error instanceof UpstreamError && error.k
 
 const isBlank = ({ answer, reasoning }: Heard) => answer.length === 0 && reasoning.length === 0
 
-interface Spoken {
-  content?: unknown
-  refusal?: unknown
-  reasoning?: unknown
-  reasoning_content?: unknown
-  tool_calls?: unknown
-  function_call?: unknown
-}
+/** Whether a delta has anything beside its content. */
+const saysMore = (said: JsonObject) =>
+  said.reasoning_content ||
+  said.reasoning ||
+  said.reasoning_details ||
+  said.refusal ||
+  said.tool_calls ||
+  said.function_call
 
-/** The words of a part of content, or of a call: its name and its arguments or input. */
-function textOf(part: unknown): string {
-  if (typeof part !== 'object' || part === null) return ''
-  let text = ''
-  for (const field of ['text', 'name', 'arguments', 'input'] as const) {
-    const value = (part as Record<string, unknown>)[field]
-    if (typeof value === 'string') text += value
-    else if (value !== null && typeof value === 'object') text += JSON.stringify(value)
-  }
-  return text
+/** The words of a call: its name, and its arguments or input, which some upstreams send as an object. */
+function wordsOf(call: unknown): string {
+  const { name, arguments: given, input } = asObject(call) ?? {}
+  return [name, given, input]
+    .map((part) => (typeof part === 'string' ? part : asObject(part) ? JSON.stringify(part) : ''))
+    .join('')
 }

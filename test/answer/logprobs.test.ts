@@ -25,7 +25,6 @@ test.each([
     { content: [{ ...token, top_logprobs: [{ token: 'é', logprob: Number.NaN }, 'x', {}] }] },
     { ...token, top_logprobs: [{ token: 'é', logprob: -9999, bytes: [195, 169] }] },
   ],
-  ['in columns', { tokens: ['é'], token_logprobs: [-0.5], text_offset: [0] }, token],
   [
     'with others as a map',
     { content: [{ ...token, top_logprobs: { é: -0.5 } }] },
