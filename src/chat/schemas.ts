@@ -5,10 +5,10 @@
  */
 import { GatewayError } from '../error.ts'
 import { shorten } from '../wire/explain-words.ts'
-import { checkSchema, type SchemaProblem, type SchemaRule } from '../wire/json-schema.ts'
+import { checkSchema, isRoot, type SchemaProblem, type SchemaRule } from '../wire/json-schema.ts'
 import { allows } from '../wire/json-schema-words.ts'
 import type { ChatRequest } from '../wire/request.ts'
-import { checkStrict, createPatternRule, isRoot, notObject } from '../wire/strict-schema.ts'
+import { checkStrict, createPatternRule, notObject } from '../wire/strict-schema.ts'
 
 /** Returns the refusal of the first schema that is wrong, or null. */
 export function checkSchemas(body: ChatRequest): GatewayError | null {

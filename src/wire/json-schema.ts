@@ -23,6 +23,9 @@ export interface SchemaNode {
   depth: number
 }
 
+/** Whether it is the whole schema. */
+export const isRoot = ({ parent, keys }: SchemaNode) => parent === null && keys.length === 0
+
 /** What else each subschema is held to. Returns what is wrong with it, or null. */
 export type SchemaRule = (schema: Schema | boolean, node: SchemaNode) => string | null
 

@@ -3,7 +3,7 @@
  * are known. Pure. Words that are no keywords of JSON Schema, and those that only describe, are allowed.
  */
 import { isObject, quote, shorten } from './explain-words.ts'
-import { checkSchema, type SchemaNode, type SchemaProblem, type SchemaRule } from './json-schema.ts'
+import { checkSchema, isRoot, type SchemaNode, type SchemaProblem, type SchemaRule } from './json-schema.ts'
 import { allows, type Schema } from './json-schema-words.ts'
 
 const FORBIDDEN = new Set(
@@ -39,9 +39,6 @@ function checkShape(schema: Schema | boolean, node: SchemaNode): string | null {
     (allows(schema, 'object') ? checkObject(schema) : null) ?? (allows(schema, 'array') ? checkArray(schema) : null)
   )
 }
-
-/** Whether it is the whole schema. */
-export const isRoot = ({ parent, keys }: SchemaNode) => parent === null && keys.length === 0
 
 /** The words for what is not an object, where one has to be. */
 export const notObject = ({ type = 'None' }: Schema) =>

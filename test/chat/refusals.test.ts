@@ -98,7 +98,57 @@ const FIELDS: Row[] = [
   {
     name: 'stream options without a stream',
     body: { ...HELLO, stream_options: { include_usage: true } },
-    ...invalid('invalid_value', 'stream_options'),
+    ...invalid(null, 'stream_options'),
+    contains: ["only allowed when 'stream' is enabled"],
+  },
+  {
+    name: 'a tool name of other characters',
+    body: { ...HELLO, tools: [{ type: 'function', function: { name: 'get.weather' } }] },
+    ...invalid('invalid_value', 'tools[0].function.name'),
+  },
+  {
+    name: 'a tool choice without tools',
+    body: { ...HELLO, tool_choice: 'auto' },
+    ...invalid(null, 'tool_choice'),
+    contains: ["'tool_choice' is only allowed when 'tools' are specified"],
+  },
+]
+
+const calls = [{ id: 'call_7', type: 'function', function: { name: 'f', arguments: '{}' } }]
+const open = { type: 'object', properties: {} }
+
+const TURNS_AND_SCHEMAS: Row[] = [
+  {
+    name: 'a tool call without an answer',
+    body: { ...HELLO, messages: [...messages, { role: 'assistant', content: null, tool_calls: calls }, ...messages] },
+    ...invalid(null, 'messages'),
+    contains: ['did not have response messages: call_7'],
+  },
+  {
+    name: 'a tool message that answers nothing',
+    body: { ...HELLO, messages: [...messages, { role: 'tool', tool_call_id: 'call_7', content: 'x' }] },
+    ...invalid(null, 'messages.[1].role'),
+    contains: ["messages with role 'tool' must be a response to a preceeding message with 'tool_calls'"],
+  },
+  {
+    name: 'an assistant that says nothing',
+    body: { ...HELLO, messages: [...messages, { role: 'assistant', content: null }] },
+    ...invalid(null, 'messages.[1].content'),
+  },
+  {
+    name: 'a strict schema that is open',
+    body: {
+      ...HELLO,
+      response_format: { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema: open } },
+    },
+    ...invalid(null, 'response_format'),
+    contains: ["Invalid schema for response_format 'answer': In context=(), 'additionalProperties' is required"],
+  },
+  {
+    name: 'a function whose schema says nothing',
+    body: { ...HELLO, tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }] },
+    ...invalid('invalid_function_parameters', 'tools[0].function.parameters'),
+    contains: ["Invalid schema for function 'f': In context=(), object schema missing properties."],
   },
 ]
 
@@ -106,7 +156,7 @@ describe('a body', () => {
   test.each(BODIES)('of $name is refused', async (row) => {
     await refused(row)
   })
-  test.each(FIELDS)('with $name is refused, and the field named', async (row) => {
+  test.each([...FIELDS, ...TURNS_AND_SCHEMAS])('with $name is refused, and the field named', async (row) => {
     await refused(row)
   })
 })

@@ -121,7 +121,7 @@ const scenarios: [string, unknown, string, string, string][] = [
     request({ n: 1.5 }),
     'n',
     'invalid_type',
-    "Invalid type for 'n': expected an integer, but got a decimal instead.",
+    "Invalid type for 'n': expected an integer, but got a decimal number instead.",
   ],
   [
     'an unknown enum value',
@@ -185,6 +185,20 @@ const scenarios: [string, unknown, string, string, string][] = [
     'metadata',
     'object_above_max_properties',
     "Invalid 'metadata': too many properties. Expected an object with at most 16 properties, but got an object with 17 properties instead.",
+  ],
+  [
+    'a long name in metadata',
+    request({ metadata: { ['k'.repeat(65)]: '' } }),
+    `metadata.${'k'.repeat(65)}`,
+    'property_name_above_max_length',
+    `Invalid property name in 'metadata': '${'k'.repeat(65)}' is too long. Expected a string with maximum length 64, but got a string with length 65 instead.`,
+  ],
+  [
+    'a tool name of other characters',
+    request({ tools: [{ type: 'function', function: { name: 'get.weather' } }] }),
+    'tools[0].function.name',
+    'invalid_value',
+    "Invalid 'tools[0].function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$', but got 'get.weather' instead.",
   ],
   ['a body that is no object', [], '', 'invalid_type', 'Invalid type: expected an object, but got an array instead.'],
 ]

@@ -28,6 +28,11 @@ const TABLE: { name: string; text: string; events: SseEvent[] }[] = [
     events: [event('a', 'error'), event('b')],
   },
   { name: 'a name without data', text: 'event: ping\n\ndata: a\n\n', events: [event('a')] },
+  {
+    name: 'an error as a field',
+    text: 'data: a\n\nerror: b\n\ndata: c\n\n',
+    events: [event('a'), event('b', 'error'), event('c')],
+  },
   { name: 'fields that are not ours', text: 'id: 7\nretry: 10\ndatum: x\ndata: a\n\n', events: [event('a')] },
   { name: 'a byte order mark, at the start only', text: '\uFEFFdata: \uFEFFa\n\n', events: [event('\uFEFFa')] },
   { name: 'no last blank line', text: 'data: a\n\ndata: b\n', events: [event('a'), event('b')] },
