@@ -2,8 +2,8 @@
  * `bun run bench`: the cost of Tollgate beside the smallest Bun proxy and nginx, in one run, on one upstream,
  * interleaved round by round so that a busy machine is unfair to all alike. Prints a table and writes the same as JSON.
  *
- * `--quick` shortens everything · `--only json|streams|cold` · `--subjects floor,tollgate,nginx,floor-piped` ·
- * `--json FILE` (dist/bench.json)
+ * `--quick` shortens everything · `--only json|streams|cold` · `--subjects floor,tollgate,nginx,floor-piped,before` ·
+ * `--json FILE` (dist/bench.json). `before` is another build of Tollgate, which TOLLGATE_BEFORE names.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'

@@ -16,10 +16,12 @@ export interface Subject {
   model: string
 }
 
-export const SUBJECTS = ['floor', 'floor-piped', 'tollgate', 'nginx'] as const
+export const SUBJECTS = ['floor', 'floor-piped', 'tollgate', 'before', 'nginx'] as const
 export type SubjectName = (typeof SUBJECTS)[number]
 
 export const BINARY = resolve(import.meta.dir, '../../dist/tollgate')
+/** Another build to compare with, such as the last release. */
+const BEFORE = process.env.TOLLGATE_BEFORE
 export const MODEL = 'bench/model'
 const MANY_REQUESTS = { BUN_CONFIG_MAX_HTTP_REQUESTS: '16384' }
 
@@ -36,6 +38,7 @@ export async function startBenchUpstream(folder: string): Promise<{ process: Sta
 /** Says why a subject cannot be measured here, or null. */
 export function whyMissing(name: SubjectName): string | null {
   if (name === 'nginx' && !Bun.which('nginx')) return 'nginx is not installed'
+  if (name === 'before' && !BEFORE) return 'TOLLGATE_BEFORE names no other build to compare with'
   if (name === 'tollgate' && !existsSync(BINARY)) return `${BINARY} does not exist: run \`bun run build\``
   return null
 }
@@ -45,7 +48,8 @@ export async function startSubject(name: SubjectName, root: string, upstream: st
   mkdirSync(folder, { recursive: true })
   const port = await findFreePort()
   const origin = `http://127.0.0.1:${port}`
-  if (name === 'tollgate') return startTollgate(folder, port, upstream)
+  if (name === 'tollgate') return startTollgate(name, BINARY, folder, port, upstream)
+  if (name === 'before') return startTollgate(name, BEFORE ?? BINARY, folder, port, upstream)
   if (name === 'nginx') {
     writeFileSync(join(folder, 'nginx.conf'), toNginxConfig(folder, port, upstream))
     const command = ['nginx', '-p', folder, '-e', join(folder, 'log'), '-c', join(folder, 'nginx.conf')]
@@ -64,20 +68,31 @@ async function up(subject: Subject): Promise<Subject> {
   return subject
 }
 
-async function startTollgate(folder: string, port: number, upstream: string): Promise<Subject> {
-  const { command, logFile } = toServe(folder, port, upstream)
+async function startTollgate(
+  name: SubjectName,
+  binary: string,
+  folder: string,
+  port: number,
+  upstream: string,
+): Promise<Subject> {
+  const { command, logFile } = toServe(folder, port, upstream, binary)
   const started = startProcess([...command, '--first-key'], logFile)
   const origin = `http://127.0.0.1:${port}`
   await waitUntilUp(`${origin}/healthz`)
-  return up({ name: 'tollgate', process: started, origin, key: await readFirstKey(logFile), model: MODEL })
+  return up({ name, process: started, origin, key: await readFirstKey(logFile), model: MODEL })
 }
 
 /** Writes a data folder with the benchmark's catalogue and returns the command that serves it. */
-export function toServe(folder: string, port: number, upstream: string): { command: string[]; logFile: string } {
+export function toServe(
+  folder: string,
+  port: number,
+  upstream: string,
+  binary = BINARY,
+): { command: string[]; logFile: string } {
   const data = join(folder, 'data')
   mkdirSync(data, { recursive: true, mode: 0o700 })
   writeFileSync(join(data, 'catalog.yaml'), toCatalog(upstream))
-  const command = [BINARY, 'serve', '--host', '127.0.0.1', '--port', String(port), '--data', data]
+  const command = [binary, 'serve', '--host', '127.0.0.1', '--port', String(port), '--data', data]
   return { command, logFile: join(folder, 'log') }
 }
 
