@@ -100,7 +100,7 @@ test('any answer, written in any manner and cut anywhere, is read as it was said
         expect(usage?.completion ?? null).toBe(how.usage === 'never' ? null : 7)
       }
     }),
-    { numRuns: 200 },
+    { numRuns: 120 },
   )
 })
 
@@ -113,7 +113,7 @@ test('any whole answer is read as the stream of it is', () => {
       expect(read(checkWhole(playWhole(body, shape).text, asked))).toEqual(toRead(answers))
       expect(read(checkStream(playWholeAsStream(body, shape).text, asked))).toEqual(toRead(answers))
     }),
-    { numRuns: 200 },
+    { numRuns: 120 },
   )
 })
 

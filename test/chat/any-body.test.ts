@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { checkError, checkHeaders, checkStream, checkWhole } from '../support/contract.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
-import { anyBrokenText, anyRequest } from './any-request.ts'
+import { anyBrokenText } from './any-broken.ts'
+import { anyRequest } from './any-request.ts'
 
 let gateway: Gateway
 

@@ -1,10 +1,19 @@
-/** The official client against the built binary: promise 1. Nothing here knows that it is not the real thing. */
+/**
+ * The official client with a well-behaved upstream behind the built binary: models, errors as its own classes, and
+ * streams that are left or cut. Nothing here knows that it is not the real thing.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import OpenAI, { AuthenticationError, BadRequestError, InternalServerError, NotFoundError } from 'openai'
+import OpenAI, {
+  AuthenticationError,
+  BadRequestError,
+  InternalServerError,
+  NotFoundError,
+  RateLimitError,
+} from 'openai'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { toCatalogue } from '../support/gateway.ts'
 import { obliging, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
-import { streamAnswer, toDelta } from '../support/upstream-answers.ts'
+import { errorAnswer, streamAnswer } from '../support/upstream-answers.ts'
 
 let place: Workplace
 let upstream: ScriptedUpstream
@@ -49,40 +58,10 @@ describe('the official client', () => {
     expect({ text, tokens }).toEqual({ text: TEXT, tokens: 15 })
   })
 
-  test('puts a stream together with its own helper', async () => {
-    const runner = client.chat.completions.stream(hello)
-    expect(await runner.finalContent()).toBe(TEXT)
-    expect((await runner.finalChatCompletion()).choices[0]?.finish_reason).toBe('stop')
-  })
-
-  test('puts a tool call together', async () => {
-    const call = (fields: object) => toDelta({ tool_calls: [{ index: 0, ...fields }] })
-    upstream.script({
-      kind: 'stream',
-      steps: [
-        call({ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '' } }),
-        call({ function: { arguments: '{"city":' } }),
-        call({ function: { arguments: '"Oslo"}' } }),
-        toDelta({}, 'stop'),
-      ],
-    })
-    const tool = {
-      type: 'function' as const,
-      function: { name: 'weather', parameters: { type: 'object', properties: {} } },
-    }
-    const [choice] = (await client.chat.completions.stream({ ...hello, tools: [tool] }).finalChatCompletion()).choices
-    expect(choice?.finish_reason).toBe('tool_calls')
-    expect(choice?.message.tool_calls?.[0]).toMatchObject({
-      id: 'call_1',
-      function: { name: 'weather', arguments: '{"city":"Oslo"}' },
-    })
-    upstream.script(obliging)
-  })
-
   test('lists the models and retrieves one by its slug', async () => {
     const ids = (await Array.fromAsync(client.models.list())).map((model) => model.id)
-    expect(ids).toEqual(['acme/idle', 'acme/large', 'acme/small', 'local/tiny'])
-    expect(await client.models.retrieve('acme/large')).toMatchObject({ id: 'acme/large', object: 'model' })
+    expect(ids).toEqual(['acme/idle', 'acme/large', 'acme/single', 'acme/small', 'acme/typed', 'local/tiny'])
+    for (const id of ids) expect(await client.models.retrieve(id)).toMatchObject({ id, object: 'model' })
   })
 
   test('leaves a stream, and the upstream is let go', async () => {
@@ -120,6 +99,37 @@ describe('an error is told to the official client', () => {
     const error = await errorOf(client.chat.completions.create({ ...hello, temperature: 3 }))
     expect(error).toBeInstanceOf(BadRequestError)
     expect(error).toMatchObject({ code: 'decimal_above_max_value', param: 'temperature' })
+    const part = { type: 'text' as const, text: null as unknown as string }
+    const nested = client.chat.completions.stream({ ...hello, messages: [{ role: 'user', content: [part] }] })
+    expect(await errorOf(nested.done())).toMatchObject({ status: 400, param: 'messages[0].content[0].text' })
+  })
+
+  test('as what the upstream says against the request', async () => {
+    const error = { message: 'Too hot.', type: 'invalid_request_error', param: 'temperature', code: 'too_hot' }
+    upstream.script({ kind: 'whole', status: 422, body: { error } })
+    expect(await errorOf(client.chat.completions.create({ ...hello, stream: true }))).toMatchObject({
+      status: 422,
+      code: 'too_hot',
+      param: 'temperature',
+      message: expect.stringContaining('Too hot.'),
+    })
+    upstream.script(obliging)
+  })
+
+  test('as a rate limit, with when to try again', async () => {
+    upstream.script(errorAnswer(429, 'slow down', { 'retry-after': '7' }))
+    const error = await errorOf(client.chat.completions.create(hello))
+    expect(error).toBeInstanceOf(RateLimitError)
+    expect(error).toMatchObject({ status: 429, type: 'requests', code: 'upstream_rate_limited' })
+    expect(error instanceof RateLimitError && error.headers?.get('retry-after')).toBe('7')
+    upstream.script(obliging)
+  })
+
+  test('as a model that nothing is ready for', async () => {
+    expect(await errorOf(client.chat.completions.create({ ...hello, model: 'acme/idle' }))).toMatchObject({
+      status: 503,
+      code: 'model_not_ready',
+    })
   })
 
   test('as a failed upstream', async () => {

@@ -1,0 +1,46 @@
+/** The built-in model as a stand-in for any: whatever valid request it gets, whole or streamed, in the contract's shape. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { anyRequest } from '../chat/any-request.ts'
+import { checkHeaders, checkStream, checkWhole, type Report } from '../support/contract.ts'
+import { DEMO, type Stage, startStage } from './conformance.ts'
+
+let stage: Stage
+
+beforeAll(async () => {
+  stage = await startStage()
+})
+afterAll(() => stage.close())
+
+async function ask(body: Record<string, unknown>): Promise<Report> {
+  const response = await fetch(`${stage.baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stage.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status: 200 })
+  const asked = { model: DEMO, choices: Number(body.n ?? 1), includeUsage: true, logprobs: body.logprobs === true }
+  checkHeaders(body.stream ? 'stream' : 'whole', response.headers)
+  return body.stream ? checkStream(text, asked) : checkWhole(text, asked)
+}
+
+/** What may differ between two answers to one request: what names them. */
+const sayingOf = ({ choices, usage }: Report) => ({
+  usage,
+  choices: choices.map((choice) => ({ ...choice, toolCalls: choice.toolCalls.map(({ id: _, ...call }) => call) })),
+})
+
+test('any valid request is answered, and says and costs the same whole and streamed', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyRequest(DEMO), async (request) => {
+      const whole = await ask({ ...request, stream: false, stream_options: null })
+      const { prompt, completion, cached, reasoning } = stage.billed()
+      expect(whole.usage).toEqual({ prompt, completion, cached, reasoning })
+      const streamed = await ask({ ...request, stream: true, stream_options: { include_usage: true } })
+      expect(sayingOf(streamed)).toEqual(sayingOf(whole))
+      expect(stage.billed()).toMatchObject({ prompt, completion, cached, reasoning })
+    }),
+    { numRuns: 100 },
+  )
+})

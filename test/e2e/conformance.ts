@@ -1,0 +1,106 @@
+/**
+ * The stage of the conformance tests: the built binary with a catalogue of three models, which clients must not be able
+ * to tell from the real thing, and what its ledger says about their calls. A file of tests starts one and closes it.
+ */
+import { Database } from 'bun:sqlite'
+import { join } from 'node:path'
+import { createWorkplace } from '../support/binary.ts'
+import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+
+/** The built-in model. */
+export const DEMO = 'tollgate/demo'
+/** A model that can do everything, on an upstream that says it badly. */
+export const SLOPPY = 'acme/sloppy'
+/** A model that knows neither tools nor `response_format`. */
+export const PLAIN = 'acme/plain'
+
+export interface Stage {
+  /** Ends in `/v1`. */
+  baseUrl: string
+  key: string
+  /** Behind `SLOPPY` and `PLAIN`. */
+  upstream: ScriptedUpstream
+  /** Sums of what the last `requests` requests are billed for. Throws where one of them is not settled as `ok`. */
+  billed(requests?: number): Bill
+  close(): Promise<void>
+}
+
+export interface Bill {
+  prompt: number
+  cached: number
+  completion: number
+  reasoning: number
+  costNanoUsd: number
+  /** How often an upstream was asked. */
+  calls: number
+}
+
+const FACTS =
+  'context_length: 65536, max_output_length: 4096, input_modalities: [text], output_modalities: [text], ' +
+  'pricing: [{ prompt: "0.000001", completion: "0.000002", input_cache_read: "0.0000001" }]'
+
+const toCatalogue = (url: string) => `
+version: 1
+upstreams:
+  demo: { dialect: demo, local: true, pace_ms: 0 }
+  scripted: { dialect: openai, base_url: "${url}", api_key: \${UPSTREAM_KEY} }
+models:
+  ${DEMO}: { name: Demo, ${FACTS}, supported_features: [tools, json_mode, structured_outputs, logprobs, reasoning], routes: [{ upstream: demo, model: demo }] }
+  ${SLOPPY}: { name: Sloppy, ${FACTS}, supported_features: [tools, json_mode, structured_outputs, logprobs, reasoning], routes: [{ upstream: scripted, model: sloppy-v1 }] }
+  ${PLAIN}: { name: Plain, ${FACTS}, supported_features: [], routes: [{ upstream: scripted, model: plain-v1 }] }
+`
+
+/** Starts the binary on an empty data folder, with an upstream of the test's own. `flags` are more of `serve`'s. */
+export async function startStage(...flags: string[]): Promise<Stage> {
+  const place = createWorkplace()
+  const upstream = await startUpstream()
+  const catalog = await place.write('catalog.yaml', toCatalogue(upstream.url))
+  const server = await place.serve(['--first-key', '--catalog', catalog, ...flags], {
+    environment: { UPSTREAM_KEY: 'x' },
+  })
+  const ledger = new Database(join(place.folder, 'data', 'tollgate.db'), { readonly: true })
+  return {
+    baseUrl: server.baseUrl,
+    key: String(server.key),
+    upstream,
+    billed: (requests = 1) => toBill(ledger, requests),
+    async close() {
+      ledger.close()
+      await place.close()
+      await upstream.stop()
+    },
+  }
+}
+
+/** A request's row holds the sums over its calls, of which each but the first has a row of its own. */
+function toBill(ledger: Database, requests: number): Bill {
+  const last = `SELECT * FROM requests ORDER BY id DESC LIMIT ${requests}`
+  const bill = ledger
+    .query<Bill & { settled: number }, []>(
+      `SELECT sum(prompt_tokens) AS prompt, sum(cached_tokens) AS cached, sum(completion_tokens) AS completion,
+        sum(reasoning_tokens) AS reasoning, sum(cost_nano_usd) AS costNanoUsd, sum(status = 'ok') AS settled,
+        count() + (SELECT count() FROM calls WHERE request_id IN (SELECT id FROM (${last}))) AS calls
+      FROM (${last})`,
+    )
+    .get()
+  if (bill?.settled !== requests) throw new Error(`of ${requests} requests ${bill?.settled} are settled`)
+  return bill
+}
+
+/** The tokens of a bill under the names of the contract's `usage`. */
+export const usageOf = ({ prompt, cached, completion, reasoning, costNanoUsd }: Bill) => ({
+  prompt_tokens: prompt,
+  completion_tokens: completion,
+  total_tokens: prompt + completion,
+  prompt_tokens_details: { cached_tokens: cached },
+  completion_tokens_details: { reasoning_tokens: reasoning },
+  cost_nano_usd: costNanoUsd,
+  cost: costNanoUsd / 1e9,
+})
+
+/** Waits for a failure and returns it. */
+export const failureOf = (pending: Promise<unknown>): Promise<unknown> =>
+  pending.then(
+    () => 'no failure',
+    (error: unknown) => error,
+  )
