@@ -12,6 +12,12 @@ const OF_REQUEST = new Set(Object.keys(ChatRequestSchema.properties))
 const OF_MESSAGE = new Set(ChatRequestSchema.properties.messages.items.anyOf.flatMap(toOptional))
 // Here null is a value.
 OF_MESSAGE.delete('content')
+/** Fields that hold others of the contract. */
+const INSIDE = new Set(
+  'content image_url file stream_options response_format json_schema prediction audio prompt_cache_options moderation policy web_search_options user_location approximate'.split(
+    ' ',
+  ),
+)
 const OF_TOOL = new Set(['description', 'parameters', 'strict', 'format'])
 
 /** Returns the request without what says nothing. */
@@ -43,12 +49,26 @@ function mapChanged<T>(items: T[], change: (item: T) => T): T[] {
 
 function without<T extends object>(value: T, names: ReadonlySet<string>): T {
   for (const name in value) {
-    if (!saysNothing(name, value[name]) || !names.has(name)) continue
-    return Object.fromEntries(
-      Object.entries(value).filter(([key, held]) => !saysNothing(key, held) || !names.has(key)),
-    ) as T
+    if (!isUntidy(name, value[name], names)) continue
+    const tidied = Object.entries(value).flatMap(([key, held]) =>
+      saysNothing(key, held) && names.has(key) ? [] : [[key, INSIDE.has(key) ? tidyInside(held) : held]],
+    )
+    return Object.fromEntries(tidied) as T
   }
   return value
+}
+
+const isUntidy = (name: string, held: unknown, names: ReadonlySet<string>) =>
+  typeof held === 'object' &&
+  ((saysNothing(name, held) && names.has(name)) || (INSIDE.has(name) && tidyInside(held) !== held))
+
+/** Drops every null inside of a field that the contract knows to its depths: what is a JSON Schema is none of them. */
+function tidyInside(value: unknown): unknown {
+  if (Array.isArray(value)) return mapChanged(value, tidyInside)
+  if (typeof value !== 'object' || value === null) return value
+  const tidied = Object.entries(value).map(([key, held]) => [key, INSIDE.has(key) ? tidyInside(held) : held] as const)
+  const changed = tidied.some(([key, held]) => held === null || held !== value[key as keyof typeof value])
+  return changed ? Object.fromEntries(tidied.filter(([, held]) => held !== null)) : value
 }
 
 const saysNothing = (name: string, value: unknown) =>

@@ -18,12 +18,22 @@ async function idsFor(key: string): Promise<string[]> {
 
 describe('the list', () => {
   test('has every model of an unlimited key, ready or not, and no alias', async () => {
-    expect(await idsFor(gateway.key)).toEqual(['acme/idle', 'acme/large', 'acme/single', 'acme/small', 'acme/typed', 'local/tiny'])
+    expect(await idsFor(gateway.key)).toEqual([
+      'acme/idle',
+      'acme/large',
+      'acme/single',
+      'acme/small',
+      'acme/typed',
+      'local/tiny',
+    ])
   })
 
   test.each([
     [{ models: ['acme/sm*'] }, ['acme/small']],
-    [{ models: ['acme/*', 'local/tiny'] }, ['acme/idle', 'acme/large', 'acme/single', 'acme/small', 'acme/typed', 'local/tiny']],
+    [
+      { models: ['acme/*', 'local/tiny'] },
+      ['acme/idle', 'acme/large', 'acme/single', 'acme/small', 'acme/typed', 'local/tiny'],
+    ],
     [{ models: ['fast'] }, []],
     [{ scope: 'local' as const }, ['local/tiny']],
     [{ scope: 'local' as const, models: ['acme/*'] }, []],

@@ -57,7 +57,6 @@ const FIELDS: Record<string, unknown[]> = {
   web_search_options: [
     {},
     { search_context_size: 'high', user_location: { type: 'approximate', approximate: { city: 'Bern' } } },
-    { user_location: null },
   ],
   response_format: [{ type: 'text' }, { type: 'json_object' }],
   functions: [[{ name: 'f' }]],
@@ -251,6 +250,30 @@ describe('a valid request', () => {
     })
     expect(body).toEqual(before)
     expect(validate(request({ tools: [] }))).toEqual({ ok: true, value: request() as ChatRequest })
+  })
+
+  test('loses nulls inside of fields too, but none that a JSON Schema means', () => {
+    const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } }
+    const schema = { type: 'object', properties: { a: { enum: ['x', null] } } }
+    const named = { name: 'n', schema }
+    const tidied = talk({ role: 'user', content: [image] })
+    const body = {
+      ...talk({ role: 'user', content: [{ ...image, image_url: { ...image.image_url, detail: null } }] }),
+      response_format: { type: 'json_schema', json_schema: { ...named, description: null, strict: null } },
+      prompt_cache_options: { mode: 'implicit', ttl: null },
+      web_search_options: { user_location: null },
+      nobody_knows: { a: null },
+    }
+    expect(validate(body)).toEqual({
+      ok: true,
+      value: {
+        ...tidied,
+        response_format: { type: 'json_schema', json_schema: named },
+        prompt_cache_options: { mode: 'implicit' },
+        web_search_options: {},
+        nobody_knows: { a: null },
+      } as ChatRequest,
+    })
   })
 })
 
