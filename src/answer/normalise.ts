@@ -4,10 +4,11 @@
  * usage frame and `[DONE]` are the tail, and the tail is asked for only once the ledger has the outcome.
  */
 import type { ErrorBody, UpstreamError } from '../error.ts'
-import type { AnswerEvent, ChatChunk, ChatCompletion, Completion, Delta, Origin } from '../wire/chat.ts'
+import type { AnswerEvent, ChatChunk, ChatCompletion, Choice, Completion, Delta, Origin } from '../wire/chat.ts'
 import { asObject, type JsonObject } from '../wire/json.ts'
 import { type ChoiceReader, createChoiceReader } from './choice.ts'
 import { toChoices, toIndex } from './choices.ts'
+import { toFinishReason, toFinishWord } from './finish.ts'
 import { createFrameWriter, DONE, type Identity, toLine } from './frames.ts'
 import { toLogprobs } from './logprobs.ts'
 import { toMessage } from './message.ts'
@@ -73,7 +74,7 @@ export function createStreamNormaliser(shape: Shape): StreamNormaliser {
     const index = toIndex(choice.index, place)
     if (index >= shape.choices) return ''
     const reader = readerOf(index)
-    const content = index < begun ? toPlainContent(choice) : null
+    const content = index < begun && !choice.finish_reason && !choice.logprobs ? toPlainText(choice.delta) : null
     if (content !== null && reader.passes(content)) return frames.content(index, content)
     const text = say(index, reader.take(choice.delta), choice.logprobs)
     return reader.finish(choice.finish_reason) ? text + begin(index, undefined) : text
@@ -115,27 +116,33 @@ export function createStreamNormaliser(shape: Shape): StreamNormaliser {
   }
 }
 
-/** The content of a chunk that says nothing else, as nearly all do; null for any other. */
-function toPlainContent({ delta, finish_reason, logprobs }: JsonObject): string | null {
-  if (finish_reason || logprobs || typeof delta !== 'object' || delta === null) return null
-  for (const key in delta) {
-    if (key !== 'content' && key !== 'role' && (delta as JsonObject)[key] != null) return null
-  }
-  const { content } = delta as JsonObject
-  return typeof content === 'string' ? content : null
+/** The content of a delta or message that says nothing else, as nearly all do; null for any other. */
+function toPlainText(value: unknown): string | null {
+  const said = asObject(value)
+  if (!said) return null
+  for (const key in said) if (key !== 'content' && key !== 'role' && said[key] != null) return null
+  return typeof said.content === 'string' ? said.content : null
 }
 
 /** Builds the whole answer that the contract describes, but for its usage. */
 export function toCompletion(shape: Shape, completion: Completion): Omit<ChatCompletion, 'usage'> {
   const { id, created, model } = shape.identity
   const found = toChoices(completion.choices).slice(0, shape.choices)
-  const choices = (found.length > 0 ? found : [{}]).map((choice: JsonObject, index) => {
-    const reader = createReader(shape, index)
-    reader.finish(choice.finish_reason)
-    const message = toMessage([...reader.take(choice.message), ...reader.end()])
-    return { index, message, logprobs: toLogprobs(choice.logprobs), finish_reason: reader.finishReason() }
-  })
+  const choices = (found.length > 0 ? found : [{}]).map((choice, index) => toChoice(shape, choice, index))
   return { id, object: 'chat.completion', created, model, choices, ...toOrigin({}, completion) }
+}
+
+function toChoice(shape: Shape, choice: JsonObject, index: number): Choice {
+  const logprobs = toLogprobs(choice.logprobs)
+  const content = shape.thinkTags ? null : toPlainText(choice.message)
+  if (content?.isWellFormed()) {
+    const finish = toFinishReason(toFinishWord(choice.finish_reason), 'nothing')
+    return { index, message: { role: 'assistant', content, refusal: null }, logprobs, finish_reason: finish }
+  }
+  const reader = createReader(shape, index)
+  reader.finish(choice.finish_reason)
+  const message = toMessage([...reader.take(choice.message), ...reader.end()])
+  return { index, message, logprobs, finish_reason: reader.finishReason() }
 }
 
 /** Writes a whole answer with its usage as the JSON that goes out. */

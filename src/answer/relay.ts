@@ -10,7 +10,8 @@ import { headersOf, type RelayInput, settleComplete, settleFailure, shapeOf, typ
 export async function relay(input: RelayInput): Promise<Response> {
   if (input.stream) return relayStream(input)
   try {
-    return await relayWhole({ ...input, ...(await input.attempt) })
+    const { answer, target } = await input.attempt
+    return await relayWhole({ input, answer, target })
   } catch (error) {
     throw await settleFailure(input, error, 'nothing')
   } finally {
@@ -21,9 +22,9 @@ export async function relay(input: RelayInput): Promise<Response> {
 async function relayWhole(trip: Trip): Promise<Response> {
   if (trip.answer.kind !== 'whole') throw new Error('a whole answer was asked for, and a stream came')
   const completion = toCompletion(shapeOf(trip), trip.answer.completion)
-  trip.settlement.firstToken()
-  const usageJson = await settleComplete(trip)
-  return new Response(toCompletionJson(completion, usageJson), {
-    headers: { 'content-type': 'application/json', ...headersOf(trip) },
-  })
+  trip.input.settlement.firstToken()
+  const usageJson = await settleComplete(trip.input)
+  const headers = headersOf(trip)
+  headers['content-type'] = 'application/json'
+  return new Response(toCompletionJson(completion, usageJson), { headers })
 }

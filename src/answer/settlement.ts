@@ -78,11 +78,11 @@ export function createSettlement({ ledger, counter, log, row, tally }: Settlemen
       attempts: Math.max(1, calls.length),
     }
     if (end.mistake !== undefined) logMistake(log, row.id, end.mistake)
-    const settledRow: SettledRow = {
-      ...row,
-      ...(last ? { upstream: last.target.upstream.id, upstreamModel: last.target.upstreamModel } : {}),
-      ...(last ? { priceId: last.target.priceId } : {}),
-      ...outcome,
+    const settledRow: SettledRow = { ...row, ...outcome }
+    if (last) {
+      settledRow.upstream = last.target.upstream.id
+      settledRow.upstreamModel = last.target.upstreamModel
+      settledRow.priceId = last.target.priceId
     }
     const further = calls.length > 1 ? calls.flatMap((call, i) => toSettledCall(call, bills[i])) : undefined
     try {

@@ -37,7 +37,8 @@ export async function relayStream(input: RelayInput): Promise<Response> {
 }
 
 async function open(input: RelayInput): Promise<Opened> {
-  const trip: Trip = { ...input, ...(await input.attempt) }
+  const { answer, target } = await input.attempt
+  const trip: Trip = { input, answer, target }
   const normaliser = createStreamNormaliser(shapeOf(trip))
   const iterator = eventsOf(trip.answer)
   let first = ''
@@ -48,7 +49,7 @@ async function open(input: RelayInput): Promise<Opened> {
   }
   const early = normaliser.outcome()
   if (early instanceof UpstreamError && !normaliser.committed()) throw early
-  trip.settlement.firstToken()
+  input.settlement.firstToken()
   return { trip, normaliser, iterator, first }
 }
 
@@ -133,11 +134,11 @@ async function pump({ trip, normaliser, iterator, first }: Opened, sink: Sink): 
     const failure = normaliser.outcome()
     if (failure instanceof UpstreamError) throw failure
     // The tail waits for the ledger.
-    const usageJson = await settleComplete(trip)
+    const usageJson = await settleComplete(trip.input)
     await sink.write(normaliser.tail(usageJson))
   } catch (error) {
     await iterator.return?.()
-    await tell(trip, sink, error, 'answer')
+    await tell(trip.input, sink, error, 'answer')
   }
 }
 

@@ -23,20 +23,27 @@ export interface RelayInput {
 }
 
 /** A request whose attempt has an answer. */
-export interface Trip extends RelayInput {
+export interface Trip {
+  input: RelayInput
   target: Target
   answer: BackendAnswer
 }
 
-export const shapeOf = ({ shape, target }: Trip): Shape => ({ ...shape, thinkTags: target.upstream.options.think_tags })
+export function shapeOf({ input, target }: Trip): Shape {
+  const { identity, includeUsage, choices } = input.shape
+  return { identity, includeUsage, choices, thinkTags: target.upstream.options.think_tags }
+}
 
 /** Headers of every answer: the receipt, as far as it is known when the first byte leaves. */
-export const headersOf = ({ requestId, target, settlement, answer }: Trip): Record<string, string> => ({
-  'x-request-id': requestId,
-  'x-tollgate-upstream': target.upstream.id,
-  'x-tollgate-attempts': String(settlement.attempts()),
-  ...(answer.kind === 'whole' && answer.schema ? { 'x-tollgate-schema': answer.schema } : {}),
-})
+export function headersOf({ input, target, answer }: Trip): Record<string, string> {
+  const headers: Record<string, string> = {
+    'x-request-id': input.requestId,
+    'x-tollgate-upstream': target.upstream.id,
+    'x-tollgate-attempts': String(input.settlement.attempts()),
+  }
+  if (answer.kind === 'whole' && answer.schema) headers['x-tollgate-schema'] = answer.schema
+  return headers
+}
 
 /** Settles a complete answer. Returns the client's `usage` as JSON. Throws `ledger_unavailable`: its tail is withheld. */
 export async function settleComplete({ settlement }: RelayInput): Promise<string> {

@@ -74,7 +74,8 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
     const row = toOpenRow(deps.instance, id, createdMs, admitted.value)
     await open(deps, row)
     const { signal } = arrival.request
-    const tally = createTally({ ledger: deps.ledger, row, now: deps.now })
+    const { ledger, counter, log } = deps
+    const tally = createTally({ ledger, row, now: deps.now })
     const dispatch = fanOut(enforce(createDispatch(deps, id, tally), deps.checker))
     handedOver = true
     return await relay({
@@ -86,7 +87,7 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
       stream: body.stream === true,
       requestId: toRequestId(id),
       attempt: attempt([target], dispatch, body, signal),
-      settlement: createSettlement({ ...deps, row, tally }),
+      settlement: createSettlement({ ledger, counter, log, row, tally }),
       signal,
       heartbeatMs: deps.heartbeatMs,
       onEnd: end,
