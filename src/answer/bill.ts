@@ -23,12 +23,12 @@ export interface Bill {
  * @param requestStatus how its request ends: that of a call that nobody has ended.
  */
 export function toBill(call: Call, requestStatus: Outcome['status'], counter: Counter): Bill | Promise<Bill> {
-  const { end, usage } = call.meter.metered
+  const { end, usage } = call.meter
   const status = end ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (status === 'failed') return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
   if (status === 'ok' && usage) return charge(call, status, usage, false)
   return counter
-    .usage(call.body, call.meter.metered.heard)
+    .usage(call.body, call.meter.heard)
     .then((counted) => charge(call, status, usage ? toLarger(usage, counted) : counted, true))
 }
 
@@ -62,18 +62,18 @@ export function addBills(bills: readonly Bill[]): Omit<Bill, 'status'> {
 const COUNTS = ['prompt', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'completion', 'reasoning'] as const
 
 /** The outcome of a further call; nothing for the first one, which stands inline. */
-export function toSettledCall({ row, meter: { metered } }: Call, bill: Bill | undefined): SettledCall[] {
+export function toSettledCall({ row, meter }: Call, bill: Bill | undefined): SettledCall[] {
   if (!row || !bill) return []
   const { usage } = bill
-  const error = metered.error instanceof UpstreamError ? metered.error : null
+  const error = meter.error instanceof UpstreamError ? meter.error : null
   return [
     {
       ...row,
       status: bill.status,
       httpStatus: bill.status === 'ok' ? 200 : (error?.status ?? null),
       errorCode: bill.status === 'ok' ? null : (error?.kind ?? 'internal'),
-      durationMs: metered.durationMs,
-      firstTokenMs: metered.firstTokenMs,
+      durationMs: meter.durationMs,
+      firstTokenMs: meter.firstTokenMs,
       promptTokens: usage.prompt,
       cachedTokens: usage.cacheRead,
       cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
@@ -81,7 +81,7 @@ export function toSettledCall({ row, meter: { metered } }: Call, bill: Bill | un
       reasoningTokens: usage.reasoning,
       estimated: bill.estimated ? 1 : 0,
       costNanoUsd: bill.costNanoUsd,
-      upstreamRequestId: metered.upstreamRequestId,
+      upstreamRequestId: meter.upstreamRequestId,
     },
   ]
 }

@@ -74,7 +74,7 @@ export function createSettlement({ ledger, counter, log, row, tally }: Settlemen
       reasoningTokens: usage.reasoning,
       estimated: estimated ? 1 : 0,
       costNanoUsd,
-      upstreamRequestId: last?.meter.metered.upstreamRequestId ?? null,
+      upstreamRequestId: last?.meter.upstreamRequestId ?? null,
       attempts: Math.max(1, calls.length),
     }
     if (end.mistake !== undefined) logMistake(log, row.id, end.mistake)

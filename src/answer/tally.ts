@@ -11,7 +11,7 @@ import { costNanoUsd } from '../usage/price.ts'
 import type { OpenCall, OpenRow } from '../usage/rows.ts'
 import type { ChatRequest } from '../wire/request.ts'
 import { NO_USAGE } from '../wire/usage.ts'
-import { createMeter, type Meter } from './meter.ts'
+import { createMeter, type Meter, skip } from './meter.ts'
 
 export interface Call {
   /** From 1 on. */
@@ -24,10 +24,10 @@ export interface Call {
 }
 
 export interface Tally {
-  /** Resolves once the call is on record. Throws `ledger_unavailable`, or `aborted` where nobody waits any more. */
+  /** Gives the call once it is on record. Throws `ledger_unavailable`, or `aborted` where nobody waits any more. */
   begin(
     ask: Pick<Call, 'target' | 'body'> & { reason: OpenCall['reason'] | 'first'; signal: AbortSignal },
-  ): Promise<Call>
+  ): Call | Promise<Call>
   /** How many calls are on record. */
   count(): number
   /** Id of the upstream that was tried last. */
@@ -56,23 +56,17 @@ export function createTally({ ledger, row, now }: TallyDeps): Tally {
   const calls: Call[] = []
   let numbers = 0
   let closed = false
-  const recording = new Set<Promise<void>>()
+  const recording: Promise<void>[] = []
 
   const record = async (call: Call, opened: OpenCall) => {
-    const writing = ledger.openCall(opened)
-    recording.add(writing)
-    try {
-      await writing
-      calls.push(call)
-    } finally {
-      recording.delete(writing)
-    }
+    await ledger.openCall(opened)
+    calls.push(call)
   }
 
   return {
     count: () => calls.length,
     upstream: () => calls.at(-1)?.target.upstream.id ?? row.upstream,
-    async begin({ target, body, reason, signal }) {
+    begin({ target, body, reason, signal }) {
       if (closed || signal.aborted) throw noLongerWanted()
       const call: Call = { number: ++numbers, target, body, row: null, meter: createMeter() }
       if (call.number === 1 || reason === 'first') {
@@ -90,15 +84,18 @@ export function createTally({ ledger, row, now }: TallyDeps): Tally {
         priceId: target.priceId,
         ...toReserve(target, estimate(body, target.maxOutputLength)),
       }
-      await record(call, call.row)
-      if (!closed && !signal.aborted) return call
-      const error = noLongerWanted()
-      call.meter.skip(error)
-      throw error
+      const recorded = record(call, call.row)
+      recording.push(recorded)
+      return recorded.then(() => {
+        if (!closed && !signal.aborted) return call
+        const error = noLongerWanted()
+        skip(call.meter, error)
+        throw error
+      })
     },
     close() {
       closed = true
-      return recording.size === 0 ? calls : Promise.allSettled(recording).then(() => calls)
+      return recording.length === 0 ? calls : Promise.allSettled(recording).then(() => calls)
     },
   }
 }

@@ -11,14 +11,20 @@ import { contextOverflow } from './fit.ts'
 /** The model's own tokenizer may count less than ours by this factor: what is closer is left to its upstream. */
 const TOLERANCE = 1.25
 
-/** @param ask what the prompt was estimated at. */
+interface Facts {
+  context_length: number
+}
+
+/** Whether there is any doubt, by what the prompt was estimated at. */
+export const mayOverflow = ({ promptTokens }: Estimate, { context_length: contextLength }: Facts) =>
+  promptTokens * BYTES_PER_TOKEN > contextLength
+
+/** Counts a prompt and returns its refusal, if it certainly does not fit. */
 export async function checkContext(
   counter: Counter,
   body: ChatRequest,
-  { promptTokens }: Estimate,
-  { context_length: contextLength }: { context_length: number },
+  { context_length: contextLength }: Facts,
 ): Promise<GatewayError | null> {
-  if (promptTokens * BYTES_PER_TOKEN <= contextLength) return null
   const counted = await counter.prompt(body)
   return counted !== null && counted > contextLength * TOLERANCE ? contextOverflow(contextLength, counted) : null
 }

@@ -22,7 +22,7 @@ import type { ChatRequest } from '../wire/request.ts'
 import { authenticate } from './authenticate.ts'
 import { type RequestHeaders, readJson } from './body.ts'
 import type { Checker } from './checker.ts'
-import { checkContext } from './context.ts'
+import { checkContext, mayOverflow } from './context.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import { enforce } from './enforce.ts'
 import { fanOut, isSplit, toSingle } from './fanout.ts'
@@ -140,7 +140,9 @@ async function admit(
   const { model, targets } = resolved.value
   const [target] = targets
   const ask = estimate(isSplit(body.value, target) ? toSingle(body.value) : body.value, target.maxOutputLength)
-  const misfit = checkFit(body.value, model.facts) ?? (await checkContext(deps.counter, body.value, ask, model.facts))
+  const misfit =
+    checkFit(body.value, model.facts) ??
+    (mayOverflow(ask, model.facts) ? await checkContext(deps.counter, body.value, model.facts) : null)
   if (misfit) return refuse(misfit)
   // 4. Is there room? Rates, concurrency and budgets are admitted here, as one Hold.
   if (deps.flights.draining()) return refuse(stopping())

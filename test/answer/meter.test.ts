@@ -1,7 +1,7 @@
 /** What a call used, read off what its upstream sent: the same whole and streamed, whatever the upstream sends. */
 import { describe, expect, test } from 'bun:test'
 import { toEvents } from '../../src/answer/events.ts'
-import { createMeter } from '../../src/answer/meter.ts'
+import { createMeter, watch } from '../../src/answer/meter.ts'
 import { UpstreamError } from '../../src/error.ts'
 import type { AnswerEvent, Choice, Completion } from '../../src/wire/chat.ts'
 import { NO_USAGE } from '../../src/wire/usage.ts'
@@ -14,11 +14,11 @@ async function* stream(...batches: AnswerEvent[][]) {
   yield* batches
 }
 
-async function watch(...batches: AnswerEvent[][]) {
+async function listen(...batches: AnswerEvent[][]) {
   const meter = createMeter()
-  const answer = meter.watch({ kind: 'stream', events: stream(...batches) })
+  const answer = watch(meter, { kind: 'stream', events: stream(...batches) })
   if (answer.kind === 'stream') for await (const _ of answer.events);
-  return meter.metered
+  return meter
 }
 
 const completion: Completion = {
@@ -39,13 +39,13 @@ const said = { answer: ['Hello ', 'No.look{"at":1}'], reasoning: ['Hm. '], moreA
 describe('what was said', () => {
   test('is the same whole and streamed, choice by choice', async () => {
     const whole = createMeter()
-    whole.watch({ kind: 'whole', completion })
-    expect(whole.metered.heard).toEqual(said)
-    expect((await watch(toEvents(completion))).heard).toEqual(said)
+    watch(whole, { kind: 'whole', completion })
+    expect(whole.heard).toEqual(said)
+    expect((await listen(toEvents(completion))).heard).toEqual(said)
   })
 
   test('of choices that come interleaved is told apart', async () => {
-    const { heard } = await watch(
+    const { heard } = await listen(
       [chunk({ content: 'a' }), chunk({ content: '1' }, 1)],
       [chunk({ content: 'b' }), chunk({ content: '2' }, 1)],
     )
@@ -55,14 +55,14 @@ describe('what was said', () => {
   test.each([[null], [7], [{ content: 7 }], [{ tool_calls: [null, 7, { function: 'f' }] }], [{ function_call: 'f' }]])(
     'as %j is passed over',
     async (delta) => {
-      expect((await watch([chunk(delta)])).heard.answer.join('')).toBe('')
+      expect((await listen([chunk(delta)])).heard.answer.join('')).toBe('')
     },
   )
 
   test('beyond what is kept is counted in bytes, cut or in one piece', async () => {
     const long = '\u{1F98A}'.repeat(40_000)
-    const once = await watch([chunk({ content: long })])
-    const pieces = await watch([...long].map((content) => chunk({ content })))
+    const once = await listen([chunk({ content: long })])
+    const pieces = await listen([...long].map((content) => chunk({ content })))
     expect(once.heard).toEqual(pieces.heard)
     expect(Buffer.byteLength(once.heard.answer.join('')) + once.heard.moreAnswer).toBe(160_000)
   })
@@ -76,19 +76,19 @@ describe('how a call ended', () => {
     ['failed', [chunk({ role: 'assistant' }), { failure: broken }]],
     ['cut', [{ failure: new UpstreamError('aborted', 'the client left') }]],
   ])('is %s', async (end, events) => {
-    expect(await watch(events)).toMatchObject({ end })
+    expect(await listen(events)).toMatchObject({ end })
   })
 
   test('is a cut where its reader leaves', async () => {
     const meter = createMeter()
-    const answer = meter.watch({ kind: 'stream', events: stream([chunk({ content: 'a' })], [{ done: true }]) })
+    const answer = watch(meter, { kind: 'stream', events: stream([chunk({ content: 'a' })], [{ done: true }]) })
     if (answer.kind === 'stream') for await (const _ of answer.events) break
-    expect(meter.metered).toMatchObject({ end: 'cut', heard: { answer: ['a'] } })
+    expect(meter).toMatchObject({ end: 'cut', heard: { answer: ['a'] } })
   })
 })
 
 test('usage that comes in pieces, or again and again, is what was said last of each figure', async () => {
-  const { usage } = await watch([
+  const { usage } = await listen([
     { usage: { prompt: 5, completion: 1 } },
     chunk({ content: 'a' }),
     { usage: { completion: 2 } },
