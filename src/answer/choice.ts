@@ -7,12 +7,12 @@ import type { Delta, FinishReason } from '../wire/chat.ts'
 import { isFinish } from '../wire/finish.ts'
 import { asObject, type JsonObject } from '../wire/json.ts'
 import { isCutShort, toFinishReason, toFinishWord } from './finish.ts'
-import { createLegacyCall } from './function-call.ts'
+import { createLegacyCall, type LegacyCall } from './function-call.ts'
 import { createAnnotations, createDetails } from './items.ts'
 import { createJoiner, type Joiner } from './join.ts'
 import { toTexts } from './texts.ts'
 import { createThinkSplitter } from './think.ts'
-import { createToolCalls } from './tool-deltas.ts'
+import { createToolCalls, type ToolCalls } from './tool-deltas.ts'
 
 export interface ChoiceReader {
   /** Returns what may go out now. */
@@ -36,13 +36,23 @@ export interface ChoiceShape {
 export function createChoiceReader({ thinkTags, mintToolId }: ChoiceShape): ChoiceReader {
   const think = thinkTags ? createThinkSplitter() : null
   const content = createJoiner()
-  const reasoning = createJoiner()
-  const refusal = createJoiner()
-  const tools = createToolCalls(mintToolId)
-  const legacy = createLegacyCall()
-  const toDetails = createDetails()
-  const toAnnotations = createAnnotations()
+  // Made where they are needed: most choices are content alone, and there may be a thousand streams.
+  let reasoning: Joiner | null = null
+  let refusal: Joiner | null = null
+  let tools: ToolCalls | null = null
+  let legacy: LegacyCall | null = null
+  let toDetails: ((list: unknown) => object[]) | null = null
+  let toAnnotations: ((list: unknown) => object[]) | null = null
   let word: FinishReason | null = null
+
+  const joinReasoning = (text: string): string => {
+    if (text !== '') reasoning ??= createJoiner()
+    return reasoning?.take(text) ?? ''
+  }
+  const joinRefusal = (text: string): string => {
+    if (text !== '') refusal ??= createJoiner()
+    return refusal?.take(text) ?? ''
+  }
 
   const thought = (text: string, details: object[]): Delta[] => {
     if (text === '' && details.length === 0) return []
@@ -64,9 +74,9 @@ export function createChoiceReader({ thinkTags, mintToolId }: ChoiceShape): Choi
       texts.content = parts.map((part) => part.content).join('')
     }
     return [
-      ...thought(reasoning.take(texts.reasoning), toDetails(delta.reasoning_details)),
+      ...thought(joinReasoning(texts.reasoning), toDetails?.(delta.reasoning_details) ?? []),
       ...said(content.take(texts.content)),
-      ...refused(refusal.take(texts.refusal)),
+      ...refused(joinRefusal(texts.refusal)),
     ]
   }
 
@@ -74,15 +84,20 @@ export function createChoiceReader({ thinkTags, mintToolId }: ChoiceShape): Choi
     take(value) {
       const delta = asObject(value)
       if (!delta) return []
-      const calls = tools.take(delta.tool_calls)
+      if (delta.tool_calls) tools ??= createToolCalls(mintToolId)
+      if (delta.function_call) legacy ??= createLegacyCall()
+      if (delta.annotations) toAnnotations ??= createAnnotations()
+      if (delta.reasoning_details) toDetails ??= createDetails()
+      const calls = tools?.take(delta.tool_calls) ?? []
+      const called = legacy?.take(delta.function_call) ?? []
       const audio = asObject(delta.audio)
-      const annotations = toAnnotations(delta.annotations)
+      const annotations = toAnnotations?.(delta.annotations) ?? []
       return [
         ...takeTexts(delta, calls.length > 0),
         ...(audio ? [{ audio: withoutNulls(audio) }] : []),
         ...(annotations.length > 0 ? [{ annotations }] : []),
         ...calls.map((call) => ({ tool_calls: [call] })),
-        ...legacy.take(delta.function_call).map((call) => ({ function_call: call })),
+        ...called.map((call) => ({ function_call: call })),
       ]
     },
     finish(reason) {
@@ -93,19 +108,17 @@ export function createChoiceReader({ thinkTags, mintToolId }: ChoiceShape): Choi
       const rest = think?.end() ?? { reasoning: '', content: '' }
       const complete = !isCutShort(word)
       return [
-        ...thought(endOf(reasoning, rest.reasoning), []),
-        ...said(endOf(content, rest.content)),
-        ...refused(refusal.end()),
-        ...tools.end(complete).map((call) => ({ tool_calls: [call] })),
-        ...legacy.end(complete).map((call) => ({ function_call: call })),
+        ...thought(joinReasoning(rest.reasoning) + (reasoning?.end() ?? ''), []),
+        ...said(content.take(rest.content) + content.end()),
+        ...refused(refusal?.end() ?? ''),
+        ...(tools?.end(complete) ?? []).map((call) => ({ tool_calls: [call] })),
+        ...(legacy?.end(complete) ?? []).map((call) => ({ function_call: call })),
       ]
     },
-    finishReason: () => toFinishReason(word, tools.any() ? 'tools' : legacy.any() ? 'function' : 'nothing'),
+    finishReason: () => toFinishReason(word, tools?.any() ? 'tools' : legacy?.any() ? 'function' : 'nothing'),
     passes: (text) => text !== '' && (think?.past() ?? true) && content.idle() && isWhole(text),
   }
 }
-
-const endOf = (joiner: Joiner, rest: string) => joiner.take(rest) + joiner.end()
 
 /** Whether a text is well formed and does not end in half a character, which would not be well formed either. */
 const isWhole = (text: string) => text.isWellFormed()
