@@ -12,6 +12,7 @@ import { createChecker } from './chat/checker.ts'
 import { createFlights, type Flights } from './chat/flights.ts'
 import type { ServeConfig } from './config.ts'
 import { CommandError } from './error.ts'
+import { listen } from './listen.ts'
 import type { Log } from './log.ts'
 import { createCheckpointer } from './store/checkpoint.ts'
 import { takeLock } from './store/lock.ts'
@@ -167,38 +168,6 @@ function writeFacts(writer: Database, instance: string, nowMs: number): void {
 function readSettings(writer: Database): Settings {
   const rows = writer.query<{ key: string; value: string }, []>('SELECT key, value FROM settings').all()
   return Object.fromEntries(rows.map((row) => [row.key, row.value]))
-}
-
-function listen(app: App, hostname: string, port: number): string {
-  try {
-    app.listen({ hostname, port })
-  } catch (error) {
-    throw toListenError(error, hostname, port)
-  }
-  const url = app.server?.url
-  if (!url) throw new CommandError('not_listening', `Cannot listen on ${hostname}:${port}.`)
-  return `${url.origin}/v1`
-}
-
-function toListenError(error: unknown, hostname: string, port: number): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  const place = `${hostname}:${port}`
-  if (code === 'EADDRINUSE') {
-    return new CommandError('port_in_use', `Something else is listening on ${place}. Choose another port with --port.`)
-  }
-  if (code === 'EACCES' || code === 'EPERM') {
-    return new CommandError(
-      'port_forbidden',
-      `This user may not listen on ${place}. Choose a port above 1023 with --port.`,
-    )
-  }
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new CommandError(
-      'no_such_address',
-      `This machine has no address ${hostname}. Choose another one with --host.`,
-    )
-  }
-  return error
 }
 
 function toReadiness(state: 'serving' | 'draining', ledger: Ledger, watching: boolean): Readiness {
