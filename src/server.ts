@@ -127,9 +127,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     async stop() {
       state = 'draining'
       flights.drain()
-      const clean = await endFlights(app, flights, config.drainMs, () => counter.close())
+      const clean = await endFlights(app, flights, config.drainMs, () => {
+        counter.close()
+        checker.close()
+      })
       watch.stop()
-      checker.close()
       clearTimeout(preparing)
       await ledger.close()
       checkpointer.close()
@@ -185,7 +187,7 @@ function logNotReady(snapshot: Snapshot, log: Log): void {
 
 /**
  * Waits for what is under way, and for its last bytes to leave; what does not end in time is cut, and settled as such.
- * @param hurry called once no more time is to be spent on counting.
+ * @param hurry called once no more time is to be spent on counting and checking.
  */
 async function endFlights(app: App, flights: Flights, drainMs: number, hurry: () => void): Promise<boolean> {
   const endMs = performance.now() + drainMs

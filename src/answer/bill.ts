@@ -6,8 +6,9 @@ import { UpstreamError } from '../error.ts'
 import { costNanoUsd } from '../usage/price.ts'
 import type { Outcome, SettledCall } from '../usage/rows.ts'
 import { NO_USAGE, type Usage } from '../wire/usage.ts'
-import type { Counter } from './count.ts'
+import type { Counter, Heard } from './count.ts'
 import type { Call } from './tally.ts'
+import { createThinkSplitter } from './think.ts'
 
 export interface Bill {
   status: Outcome['status']
@@ -27,9 +28,23 @@ export function toBill(call: Call, requestStatus: Outcome['status'], counter: Co
   const status = end ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (status === 'failed') return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
   if (status === 'ok' && usage) return charge(call, status, usage, false)
+  const heard = call.target.upstream.options.think_tags ? withThoughts(call.meter.heard) : call.meter.heard
   return counter
-    .usage(call.body, call.meter.heard)
+    .usage(call.body, heard)
     .then((counted) => charge(call, status, usage ? toLarger(usage, counted) : counted, true))
+}
+
+/** Tells the block of thought that begins an answer from the answer, as the client is shown it. */
+function withThoughts({ answer, reasoning, ...more }: Heard): Heard {
+  const parts = answer.map((text) => {
+    const splitter = createThinkSplitter()
+    return [splitter.take(text), splitter.end()]
+  })
+  return {
+    answer: parts.map((each) => each.map(({ content }) => content).join('')),
+    reasoning: [...reasoning, ...parts.map((each) => each.map((part) => part.reasoning).join(''))],
+    ...more,
+  }
 }
 
 function charge({ target }: Call, status: Outcome['status'], usage: Usage, estimated: boolean): Bill {
@@ -66,12 +81,14 @@ export function toSettledCall({ row, meter }: Call, bill: Bill | undefined): Set
   if (!row || !bill) return []
   const { usage } = bill
   const error = meter.error instanceof UpstreamError ? meter.error : null
+  // Nobody tells why a call is given up: it is no longer wanted.
+  const reason = error?.kind ?? (meter.error === null ? 'aborted' : 'internal')
   return [
     {
       ...row,
       status: bill.status,
       httpStatus: bill.status === 'ok' ? 200 : (error?.status ?? null),
-      errorCode: bill.status === 'ok' ? null : (error?.kind ?? 'internal'),
+      errorCode: bill.status === 'ok' ? null : reason,
       durationMs: meter.durationMs,
       firstTokenMs: meter.firstTokenMs,
       promptTokens: usage.prompt,

@@ -42,5 +42,18 @@ export function toGatewayError(error: unknown, upstream = ''): GatewayError {
     })
   }
   const what = kind === 'status' ? `answered ${status}` : error.message
-  return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}.`)
+  const why = kind === 'status' && status !== null ? OUR_FAULT[status] : undefined
+  if (why === undefined) return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}.`)
+  // What is set up wrongly stays wrong: a client that tries again only waits longer.
+  const headers = { 'x-should-retry': 'false' }
+  return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}: ${why}.`, { headers })
+}
+
+/** What an upstream blames on this Tollgate, and where whoever runs it should look. */
+const OUR_FAULT: Readonly<Record<number, string>> = {
+  401: 'its api_key in the catalogue is missing or wrong',
+  402: 'its account has to be paid',
+  403: 'its api_key in the catalogue may not do this',
+  404: 'its base_url, or the model of its route in the catalogue, does not exist there',
+  405: 'its base_url in the catalogue is not that of a chat API',
 }

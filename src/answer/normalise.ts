@@ -21,6 +21,8 @@ export interface Shape {
   includeUsage: boolean
   /** How many choices the client asked for: an index beyond them breaks clients. */
   choices: number
+  /** The client's `logprobs`: some upstreams send them to whoever does not ask. */
+  logprobs: boolean
   /** Whether a `<think>` block at the beginning of the content is reasoning (the upstream's `think_tags`). */
   thinkTags: boolean
 }
@@ -59,7 +61,7 @@ export function createStreamNormaliser(shape: Shape): StreamNormaliser {
   }
 
   const say = (index: number, deltas: readonly Delta[], logprobs: unknown): string => {
-    const figures = logprobs ? toLogprobs(logprobs) : null
+    const figures = shape.logprobs && logprobs ? toLogprobs(logprobs) : null
     const said = deltas.length === 0 && figures ? [{ content: '' }] : deltas
     if (said.length === 0) return ''
     return said.reduce(
@@ -133,7 +135,7 @@ export function toCompletion(shape: Shape, completion: Completion): Omit<ChatCom
 }
 
 function toChoice(shape: Shape, choice: JsonObject, index: number): Choice {
-  const logprobs = toLogprobs(choice.logprobs)
+  const logprobs = shape.logprobs ? toLogprobs(choice.logprobs) : null
   const content = shape.thinkTags ? null : toPlainText(choice.message)
   if (content?.isWellFormed()) {
     const finish = toFinishReason(toFinishWord(choice.finish_reason), 'nothing')

@@ -30,8 +30,8 @@ export interface Trip {
 }
 
 export function shapeOf({ input, target }: Trip): Shape {
-  const { identity, includeUsage, choices } = input.shape
-  return { identity, includeUsage, choices, thinkTags: target.upstream.options.think_tags }
+  const { identity, includeUsage, choices, logprobs } = input.shape
+  return { identity, includeUsage, choices, logprobs, thinkTags: target.upstream.options.think_tags }
 }
 
 /** Headers of every answer: the receipt, as far as it is known when the first byte leaves. */

@@ -1,100 +1,58 @@
 /**
- * Has a model's words checked on another thread, one text after the other, each within a time limit. The thread is
- * started on first need and ended when nobody needed it for a while, or when a check took too long: whoever asked for
- * that one is told so, and the next one gets a new thread.
+ * Has a model's words checked away from the event loop, in two lanes: nearly every check is done in a moment, and what is
+ * not goes to a thread of its own, so that one client's hostile schema keeps nobody else waiting.
  */
+import { createCheckThread } from './check-thread.ts'
 import type { CheckReply, CheckRequest, Verdict } from './check-worker.ts'
 
 export interface Checker {
   /** Prepares a JSON Schema, given as JSON. Resolves to what is wrong with it, or null. */
-  prepare(schema: string): Promise<string | null>
-  /** Looks for JSON that meets the schema; null = for any JSON object. */
-  judge(text: string, schema: string | null): Promise<Verdict | 'slow'>
+  prepare(schema: string, signal: AbortSignal): Promise<string | null>
+  /** Looks for JSON that meets the schema; null = for any JSON object. Nothing is checked once the signal has aborted. */
+  judge(text: string, schema: string | null, signal: AbortSignal): Promise<Verdict | 'slow'>
+  /** From now on everything takes too long, and what is under way at once. */
   close(): void
 }
 
+/** An ordinary schema compiles, and an ordinary answer is checked, in a tenth of this. */
+const QUICK_MS = 200
 /** The largest schema that strict mode allows compiles in a fraction of this. */
 const PREPARE_MS = 6_000
 const JUDGE_MS = 1_500
 const IDLE_MS = 60_000
-
-/** In the binary everything but the thread is one file at its root, and the thread stands where the build put it. */
-const WORKER = import.meta.url.endsWith('/checker.ts') ? './check-worker.ts' : './chat/check-worker.js'
+/** Schemas that were once too slow for the quick lane stay out of it; so many are remembered. */
+const MAX_SLOW = 1_000
 
 export function createChecker({ prepareMs = PREPARE_MS, judgeMs = JUDGE_MS, idleMs = IDLE_MS } = {}): Checker {
-  let thread: Promise<Worker> | null = null
-  let idle: Timer | undefined
-  let waiting = 0
-  let last: Promise<unknown> = Promise.resolve()
+  const quick = createCheckThread(idleMs)
+  const patient = createCheckThread(idleMs)
+  const slow = new Set<number | bigint>()
 
-  const stop = () => {
-    clearTimeout(idle)
-    thread?.then((worker) => worker.terminate()).catch(() => {})
-    thread = null
-  }
-
-  const run = async (request: CheckRequest, limitMs: number): Promise<CheckReply | 'slow'> => {
-    thread ??= startThread()
-    try {
-      const reply = await ask(await thread, request, limitMs)
-      if (reply === 'slow') stop()
-      return reply
-    } catch (error) {
-      stop()
-      throw error
+  const run = async (request: CheckRequest, limitMs: number, signal: AbortSignal): Promise<CheckReply | 'slow'> => {
+    const name = Bun.hash(request.schema ?? '')
+    if (!slow.has(name)) {
+      const reply = await quick.run(request, Math.min(QUICK_MS, limitMs), signal)
+      if (reply !== 'slow' || signal.aborted) return reply
+      if (slow.size >= MAX_SLOW) slow.clear()
+      slow.add(name)
     }
-  }
-
-  const inTurn = (request: CheckRequest, limitMs: number): Promise<CheckReply | 'slow'> => {
-    clearTimeout(idle)
-    waiting++
-    const mine = last.then(() => run(request, limitMs))
-    last = mine
-      .catch(() => {})
-      .then(() => {
-        if (--waiting > 0) return
-        idle = setTimeout(stop, idleMs)
-        idle.unref()
-      })
-    return mine
+    return patient.run(request, limitMs, signal)
   }
 
   return {
-    async prepare(schema) {
-      const reply = await inTurn({ schema, text: null }, prepareMs)
+    async prepare(schema, signal) {
+      const reply = await run({ schema, text: null }, prepareMs, signal)
       if (reply === 'slow') return 'it takes too long to compile'
       return 'badSchema' in reply ? reply.badSchema : null
     },
-    async judge(text, schema) {
-      const reply = await inTurn({ schema, text }, judgeMs)
+    async judge(text, schema, signal) {
+      const reply = await run({ schema, text }, judgeMs, signal)
       if (reply === 'slow') return 'slow'
       return 'badSchema' in reply ? { json: null, problem: reply.badSchema } : reply
     },
-    close: stop,
+    close() {
+      quick.close()
+      patient.close()
+    },
   }
-}
-
-/** Resolves once the thread has loaded what it needs: that time is not held against anyone's text. */
-function startThread(): Promise<Worker> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL(WORKER, import.meta.url).href)
-    worker.unref()
-    worker.onmessage = () => resolve(worker)
-    worker.onerror = (event) => reject(new Error(`the checking thread did not start: ${event.message}`))
-  })
-}
-
-function ask(worker: Worker, request: CheckRequest, limitMs: number): Promise<CheckReply | 'slow'> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => resolve('slow'), limitMs)
-    worker.onmessage = (event: MessageEvent<CheckReply>) => {
-      clearTimeout(timer)
-      resolve(event.data)
-    }
-    worker.onerror = (event) => {
-      clearTimeout(timer)
-      reject(new Error(`the checking thread failed: ${event.message}`))
-    }
-    worker.postMessage(request)
-  })
 }

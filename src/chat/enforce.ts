@@ -35,7 +35,11 @@ type Whole = BackendAnswer & { kind: 'whole' }
 
 async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Checker): Promise<Whole> {
   const schema = wanted.schema === null ? null : JSON.stringify(wanted.schema)
-  const wrong = schema === null ? null : await checker.prepare(schema)
+  const wrong = schema === null ? null : await checker.prepare(schema, ask.signal)
+  const mustBeWanted = () => {
+    if (ask.signal.aborted) throw new UpstreamError('aborted', 'the client left', { retryable: false })
+  }
+  mustBeWanted()
   if (wrong !== null) throw badSchema(wanted, wrong)
   const instructed = toInstructed(ask.body, wanted, ask.target.features)
   let body = instructed
@@ -43,7 +47,7 @@ async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Che
   /** The last answer that was JSON, though not the right one. */
   let unmet: Whole | null = null
   for (let call = 1; call <= MAX_CALLS; call++) {
-    if (ask.signal.aborted) throw new UpstreamError('aborted', 'the client left', { retryable: false })
+    mustBeWanted()
     let answer: Whole
     try {
       answer = asWhole(await dispatch({ ...ask, body, reason: call === 1 ? ask.reason : 'schema' }))
@@ -56,7 +60,8 @@ async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Che
     if (!choice || isFinal(choice)) return answer
     const written = typeof choice.message?.content === 'string' ? choice.message.content : ''
     const { thinking, answer: said } = splitThinking(written)
-    const verdict = await judge(checker, said, schema)
+    const verdict = await judge(checker, said, schema, ask.signal)
+    mustBeWanted()
     if (verdict.json !== null && (verdict.problem === null || wanted.schema !== null)) {
       const choices = [withJson(choice, verdict.json, thinking), ...others]
       const read: Whole = { ...answer, completion: { ...answer.completion, choices } }
@@ -72,10 +77,15 @@ async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Che
 }
 
 /** Reads the answer at least, where it cannot be checked in time. */
-async function judge(checker: Checker, text: string, schema: string | null): Promise<Verdict & { tooSlow: boolean }> {
-  const verdict = await checker.judge(text, schema)
+async function judge(
+  checker: Checker,
+  text: string,
+  schema: string | null,
+  signal: AbortSignal,
+): Promise<Verdict & { tooSlow: boolean }> {
+  const verdict = await checker.judge(text, schema, signal)
   if (verdict !== 'slow') return { ...verdict, tooSlow: false }
-  const read = schema === null ? 'slow' : await checker.judge(text, '{}')
+  const read = schema === null ? 'slow' : await checker.judge(text, '{}', signal)
   const json = read === 'slow' ? null : read.json
   return { json, problem: 'checking it takes too long', tooSlow: true }
 }

@@ -2,8 +2,9 @@
  * Several choices from an upstream that writes one at a time: `n` calls, eight of them at once, merged into one answer
  * or one interleaved stream. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
+import { toChoices, toIndex } from '../answer/choices.ts'
 import { toEvents } from '../answer/events.ts'
-import { UpstreamError } from '../error.ts'
+import type { UpstreamError } from '../error.ts'
 import type { Ask, Dispatch } from '../routing/attempt.ts'
 import type { Target } from '../store/snapshot.ts'
 import type { AnswerEvent, BackendAnswer, Choice } from '../wire/chat.ts'
@@ -46,7 +47,7 @@ async function inOneAnswer({ body }: Ask, call: Single): Promise<BackendAnswer> 
   await inParallel(body.n ?? 1, async (index) => {
     answers[index] = asWhole(await call(index))
   })
-  const choices = answers.map(({ completion }, index) => ({ ...(completion.choices[0] as Choice), index }))
+  const choices = answers.map(({ completion }, index) => ({ ...toChoices(completion.choices)[0], index }) as Choice)
   const [first] = answers
   return {
     kind: 'whole',
@@ -63,11 +64,10 @@ function asWhole(answer: BackendAnswer): BackendAnswer & { kind: 'whole' } {
 
 async function inOneStream({ body }: Ask, call: Single, giveUp: () => void): Promise<BackendAnswer> {
   const count = body.n ?? 1
-  // These begin before the answer does, so that what they fail with still has its own status.
-  const heads = await settleAll(Array.from({ length: Math.min(count, MAX_PARALLEL) }, (_, index) => call(index)))
+  const heads = Array.from({ length: Math.min(count, MAX_PARALLEL) }, (_, index) => call(index))
   const funnel = createFunnel<AnswerEvent[]>(giveUp)
   const drain = async (index: number) => {
-    for await (const events of eventsOf(heads[index] ?? (await call(index)))) {
+    for await (const events of eventsOf(await (heads[index] ?? call(index)))) {
       const [kept, failure] = toShare(events, index)
       if (kept.length > 0 && !(await funnel.put(kept))) return
       if (!failure) continue
@@ -75,17 +75,19 @@ async function inOneStream({ body }: Ask, call: Single, giveUp: () => void): Pro
       throw failure
     }
   }
-  inParallel(count, drain).then(
-    () => funnel.end([{ done: true }]),
-    (error) => {
-      funnel.end([{ failure: error instanceof UpstreamError ? error : new UpstreamError('broken', String(error)) }])
-    },
-  )
-  const [first] = heads
+  const drained = inParallel(count, drain)
+  drained.then(() => funnel.end([{ done: true }]), funnel.fail)
+  // One is enough to begin with: an upstream may answer them one after the other.
+  const first = await Promise.race(heads).catch((error) => {
+    funnel.leave()
+    return drained.then(() => {
+      throw error
+    })
+  })
   return {
     kind: 'stream',
     events: funnel,
-    ...(first?.upstreamRequestId === undefined ? {} : { upstreamRequestId: first.upstreamRequestId }),
+    ...(first.upstreamRequestId === undefined ? {} : { upstreamRequestId: first.upstreamRequestId }),
   }
 }
 
@@ -97,7 +99,7 @@ function toShare(events: readonly AnswerEvent[], index: number): [AnswerEvent[],
   for (const event of events) {
     if ('failure' in event) return [kept, event.failure]
     if (!('chunk' in event)) continue
-    const choices = event.chunk.choices.filter((choice) => (choice?.index ?? 0) === 0)
+    const choices = event.chunk.choices.filter((choice, place) => toIndex(choice?.index, place) === 0)
     if (choices.length > 0)
       kept.push({ chunk: { ...event.chunk, choices: choices.map((choice) => ({ ...choice, index })) } })
   }

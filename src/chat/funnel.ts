@@ -8,18 +8,22 @@ export interface Funnel<T> extends AsyncIterable<T> {
   put(item: T): Promise<boolean>
   /** Adds the last item. Nothing may be put after it. */
   end(last: T): void
+  /** Ends it in an error, which the reader meets after what was put. Nothing may be put after it. */
+  fail(error: unknown): void
+  /** Ends it where nobody reads it: whoever waits to put something is told. */
+  leave(): void
 }
 
 /** @param onLeave called once where the reader leaves before the end. */
 export function createFunnel<T>(onLeave: () => void): Funnel<T> {
   const waiting: { item: T; taken(yes: boolean): void }[] = []
-  let reader: ((result: IteratorResult<T>) => void) | null = null
-  let last: { item: T } | null = null
+  let reader: ((result: IteratorResult<T> | Promise<IteratorResult<T>>) => void) | null = null
+  let last: Promise<IteratorResult<T>> | null = null
   let over = false
 
   const END: IteratorResult<T> = { done: true, value: undefined }
 
-  const take = (): IteratorResult<T> | null => {
+  const take = (): IteratorResult<T> | Promise<IteratorResult<T>> | null => {
     if (over) return END
     const first = waiting.shift()
     if (first) {
@@ -28,7 +32,7 @@ export function createFunnel<T>(onLeave: () => void): Funnel<T> {
     }
     if (last === null) return null
     over = true
-    return { done: false, value: last.item }
+    return last
   }
   const wake = () => {
     if (reader === null) return
@@ -37,6 +41,17 @@ export function createFunnel<T>(onLeave: () => void): Funnel<T> {
     const resolve = reader
     reader = null
     resolve(result)
+  }
+  const finish = (result: Promise<IteratorResult<T>>) => {
+    // Its reader may have left.
+    result.catch(() => {})
+    last = result
+    wake()
+  }
+  const leave = () => {
+    if (!over) onLeave()
+    over = true
+    for (const { taken } of waiting.splice(0)) taken(false)
   }
 
   return {
@@ -47,10 +62,9 @@ export function createFunnel<T>(onLeave: () => void): Funnel<T> {
         wake()
       })
     },
-    end(item) {
-      last = { item }
-      wake()
-    },
+    end: (item) => finish(Promise.resolve({ done: false, value: item })),
+    fail: (error) => finish(Promise.reject(error)),
+    leave,
     [Symbol.asyncIterator]: () => ({
       next() {
         const result = take()
@@ -60,9 +74,7 @@ export function createFunnel<T>(onLeave: () => void): Funnel<T> {
         })
       },
       return() {
-        if (!over) onLeave()
-        over = true
-        for (const { taken } of waiting.splice(0)) taken(false)
+        leave()
         return Promise.resolve(END)
       },
     }),

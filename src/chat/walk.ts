@@ -83,6 +83,7 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
         identity: { id: `chatcmpl-${id}`, created: Math.floor(createdMs / 1000), model: slug },
         includeUsage: body.stream_options?.include_usage === true,
         choices: body.n ?? 1,
+        logprobs: body.logprobs === true,
       },
       stream: body.stream === true,
       requestId: toRequestId(id),

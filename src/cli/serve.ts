@@ -27,7 +27,7 @@ export function addServeCommand(program: Command, io: Io): void {
       'catalogue to apply (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)',
     )
     .option('--drain <time>', 'how long a stop waits for answers under way (default 30s)')
-    .option('--heartbeat <time>', 'how often a silent stream says that it lives, or off (default 10s)')
+    .option('--heartbeat <time>', 'how often a silent stream says that it lives: 1s to 60s, or off (default 10s)')
     .option('--durability <level>', 'process: survive a crash (default); power: survive a power cut too')
     .option('--first-key', 'make and print a first key even without a terminal')
     .action(async ({ catalog, firstKey, ...flags }: ServeFlags, command: Command) => {

@@ -63,6 +63,8 @@ export type ServiceTier = 'auto' | 'default' | 'flex' | 'scale' | 'priority' | '
 export interface Origin {
   service_tier?: ServiceTier
   system_fingerprint?: string
+  /** What the client's `moderation` has found. */
+  moderation?: object
 }
 
 export interface ChatCompletion extends Origin {

@@ -10,6 +10,7 @@ const shape: Shape = {
   identity: { id: 'chatcmpl-1', created: 1_700_000_000, model: 'acme/large' },
   includeUsage: false,
   choices: 2,
+  logprobs: true,
   thinkTags: false,
 }
 

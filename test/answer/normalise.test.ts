@@ -17,7 +17,7 @@ const usage: Usage = {
 }
 
 const start = (shape: Partial<Shape> = {}) =>
-  createStreamNormaliser({ identity, includeUsage: false, choices: 8, thinkTags: false, ...shape })
+  createStreamNormaliser({ identity, includeUsage: false, choices: 8, logprobs: true, thinkTags: false, ...shape })
 
 /** Upstreams send what they like: the types are what the contract allows. */
 const chunk = (delta: unknown, finish: unknown = null, index: unknown = 0): AnswerEvent => ({

@@ -19,8 +19,9 @@ const pick = (...names: string[]): Quirk[] =>
   names.map((name) => QUIRKS.find((quirk) => quirk.name === name) ?? { name: `no ${name}`, shows: '' })
 
 /** The local model's upstream thinks in tags; it writes one choice a call. */
-const toRequest = ({ asked = {} }: Quirk) => ({
+const toRequest = ({ asked = {}, answers = [] }: Quirk) => ({
   model: asked.thinkTags ? 'local/tiny' : 'acme/large',
+  ...(answers.some(({ logprobs }) => logprobs) ? { logprobs: true } : {}),
   ...(asked.choices ? { n: asked.choices } : {}),
 })
 

@@ -25,6 +25,7 @@ export const toShape = (shape: Partial<Shape> = {}): Shape => ({
   identity: { id: 'chatcmpl-0199', created: 1_763_726_400, model: MODEL },
   includeUsage: false,
   choices: 1,
+  logprobs: true,
   thinkTags: false,
   ...shape,
 })

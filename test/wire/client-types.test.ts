@@ -25,11 +25,11 @@ type Base = ChatCompletionCreateParamsBase
 // What we send, as a client has it typed. Annotations and audio are the upstream's own, passed on as they came: we
 // know them as objects and no more.
 type Passed = 'annotations' | 'audio'
-type Sent = Omit<ChatCompletion, 'choices'> & {
+type Sent = Omit<ChatCompletion, 'choices' | 'moderation'> & {
   choices: (Omit<ChatCompletion['choices'][number], 'message'> & { message: Omit<ChatMessage, Passed> })[]
 }
 type Frame = Pick<ChatCompletion, 'id' | 'created' | 'model'> &
-  Omit<ChatChunk, 'choices'> & {
+  Omit<ChatChunk, 'choices' | 'moderation'> & {
     object: 'chat.completion.chunk'
     usage?: WireUsage | null
     choices: (Omit<ChatChunk['choices'][number], 'delta'> & { delta: Omit<Delta, Passed> })[]

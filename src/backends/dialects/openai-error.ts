@@ -58,6 +58,9 @@ function readBody(body: string): unknown {
   }
 }
 
+/** How servers of local models say that a prompt does not fit, with no code of the contract's. */
+const OVERFLOW = /maximum context length is \d+ tokens/i
+
 const RETRYABLE = new Set([408, 409, 429])
 
 /** @param status of the response; null for an error inside of one that said 200. */
@@ -71,10 +74,12 @@ export function toUpstreamError(
   const effective = status ?? toStatus(error)
   const { code } = error
   const isCode = (typeof code === 'string' && code !== '') || typeof code === 'number'
-  const param = asText(error.param) || toParam(error)
-  return new UpstreamError('status', toPublic(toSentence(value) || 'gave no reason', target), {
+  const sentence = toSentence(value)
+  const isOverflow = effective === 400 && OVERFLOW.test(sentence)
+  const param = asText(error.param) || toParam(error) || (isOverflow ? 'messages' : '')
+  return new UpstreamError('status', toPublic(sentence || 'gave no reason', target), {
     status: effective,
-    code: isCode ? toPublic(String(code), target) : null,
+    code: isOverflow ? 'context_length_exceeded' : isCode ? toPublic(String(code), target) : null,
     param: param === '' ? null : toPublic(param, target),
     retryable: effective >= 500 || RETRYABLE.has(effective),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),

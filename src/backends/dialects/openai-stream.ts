@@ -72,9 +72,11 @@ const isDone = (data: string) => data.trimStart().startsWith('[DONE]')
 /** A heartbeat in the place of data: nothing, or a comment. */
 const isSilence = (data: string) => data[0] === ':' || data.trim() === ''
 
-function toChunk({ service_tier, system_fingerprint }: JsonObject, choices: ChunkChoice[]): ChatChunk {
+function toChunk({ service_tier, system_fingerprint, moderation }: JsonObject, choices: ChunkChoice[]): ChatChunk {
   // What these are worth is decided where the answer is written.
-  return service_tier || system_fingerprint ? ({ choices, service_tier, system_fingerprint } as ChatChunk) : { choices }
+  return service_tier || system_fingerprint || moderation
+    ? ({ choices, service_tier, system_fingerprint, moderation } as ChatChunk)
+    : { choices }
 }
 
 function tryParse(data: string): JsonObject | null {

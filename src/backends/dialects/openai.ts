@@ -31,8 +31,8 @@ export const openai: Dialect = {
     if (error) throw toUpstreamError(null, error, target)
     if (!asList(answer.choices).some(asObject)) throw notCompletion()
     // What is in it is looked at where the answer is written.
-    const { choices, service_tier, system_fingerprint } = answer
-    const completion = { choices, service_tier, system_fingerprint } as Completion
+    const { choices, service_tier, system_fingerprint, moderation } = answer
+    const completion = { choices, service_tier, system_fingerprint, moderation } as Completion
     const usage = findUsage(answer)
     return usage ? { completion, usage } : { completion }
   },
@@ -45,10 +45,13 @@ export const openai: Dialect = {
 type Sent = ChatRequest & Record<string, unknown>
 
 /** Changes what the upstream would not understand, by its settings; everything else goes as it came. */
-function toSent(body: ChatRequest, { upstream, upstreamModel }: Target): Sent {
+function toSent(body: ChatRequest, { upstream, upstreamModel, features }: Target): Sent {
   const { options } = upstream
-  const { stream_options, n, user, ...rest } = body
+  const { stream_options, n, user, response_format: format, ...rest } = body
   const sent: Sent = { ...rest, model: upstreamModel }
+  // Text is what every model writes; one that knows no other format may not know the field.
+  const knowsFormats = features.includes('json_mode') || features.includes('structured_outputs')
+  if (format && (format.type !== 'text' || knowsFormats)) sent.response_format = format
   if (user !== undefined && options.user) sent.user = user
   if (n !== undefined && options.n) sent.n = n
   // Usage is always asked for: a stream without it could only be billed by an estimate.
