@@ -122,6 +122,77 @@ describe('an upstream that writes one choice', () => {
     })
   })
 
+  test('that answers one after the other streams from the first word of the first', async () => {
+    const { upstream } = gateway
+    const seen = upstream.requests.length
+    // The others get their headers only once the first has said its first word, to a client that has read it.
+    const free = Promise.withResolvers<void>()
+    upstream.script((call) =>
+      numberOf(call) === 1
+        ? streamAnswer({ tokens: ['first'], usage })
+        : { ...streamAnswer({ tokens: ['later'], usage }), after: free.promise },
+    )
+    const response = await ask({ n: 3, stream: true })
+    const reader = response.body?.getReader()
+    const begun = new TextDecoder().decode((await reader?.read())?.value)
+    expect(begun).toContain('first')
+    expect(upstream.requests.slice(seen).filter(({ answeredAtMs }) => answeredAtMs !== null).length).toBeLessThan(3)
+    free.resolve()
+    let rest = ''
+    for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) {
+      rest += new TextDecoder().decode(read.value)
+    }
+    expect(toFrames(begun + rest)).toMatchObject({ done: true })
+  })
+
+  test('that refuses one of them after the first word cuts the stream; what was written is paid for', async () => {
+    const { app, upstream } = gateway
+    upstream.script((seen) =>
+      numberOf(seen) === 2
+        ? { ...errorAnswer(500), delayMs: 60 }
+        : { kind: 'stream', steps: [...streamAnswer({ finish: null, usage: null }).steps], end: 'hang' },
+    )
+    const rows = app.rows().length
+    const { done, error } = toFrames(await (await ask({ n: 3, stream: true })).text())
+    expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_failed' })
+    const row = (await app.settled(rows + 1)).at(-1)
+    expect(row).toMatchObject({ status: 'cut', attempts: 3, estimated: 1 })
+    // Two calls wrote "tok0 " to "tok4 " each; the one that was refused costs nothing.
+    expect(row?.completion_tokens).toBe(2 * 11)
+    expect(callsOf(String(row?.id)).map(({ status, error_code: code }) => [status, code])).toEqual([
+      ['failed', 'status'],
+      ['cut', 'aborted'],
+    ])
+  })
+
+  test('a schema that only a late choice misses is told as what it is, streamed too', async () => {
+    gateway.upstream.script((seen) => wholeAnswer({ tokens: [numberOf(seen) >= 9 ? 'no' : '{"a":1}'], usage }))
+    const schema = {
+      type: 'object',
+      properties: { a: { type: 'integer' } },
+      required: ['a'],
+      additionalProperties: false,
+    }
+    const format = { type: 'json_schema', json_schema: { name: 'n', strict: true, schema } }
+    const { error } = toFrames(await (await ask({ n: 10, stream: true, response_format: format })).text())
+    expect(error).toMatchObject({ code: 'schema_not_met', param: 'response_format' })
+  })
+
+  test.each([
+    ['as text', { index: '0' }],
+    ['that is missing', { index: undefined }],
+  ])('with an index %s is understood', async (_, place) => {
+    const answer = { choices: [{ ...place, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }] }
+    gateway.upstream.script({ kind: 'whole', body: answer })
+    expect((await read(await ask({ n: 2 }))).choices.map(({ message }) => message.content)).toEqual(['Hi', 'Hi'])
+    gateway.upstream.script({
+      kind: 'stream',
+      steps: [{ choices: [{ ...place, delta: { content: 'Hi' }, finish_reason: 'stop' }] }],
+    })
+    const { frames } = toFrames(await (await ask({ n: 2, stream: true })).text())
+    expect(frames.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta.content || []))).toEqual(['Hi', 'Hi'])
+  })
+
   test('that breaks off one stream cuts them all', async () => {
     const { app, upstream } = gateway
     upstream.script((seen) =>

@@ -53,3 +53,12 @@ test('that was read to its end is not left', async () => {
   await iterator.return?.()
   expect(left).toBe(0)
 })
+
+test('ends in an error after what was put', async () => {
+  const funnel = createFunnel<number>(() => {})
+  void funnel.put(1).then(() => funnel.fail(new Error('broken')))
+  const iterator = funnel[Symbol.asyncIterator]()
+  expect(await iterator.next()).toEqual({ done: false, value: 1 })
+  await expect(iterator.next()).rejects.toThrow('broken')
+  expect(await iterator.next()).toMatchObject({ done: true })
+})

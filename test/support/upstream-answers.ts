@@ -34,6 +34,8 @@ export interface Stream {
   headers?: Record<string, string>
   steps: Iterable<StreamStep>
   end?: StreamEnd
+  /** Nothing is said before this. */
+  after?: Promise<void>
   /** Silence before the headers. */
   delayMs?: number
   /** Pause after each step. */

@@ -144,6 +144,7 @@ async function play(line: Line, seen: Seen, behaviour: Behaviour): Promise<void>
   }
   if (behaviour.kind === 'reset') return finish(line.reset)
   if (behaviour.delayMs) await line.sleep(behaviour.delayMs)
+  if (behaviour.kind === 'stream') await behaviour.after
   if (line.gone) return
   if (behaviour.kind === 'whole') {
     seen.answeredAtMs = performance.now()
