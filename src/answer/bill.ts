@@ -7,6 +7,7 @@ import { costNanoUsd } from '../usage/price.ts'
 import type { Outcome, SettledCall } from '../usage/rows.ts'
 import { NO_USAGE, type Usage } from '../wire/usage.ts'
 import type { Counter, Heard } from './count.ts'
+import { heardOf } from './meter.ts'
 import type { Call } from './tally.ts'
 import { createThinkSplitter } from './think.ts'
 
@@ -28,7 +29,7 @@ export function toBill(call: Call, requestStatus: Outcome['status'], counter: Co
   const status = end ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (status === 'failed') return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
   if (status === 'ok' && usage) return charge(call, status, usage, false)
-  const heard = call.target.upstream.options.think_tags ? withThoughts(call.meter.heard) : call.meter.heard
+  const heard = call.target.upstream.options.think_tags ? withThoughts(heardOf(call.meter)) : heardOf(call.meter)
   return counter
     .usage(call.body, heard)
     .then((counted) => charge(call, status, usage ? toLarger(usage, counted) : counted, true))

@@ -19,7 +19,9 @@ export interface Meter {
   readonly startedAt: number
   /** What the upstream reported; null where it did not. */
   usage: Usage | null
-  readonly heard: Heard
+  /** By choice: what was said, and what was thought. */
+  readonly answer: Kept[]
+  readonly reasoning: Kept[]
   /** How the call ended: `failed` delivered nothing, `cut` something. Null while it is under way. */
   end: 'ok' | 'failed' | 'cut' | null
   /** Why it did not end well. */
@@ -29,15 +31,31 @@ export interface Meter {
   durationMs: number | null
 }
 
+/** A text as far as it is kept, in the pieces in which it came, and the bytes beyond. */
+interface Kept {
+  pieces: string[]
+  chars: number
+  more: number
+}
+
 export const createMeter = (): Meter => ({
   startedAt: performance.now(),
   usage: null,
-  heard: { answer: [], reasoning: [], moreAnswer: 0, moreReasoning: 0 },
+  answer: [],
+  reasoning: [],
   end: null,
   error: null,
   upstreamRequestId: null,
   firstTokenMs: null,
   durationMs: null,
+})
+
+/** What was heard so far, for a count. */
+export const heardOf = ({ answer, reasoning }: Meter): Heard => ({
+  answer: answer.map(({ pieces }) => pieces.join('')),
+  reasoning: reasoning.map(({ pieces }) => pieces.join('')),
+  moreAnswer: answer.reduce((sum, { more }) => sum + more, 0),
+  moreReasoning: reasoning.reduce((sum, { more }) => sum + more, 0),
 })
 
 /** Returns the same answer, watched. */
@@ -88,7 +106,7 @@ function take(meter: Meter, event: AnswerEvent): void {
   if ('chunk' in event) for (const choice of event.chunk.choices) hear(meter, choice?.index, choice?.delta)
   else if ('usage' in event) meter.usage = { ...NO_USAGE, ...meter.usage, ...event.usage }
   else if ('done' in event) end(meter, 'ok')
-  else end(meter, isBlank(meter.heard) ? failureOf(event.failure) : 'cut', event.failure)
+  else end(meter, meter.firstTokenMs === null ? failureOf(event.failure) : 'cut', event.failure)
 }
 
 /** Hears a delta or a message. Upstreams send what they like: nothing here trusts a type. */
@@ -98,41 +116,36 @@ function hear(meter: Meter, place: unknown, message: unknown): void {
   const index = Number.isInteger(place) && Number(place) >= 0 && Number(place) < MAX_CHOICES ? Number(place) : 0
   // Nearly every delta is a piece of content and nothing else.
   if (typeof said.content === 'string' && !saysMore(said)) {
-    keepAnswer(meter, index, said.content)
+    keep(meter, meter.answer, index, said.content)
     return
   }
   const { content, reasoning, refusal } = toTexts(said)
-  keepAnswer(meter, index, content)
-  if (reasoning !== '') meter.heard.moreReasoning += keep(meter, meter.heard.reasoning, index, reasoning)
-  keepAnswer(meter, index, refusal)
+  keep(meter, meter.answer, index, content)
+  keep(meter, meter.reasoning, index, reasoning)
+  keep(meter, meter.answer, index, refusal)
   for (const call of asList(said.tool_calls)) {
     const { function: called, custom } = asObject(call) ?? {}
-    keepAnswer(meter, index, wordsOf(called) + wordsOf(custom))
+    keep(meter, meter.answer, index, wordsOf(called) + wordsOf(custom))
   }
-  keepAnswer(meter, index, wordsOf(said.function_call))
+  keep(meter, meter.answer, index, wordsOf(said.function_call))
 }
 
-function keepAnswer(meter: Meter, index: number, text: string): void {
-  if (text !== '') meter.heard.moreAnswer += keep(meter, meter.heard.answer, index, text)
-}
-
-/** Keeps a text, and returns how many bytes of it there was no room for. */
-function keep(meter: Meter, texts: string[], index: number, text: string): number {
+function keep(meter: Meter, texts: Kept[], index: number, text: string): void {
+  if (text === '') return
   meter.firstTokenMs ??= elapsedMs(meter)
-  while (texts.length <= index) texts.push('')
-  const kept = texts[index] ?? ''
-  const room = MAX_HEARD_CHARS - kept.length
+  while (texts.length <= index) texts.push({ pieces: [], chars: 0, more: 0 })
+  const kept = texts[index] as Kept
+  const room = MAX_HEARD_CHARS - kept.chars
+  kept.chars += text.length
   if (text.length <= room) {
-    texts[index] = kept + text
-    return 0
+    kept.pieces.push(text)
+    return
   }
-  texts[index] = kept + text.slice(0, room)
-  return Buffer.byteLength(text.slice(room))
+  if (room > 0) kept.pieces.push(text.slice(0, room))
+  kept.more += Buffer.byteLength(text.slice(Math.max(0, room)))
 }
 
 const failureOf = (error: unknown) => (error instanceof UpstreamError && error.kind === 'aborted' ? 'cut' : 'failed')
-
-const isBlank = ({ answer, reasoning }: Heard) => answer.length === 0 && reasoning.length === 0
 
 /** Whether a delta has anything beside its content. */
 const saysMore = (said: JsonObject) =>
