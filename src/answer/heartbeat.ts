@@ -17,20 +17,50 @@ export interface Heartbeat {
 /** Looks this often, in parts of the silence: a chunk then costs an assignment instead of a look at the clock. */
 const LOOKS = 10
 
-/** Calls `beat` after every `ms` of silence, give or take a look. 0 never does. */
+interface Beating {
+  silentLooks: number
+  beat(): void
+}
+
+/** All hearts of one pace share a timer: a thousand streams would otherwise have a thousand. */
+const paces = new Map<number, { hearts: Set<Beating>; timer: Timer }>()
+
+/** Calls `beat` after every `ms` of silence, and up to a tenth more. 0 never does. */
 export function createHeartbeat(ms: number, beat: () => void): Heartbeat {
-  let silentLooks = 0
-  const look = () => {
-    silentLooks++
-    if (silentLooks <= LOOKS) return
-    beat()
-    silentLooks = 1
-  }
-  const timer = ms > 0 ? setInterval(look, ms / LOOKS) : undefined
+  const heart: Beating = { silentLooks: 0, beat }
+  if (ms > 0) begin(ms, heart)
   return {
     touch() {
-      silentLooks = 0
+      heart.silentLooks = 0
     },
-    stop: () => clearInterval(timer),
+    stop() {
+      if (ms > 0) end(ms, heart)
+    },
+  }
+}
+
+function begin(ms: number, heart: Beating): void {
+  const known = paces.get(ms)
+  if (known) {
+    known.hearts.add(heart)
+    return
+  }
+  const hearts = new Set([heart])
+  paces.set(ms, { hearts, timer: setInterval(look, ms / LOOKS, hearts) })
+}
+
+function end(ms: number, heart: Beating): void {
+  const pace = paces.get(ms)
+  if (!pace?.hearts.delete(heart) || pace.hearts.size > 0) return
+  clearInterval(pace.timer)
+  paces.delete(ms)
+}
+
+function look(hearts: ReadonlySet<Beating>): void {
+  for (const heart of hearts) {
+    heart.silentLooks++
+    if (heart.silentLooks <= LOOKS) continue
+    heart.silentLooks = 1
+    heart.beat()
   }
 }

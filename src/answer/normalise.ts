@@ -75,10 +75,14 @@ export function createStreamNormaliser(shape: Shape): StreamNormaliser {
     if (!choice) return ''
     const index = toIndex(choice.index, place)
     if (index >= shape.choices) return ''
+    const content = choice.logprobs ? null : toPlainText(choice.delta)
+    // A role, or nothing at all.
+    if (content === '' && !choice.finish_reason) return ''
     const reader = readerOf(index)
-    const content = index < begun && !choice.finish_reason && !choice.logprobs ? toPlainText(choice.delta) : null
-    if (content !== null && reader.passes(content)) return frames.content(index, content)
-    const text = say(index, reader.take(choice.delta), choice.logprobs)
+    if (content && !choice.finish_reason && reader.passes(content)) {
+      return begin(index, undefined) + frames.content(index, content)
+    }
+    const text = content === '' ? '' : say(index, reader.take(choice.delta), choice.logprobs)
     return reader.finish(choice.finish_reason) ? text + begin(index, undefined) : text
   }
 
@@ -123,7 +127,8 @@ function toPlainText(value: unknown): string | null {
   const said = asObject(value)
   if (!said) return null
   for (const key in said) if (key !== 'content' && key !== 'role' && said[key] != null) return null
-  return typeof said.content === 'string' ? said.content : null
+  const { content = '' } = said
+  return typeof content === 'string' ? content : null
 }
 
 /** Builds the whole answer that the contract describes, but for its usage. */

@@ -6,7 +6,7 @@
 import { UpstreamError } from '../error.ts'
 import type { AnswerEvent, BackendAnswer } from '../wire/chat.ts'
 import { toEvents } from './events.ts'
-import { KEEP_ALIVE } from './heartbeat.ts'
+import { createHeartbeat, KEEP_ALIVE } from './heartbeat.ts'
 import { createStreamNormaliser, errorFrame, type StreamNormaliser } from './normalise.ts'
 import { CLOSED_SINK, createSink, type Sink } from './sink.ts'
 import { headersOf, type RelayInput, settleComplete, settleFailure, shapeOf, type Trip } from './trip.ts'
@@ -63,11 +63,11 @@ function eventsOf(answer: BackendAnswer): AsyncIterator<AnswerEvent[]> {
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
   if (ms === 0) return promise
   const late = Promise.withResolvers<null>()
-  const timer = setTimeout(late.resolve, ms, null)
+  const heartbeat = createHeartbeat(ms, () => late.resolve(null))
   try {
     return await Promise.race([promise, late.promise])
   } finally {
-    clearTimeout(timer)
+    heartbeat.stop()
   }
 }
 
