@@ -4,7 +4,7 @@
  */
 import { UpstreamError } from '../error.ts'
 import type { AnswerEvent, BackendAnswer } from '../wire/chat.ts'
-import { asList, asObject, type JsonObject } from '../wire/json.ts'
+import { asList, asObject, asText, type JsonObject } from '../wire/json.ts'
 import { NO_USAGE, type Usage } from '../wire/usage.ts'
 import type { Heard } from './count.ts'
 import { toTexts } from './texts.ts'
@@ -115,8 +115,8 @@ function hear(meter: Meter, place: unknown, message: unknown): void {
   if (!said) return
   const index = Number.isInteger(place) && Number(place) >= 0 && Number(place) < MAX_CHOICES ? Number(place) : 0
   // Nearly every delta is a piece of content and nothing else.
-  if (typeof said.content === 'string' && !saysMore(said)) {
-    keep(meter, meter.answer, index, said.content)
+  if (typeof (said.content ?? '') === 'string' && !saysMore(said)) {
+    keep(meter, meter.answer, index, asText(said.content))
     return
   }
   const { content, reasoning, refusal } = toTexts(said)

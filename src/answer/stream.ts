@@ -96,14 +96,14 @@ function respond(input: RelayInput, opening: Promise<Opened>, opened: Opened | n
     type: 'direct',
     pull: (controller) => (begun ? controller.close() : deliver(createSink(controller, input.signal, { heartbeatMs }))),
   })
-  return new Response(body, {
-    headers: {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-      ...(opened ? headersOf(opened.trip) : { 'x-request-id': input.requestId }),
-    },
-  })
+  const headers = opened ? headersOf(opened.trip) : { 'x-request-id': input.requestId }
+  return new Response(body, { headers: Object.assign(headers, STREAM_HEADERS) })
+}
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
 }
 
 /** The status has left already, and with it the chance to say a failure by status. */

@@ -21,9 +21,8 @@ export function createHttpBackend(dialect: Dialect): Backend {
       try {
         const response = await send(wire, call, line)
         if (response.status !== 200) throw await toFailure(dialect, call, response)
-        const type = toType(response)
-        if (call.body.stream && type === EVENTS) return streamed(dialect, call, response, line)
-        if (call.body.stream) beginWhole(call, response, type, line)
+        if (call.body.stream && isEvents(response)) return streamed(dialect, call, response, line)
+        if (call.body.stream) beginWhole(call, response, toType(response), line)
         const text = await readText(response, MAX_WHOLE_BYTES)
         if (text !== null) line.release()
         return toWhole(dialect, call, response, text)
@@ -92,6 +91,9 @@ function send(wire: WireRequest, call: BackendCall, line: Line): Promise<Respons
 }
 
 const EVENTS = 'text/event-stream'
+
+const isEvents = (response: Response) =>
+  response.headers.get('content-type')?.startsWith(EVENTS) || toType(response) === EVENTS
 
 /** The media type of a response, without its parameters; '' where it says none. */
 const toType = (response: Response) => (response.headers.get('content-type')?.split(';')[0] ?? '').trim().toLowerCase()
