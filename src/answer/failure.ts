@@ -53,7 +53,7 @@ export function toGatewayError(error: unknown, upstream = ''): GatewayError {
 const OUR_FAULT: Readonly<Record<number, string>> = {
   401: 'its api_key in the catalogue is missing or wrong',
   402: 'its account has to be paid',
-  403: 'its api_key in the catalogue may not do this',
+  403: 'its api_key in the catalogue, or its account, may not do this',
   404: 'its base_url, or the model of its route in the catalogue, does not exist there',
   405: 'its base_url in the catalogue is not that of a chat API',
 }

@@ -45,6 +45,8 @@ export function createStreamNormaliser(shape: Shape): StreamNormaliser {
   let outcome: 'done' | UpstreamError | null = null
   /** By index; those with a gap before them have not begun. */
   const readers: ChoiceReader[] = []
+  /** So many choices were named, if only by a role. */
+  let known = 1
   /** So many choices have had their role frame, the lower ones always first. */
   let begun = 0
 
@@ -75,6 +77,7 @@ export function createStreamNormaliser(shape: Shape): StreamNormaliser {
     if (!choice) return ''
     const index = toIndex(choice.index, place)
     if (index >= shape.choices) return ''
+    known = Math.max(known, index + 1)
     const content = choice.logprobs ? null : toPlainText(choice.delta)
     // A role, or nothing at all.
     if (content === '' && !choice.finish_reason) return ''
@@ -109,8 +112,7 @@ export function createStreamNormaliser(shape: Shape): StreamNormaliser {
     },
     tail(usageJson) {
       let text = ''
-      const count = Math.max(1, readers.length)
-      for (let index = 0; index < count; index += 1) {
+      for (let index = 0; index < known; index += 1) {
         const reader = readerOf(index)
         const rest = reader.end()
         text += say(index, rest, null) + begin(index, undefined) + frames.finish(index, reader.finishReason())

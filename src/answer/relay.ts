@@ -2,6 +2,7 @@
  * Carries an answer from a pending attempt to the client. Settles the request exactly once, whatever happens, and lets
  * the tail of the answer go only after that (promise 2). Streams are in `stream.ts`.
  */
+import { asWhole } from './events.ts'
 import { toCompletion, toCompletionJson } from './normalise.ts'
 import { relayStream } from './stream.ts'
 import { headersOf, type RelayInput, settleComplete, settleFailure, shapeOf, type Trip } from './trip.ts'
@@ -20,8 +21,7 @@ export async function relay(input: RelayInput): Promise<Response> {
 }
 
 async function relayWhole(trip: Trip): Promise<Response> {
-  if (trip.answer.kind !== 'whole') throw new Error('a whole answer was asked for, and a stream came')
-  const completion = toCompletion(shapeOf(trip), trip.answer.completion)
+  const completion = toCompletion(shapeOf(trip), asWhole(trip.answer).completion)
   trip.input.settlement.firstToken()
   const usageJson = await settleComplete(trip.input)
   const headers = headersOf(trip)

@@ -4,8 +4,8 @@
  * ledger, or with an error frame.
  */
 import { UpstreamError } from '../error.ts'
-import type { AnswerEvent, BackendAnswer } from '../wire/chat.ts'
-import { toEvents } from './events.ts'
+import type { AnswerEvent } from '../wire/chat.ts'
+import { eventsOf } from './events.ts'
 import { createHeartbeat, KEEP_ALIVE } from './heartbeat.ts'
 import { createStreamNormaliser, errorFrame, type StreamNormaliser } from './normalise.ts'
 import { CLOSED_SINK, createSink, type Sink } from './sink.ts'
@@ -40,7 +40,7 @@ async function open(input: RelayInput): Promise<Opened> {
   const { answer, target } = await input.attempt
   const trip: Trip = { input, answer, target }
   const normaliser = createStreamNormaliser(shapeOf(trip))
-  const iterator = eventsOf(trip.answer)
+  const iterator = eventsOf(answer)[Symbol.asyncIterator]()
   let first = ''
   while (!normaliser.committed() && normaliser.outcome() === null) {
     const { done, value } = await iterator.next()
@@ -51,12 +51,6 @@ async function open(input: RelayInput): Promise<Opened> {
   if (early instanceof UpstreamError && !normaliser.committed()) throw early
   input.settlement.firstToken()
   return { trip, normaliser, iterator, first }
-}
-
-function eventsOf(answer: BackendAnswer): AsyncIterator<AnswerEvent[]> {
-  if (answer.kind === 'stream') return answer.events[Symbol.asyncIterator]()
-  const batches = [toEvents(answer.completion)].values()
-  return { next: async () => batches.next() }
 }
 
 /** Resolves to the value, or to null where it takes longer than `ms`; 0 waits for ever. */

@@ -28,7 +28,7 @@ export interface Tally {
   begin(
     ask: Pick<Call, 'target' | 'body'> & { reason: OpenCall['reason'] | 'first'; signal: AbortSignal },
   ): Call | Promise<Call>
-  /** How many calls are on record. */
+  /** How many calls were begun. */
   count(): number
   /** Id of the upstream that was tried last. */
   upstream(): string
@@ -64,7 +64,7 @@ export function createTally({ ledger, row, now }: TallyDeps): Tally {
   }
 
   return {
-    count: () => calls.length,
+    count: () => numbers,
     upstream: () => calls.at(-1)?.target.upstream.id ?? row.upstream,
     begin({ target, body, reason, signal }) {
       if (closed || signal.aborted) throw noLongerWanted()

@@ -20,7 +20,8 @@ export function createCheckThread(idleMs: number): CheckThread {
   let idle: Timer | undefined
   let waiting = 0
   let last: Promise<unknown> = Promise.resolve()
-  const closing = Promise.withResolvers<'slow'>()
+  /** Ends the check under way. One a check: a promise that outlives them would keep what each of them has found. */
+  let giveUp = () => {}
   let closed = false
 
   const stop = () => {
@@ -32,8 +33,11 @@ export function createCheckThread(idleMs: number): CheckThread {
   const runNow = async (request: CheckRequest, limitMs: number, signal: AbortSignal): Promise<CheckReply | 'slow'> => {
     if (closed || signal.aborted) return 'slow'
     thread ??= startThread()
+    const givenUp = new Promise<'slow'>((resolve) => {
+      giveUp = () => resolve('slow')
+    })
     try {
-      const reply = await Promise.race([thread.then((worker) => ask(worker, request, limitMs)), closing.promise])
+      const reply = await Promise.race([thread.then((worker) => ask(worker, request, limitMs)), givenUp])
       if (reply === 'slow') stop()
       return reply
     } catch (error) {
@@ -60,7 +64,7 @@ export function createCheckThread(idleMs: number): CheckThread {
     run: inTurn,
     close() {
       closed = true
-      closing.resolve('slow')
+      giveUp()
       stop()
     },
   }
@@ -80,6 +84,7 @@ function startThread(): Promise<Worker> {
 function ask(worker: Worker, request: CheckRequest, limitMs: number): Promise<CheckReply | 'slow'> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => resolve('slow'), limitMs)
+    timer.unref()
     worker.onmessage = (event: MessageEvent<CheckReply>) => {
       clearTimeout(timer)
       resolve(event.data)

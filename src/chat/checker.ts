@@ -2,11 +2,12 @@
  * Has a model's words checked away from the event loop, in two lanes: nearly every check is done in a moment, and what is
  * not goes to a thread of its own, so that one client's hostile schema keeps nobody else waiting.
  */
+import { GatewayError } from '../error.ts'
 import { createCheckThread } from './check-thread.ts'
 import type { CheckReply, CheckRequest, Verdict } from './check-worker.ts'
 
 export interface Checker {
-  /** Prepares a JSON Schema, given as JSON. Resolves to what is wrong with it, or null. */
+  /** Prepares a JSON Schema, given as JSON. Resolves to what is wrong with it, or null. Throws `overloaded` once closed. */
   prepare(schema: string, signal: AbortSignal): Promise<string | null>
   /** Looks for JSON that meets the schema; null = for any JSON object. Nothing is checked once the signal has aborted. */
   judge(text: string, schema: string | null, signal: AbortSignal): Promise<Verdict | 'slow'>
@@ -27,14 +28,16 @@ export function createChecker({ prepareMs = PREPARE_MS, judgeMs = JUDGE_MS, idle
   const quick = createCheckThread(idleMs)
   const patient = createCheckThread(idleMs)
   const slow = new Set<number | bigint>()
+  let closed = false
 
   const run = async (request: CheckRequest, limitMs: number, signal: AbortSignal): Promise<CheckReply | 'slow'> => {
-    const name = Bun.hash(request.schema ?? '')
-    if (!slow.has(name)) {
+    const name = request.schema === null ? null : Bun.hash(request.schema)
+    if (name === null || !slow.has(name)) {
       const reply = await quick.run(request, Math.min(QUICK_MS, limitMs), signal)
       if (reply !== 'slow' || signal.aborted) return reply
       if (slow.size >= MAX_SLOW) slow.clear()
-      slow.add(name)
+      // Without a schema it was the text alone.
+      if (name !== null) slow.add(name)
     }
     return patient.run(request, limitMs, signal)
   }
@@ -42,6 +45,7 @@ export function createChecker({ prepareMs = PREPARE_MS, judgeMs = JUDGE_MS, idle
   return {
     async prepare(schema, signal) {
       const reply = await run({ schema, text: null }, prepareMs, signal)
+      if (reply === 'slow' && closed) throw new GatewayError('overloaded', 'This Tollgate is stopping. Try again.')
       if (reply === 'slow') return 'it takes too long to compile'
       return 'badSchema' in reply ? reply.badSchema : null
     },
@@ -51,6 +55,7 @@ export function createChecker({ prepareMs = PREPARE_MS, judgeMs = JUDGE_MS, idle
       return 'badSchema' in reply ? { json: null, problem: reply.badSchema } : reply
     },
     close() {
+      closed = true
       quick.close()
       patient.close()
     },

@@ -3,9 +3,9 @@
  * it, and asks again with what was wrong, twice at most. Wraps a dispatch, so every call is recorded and metered there;
  * a request without a `response_format`, or a target that knows it, goes through as it is.
  */
+import { asWhole, type WholeAnswer } from '../answer/events.ts'
 import { GatewayError, UpstreamError } from '../error.ts'
 import type { Ask, Dispatch } from '../routing/attempt.ts'
-import type { BackendAnswer } from '../wire/chat.ts'
 import type { Verdict } from './check-worker.ts'
 import type { Checker } from './checker.ts'
 import {
@@ -31,9 +31,7 @@ export const enforce =
     return insist(ask, plan.wanted, dispatch, checker)
   }
 
-type Whole = BackendAnswer & { kind: 'whole' }
-
-async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Checker): Promise<Whole> {
+async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Checker): Promise<WholeAnswer> {
   const schema = wanted.schema === null ? null : JSON.stringify(wanted.schema)
   const wrong = schema === null ? null : await checker.prepare(schema, ask.signal)
   const mustBeWanted = () => {
@@ -45,10 +43,10 @@ async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Che
   let body = instructed
   let problem = ''
   /** The last answer that was JSON, though not the right one. */
-  let unmet: Whole | null = null
+  let unmet: WholeAnswer | null = null
   for (let call = 1; call <= MAX_CALLS; call++) {
     mustBeWanted()
-    let answer: Whole
+    let answer: WholeAnswer
     try {
       answer = asWhole(await dispatch({ ...ask, body, reason: call === 1 ? ask.reason : 'schema' }))
     } catch (error) {
@@ -64,7 +62,7 @@ async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Che
     mustBeWanted()
     if (verdict.json !== null && (verdict.problem === null || wanted.schema !== null)) {
       const choices = [withJson(choice, verdict.json, thinking), ...others]
-      const read: Whole = { ...answer, completion: { ...answer.completion, choices } }
+      const read: WholeAnswer = { ...answer, completion: { ...answer.completion, choices } }
       if (verdict.problem === null) return read
       unmet = { ...read, schema: 'unmet' }
     }
@@ -88,11 +86,6 @@ async function judge(
   const read = schema === null ? 'slow' : await checker.judge(text, '{}', signal)
   const json = read === 'slow' ? null : read.json
   return { json, problem: 'checking it takes too long', tooSlow: true }
-}
-
-function asWhole(answer: BackendAnswer): Whole {
-  if (answer.kind === 'whole') return answer
-  throw new Error('a whole answer was asked for, and a stream came')
 }
 
 const badSchema = ({ name }: Wanted, problem: string) =>

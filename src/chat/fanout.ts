@@ -3,7 +3,7 @@
  * or one interleaved stream. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
 import { toChoices, toIndex } from '../answer/choices.ts'
-import { toEvents } from '../answer/events.ts'
+import { asWhole, eventsOf, type WholeAnswer } from '../answer/events.ts'
 import type { UpstreamError } from '../error.ts'
 import type { Ask, Dispatch } from '../routing/attempt.ts'
 import type { Target } from '../store/snapshot.ts'
@@ -43,7 +43,7 @@ export const fanOut =
 type Single = (index: number) => Promise<BackendAnswer>
 
 async function inOneAnswer({ body }: Ask, call: Single): Promise<BackendAnswer> {
-  const answers: (BackendAnswer & { kind: 'whole' })[] = []
+  const answers: WholeAnswer[] = []
   await inParallel(body.n ?? 1, async (index) => {
     answers[index] = asWhole(await call(index))
   })
@@ -57,22 +57,20 @@ async function inOneAnswer({ body }: Ask, call: Single): Promise<BackendAnswer> 
   }
 }
 
-function asWhole(answer: BackendAnswer): BackendAnswer & { kind: 'whole' } {
-  if (answer.kind === 'whole') return answer
-  throw new Error('a whole answer was asked for, and a stream came')
-}
-
 async function inOneStream({ body }: Ask, call: Single, giveUp: () => void): Promise<BackendAnswer> {
   const count = body.n ?? 1
   const heads = Array.from({ length: Math.min(count, MAX_PARALLEL) }, (_, index) => call(index))
   const funnel = createFunnel<AnswerEvent[]>(giveUp)
   const drain = async (index: number) => {
-    for await (const events of eventsOf(await (heads[index] ?? call(index)))) {
-      const [kept, failure] = toShare(events, index)
-      if (kept.length > 0 && !(await funnel.put(kept))) return
-      if (!failure) continue
+    try {
+      for await (const events of eventsOf(await (heads[index] ?? call(index)))) {
+        const [kept, failure] = toShare(events, index)
+        if (kept.length > 0 && !(await funnel.put(kept))) return
+        if (failure) throw failure
+      }
+    } catch (error) {
       giveUp()
-      throw failure
+      throw error
     }
   }
   const drained = inParallel(count, drain)
@@ -90,8 +88,6 @@ async function inOneStream({ body }: Ask, call: Single, giveUp: () => void): Pro
     ...(first.upstreamRequestId === undefined ? {} : { upstreamRequestId: first.upstreamRequestId }),
   }
 }
-
-const eventsOf = (answer: BackendAnswer) => (answer.kind === 'stream' ? answer.events : [toEvents(answer.completion)])
 
 /** What one call's events are in the merged stream: its choice under its own index; the end is told once, by all. */
 function toShare(events: readonly AnswerEvent[], index: number): [AnswerEvent[], UpstreamError | null] {

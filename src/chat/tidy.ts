@@ -51,16 +51,19 @@ function without<T extends object>(value: T, names: ReadonlySet<string>): T {
   for (const name in value) {
     if (!isUntidy(name, value[name], names)) continue
     const tidied = Object.entries(value).flatMap(([key, held]) =>
-      saysNothing(key, held) && names.has(key) ? [] : [[key, INSIDE.has(key) ? tidyInside(held) : held]],
+      saysNothing(key, held) && names.has(key) ? [] : [[key, holds(key, names) ? tidyInside(held) : held]],
     )
     return Object.fromEntries(tidied) as T
   }
   return value
 }
 
+/** Whether a field is one of the contract's that hold others. */
+const holds = (name: string, names: ReadonlySet<string>) => INSIDE.has(name) && (names.has(name) || name === 'content')
+
 const isUntidy = (name: string, held: unknown, names: ReadonlySet<string>) =>
   typeof held === 'object' &&
-  ((saysNothing(name, held) && names.has(name)) || (INSIDE.has(name) && tidyInside(held) !== held))
+  ((saysNothing(name, held) && names.has(name)) || (holds(name, names) && tidyInside(held) !== held))
 
 /** Drops every null inside of a field that the contract knows to its depths: what is a JSON Schema is none of them. */
 function tidyInside(value: unknown): unknown {

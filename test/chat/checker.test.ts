@@ -1,5 +1,6 @@
 /** Checks away from the event loop: a hostile one costs its own client time, and nobody waits for one that has no use. */
 import { afterAll, expect, test } from 'bun:test'
+import { createCheckThread } from '../../src/chat/check-thread.ts'
 import { createChecker } from '../../src/chat/checker.ts'
 
 const wanted = new AbortController().signal
@@ -33,10 +34,29 @@ test('what nobody waits for any more is not checked', async () => {
   expect(await shared.judge('{"a":1}', ordinary, wanted)).toMatchObject({ problem: null })
 })
 
-test('closing it ends what is under way and what waits, at once', async () => {
-  const checker = createChecker({ judgeMs: 60_000 })
-  const checks = [1, 2, 3].map(() => checker.judge(items, hostile, wanted))
-  checker.close()
+test('closing a thread ends what is under way and what waits, at once', async () => {
+  const thread = createCheckThread(60_000)
+  await thread.run({ schema: null, text: '{}' }, 60_000, wanted)
+  const checks = [1, 2, 3].map(() => thread.run({ schema: hostile, text: items }, 60_000, wanted))
+  await Bun.sleep(1)
+  thread.close()
   expect(await Promise.all(checks)).toEqual(['slow', 'slow', 'slow'])
-  expect(await checker.judge('{"a":1}', ordinary, wanted)).toBe('slow')
+  expect(await thread.run({ schema: null, text: '{}' }, 60_000, wanted)).toBe('slow')
+})
+
+test('a schema that nobody can look at any more is not the client’s mistake', async () => {
+  const checker = createChecker()
+  checker.close()
+  await expect(checker.prepare(ordinary, wanted)).rejects.toMatchObject({ kind: 'overloaded' })
+})
+
+test('a text that is slow by itself sends no other one to the slow lane', async () => {
+  const long = `[${'1,'.repeat(1_500_000)}1]`
+  const order: string[] = []
+  await shared.judge(long, null, wanted)
+  await Promise.all([
+    shared.judge(items, hostile, wanted).then(() => order.push('hostile')),
+    shared.judge('{"a":1}', null, wanted).then(() => order.push('ordinary')),
+  ])
+  expect(order).toEqual(['ordinary', 'hostile'])
 })

@@ -95,6 +95,7 @@ describe('an upstream that writes one choice', () => {
   test.each([3, 12])('streams %i choices as one stream, with one usage', async (n) => {
     gateway.upstream.script(obliging)
     const response = await ask({ n, stream: true, stream_options: { include_usage: true } })
+    expect(response.headers.get('x-tollgate-attempts')).toBe(String(Math.min(n, 8)))
     const { frames, done } = toFrames(await response.text())
     expect(done).toBe(true)
     const indexes = frames.flatMap(({ choices }) => choices.map(({ index }) => index))
@@ -109,7 +110,7 @@ describe('an upstream that writes one choice', () => {
 
   test('that refuses one of them refuses all; what was answered is paid for', async () => {
     const { app, upstream } = gateway
-    upstream.script((seen) => (numberOf(seen) === 2 ? { ...errorAnswer(500), delayMs: 50 } : obliging(seen)))
+    upstream.script((seen) => (numberOf(seen) === 2 ? { ...errorAnswer(500), delayMs: 150 } : obliging(seen)))
     const rows = app.rows().length
     const response = await ask({ n: 3 })
     expect(response.status).toBe(502)
@@ -149,7 +150,7 @@ describe('an upstream that writes one choice', () => {
     const { app, upstream } = gateway
     upstream.script((seen) =>
       numberOf(seen) === 2
-        ? { ...errorAnswer(500), delayMs: 60 }
+        ? { ...errorAnswer(500), delayMs: 250 }
         : { kind: 'stream', steps: [...streamAnswer({ finish: null, usage: null }).steps], end: 'hang' },
     )
     const rows = app.rows().length

@@ -6,7 +6,7 @@ import { errorAnswer, streamAnswer, wholeAnswer } from '../support/upstream-answ
 
 const BEAT = ': keep-alive\n\n'
 /** Longer than a few heartbeats. */
-const SILENCE = 250
+const SILENCE = 400
 
 let gateway: Gateway
 beforeAll(async () => {

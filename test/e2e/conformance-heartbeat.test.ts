@@ -41,7 +41,7 @@ const readText = (response: Response) => response.text()
 const slow: Script = () => {
   const answer = streamAnswer({ tokens: ['Good ', 'morning'] })
   const [role = {}, first = {}, ...rest] = answer.steps
-  return { ...answer, steps: [{ waitMs: 1_200 }, role, first, { waitMs: 1_200 }, ...rest] }
+  return { ...answer, steps: [{ waitMs: 1_600 }, role, first, { waitMs: 1_600 }, ...rest] }
 }
 
 describe('while the model is silent', () => {
@@ -55,7 +55,7 @@ describe('while the model is silent', () => {
   })
 
   test('a failure after the first heartbeat is an error of the stream', async () => {
-    stage.upstream.script({ ...errorAnswer(500, 'out of order'), delayMs: 1_200 })
+    stage.upstream.script({ ...errorAnswer(500, 'out of order'), delayMs: 1_600 })
     const error = await failureOf(toOpenAI().chat.completions.stream(request).finalContent())
     expect(error).toBeInstanceOf(APIError)
     expect(error).toMatchObject({ status: undefined, code: 'upstream_failed', type: 'server_error' })
