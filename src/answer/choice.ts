@@ -116,12 +116,9 @@ export function createChoiceReader({ thinkTags, mintToolId }: ChoiceShape): Choi
       ]
     },
     finishReason: () => toFinishReason(word, tools?.any() ? 'tools' : legacy?.any() ? 'function' : 'nothing'),
-    passes: (text) => text !== '' && (think?.past() ?? true) && content.idle() && isWhole(text),
+    passes: (text) => text !== '' && (think?.past() ?? true) && content.idle() && text.isWellFormed(),
   }
 }
-
-/** Whether a text is well formed and does not end in half a character, which would not be well formed either. */
-const isWhole = (text: string) => text.isWellFormed()
 
 const withoutNulls = (value: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(value).filter(([, each]) => each !== null))

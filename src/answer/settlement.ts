@@ -10,7 +10,7 @@ import { addBills, type Bill, toBill, toSettledCall } from './bill.ts'
 import type { Counter } from './count.ts'
 import type { Tally } from './tally.ts'
 
-export interface End {
+interface End {
   status: Outcome['status']
   /** What the client saw: a stream that failed later has said 200. */
   httpStatus: number
@@ -20,7 +20,7 @@ export interface End {
 }
 
 /** What the client is told about its request: the sums over its calls. */
-export interface Receipt {
+interface Receipt {
   usage: Usage
   costNanoUsd: number
 }

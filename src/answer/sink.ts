@@ -7,7 +7,7 @@ import { UpstreamError } from '../error.ts'
 import { createHeartbeat, HEARTBEAT_MS, KEEP_ALIVE } from './heartbeat.ts'
 
 /** How long a client may leave a full buffer standing (design 8). */
-export const SLOW_READER_MS = 60_000
+const SLOW_READER_MS = 60_000
 
 export interface Sink {
   /** Writes text at once; returns a promise only where the client must read first. Throws once the client is gone. */

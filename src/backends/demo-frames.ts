@@ -9,7 +9,7 @@ import { toLogprobs } from './demo-logprobs.ts'
 import type { Part, Reply } from './demo-reply.ts'
 
 /** Names the call at a place of a choice. */
-export type ToCallId = (choice: number, place: number) => string
+type ToCallId = (choice: number, place: number) => string
 
 /** Converts replies to the choices of a whole answer. */
 export function toChoices(body: ChatRequest, replies: readonly Reply[], toId: ToCallId): Choice[] {
