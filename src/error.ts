@@ -189,6 +189,9 @@ export class UpstreamError extends Error {
   }
 }
 
+/** What ends a call whose client has gone. */
+export const clientLeft = () => new UpstreamError('aborted', 'the client left', { retryable: false })
+
 /** A command that could not be done. Exit code 1, or 2 where the words on the command line were wrong. */
 export class CommandError extends Error {
   readonly kind: string

@@ -3,6 +3,8 @@
  * the two halves of an emoji in two chunks, and a client that decodes each by itself has neither. What is no character
  * at all becomes U+FFFD. Pure.
  */
+import { isHighHalf } from '../wire/utf16.ts'
+
 export interface Joiner {
   take(piece: string): string
   /** What is left once nothing more comes. */
@@ -10,8 +12,6 @@ export interface Joiner {
   /** Whether nothing is held back. */
   idle(): boolean
 }
-
-const isHighHalf = (code: number) => code >= 0xd800 && code <= 0xdbff
 
 export function createJoiner(): Joiner {
   let held = ''

@@ -3,7 +3,7 @@
  * 2.5), and with heartbeats while there is nothing to write. A client that has left or does not read for too long ends
  * the writing with an UpstreamError `aborted`.
  */
-import { UpstreamError } from '../error.ts'
+import { clientLeft } from '../error.ts'
 import { createHeartbeat, HEARTBEAT_MS, KEEP_ALIVE } from './heartbeat.ts'
 
 /** How long a client may leave a full buffer standing (design 8). */
@@ -15,12 +15,10 @@ export interface Sink {
   close(): void
 }
 
-const gone = () => new UpstreamError('aborted', 'the client left', { retryable: false })
-
 /** The sink of a client that was gone before the first byte. */
 export const CLOSED_SINK: Sink = {
   write() {
-    throw gone()
+    throw clientLeft()
   },
   close() {},
 }
@@ -63,10 +61,10 @@ export function createSink(
       clearTimeout(timer)
       full = false
     }
-    if (left) throw gone()
+    if (left) throw clientLeft()
   }
   const send = (text: string): Promise<void> | undefined => {
-    if (left) throw gone()
+    if (left) throw clientLeft()
     const written = controller.write(text)
     controller.flush()
     return typeof written === 'number' ? undefined : drained(written)

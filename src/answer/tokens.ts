@@ -5,6 +5,7 @@
 import { O200K_TOKEN_SPLIT_REGEX as WORDS } from 'gpt-tokenizer/encodingParams/constants'
 import { bytesOfBase64, readBase64 } from '../limits/base64.ts'
 import type { Prompt } from '../limits/prompt.ts'
+import { isHighHalf } from '../wire/utf16.ts'
 
 /** Most bytes that are tokenised for one request: of what the model read, and of what it wrote. */
 export const PROMPT_BYTES = 192_000
@@ -42,10 +43,8 @@ export function toPieces(text: string): string[] {
 /** A character above U+FFFF is two units: never end between them. */
 function endOfPiece(text: string, at: number, wordEnd: number): number {
   const end = Math.min(wordEnd, at + LONGEST_WORD)
-  return end < wordEnd && isHigh(text.charCodeAt(end - 1)) ? end - 1 : end
+  return end < wordEnd && isHighHalf(text.charCodeAt(end - 1)) ? end - 1 : end
 }
-
-const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff
 
 /** The part of some texts that is tokenised, and how many UTF-8 bytes it and all of them have. */
 export interface Excerpt {

@@ -3,7 +3,7 @@
  * because a timer and a listener of its own cost a call more than the rest of its bookkeeping: an end comes up to
  * TICK_MS late, and a chunk costs one assignment.
  */
-import { UpstreamError } from '../error.ts'
+import { clientLeft, UpstreamError } from '../error.ts'
 
 const TICK_MS = 50
 
@@ -53,7 +53,7 @@ export function createDeadline(
   const self: Running = {
     check(nowMs) {
       if (client?.aborted) {
-        end(new UpstreamError('aborted', 'the client left', { retryable: false }))
+        end(clientLeft())
         return true
       }
       if (touched || paused) since = nowMs

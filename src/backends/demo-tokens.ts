@@ -3,6 +3,7 @@
  * the word. Deterministic, linear and without a vocabulary, so that its counts are real and cost nothing. Only the
  * demo backend may use them: no other model counts like this.
  */
+import { isHighHalf } from '../wire/utf16.ts'
 
 const WORD = 0
 const MARK = 1
@@ -28,11 +29,10 @@ function endOfToken(text: string, from: number): number {
   let end = start + 1
   while (end < limit && toKind(text.charCodeAt(end)) === kind) end += 1
   // A character above U+FFFF is two units: never end between them.
-  const splitsPair = isHigh(text.charCodeAt(end - 1)) && isLow(text.charCodeAt(end))
+  const splitsPair = isHighHalf(text.charCodeAt(end - 1)) && isLow(text.charCodeAt(end))
   return splitsPair ? end + 1 : end
 }
 
-const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff
 const isLow = (code: number) => code >= 0xdc00 && code <= 0xdfff
 
 /** Counts the tokens of a text without building them. */

@@ -4,7 +4,7 @@
  * a request without a `response_format`, or a target that knows it, goes through as it is.
  */
 import { asWhole, type WholeAnswer } from '../answer/events.ts'
-import { GatewayError, UpstreamError } from '../error.ts'
+import { clientLeft, GatewayError, UpstreamError } from '../error.ts'
 import type { Ask, Dispatch } from '../routing/attempt.ts'
 import type { Verdict } from './check-worker.ts'
 import type { Checker } from './checker.ts'
@@ -35,7 +35,7 @@ async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Che
   const schema = wanted.schema === null ? null : JSON.stringify(wanted.schema)
   const wrong = schema === null ? null : await checker.prepare(schema, ask.signal)
   const mustBeWanted = () => {
-    if (ask.signal.aborted) throw new UpstreamError('aborted', 'the client left', { retryable: false })
+    if (ask.signal.aborted) throw clientLeft()
   }
   mustBeWanted()
   if (wrong !== null) throw badSchema(wanted, wrong)

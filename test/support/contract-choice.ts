@@ -10,6 +10,7 @@ import {
   type Json,
   type JsonObject,
   must,
+  SAID_KEYS,
 } from './contract-parts.ts'
 
 /** One choice, the same whole and streamed. Texts that were not said are empty. */
@@ -37,18 +38,6 @@ export const emptyChoice = (index: number): ChoiceReport => ({
 })
 
 const CHOICE_KEYS = ['index', 'delta', 'finish_reason', 'logprobs']
-const DELTA_KEYS = [
-  'role',
-  'content',
-  'refusal',
-  'tool_calls',
-  'function_call',
-  'reasoning',
-  'reasoning_content',
-  'reasoning_details',
-  'annotations',
-  'audio',
-]
 
 /** Adds a choice of one chunk to what came before it; `first` says that nothing did. */
 export function takeChoice(report: ChoiceReport, choice: JsonObject, first: boolean): void {
@@ -57,7 +46,7 @@ export function takeChoice(report: ChoiceReport, choice: JsonObject, first: bool
   must(4, finish !== undefined, 'finish_reason is in every choice')
   must(4, report.finish === null, 'nothing of a choice follows its finish')
   must('section 3b', isObject(delta), 'delta is an object')
-  checkKeys(delta, 'section 3b', DELTA_KEYS, first ? ['content', 'refusal'] : [])
+  checkKeys(delta, 'section 3b', SAID_KEYS, first ? ['content', 'refusal'] : [])
   takeRole(delta, first)
   takeLogprobs(report, checkLogprobs(choice.logprobs))
   if (finish !== null) {

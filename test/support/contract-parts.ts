@@ -135,3 +135,17 @@ export function checkFinish(finish: Json | undefined, report: { toolCalls: unkno
   )
   return finish
 }
+
+/** What a message may say, and a delta of it. */
+export const SAID_KEYS = [
+  'role',
+  'content',
+  'refusal',
+  'tool_calls',
+  'function_call',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'annotations',
+  'audio',
+]

@@ -10,20 +10,8 @@ import {
   type Json,
   type JsonObject,
   must,
+  SAID_KEYS,
 } from './contract-parts.ts'
-
-const MESSAGE_KEYS = [
-  'role',
-  'content',
-  'refusal',
-  'tool_calls',
-  'function_call',
-  'reasoning',
-  'reasoning_content',
-  'reasoning_details',
-  'annotations',
-  'audio',
-]
 
 export function toWholeChoice(choice: Json, position: number): ChoiceReport {
   must(17, isObject(choice), 'a choice is an object')
@@ -33,7 +21,7 @@ export function toWholeChoice(choice: Json, position: number): ChoiceReport {
   const { index, message } = choice
   must(21, index === position, `choices stand in the order of their index: ${JSON.stringify(index)} is at ${position}`)
   must(17, isObject(message), 'a choice has a message')
-  checkKeys(message, 'section 3a', MESSAGE_KEYS, ['content', 'refusal'])
+  checkKeys(message, 'section 3a', SAID_KEYS, ['content', 'refusal'])
   must(7, message.role === 'assistant', 'the role is "assistant"')
   const report = emptyChoice(position)
   report.content = toText(message, 'content')
