@@ -12,6 +12,18 @@ export interface ServeConfig {
   durability: 'process' | 'power'
   /** After how much silence a stream says that it lives, ms; 0 = never. */
   heartbeatMs: number
+  /** How often the targets of a request are tried again when all have failed. */
+  retries: number
+  /** How often each upstream is asked, for free, whether it could answer, ms; 0 = never. */
+  probeMs: number
+  /** Requests under way at once; more are refused. */
+  maxInFlight: number
+  /** Bytes held in memory for requests under way; more are refused. */
+  maxBufferedBytes: number
+  /** Of one event of an upstream's stream; a longer one breaks the stream off. */
+  maxEventBytes: number
+  /** How long a client may leave a full buffer standing, ms. */
+  slowReaderMs: number
 }
 
 type Texts = Readonly<Record<string, string | undefined>>
@@ -41,6 +53,12 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
     drainMs: read('drain', 30_000, toMs, 'a time such as 30s or 2m'),
     heartbeatMs: read('heartbeat', 10_000, toHeartbeatMs, 'a time from 1s to 60s, or off'),
     durability: read('durability', 'process', toDurability, 'process or power'),
+    retries: read('retries', 2, toRetries, 'a number from 0 to 10'),
+    probeMs: read('probe', 30_000, toProbeMs, 'a time from 1s to 1h, or off'),
+    maxInFlight: read('max-in-flight', 4_096, toInFlight, 'a number from 1 to 8192'),
+    maxBufferedBytes: read('max-buffered', 512 * MIB, toBytes, 'a size such as 512M or 2G, from 1M on'),
+    maxEventBytes: read('max-event', 4 * MIB, toBytes, 'a size such as 4M, from 1M on'),
+    slowReaderMs: read('slow-reader', 60_000, toWaitMs, 'a time from 1s to 1h'),
   }
   if (problems.length > 0) throw new CommandError('bad_config', problems.join('\n'), 2)
   return config
@@ -66,10 +84,29 @@ function toDurability(text: string): 'process' | 'power' | null {
   return text === 'process' || text === 'power' ? text : null
 }
 
-function toHeartbeatMs(text: string): number | null {
-  if (text === 'off') return 0
+const toHeartbeatMs = (text: string) => (text === 'off' ? 0 : toMsWithin(text, 1_000, 60_000))
+const toProbeMs = (text: string) => (text === 'off' ? 0 : toMsWithin(text, 1_000, 3_600_000))
+const toWaitMs = (text: string) => toMsWithin(text, 1_000, 3_600_000)
+const toRetries = (text: string) => toNumberWithin(text, 0, 10)
+/** The runtime takes twice as many fetches at once (main.ts). */
+const toInFlight = (text: string) => toNumberWithin(text, 1, 8_192)
+
+function toMsWithin(text: string, low: number, high: number): number | null {
   const ms = toMs(text)
-  return ms !== null && ms >= 1_000 && ms <= 60_000 ? ms : null
+  return ms !== null && ms >= low && ms <= high ? ms : null
+}
+
+function toNumberWithin(text: string, low: number, high: number): number | null {
+  const value = Number(text)
+  return /^\d+$/.test(text) && value >= low && value <= high ? value : null
+}
+
+const MIB = 1024 ** 2
+
+function toBytes(text: string): number | null {
+  const [, amount, unit] = /^(\d{1,6})(M|G)(?:i?B)?$/i.exec(text) ?? []
+  const bytes = Number(amount) * (unit?.toUpperCase() === 'G' ? 1024 : 1) * MIB
+  return bytes >= MIB ? bytes : null
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }

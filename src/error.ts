@@ -30,6 +30,15 @@ const TABLE = {
   unsupported_content_type: invalid(400, 'unsupported_content_type'),
   invalid_request: invalid(400, null),
   upstream_rejected: invalid(400, null),
+  /** A key's own limits: of requests (or how many at a time), and of tokens. */
+  request_limit: { status: 429, type: 'requests', code: 'rate_limit_exceeded' },
+  token_limit: { status: 429, type: 'tokens', code: 'rate_limit_exceeded' },
+  insufficient_quota: {
+    status: 429,
+    type: 'insufficient_quota',
+    code: 'insufficient_quota',
+    headers: { 'x-should-retry': 'false' },
+  },
   upstream_rate_limited: {
     status: 429,
     type: 'requests',
@@ -175,6 +184,8 @@ export class UpstreamError extends Error {
   readonly deadline: string | null
   readonly retryable: boolean
   readonly retryAfterMs: number | null
+  /** Id of the upstream that failed, once somebody who knows it has said so. */
+  upstream: string | null = null
 
   constructor(kind: UpstreamErrorKind, message: string, detail: UpstreamErrorDetail = {}) {
     super(message, detail.cause === undefined ? undefined : { cause: detail.cause })

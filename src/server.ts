@@ -7,14 +7,22 @@ import { join } from 'node:path'
 import { createCounter } from './answer/count.ts'
 import type { Readiness } from './api/health.ts'
 import { type App, createApp } from './app.ts'
+import type { Readiness as BackendReadiness } from './backends/backend.ts'
 import { createBackends } from './backends/registry.ts'
+import { createBounds } from './chat/bounds.ts'
 import { createChecker } from './chat/checker.ts'
 import { createFlights, type Flights } from './chat/flights.ts'
 import type { ServeConfig } from './config.ts'
+import { type ControlDeps, createControl } from './control/control.ts'
+import { testUpstream } from './control/probe.ts'
+import { toUpstreamStatuses } from './control/protocol.ts'
 import { CommandError } from './error.ts'
 import { listen } from './listen.ts'
+import { createLive } from './live.ts'
 import type { Log } from './log.ts'
+import type { Health } from './routing/health.ts'
 import { createCheckpointer } from './store/checkpoint.ts'
+import { readSettings, type Settings, writeFacts } from './store/facts.ts'
 import { takeLock } from './store/lock.ts'
 import { migrate } from './store/migrate.ts'
 import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder, type Store, toStore } from './store/open.ts'
@@ -22,22 +30,27 @@ import { type Environment, loadSnapshot, type Snapshot } from './store/snapshot.
 import { createWatch } from './store/watch.ts'
 import { createLedger, type Ledger } from './usage/ledger.ts'
 import { recover } from './usage/recover.ts'
-import { HOUR_MS } from './usage/rollup.ts'
+import { createSpendReader } from './usage/spent.ts'
 import { createSpool } from './usage/spool.ts'
 import { mintId } from './wire/id.ts'
-
-/** Rows of the settings table, by key. */
-export type Settings = Readonly<Record<string, string>>
 
 export interface ServerOptions {
   dataFolder: string
   /** The server's own settings, given the rows of the settings table. */
   configure(settings: Settings): ServeConfig
   environment: Environment
+  version: string
   log: Log
+  /** Wall clock, ms. */
   now(): number
+  /** A clock that never steps, ms. */
+  monotonicMs?(): number
+  /** The pause before the targets of a request are tried again, ms. */
+  backoffMs?: number
   /** Runs on the open, migrated store before anything is loaded from it: applies the catalogue, makes a first key. */
   prepare(store: Store, settings: Settings): void | Promise<void>
+  /** What an order over the control socket does; without them it is refused. */
+  orders?: Pick<ControlDeps, 'reload' | 'drain'>
 }
 
 export interface Server {
@@ -54,24 +67,27 @@ export interface Server {
 const CUT_MS = 5_000
 /** A log that nobody reads does not hold up a stop for longer. */
 const LOG_MS = 1_000
+const BACKOFF_MS = 500
 
 /** Eight megabytes of zeros can wait until the first answers are out; a group that needs them earlier makes them. */
 const SPOOL_DELAY_MS = 100
 
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { dataFolder, log, now, environment } = options
+  const { dataFolder, log, now, environment, version, orders = NO_ORDERS } = options
+  const { monotonicMs = () => performance.now() } = options
   prepareDataFolder(dataFolder)
   const unlock = takeLock(dataFolder)
   const path = databasePath(dataFolder)
-  const instance = mintId(now())
+  const startedMs = now()
+  const instance = mintId(startedMs)
   const writer = openWriter(path)
   const store = toStore(writer)
   const spoolFolder = join(dataFolder, 'spool')
   const spool = createSpool({ folder: spoolFolder, instance })
-  migrate(writer, dataFolder, now())
+  migrate(writer, dataFolder, startedMs)
   const recovered = recover(writer, spool, spoolFolder, instance, log)
   if (recovered.replayed > 0 || recovered.abandoned > 0) log.warn('recovered the ledger', { ...recovered })
-  writeFacts(writer, instance, now())
+  writeFacts(writer, instance, startedMs)
   const settings = readSettings(writer)
   const config = options.configure(settings)
   if (config.durability === 'power') writer.run('PRAGMA synchronous = FULL')
@@ -79,6 +95,17 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 
   let snapshot = loadSnapshot(store, environment)
   let state: 'serving' | 'draining' = 'serving'
+  const moment = () => ({ monotonicMs: monotonicMs(), wallMs: now() })
+  const backendFor = createBackends({ maxEventBytes: config.maxEventBytes })
+  const live = createLive({
+    snapshot: () => snapshot,
+    spending: createSpendReader(writer),
+    backendFor,
+    probeMs: config.probeMs,
+    moment,
+    log,
+  })
+  const { limiter, health, prober } = live
   const checkpointer = createCheckpointer(path, log)
   const ledger = createLedger({
     writer,
@@ -88,31 +115,71 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     checkpoint: checkpointer.run,
   })
   const refresh = () => {
-    snapshot = loadSnapshot(store, environment)
+    const next = loadSnapshot(store, environment)
+    live.renew(next)
+    snapshot = next
     logNotReady(snapshot, log)
+    prober.kick()
   }
   const watch = createWatch(writer, snapshot.revision, refresh, log)
   const flights = createFlights()
+  const bounds = createBounds(config)
   const counter = createCounter({ log })
   const checker = createChecker()
+  const readiness = () => toReadiness(state, ledger, watch.healthy(), health)
   const app = createApp({
     snapshot: () => snapshot,
     ledger,
+    limiter,
+    health,
     counter,
     checker,
     flights,
+    bounds,
     log,
     now,
+    moment,
     instance,
     heartbeatMs: config.heartbeatMs,
-    backendFor: createBackends(),
-    readiness: () => toReadiness(state, ledger, watch.healthy()),
+    slowReaderMs: config.slowReaderMs,
+    retry: { retries: config.retries, backoffMs: options.backoffMs ?? BACKOFF_MS },
+    backendFor,
+    readiness,
   })
   // From here on the writer never waits inside SQLite: the event loop would wait with it.
   writer.run('PRAGMA busy_timeout = 0')
   writer.run('PRAGMA wal_autocheckpoint = 0')
   const baseUrl = listen(app, config.host, config.port)
   logNotReady(snapshot, log)
+  prober.start()
+  const control = createControl({
+    dataFolder,
+    log,
+    status: () => ({
+      version,
+      instance,
+      pid: process.pid,
+      url: baseUrl,
+      started_ms: startedMs,
+      readiness: readiness(),
+      ledger: ledger.state(),
+      config_revision: snapshot.revision,
+      in_flight: bounds.inFlight(),
+      buffered_bytes: bounds.bufferedBytes(),
+      upstreams: toUpstreamStatuses(snapshot, health.states()),
+    }),
+    async test(id) {
+      const upstream = snapshot.upstreams.get(id)
+      if (!upstream) return null
+      const onFound = (found: BackendReadiness) => health.probed(upstream, found)
+      return testUpstream(upstream, { backend: backendFor({ upstream }), monotonicMs, onFound })
+    },
+    reload: orders.reload,
+    drain() {
+      // A second signal would end the process at once.
+      if (state === 'serving') orders.drain()
+    },
+  })
   const preparing = setTimeout(() => {
     spool.prepare().catch((error) => log.error('the spool could not be prepared', { error: String(error) }))
   }, SPOOL_DELAY_MS)
@@ -132,6 +199,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         checker.close()
       })
       watch.stop()
+      prober.stop()
+      await control.stop()
       clearTimeout(preparing)
       await ledger.close()
       checkpointer.close()
@@ -144,6 +213,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
 }
 
+const refuseOrder = () => {
+  throw new CommandError('not_possible', 'This server takes no orders.')
+}
+const NO_ORDERS = { reload: async () => refuseOrder(), drain: refuseOrder }
+
 function openWriter(path: string): Database {
   try {
     return openDatabase(path, { busyMs: COMMAND_BUSY_MS })
@@ -155,28 +229,15 @@ function openWriter(path: string): Database {
   }
 }
 
-/** What `audit` and the next start want to know: since when the ledger is kept, and who keeps it now. */
-function writeFacts(writer: Database, instance: string, nowMs: number): void {
-  const write = (sql: string, key: string, value: string) =>
-    writer.query(`INSERT INTO settings (key, value, updated_ms) VALUES (?, ?, ?) ${sql}`).run(key, value, nowMs)
-  writer
-    .transaction(() => {
-      write('ON CONFLICT (key) DO NOTHING', 'ledger_from', String(nowMs - (nowMs % HOUR_MS)))
-      write('ON CONFLICT (key) DO UPDATE SET value = excluded.value', 'instance', instance)
-    })
-    .immediate()
-}
-
-function readSettings(writer: Database): Settings {
-  const rows = writer.query<{ key: string; value: string }, []>('SELECT key, value FROM settings').all()
-  return Object.fromEntries(rows.map((row) => [row.key, row.value]))
-}
-
-function toReadiness(state: 'serving' | 'draining', ledger: Ledger, watching: boolean): Readiness {
+function toReadiness(state: 'serving' | 'draining', ledger: Ledger, watching: boolean, health: Health): Readiness {
   if (state === 'draining') return 'draining'
   const ledgerState = ledger.state()
   if (ledgerState === 'unavailable') return 'ledger_unavailable'
-  return ledgerState === 'ok' && watching ? 'ok' : 'degraded'
+  const isWell =
+    ledgerState === 'ok' &&
+    watching &&
+    health.states().every(({ state, targets }) => state !== 'down' || targets.length === 0)
+  return isWell ? 'ok' : 'degraded'
 }
 
 function logNotReady(snapshot: Snapshot, log: Log): void {

@@ -3,11 +3,14 @@ import { describe, expect, test } from 'bun:test'
 import { createCounter } from '../src/answer/count.ts'
 import { createApp } from '../src/app.ts'
 import type { Backend } from '../src/backends/backend.ts'
+import { createBounds } from '../src/chat/bounds.ts'
 import { createChecker } from '../src/chat/checker.ts'
 import { createFlights } from '../src/chat/flights.ts'
 import { GatewayError } from '../src/error.ts'
 import { hashToken, mintToken } from '../src/keys/token.ts'
+import { createLimiter } from '../src/limits/limiter.ts'
 import { createLog } from '../src/log.ts'
+import { createHealth } from '../src/routing/health.ts'
 import type { Ledger } from '../src/usage/ledger.ts'
 import type { SettledRow } from '../src/usage/rows.ts'
 import type { AnswerEvent } from '../src/wire/chat.ts'
@@ -44,6 +47,7 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
   const now = () => Date.UTC(2026, 10, 21)
   const log = createLog({ now, write: async (text) => void lines.push(text) })
   const flights = createFlights()
+  const bounds = createBounds({ maxInFlight: 1, maxBufferedBytes: 1_000 })
   const ledger: Ledger = {
     open,
     openCall: fine,
@@ -63,9 +67,15 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
     flights,
     log,
     now,
+    moment: () => ({ monotonicMs: 0, wallMs: now() }),
+    limiter: createLimiter(),
+    health: createHealth({ nowMs: () => 0, wallMs: now }),
+    bounds,
     instance: 'i1',
     heartbeatMs: 0,
-    backendFor: () => ({ chat }),
+    slowReaderMs: 60_000,
+    retry: { retries: 0, backoffMs: 0 },
+    backendFor: () => ({ chat, probe: async () => ({ state: 'ready' }) }),
     readiness: () => 'ok',
   })
   const request = new Request('http://localhost/v1/chat/completions', {
@@ -76,7 +86,7 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
   const response = await app.handle(request)
   const text = await response.text()
   await log.flush()
-  expect(flights.count()).toBe(0)
+  expect([flights.count(), bounds.inFlight(), bounds.bufferedBytes()]).toEqual([0, 0, 0])
   return { response, text, settled, log: lines.join('') }
 }
 

@@ -1,13 +1,14 @@
 /** Turns a failed call into what the client is told: the contract's table of rulings for upstream failures. Pure. */
 import { GatewayError, UpstreamError } from '../error.ts'
+import { toRefusal } from '../wire/refusal.ts'
 
 /** A code is stored and logged: an upstream's may not be longer than this. */
 const MAX_CODE_CHARS = 64
 /** Statuses that speak about the request itself, so that the client should read them. */
 const ABOUT_THE_REQUEST = new Set([400, 413, 422])
 
-/** @param upstream the id of the upstream that failed, named in the sentence; without one it is our own failure. */
-export function toGatewayError(error: unknown, upstream = ''): GatewayError {
+/** @param lastUpstream the id of the upstream that was tried last, for a failure that does not say whose it is. */
+export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof UpstreamError)) {
     return new GatewayError('internal', 'Tollgate made a mistake; its log has the cause under this request id.', {
@@ -15,6 +16,7 @@ export function toGatewayError(error: unknown, upstream = ''): GatewayError {
     })
   }
   const { kind, status, retryAfterMs } = error
+  const upstream = error.upstream ?? lastUpstream
   const retryAfter = (fallback: number) => ({
     'retry-after': String(Math.min(60, Math.max(1, retryAfterMs === null ? fallback : Math.ceil(retryAfterMs / 1000)))),
   })
@@ -32,7 +34,7 @@ export function toGatewayError(error: unknown, upstream = ''): GatewayError {
   if (status === 429) {
     return new GatewayError(
       'upstream_rate_limited',
-      `Upstream \`${upstream}\` is limiting the rate of this Tollgate: ${error.message}`,
+      `Upstream \`${upstream}\` takes no more for now: ${error.message}`,
       { headers: retryAfter(5) },
     )
   }
@@ -42,18 +44,9 @@ export function toGatewayError(error: unknown, upstream = ''): GatewayError {
     })
   }
   const what = kind === 'status' ? `answered ${status}` : error.message
-  const why = kind === 'status' && status !== null ? OUR_FAULT[status] : undefined
+  const why = kind === 'status' && status !== null ? toRefusal(status)?.why : undefined
   if (why === undefined) return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}.`)
   // What is set up wrongly stays wrong: a client that tries again only waits longer.
   const headers = { 'x-should-retry': 'false' }
   return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}: ${why}.`, { headers })
-}
-
-/** What an upstream blames on this Tollgate, and where whoever runs it should look. */
-const OUR_FAULT: Readonly<Record<number, string>> = {
-  401: 'its api_key in the catalogue is missing or wrong',
-  402: 'its account has to be paid',
-  403: 'its api_key in the catalogue, or its account, may not do this',
-  404: 'its base_url, or the model of its route in the catalogue, does not exist there',
-  405: 'its base_url in the catalogue is not that of a chat API',
 }

@@ -17,6 +17,8 @@ const MAX_CHOICES = 128
 /** What is known of a call. Plain data, because a closure a call costs more than its bookkeeping. */
 export interface Meter {
   readonly startedAt: number
+  /** Called once, when the call has ended; whoever waits for it sets it. */
+  onEnd: ((meter: Meter) => void) | null
   /** What the upstream reported; null where it did not. */
   usage: Usage | null
   /** By choice: what was said, and what was thought. */
@@ -40,6 +42,7 @@ interface Kept {
 
 export const createMeter = (): Meter => ({
   startedAt: performance.now(),
+  onEnd: null,
   usage: null,
   answer: [],
   reasoning: [],
@@ -79,6 +82,7 @@ function end(meter: Meter, how: NonNullable<Meter['end']>, error: unknown = null
   meter.end = how
   meter.error = error
   meter.durationMs = elapsedMs(meter)
+  meter.onEnd?.(meter)
 }
 
 const elapsedMs = ({ startedAt }: Meter) => Math.round(performance.now() - startedAt)

@@ -11,8 +11,7 @@ import { headersOf, type RelayInput, settleComplete, settleFailure, shapeOf, typ
 export async function relay(input: RelayInput): Promise<Response> {
   if (input.stream) return relayStream(input)
   try {
-    const { answer, target } = await input.attempt
-    return await relayWhole({ input, answer, target })
+    return await relayWhole(input)
   } catch (error) {
     throw await settleFailure(input, error, 'nothing')
   } finally {
@@ -20,10 +19,13 @@ export async function relay(input: RelayInput): Promise<Response> {
   }
 }
 
-async function relayWhole(trip: Trip): Promise<Response> {
-  const completion = toCompletion(shapeOf(trip), asWhole(trip.answer).completion)
-  trip.input.settlement.firstToken()
-  const usageJson = await settleComplete(trip.input)
+async function relayWhole(input: RelayInput): Promise<Response> {
+  const { trip, completion } = await input.attempt((answer, target) => {
+    const trip: Trip = { input, answer, target }
+    return { trip, completion: toCompletion(shapeOf(trip), asWhole(answer).completion) }
+  })
+  input.settlement.firstToken()
+  const usageJson = await settleComplete(input)
   const headers = headersOf(trip)
   headers['content-type'] = 'application/json'
   return new Response(toCompletionJson(completion, usageJson), { headers })

@@ -1,7 +1,8 @@
 /**
- * Ends a request exactly once: bills its calls, settles its ledger row and writes its one log line. The relay calls it
+ * Ends a request exactly once: bills its calls, frees what it had reserved, settles its ledger row and writes its one log line. The relay calls it
  * before the tail of the answer leaves; whatever it learns later about the same request changes nothing.
  */
+import type { Hold } from '../limits/limiter.ts'
 import type { Log } from '../log.ts'
 import type { Ledger } from '../usage/ledger.ts'
 import { type OpenRow, type Outcome, type SettledRow, toWithheld } from '../usage/rows.ts'
@@ -42,9 +43,11 @@ export interface SettlementDeps {
   log: Log
   row: OpenRow
   tally: Tally
+  /** What was reserved for the request on its key and team. */
+  hold: Pick<Hold, 'settle'>
 }
 
-export function createSettlement({ ledger, counter, log, row, tally }: SettlementDeps): Settlement {
+export function createSettlement({ ledger, counter, log, row, tally, hold }: SettlementDeps): Settlement {
   const startedAt = performance.now()
   const elapsedMs = () => Math.round(performance.now() - startedAt)
   let firstTokenMs: number | null = null
@@ -60,6 +63,7 @@ export function createSettlement({ ledger, counter, log, row, tally }: Settlemen
       bills.push(bill instanceof Promise ? await bill : bill)
     }
     const { usage, estimated, costNanoUsd } = addBills(bills)
+    hold.settle({ tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd })
     const last = calls.at(-1)
     const outcome: Outcome = {
       status: end.status,

@@ -4,10 +4,7 @@
  * the writing with an UpstreamError `aborted`.
  */
 import { clientLeft } from '../error.ts'
-import { createHeartbeat, HEARTBEAT_MS, KEEP_ALIVE } from './heartbeat.ts'
-
-/** How long a client may leave a full buffer standing (design 8). */
-const SLOW_READER_MS = 60_000
+import { createHeartbeat, KEEP_ALIVE } from './heartbeat.ts'
 
 export interface Sink {
   /** Writes text at once; returns a promise only where the client must read first. Throws once the client is gone. */
@@ -24,15 +21,16 @@ export const CLOSED_SINK: Sink = {
 }
 
 export interface SinkOptions {
-  slowReaderMs?: number
+  /** How long a client may leave a full buffer standing. */
+  slowReaderMs: number
   /** 0 = no heartbeats. */
-  heartbeatMs?: number
+  heartbeatMs: number
 }
 
 export function createSink(
   controller: Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>,
   signal: AbortSignal,
-  { slowReaderMs = SLOW_READER_MS, heartbeatMs = HEARTBEAT_MS }: SinkOptions = {},
+  { slowReaderMs, heartbeatMs }: SinkOptions,
 ): Sink {
   let left = signal.aborted
   /** A write waits for its reader. */

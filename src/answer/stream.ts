@@ -24,7 +24,7 @@ interface Opened {
 export async function relayStream(input: RelayInput): Promise<Response> {
   let handedOver = false
   try {
-    const opening = open(input)
+    const opening = input.attempt((answer, target) => open({ input, answer, target }))
     const opened = await within(opening, input.heartbeatMs)
     const response = respond(input, opening, opened)
     handedOver = true
@@ -36,20 +36,24 @@ export async function relayStream(input: RelayInput): Promise<Response> {
   }
 }
 
-async function open(input: RelayInput): Promise<Opened> {
-  const { answer, target } = await input.attempt
-  const trip: Trip = { input, answer, target }
+/** Reads an answer up to its commit point. Throws what it failed with before: another target may do better. */
+async function open(trip: Trip): Promise<Opened> {
   const normaliser = createStreamNormaliser(shapeOf(trip))
-  const iterator = eventsOf(answer)[Symbol.asyncIterator]()
+  const iterator = eventsOf(trip.answer)[Symbol.asyncIterator]()
   let first = ''
-  while (!normaliser.committed() && normaliser.outcome() === null) {
-    const { done, value } = await iterator.next()
-    if (done) break
-    first += normaliser.take(value)
+  try {
+    while (!normaliser.committed() && normaliser.outcome() === null) {
+      const { done, value } = await iterator.next()
+      if (done) break
+      first += normaliser.take(value)
+    }
+  } catch (error) {
+    await iterator.return?.()
+    throw error
   }
   const early = normaliser.outcome()
   if (early instanceof UpstreamError && !normaliser.committed()) throw early
-  input.settlement.firstToken()
+  trip.input.settlement.firstToken()
   return { trip, normaliser, iterator, first }
 }
 
@@ -85,12 +89,13 @@ function respond(input: RelayInput, opening: Promise<Opened>, opened: Opened | n
   }
   if (input.signal.aborted) leave()
   else input.signal.addEventListener('abort', leave, { once: true })
-  const { heartbeatMs } = input
+  const { heartbeatMs, slowReaderMs } = input
   const body = new ReadableStream({
     type: 'direct',
-    pull: (controller) => (begun ? controller.close() : deliver(createSink(controller, input.signal, { heartbeatMs }))),
+    pull: (controller) =>
+      begun ? controller.close() : deliver(createSink(controller, input.signal, { heartbeatMs, slowReaderMs })),
   })
-  const headers = opened ? headersOf(opened.trip) : { 'x-request-id': input.requestId }
+  const headers = opened ? headersOf(opened.trip) : { 'x-request-id': input.requestId, ...input.headers }
   return new Response(body, { headers: Object.assign(headers, STREAM_HEADERS) })
 }
 

@@ -1,16 +1,17 @@
 /**
  * The calls of one request. A call is on record before it is made: the first one stands inline in the row that the walk
- * has opened, a further one gets a row of `calls` here. What each of them used is read off its meter when the request
- * is settled.
+ * has opened, a further one gets a row of `calls` here, and room in the budget. What each of them used is read off its
+ * meter when the request is settled.
  */
 import { UpstreamError } from '../error.ts'
 import { type Estimate, estimate } from '../limits/estimate.ts'
+import type { Amount, Hold } from '../limits/limiter.ts'
 import type { Target } from '../store/snapshot.ts'
 import type { Ledger } from '../usage/ledger.ts'
 import { costNanoUsd } from '../usage/price.ts'
 import type { OpenCall, OpenRow } from '../usage/rows.ts'
 import type { ChatRequest } from '../wire/request.ts'
-import { NO_USAGE } from '../wire/usage.ts'
+import { NO_USAGE, type Usage } from '../wire/usage.ts'
 import { createMeter, type Meter, skip } from './meter.ts'
 
 export interface Call {
@@ -24,7 +25,10 @@ export interface Call {
 }
 
 export interface Tally {
-  /** Gives the call once it is on record. Throws `ledger_unavailable`, or `aborted` where nobody waits any more. */
+  /**
+   * Gives the call once it is on record. Throws `ledger_unavailable`; `insufficient_quota` where a budget has no room for
+   * one more; `aborted` where nobody waits any more.
+   */
   begin(
     ask: Pick<Call, 'target' | 'body'> & { reason: OpenCall['reason'] | 'first'; signal: AbortSignal },
   ): Call | Promise<Call>
@@ -39,6 +43,9 @@ export interface Tally {
 export interface TallyDeps {
   ledger: Pick<Ledger, 'openCall'>
   row: OpenRow
+  /** The target that `row` was opened for. */
+  first: Target
+  hold: Pick<Hold, 'raise'>
   /** Wall clock, ms. */
   now(): number
 }
@@ -48,18 +55,64 @@ export function toReserve({ pricing }: Target, { promptTokens, completionTokens 
   return {
     reservedPromptTokens: promptTokens,
     reservedCompletionTokens: completionTokens,
-    reservedNanoUsd: costNanoUsd(pricing, { ...NO_USAGE, prompt: promptTokens, completion: completionTokens }),
+    reservedNanoUsd: toMostNanoUsd(pricing, promptTokens, completionTokens),
   }
 }
 
-export function createTally({ ledger, row, now }: TallyDeps): Tally {
+/** Where they have prices of their own, all of a prompt may be written to a cache, and all of an answer be reasoning. */
+function toMostNanoUsd(pricing: Target['pricing'], prompt: number, completion: number): number {
+  const costOf = (special: Partial<Usage>) => costNanoUsd(pricing, { ...NO_USAGE, prompt, completion, ...special })
+  let most = costOf({})
+  if (pricing.every(({ input_cache_write, internal_reasoning }) => !input_cache_write && !internal_reasoning))
+    return most
+  for (const cacheWrite of [0, prompt]) {
+    for (const reasoning of [0, completion]) most = Math.max(most, costOf({ cacheWrite, reasoning }))
+  }
+  return most
+}
+
+type Reserve = ReturnType<typeof toReserve>
+
+export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally {
   const calls: Call[] = []
   let numbers = 0
   let closed = false
   const recording: Promise<void>[] = []
+  /** Reserves of the calls on their way to the record: several may set out before the first of them is there. */
+  const pending = new Set<Reserve>()
 
   const record = async (call: Call, opened: OpenCall) => {
-    await ledger.openCall(opened)
+    pending.add(opened)
+    try {
+      await ledger.openCall(opened)
+      calls.push(call)
+    } finally {
+      pending.delete(opened)
+    }
+  }
+
+  /** Makes room for what all calls have come to or may, and for this one. */
+  const raise = (reserve: Reserve) => {
+    const amount = toAmount(reserve)
+    for (const { tokens, nanoUsd } of [...calls.map(amountOf), ...[...pending].map(toAmount)]) {
+      amount.tokens += tokens
+      amount.nanoUsd += nanoUsd
+    }
+    const refusal = hold.raise(amount)
+    if (refusal) throw refusal
+  }
+
+  /** What a call has come to, or may. Of one that failed nothing is paid. */
+  const amountOf = ({ row: further, target, meter: { end, usage } }: Call): Amount => {
+    if (end === 'failed') return { tokens: 0, nanoUsd: 0 }
+    if (end !== 'ok' || usage === null) return toAmount(further ?? row)
+    return { tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd(target.pricing, usage) }
+  }
+
+  /** The row names a target that was not called after all: its provider's limit was reached, or its breaker opened. */
+  const passOver = (body: ChatRequest) => {
+    const call: Call = { number: ++numbers, target: first, body, row: null, meter: createMeter() }
+    skip(call.meter, noLongerWanted())
     calls.push(call)
   }
 
@@ -68,21 +121,24 @@ export function createTally({ ledger, row, now }: TallyDeps): Tally {
     upstream: () => calls.at(-1)?.target.upstream.id ?? row.upstream,
     begin({ target, body, reason, signal }) {
       if (closed || signal.aborted) throw noLongerWanted()
+      if (numbers === 0 && target !== first) passOver(body)
       const call: Call = { number: ++numbers, target, body, row: null, meter: createMeter() }
-      if (call.number === 1 || reason === 'first') {
+      if (call.number === 1) {
         calls.push(call)
         return call
       }
+      const reserve = toReserve(target, estimate(body, target.maxOutputLength))
+      raise(reserve)
       call.row = {
         requestId: row.id,
         number: call.number,
         instance: row.instance,
-        reason,
+        reason: reason === 'first' ? 'fallback' : reason,
         upstream: target.upstream.id,
         upstreamModel: target.upstreamModel,
         createdMs: now(),
         priceId: target.priceId,
-        ...toReserve(target, estimate(body, target.maxOutputLength)),
+        ...reserve,
       }
       const recorded = record(call, call.row)
       recording.push(recorded)
@@ -99,5 +155,10 @@ export function createTally({ ledger, row, now }: TallyDeps): Tally {
     },
   }
 }
+
+export const toAmount = (reserve: Reserve): Amount => ({
+  tokens: reserve.reservedPromptTokens + reserve.reservedCompletionTokens,
+  nanoUsd: reserve.reservedNanoUsd,
+})
 
 const noLongerWanted = () => new UpstreamError('aborted', 'nobody waits for the answer any more', { retryable: false })

@@ -12,12 +12,17 @@ export interface RelayInput {
   shape: Omit<Shape, 'thinkTags'>
   stream: boolean
   requestId: string
-  attempt: Promise<{ answer: BackendAnswer; target: Target }>
+  /** Resolves to what `open` makes of the first answer that begins; where `open` throws an UpstreamError, others are tried. */
+  attempt<T>(open: (answer: BackendAnswer, target: Target) => T | Promise<T>): Promise<T>
   settlement: Settlement
   /** The client's own signal: aborts when it leaves. */
   signal: AbortSignal
+  /** Headers of every answer that are known before it: how the key's rates stand. */
+  headers: Readonly<Record<string, string>>
   /** After how much silence a stream says that it lives, ms; 0 = never. */
   heartbeatMs: number
+  /** How long a client may leave a full buffer standing, ms. */
+  slowReaderMs: number
   /** Called once, when all but the end of the connection's answer is done. */
   onEnd(): void
 }
@@ -38,6 +43,7 @@ export function shapeOf({ input, target }: Trip): Shape {
 export function headersOf({ input, target, answer }: Trip): Record<string, string> {
   const headers: Record<string, string> = {
     'x-request-id': input.requestId,
+    ...input.headers,
     'x-tollgate-upstream': target.upstream.id,
     'x-tollgate-attempts': String(input.settlement.attempts()),
   }

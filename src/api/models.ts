@@ -5,6 +5,7 @@ import { authenticate } from '../chat/authenticate.ts'
 import type { RequestHeaders } from '../chat/body.ts'
 import type { Decision } from '../error.ts'
 import type { Log } from '../log.ts'
+import type { Health } from '../routing/health.ts'
 import { modelNotFound, visibleModel } from '../routing/resolve.ts'
 import type { Key, Snapshot } from '../store/snapshot.ts'
 import { mintId, toRequestId } from '../wire/id.ts'
@@ -14,6 +15,7 @@ import { pathOf } from './path.ts'
 
 export interface ModelsDeps {
   snapshot(): Snapshot
+  health: Pick<Health, 'standing'>
   log: Log
   now(): number
 }
@@ -31,24 +33,26 @@ export const modelsController = (deps: ModelsDeps) => {
     .use(bearerToken())
     .get('/v1/models', ({ headers, bearer }) => {
       const key = keyOf(headers, bearer)
-      const data = [...deps.snapshot().models.keys()]
+      const data = [...deps.snapshot().models]
+        .filter(([, { listed }]) => listed)
+        .map(([slug]) => slug)
         .sort()
-        .flatMap((slug) => modelFor(deps.snapshot(), key, slug) ?? [])
+        .flatMap((slug) => modelFor(deps, key, slug) ?? [])
       return reply(key, { object: 'list', data })
     })
     .get('/v1/models/*', ({ request, headers, bearer }) => {
       const key = keyOf(headers, bearer)
       // The slash of a slug may arrive raw or as %2F, and the router's own parameter is not decoded.
       const asked = decode(pathOf(request).slice('/v1/models/'.length))
-      const model = modelFor(deps.snapshot(), key, asked)
+      const model = modelFor(deps, key, asked)
       if (!model) throw modelNotFound(asked, null)
       return reply(key, model)
     })
 }
 
-function modelFor(snapshot: Snapshot, key: Key, slug: string): Model | null {
-  const visible = visibleModel(snapshot, key, slug)
-  return visible && toPublicModel(visible.model, visible.targets)
+function modelFor({ snapshot, health }: ModelsDeps, key: Key, slug: string): Model | null {
+  const visible = visibleModel(snapshot(), key, slug)
+  return visible && toPublicModel(visible.model, visible.targets, (target) => health.standing(target) === 'out')
 }
 
 function orThrow<T>(decision: Decision<T>): T {

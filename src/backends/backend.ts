@@ -2,8 +2,8 @@
  * The contract of everything that answers, and of the wire formats that HTTP upstreams speak (design 4). `dispatch`
  * is the only caller of `chat`: a call that is not in the ledger is not made.
  */
-import type { UpstreamError } from '../error.ts'
-import type { Target } from '../store/snapshot.ts'
+import type { GatewayError, UpstreamError } from '../error.ts'
+import type { Target, Upstream } from '../store/snapshot.ts'
 import type { Deadlines } from '../store/types.ts'
 import type { AnswerEvent, BackendAnswer, Completion } from '../wire/chat.ts'
 import type { ChatRequest } from '../wire/request.ts'
@@ -19,6 +19,8 @@ export interface BackendCall {
   deadlines: Deadlines
   /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
   callId: string
+  /** Counts bytes in that are held for the request. Returns the refusal where the gateway has no room for them. */
+  take(bytes: number): GatewayError | null
 }
 
 /** One kind of place that answers. May do I/O. */
@@ -29,13 +31,24 @@ export interface Backend {
    * is left early (`return()`) gives up the call.
    */
   chat(call: BackendCall): Promise<BackendAnswer>
+  /** Asks whether the upstream could answer now, by what costs nothing. Never throws. */
+  probe(upstream: Upstream, signal: AbortSignal): Promise<Readiness>
 }
+
+/** What a free question found out: `unknown` where the upstream answers, but not to this. */
+export type Readiness = { state: 'ready' | 'unknown' } | { state: 'down' | 'refused'; reason: string }
 
 /** What a dialect wants sent: path below the base URL, headers and JSON text. */
 export interface WireRequest {
   path: string
   headers: Record<string, string>
   body: string
+}
+
+/** The question that costs nothing, and what an upstream's status says to it. */
+export interface Question {
+  request(upstream: Upstream): { path: string; headers: Record<string, string> }
+  readiness(status: number): Readiness
 }
 
 /** Turns one upstream's stream into canonical events. One instance a stream. */
@@ -48,6 +61,7 @@ export interface Decoder {
 /** One upstream wire format, as pure functions to and from the canonical one. */
 export interface Dialect {
   readonly name: string
+  readonly probe: Question
   request(body: ChatRequest, target: Target): WireRequest
   /** Throws an UpstreamError `broken` or `status` where the JSON is no completion. */
   completion(json: unknown, target: Target): { completion: Completion; usage?: Usage }

@@ -32,5 +32,6 @@ export function createDemoBackend(): Backend {
         events: { [Symbol.asyncIterator]: () => createPacedIterator(batches, paceMs, signal) },
       }
     },
+    probe: async () => ({ state: 'ready' }),
   }
 }

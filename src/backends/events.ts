@@ -7,10 +7,10 @@ import type { AnswerEvent } from '../wire/chat.ts'
 import { createSseReader, SseTooLarge } from '../wire/sse.ts'
 import type { Decoder } from './backend.ts'
 
-const MAX_EVENT_CHARS = 4 * 1024 * 1024
-
 export interface Reading {
   decoder: Decoder
+  /** Of one event; a longer one breaks the stream off. */
+  maxEventBytes: number
   /** Some bytes came, be they only a comment: the upstream lives. */
   onBytes(): void
   /** True while a batch is with the client, and nobody waits for the upstream. */
@@ -27,9 +27,9 @@ type Batch = IteratorResult<AnswerEvent[]>
 
 /** Iterates over a body. The last batch ends in `done` or `failure`; leaving early gives up the call. */
 export function readEvents(body: ReadableStream<Uint8Array>, reading: Reading): AsyncIterable<AnswerEvent[]> {
-  const { decoder } = reading
+  const { decoder, maxEventBytes } = reading
   const reader = body.getReader()
-  const sse = createSseReader(MAX_EVENT_CHARS)
+  const sse = createSseReader(maxEventBytes)
   const utf8 = new TextDecoder()
   let over = false
   let begun = false
@@ -65,7 +65,9 @@ export function readEvents(body: ReadableStream<Uint8Array>, reading: Reading): 
   }
   const fail = (error: unknown): Batch => {
     const reason =
-      error instanceof SseTooLarge ? new UpstreamError('broken', 'sent an event of more than 4 MiB') : error
+      error instanceof SseTooLarge
+        ? new UpstreamError('broken', `sent an event of more than ${Math.round(maxEventBytes / 1024 ** 2)} MiB`)
+        : error
     return close([{ failure: reading.fail(reason) }])
   }
   const tryTake = (read: { done: boolean; value?: Uint8Array | undefined }): Batch | Promise<Batch> => {

@@ -2,17 +2,23 @@
  * The backend of every upstream that is reached over HTTP: `fetch` with deadlines and the client's abort, and the
  * dialect's decoder over the body. Nothing here knows a provider.
  */
-import { UpstreamError } from '../error.ts'
+import { GatewayError, UpstreamError } from '../error.ts'
 import type { BackendAnswer } from '../wire/chat.ts'
 import { parseJson } from '../wire/json.ts'
 import type { Backend, BackendCall, Dialect, WireRequest } from './backend.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
 import { readEvents } from './events.ts'
+import { askReadiness } from './probe.ts'
 
 const MAX_WHOLE_BYTES = 64 * 1024 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
 
-export function createHttpBackend(dialect: Dialect): Backend {
+export interface HttpOptions {
+  /** Of one event in a stream; a longer one breaks it off. */
+  maxEventBytes?: number
+}
+
+export function createHttpBackend(dialect: Dialect, { maxEventBytes = 4 * 1024 * 1024 }: HttpOptions = {}): Backend {
   return {
     async chat(call) {
       // Outside of the try: what throws here is no failure of the upstream.
@@ -21,16 +27,19 @@ export function createHttpBackend(dialect: Dialect): Backend {
       try {
         const response = await send(wire, call, line)
         if (response.status !== 200) throw await toFailure(dialect, call, response)
-        if (call.body.stream && isEvents(response)) return streamed(dialect, call, response, line)
+        if (call.body.stream && isEvents(response)) return streamed(dialect, call, response, line, maxEventBytes)
         if (call.body.stream) beginWhole(call, response, toType(response), line)
-        const text = await readText(response, MAX_WHOLE_BYTES)
+        const text = await readText(response, MAX_WHOLE_BYTES, call.take)
         if (text !== null) line.release()
         return toWhole(dialect, call, response, text)
       } catch (error) {
         line.close()
-        throw line.reason() ?? toUpstreamError(error)
+        // We have no room for it: nobody reads on.
+        if (error instanceof GatewayError) line.abort(new UpstreamError('aborted', error.message, { retryable: false }))
+        throw error instanceof GatewayError ? error : (line.reason() ?? toUpstreamError(error))
       }
     },
+    probe: (upstream, signal) => askReadiness(dialect.probe, upstream, signal),
   }
 }
 
@@ -119,12 +128,19 @@ function toWhole(dialect: Dialect, call: BackendCall, response: Response, text: 
   return { kind: 'whole', ...dialect.completion(json, call.target), ...requestIdOf(response) }
 }
 
-function streamed(dialect: Dialect, call: BackendCall, response: Response, line: Line): BackendAnswer {
+function streamed(
+  dialect: Dialect,
+  call: BackendCall,
+  response: Response,
+  line: Line,
+  maxEventBytes: number,
+): BackendAnswer {
   const { body } = response
   if (!body) throw new UpstreamError('broken', 'answered a stream with nothing')
   line.deadline.enter('first_token', call.deadlines.firstToken)
   const reading = {
     decoder: dialect.decoder(call.target),
+    maxEventBytes,
     onBytes: line.deadline.touch,
     onPause: line.deadline.pause,
     onBegin: () => line.deadline.enter('idle', call.deadlines.idle),
@@ -139,23 +155,33 @@ function streamed(dialect: Dialect, call: BackendCall, response: Response, line:
 }
 
 async function toFailure(dialect: Dialect, call: BackendCall, response: Response): Promise<UpstreamError> {
-  const text = await readText(response, MAX_ERROR_BYTES)
+  const text = await readText(response, MAX_ERROR_BYTES, call.take)
   return dialect.failure(response.status, text ?? '', response.headers, call.target)
 }
 
-/** Reads a body up to a limit; null, and the rest given up, where it is longer. */
-function readText(response: Response, maxBytes: number): Promise<string | null> {
-  const stated = response.headers.get('content-length')
-  return stated !== null && Number(stated) <= maxBytes ? response.text() : readPieces(response, maxBytes)
+/**
+ * Reads a body up to a limit; null, and the rest given up, where it is longer.
+ * @param take counts its bytes in; throws the refusal where the gateway has no room for them.
+ */
+function readText(response: Response, maxBytes: number, take: BackendCall['take']): Promise<string | null> {
+  const stated = Number(response.headers.get('content-length') ?? Number.NaN)
+  if (!(stated <= maxBytes)) return readPieces(response, maxBytes, take)
+  mustFit(take(stated))
+  return response.text()
 }
 
-async function readPieces(response: Response, maxBytes: number): Promise<string | null> {
+function mustFit(refusal: GatewayError | null): void {
+  if (refusal) throw refusal
+}
+
+async function readPieces(response: Response, maxBytes: number, take: BackendCall['take']): Promise<string | null> {
   const utf8 = new TextDecoder()
   let text = ''
   let bytes = 0
   for await (const piece of response.body ?? []) {
     bytes += piece.length
     if (bytes > maxBytes) return null
+    mustFit(take(piece.length))
     text += utf8.decode(piece, { stream: true })
   }
   return text + utf8.decode()

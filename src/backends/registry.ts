@@ -3,11 +3,11 @@ import type { Target } from '../store/snapshot.ts'
 import type { Backend } from './backend.ts'
 import { createDemoBackend } from './demo.ts'
 import { openai } from './dialects/openai.ts'
-import { createHttpBackend } from './http.ts'
+import { createHttpBackend, type HttpOptions } from './http.ts'
 
-export function createBackends(): (target: Target) => Backend {
+export function createBackends(options: HttpOptions = {}): (target: Pick<Target, 'upstream'>) => Backend {
   const backends = new Map<string, Backend>([
-    ['openai', createHttpBackend(openai)],
+    ['openai', createHttpBackend(openai, options)],
     ['demo', createDemoBackend()],
   ])
   return ({ upstream }) => {

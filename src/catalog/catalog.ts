@@ -26,6 +26,10 @@ export interface DeclaredRoute {
   weight: number
   /** Null where the route costs what its model costs. */
   pricing: PricingItem[] | null
+  /** Null where the route can do what its model can. */
+  contextLength: number | null
+  maxOutputLength: number | null
+  supportedFeatures: Feature[] | null
   enabled: boolean
 }
 
@@ -44,6 +48,8 @@ export interface DeclaredModel extends Facts {
   slug: string
   ownedBy: string
   enabled: boolean
+  /** False for one that a wildcard stands for. */
+  listed: boolean
   /** Null where the catalogue does not say; the row then keeps the time at which it was made. */
   createdMs: number | null
   routes: DeclaredRoute[]

@@ -4,43 +4,31 @@
  * every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
 import { toVariable } from '../store/snapshot.ts'
-import { isObject, toList } from '../wire/explain-words.ts'
+import { toList } from '../wire/explain-words.ts'
 import type { Issue } from './catalog.ts'
+import { checkModel } from './check-model.ts'
+import { type Entry, isWildcard, type Path, toEntry } from './entry.ts'
 import { closest } from './hint.ts'
 import { toMilliseconds } from './time.ts'
-
-export type Entry = Record<string, unknown>
-type Path = (string | number)[]
+import { covers, type Expansion } from './wildcard.ts'
 
 export const DIALECTS = ['openai', 'demo'] as const
 const LATER_DIALECTS = ['anthropic', 'gemini']
 
 const UPSTREAM_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
-const SLUG = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\/[A-Za-z0-9][A-Za-z0-9._:@+~-]{0,127}$/
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
-const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/
 
-/** Returns every problem that the schema cannot see. */
-export function checkCatalog(raw: unknown): Issue[] {
+/** Returns every problem that the schema cannot see; `expansion` is what the wildcards in it stand for. */
+export function checkCatalog(raw: unknown, expansion: Expansion): Issue[] {
   const root = toEntry(raw)
   const [upstreams, models, aliases] = [toEntry(root.upstreams), toEntry(root.models), toEntry(root.aliases)]
   return [
     ...Object.entries(upstreams).flatMap(([id, entry]) => checkUpstream(id, toEntry(entry))),
     ...Object.entries(models).flatMap(([slug, entry]) => checkModel(slug, toEntry(entry), upstreams)),
-    ...Object.entries(aliases).flatMap(([alias, model]) => checkAlias(alias, model, models)),
+    ...Object.entries(aliases).flatMap(([alias, model]) => checkAlias(alias, model, models, expansion)),
+    ...expansion.issues,
   ]
 }
-
-/** Whether a model's name is a pattern, such as `openai/*`. */
-export const isWildcard = (slug: string) => slug.includes('*')
-
-/** Whether a route costs nothing of its own: its upstream is declared as local. */
-export function isLocal(upstream: unknown): boolean {
-  return toEntry(upstream).local === true
-}
-
-export const toEntry = (value: unknown): Entry => (isObject(value) ? value : {})
-export const toItems = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
 function checkUpstream(id: string, entry: Entry): Issue[] {
   const at: Path = ['upstreams', id]
@@ -107,79 +95,27 @@ function explainUrl(text: string): string | null {
   return null
 }
 
-function checkModel(slug: string, entry: Entry, upstreams: Entry): Issue[] {
-  const at: Path = ['models', slug]
-  if (isWildcard(slug))
-    return [{ segments: at, message: 'wildcard models are not supported yet: list each model by its own name.' }]
-  const issues: Issue[] = []
-  if (!SLUG.test(slug))
-    issues.push({
-      segments: at,
-      message: `'${slug}' is no model name: it must be <vendor>/<model_name>, such as openai/gpt-4o-mini.`,
-    })
-  const { context_length: context, max_output_length: output } = entry
-  if (typeof context === 'number' && typeof output === 'number' && output > context)
-    issues.push({
-      segments: [...at, 'max_output_length'],
-      message: `${output} is more than context_length, which is ${context}.`,
-    })
-  issues.push(...checkPricing(entry.pricing, [...at, 'pricing']))
-  const seen = new Set<string>()
-  for (const [index, item] of toItems(entry.routes).entries()) {
-    const route = toEntry(item)
-    const path = [...at, 'routes', index]
-    if (typeof route.upstream === 'string' && !Object.hasOwn(upstreams, route.upstream)) {
-      const hint = closest(route.upstream, Object.keys(upstreams))
-      issues.push({
-        segments: [...path, 'upstream'],
-        message: `there is no upstream '${route.upstream}' in this file${hint}.`,
-      })
-    }
-    const name = `${route.upstream} ${route.model}`
-    if (seen.has(name))
-      issues.push({ segments: path, message: 'this route is there twice: same upstream, same model.' })
-    seen.add(name)
-    issues.push(...checkPricing(route.pricing, [...path, 'pricing']))
-  }
-  return issues
-}
-
-function checkPricing(pricing: unknown, at: Path): Issue[] {
-  const issues: Issue[] = []
-  for (const [index, item] of toItems(pricing).entries()) {
-    const entry = toEntry(item)
-    for (const [field, value] of Object.entries(entry)) {
-      if (field !== 'min_prompt_tokens' && typeof value === 'string' && !DECIMAL.test(value))
-        issues.push({
-          segments: [...at, index, field],
-          message: `'${value.slice(0, 40)}' is no price: write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
-        })
-    }
-    const conditional = entry.min_prompt_tokens !== undefined
-    if (index === 0 && conditional)
-      issues.push({
-        segments: [...at, 0],
-        message: 'the first price holds for every request and has no min_prompt_tokens.',
-      })
-    if (index > 0 && !conditional && isObject(item))
-      issues.push({
-        segments: [...at, index],
-        message: 'min_prompt_tokens is missing: a further price must say from where on it holds.',
-      })
-  }
-  return issues
-}
-
-function checkAlias(alias: string, model: unknown, models: Entry): Issue[] {
+function checkAlias(alias: string, model: unknown, models: Entry, expansion: Expansion): Issue[] {
   const at: Path = ['aliases', alias]
   const issues: Issue[] = []
   if (!ALIAS.test(alias))
     issues.push({ segments: at, message: `'${alias}' is no alias: use letters, digits and . _ : @ + ~ / -.` })
   if (Object.hasOwn(models, alias))
     issues.push({ segments: at, message: 'there is a model of this name; an alias must not hide it.' })
-  if (typeof model === 'string' && !Object.hasOwn(models, model)) {
-    const hint = closest(model, Object.keys(models))
-    issues.push({ segments: at, message: `there is no model '${model}' in this file${hint}.` })
-  }
+  const problem = typeof model === 'string' ? explainTarget(model, models, expansion) : null
+  if (problem) issues.push({ segments: at, message: problem })
   return issues
+}
+
+function explainTarget(model: string, models: Entry, { models: expanded }: Expansion): string | null {
+  if (isWildcard(model))
+    return `an alias stands for one model, and '${model}' is a wildcard: name one that it stands for.`
+  const slugs = expanded.map(({ slug }) => slug)
+  if (Object.hasOwn(models, model) || slugs.includes(model)) return null
+  const wildcard = Object.keys(models).find((name) => covers(name, model))
+  const hint = closest(model, [...Object.keys(models).filter((name) => !isWildcard(name)), ...slugs])
+  if (!wildcard) return `there is no model '${model}' in this file${hint}.`
+  // One that stands for nothing is told about in its own place.
+  if (!expanded.some((one) => one.wildcard === wildcard)) return null
+  return `${wildcard} does not stand for '${model}': no price is known for a model of this name${hint}. List it by its own name.`
 }

@@ -6,7 +6,8 @@ import type { Deadlines, UpstreamSettings } from '../store/types.ts'
 import { toList } from '../wire/explain-words.ts'
 import type { PricingItem } from '../wire/usage.ts'
 import type { DeclaredModel, DeclaredRoute, DeclaredUpstream, Facts, Issue } from './catalog.ts'
-import { type Entry, isLocal, toEntry, toItems } from './check.ts'
+import { checkRouteFacts } from './check-routes.ts'
+import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
 import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'
 import { toMilliseconds } from './time.ts'
@@ -53,17 +54,21 @@ export function lacksFacts(entry: Entry, upstreams: Entry): boolean {
   return FACT_FIELDS.some(([, field]) => entry[field] === undefined) || lacksPrice(entry, upstreams)
 }
 
-/** Names the facts that neither the entry nor the known ones have. Takes entries whose fields may have other problems. */
+/**
+ * Names the facts that neither the entry nor the known ones have, and what a route claims beyond them. Takes entries
+ * whose fields may have other problems.
+ */
 export function checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Issue[] {
   const facts = findFacts(known, slug, toItems(entry.routes).flatMap(toRouteName))
   const missing: string[] = FACT_FIELDS.filter(
     ([fact, field]) => entry[field] === undefined && facts[fact] === undefined,
   ).map(([, field]) => field)
   if (lacksPrice(entry, upstreams) && facts.pricing === undefined) missing.push('pricing')
-  if (missing.length === 0) return []
+  const beyond = checkRouteFacts(slug, entry, facts)
+  if (missing.length === 0) return beyond
   const verb = missing.length === 1 ? 'is' : 'are'
   const message = `${toList(missing, 'and')} ${verb} missing: no public facts about this model are known, so it must say them itself.`
-  return [{ segments: ['models', slug], message }]
+  return [{ segments: ['models', slug], message }, ...beyond]
 }
 
 /** Converts a model that has passed every check; null where `checkFacts` finds something missing. */
@@ -77,12 +82,13 @@ export function toModel(
   const routes = entry.routes.map(toRoute)
   const pricing = lacksPrice(entry, upstreams) ? facts.pricing : (toPrices(entry.pricing) ?? toFallbackPrice(routes))
   const complete = { ...facts, pricing }
-  if (!isComplete(complete)) return null
+  if (!hasEveryFact(complete)) return null
   return {
     ...complete,
     slug,
     ownedBy: entry.owned_by ?? slug.slice(0, slug.indexOf('/')),
     enabled: entry.enabled ?? true,
+    listed: true,
     createdMs: entry.created === undefined ? null : entry.created * 1_000,
     // A known maximum may be beyond a context that the entry has narrowed.
     maxOutputLength: Math.min(complete.maxOutputLength, complete.contextLength),
@@ -90,9 +96,9 @@ export function toModel(
   }
 }
 
-function isComplete(facts: Partial<Facts> | { pricing: undefined }): facts is Facts {
-  const held: Partial<Record<keyof Facts, unknown>> = facts
-  return held.pricing !== undefined && FACT_FIELDS.every(([fact]) => held[fact] !== undefined)
+/** Whether nothing is missing that a model must have, its price included. */
+export function hasEveryFact(facts: { [K in keyof Facts]?: Facts[K] | undefined }): facts is Facts {
+  return facts.pricing !== undefined && FACT_FIELDS.every(([fact]) => facts[fact] !== undefined)
 }
 
 /** Whether some paid route has neither its own price nor its model's. */
@@ -131,6 +137,9 @@ function toRoute(route: ModelEntry['routes'][number]): DeclaredRoute {
     priority: route.priority ?? 0,
     weight: route.weight ?? 1,
     pricing: toPrices(route.pricing) ?? null,
+    contextLength: route.context_length ?? null,
+    maxOutputLength: route.max_output_length ?? null,
+    supportedFeatures: route.supported_features ?? null,
     enabled: route.enabled ?? true,
   }
 }
@@ -140,12 +149,18 @@ function toPrices(pricing: PricingEntry | undefined): PricingItem[] | undefined 
   return pricing?.toSorted((a, b) => (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0))
 }
 
-function toSettings({ pace_ms, max_tokens_field, n, user, think_tags }: UpstreamEntry): UpstreamSettings {
-  return {
-    ...(pace_ms === undefined ? {} : { pace_ms }),
-    ...(max_tokens_field === undefined ? {} : { max_tokens_field }),
-    ...(n === undefined ? {} : { n }),
-    ...(user === undefined ? {} : { user }),
-    ...(think_tags === undefined ? {} : { think_tags }),
-  }
+/** The settings that are kept as they are written. */
+const SETTINGS = [
+  'pace_ms',
+  'max_tokens_field',
+  'n',
+  'user',
+  'think_tags',
+  'rpm',
+  'tpm',
+  'concurrency',
+] as const satisfies (keyof UpstreamEntry & keyof UpstreamSettings)[]
+
+function toSettings(entry: UpstreamEntry): UpstreamSettings {
+  return Object.fromEntries(SETTINGS.filter((name) => entry[name] !== undefined).map((name) => [name, entry[name]]))
 }

@@ -31,7 +31,8 @@ export function parseText(text: string): CatalogDocument {
   const errors = document.errors.map(({ code, message, pos: [offset] }) => {
     // The library may quote the source, and that may be a secret.
     const reason = reveal(message).replace(/: ".*"$/s, '')
-    if (code !== 'DUPLICATE_KEY') return { line: lineAt(offset), message: `not valid YAML: ${reason}.` }
+    if (code !== 'DUPLICATE_KEY')
+      return { line: lineAt(offset), message: `not valid YAML: ${reason}.${adviceFor(reason)}` }
     const [name = 'this name'] = /^(?:"[^"\n]*"|'[^'\n]*'|[^:,{}\n]+)/.exec(text.slice(offset, offset + 200)) ?? []
     return { line: lineAt(offset), message: `${name.trim()} is there twice in the same place.` }
   })
@@ -60,10 +61,14 @@ export function parseText(text: string): CatalogDocument {
   try {
     return { raw: revealAll(document.toJS()), errors, readable, lineOf }
   } catch (cause) {
-    const message = `not valid YAML: ${reveal(cause instanceof Error ? cause.message : String(cause))}`
+    const reason = reveal(cause instanceof Error ? cause.message : String(cause))
+    const message = `not valid YAML: ${reason}.${adviceFor(reason)}`
     return { raw: null, errors: [...errors, { line: 1, message }], readable: false, lineOf }
   }
 }
+
+/** The `*` of a wildcard's route means something else to YAML. */
+const adviceFor = (reason: string) => (/alias/i.test(reason) ? ' Put a value that begins with * in quotes: "*".' : '')
 
 function revealAll(value: unknown): unknown {
   if (typeof value === 'string') return reveal(value)

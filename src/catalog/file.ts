@@ -8,12 +8,14 @@ import { type Environment, toVariable } from '../store/snapshot.ts'
 import { explain, type Problem } from '../wire/explain.ts'
 import { isObject, toPath } from '../wire/explain-words.ts'
 import type { Catalog, Issue } from './catalog.ts'
-import { checkCatalog, type Entry, isWildcard, toEntry } from './check.ts'
+import { checkCatalog } from './check.ts'
 import { checkFacts, lacksFacts, toModel, toUpstream } from './complete.ts'
 import { type CatalogDocument, parseText } from './document.ts'
+import { type Entry, isWildcard, toEntry } from './entry.ts'
 import { closest, fieldsAt } from './hint.ts'
 import { type KnownProviders, loadKnown } from './known.ts'
-import { type CatalogFile, CatalogSchema } from './shape.ts'
+import { type CatalogFile, CatalogSchema, type ModelEntry } from './shape.ts'
+import { type ExpandedModel, expandWildcards } from './wildcard.ts'
 
 export interface ParseOptions {
   /** How messages call the file, such as `catalog.yaml`. */
@@ -24,6 +26,8 @@ export interface ParseOptions {
 
 export interface ParsedCatalog {
   catalog: Catalog
+  /** Each wildcard, and how many of the models it stands for. */
+  wildcards: { wildcard: string; models: number }[]
   /** Sentences about what works but not yet: `catalog.yaml:5: upstreams.openai: OPENAI_API_KEY is not set; …`. */
   warnings: string[]
 }
@@ -34,30 +38,53 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
   if (!document.readable) throw toError(document, [], options.name)
   const { raw } = document
   if (raw === null) throw toError(document, [EMPTY], options.name)
-  const upstreams = toEntry(toEntry(raw).upstreams)
-  const models = Object.entries(toEntry(toEntry(raw).models)).filter((model): model is [string, Entry] => {
-    return isObject(model[1]) && !isWildcard(model[0])
-  })
-  const known = models.some(([, entry]) => lacksFacts(entry, upstreams)) ? await loadKnown() : {}
+  const { upstreams, aliases } = { upstreams: toEntry(toEntry(raw).upstreams), aliases: toEntry(toEntry(raw).aliases) }
+  const models = Object.entries(toEntry(toEntry(raw).models)).filter((model): model is [string, Entry] =>
+    isObject(model[1]),
+  )
+  const written = models.filter(([slug]) => !isWildcard(slug))
+  const needsKnown = written.length < models.length || written.some(([, entry]) => lacksFacts(entry, upstreams))
+  const known = needsKnown ? await loadKnown() : {}
+  const expansion = expandWildcards(models, { aliases: Object.keys(aliases), upstreams, known })
   const issues = [
     ...explain(CatalogSchema, raw, { all: true }).map(toIssue),
-    ...checkCatalog(raw),
-    ...models.flatMap(([slug, entry]) => checkFacts(slug, entry, upstreams, known)),
+    ...checkCatalog(raw, expansion),
+    ...written.flatMap(([slug, entry]) => checkFacts(slug, entry, upstreams, known)),
   ]
   if (document.errors.length > 0 || issues.length > 0) throw toError(document, issues, options.name)
   // The schema has just accepted it.
   const file = raw as CatalogFile
-  return { catalog: toCatalog(file, upstreams, known), warnings: toWarnings(file, document, options) }
+  return {
+    catalog: toCatalog(file, expansion.models, known),
+    wildcards: countWildcards(models, expansion.models),
+    warnings: toWarnings(file, document, options),
+  }
 }
 
 const EMPTY: Issue = { segments: [], message: 'the file is empty: a catalogue has version, upstreams and models.' }
 
-function toCatalog(file: CatalogFile, upstreams: Entry, known: KnownProviders): Catalog {
+function toCatalog(file: CatalogFile, expanded: ExpandedModel[], known: KnownProviders): Catalog {
+  const upstreams = file.upstreams ?? {}
+  const written = Object.entries(file.models ?? {}).filter(([slug]) => !isWildcard(slug))
   return {
-    upstreams: Object.entries(file.upstreams ?? {}).map(([id, entry]) => toUpstream(id, entry)),
-    models: Object.entries(file.models ?? {}).flatMap(([slug, entry]) => toModel(slug, entry, upstreams, known) ?? []),
+    upstreams: Object.entries(upstreams).map(([id, entry]) => toUpstream(id, entry)),
+    models: [
+      ...written.flatMap(([slug, entry]) => toModel(slug, entry, upstreams, known) ?? []),
+      ...expanded.flatMap(({ slug, entry }) => {
+        // What it was made from is in the file.
+        const model = toModel(slug, entry as ModelEntry, upstreams, known)
+        return model ? { ...model, listed: false } : []
+      }),
+    ],
     aliases: Object.entries(file.aliases ?? {}).map(([alias, model]) => ({ alias, model })),
   }
+}
+
+function countWildcards(models: [string, Entry][], expanded: ExpandedModel[]): ParsedCatalog['wildcards'] {
+  return models
+    .map(([name]) => name)
+    .filter(isWildcard)
+    .map((name) => ({ wildcard: name, models: expanded.filter(({ wildcard }) => wildcard === name).length }))
 }
 
 function toWarnings(file: CatalogFile, document: CatalogDocument, options: ParseOptions): string[] {

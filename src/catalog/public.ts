@@ -2,20 +2,28 @@
  * The public Model object of `GET /v1/models` (api-contract, rulings) from a model of the snapshot. Called by
  * `api/models.ts` and the models command. Pure; it never shows routes or upstreams.
  */
-import type { CatalogModel } from '../store/snapshot.ts'
+import type { CatalogModel, Target } from '../store/snapshot.ts'
 import type { Model } from '../wire/model.ts'
 
-/** Converts a model; `targets` are the ones that the asker may use, by default all of them. */
-export function toPublicModel(model: CatalogModel, targets: CatalogModel['targets'] = model.targets): Model {
+/**
+ * Converts a model.
+ * @param targets those that the asker may use, by default all of them
+ * @param isOut whether a target is known to be down
+ */
+export function toPublicModel(
+  model: CatalogModel,
+  targets: readonly Target[] = model.targets,
+  isOut: (target: Target) => boolean = () => false,
+): Model {
   return {
     ...model.facts,
     // A missing cache price costs as the prompt does (design 5), and clients rely on all three.
     pricing: model.facts.pricing.map((item) => ({ ...item, input_cache_read: item.input_cache_read ?? item.prompt })),
-    is_ready: isReady(targets),
+    is_ready: isReady(targets, isOut),
   }
 }
 
 /** Whether some target can be called: its upstream has its credential and is not known to be down. */
-export function isReady(targets: CatalogModel['targets']): boolean {
-  return targets.some((target) => target.upstream.notReady === null)
+export function isReady(targets: readonly Target[], isOut: (target: Target) => boolean = () => false): boolean {
+  return targets.some((target) => target.upstream.notReady === null && !isOut(target))
 }

@@ -11,6 +11,10 @@ const oneOf = <const T extends string>(values: readonly T[]) => Type.Union(value
 const section = <T extends TSchema>(item: T) => Type.Union([Type.Record(Type.String(), item), Type.Null()])
 const text = () => Type.String({ minLength: 1, maxLength: 500 })
 const price = () => Type.Optional(Type.String())
+const tokens = () => Type.Optional(Type.Integer({ minimum: 1 }))
+const features = () => Type.Optional(Type.Array(oneOf(FEATURES)))
+/** As many as a key may be given (`keys create --rpm`). */
+const limit = () => Type.Optional(Type.Integer({ minimum: 1, maximum: 999_999_999_999 }))
 /** Milliseconds, or a text such as `60s`. */
 const time = () => Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.String()]))
 
@@ -28,6 +32,9 @@ const Upstream = closed({
   n: Type.Optional(Type.Boolean()),
   user: Type.Optional(Type.Boolean()),
   think_tags: Type.Optional(Type.Boolean()),
+  rpm: limit(),
+  tpm: limit(),
+  concurrency: limit(),
 })
 
 const Pricing = Type.Array(
@@ -52,6 +59,9 @@ const Route = closed({
   priority: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
   weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   pricing: Type.Optional(Pricing),
+  context_length: tokens(),
+  max_output_length: tokens(),
+  supported_features: features(),
   enabled: Type.Optional(Type.Boolean()),
 })
 
@@ -60,11 +70,11 @@ const Model = closed({
   owned_by: Type.Optional(text()),
   /** Unix seconds. */
   created: Type.Optional(Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
-  context_length: Type.Optional(Type.Integer({ minimum: 1 })),
-  max_output_length: Type.Optional(Type.Integer({ minimum: 1 })),
+  context_length: tokens(),
+  max_output_length: tokens(),
   input_modalities: Type.Optional(Type.Array(oneOf(MODALITIES), { minItems: 1 })),
   output_modalities: Type.Optional(Type.Array(oneOf(MODALITIES), { minItems: 1 })),
-  supported_features: Type.Optional(Type.Array(oneOf(FEATURES))),
+  supported_features: features(),
   pricing: Type.Optional(Pricing),
   routes: Type.Array(Route, { minItems: 1 }),
   enabled: Type.Optional(Type.Boolean()),

@@ -1,18 +1,20 @@
 /** Reads the body of a chat request once: its size, its content type, its JSON, in the contract's order. */
 import { allow, type Decision, GatewayError, refuse } from '../error.ts'
+import type { Room } from './bounds.ts'
 
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 /** A request's headers by lower-case name. */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>
 
-/** Reads and parses the body. Refuses one that is too large before it is in memory. */
+/** Reads and parses the body. Refuses one that is too large, or has no room, before it is in memory. */
 export async function readJson(
   request: Request,
   headers: RequestHeaders,
+  room: Pick<Room, 'take'>,
   maxBytes = MAX_BODY_BYTES,
 ): Promise<Decision<unknown>> {
-  const text = await readText(request, headers, maxBytes).catch(() => refuse(leftEarly()))
+  const text = await readText(request, headers, room, maxBytes).catch(() => refuse(leftEarly()))
   if (!text.ok) return text
   const type = headers['content-type'] ?? ''
   if (!isJson(type)) return refuse(unsupportedContentType(type))
@@ -48,16 +50,26 @@ function isTooDeep(json: unknown, chars: number): boolean {
   return false
 }
 
-async function readText(request: Request, headers: RequestHeaders, maxBytes: number): Promise<Decision<string>> {
+async function readText(
+  request: Request,
+  headers: RequestHeaders,
+  room: Pick<Room, 'take'>,
+  maxBytes: number,
+): Promise<Decision<string>> {
   const stated = headers['content-length']
   if (stated !== undefined) {
-    return Number(stated) > maxBytes ? refuse(tooLarge(maxBytes, `${stated} bytes`)) : allow(await request.text())
+    const size = Number(stated)
+    if (size > maxBytes) return refuse(tooLarge(maxBytes, `${stated} bytes`))
+    const noRoom = room.take(size)
+    return noRoom ? refuse(noRoom) : allow(await request.text())
   }
   const pieces: Uint8Array[] = []
   let bytes = 0
   for await (const piece of request.body ?? []) {
     bytes += piece.length
     if (bytes > maxBytes) return refuse(tooLarge(maxBytes, `more than ${maxBytes} bytes`))
+    const noRoom = room.take(piece.length)
+    if (noRoom) return refuse(noRoom)
     pieces.push(piece)
   }
   return allow(Buffer.concat(pieces).toString('utf8'))

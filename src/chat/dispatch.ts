@@ -1,30 +1,79 @@
 /**
- * Makes one call to one target, and is the only caller of `Backend.chat`: a call is on record before it is made, and
- * metered whatever becomes of its answer.
+ * Makes one call to one target, and is the only caller of `Backend.chat`: a call stays under its upstream's limits, is on
+ * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
  */
-import { fail, watch } from '../answer/meter.ts'
-import type { Tally } from '../answer/tally.ts'
+import { fail, type Meter, watch } from '../answer/meter.ts'
+import type { Call, Tally } from '../answer/tally.ts'
 import type { Backend } from '../backends/backend.ts'
-import type { Dispatch } from '../routing/attempt.ts'
+import { UpstreamError } from '../error.ts'
+import { estimate } from '../limits/estimate.ts'
+import type { Limiter, Moment, Pass } from '../limits/limiter.ts'
+import type { Ask, Dispatch } from '../routing/attempt.ts'
+import type { CallNews, Health } from '../routing/health.ts'
 import type { Target } from '../store/snapshot.ts'
+import type { Room } from './bounds.ts'
 
 export interface DispatchDeps {
   backendFor(target: Target): Backend
+  limiter: Pick<Limiter, 'enter'>
+  health: Pick<Health, 'report'>
+  /** Both clocks. */
+  moment(): Moment
 }
 
-/** Prepares the dispatches of one request. */
-export function createDispatch({ backendFor }: DispatchDeps, id: string, tally: Tally): Dispatch {
+/** Prepares the dispatches of one request. `room` is where it keeps what it must hold in memory. */
+export function createDispatch(deps: DispatchDeps, id: string, tally: Tally, room: Room): Dispatch {
+  const { backendFor } = deps
   return async (ask) => {
-    const begun = tally.begin(ask)
-    const { number, meter } = begun instanceof Promise ? await begun : begun
     const { body, target, signal } = ask
+    const { number, meter } = await begin(deps, tally, ask)
     try {
       const { deadlines } = target.upstream
-      const answer = await backendFor(target).chat({ body, target, signal, deadlines, callId: `${id}-${number}` })
-      return watch(meter, answer)
+      const callId = `${id}-${number}`
+      return watch(meter, await backendFor(target).chat({ body, target, signal, deadlines, callId, take: room.take }))
     } catch (error) {
       fail(meter, error)
       throw error
     }
   }
+}
+
+/** Puts the call where it counts. Throws what keeps it from being made. */
+async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> {
+  const { health } = deps
+  const { target } = ask
+  let pass: Pass | null = null
+  try {
+    pass = enter(deps, ask)
+    const begun = tally.begin(ask)
+    const call = begun instanceof Promise ? await begun : begun
+    call.meter.onEnd = (meter) => {
+      pass?.leave(toTokens(meter))
+      health.report(target, toNews(meter))
+    }
+    return call
+  } catch (error) {
+    pass?.leave(0)
+    health.report(target, 'given_up')
+    throw error
+  }
+}
+
+/** A place at an upstream that has limits. Throws what a provider would answer who has the same ones. */
+function enter({ limiter, moment }: DispatchDeps, { target, body }: Ask): Pass | null {
+  const { upstream } = target
+  const { requestsPerMinute, tokensPerMinute, concurrency } = upstream.limits
+  if (requestsPerMinute === null && tokensPerMinute === null && concurrency === null) return null
+  const { promptTokens, completionTokens } = estimate(body, target.maxOutputLength)
+  const entered = limiter.enter(upstream, promptTokens + completionTokens, moment().monotonicMs)
+  if (entered instanceof UpstreamError) throw entered
+  return entered
+}
+
+/** What fails is not counted by a provider either; what broke off and says nothing stays at its estimate. */
+const toTokens = ({ end, usage }: Meter) => (end === 'failed' ? 0 : usage ? usage.prompt + usage.completion : null)
+
+function toNews({ end, error }: Meter): CallNews {
+  if (end === 'ok') return 'ok'
+  return error instanceof UpstreamError ? error : 'given_up'
 }

@@ -51,7 +51,7 @@ async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Che
       answer = asWhole(await dispatch({ ...ask, body, reason: call === 1 ? ask.reason : 'schema' }))
     } catch (error) {
       // What is there already is worth more than why there is nothing better.
-      if (unmet && !wanted.strict && error instanceof UpstreamError && error.kind !== 'aborted') return unmet
+      if (unmet && !wanted.strict && isBearable(error)) return unmet
       throw error
     }
     const [choice, ...others] = answer.completion.choices
@@ -73,6 +73,12 @@ async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Che
   if (unmet && !wanted.strict) return unmet
   throw notMet(ask, wanted, problem)
 }
+
+/** Whether it only keeps a better answer from being made: the upstream failed, or a budget has no room for a correction. */
+const isBearable = (error: unknown) =>
+  error instanceof UpstreamError
+    ? error.kind !== 'aborted'
+    : error instanceof GatewayError && error.kind === 'insufficient_quota'
 
 /** Reads the answer at least, where it cannot be checked in time. */
 async function judge(

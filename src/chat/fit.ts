@@ -1,12 +1,45 @@
 /**
- * Whether a model can take a request at all, judged by its public facts: before anything is reserved, the client learns
- * what it asks of the wrong model (contract, rulings and section 5). Pure; what the prompt measures is `context.ts`'s.
+ * Which targets of a model can take a request at all, by its facts and theirs: before anything is reserved, the client
+ * learns what it asks of the wrong model (contract, rulings and section 5), and a target that is weaker than its model is
+ * passed over for one that can.
  */
-import { GatewayError } from '../error.ts'
+import type { Counter } from '../answer/count.ts'
+import { allow, type Decision, GatewayError, refuse } from '../error.ts'
+import type { Target } from '../store/snapshot.ts'
 import type { Model } from '../wire/model.ts'
 import type { ChatRequest } from '../wire/request.ts'
+import { mayOverflow, overflows } from './context.ts'
 
 export type Facts = Pick<Model, 'id' | 'supported_features' | 'max_output_length'>
+
+/**
+ * Keeps the targets that can take the request, or refuses it. Only a prompt whose length is in doubt makes it wait.
+ * @param promptTokens as estimated.
+ */
+export async function fit(
+  body: ChatRequest,
+  facts: Facts,
+  targets: readonly Target[],
+  promptTokens: number,
+  counter: Counter,
+): Promise<Decision<readonly Target[]>> {
+  const misfit = checkFit(body, facts)
+  if (misfit) return refuse(misfit)
+  const able = targets.filter((target) => checkFit(body, factsOf(target)) === null)
+  if (able.length === 0) return refuse(checkFit(body, factsOf(targets[0] as Target)) as GatewayError)
+  if (able.every(({ contextLength }) => !mayOverflow(promptTokens, contextLength))) return allow(able)
+  const counted = await counter.prompt(body)
+  if (counted === null) return allow(able)
+  const fitting = able.filter(({ contextLength }) => !overflows(counted, contextLength))
+  if (fitting.length > 0) return allow(fitting)
+  return refuse(contextOverflow(Math.max(...able.map(({ contextLength }) => contextLength)), counted))
+}
+
+const factsOf = ({ model, features, maxOutputLength }: Target): Facts => ({
+  id: model,
+  supported_features: [...features],
+  max_output_length: maxOutputLength,
+})
 
 /** Returns the refusal of what the model cannot do, or null. Tool messages of earlier turns are text to any model. */
 export function checkFit(body: ChatRequest, facts: Facts): GatewayError | null {

@@ -31,14 +31,18 @@ export function addCatalogCommands(program: Command, io: Io): void {
 }
 
 async function validate(file: string | undefined, command: Command, io: Io): Promise<void> {
-  const { source, catalog } = await load(file, command, io)
+  const { source, catalog, wildcards } = await load(file, command, io)
   const counts = {
     upstreams: catalog.upstreams.length,
     models: catalog.models.length,
     aliases: catalog.aliases.length,
   }
-  if (sharedOptions(command).json) return printJson(io, { valid: true, path: source.path, ...counts })
-  const words = Object.entries(counts).map(([name, count]) => `${count} ${count === 1 ? one(name) : name}`)
+  if (sharedOptions(command).json) return printJson(io, { valid: true, path: source.path, ...counts, wildcards })
+  const parts = wildcards.map(({ wildcard, models }) => `${models} of ${wildcard}`).join(', ')
+  const words = Object.entries(counts).map(([name, count]) => {
+    const detail = name === 'models' && parts !== '' ? ` (${parts})` : ''
+    return `${count} ${count === 1 ? one(name) : name}${detail}`
+  })
   io.stdout(`${nameOf(source)} is valid: ${words.join(', ')}.\n`)
 }
 

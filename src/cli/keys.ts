@@ -2,12 +2,14 @@
  * `tollgate keys create | list | revoke`. Works beside a running server, which takes a change within moments. A secret
  * is printed once, by `create`, alone on its line.
  */
+import type { Database } from 'bun:sqlite'
 import type { Command } from 'commander'
+import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 import type { ListedKey } from '../keys/service.ts'
-import { toUsd } from '../wire/usage.ts'
+import { toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import { toPrintable, toTable, toTime } from './text.ts'
-import { toBudget, toCount, toExpiry, usageError } from './values.ts'
+import { toBudget, toCount, toExpiry, toName, usageError } from './values.ts'
 
 interface CreateOptions {
   name?: string
@@ -30,11 +32,11 @@ export function addKeysCommands(program: Command, io: Io): void {
     .option('--name <name>', 'what the key is for (required)')
     .option('--model <pattern>', 'allow these models only, such as openai/* (may be repeated)', collect)
     .option('--scope <scope>', 'all, or local: local upstreams only')
-    .option('--team <team>', 'name or id of a team')
+    .option('--team <team>', 'name or id of a team, whose budget it shares')
     .option('--rpm <n>', 'requests per minute')
     .option('--tpm <n>', 'tokens per minute')
-    .option('--concurrency <n>', 'requests at a time')
-    .option('--budget <usd>', 'such as 20/month, 0.10/day, or 5 in total')
+    .option('--concurrency <n>', 'requests at a time; one more is refused at once')
+    .option('--budget <usd>', 'what it may cost: 20/month, 0.10/day, or 5 in total')
     .option('--expires <time>', 'such as 90d, 12h or 2027-01-31')
     .action((options: CreateOptions, command: Command) => create(options, command, io))
   keys
@@ -58,7 +60,9 @@ async function create(given: CreateOptions, command: Command, io: Io): Promise<v
   const { sqlite, store } = openForCommand(toDataFolder(command, io))
   try {
     const { key, secret } = createKey(store, options, { actor: 'cli', nowMs })
-    const { id, name, ...rest } = toJson(key)
+    // It is too new to have spent anything.
+    const standing = toStanding(key, () => 0, nowMs)
+    const { id, name, ...rest } = toJson(key, standing)
     if (sharedOptions(command).json) return printJson(io, { id, name, key: secret, ...rest })
     io.stderr(`Key ${id} (${toPrintable(name)}). Keep it now; it is not shown again:\n`)
     io.stdout(`${secret}\n`)
@@ -68,9 +72,7 @@ async function create(given: CreateOptions, command: Command, io: Io): Promise<v
 }
 
 function toKeyOptions(given: CreateOptions, nowMs: number) {
-  const name = given.name?.trim() ?? ''
-  if (given.name === undefined) throw usageError('--name is missing: say what the key is for, such as --name dev.')
-  if (name === '' || name.length > 200) throw usageError('--name must have 1 to 200 characters.')
+  const name = toName(given.name, 'say what the key is for, such as --name dev')
   const { scope = 'all' } = given
   if (scope !== 'all' && scope !== 'local') throw usageError(`--scope '${scope}' is unknown: write all or local.`)
   const bad = given.model?.find((pattern) => !/^[^\s]{1,200}$/.test(pattern))
@@ -94,14 +96,28 @@ async function list(command: Command, io: Io): Promise<void> {
   const { listKeys } = await import('../keys/service.ts')
   const { sqlite, store } = openForCommand(toDataFolder(command, io), { readonly: true })
   try {
-    const all = listKeys(store, io.nowMs())
-    if (sharedOptions(command).json) return printJson(io, { keys: all.map(toJson) })
+    const nowMs = io.nowMs()
+    const standingOf = await createStandings(sqlite, nowMs)
+    const all = listKeys(store, nowMs).map((key) => ({ key, standing: standingOf(key) }))
+    if (sharedOptions(command).json)
+      return printJson(io, { keys: all.map(({ key, standing }) => toJson(key, standing)) })
     if (all.length === 0) return io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
-    const headings = ['ID', 'NAME', 'KEY', 'SCOPE', 'MODELS', 'LIMITS', 'BUDGET', 'EXPIRES', 'STATUS']
-    io.stdout(toTable(headings, all.map(toCells)))
+    const headings = ['ID', 'NAME', 'KEY', 'TEAM', 'SCOPE', 'MODELS', 'LIMITS', 'BUDGET', 'EXPIRES', 'STATUS']
+    const rows = all.map(({ key, standing }) => toCells(key, standing))
+    io.stdout(toTable(...withoutEmpty(headings, rows)))
+    for (const { key, standing } of all) {
+      const warning = key.status === 'active' ? toBudgetWarning(`key ${toPrintable(key.name)}`, standing) : null
+      if (warning) io.stderr(warning)
+    }
   } finally {
     sqlite.close()
   }
+}
+
+async function createStandings(sqlite: Database, nowMs: number) {
+  const { createSpendReader } = await import('../usage/spent.ts')
+  const { spent } = createSpendReader(sqlite)
+  return (key: ListedKey) => toStanding(key, (fromMs) => spent({ kind: 'key', id: key.id }, fromMs), nowMs)
 }
 
 async function revoke(id: string, command: Command, io: Io): Promise<void> {
@@ -109,8 +125,12 @@ async function revoke(id: string, command: Command, io: Io): Promise<void> {
   const { revokeKey } = await import('../keys/service.ts')
   const { sqlite, store } = openForCommand(toDataFolder(command, io))
   try {
-    const { key, alreadyRevoked } = revokeKey(store, id, { actor: 'cli', nowMs: io.nowMs() })
-    if (sharedOptions(command).json) return printJson(io, { ...toJson(key), already_revoked: alreadyRevoked })
+    const nowMs = io.nowMs()
+    const { key, alreadyRevoked } = revokeKey(store, id, { actor: 'cli', nowMs })
+    if (sharedOptions(command).json) {
+      const standingOf = await createStandings(sqlite, nowMs)
+      return printJson(io, { ...toJson(key, standingOf(key)), already_revoked: alreadyRevoked })
+    }
     const what = `Key ${key.id} (${toPrintable(key.name)})`
     io.stdout(alreadyRevoked ? `${what} was revoked already.\n` : `${what} is revoked.\n`)
   } finally {
@@ -119,7 +139,7 @@ async function revoke(id: string, command: Command, io: Io): Promise<void> {
 }
 
 /** A key under its columns' names (design 6). */
-function toJson(key: ListedKey) {
+function toJson(key: ListedKey, standing: BudgetStanding | null) {
   return {
     id: key.id,
     name: key.name,
@@ -128,11 +148,11 @@ function toJson(key: ListedKey) {
     scope: key.scope,
     models: key.models,
     team_id: key.teamId,
+    team: key.team,
     rpm: key.requestsPerMinute,
     tpm: key.tokensPerMinute,
     concurrency: key.concurrency,
-    budget_nano_usd: key.budgetNanoUsd,
-    budget_period: key.budgetPeriod,
+    ...toBudgetFields(standing),
     metadata: key.metadata,
     created_ms: key.createdMs,
     expires_ms: key.expiresMs,
@@ -140,7 +160,7 @@ function toJson(key: ListedKey) {
   }
 }
 
-function toCells(key: ListedKey): string[] {
+function toCells(key: ListedKey, standing: BudgetStanding | null): string[] {
   const limits = [
     key.requestsPerMinute === null ? [] : `${key.requestsPerMinute} rpm`,
     key.tokensPerMinute === null ? [] : `${key.tokensPerMinute} tpm`,
@@ -150,11 +170,19 @@ function toCells(key: ListedKey): string[] {
     key.id,
     toPrintable(key.name),
     key.lastFours.map((lastFour) => `sk-tg-…${lastFour}`).join(' '),
+    key.team === null ? '-' : toPrintable(key.team),
     key.scope,
     key.models.map(toPrintable).join(' ') || 'all',
     limits.join(', ') || '-',
-    key.budgetNanoUsd === null ? '-' : `$${toUsd(key.budgetNanoUsd)}/${key.budgetPeriod ?? 'total'}`,
+    toBudgetCell(standing),
     key.expiresMs === null ? 'never' : toTime(key.expiresMs),
     key.status,
   ]
+}
+
+/** Leaves out the columns in which no key has anything, so that a line is no longer than it must be. */
+function withoutEmpty(headings: string[], rows: string[][]): [string[], string[][]] {
+  const isUsed = headings.map((_, column) => rows.some((row) => row[column] !== '-'))
+  const keep = (line: string[]) => line.filter((_, column) => isUsed[column])
+  return [keep(headings), rows.map(keep)]
 }

@@ -6,9 +6,12 @@ import { Command, CommanderError } from 'commander'
 import { CommandError } from '../error.ts'
 import { addAuditCommand } from './audit.ts'
 import { addCatalogCommands } from './catalog.ts'
+import { addDoctorCommand } from './doctor.ts'
 import { type Io, printJson } from './io.ts'
 import { addKeysCommands } from './keys.ts'
 import { addServeCommand } from './serve.ts'
+import { addTeamsCommands } from './teams.ts'
+import { addUpstreamsCommands } from './upstreams.ts'
 import { version } from './version.ts'
 
 /** Builds the whole command line. Each group adds itself, in the order of the help text. */
@@ -28,8 +31,11 @@ export function createProgram(io: Io): Command {
     .exitOverride()
   addServeCommand(program, io)
   addKeysCommands(program, io)
+  addTeamsCommands(program, io)
   addCatalogCommands(program, io)
+  addUpstreamsCommands(program, io)
   addAuditCommand(program, io)
+  addDoctorCommand(program, io)
   program
     .command('version')
     .description('print the version')

@@ -36,12 +36,19 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   surviveSurprises(log)
   const source = await findSource(io, options)
 
-  const server = await startServer({
+  const orders = {
+    reload: () => reload(server, io, options, log),
+    // As if somebody had sent the signal: there is one way to stop.
+    drain: () => void process.kill(process.pid, 'SIGTERM'),
+  }
+  const server: Server = await startServer({
     dataFolder,
     environment,
+    version: version(),
     log,
     now,
     configure,
+    orders,
     async prepare(store, settings) {
       // Reading a catalogue takes as long as the rest of the start: one that is applied already is left alone.
       if (settings[APPLIED_DIGEST] !== toDigest(source, version())) {
@@ -54,7 +61,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
     throw error
   })
   const stopped = untilStopped(server, log)
-  process.on('SIGHUP', () => void reload(server, io, options, log))
+  process.on('SIGHUP', () => void orders.reload().catch(() => {}))
   const firstKey = options.wantsFirstKey ? makeFirstKey(server, now(), log) : null
   log.info('serving', {
     version: version(),
@@ -103,6 +110,7 @@ async function read(source: CatalogSource, io: Io, log: Log): Promise<(store: St
   }
 }
 
+/** Applies the catalogue again. Where that fails it has said so in the log, and throws. */
 async function reload(server: Server, io: Io, options: RunOptions, log: Log): Promise<void> {
   try {
     const source = await findSource(io, options)
@@ -110,6 +118,7 @@ async function reload(server: Server, io: Io, options: RunOptions, log: Log): Pr
     log.info('reloaded', { catalog: nameOf(source) })
   } catch (error) {
     log.error('the reload failed; everything stays as it was', { error: String(error) })
+    throw error
   }
 }
 
@@ -161,7 +170,8 @@ function toWelcome(
   ]
   if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')
   else lines.push('Make a key with: tollgate keys create --name NAME', '')
-  const ready = [...snapshot().models.values()].find(({ targets }) => isReady(targets))
+  const models = [...snapshot().models.values()].filter(({ targets }) => isReady(targets))
+  const ready = models.find(({ listed }) => listed) ?? models[0]
   if (!ready) lines.push('No model is ready yet: the log says what each upstream lacks.', '')
   else {
     const body = JSON.stringify({

@@ -6,13 +6,10 @@ import type { Command } from 'commander'
 import { type Io, sharedOptions, toDataFolder } from './io.ts'
 
 interface ServeFlags {
-  host?: string
-  port?: string
   catalog?: string
-  drain?: string
-  durability?: string
-  heartbeat?: string
   firstKey?: boolean
+  /** The settings among them are read in `config.ts`, by their names. */
+  [setting: string]: string | boolean | undefined
 }
 
 /** Adds the command to the program. */
@@ -29,11 +26,17 @@ export function addServeCommand(program: Command, io: Io): void {
     .option('--drain <time>', 'how long a stop waits for answers under way (default 30s)')
     .option('--heartbeat <time>', 'how often a silent stream says that it lives: 1s to 60s, or off (default 10s)')
     .option('--durability <level>', 'process: survive a crash (default); power: survive a power cut too')
+    .option('--retries <n>', 'how often the targets of a request are tried again when all have failed (default 2)')
+    .option('--probe <time>', 'how often upstreams are asked, for free, whether they are ready, or off (default 30s)')
+    .option('--max-in-flight <n>', 'requests under way at once; more get 503 (default 4096)')
+    .option('--max-buffered <size>', 'memory for requests under way; more get 503 (default 512M)')
+    .option('--max-event <size>', 'size of one event in an upstream stream; a longer one ends it (default 4M)')
+    .option('--slow-reader <time>', 'how long a client may leave a full buffer unread (default 60s)')
     .option('--first-key', 'make and print a first key even without a terminal')
     .action(async ({ catalog, firstKey, ...flags }: ServeFlags, command: Command) => {
       const { runServer } = await import('./run-server.ts')
       await runServer(io, {
-        flags,
+        flags: toSettings(flags),
         dataFolder: toDataFolder(command, io),
         catalogFile: catalog ?? (io.environment.TOLLGATE_CATALOG || undefined),
         wantsFirstKey:
@@ -43,4 +46,13 @@ export function addServeCommand(program: Command, io: Io): void {
         json: sharedOptions(command).json === true,
       })
     })
+}
+
+/** `maxInFlight`, as the parser of the command line calls it, back to `max-in-flight`. */
+function toSettings(flags: ServeFlags): Record<string, string> {
+  const settings: Record<string, string> = {}
+  for (const [name, text] of Object.entries(flags)) {
+    if (typeof text === 'string') settings[name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)] = text
+  }
+  return settings
 }

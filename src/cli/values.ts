@@ -1,9 +1,9 @@
 /**
- * Reads the values of command line options: money, times, counts. Every refusal is a sentence that shows a right one,
+ * Reads the values of command line options: money, times, counts, names. Every refusal is a sentence that shows a right one,
  * and exit code 2. Pure; no floating point touches money.
  */
 import { CommandError } from '../error.ts'
-import { PERIODS, type Period } from '../store/types.ts'
+import { type Budget, PERIODS } from '../store/types.ts'
 
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
@@ -11,7 +11,7 @@ const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000
 export const usageError = (message: string) => new CommandError('usage', message, 2)
 
 /** Reads `20/month`, `0.10/day` or `5` (in total) as USD, into integer nano-dollars and a period. */
-export function toBudget(text: string): { nanoUsd: number; period: Period } {
+export function toBudget(text: string): Budget {
   const [amount = '', periodName = 'total', ...rest] = text.trim().split('/')
   const period = PERIODS.find((known) => known === periodName)
   if (rest.length > 0 || period === undefined)
@@ -48,9 +48,26 @@ function toDate(text: string): number {
   return time === '' ? dayMs : Date.parse(`${date}T${time}${zone}`)
 }
 
-/** Reads a whole number of at least 1 for the option of that name. */
+/** No limit is larger: beyond it is a slip of the hand. */
+const MAX_COUNT = 1_000_000_000
+
+/** Reads a whole number from 1 to a thousand million for the option of that name. */
 export function toCount(option: string, text: string): number {
-  const value = /^\d{1,12}$/.test(text.trim()) ? Number(text) : 0
+  const digits = /^\d+$/.exec(text.trim())?.[0] ?? '0'
+  const value = Number(digits)
   if (value < 1) throw usageError(`${option} '${text}' is no count: write a whole number of at least 1.`)
+  if (value > MAX_COUNT) throw usageError(`${option} '${text}' is too large: at most ${MAX_COUNT}.`)
   return value
+}
+
+/**
+ * Reads the name of a key or a team, which is text of any kind.
+ *
+ * @param hint what to write, for whoever left it out.
+ */
+export function toName(text: string | undefined, hint: string): string {
+  if (text === undefined) throw usageError(`--name is missing: ${hint}.`)
+  const name = text.trim()
+  if (name === '' || name.length > 200) throw usageError('--name must have 1 to 200 characters.')
+  return name
 }

@@ -2,12 +2,14 @@
  * Creates, revokes and lists keys. Called by the keys command, `serve` (for the first key) and later the dashboard.
  * Keys are revoked and never deleted: the ledger names them. A secret leaves this file once, from `createKey`.
  */
-import { asc, eq, or } from 'drizzle-orm'
+import { asc, eq } from 'drizzle-orm'
 import { CommandError } from '../error.ts'
 import type { Store } from '../store/open.ts'
 import { changeConfig } from '../store/revision.ts'
-import { keyModels, keySecrets, keys, teams } from '../store/schema.ts'
-import type { Period } from '../store/types.ts'
+import { keyModels, keySecrets, keys } from '../store/schema.ts'
+import type { Budget } from '../store/types.ts'
+import { mintId } from '../wire/id.ts'
+import { findTeam, listTeams } from './teams.ts'
 import { hashToken, mintToken, toMasked } from './token.ts'
 
 export interface KeyOptions {
@@ -21,12 +23,13 @@ export interface KeyOptions {
   requestsPerMinute?: number
   tokensPerMinute?: number
   concurrency?: number
-  budget?: { nanoUsd: number; period: Period }
+  budget?: Budget
   metadata?: Record<string, string>
 }
 
-/** A key as it is listed: the columns of its row, its patterns and what is shown of its secret. */
+/** A key as it is listed: the columns of its row, its team's name, its patterns and what is shown of its secret. */
 export type ListedKey = typeof keys.$inferSelect & {
+  team: string | null
   models: string[]
   /** Last four characters of each of its secrets, newest last. */
   lastFours: string[]
@@ -45,19 +48,20 @@ export function createKey(
   options: KeyOptions,
   { actor, nowMs }: Actor,
 ): { key: ListedKey; secret: string } {
-  const id = Bun.randomUUIDv7().replaceAll('-', '')
+  const id = mintId(nowMs)
   const secret = mintToken()
   const lastFour = secret.slice(-4)
   const models = [...new Set(options.models ?? [])]
   const detail = { name: options.name, key: toMasked(lastFour) }
   return changeConfig(store, { actor, action: 'keys.create', subject: id, detail, nowMs }, (tx) => {
+    const team = options.team === undefined ? null : findTeam(tx, options.team)
     const row = tx
       .insert(keys)
       .values({
         id,
         name: options.name,
         scope: options.scope ?? 'all',
-        teamId: options.team === undefined ? null : findTeam(tx, options.team),
+        teamId: team?.id ?? null,
         expiresMs: options.expiresMs ?? null,
         requestsPerMinute: options.requestsPerMinute ?? null,
         tokensPerMinute: options.tokensPerMinute ?? null,
@@ -73,7 +77,8 @@ export function createKey(
       .values({ hash: hashToken(secret), keyId: id, lastFour, createdMs: nowMs })
       .run()
     for (const pattern of models) tx.insert(keyModels).values({ keyId: id, pattern }).run()
-    return { key: { ...row, models, lastFours: [lastFour], status: toStatus(row, nowMs) }, secret }
+    const key = { ...row, team: team?.name ?? null, models, lastFours: [lastFour], status: toStatus(row, nowMs) }
+    return { key, secret }
   })
 }
 
@@ -84,6 +89,7 @@ export function listKeys(store: Pick<Store, 'select'>, nowMs: number): ListedKey
     store.select().from(keySecrets).orderBy(asc(keySecrets.createdMs)).all(),
     (row) => row.keyId,
   )
+  const teamNames = new Map(listTeams(store).map(({ id, name }) => [id, name]))
   return store
     .select()
     .from(keys)
@@ -91,6 +97,7 @@ export function listKeys(store: Pick<Store, 'select'>, nowMs: number): ListedKey
     .all()
     .map((row) => ({
       ...row,
+      team: row.teamId === null ? null : (teamNames.get(row.teamId) ?? null),
       models: (patterns.get(row.id) ?? []).map(({ pattern }) => pattern),
       lastFours: (secrets.get(row.id) ?? []).map(({ lastFour }) => lastFour),
       status: toStatus(row, nowMs),
@@ -116,20 +123,6 @@ export function revokeKey(
 function toStatus(row: { revokedMs: number | null; expiresMs: number | null }, nowMs: number): ListedKey['status'] {
   if (row.revokedMs !== null) return 'revoked'
   return row.expiresMs !== null && row.expiresMs <= nowMs ? 'expired' : 'active'
-}
-
-function findTeam(store: Pick<Store, 'select'>, team: string): string {
-  const matches = store
-    .select({ id: teams.id })
-    .from(teams)
-    .where(or(eq(teams.id, team), eq(teams.name, team)))
-    .all()
-  const [only] = matches
-  if (matches.length === 1 && only) return only.id
-  throw new CommandError(
-    'team_not_found',
-    `There is no team '${team}'. Create the key without --team, or name a team that exists.`,
-  )
 }
 
 function findKey(all: ListedKey[], name: string): ListedKey {

@@ -1,10 +1,13 @@
 /**
- * Tries the targets of a request in order until one answers. For now there is one try: the first target. Retry,
- * fallback and the breaker go here; the walk and the relay stay as they are.
+ * Tries the targets of a request until one answers (design 8): the next one at once after a failure that another may not
+ * have, and when none is left those that may recover once more, after a pause. All of it before the commit point: once
+ * an answer has begun, nothing is tried again. Asks the breakers before each call; `dispatch` tells them how it ended.
  */
+import { clientLeft, GatewayError, UpstreamError } from '../error.ts'
 import type { Target } from '../store/snapshot.ts'
 import type { BackendAnswer } from '../wire/chat.ts'
 import type { ChatRequest } from '../wire/request.ts'
+import type { Health } from './health.ts'
 
 /** Why a call of a request is made. The first one stands in the request's own row, the others in `calls`. */
 export type CallReason = 'first' | 'retry' | 'fallback' | 'fan_out' | 'schema'
@@ -21,17 +24,114 @@ export interface Ask {
 /** Makes one call to one target, or as many as it takes: `fanOut` and `enforce` wrap one and have its type. */
 export type Dispatch = (ask: Ask) => Promise<BackendAnswer>
 
-export interface Attempt {
-  answer: BackendAnswer
-  target: Target
+export interface AttemptOptions {
+  health: Pick<Health, 'enter' | 'report' | 'whyOut'>
+  /** How often the list is tried again. */
+  retries: number
+  /** The pause before it is tried again for the first time, ms; each next one is twice as long. */
+  backoffMs: number
 }
 
-/** Resolves to the first answer. Throws the UpstreamError of the last call that failed. */
-export async function attempt(
-  [target]: readonly [Target, ...Target[]],
+export interface Attempted {
+  /** In the order in which they are tried; never empty. */
+  targets: readonly Target[]
+  body: ChatRequest
+  signal: AbortSignal
+}
+
+/** Longer than this a request does not wait for an upstream, whatever that asks for: its client can do it better. */
+const MAX_PAUSE_MS = 10_000
+
+/**
+ * Resolves to what `open` makes of the first answer that reaches the commit point; an UpstreamError of `open` counts as
+ * the call's own. Throws the UpstreamError that tells most of why no target answered, with the name of its upstream; or
+ * whatever else ends the request.
+ */
+export async function attempt<T>(
+  { health, retries, backoffMs }: AttemptOptions,
+  { targets, body, signal }: Attempted,
   dispatch: Dispatch,
-  body: ChatRequest,
-  signal: AbortSignal,
-): Promise<Attempt> {
-  return { answer: await dispatch({ target, body, reason: 'first', signal }), target }
+  open: (answer: BackendAnswer, target: Target) => T | Promise<T>,
+): Promise<T> {
+  const failures: UpstreamError[] = []
+  let left = targets
+  for (let round = 0; ; round++) {
+    const recovering: Target[] = []
+    let pauseMs = backoffMs * 2 ** round * (0.75 + Math.random() / 4)
+    for (const target of left) {
+      if (signal.aborted) throw clientLeft()
+      if (!health.enter(target)) continue
+      const reason = failures.length === 0 ? 'first' : round > 0 ? 'retry' : 'fallback'
+      try {
+        const opened = await open(await dispatch({ target, body, reason, signal }), target)
+        health.report(target, 'begun')
+        return opened
+      } catch (error) {
+        if (!(error instanceof UpstreamError) || isFinal(error)) throw error
+        error.upstream ??= target.upstream.id
+        failures.push(error)
+        if (!mayRecover(error)) continue
+        recovering.push(target)
+        pauseMs = Math.max(pauseMs, error.retryAfterMs ?? 0)
+      }
+    }
+    if (recovering.length === 0 || round >= retries) throw toTelling(failures) ?? noneReady(health, targets)
+    await pause(pauseMs, signal)
+    left = recovering
+  }
+}
+
+/** What an upstream says about the request itself would be said by the next one too. */
+const ABOUT_THE_REQUEST = new Set([400, 413, 422])
+/** Unless it is about what this target lacks, and another one may have. */
+const ABOUT_THE_TARGET = new Set([
+  'context_length_exceeded',
+  'unsupported_parameter',
+  'unsupported_value',
+  'unknown_parameter',
+  'invalid_parameter_combination',
+])
+
+function isFinal(error: UpstreamError): boolean {
+  if (error.kind === 'aborted') return true
+  return error.kind === 'status' && ABOUT_THE_REQUEST.has(error.status ?? 0) && !isAboutTheTarget(error)
+}
+
+const isAboutTheTarget = ({ kind, status, code }: UpstreamError) =>
+  kind === 'status' && (status === 413 || (status === 400 && ABOUT_THE_TARGET.has(code ?? '')))
+
+/** A passed deadline has used up the client's patience; other 4xx would come again. */
+const mayRecover = ({ kind, retryable, retryAfterMs }: UpstreamError) =>
+  retryable && kind !== 'deadline' && (retryAfterMs ?? 0) <= MAX_PAUSE_MS
+
+/**
+ * The last failure; but that one provider limits its rate, or that one target lacks something, does not tell why the
+ * others failed.
+ */
+const toTelling = (failures: readonly UpstreamError[]) =>
+  failures.findLast((failure) => failure.status !== 429 && !isAboutTheTarget(failure)) ??
+  failures.findLast(({ status }) => status === 429) ??
+  failures.at(-1)
+
+/** The refusal of a request none of whose targets may be called now. */
+export function noneReady(health: Pick<Health, 'whyOut'>, targets: readonly Target[]): GatewayError {
+  const why = targets.map((target) => health.whyOut(target)).find((found) => found !== null)
+  const seconds = Math.ceil((why?.retryAfterMs ?? 1_000) / 1_000)
+  return new GatewayError(
+    'model_not_ready',
+    `The model \`${targets[0]?.model}\` is not ready: ${why?.reason ?? 'it was a moment ago, and may be again'}.`,
+    { headers: { 'retry-after': String(Math.min(60, Math.max(1, seconds))) } },
+  )
+}
+
+/** Waits, and throws as soon as the client leaves. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const over = Promise.withResolvers<void>()
+  const timer = setTimeout(over.resolve, ms)
+  const leave = () => over.resolve()
+  signal.addEventListener('abort', leave, { once: true })
+  await over.promise
+  clearTimeout(timer)
+  signal.removeEventListener('abort', leave)
+  if (signal.aborted) throw clientLeft()
 }

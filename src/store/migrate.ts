@@ -7,6 +7,7 @@ import type { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import initial from '../../drizzle/0000_initial.sql' with { type: 'text' }
+import routeFacts from '../../drizzle/0001_route_facts.sql' with { type: 'text' }
 import { CommandError } from '../error.ts'
 
 export interface Migration {
@@ -15,7 +16,10 @@ export interface Migration {
 }
 
 /** Every file of `drizzle/`, in order. A test keeps this list equal to the folder. */
-export const MIGRATIONS: readonly Migration[] = [{ name: '0000_initial', sql: initial }]
+export const MIGRATIONS: readonly Migration[] = [
+  { name: '0000_initial', sql: initial },
+  { name: '0001_route_facts', sql: routeFacts },
+]
 
 export interface SchemaState {
   applied: string[]

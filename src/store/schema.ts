@@ -44,6 +44,8 @@ export const models = sqliteTable('models', {
   pricing: text('pricing', { mode: 'json' }).$type<PricingItem[]>().notNull(),
   priceId: text('price_id'),
   enabled: flag('enabled').notNull().default(true),
+  /** False for one that a wildcard stands for: it can be asked for, and no list shows it. */
+  listed: flag('listed').notNull().default(true),
   origin: origin(),
   createdMs: integer('created_ms').notNull(),
   updatedMs: integer('updated_ms').notNull(),
@@ -70,6 +72,10 @@ export const routes = sqliteTable(
     /** Set where this route costs something else than its model. */
     pricing: text('pricing', { mode: 'json' }).$type<PricingItem[]>(),
     priceId: text('price_id'),
+    /** Set where this route can do less than its model says. */
+    contextLength: integer('context_length'),
+    maxOutputLength: integer('max_output_length'),
+    supportedFeatures: text('supported_features', { mode: 'json' }).$type<Feature[]>(),
     enabled: flag('enabled').notNull().default(true),
     origin: origin(),
   },

@@ -3,20 +3,17 @@
  * each model its targets. Built anew after each change of `settings.config_revision` and swapped whole, so no request
  * ever sees half a change, and no request ever waits for the disk to learn who may call what.
  */
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import type { Feature, Model } from '../wire/model.ts'
 import type { PricingItem } from '../wire/usage.ts'
 import type { Store } from './open.ts'
-import { aliases, keyModels, keySecrets, keys, models, routes, settings, upstreams } from './schema.ts'
-import {
-  DEFAULT_DEADLINES,
-  DEFAULT_OPTIONS,
-  type Deadlines,
-  LOCAL_HEADERS_MS,
-  LOCAL_OPTIONS,
-  type Period,
-  type UpstreamOptions,
-} from './types.ts'
+import { aliases, keyModels, keySecrets, keys, models, routes, settings, teams, upstreams } from './schema.ts'
+import { toSecrets, toTeams } from './snapshot-keys.ts'
+import { toModels } from './snapshot-models.ts'
+import { toUpstreams } from './snapshot-upstreams.ts'
+import type { Budget, Deadlines, Limits, UpstreamOptions } from './types.ts'
+
+export { toVariable } from './snapshot-upstreams.ts'
 
 export interface Key {
   id: string
@@ -27,12 +24,15 @@ export interface Key {
   revokedMs: number | null
   /** Patterns over resolved slugs; empty = every model. */
   models: string[]
-  limits: {
-    requestsPerMinute: number | null
-    tokensPerMinute: number | null
-    concurrency: number | null
-  }
-  budget: { nanoUsd: number; period: Period } | null
+  limits: Limits
+  budget: Budget | null
+}
+
+/** Keys that share a budget. */
+export interface Team {
+  id: string
+  name: string
+  budget: Budget | null
 }
 
 /** A secret in force, and the key that it opens. */
@@ -48,6 +48,8 @@ export interface Upstream {
   baseUrl: string | null
   local: boolean
   deadlines: Deadlines
+  /** What its provider allows, all keys together. */
+  limits: Limits
   options: UpstreamOptions
   /** The resolved credential; null where the upstream needs none or it did not resolve. */
   credential: string | null
@@ -65,14 +67,17 @@ export interface Target {
   /** What a call is charged by: the route's own pricing, else nothing on a local upstream, else the model's. */
   pricing: PricingItem[]
   priceId: string | null
+  /** Both as its route says, and never more than its model has. */
   maxOutputLength: number
   contextLength: number
-  /** What it does by itself; the gateway adds enforcement where `json_mode` or `structured_outputs` is missing. */
+  /** What it does by itself, of what its model does; the gateway adds enforcement where `json_mode` or `structured_outputs` is missing. */
   features: readonly Feature[]
 }
 
 /** The facts of a model, as its row tells them, and its enabled targets in order of priority. */
 export interface CatalogModel {
+  /** Whether lists of models show it; one that a wildcard stands for is only found by its name. */
+  listed: boolean
   facts: Omit<Model, 'is_ready' | 'pricing'> & { pricing: PricingItem[] }
   targets: Target[]
 }
@@ -80,6 +85,7 @@ export interface CatalogModel {
 export interface Snapshot {
   revision: number
   secrets: ReadonlyMap<string, Secret>
+  teams: ReadonlyMap<string, Team>
   models: ReadonlyMap<string, CatalogModel>
   aliases: ReadonlyMap<string, string>
   upstreams: ReadonlyMap<string, Upstream>
@@ -91,14 +97,10 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export function loadSnapshot(store: Store, environment: Environment): Snapshot {
   return store.transaction((tx) => {
     const revision = tx.select().from(settings).where(eq(settings.key, 'config_revision')).get()
-    const places = new Map(
-      tx
-        .select()
-        .from(upstreams)
-        .all()
-        .filter((row) => row.enabled)
-        .map((row) => [row.id, toUpstream(row, environment)]),
-    )
+    const places = toUpstreams(tx.select().from(upstreams).all(), environment)
+    // By age, so that the same tables give the same order, whatever an index would make of it.
+    const routeRows = tx.select().from(routes).orderBy(sql`rowid`).all()
+    const aliasRows = tx.select().from(aliases).all()
     return {
       revision: Number(revision?.value ?? 0),
       secrets: toSecrets(
@@ -106,127 +108,10 @@ export function loadSnapshot(store: Store, environment: Environment): Snapshot {
         tx.select().from(keySecrets).all(),
         tx.select().from(keyModels).all(),
       ),
-      models: toModels(tx.select().from(models).all(), tx.select().from(routes).all(), places),
-      aliases: new Map(
-        tx
-          .select()
-          .from(aliases)
-          .all()
-          .map((row) => [row.alias, row.model]),
-      ),
+      teams: toTeams(tx.select().from(teams).all()),
+      models: toModels(tx.select().from(models).all(), routeRows, places),
+      aliases: new Map(aliasRows.map((row) => [row.alias, row.model])),
       upstreams: places,
     }
   })
-}
-
-const REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
-
-/** The variable's name in a reference such as `${OPENAI_API_KEY}`, or null where the text is no reference. */
-export function toVariable(reference: string): string | null {
-  return REFERENCE.exec(reference)?.[1] ?? null
-}
-
-function toUpstream(row: typeof upstreams.$inferSelect, environment: Environment): Upstream {
-  const variable = row.apiKeyRef === null ? null : toVariable(row.apiKeyRef)
-  const credential = variable === null ? null : environment[variable] || null
-  return {
-    id: row.id,
-    dialect: row.dialect,
-    baseUrl: row.baseUrl,
-    local: row.local,
-    deadlines: {
-      ...DEFAULT_DEADLINES,
-      ...(row.local ? { headers: LOCAL_HEADERS_MS } : {}),
-      ...row.deadlines,
-    },
-    // The demo model is local and reached without an address: it needs no allowances.
-    options: { ...(row.local && row.baseUrl !== null ? LOCAL_OPTIONS : DEFAULT_OPTIONS), ...row.options },
-    credential,
-    notReady: variable !== null && credential === null ? `the variable ${variable} is not set on the server` : null,
-  }
-}
-
-function toSecrets(
-  keyRows: (typeof keys.$inferSelect)[],
-  secretRows: (typeof keySecrets.$inferSelect)[],
-  patternRows: (typeof keyModels.$inferSelect)[],
-): Map<string, Secret> {
-  const byId = new Map<string, Key>()
-  for (const row of keyRows) {
-    byId.set(row.id, {
-      id: row.id,
-      name: row.name,
-      scope: row.scope,
-      teamId: row.teamId,
-      expiresMs: row.expiresMs,
-      revokedMs: row.revokedMs,
-      models: [],
-      limits: {
-        requestsPerMinute: row.requestsPerMinute,
-        tokensPerMinute: row.tokensPerMinute,
-        concurrency: row.concurrency,
-      },
-      budget: row.budgetNanoUsd === null ? null : { nanoUsd: row.budgetNanoUsd, period: row.budgetPeriod ?? 'total' },
-    })
-  }
-  for (const row of patternRows) byId.get(row.keyId)?.models.push(row.pattern)
-  const secrets = new Map<string, Secret>()
-  for (const row of secretRows) {
-    const key = byId.get(row.keyId)
-    if (key)
-      secrets.set(row.hash, {
-        key,
-        lastFour: row.lastFour,
-        expiresMs: row.expiresMs,
-      })
-  }
-  return secrets
-}
-
-function toModels(
-  modelRows: (typeof models.$inferSelect)[],
-  routeRows: (typeof routes.$inferSelect)[],
-  places: ReadonlyMap<string, Upstream>,
-): Map<string, CatalogModel> {
-  const bySlug = new Map<string, CatalogModel>()
-  const priceIds = new Map<string, string | null>()
-  for (const row of modelRows.filter((model) => model.enabled)) {
-    priceIds.set(row.slug, row.priceId)
-    bySlug.set(row.slug, {
-      facts: {
-        id: row.slug,
-        object: 'model',
-        owned_by: row.ownedBy,
-        created: Math.floor(row.createdMs / 1000),
-        name: row.name,
-        context_length: row.contextLength,
-        max_output_length: row.maxOutputLength,
-        input_modalities: row.inputModalities,
-        output_modalities: row.outputModalities,
-        supported_features: row.supportedFeatures,
-        pricing: row.pricing,
-      },
-      targets: [],
-    })
-  }
-  for (const row of routeRows) {
-    const model = bySlug.get(row.model)
-    const upstream = places.get(row.upstream)
-    if (!row.enabled || !model || !upstream) continue
-    const modelPays = !row.pricing && !upstream.local
-    model.targets.push({
-      model: row.model,
-      upstream,
-      upstreamModel: row.upstreamModel,
-      priority: row.priority,
-      weight: row.weight,
-      pricing: row.pricing ?? (modelPays ? model.facts.pricing : []),
-      priceId: row.pricing ? row.priceId : modelPays ? (priceIds.get(row.model) ?? null) : null,
-      maxOutputLength: model.facts.max_output_length,
-      contextLength: model.facts.context_length,
-      features: model.facts.supported_features,
-    })
-  }
-  for (const model of bySlug.values()) model.targets.sort((a, b) => a.priority - b.priority)
-  return bySlug
 }

@@ -7,6 +7,24 @@ export type Origin = (typeof ORIGINS)[number]
 export const PERIODS = ['day', 'week', 'month', 'total'] as const
 export type Period = (typeof PERIODS)[number]
 
+/** What a key may do, or what an upstream is asked at most; null = no limit. Concurrency counts what is under way. */
+export interface Limits {
+  requestsPerMinute: number | null
+  tokensPerMinute: number | null
+  concurrency: number | null
+}
+
+export const NO_LIMITS: Limits = { requestsPerMinute: null, tokensPerMinute: null, concurrency: null }
+
+/** What may be spent in each period, in UTC; `total` never begins anew. */
+export interface Budget {
+  nanoUsd: number
+  period: Period
+}
+
+/** From here on a budget's owner is warned, in lists and in the log. */
+export const BUDGET_WARNING_PERCENT = 80
+
 /** How long a call to an upstream may take, in ms (design 8). A whole answer has only `totalWhole`. */
 export interface Deadlines {
   headers: number
@@ -44,6 +62,10 @@ export interface UpstreamSettings {
   user?: boolean
   /** Whether `<think>` blocks in its content are reasoning. */
   think_tags?: boolean
+  /** What its provider allows, all keys together: requests and tokens per minute, and calls at a time. */
+  rpm?: number
+  tpm?: number
+  concurrency?: number
 }
 
 /** The settings with every default filled in. */

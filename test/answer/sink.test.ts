@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createSink, type SinkOptions } from '../../src/answer/sink.ts'
 
-function open(answer: number | Promise<number>, options: SinkOptions = {}) {
+function open(answer: number | Promise<number>, options: Partial<SinkOptions> = {}) {
   const client = new AbortController()
   const written: unknown[] = []
   const controller = {
@@ -15,7 +15,7 @@ function open(answer: number | Promise<number>, options: SinkOptions = {}) {
       throw new Error('closed already')
     },
   }
-  return { client, written, sink: createSink(controller, client.signal, { heartbeatMs: 0, ...options }) }
+  return { client, written, sink: createSink(controller, client.signal, { heartbeatMs: 0, slowReaderMs: 60_000, ...options }) }
 }
 
 const never = () => new Promise<number>(() => {})

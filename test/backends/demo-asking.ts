@@ -1,7 +1,7 @@
 /** Asks the demo backend as dispatch does, and puts its streams together again as a client would. */
 import type { BackendCall } from '../../src/backends/backend.ts'
 import { createDemoBackend } from '../../src/backends/demo.ts'
-import { DEFAULT_DEADLINES, DEFAULT_OPTIONS } from '../../src/store/types.ts'
+import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, NO_LIMITS } from '../../src/store/types.ts'
 import type { AnswerEvent, ChatMessage, Choice, Delta, Logprobs, ToolCall } from '../../src/wire/chat.ts'
 import type { ChatRequest } from '../../src/wire/request.ts'
 
@@ -20,6 +20,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
       baseUrl: null,
       local: true,
       deadlines: DEFAULT_DEADLINES,
+      limits: NO_LIMITS,
       options: { ...DEFAULT_OPTIONS, pace_ms: more.paceMs ?? 0 },
       credential: null,
       notReady: null,
@@ -36,6 +37,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
   signal: more.signal ?? new AbortController().signal,
   deadlines: DEFAULT_DEADLINES,
   callId: '0123456789abcdef0123456789abcdef-1',
+  take: () => null,
 })
 
 export const say = (content: string): ChatRequest['messages'] => [{ role: 'user', content }]

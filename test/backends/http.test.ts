@@ -19,7 +19,8 @@ function ask(script: Script, stream: boolean): Promise<BackendAnswer> {
   const target = toTarget({ baseUrl: upstream.url })
   const body: BackendCall['body'] = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream }
   const { signal } = new AbortController()
-  return createHttpBackend(openai).chat({ body, target, signal, deadlines: target.upstream.deadlines, callId: 'x-1' })
+  const { deadlines } = target.upstream
+  return createHttpBackend(openai).chat({ body, target, signal, deadlines, callId: 'x-1', take: () => null })
 }
 
 const json = { 'content-type': 'application/json; charset=utf-8' }

@@ -5,10 +5,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { applyCatalog } from '../../src/catalog/apply.ts'
-import type { Catalog, DeclaredModel } from '../../src/catalog/catalog.ts'
+import type { Catalog, DeclaredModel, DeclaredRoute } from '../../src/catalog/catalog.ts'
+import { createKey } from '../../src/keys/service.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { databasePath, openDatabase, type Store, toStore } from '../../src/store/open.ts'
-import { audit, models, prices, routes, settings, upstreams } from '../../src/store/schema.ts'
+import {
+  audit,
+  keyModels,
+  keySecrets,
+  keys,
+  models,
+  prices,
+  routes,
+  settings,
+  teams,
+  upstreams,
+} from '../../src/store/schema.ts'
 import type { Origin } from '../../src/store/types.ts'
 
 let folder: string
@@ -37,11 +49,23 @@ const upstream = (id: string) => ({
   deadlines: {},
   options: {},
 })
+const ROUTE: DeclaredRoute = {
+  upstream: 'u',
+  upstreamModel: 'm',
+  priority: 0,
+  weight: 1,
+  pricing: null,
+  contextLength: null,
+  maxOutputLength: null,
+  supportedFeatures: null,
+  enabled: true,
+}
 const model = (slug: string, more: Partial<DeclaredModel> = {}): DeclaredModel => ({
   slug,
   name: slug,
   ownedBy: 'v',
   enabled: true,
+  listed: true,
   createdMs: null,
   contextLength: 10,
   maxOutputLength: 5,
@@ -49,7 +73,7 @@ const model = (slug: string, more: Partial<DeclaredModel> = {}): DeclaredModel =
   outputModalities: ['text'],
   supportedFeatures: [],
   pricing: [{ prompt: '1', completion: '2' }],
-  routes: [{ upstream: 'u', upstreamModel: 'm', priority: 0, weight: 1, pricing: null, enabled: true }],
+  routes: [ROUTE],
   ...more,
 })
 const catalog = (...declared: DeclaredModel[]): Catalog => ({
@@ -103,11 +127,40 @@ describe('applyCatalog', () => {
 
   test('records the price of a route that has its own', () => {
     const pricing = [{ prompt: '9', completion: '9' }]
-    const [route] = model('v/a').routes
-    if (route) apply(catalog(model('v/a', { routes: [{ ...route, pricing }] })))
+    apply(catalog(model('v/a', { routes: [{ ...ROUTE, pricing }] })))
     const price = store.select().from(prices).where(eq(prices.upstream, 'u')).get()
     expect(price?.pricing).toEqual(pricing)
     expect(store.select().from(routes).get()?.priceId).toBe(price?.id as string)
+  })
+
+  test('keeps what a route says of itself, and that a model is not listed, and takes both back', () => {
+    const facts = { contextLength: 8, maxOutputLength: 4, supportedFeatures: ['tools' as const] }
+    const read = () => [store.select().from(models).get()?.listed, store.select().from(routes).get()]
+    apply(catalog(model('v/a', { listed: false, routes: [{ ...ROUTE, ...facts }] })))
+    expect(read()).toMatchObject([false, facts])
+    expect(apply(catalog(model('v/a')))).toMatchObject({ updated: 2 })
+    expect(read()).toMatchObject([true, { contextLength: null, maxOutputLength: null, supportedFeatures: null }])
+  })
+
+  test('has two routes of one model on the same upstream, where the upstream calls them differently', () => {
+    apply(catalog(model('v/a', { routes: [ROUTE, { ...ROUTE, upstreamModel: 'n', priority: 1 }] })))
+    expect(store.select().from(routes).all()).toMatchObject([
+      { upstreamModel: 'm', priority: 0 },
+      { upstreamModel: 'n', priority: 1 },
+    ])
+  })
+
+  test('touches no key, no secret, no team', () => {
+    const nowMs = 1_000
+    const team = { id: 't', name: 'Red', budgetNanoUsd: 5, budgetPeriod: 'day' as const, metadata: {}, createdMs: 1 }
+    store.insert(teams).values(team).run()
+    createKey(store, { name: 'k', models: ['v/*'] }, { actor: 'cli', nowMs })
+    const tables = [teams, keys, keySecrets, keyModels]
+    const read = () => tables.map((table) => store.select().from(table).all())
+    const before = read()
+    apply(catalog(model('v/a')))
+    apply({ upstreams: [], models: [], aliases: [] })
+    expect(read()).toEqual(before)
   })
 
   test('deletes rows of its own origin and built-in ones that a file no longer declares', () => {

@@ -1,17 +1,6 @@
 /** The catalogue file: what it becomes, and that every mistake in it is named with its line and field, all at once. */
 import { describe, expect, test } from 'bun:test'
-import { parseCatalog } from '../../src/catalog/file.ts'
-import { CommandError } from '../../src/error.ts'
-
-const parse = (text: string, environment = {}) => parseCatalog(text, { name: 'catalog.yaml', environment })
-
-/** The problem lines of a catalogue that must be refused. */
-async function problemsOf(text: string): Promise<string[]> {
-  const error = await parse(text).catch((cause: unknown) => cause)
-  if (!(error instanceof CommandError)) throw new Error('The catalogue was accepted.')
-  expect(error.kind).toBe('catalog_invalid')
-  return error.message.split('\n').slice(1, -1)
-}
+import { parse, problemsOf } from './parsing.ts'
 
 const FACTS = `name: X, context_length: 10, max_output_length: 5, input_modalities: [text], output_modalities: [text], supported_features: []`
 const withUpstream = (upstream: string) => `version: 1\nupstreams:\n  u: ${upstream}\nmodels:\n`
@@ -86,6 +75,21 @@ describe('a catalogue without mistakes', () => {
     expect(catalog.models[0]?.pricing).toEqual([{ prompt: '0', completion: '0', input_cache_read: '0' }])
   })
 
+  test('keeps what a route says of itself, and the limits of an upstream', async () => {
+    const { catalog } = await parse(`version: 1
+upstreams: { u: { dialect: demo, local: true, rpm: 60, tpm: 90000, concurrency: 4 } }
+models:
+  v/m: { ${FACTS.replace('features: []', 'features: [tools, reasoning]')}, routes: [
+    { upstream: u, model: a, context_length: 10, max_output_length: 5, supported_features: [] },
+    { upstream: u, model: b } ] }
+`)
+    expect(catalog.upstreams[0]?.options).toEqual({ rpm: 60, tpm: 90_000, concurrency: 4 })
+    expect(catalog.models[0]?.routes).toMatchObject([
+      { upstreamModel: 'a', contextLength: 10, maxOutputLength: 5, supportedFeatures: [] },
+      { upstreamModel: 'b', contextLength: null, maxOutputLength: null, supportedFeatures: null },
+    ])
+  })
+
   test('is what is shipped', async () => {
     const shipped = await Bun.file(new URL('../../catalog.yaml', import.meta.url)).text()
     const { catalog, warnings } = await parse(shipped)
@@ -101,7 +105,9 @@ describe('a catalogue without mistakes', () => {
         '$1',
       ),
     )
-    expect(catalog.models.map(({ slug }) => slug)).toEqual(['tollgate/demo', 'openai/gpt-4o-mini', 'local/llama3.2'])
+    const listed = catalog.models.filter((model) => model.listed)
+    expect(listed.map(({ slug }) => slug)).toEqual(['tollgate/demo', 'openai/gpt-4o-mini', 'local/llama3.2'])
+    expect(catalog.models.length).toBeGreaterThan(listed.length)
     expect(catalog.aliases).toHaveLength(1)
   })
 })
@@ -208,9 +214,54 @@ aliases:
       /:6: models.m: 'm' is no model name/,
     ],
     [
-      'a wildcard',
-      withModel('{ routes: [{ upstream: here, model: m }] }', 'openai/*'),
-      /:6: models.openai\/\*: wildcard models are not supported yet/,
+      'a limit of nothing',
+      withUpstream('{ dialect: demo, local: true, rpm: 0 }'),
+      /:3: upstreams.u.rpm: .*integer below minimum/,
+    ],
+    [
+      'a limit that is no whole number',
+      withUpstream('{ dialect: demo, local: true, concurrency: 1.5 }'),
+      /:3: upstreams.u.concurrency: .*an integer/,
+    ],
+    [
+      'a route with more context than its model',
+      withModel(`{ ${FACTS}, routes: [{ upstream: here, model: m, context_length: 11 }] }`),
+      /:6: models.v\/m.routes\[0\].context_length: 11 is more than its model's, which is 10: a route may be narrower/,
+    ],
+    [
+      'a route that writes more than its model',
+      withModel(`{ ${FACTS}, routes: [{ upstream: here, model: m, max_output_length: 6 }] }`),
+      /:6: models.v\/m.routes\[0\].max_output_length: 6 is more than its model's, which is 5/,
+    ],
+    [
+      'a route that writes more than its own context holds',
+      withModel(`{ ${FACTS}, routes: [{ upstream: here, model: m, context_length: 3, max_output_length: 4 }] }`),
+      /:6: models.v\/m.routes\[0\].max_output_length: 4 is more than context_length, which is 3/,
+    ],
+    [
+      'a route with a feature that its model lacks',
+      withModel(`{ ${FACTS}, routes: [{ upstream: here, model: m, supported_features: [tools] }] }`),
+      /:6: models.v\/m.routes\[0\].supported_features: the model has no 'tools'/,
+    ],
+    [
+      'a route beyond what is known of its model',
+      withModel('{ routes: [{ upstream: u, model: m, context_length: 128001 }] }', 'openai/gpt-4o-mini'),
+      /:6: .*context_length: 128001 is more than its model's, which is 128000/,
+    ],
+    [
+      'a * in the route of one model',
+      withModel(`{ ${FACTS}, routes: [{ upstream: here, model: "*" }] }`),
+      /:6: models.v\/m.routes\[0\].model: '\*' has a \*, which only a route of a wildcard/,
+    ],
+    [
+      'a * without quotes',
+      withModel('{ routes: [{ upstream: u, model: * }] }', 'openai/*'),
+      /:6: not valid YAML: .* Put a value that begins with \* in quotes/,
+    ],
+    [
+      'a name with a * and without quotes',
+      withModel('{ routes: [{ upstream: u, model: *-latest }] }', 'openai/*'),
+      /:\d: not valid YAML: .* Put a value that begins with \* in quotes/,
     ],
     [
       'an output longer than the context',

@@ -6,6 +6,7 @@ import { toTarget } from '../support/snapshot.ts'
 
 const target = (notReady: string | null): Target => toTarget({ notReady })
 const model = (...targets: Target[]): CatalogModel => ({
+  listed: true,
   facts: {
     id: 'v/m',
     object: 'model',

@@ -82,6 +82,8 @@ describe('after the first word, a stream that', () => {
   test.each(CUTS)('$name is told as a cut one, and billed for what came', async ({ script, code, says, tokens }) => {
     const { app, upstream, chat } = gateway
     upstream.script(script)
+    // Whatever the row before it has brought upon the upstream is over.
+    app.pass(60_000)
     const before = app.rows().length
     const response = await chat({ stream: true, stream_options: { include_usage: true } })
     expect(response.status).toBe(200)

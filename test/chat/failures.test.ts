@@ -144,6 +144,8 @@ describe('before the first word', () => {
   test.each(BOTH)('$name answers $status, stream: $stream', async (row) => {
     const { app, upstream, chat } = gateway
     upstream.script(row.script)
+    // Whatever the row before it has brought upon the upstream is over.
+    app.pass(60_000)
     const before = app.rows().length
     const response = await chat({ stream: row.stream })
     const text = await response.text()

@@ -10,7 +10,7 @@ const SILENCE = 400
 
 let gateway: Gateway
 beforeAll(async () => {
-  gateway = await startGateway({ heartbeatMs: 50 })
+  gateway = await startGateway({ config: { heartbeatMs: 50 } })
 })
 afterAll(() => gateway.stop())
 

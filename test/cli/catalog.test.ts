@@ -37,6 +37,18 @@ describe('catalog validate', () => {
     )
   })
 
+  test('counts the models of a wildcard instead of naming them', async () => {
+    await write('mine.yaml', `${VALID}  openai/*: { routes: [{ upstream: openai, model: "*" }] }\n`)
+    const { stdout } = await bench.run('catalog', 'validate', 'mine.yaml')
+    const [, all, those] = /1 upstream, (\d+) models \((\d+) of openai\/\*\), 0 aliases\.\n$/.exec(stdout) ?? []
+    expect(Number(all)).toBe(Number(those) + 1)
+    const json = await bench.run('catalog', 'validate', 'mine.yaml', '--json')
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      models: Number(all),
+      wildcards: [{ wildcard: 'openai/*', models: Number(those) }],
+    })
+  })
+
   test('says which file it could not read', async () => {
     expect(await bench.run('catalog', 'validate', 'nope.yaml')).toMatchObject({
       code: 1,

@@ -28,12 +28,17 @@ describe('keys create', () => {
     expect(keys).toEqual([{ ...rest, models: expect.arrayContaining(['openai/*', 'a/b']) }])
     expect(rest).toMatchObject({
       name: 'dev',
+      team_id: null,
+      team: null,
       scope: 'local',
       rpm: 5,
       tpm: 6,
       concurrency: 7,
       budget_nano_usd: 100_000_000,
       budget_period: 'day',
+      spent_nano_usd: 0,
+      budget_reset_ms: Date.UTC(2026, 10, 22),
+      budget_state: 'ok',
       expires_ms: Date.UTC(2027, 1, 19),
       revoked_ms: null,
     })
@@ -59,7 +64,8 @@ describe('wrong words', () => {
     ['an argument too many', ['keys', 'list', 'all'], 2, /too many arguments/],
     ['a wrong count', ['keys', 'create', '--name', 'x', '--rpm', '0'], 2, /--rpm '0' is no count/],
     ['a wrong scope', ['keys', 'create', '--name', 'x', '--scope', 'some'], 2, /--scope 'some' is unknown/],
-    ['an unknown team', ['keys', 'create', '--name', 'x', '--team', 'Red'], 1, /There is no team 'Red'/],
+    ['a count too large', ['keys', 'create', '--name', 'x', '--tpm', '10000000000'], 2, /--tpm .* too large/],
+    ['an unknown team', ['keys', 'create', '--name', 'x', '--team', 'Red'], 1, /no team 'Red'.*tollgate teams list/],
     ['an unknown key', ['keys', 'revoke', 'x'], 1, /There is no key 'x'.*tollgate keys list/],
     [
       'a folder without a database',

@@ -1,6 +1,6 @@
-/** Values of options: exact money, times, counts, and a sentence for each wrong one. */
+/** Values of options: exact money, times, counts, names, and a sentence for each wrong one. */
 import { describe, expect, test } from 'bun:test'
-import { toBudget, toCount, toExpiry } from '../../src/cli/values.ts'
+import { toBudget, toCount, toExpiry, toName } from '../../src/cli/values.ts'
 import { toUsd } from '../../src/wire/usage.ts'
 
 describe('toBudget', () => {
@@ -45,8 +45,19 @@ describe('toExpiry', () => {
 })
 
 describe('toCount', () => {
-  test('takes whole numbers from 1', () => {
-    expect(toCount('--rpm', '60')).toBe(60)
-    for (const text of ['0', '-1', '1.5', 'x', '']) expect(() => toCount('--rpm', text)).toThrow(/^--rpm/)
+  test('takes whole numbers from 1 to a thousand million', () => {
+    expect([toCount('--rpm', '60'), toCount('--rpm', ' 1 '), toCount('--rpm', '1000000000')]).toEqual([60, 1, 1e9])
+    for (const text of ['0', '-1', '1.5', 'x', '', '1e3', '1_000'])
+      expect(() => toCount('--rpm', text)).toThrow(/^--rpm '.*' is no count/)
+    for (const text of ['1000000001', '9'.repeat(400)])
+      expect(() => toCount('--rpm', text)).toThrow(/ is too large: at most 1000000000\.$/)
+  })
+})
+
+describe('toName', () => {
+  test('takes any text of 1 to 200 characters, without the space around it', () => {
+    expect([toName(' Zoë’s team ', ''), toName('x'.repeat(200), '')]).toEqual(['Zoë’s team', 'x'.repeat(200)])
+    for (const text of ['', '  ', 'x'.repeat(201)]) expect(() => toName(text, '')).toThrow('1 to 200 characters')
+    expect(() => toName(undefined, 'say who')).toThrow('--name is missing: say who.')
   })
 })

@@ -82,6 +82,7 @@ function received(bench: CrashBench, rows: Row[]): unknown[] {
 function seen(bench: CrashBench, rows: Row[], calls: CallRow[]): unknown[] {
   const ids = new Set(rows.map((row) => `${row.id}-1`).concat(calls.map((call) => `${call.request_id}-${call.number}`)))
   return bench.upstream.requests
+    .filter(({ method }) => method === 'POST')
     .map((request) => request.headers['x-client-request-id'] ?? '')
     .filter((callId) => !ids.has(callId))
 }

@@ -15,7 +15,7 @@ afterEach(() => place.close())
 
 async function serve(url: string) {
   const catalog = await place.write('catalog.yaml', toCatalogue({ url }))
-  return place.serve(['--first-key', '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+  return place.serve(['--first-key', '--probe', 'off', '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
 }
 
 /** Sends a streaming request on a socket of its own. */

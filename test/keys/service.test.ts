@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
+import { createTeam } from '../../src/keys/teams.ts'
 import { hashToken } from '../../src/keys/token.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { databasePath, openDatabase, type Store, toStore } from '../../src/store/open.ts'
-import { audit, keySecrets, settings, teams } from '../../src/store/schema.ts'
+import { audit, keySecrets, settings } from '../../src/store/schema.ts'
 import { loadSnapshot } from '../../src/store/snapshot.ts'
 
 let folder: string
@@ -32,7 +33,7 @@ const revision = () => store.select().from(settings).where(eq(settings.key, 'con
 
 describe('createKey', () => {
   test('stores every option, and of the secret only its hash and last four characters', () => {
-    store.insert(teams).values({ id: 't1', name: 'Blue', metadata: {}, createdMs: 1 }).run()
+    const team = createTeam(store, { name: 'Blue' }, by(1))
     const { key, secret } = createKey(
       store,
       {
@@ -51,7 +52,8 @@ describe('createKey', () => {
     expect(key).toMatchObject({
       name: 'dev',
       scope: 'local',
-      teamId: 't1',
+      teamId: team.id,
+      team: 'Blue',
       expiresMs: 9_000,
       status: 'active',
       createdMs: 1_000,
@@ -66,7 +68,8 @@ describe('createKey', () => {
     expect(
       JSON.stringify([key, store.select().from(keySecrets).all(), store.select().from(audit).all()]),
     ).not.toContain(secret)
-    expect(revision()).toBe('1')
+    expect(revision()).toBe('2')
+    expect(listKeys(store, 2_000)).toEqual([{ ...key, models: expect.arrayContaining(key.models) }])
   })
 
   test('refuses an unknown team and leaves nothing behind', () => {

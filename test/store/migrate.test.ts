@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/api'
 import { MIGRATIONS, type Migration, migrate, readSchemaState, requireCurrentSchema } from '../../src/store/migrate.ts'
-import { openDatabase } from '../../src/store/open.ts'
+import { openDatabase, toStore } from '../../src/store/open.ts'
 import * as schema from '../../src/store/schema.ts'
+import { loadSnapshot } from '../../src/store/snapshot.ts'
 
 const DRIZZLE = resolve(import.meta.dir, '../../drizzle')
 const NOW = Date.UTC(2026, 10, 21, 12)
@@ -52,6 +53,27 @@ test('a new database gets the whole schema, without a backup of nothing', () => 
   const before = schemaOf(database)
   migrate(database, folder, NOW)
   expect(schemaOf(database)).toEqual(before)
+})
+
+test('the tables of the ledger are one B-tree each, which no generated migration says by itself', () => {
+  migrate(database, folder, NOW)
+  const flat = database.query(`SELECT name FROM pragma_table_list WHERE wr AND schema = 'main' ORDER BY name`).all()
+  expect(flat).toEqual([{ name: 'calls' }, { name: 'requests' }, { name: 'usage_hourly' }])
+})
+
+test('a catalogue of the first release keeps its models listed, and its routes as able as they are', () => {
+  migrate(database, folder, NOW, MIGRATIONS.slice(0, 1))
+  database.run(`INSERT INTO upstreams VALUES ('u', 'demo', NULL, NULL, NULL, 1, 1, '{}', '{}', 'file', 0, 0)`)
+  database.run(
+    `INSERT INTO models VALUES ('v/m', 'M', 'v', 9, 5, '[]', '[]', '["tools"]', '[]', NULL, 1, 'file', 0, 0)`,
+  )
+  database.run(`INSERT INTO routes VALUES ('v/m', 'u', 'm', 0, 1, NULL, NULL, 1, 'file')`)
+  migrate(database, folder, NOW)
+  const model = loadSnapshot(toStore(database), {}).models.get('v/m')
+  expect(model).toMatchObject({
+    listed: true,
+    targets: [{ contextLength: 9, maxOutputLength: 5, features: ['tools'] }],
+  })
 })
 
 describe('an existing database', () => {

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
+import { type ServeConfig, toServeConfig } from '../../src/config.ts'
 import { createKey, type KeyOptions, revokeKey } from '../../src/keys/service.ts'
 import { createLog } from '../../src/log.ts'
 import { startServer } from '../../src/server.ts'
@@ -20,8 +21,8 @@ export interface AppOptions {
   /** The catalogue's text; see `gateway.ts`. */
   catalog: string
   environment?: Record<string, string>
-  drainMs?: number
-  heartbeatMs?: number
+  /** Settings of the server other than their defaults. Nothing is retried and no upstream is probed unless it says so. */
+  config?: Partial<ServeConfig>
 }
 
 export interface TestApp {
@@ -30,11 +31,13 @@ export interface TestApp {
   /** Without `/v1`. */
   origin: string
   dataFolder: string
-  /** The server's wall clock. It stands still unless the test moves it. */
-  clock: { nowMs: number }
+  /** The server's clocks: they stand still unless the test moves them, together with `pass`. */
+  clock: { nowMs: number; monotonicMs: number }
   /** Every secret that was made or configured here, for a test that looks for them. */
   secrets: string[]
   key(options?: Partial<KeyOptions>): string
+  /** Lets time go by, on both clocks. */
+  pass(ms: number): void
   revoke(secret: string): void
   /** Rows of the ledger, oldest first, read as another process would. */
   rows(): LedgerRow[]
@@ -72,14 +75,9 @@ export interface LedgerRow {
   upstream_request_id: string | null
 }
 
-export async function startApp({
-  catalog,
-  environment = {},
-  drainMs = 30_000,
-  heartbeatMs = 10_000,
-}: AppOptions): Promise<TestApp> {
+export async function startApp({ catalog, environment = {}, config = {} }: AppOptions): Promise<TestApp> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-app-'))
-  const clock = { nowMs: Date.UTC(2026, 10, 21, 12) }
+  const clock = { nowMs: Date.UTC(2026, 10, 21, 12), monotonicMs: 1_000 }
   const now = () => clock.nowMs
   const written: string[] = []
   const log = createLog({ now, write: async (text) => void written.push(text) })
@@ -90,7 +88,10 @@ export async function startApp({
     environment: known,
     log,
     now,
-    configure: () => ({ host: '127.0.0.1', port: 0, drainMs, durability: 'process', heartbeatMs }),
+    version: 'test',
+    monotonicMs: () => clock.monotonicMs,
+    backoffMs: 1,
+    configure: () => ({ ...toServeConfig(NO_SETTINGS), port: 0, retries: 0, probeMs: 0, ...config }),
     prepare: (store) =>
       void applyCatalog(store, parsed.catalog, {
         origin: 'file',
@@ -115,6 +116,10 @@ export async function startApp({
     dataFolder,
     clock,
     secrets,
+    pass(ms) {
+      clock.nowMs += ms
+      clock.monotonicMs += ms
+    },
     key(options = {}) {
       let secret = ''
       server.reload((store) => {
@@ -144,5 +149,7 @@ export async function startApp({
     },
   }
 }
+
+const NO_SETTINGS = { flags: {}, environment: {}, settings: {} }
 
 const toLine = (text: string): Record<string, unknown> => JSON.parse(text)

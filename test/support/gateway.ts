@@ -2,6 +2,7 @@
  * The catalogue that most tests use, with prices that make every cost easy to check by hand: 1,000 nano-dollars for a
  * token read, 100 for a cached one, 2,000 for one written. Plain text, as an operator would write it.
  */
+import type { ServeConfig } from '../../src/config.ts'
 import { startApp, type TestApp } from './app.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from './upstream.ts'
 
@@ -79,8 +80,7 @@ export async function startGateway({
 }: {
   script?: Script
   deadlines?: string
-  drainMs?: number
-  heartbeatMs?: number
+  config?: Partial<ServeConfig>
 } = {}): Promise<Gateway> {
   const upstream = await startUpstream(script)
   const app = await startApp({

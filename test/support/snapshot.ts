@@ -1,6 +1,6 @@
 /** Small snapshots for unit tests: only what a test names is out of the ordinary. */
 import type { CatalogModel, Key, Snapshot, Target, Upstream } from '../../src/store/snapshot.ts'
-import { DEFAULT_DEADLINES, DEFAULT_OPTIONS } from '../../src/store/types.ts'
+import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, NO_LIMITS } from '../../src/store/types.ts'
 
 export const toKey = (fields: Partial<Key> = {}): Key => ({
   id: 'k1',
@@ -10,7 +10,7 @@ export const toKey = (fields: Partial<Key> = {}): Key => ({
   expiresMs: null,
   revokedMs: null,
   models: [],
-  limits: { requestsPerMinute: null, tokensPerMinute: null, concurrency: null },
+  limits: NO_LIMITS,
   budget: null,
   ...fields,
 })
@@ -23,6 +23,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     baseUrl: 'http://127.0.0.1:1/v1',
     local: false,
     deadlines: DEFAULT_DEADLINES,
+    limits: NO_LIMITS,
     options: DEFAULT_OPTIONS,
     credential: null,
     notReady: null,
@@ -57,6 +58,7 @@ export function toModel(slug: string, targets: Target[]): CatalogModel {
       supported_features: [],
       pricing: [],
     },
+    listed: true,
     targets,
   }
 }
@@ -65,6 +67,7 @@ export function toSnapshot(models: CatalogModel[], aliases: Record<string, strin
   return {
     revision: 1,
     secrets: new Map(),
+    teams: new Map(),
     models: new Map(models.map((model) => [model.facts.id, model])),
     aliases: new Map(Object.entries(aliases)),
     upstreams: new Map(),

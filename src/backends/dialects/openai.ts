@@ -3,11 +3,12 @@
  * claim to speak it get wrong about an answer is put right later, once for all dialects, in `answer/normalise.ts`.
  */
 import { UpstreamError } from '../../error.ts'
-import type { Target } from '../../store/snapshot.ts'
+import type { Target, Upstream } from '../../store/snapshot.ts'
 import type { Completion } from '../../wire/chat.ts'
 import { asList, asObject } from '../../wire/json.ts'
+import { toRefusal } from '../../wire/refusal.ts'
 import type { ChatRequest } from '../../wire/request.ts'
-import type { Dialect } from '../backend.ts'
+import type { Dialect, Readiness } from '../backend.ts'
 import { findError, toBodyError, toUpstreamError } from './openai-error.ts'
 import { createDecoder } from './openai-stream.ts'
 import { findUsage } from './openai-usage.ts'
@@ -15,11 +16,15 @@ import { findUsage } from './openai-usage.ts'
 export const openai: Dialect = {
   name: 'openai',
 
+  probe: {
+    request: (upstream) => ({ path: '/models', headers: toAuthorization(upstream) }),
+    readiness: toReadiness,
+  },
+
   request(body, target) {
-    const { credential } = target.upstream
     return {
       path: '/chat/completions',
-      headers: credential === null ? {} : { authorization: `Bearer ${credential}` },
+      headers: toAuthorization(target.upstream),
       body: JSON.stringify(toSent(body, target)),
     }
   },
@@ -40,6 +45,18 @@ export const openai: Dialect = {
   decoder: createDecoder,
 
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
+}
+
+const toAuthorization = ({ credential }: Upstream): Record<string, string> =>
+  credential === null ? {} : { authorization: `Bearer ${credential}` }
+
+/** Not every server lists its models: whatever else it says, it answers. */
+function toReadiness(status: number): Readiness {
+  if (status === 200) return { state: 'ready' }
+  if (status >= 500 && status !== 501) return { state: 'down', reason: `its /models answered ${status}` }
+  const refusal = toRefusal(status)
+  if (refusal?.of !== 'upstream') return { state: 'unknown' }
+  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
 }
 
 type Sent = ChatRequest & Record<string, unknown>

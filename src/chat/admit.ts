@@ -1,0 +1,118 @@
+/**
+ * Everything that is decided about a request before it costs anything, in the order that the contract gives its refusals:
+ * who asks, what, where it could be answered, and whether the key may. Each step is a Decision; the first refusal is the
+ * answer, and leaves no ledger row.
+ */
+import type { Counter } from '../answer/count.ts'
+import { toAmount, toReserve } from '../answer/tally.ts'
+import { allow, type Decision, GatewayError, refuse } from '../error.ts'
+import { DEFAULT_OUTPUT_TOKENS, type Estimate, estimatePrompt, toCap } from '../limits/estimate.ts'
+import type { Amount, Hold, Limiter, Moment } from '../limits/limiter.ts'
+import { noneReady } from '../routing/attempt.ts'
+import type { Health } from '../routing/health.ts'
+import { order } from '../routing/order.ts'
+import { resolve } from '../routing/resolve.ts'
+import type { Key, Snapshot, Target } from '../store/snapshot.ts'
+import type { ChatRequest } from '../wire/request.ts'
+import { type RequestHeaders, readJson } from './body.ts'
+import type { Room } from './bounds.ts'
+import { isSplit } from './fanout.ts'
+import { fit } from './fit.ts'
+import type { Flights } from './flights.ts'
+import { validate } from './validate.ts'
+
+export interface AdmitDeps {
+  counter: Counter
+  health: Pick<Health, 'standing' | 'whyOut'>
+  limiter: Pick<Limiter, 'admit' | 'isFull'>
+  flights: Pick<Flights, 'draining'>
+  /** Both clocks. */
+  moment(): Moment
+}
+
+export interface Admitted {
+  key: Key
+  body: ChatRequest
+  /** The resolved model. */
+  slug: string
+  /** In the order in which they are tried. */
+  targets: readonly [Target, ...Target[]]
+  /** What its first call may use. */
+  ask: Estimate
+  /** What is reserved for it until it ends. */
+  hold: Hold
+}
+
+/** Decides about the request of a key that was let in. `lift` is called once the body is there. */
+export async function admit(
+  deps: AdmitDeps,
+  snapshot: Snapshot,
+  key: Key,
+  { request, headers, lift }: { request: Request; headers: RequestHeaders; lift(): void },
+  room: Room,
+): Promise<Decision<Admitted>> {
+  // 1. What is asked? Read and parsed once.
+  const json = await readJson(request, headers, room)
+  if (!json.ok) return json
+  lift()
+  const valid = validate(json.value)
+  if (!valid.ok) return valid
+  // 2. Where could it be answered?
+  const resolved = resolve(snapshot, key, valid.value.model)
+  if (!resolved.ok) return resolved
+  const { model } = resolved.value
+  const promptTokens = estimatePrompt(valid.value)
+  const able = await fit(valid.value, model.facts, resolved.value.targets, promptTokens, deps.counter)
+  if (!able.ok) return able
+  const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
+  const body = key.budget || team?.budget ? withCap(valid.value, able.value) : valid.value
+  const [first, ...others] = choose(deps, able.value, key, body)
+  if (!first) return refuse(noneReady(deps.health, able.value))
+  // 3. Is there room? Rates, concurrency and budgets, as one Hold.
+  if (deps.flights.draining()) return refuse(stopping())
+  const targets = [first, ...others] as const
+  const held = deps.limiter.admit(key, team, toMost(promptTokens, body, targets), deps.moment())
+  if (!held.ok) return held
+  return allow({ key, body, slug: model.facts.id, targets, ask: toAsk(promptTokens, body, first), hold: held.value })
+}
+
+/** Who is at the limit of its provider comes after all others. */
+function choose({ health, limiter, moment }: AdmitDeps, targets: readonly Target[], key: Key, body: ChatRequest) {
+  const { monotonicMs } = moment()
+  return order(targets, key, body, (target) => {
+    const standing = health.standing(target)
+    if (standing !== 'well') return standing
+    return limiter.isFull(target.upstream, 0, monotonicMs) ? 'doubtful' : 'well'
+  })
+}
+
+/** What its first call may use: where each choice is a call of its own, one choice. */
+const toAsk = (promptTokens: number, body: ChatRequest, target: Target): Estimate => ({
+  promptTokens,
+  completionTokens: toCap(body, target.maxOutputLength) * (isSplit(body, target) ? 1 : (body.n ?? 1)),
+})
+
+/** The most that the request may use and cost, on whichever of its targets and in however many calls of one choice. */
+function toMost(promptTokens: number, body: ChatRequest, targets: readonly Target[]): Amount {
+  const most = { tokens: 0, nanoUsd: 0 }
+  for (const target of targets) {
+    const { tokens, nanoUsd } = toAmount(toReserve(target, toAsk(promptTokens, body, target)))
+    const calls = isSplit(body, target) ? (body.n ?? 1) : 1
+    most.tokens = Math.max(most.tokens, tokens * calls)
+    most.nanoUsd = Math.max(most.nanoUsd, nanoUsd * calls)
+  }
+  return most
+}
+
+/**
+ * The request with a cap on what it writes: without one, nothing would keep it within a budget (design 7). Models that
+ * reason know the newer name only; servers of other models often the older one. `max_tokens_field` has the last word.
+ */
+function withCap(body: ChatRequest, targets: readonly Target[]): ChatRequest {
+  if ((body.max_completion_tokens ?? body.max_tokens ?? null) !== null) return body
+  const cap = Math.min(DEFAULT_OUTPUT_TOKENS, ...targets.map(({ maxOutputLength }) => maxOutputLength))
+  const reasons = targets.some(({ features }) => features.includes('reasoning'))
+  return reasons ? { ...body, max_completion_tokens: cap } : { ...body, max_tokens: cap }
+}
+
+const stopping = () => new GatewayError('overloaded', 'This Tollgate is stopping and takes no new requests. Try again.')

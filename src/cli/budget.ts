@@ -1,0 +1,52 @@
+/** How the commands tell how a budget stands: as JSON fields, as a cell of a table and as a warning beneath it. Pure. */
+import type { BudgetStanding } from '../keys/budget.ts'
+import type { Budget } from '../store/types.ts'
+import { toUsd } from '../wire/usage.ts'
+
+/** The fields of a key or a team; all of them null without a budget. */
+export const toBudgetFields = (standing: BudgetStanding | null) => ({
+  budget_nano_usd: standing?.budget.nanoUsd ?? null,
+  budget_period: standing?.budget.period ?? null,
+  spent_nano_usd: standing?.spentNanoUsd ?? null,
+  budget_reset_ms: standing?.resetMs ?? null,
+  budget_state: standing?.state ?? null,
+})
+
+/** Such as `$16.20 of $20/month (81 %, resets 2026-12-01)`; `-` without a budget. */
+export function toBudgetCell(standing: BudgetStanding | null): string {
+  if (!standing) return '-'
+  const { budget, spentNanoUsd, percent, resetMs } = standing
+  const reset = resetMs === null ? '' : `, resets ${toDay(resetMs)}`
+  return `${toSpent(spentNanoUsd, budget)} of ${toText(budget)} (${percent} %${reset})`
+}
+
+/**
+ * A line for whoever looks after keys, from the warning threshold on; null before that.
+ *
+ * @param whose such as `key dev`.
+ */
+export function toBudgetWarning(whose: string, standing: BudgetStanding | null): string | null {
+  if (!standing || standing.state === 'ok') return null
+  const { budget, percent, resetMs, state } = standing
+  const part = state === 'spent' ? 'all' : `${percent} %`
+  const next = resetMs === null ? 'It never begins anew' : `It begins anew on ${toDay(resetMs)}`
+  return `warning: ${whose} has spent ${part} of its budget of ${toText(budget)}. ${next}.\n`
+}
+
+const toText = ({ nanoUsd, period }: Budget) => `${toMoney(nanoUsd)}${period === 'total' ? ' in total' : `/${period}`}`
+
+/** Exact dollars, to the cent at least where they are not whole: `$20`, `$0.10`. */
+function toMoney(nanoUsd: number): string {
+  const [whole = '', fraction] = toUsd(nanoUsd).split('.')
+  return `$${whole}${fraction === undefined ? '' : `.${fraction.padEnd(2, '0')}`}`
+}
+
+/** Dollars to the cent, or to about a hundredth of a smaller budget; rounded down, so that none looks spent too early. */
+function toSpent(nanoUsd: number, budget: Budget): string {
+  const decimals = Math.min(9, Math.max(2, 12 - String(budget.nanoUsd).length))
+  const digits = String(nanoUsd).padStart(10, '0')
+  return `$${digits.slice(0, -9)}.${digits.slice(-9).slice(0, decimals)}`
+}
+
+/** Periods begin at midnight UTC. */
+const toDay = (ms: number) => new Date(ms).toISOString().slice(0, 10)

@@ -1,0 +1,70 @@
+/** What `doctor` says of upstreams and models: which of them cannot be used now, and why. Pure. */
+import type { CatalogModel, Snapshot, Target } from '../store/snapshot.ts'
+import { type Check, count, ok, problem, warning } from './doctor-check.ts'
+import type { UpstreamRow } from './upstream-rows.ts'
+import { toBreakers, toTrouble } from './upstream-words.ts'
+
+/** Looks at every upstream that is enabled. */
+export function checkUpstreams(rows: readonly UpstreamRow[], serves: boolean, nowMs: number): Check[] {
+  return rows.filter(({ enabled }) => enabled).map((row) => checkUpstream(row, serves, nowMs))
+}
+
+function checkUpstream(row: UpstreamRow, serves: boolean, nowMs: number): Check {
+  const name = `upstream ${row.id}`
+  const trouble = toTrouble(row, nowMs)
+  if (row.state === 'down' || row.state === 'not_ready')
+    return warning(name, `${row.state === 'down' ? 'Down' : 'Not ready'}: ${trouble ?? 'nobody knows why'}.`)
+  if (row.targets.some(({ breaker }) => breaker !== 'closed'))
+    return warning(name, `Breakers: ${toBreakers(row)}. Last error: ${trouble ?? 'none'}.`)
+  if (!serves && row.reason !== null) return warning(name, `Not ready here: ${row.reason}.`)
+  if (!serves) return ok(name, 'Set up; only a running server knows how it is.')
+  const state = row.state === 'up' ? 'Up' : 'Not asked yet'
+  return ok(name, trouble === null ? `${state}.` : `${state}. Last trouble: ${trouble}.`)
+}
+
+/** Looks at every model that is listed. Models that share their reasons share a line. */
+export function checkModels({ models }: Snapshot, rows: readonly UpstreamRow[], serves: boolean): Check[] {
+  const listed = [...models.values()].filter((model) => model.listed)
+  if (listed.length === 0)
+    return [warning('models', 'There are no models. Declare them in a catalogue, then: tollgate catalog apply FILE')]
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  const why = new Map<string, string[]>()
+  let ready = 0
+  for (const model of listed) {
+    const reasons = toReasons(model, byId, serves)
+    if (reasons === null) ready += 1
+    else why.set(reasons, [...(why.get(reasons) ?? []), model.facts.id])
+  }
+  const checks = [...why].map(([reason, slugs]) => warning('models', `${toNames(slugs)}: ${reason}.`))
+  if (ready > 0) return [ok('models', `${ready} of ${count(listed.length, 'model')} can be asked.`), ...checks]
+  const none = 'No model can be asked'
+  return [serves ? problem('models', `${none}.`) : warning('models', `${none} with this environment.`), ...checks]
+}
+
+/** Why no target of a model can be called, or null where one can. */
+function toReasons({ targets }: CatalogModel, byId: ReadonlyMap<string, UpstreamRow>, serves: boolean): string | null {
+  if (targets.length === 0) return 'no enabled route'
+  const reasons = targets.map((target) => toReason(target, byId.get(target.upstream.id), serves))
+  return reasons.includes(null) ? null : [...new Set(reasons)].join('; ')
+}
+
+function toReason(
+  { model, upstream, upstreamModel }: Target,
+  row: UpstreamRow | undefined,
+  serves: boolean,
+): string | null {
+  // What this environment lacks is all that is known without a server, and nothing beside what one says.
+  if (!serves) return upstream.notReady === null ? null : `${upstream.id}: ${row?.reason ?? upstream.notReady}`
+  if (row?.state === 'down' || row?.state === 'not_ready') return `${upstream.id}: ${row.reason ?? row.state}`
+  const target = row?.targets.find((each) => each.model === model && each.upstream_model === upstreamModel)
+  return target?.breaker === 'open'
+    ? `${upstream.id}: failed ${target.failures_in_a_row} times in a row, and rests`
+    : null
+}
+
+const MOST_NAMES = 5
+
+function toNames(slugs: readonly string[]): string {
+  const rest = slugs.length > MOST_NAMES ? ` and ${slugs.length - MOST_NAMES} more` : ''
+  return `${slugs.slice(0, MOST_NAMES).join(', ')}${rest}`
+}

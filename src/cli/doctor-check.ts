@@ -1,0 +1,26 @@
+/** One finding of `tollgate doctor`, and how it is made. Pure. */
+
+export interface Check {
+  name: string
+  status: 'ok' | 'warning' | 'problem'
+  /** What was found and, where it is not well, what to do. */
+  message: string
+}
+
+export const ok = (name: string, message: string): Check => ({ name, status: 'ok', message })
+export const warning = (name: string, message: string): Check => ({ name, status: 'warning', message })
+export const problem = (name: string, message: string): Check => ({ name, status: 'problem', message })
+
+/** Runs checks that look at something which may be broken in ways that nobody thought of. */
+export async function guarded(name: string, look: () => Check[] | Promise<Check[]>): Promise<Check[]> {
+  try {
+    return await look()
+  } catch (error) {
+    return [problem(name, `This could not be looked at: ${error instanceof Error ? error.message : error}.`)]
+  }
+}
+
+export const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
+/** Writes a count with its noun: `1 row`, `2 rows`. */
+export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`

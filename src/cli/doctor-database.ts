@@ -1,0 +1,116 @@
+/**
+ * What `doctor` sees of the database: whether it opens, is whole, has this binary's schema and sane times. Opens it so that
+ * nothing is made or changed, which an ordinary read-only connection to a database in WAL mode would not promise.
+ */
+import { constants, Database } from 'bun:sqlite'
+import { statSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
+import { readSchemaState } from '../store/migrate.ts'
+import { databasePath } from '../store/open.ts'
+import { type Check, codeOf, count, ok, problem, warning } from './doctor-check.ts'
+
+/** A writer holds up a reader for moments only, or for good. */
+const BUSY_MS = 1_000
+/** A clock that is this little behind the ledger has been corrected, not set wrong. */
+const SLACK_MS = 60_000
+
+/** The checks, and the open database where its tables can be read; the caller closes it. */
+export interface Inspected {
+  checks: Check[]
+  sqlite: Database | null
+}
+
+export interface InspectOptions {
+  nowMs: number
+  /** Whether no server runs. */
+  isAtRest: boolean
+}
+
+export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: InspectOptions): Inspected {
+  const path = databasePath(dataFolder)
+  let sqlite: Database | null = null
+  const stopAt = (...checks: Check[]): Inspected => {
+    sqlite?.close()
+    return { checks, sqlite: null }
+  }
+  try {
+    const size = sizeOf(path)
+    if (size === null) return stopAt(problem('database', toMissing(path, dataFolder)))
+    sqlite = openUntouched(path, isAtRest)
+    const damage = sqlite.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()?.quick_check
+    if (damage !== 'ok') return stopAt(problem('database', toDamaged(path, damage ?? 'the check says nothing')))
+    const whole = ok('database', `${path} is whole, ${toSize(size)}.`)
+    const { check, readable } = checkSchema(sqlite)
+    if (!readable) return stopAt(whole, check)
+    return { checks: [whole, check, checkClock(sqlite, nowMs)], sqlite }
+  } catch (error) {
+    return stopAt(problem('database', toTrouble(path, error)))
+  }
+}
+
+/**
+ * Where no server runs and nothing is in the log, the file alone is all there is, and is read as it stands. Otherwise it is
+ * opened like any database in use, whose side files are there already.
+ */
+function openUntouched(path: string, isAtRest: boolean): Database {
+  const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI
+  const isWhole = isAtRest && (sizeOf(`${path}-wal`) ?? 0) === 0
+  const sqlite = new Database(`${pathToFileURL(path).href}${isWhole ? '?immutable=1' : ''}`, flags)
+  sqlite.run(`PRAGMA busy_timeout = ${BUSY_MS}`)
+  return sqlite
+}
+
+const toMissing = (path: string, dataFolder: string) =>
+  `There is no ${path} yet. Start the server once (tollgate serve --data ${dataFolder}), or name another folder with --data.`
+
+const toDamaged = (path: string, message: string) =>
+  `${path} is damaged: ${message}. Stop the server and restore a backup.`
+
+function toTrouble(path: string, error: unknown): string {
+  const code = codeOf(error)
+  const message = error instanceof Error ? error.message : String(error)
+  if (/^SQLITE_(BUSY|LOCKED)/.test(code))
+    return `Another process keeps ${path} locked. Find it (fuser ${path}) and end it.`
+  if (/^SQLITE_(CORRUPT|NOTADB|FORMAT)/.test(code)) return toDamaged(path, message)
+  return `${path} cannot be read: ${message}. Run this as the user that the server runs as.`
+}
+
+function checkSchema(sqlite: Database): { check: Check; readable: boolean } {
+  const { applied, missing, unknown } = readSchemaState(sqlite)
+  if (unknown.length > 0) {
+    const message = `The database was used by a newer Tollgate (it has ${unknown.join(', ')}). Use that version, or restore a backup from before it.`
+    return { check: problem('schema', message), readable: false }
+  }
+  if (missing.length === 0)
+    return { check: ok('schema', `As this version has it (${count(applied.length, 'migration')}).`), readable: true }
+  const message =
+    applied.length === 0
+      ? 'The database is empty. The next start of the server sets it up.'
+      : 'The database is of an older Tollgate. The next start of the server (tollgate serve) keeps a copy of it and brings it up to date.'
+  return { check: problem('schema', message), readable: false }
+}
+
+/** Ids begin with their time, so that the last one is the newest. */
+function checkClock(sqlite: Database, nowMs: number): Check {
+  const newest = sqlite
+    .query<{ ms: number }, []>('SELECT created_ms AS ms FROM requests ORDER BY id DESC LIMIT 1')
+    .get()
+  const aheadMs = (newest?.ms ?? 0) - nowMs
+  if (newest === null || aheadMs <= SLACK_MS)
+    return ok('clock', `${new Date(nowMs).toISOString()}, after all of the ledger.`)
+  return warning(
+    'clock',
+    `The newest request of the ledger is ${Math.ceil(aheadMs / 60_000)} minutes in the future (${new Date(newest.ms).toISOString()}): this machine's clock was set back, or was wrong. Check it: budgets go by it.`,
+  )
+}
+
+function sizeOf(path: string): number | null {
+  try {
+    return statSync(path).size
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+const toSize = (bytes: number) => (bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`)

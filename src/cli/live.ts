@@ -1,0 +1,76 @@
+/**
+ * Asks the server that runs on a data folder, over its control socket. Used by the commands that show or test what only a
+ * running server knows. Writes nothing, and never waits for long.
+ */
+import { type ControlError, type Status, socketPath, type TestResult } from '../control/protocol.ts'
+import { CommandError } from '../error.ts'
+import { isServed } from '../store/lock.ts'
+
+/**
+ * `silent`: there is a server that cannot be asked, for the reason given; where it is not seen to hold the folder's lock,
+ * there only seems to be one.
+ */
+export type Found =
+  | { kind: 'server'; status: Status }
+  | { kind: 'none' }
+  | { kind: 'silent'; why: string; holdsLock: boolean }
+
+/** Of an upstream that the database has and the server does not know. */
+export const NOT_TAKEN_IN = 'the server has not taken it in yet'
+
+/** A server answers this from memory. */
+const STATUS_MS = 5_000
+/** The server gives an upstream less. */
+const TEST_MS = 30_000
+
+/** Looks for the server of a data folder and asks for its status. Never throws. */
+export async function findServer(dataFolder: string): Promise<Found> {
+  try {
+    const response = await ask(dataFolder, 'GET', '/status', STATUS_MS)
+    const body: unknown = await response.json()
+    if (response.ok && isStatus(body)) return { kind: 'server', status: body }
+    return { kind: 'silent', why: 'it answers in words of another version', holdsLock: isServed(dataFolder) }
+  } catch (error) {
+    const why = reasonOf(error)
+    // Without the right to open the socket there is no telling whether a server is behind it.
+    const holdsLock = isServed(dataFolder)
+    return holdsLock || why === FORBIDDEN ? { kind: 'silent', why, holdsLock } : { kind: 'none' }
+  }
+}
+
+/** Has the server ask an upstream. Throws a CommandError where it does not answer, or in its own words. */
+export async function testThroughServer(dataFolder: string, upstreamId: string): Promise<TestResult> {
+  const path = `/upstreams/${encodeURIComponent(upstreamId)}/test`
+  const response = await ask(dataFolder, 'POST', path, TEST_MS).catch((error) => {
+    throw new CommandError('server_silent', `The server did not answer: ${reasonOf(error)}.`)
+  })
+  if (response.ok) return (await response.json()) as TestResult
+  const { error } = (await response.json()) as ControlError
+  if (error.kind === 'unknown_upstream') return { id: upstreamId, state: 'not_ready', reason: NOT_TAKEN_IN, ms: null }
+  throw new CommandError(error.kind, error.message)
+}
+
+function ask(dataFolder: string, method: string, path: string, patienceMs: number): Promise<Response> {
+  const unix = socketPath(dataFolder)
+  return fetch(`http://localhost${path}`, { unix, method, signal: AbortSignal.timeout(patienceMs) })
+}
+
+const FORBIDDEN = 'only the user that it runs as may ask it'
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code === 'ENOENT') return 'there is no control.sock; it may be starting, or its log says why it has none'
+  if (code === 'ECONNREFUSED') return 'nobody listens on control.sock'
+  if (code === 'EACCES' || code === 'EPERM') return FORBIDDEN
+  if (error instanceof Error && error.name === 'TimeoutError') return 'control.sock did not answer in time'
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Tells whether the lists can be made of it: a server of another version may say less. */
+function isStatus(body: unknown): body is Status {
+  if (typeof body !== 'object' || body === null || !('version' in body) || !('upstreams' in body)) return false
+  return Array.isArray(body.upstreams) && body.upstreams.every(isUpstream)
+}
+
+const isUpstream = (value: unknown) =>
+  typeof value === 'object' && value !== null && 'id' in value && 'deadlines' in value && 'targets' in value

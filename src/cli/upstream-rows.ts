@@ -1,0 +1,73 @@
+/**
+ * Every upstream of the database together with what the running server knows of it, if one runs: the document behind
+ * `upstreams list` and `doctor`. Pure, but for reading the store.
+ */
+import { type Status, toUpstreamFacts, type UpstreamFacts } from '../control/protocol.ts'
+import type { UpstreamHealth } from '../routing/health.ts'
+import type { Store } from '../store/open.ts'
+import { upstreams } from '../store/schema.ts'
+import type { Environment, Upstream } from '../store/snapshot.ts'
+import { toUpstreams, toVariable } from '../store/snapshot-upstreams.ts'
+import { NOT_TAKEN_IN } from './live.ts'
+
+/** An upstream as the database declares it, its credential looked for in this process's environment. */
+export interface Declared {
+  upstream: Upstream
+  enabled: boolean
+  origin: string
+  /** The variable that its credential is in; null where it needs none. */
+  variable: string | null
+}
+
+/** One upstream as `upstreams list --json` shows it. */
+export interface UpstreamRow extends UpstreamFacts, Omit<UpstreamHealth, 'state'> {
+  state: UpstreamHealth['state'] | 'disabled'
+  enabled: boolean
+  origin: string
+  /** Null where it needs none. Never the credential itself. */
+  credential: { variable: string | null; status: 'set' | 'not_set' } | null
+}
+
+/** Reads all upstreams, also the disabled ones, in the order in which they were declared. */
+export function readUpstreams(store: Store, environment: Environment): Declared[] {
+  const rows = store.select().from(upstreams).all()
+  const byId = toUpstreams(
+    rows.map((row) => ({ ...row, enabled: true })),
+    environment,
+  )
+  return rows.flatMap(({ id, enabled, origin, apiKeyRef }) => {
+    const upstream = byId.get(id)
+    return upstream ? [{ upstream, enabled, origin, variable: apiKeyRef === null ? null : toVariable(apiKeyRef) }] : []
+  })
+}
+
+/** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */
+export function toRow(declared: Declared, status: Status | null): UpstreamRow {
+  const { upstream, enabled, origin, variable } = declared
+  const known = enabled ? status?.upstreams.find(({ id }) => id === upstream.id) : undefined
+  if (known) {
+    const { credential, ...rest } = known
+    return { ...rest, enabled, origin, credential: credential === 'none' ? null : { variable, status: credential } }
+  }
+  const found = upstream.credential === null ? 'not_set' : 'set'
+  return {
+    id: upstream.id,
+    ...toUpstreamFacts(upstream),
+    enabled,
+    origin,
+    credential: variable === null ? null : { variable, status: found },
+    ...toUnasked(declared, status !== null),
+    last_ok_ms: null,
+    last_error: null,
+    targets: [],
+  }
+}
+
+/** Why nobody can say how an upstream is doing. */
+function toUnasked({ upstream, enabled, variable }: Declared, serves: boolean): Pick<UpstreamRow, 'state' | 'reason'> {
+  if (!enabled) return { state: 'disabled', reason: null }
+  if (serves) return { state: 'unknown', reason: NOT_TAKEN_IN }
+  if (upstream.notReady === null) return { state: 'unknown', reason: null }
+  // It may well be set where the server will run.
+  return { state: 'unknown', reason: `the variable ${variable} is not set here` }
+}

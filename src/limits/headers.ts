@@ -1,0 +1,46 @@
+/** What a client reads of its limits beside the answer: `x-ratelimit-*` and `retry-after` (contract, section 5). Pure. */
+import type { Limits } from '../store/types.ts'
+import type { Gate } from './rates.ts'
+import type { Unit } from './window.ts'
+
+export type Headers = Readonly<Record<string, string>>
+
+export const NO_HEADERS: Headers = Object.freeze({})
+
+/** A client that is told to wait longer than this gives up, or sleeps for good (contract, section 7). */
+const MAX_RETRY_S = 60
+
+/** Tells the rates that a key has, as they stand now: what is left, and when all of it is free again. */
+export function toRateHeaders(
+  { requestsPerMinute, tokensPerMinute }: Limits,
+  gate: Gate | null,
+  nowMs: number,
+): Headers {
+  if (gate === null || (requestsPerMinute === null && tokensPerMinute === null)) return NO_HEADERS
+  const headers: Record<string, string> = {}
+  const tell = (unit: Unit, limit: number | null) => {
+    if (limit === null) return
+    headers[`x-ratelimit-limit-${unit}`] = String(limit)
+    headers[`x-ratelimit-remaining-${unit}`] = String(Math.max(0, limit - gate.window.used(unit, nowMs)))
+    headers[`x-ratelimit-reset-${unit}`] = toDuration(gate.window.emptyMs(unit, nowMs))
+  }
+  tell('requests', requestsPerMinute)
+  tell('tokens', tokensPerMinute)
+  return headers
+}
+
+/** Says when to come back, in the two units that client libraries read; or that coming back is no use. */
+export function toRetryHeaders(retryAfterMs: number | null): Headers {
+  if (retryAfterMs === null) return { 'x-should-retry': 'false' }
+  const seconds = Math.min(MAX_RETRY_S, Math.max(1, Math.ceil(retryAfterMs / 1_000)))
+  return { 'retry-after': String(seconds), 'retry-after-ms': String(Math.min(MAX_RETRY_S * 1_000, retryAfterMs)) }
+}
+
+/** Writes ms as Go does, rounded up to whole ones: `0s`, `2ms`, `8.64s`, `1m0s`. */
+export function toDuration(ms: number): string {
+  const whole = Math.ceil(ms)
+  if (whole <= 0) return '0s'
+  if (whole < 1_000) return `${whole}ms`
+  const minutes = Math.floor(whole / 60_000)
+  return `${minutes > 0 ? `${minutes}m` : ''}${(whole % 60_000) / 1_000}s`
+}

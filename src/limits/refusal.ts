@@ -1,0 +1,80 @@
+/**
+ * The sentences of refusals: which limit, its figures, when there is room again and what to do (contract, rulings and
+ * section 5). In OpenAI's words where it has some, because clients look for them. Pure.
+ */
+import { GatewayError, UpstreamError } from '../error.ts'
+import type { Budget } from '../store/types.ts'
+import { toUsd } from '../wire/usage.ts'
+import type { BudgetRefusal } from './budget.ts'
+import { type Headers, toDuration, toRetryHeaders } from './headers.ts'
+import type { RateRefusal } from './rates.ts'
+
+const NAMES: Record<RateRefusal['on'], string> = {
+  requests: 'requests per min (RPM)',
+  tokens: 'tokens per min (TPM)',
+  concurrency: 'concurrent requests',
+}
+
+const ADVICE: Record<RateRefusal['on'], string> = {
+  requests: 'Send requests more slowly, or have the limit of this key raised.',
+  tokens:
+    'Requested counts the prompt and the most that the answer may have: a smaller max_tokens asks for less. Or have the limit of this key raised.',
+  concurrency: 'Wait for an answer that is under way, or have the limit of this key raised.',
+}
+
+/** Makes the refusal of a key's own rate or concurrency limit. `headers` go with it. */
+export function toRateError(keyName: string, refusal: RateRefusal, headers: Headers): GatewayError {
+  const { on, limit, used, requested, retryAfterMs } = refusal
+  const whose = `for key \`${keyName}\` on ${NAMES[on]}`
+  const sentence =
+    retryAfterMs === null
+      ? `Request too large ${whose}: Limit ${limit}, Requested ${requested}. Waiting does not help. ${ADVICE[on]}`
+      : `Rate limit reached ${whose}: Limit ${limit}, Used ${used}, Requested ${requested}. Please try again in ${toDuration(retryAfterMs)}. ${ADVICE[on]}`
+  return new GatewayError(on === 'tokens' ? 'token_limit' : 'request_limit', sentence, {
+    headers: { ...headers, ...toRetryHeaders(retryAfterMs) },
+  })
+}
+
+/** Makes the failure of a call that an upstream's own limits leave no place for. Another target may have one. */
+export function toUpstreamError(upstream: string, refusal: RateRefusal): UpstreamError {
+  const { on, limit, used, requested, retryAfterMs } = refusal
+  const when =
+    retryAfterMs === null
+      ? 'waiting does not help, the limit has to be raised there or the request made smaller'
+      : `there is room again in ${toDuration(retryAfterMs)}`
+  const detail = retryAfterMs === null ? { retryable: false } : { retryable: true, retryAfterMs }
+  return new UpstreamError(
+    'status',
+    `the catalogue, not the provider, limits ${NAMES[on]} of upstream \`${upstream}\`: Limit ${limit}, Used ${used}, Requested ${requested}; ${when}`,
+    { status: 429, ...detail },
+  )
+}
+
+/** Makes the refusal of a budget that has no room for a request. `headers` go with it. */
+export function toBudgetError(refusal: BudgetRefusal, headers: Headers): GatewayError {
+  const { kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs } = refusal
+  const reset =
+    resetMs === null ? 'It never resets.' : `It resets at ${new Date(resetMs).toISOString().replace('.000Z', 'Z')}.`
+  return new GatewayError(
+    'insufficient_quota',
+    `The budget of ${kind} \`${name}\` has no room for this request: ${toWords(budget)}, of which ${usd(spentNanoUsd)} is spent and ${usd(reservedNanoUsd)} is reserved by requests under way; this one could cost at most ${usd(askedNanoUsd)}. ${reset} ${toBudgetAdvice(refusal)}`,
+    { headers: { ...headers } },
+  )
+}
+
+const usd = (nanoUsd: number) => `${toUsd(nanoUsd)} USD`
+
+const toWords = ({ nanoUsd, period }: Budget) =>
+  period === 'total' ? `${usd(nanoUsd)} in total` : `${usd(nanoUsd)} per ${period}`
+
+/** What frees room, by what takes it: the spent, the request alone, or the requests under way. */
+function toBudgetAdvice({ kind, budget, spentNanoUsd, askedNanoUsd, resetMs }: BudgetRefusal): string {
+  const raised = `have the budget of this ${kind} raised`
+  const later = resetMs === null ? '' : 'wait for that, or '
+  if (spentNanoUsd >= budget.nanoUsd) return toSentence(`${later}${raised}`)
+  const smaller = 'set a smaller max_tokens, ask a cheaper model'
+  if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return toSentence(`${smaller}, or ${later}${raised}`)
+  return toSentence(`wait for requests under way to end, ${smaller}, or ${raised}`)
+}
+
+const toSentence = (words: string) => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`

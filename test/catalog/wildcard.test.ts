@@ -1,0 +1,223 @@
+/** Wildcards: which models each stands for, what wins over one, and what none can say. */
+import { describe, expect, test } from 'bun:test'
+import type { KnownModel, KnownProviders } from '../../src/catalog/known.ts'
+import { expandWildcards } from '../../src/catalog/wildcard.ts'
+import { parse, problemsOf } from './parsing.ts'
+
+const UPSTREAMS = {
+  paid: { dialect: 'openai' },
+  maker: { dialect: 'openai' },
+  mall: { dialect: 'openai' },
+  here: { dialect: 'demo', local: true },
+}
+const model = (more: Partial<KnownModel> = {}): KnownModel => ({
+  name: 'M',
+  limit: { context: 9, output: 5 },
+  modalities: { input: ['text'], output: ['text'] },
+  cost: { input: 1, output: 2 },
+  ...more,
+})
+const { cost: _, ...unpriced } = model()
+const KNOWN: KnownProviders = {
+  maker: {
+    models: {
+      'big-1': model(),
+      'big-2': model(),
+      small: model(),
+      'no-price': unpriced,
+      'no-context': model({ limit: { context: 0, output: 5 } }),
+    },
+  },
+  mall: { models: { 'maker/big-1': model(), 'other/tiny:free': model(), 'other/a/b': model() } },
+}
+
+const route = (upstream: string, name: string) => ({ upstream, model: name })
+/** What the wildcards of these models stand for: slug -> `upstream:model` of its routes. */
+function expand(models: Record<string, object[]>, aliases: string[] = []): Record<string, string[]> {
+  const entries = Object.entries(models).map(([name, routes]): [string, Record<string, unknown>] => [name, { routes }])
+  const { models: found, issues } = expandWildcards(entries, { aliases, upstreams: UPSTREAMS, known: KNOWN })
+  expect(issues).toEqual([])
+  const toNames = (routes: unknown) =>
+    (routes as ReturnType<typeof route>[]).map((one) => `${one.upstream}:${one.model}`)
+  return Object.fromEntries(found.map(({ slug, entry }) => [slug, toNames(entry.routes)]))
+}
+
+describe('a wildcard', () => {
+  test('stands for the known models of its vendor, and for none whose price or context is not known', () => {
+    expect(expand({ 'maker/*': [route('paid', '*')] })).toEqual({
+      'maker/big-1': ['paid:big-1'],
+      'maker/big-2': ['paid:big-2'],
+      'maker/small': ['paid:small'],
+    })
+  })
+
+  test('puts what its * stands for in the place of a route’s, and leaves a route without one as it is', () => {
+    expect(expand({ 'maker/big-*': [route('paid', 'v-*-latest'), route('here', 'same')] })).toEqual({
+      'maker/big-1': ['paid:v-1-latest', 'here:same'],
+      'maker/big-2': ['paid:v-2-latest', 'here:same'],
+    })
+  })
+
+  test('stands for the name itself where nothing is left for the *', () => {
+    expect(expand({ 'maker/small*': [route('maker', 'small*')] })).toEqual({ 'maker/small': ['maker:small'] })
+  })
+
+  test('has the models of its routes’ upstreams where its vendor is nobody known', () => {
+    expect(expand({ 'mine/*': [route('mall', 'maker/*'), route('maker', '*')] })).toEqual({
+      'mine/big-1': ['mall:maker/big-1', 'maker:big-1'],
+      'mine/big-2': ['maker:big-2'],
+      'mine/small': ['maker:small'],
+    })
+    expect(expand({ 'other/*': [route('mall', 'other/*')] })).toEqual({ 'other/tiny:free': ['mall:other/tiny:free'] })
+  })
+
+  test('leaves out a route to a known provider that has no model of that name', () => {
+    expect(expand({ 'maker/*': [route('maker', '*'), route('mall', 'maker/*')] })).toEqual({
+      'maker/big-1': ['maker:big-1', 'mall:maker/big-1'],
+      'maker/big-2': ['maker:big-2'],
+      'maker/small': ['maker:small'],
+    })
+    // Without a paid route, nobody would answer but a local server that was never asked whether it has it.
+    expect(expand({ 'maker/*': [route('mall', 'maker/*'), route('here', '*')] })).toEqual({
+      'maker/big-1': ['mall:maker/big-1', 'here:big-1'],
+    })
+  })
+
+  test('asks no upstream twice for the same', () => {
+    expect(expand({ 'maker/small*': [route('paid', 'small*'), route('paid', 'small')] })).toEqual({
+      'maker/small': ['paid:small'],
+    })
+  })
+
+  test('gives way to a model or an alias that is written out, and to a longer wildcard', () => {
+    const models = {
+      'maker/*': [route('paid', '*')],
+      'maker/big-2': [route('here', 'x')],
+      'maker/big-*': [route('maker', 'big-*')],
+    }
+    expect(expand(models, ['maker/small'])).toEqual({ 'maker/big-1': ['maker:big-1'] })
+  })
+})
+
+const file = (models: string, aliases = '') => `version: 1
+upstreams:
+  openai: { dialect: openai, base_url: http://h/v1 }
+  openrouter: { dialect: openai, base_url: http://h/v1 }
+  here: { dialect: demo, local: true }
+models:
+  ${models}
+aliases: { ${aliases} }
+`
+const EVERY = 'openai/*: { routes: [{ upstream: openai, model: "*" }] }'
+
+describe('a catalogue with a wildcard', () => {
+  test('has its models with facts and price, unlisted, beside the ones that are written out', async () => {
+    const { catalog, wildcards } = await parse(
+      file(`openai/gpt-4o: { routes: [{ upstream: openai, model: gpt-4o }] }\n  ${EVERY}`, 'fast: openai/gpt-4o-mini'),
+    )
+    const found = catalog.models.find(({ slug }) => slug === 'openai/gpt-4o-mini')
+    expect(found).toMatchObject({ listed: false, name: 'GPT-4o mini', contextLength: 128_000, ownedBy: 'openai' })
+    expect(found?.pricing[0]).toMatchObject({ prompt: '0.00000015' })
+    expect(catalog.models.filter(({ listed }) => listed).map(({ slug }) => slug)).toEqual(['openai/gpt-4o'])
+    expect(wildcards).toEqual([{ wildcard: 'openai/*', models: catalog.models.length - 1 }])
+    expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini' }])
+  })
+
+  test('takes from it what holds for all of its models', async () => {
+    const { catalog } = await parse(
+      file(
+        'openai/gpt-4o*: { owned_by: us, enabled: false, supported_features: [tools], pricing: [{ prompt: "1", completion: "2" }], routes: [{ upstream: openai, model: "gpt-4o*", context_length: 1000000 }] }',
+      ),
+    )
+    expect(catalog.models.length).toBeGreaterThan(1)
+    for (const found of catalog.models)
+      expect(found).toMatchObject({
+        ownedBy: 'us',
+        enabled: false,
+        supportedFeatures: ['tools'],
+        pricing: [{ prompt: '1', completion: '2' }],
+        // A limit for models of every size: what one lacks is cut to it in the snapshot.
+        routes: [{ contextLength: 1_000_000 }],
+      })
+  })
+
+  const scenarios: [string, string, RegExp][] = [
+    [
+      'a * in the middle',
+      file('openai/*-mini: { routes: [{ upstream: openai, model: x }] }'),
+      /'openai\/\*-mini' is no wildcard: .* such as openai\/\*/,
+    ],
+    ['a * for the vendor', file('"*": { routes: [{ upstream: openai, model: x }] }'), /'\*' is no wildcard/],
+    [
+      'two of them in a route',
+      file('openai/*: { routes: [{ upstream: openai, model: "*-*" }] }'),
+      /routes\[0\].model: '\*-\*' has more than one \*/,
+    ],
+    [
+      'local routes only',
+      file('openai/*: { routes: [{ upstream: here, model: "*" }] }'),
+      /:7: models.openai\/\*: .* all of its routes are local: list each/,
+    ],
+    [
+      'a vendor that nobody knows',
+      file('opnai/*: { routes: [{ upstream: openai, model: x }] }'),
+      /:7: models.opnai\/\*: no public models of 'opnai' are known \(did you mean 'openai'\?\)/,
+    ],
+    [
+      'a name of object’s own',
+      file('constructor/*: { routes: [{ upstream: openai, model: x }] }'),
+      /no public models of 'constructor' are known/,
+    ],
+    [
+      'a prefix that no model has',
+      file('openai/gtp*: { routes: [{ upstream: openai, model: "gtp*" }] }'),
+      /no model of openai is known whose name begins with 'gtp'/,
+    ],
+    [
+      'a route that asks for names which nobody knows',
+      file('mine/*: { routes: [{ upstream: openai, model: "gtp*" }] }'),
+      /:7: models.mine\/\*: no model is known that its routes could ask for/,
+    ],
+    [
+      'models without a known price',
+      file('ollama-cloud/*: { routes: [{ upstream: u2, model: "*" }] }').replace(
+        '  here:',
+        '  u2: { dialect: openai, base_url: http://h/v1 }\n  here:',
+      ),
+      /:8: models.ollama-cloud\/\*: of none of the models .* known/,
+    ],
+    [
+      'a route that asks for names which its upstream does not have',
+      file('openai/gpt-4*: { routes: [{ upstream: openai, model: "*" }] }'),
+      /routes\[0\].model: openai is not known to have any model that this would ask it for, such as '\S*': the \* is replaced by what the \* of openai\/gpt-4\* stands for/,
+    ],
+    [
+      'a name for all',
+      file('openai/*: { name: X, routes: [{ upstream: openai, model: "*" }] }'),
+      /models.openai\/\*.name: differs from model to model, so a wildcard has no name/,
+    ],
+    [
+      'a context for all',
+      file('openai/*: { context_length: 5, routes: [{ upstream: openai, model: "*" }] }'),
+      /so a wildcard has no context_length: set it on a route/,
+    ],
+    [
+      'an upstream that is not there',
+      file('openai/*: { routes: [{ upstream: opnai, model: "*" }] }'),
+      /there is no upstream 'opnai'/,
+    ],
+    ['an alias for all', file(EVERY, 'a: openai/*'), /:8: aliases.a: an alias stands for one model/],
+    [
+      'an alias for what it does not stand for',
+      file(EVERY, 'a: openai/gpt-4o-mni'),
+      /:8: aliases.a: openai\/\* does not stand for 'openai\/gpt-4o-mni': .*did you mean 'openai\/gpt-4o-mini'/,
+    ],
+  ]
+  for (const [name, text, problem] of scenarios) {
+    test(`is told about ${name}, and of nothing else`, async () => {
+      const problems = await problemsOf(text)
+      expect(problems).toHaveLength(1)
+      expect(problems[0]).toMatch(problem)
+    })
+  }
+})

@@ -1,0 +1,101 @@
+/** What `keys list` and `teams list` say of budgets and what was spent of them. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { databasePath, openDatabase } from '../../src/store/open.ts'
+import { createApplier } from '../../src/usage/apply.ts'
+import { HOUR, opening, settling, toOpen, toSettled } from '../usage/fixture.ts'
+import { type Bench, createBench } from './run.ts'
+
+const NOW = HOUR + 1_800_000
+const CENT = 10_000_000
+
+let bench: Bench
+beforeEach(() => {
+  bench = createBench(NOW)
+})
+afterEach(() => bench.close())
+
+const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
+
+/** Puts a request of the key into the ledger, which cost so much. */
+function spend(keyId: string, costNanoUsd: number, createdMs = HOUR): void {
+  const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  createApplier(sqlite, () => {}).commit([settling(toSettled(toOpen({ keyId, createdMs }), { costNanoUsd }))])
+  sqlite.close()
+}
+
+describe('teams list', () => {
+  test('adds up what the keys of a team have spent, and warns of it', async () => {
+    await bench.run('teams', 'create', '--name', 'Blue', '--budget', '1')
+    await bench.run('teams', 'create', '--name', 'Free')
+    for (const name of ['one', 'two']) {
+      const { id } = await json('keys', 'create', '--name', name, '--team', 'Blue')
+      spend(id, 45 * CENT, HOUR - 400 * 86_400_000)
+    }
+    spend((await json('keys', 'create', '--name', 'three')).id, 500 * CENT)
+    const { stdout, stderr } = await bench.run('teams', 'list')
+    expect(stdout).toMatch(/Blue +\$0\.90 of \$1 in total \(90 %\) +2026-11-21 12:30\n/)
+    expect(stdout).toMatch(/Free +- +2026/)
+    expect(stderr).toBe('warning: team Blue has spent 90 % of its budget of $1 in total. It never begins anew.\n')
+    expect((await json('teams', 'list')).teams).toMatchObject([
+      { spent_nano_usd: 90 * CENT, budget_state: 'warning', budget_reset_ms: null },
+      { spent_nano_usd: null, budget_state: null, budget_nano_usd: null, budget_period: null, budget_reset_ms: null },
+    ])
+  })
+})
+
+describe('keys list', () => {
+  const budgetOf = async () => (await json('keys', 'list')).keys[0]
+
+  test('shows what of a budget was spent in its current period, requests under way included', async () => {
+    const { id } = await json('keys', 'create', '--name', 'dev', '--budget', '20/month')
+    spend(id, 5_000 * CENT, Date.UTC(2026, 10) - 1)
+    spend(id, 1_000 * CENT, Date.UTC(2026, 10))
+    expect(await budgetOf()).toMatchObject({ spent_nano_usd: 1_000 * CENT, budget_state: 'ok' })
+    const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+    createApplier(sqlite, () => {}).commit([opening(toOpen({ keyId: id, reservedNanoUsd: 620 * CENT }))])
+    sqlite.close()
+    expect(await budgetOf()).toMatchObject({
+      budget_nano_usd: 2_000 * CENT,
+      spent_nano_usd: 1_620 * CENT,
+      budget_reset_ms: Date.UTC(2026, 11),
+      budget_state: 'warning',
+    })
+    const { stdout, stderr } = await bench.run('keys', 'list')
+    expect(stdout).toContain('$16.20 of $20/month (81 %, resets 2026-12-01)')
+    expect(stderr).toBe('warning: key dev has spent 81 % of its budget of $20/month. It begins anew on 2026-12-01.\n')
+  })
+
+  const shown: [string, number, string, string][] = [
+    ['0.10/day', 45_678_999, '$0.045 of $0.10/day (45 %, resets 2026-11-22)', 'ok'],
+    ['5', 4_999_999_999, '$4.99 of $5 in total (99 %)', 'warning'],
+    ['1.5/week', 1_500_000_000, '$1.50 of $1.50/week (100 %, resets 2026-11-23)', 'spent'],
+    ['0.000001/day', 1_234, '$0.00000123 of $0.000001/day (123 %, resets 2026-11-22)', 'spent'],
+  ]
+  for (const [budget, nanoUsd, cell, state] of shown) {
+    test(`shows a budget of ${budget} as ${cell}`, async () => {
+      const { id } = await json('keys', 'create', '--name', 'dev', '--budget', budget)
+      spend(id, nanoUsd)
+      expect((await bench.run('keys', 'list')).stdout).toContain(`  ${cell}  `)
+      expect(await budgetOf()).toMatchObject({ budget_state: state })
+    })
+  }
+
+  test('warns of no key that is revoked, and has no column in which no key has anything', async () => {
+    const { id } = await json('keys', 'create', '--name', 'dev')
+    expect((await bench.run('keys', 'list')).stdout).toMatch(/^ID +NAME +KEY +SCOPE +MODELS +EXPIRES +STATUS\n/)
+    spend(id, CENT)
+    expect(await budgetOf()).toMatchObject({
+      team: null,
+      budget_nano_usd: null,
+      spent_nano_usd: null,
+      budget_state: null,
+    })
+    const other = await json('keys', 'create', '--name', 'other', '--budget', '0.01', '--rpm', '5')
+    spend(other.id, CENT)
+    const { stdout, stderr } = await bench.run('keys', 'list')
+    expect(stdout).toMatch(/^ID +NAME +KEY +SCOPE +MODELS +LIMITS +BUDGET +EXPIRES +STATUS\n/)
+    expect(stderr).toBe('warning: key other has spent all of its budget of $0.01 in total. It never begins anew.\n')
+    expect(await json('keys', 'revoke', other.id)).toMatchObject({ spent_nano_usd: CENT, budget_state: 'spent' })
+    expect((await bench.run('keys', 'list')).stderr).toBe('')
+  })
+})

@@ -1,0 +1,98 @@
+/** A data folder with a catalogue, as a server that has stopped leaves it, and `doctor` run on it. For its tests. */
+import type { Database } from 'bun:sqlite'
+import { expect } from 'bun:test'
+import { chmodSync, copyFileSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { version } from '../../src/cli/version.ts'
+import type { Status } from '../../src/control/protocol.ts'
+import { databasePath, openDatabase } from '../../src/store/open.ts'
+import { pretendServer, toStatus } from '../support/status.ts'
+import { createBench, type Ran } from './run.ts'
+
+export const NOW = Date.UTC(2026, 10, 21)
+
+export interface Examined {
+  code: number
+  /** Every line that is not `ok`, as `name: status: message`. */
+  troubles: string[]
+  /** The findings of that name, each as `status: message`. */
+  of(name: string): string
+}
+
+export interface Clinic {
+  folder: string
+  path(...names: string[]): string
+  run(...argv: string[]): Promise<Ran>
+  /** Opens the database as another process would. Closed with the clinic. */
+  database(): Database
+  /** Has a server run on the folder, which says this of itself. */
+  serve(fields?: Partial<Status>): void
+  examine(...argv: string[]): Promise<Examined>
+  end(): Promise<void>
+}
+
+const FACTS =
+  'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text], supported_features: []'
+/** `here` needs no credential, `keyed` lacks its own. */
+const CATALOGUE = `version: 1
+upstreams:
+  here: { dialect: openai, base_url: "http://127.0.0.1:1/v1", local: true }
+  keyed: { dialect: openai, base_url: "http://127.0.0.1:1/v1", local: true, api_key: \${KEYED} }
+models:
+  local/a: { name: A, ${FACTS}, routes: [{ upstream: here, model: a }] }
+  local/b: { name: B, ${FACTS}, routes: [{ upstream: keyed, model: b }] }
+  local/c: { name: C, ${FACTS}, routes: [{ upstream: keyed, model: c }] }
+`
+
+export async function openClinic(): Promise<Clinic> {
+  const bench = createBench(NOW)
+  const folder = join(bench.folder, 'data')
+  const path = (...names: string[]) => join(folder, ...names)
+  const run = (...argv: string[]) => bench.run('--data', folder, ...argv)
+  const connections: Database[] = []
+  let stopServer = async () => {}
+  await Bun.write(join(bench.folder, 'c.yaml'), CATALOGUE)
+  expect((await bench.run('catalog', 'apply', 'c.yaml')).code).toBe(0)
+  // A copy, since the command may not have let go of its own yet.
+  const source = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  source.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  source.close()
+  mkdirSync(folder, { mode: 0o700 })
+  copyFileSync(databasePath(bench.folder), databasePath(folder))
+  chmodSync(databasePath(folder), 0o600)
+  return {
+    folder,
+    path,
+    run,
+    database() {
+      const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
+      connections.push(sqlite)
+      return sqlite
+    },
+    serve(fields = {}) {
+      stopServer = pretendServer(folder, toStatus({ version: version(), ...fields }))
+      chmodSync(path('serve.lock'), 0o600)
+    },
+    async examine(...argv) {
+      const { code, stdout, stderr } = await run('doctor', '--json', ...argv)
+      const checks: { name: string; status: string; message: string }[] = JSON.parse(stdout).checks
+      expect(code).toBe(checks.some(({ status }) => status === 'problem') ? 1 : 0)
+      expect(stderr === '').toBe(code === 0)
+      return {
+        code,
+        troubles: checks.filter(({ status }) => status !== 'ok').map((each) => Object.values(each).join(': ')),
+        of: (name) =>
+          checks
+            .filter((check) => check.name === name)
+            .map(({ status, message }) => `${status}: ${message}`)
+            .join('\n'),
+      }
+    },
+    async end() {
+      for (const sqlite of connections) sqlite.close()
+      await stopServer()
+      chmodSync(folder, 0o700)
+      bench.close()
+    },
+  }
+}

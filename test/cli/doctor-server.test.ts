@@ -1,0 +1,104 @@
+/** What `doctor` makes of what a running server says of itself, its upstreams and its models. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import type { Status, UpstreamStatus } from '../../src/control/protocol.ts'
+import { toUpstreamStatus } from '../support/status.ts'
+import { type Clinic, NOW, openClinic } from './doctor-bench.ts'
+
+let clinic: Clinic
+beforeEach(async () => {
+  clinic = await openClinic()
+})
+afterEach(() => clinic.end())
+
+const UPSTREAMS = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
+
+describe('a server', () => {
+  const gone = toUpstreamStatus('gone', { state: 'down' })
+
+  test.each<[what: string, fields: Partial<Status>, code: number, trouble: RegExp]>([
+    ['is of another version', { version: '0.0.9' }, 0, /^version: warning: .* version 0\.0\.9 .* Restart the server/],
+    ['spools', { readiness: 'degraded', ledger: 'spooling' }, 0, /^readiness: warning: .* they go to the spool/],
+    ['cannot read changes', { readiness: 'degraded' }, 0, /^readiness: warning: .* changes of the configuration/],
+    ['lacks an upstream', { readiness: 'degraded', upstreams: [gone] }, 0, /^readiness: warning: .* not all upstreams/],
+    ['is starting', { readiness: 'starting' }, 0, /^readiness: warning: It is starting/],
+    ['is draining', { readiness: 'draining', in_flight: 2 }, 0, /^readiness: warning: It is stopping: 2 requests/],
+    ['has no ledger', { readiness: 'ledger_unavailable' }, 1, /^readiness: problem: It refuses every request/],
+  ])('that %s is told so', async (_, fields, code, trouble) => {
+    clinic.serve({ upstreams: UPSTREAMS, ...fields })
+    expect(await clinic.examine()).toMatchObject({ code, troubles: [expect.stringMatching(trouble)] })
+  })
+})
+
+describe('an upstream', () => {
+  const last_error = { message: 'connection refused', at_ms: NOW - 4_000 }
+  const target: UpstreamStatus['targets'][number] = {
+    model: 'local/a',
+    upstream_model: 'a',
+    breaker: 'open',
+    failures_in_a_row: 5,
+    retry_in_ms: 7_000,
+  }
+  const down = toUpstreamStatus('here', { state: 'down', reason: 'connection refused', last_error })
+
+  test('that is down is a warning while another model can be asked', async () => {
+    clinic.serve({ upstreams: [down, toUpstreamStatus('keyed')] })
+    const { code, troubles, of } = await clinic.examine()
+    expect(code).toBe(0)
+    expect(troubles).toEqual([
+      'upstream here: warning: Down: connection refused (4 s ago).',
+      'models: warning: local/a: here: connection refused.',
+    ])
+    expect(of('models')).toStartWith('ok: 2 of 3 models')
+  })
+
+  test('that is down with all the others is a problem: nothing can be asked', async () => {
+    const reason = 'the variable KEYED is not set on the server'
+    const keyless = toUpstreamStatus('keyed', { state: 'not_ready', reason, credential: 'not_set' })
+    clinic.serve({ upstreams: [down, keyless] })
+    const { code, of } = await clinic.examine()
+    expect(code).toBe(1)
+    expect(of('upstream keyed')).toBe(`warning: Not ready: ${reason}.`)
+    expect(of('models').split('\n')).toEqual([
+      'problem: No model can be asked.',
+      'warning: local/a: here: connection refused.',
+      `warning: local/b, local/c: keyed: ${reason}.`,
+    ])
+  })
+
+  test('with a breaker open is a warning, and so is its model', async () => {
+    clinic.serve({
+      upstreams: [toUpstreamStatus('here', { last_error, targets: [target] }), toUpstreamStatus('keyed')],
+    })
+    expect((await clinic.examine()).troubles).toEqual([
+      'upstream here: warning: Breakers: 1 of 1 open: local/a in 7s. Last error: connection refused (4 s ago).',
+      'models: warning: local/a: here: failed 5 times in a row, and rests.',
+    ])
+  })
+
+  test('on trial can be asked', async () => {
+    const upstreams = [
+      toUpstreamStatus('here', { targets: [{ ...target, breaker: 'half_open' }] }),
+      toUpstreamStatus('keyed'),
+    ]
+    clinic.serve({ upstreams })
+    const { of } = await clinic.examine()
+    expect(of('upstream here')).toStartWith('warning: Breakers: 1 of 1 open: local/a on trial.')
+    expect(of('models')).toBe('ok: 3 of 3 models can be asked.')
+  })
+
+  test('that has recovered is well, and its last error is told', async () => {
+    clinic.serve({ upstreams: [toUpstreamStatus('here', { last_error }), toUpstreamStatus('keyed')] })
+    const { troubles, of } = await clinic.examine()
+    expect(troubles).toEqual([])
+    expect(of('upstream here')).toBe('ok: Up. Last trouble: connection refused (4 s ago).')
+  })
+
+  test('cannot command the terminal with what it says', async () => {
+    const message = 'bad\u001b[2J\nok       all is well'
+    clinic.serve({
+      upstreams: [toUpstreamStatus('here', { last_error: { message, at_ms: NOW } }), toUpstreamStatus('keyed')],
+    })
+    const { stdout } = await clinic.run('doctor')
+    expect(stdout).toContain('bad?[2J?ok       all is well')
+  })
+})

@@ -1,0 +1,200 @@
+/** `doctor` as a user meets it: in every state an installation may be in, without ever changing one. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { databasePath } from '../../src/store/open.ts'
+import { createApplier } from '../../src/usage/apply.ts'
+import { toLine } from '../../src/usage/segment.ts'
+import { toUpstreamStatus } from '../support/status.ts'
+import { opening, toOpen } from '../usage/fixture.ts'
+import { type Clinic, NOW, openClinic } from './doctor-bench.ts'
+
+let clinic: Clinic
+beforeEach(async () => {
+  clinic = await openClinic()
+})
+afterEach(() => clinic.end())
+
+const database = () => databasePath(clinic.folder)
+const UPSTREAMS = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
+
+describe('where all is well', () => {
+  test('every line says ok while the server runs', async () => {
+    clinic.serve({ upstreams: UPSTREAMS, in_flight: 3, started_ms: NOW - 7_200_000 })
+    const { code, troubles, of } = await clinic.examine()
+    expect({ code, troubles }).toEqual({ code: 0, troubles: [] })
+    expect(of('server')).toBe('ok: Process 4242 serves http://127.0.0.1:4000/v1, started 2 h ago.')
+    expect(of('readiness')).toBe('ok: It takes requests; 3 under way.')
+    expect(of('models')).toBe('ok: 3 of 3 models can be asked.')
+    const { stdout, stderr } = await clinic.run('doctor')
+    expect(stderr).toBe('')
+    expect(stdout).toMatch(/^ok {7}data_folder +\//)
+    expect(stdout).toContain('tollgate audit')
+  })
+
+  test('there are only warnings while it is stopped', async () => {
+    const { code, troubles, of } = await clinic.examine()
+    expect({ code, troubles }).toEqual({
+      code: 0,
+      troubles: [
+        'server: warning: No server runs on this data folder. Start it with: tollgate serve',
+        'upstream keyed: warning: Not ready here: the variable KEYED is not set here.',
+        'models: warning: local/b, local/c: keyed: the variable KEYED is not set here.',
+      ],
+    })
+    expect(of('models')).toStartWith('ok: 1 of 3 models can be asked.')
+  })
+
+  test.each(['stopped', 'running'])('nothing is made or changed: %s', async (state) => {
+    if (state === 'running') {
+      clinic.database().run("INSERT INTO settings VALUES ('x', 'y', 0)")
+      clinic.serve({ upstreams: UPSTREAMS })
+    }
+    const picture = () =>
+      readdirSync(clinic.folder)
+        .sort()
+        .map((name) => {
+          const path = clinic.path(name)
+          const { mode, mtimeMs } = statSync(path)
+          // The shared memory of those who have a database open changes with every reader.
+          return name.endsWith('-shm') ? [name, mode] : [name, mode, mtimeMs, name.endsWith('.sock') || digest(path)]
+        })
+    const before = picture()
+    expect((await clinic.examine()).code).toBe(0)
+    expect(picture()).toEqual(before)
+    expect(before.length).toBe(state === 'running' ? 5 : 1)
+  })
+})
+
+const digest = (path: string) => Bun.hash(readFileSync(path))
+
+describe('the data folder', () => {
+  test('that is not there is a problem, and still not there afterwards', async () => {
+    const { code, troubles } = await clinic.examine('--data', clinic.path('nowhere'))
+    expect([code, troubles]).toEqual([1, [expect.stringContaining('Start the server once (tollgate serve --data')]])
+    expect(existsSync(clinic.path('nowhere'))).toBe(false)
+  })
+
+  test('that is a file is a problem', async () => {
+    writeFileSync(clinic.path('file'), '')
+    expect((await clinic.examine('--data', clinic.path('file'))).troubles).toEqual([
+      expect.stringContaining('is a file'),
+    ])
+  })
+
+  test('without a database is a problem', async () => {
+    mkdirSync(clinic.path('empty'), { mode: 0o700 })
+    const { of } = await clinic.examine('--data', clinic.path('empty'))
+    expect(of('database')).toMatch(/^problem: There is no .*tollgate.db yet. Start the server once/)
+    expect(readdirSync(clinic.path('empty'))).toEqual([])
+  })
+
+  test('that is open to others is a warning that names what is', async () => {
+    chmodSync(clinic.folder, 0o755)
+    chmodSync(database(), 0o644)
+    mkdirSync(clinic.path('spool'), { mode: 0o700 })
+    writeFileSync(clinic.path('spool', 'a.log'), '')
+    chmodSync(clinic.path('spool', 'a.log'), 0o640)
+    const { code, of } = await clinic.examine()
+    expect(code).toBe(0)
+    expect(of('permissions')).toBe(
+      `warning: Others than the owner may use the folder, spool/a.log, tollgate.db. Close them: chmod -R go= ${clinic.folder}`,
+    )
+  })
+
+  test('that cannot be written is a problem, and is looked at all the same', async () => {
+    chmodSync(clinic.folder, 0o500)
+    const { of } = await clinic.examine()
+    expect(of('data_folder')).toMatch(/^problem: This user cannot write in /)
+    expect(of('database')).toStartWith('ok: ')
+  })
+})
+
+describe('the database', () => {
+  test.each<[what: string, harm: () => void]>([
+    ['overwritten', () => writeFileSync(database(), 'no database at all, '.repeat(100))],
+    ['cut off', () => truncateSync(database(), Math.floor(statSync(database()).size / 2))],
+  ])('%s is told as damaged, and the rest is looked at', async (_, harm) => {
+    harm()
+    const { code, of } = await clinic.examine()
+    expect(code).toBe(1)
+    expect(of('database')).toMatch(/^problem: .*tollgate\.db is damaged: .* restore a backup\.$/)
+    expect(of('server')).toStartWith('warning: ')
+  })
+
+  test('that another process keeps locked is told so', async () => {
+    const other = clinic.database()
+    other.run('PRAGMA locking_mode = EXCLUSIVE')
+    other.run("INSERT INTO settings VALUES ('x', 'y', 0)")
+    expect((await clinic.examine()).of('database')).toMatch(/^problem: Another process keeps .* locked\./)
+  })
+
+  test.each([
+    ["INSERT INTO migrations VALUES ('9999_tomorrow', 0)", /^problem: .* newer Tollgate \(it has 9999_tomorrow\)/],
+    ['DELETE FROM migrations WHERE name = (SELECT MAX(name) FROM migrations)', /^problem: .* older Tollgate/],
+    ['DROP TABLE migrations', /^problem: The database is empty/],
+  ])('of another version is told so: %s', async (sql, expected) => {
+    clinic.database().run(sql)
+    const { of } = await clinic.examine()
+    expect(of('database')).toStartWith('ok: ')
+    expect(of('schema')).toMatch(expected)
+  })
+
+  test('whose newest row is yet to come points at the clock', async () => {
+    const commit = (createdMs: number) =>
+      createApplier(clinic.database(), () => {}).commit([opening(toOpen({ createdMs }))])
+    commit(NOW + 30_000)
+    expect((await clinic.examine()).of('clock')).toStartWith('ok: ')
+    commit(NOW + 7_200_000)
+    expect((await clinic.examine()).of('clock')).toMatch(/^warning: .* 120 minutes in the future/)
+  })
+})
+
+describe('the spool', () => {
+  const leave = (name: string, text: string) => {
+    mkdirSync(clinic.path('spool'), { recursive: true, mode: 0o700 })
+    writeFileSync(join(clinic.path('spool'), name), text, { mode: 0o600 })
+  }
+  const line = () => toLine(opening(toOpen()))
+
+  test('with rows of a server that is gone is a warning, and with rejected ones a problem', async () => {
+    leave('dead-1.log', `${line()}${line()}\0\0\0`)
+    leave('dead-2.log', '\0\0\0')
+    expect((await clinic.examine()).of('spool')).toBe(
+      'warning: spool/dead-1.log holds 2 ledger rows of a server that is gone. The next start replays them.',
+    )
+    leave('dead.rejected', line())
+    const { code, of } = await clinic.examine()
+    expect(code).toBe(1)
+    expect(of('spool')).toContain('problem: spool/dead.rejected keeps ledger rows')
+  })
+
+  test('with rows of the running server is well', async () => {
+    leave('alive-1.log', line())
+    clinic.serve({ instance: 'alive', upstreams: UPSTREAMS })
+    expect((await clinic.examine()).troubles).toEqual([])
+  })
+
+  test('is not blamed on a server that cannot be asked', async () => {
+    clinic.database().run("INSERT INTO settings VALUES ('instance', 'alive', 0)")
+    leave('alive-1.log', line())
+    clinic.serve()
+    renameSync(clinic.path('control.sock'), clinic.path('elsewhere'))
+    const { code, of } = await clinic.examine()
+    expect(code).toBe(1)
+    expect(of('spool')).toStartWith('ok: spool/alive-1.log holds 1 ledger row ')
+    expect(of('control_socket')).toMatch(/^problem: The server cannot be asked how it is: there is no control.sock/)
+    rmSync(clinic.path('elsewhere'))
+  })
+})

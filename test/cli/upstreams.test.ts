@@ -1,0 +1,199 @@
+/** The upstreams commands as a user meets them: with a running server, without one, and with one that cannot be asked. */
+
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { socketPath } from '../../src/control/protocol.ts'
+import { databasePath } from '../../src/store/open.ts'
+import { pretendServer, toStatus, toUpstreamStatus } from '../support/status.ts'
+import { startUpstream } from '../support/upstream.ts'
+import { type Bench, createBench } from './run.ts'
+
+const NOW = Date.UTC(2026, 10, 21)
+let bench: Bench
+let stopServer: () => Promise<void>
+
+beforeEach(() => {
+  bench = createBench(NOW)
+  stopServer = async () => {}
+})
+afterEach(async () => {
+  await stopServer()
+  bench.close()
+})
+
+const FACTS =
+  'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text], supported_features: []'
+
+/** `paid` lacks its credential here; `here` is local; `off` is disabled. */
+async function declare(url = 'http://127.0.0.1:1/v1'): Promise<void> {
+  await Bun.write(
+    join(bench.folder, 'c.yaml'),
+    `version: 1
+upstreams:
+  paid: { dialect: openai, base_url: https://api.example.com/v1, api_key: \${PAID_KEY} }
+  here: { dialect: openai, base_url: "${url}", local: true, deadlines: { idle: 90s, total_whole: 1500ms } }
+  off: { dialect: openai, base_url: "${url}", local: true }
+models:
+  local/tiny: { name: Tiny, ${FACTS}, routes: [{ upstream: here, model: tiny }] }
+`,
+  )
+  expect((await bench.run('catalog', 'apply', 'c.yaml')).code).toBe(0)
+  const sqlite = new Database(databasePath(bench.folder))
+  sqlite.run("UPDATE upstreams SET enabled = 0 WHERE id = 'off'")
+  sqlite.close()
+}
+
+const tripped = {
+  model: 'local/tiny',
+  upstream_model: 'tiny',
+  breaker: 'open',
+  failures_in_a_row: 5,
+  retry_in_ms: 8_100,
+} as const
+
+const json = (text: string) => JSON.parse(text)
+const lineOf = (id: string, text: string) => text.split('\n').find((line) => line.startsWith(`${id} `)) ?? ''
+
+describe('upstreams list', () => {
+  test('shows what the running server knows, beside what the database declares', async () => {
+    await declare()
+    const last_error = { message: 'connection refused', at_ms: NOW - 185_000 }
+    const down = toUpstreamStatus('here', {
+      state: 'down',
+      credential: 'none',
+      reason: 'no answer',
+      last_error,
+      targets: [tripped],
+    })
+    stopServer = pretendServer(bench.folder, toStatus({ upstreams: [toUpstreamStatus('paid'), down] }))
+
+    const { code, stdout, stderr } = await bench.run('upstreams', 'list')
+    expect([code, stderr]).toEqual([0, ''])
+    expect(lineOf('paid', stdout)).toMatch(/PAID_KEY set +up +- +1m\/5m\/90s\/1h\/1500ms +-$/)
+    expect(lineOf('here', stdout)).toMatch(
+      / - +down +1 of 1 open: local\/tiny in 9s .* no answer; last error: connection refused \(3 min ago\)$/,
+    )
+    expect(lineOf('off', stdout)).toMatch(/disabled/)
+
+    const document = json((await bench.run('upstreams', 'list', '--json')).stdout)
+    expect(document.server).toMatchObject({ version: '0.1.0', pid: 4242, readiness: 'ok' })
+    expect(document.server.upstreams).toBeUndefined()
+    expect(document.upstreams).toMatchObject([
+      { id: 'paid', state: 'up', enabled: true, credential: { variable: 'PAID_KEY', status: 'set' } },
+      { id: 'here', state: 'down', credential: null, last_error, targets: [tripped] },
+      { id: 'off', state: 'disabled', enabled: false },
+    ])
+  })
+
+  test('without a server says so, and shows what database and environment know', async () => {
+    await declare()
+    const { code, stdout, stderr } = await bench.run('upstreams', 'list')
+    expect([code, stderr]).toEqual([0, expect.stringContaining('No server runs on this data folder.')])
+    expect(lineOf('paid', stdout)).toMatch(/PAID_KEY not set +unknown .* the variable PAID_KEY is not set here$/)
+    expect(lineOf('here', stdout)).toMatch(/unknown +- +5m\/5m\/90s\/1h\/1500ms +-$/)
+
+    const quiet = await bench.run('upstreams', 'list', '--json')
+    expect(quiet.stderr).toBe('')
+    expect(json(quiet.stdout)).toMatchObject({
+      server: null,
+      upstreams: [{ id: 'paid' }, { id: 'here' }, { id: 'off' }],
+    })
+  })
+
+  test('tells a server that cannot be asked from none, and goes on', async () => {
+    await declare()
+    stopServer = pretendServer(bench.folder, toStatus())
+    rmSync(socketPath(bench.folder))
+    const { code, stderr } = await bench.run('upstreams', 'list')
+    expect([code, stderr]).toEqual([0, expect.stringContaining('cannot be asked: there is no control.sock')])
+  })
+
+  test('shows an upstream that the server has not taken in yet as unknown', async () => {
+    await declare()
+    stopServer = pretendServer(bench.folder, toStatus())
+    expect(lineOf('here', (await bench.run('upstreams', 'list')).stdout)).toMatch(/unknown .* has not taken it in yet$/)
+  })
+
+  test('keeps to itself what an upstream tells the terminal to do', async () => {
+    await declare()
+    const last_error = { message: 'bad\u001b[2J\nnews', at_ms: NOW }
+    stopServer = pretendServer(bench.folder, toStatus({ upstreams: [toUpstreamStatus('here', { last_error })] }))
+    expect(lineOf('here', (await bench.run('upstreams', 'list')).stdout)).toEndWith('bad?[2J?news (just now)')
+  })
+
+  test('says how to begin where nothing is declared, and where there is no database', async () => {
+    expect((await bench.run('upstreams', 'list')).stderr).toContain('no upstreams yet')
+    rmSync(databasePath(bench.folder))
+    expect(await bench.run('upstreams', 'list')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Start the server once'),
+    })
+  })
+})
+
+describe('upstreams test', () => {
+  test('has the running server ask those that are enabled, and fails if one could not answer', async () => {
+    await declare()
+    const asked: string[] = []
+    stopServer = pretendServer(bench.folder, toStatus(), async (id) => {
+      asked.push(id)
+      if (id === 'paid') return { id, state: 'refused', reason: 'the key is wrong', ms: 12 }
+      return { id, state: 'unknown', reason: null, ms: 3 }
+    })
+    const { code, stdout, stderr } = await bench.run('upstreams', 'test')
+    expect(asked.sort()).toEqual(['here', 'paid'])
+    expect([code, stderr]).toEqual([1, 'error: 1 of 2 could not answer.\n'])
+    expect(lineOf('paid', stdout)).toMatch(/refused +12 +the key is wrong$/)
+    expect(lineOf('here', stdout)).toMatch(/unknown +3 +answers, but not to a question that costs nothing$/)
+
+    const named = await bench.run('upstreams', 'test', 'here', '--json')
+    expect(named.code).toBe(0)
+    expect(json(named.stdout)).toMatchObject({ upstreams: [{ id: 'here', state: 'unknown' }], server: { pid: 4242 } })
+  })
+
+  test('of one that the server does not know yet fails without a word about the others', async () => {
+    await declare()
+    stopServer = pretendServer(bench.folder, toStatus(), async (id) =>
+      id === 'here' ? { id, state: 'ready', reason: null, ms: 3 } : null,
+    )
+    const { code, stdout } = await bench.run('upstreams', 'test')
+    expect(code).toBe(1)
+    expect(lineOf('here', stdout)).toMatch(/ready +3 +answers$/)
+    expect(lineOf('paid', stdout)).toMatch(/not ready +- +the server has not taken it in yet$/)
+  })
+
+  test('without a server asks from here, with what this environment has', async () => {
+    const upstream = await startUpstream()
+    try {
+      await declare(upstream.url)
+      const { code, stdout, stderr } = await bench.run('upstreams', 'test')
+      expect(upstream.requests.length).toBeGreaterThan(0)
+      expect(code).toBe(1)
+      expect(stderr).toStartWith('No server runs on this data folder. Asking from here')
+      expect(lineOf('here', stdout)).toMatch(/(ready|unknown) +\d+ +answers/)
+      expect(lineOf('paid', stdout)).toMatch(/not ready +- +the variable PAID_KEY is not set here$/)
+    } finally {
+      await upstream.stop()
+    }
+    const gone = await bench.run('upstreams', 'test', 'here', '--json')
+    expect(gone.code).toBe(1)
+    expect(json(gone.stdout)).toMatchObject({ server: null, upstreams: [{ id: 'here', state: 'down' }] })
+    expect(json(gone.stderr).error.kind).toBe('upstreams_failed')
+  })
+
+  test.each([
+    ['nobody', 'There is no upstream nobody. There are: paid, here, off.'],
+    ['off', 'is disabled: nothing is sent to it'],
+  ])('refuses %s, before anything is asked', async (id, message) => {
+    await declare()
+    const asked: string[] = []
+    stopServer = pretendServer(bench.folder, toStatus(), async (each) => {
+      asked.push(each)
+      return null
+    })
+    const { code, stderr } = await bench.run('upstreams', 'test', 'here', id)
+    expect([code, stderr, asked]).toEqual([1, expect.stringContaining(message), []])
+  })
+})

@@ -1,0 +1,132 @@
+/** The binary seen through its control socket: what `upstreams` and `doctor` tell, what orders do, what is left behind. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { existsSync, lstatSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { socketPath } from '../../src/control/protocol.ts'
+import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+
+const CREDENTIAL = 'the upstream credential 0123456789'
+let place: Workplace
+let upstream: ScriptedUpstream
+let deadUrl: string
+
+beforeEach(async () => {
+  place = createWorkplace()
+  upstream = await startUpstream()
+  deadUrl = await freeUrl()
+})
+afterEach(async () => {
+  await place.close()
+  await upstream.stop()
+})
+
+/** Where nobody listens. */
+async function freeUrl(): Promise<string> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/v1`
+}
+
+const FACTS =
+  'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text], supported_features: []'
+
+function toCatalogue(more = ''): string {
+  return `version: 1
+upstreams:
+  live: { dialect: openai, base_url: "${upstream.url}", api_key: \${LIVE_KEY}, local: true }
+  dead: { dialect: openai, base_url: "${deadUrl}", local: true }
+models:
+  acme/live: { name: Live, ${FACTS}, routes: [{ upstream: live, model: live-v1 }] }
+  acme/dead: { name: Dead, ${FACTS}, routes: [{ upstream: dead, model: dead-v1 }] }
+${more}`
+}
+
+async function serve(): Promise<RunningBinary> {
+  const catalog = await place.write('mine.yaml', toCatalogue())
+  return place.serve(['--first-key', '--catalog', catalog], { environment: { LIVE_KEY: CREDENTIAL } })
+}
+
+const socket = () => socketPath(join(place.folder, 'data'))
+const order = (method: string, path: string) => fetch(`http://localhost${path}`, { unix: socket(), method })
+
+interface Row {
+  id: string
+  state: string
+  reason: string | null
+  last_error: { message: string } | null
+}
+
+const byId = (rows: Row[], id: string) => rows.find((row) => row.id === id)
+
+test('list, test and doctor tell what the server knows, and never a credential', async () => {
+  const server = await serve()
+  expect(lstatSync(socket()).mode & 0o7777).toBe(0o600)
+
+  const tested = await place.run('upstreams', 'test', '--json')
+  expect(tested.code).toBe(1)
+  const results: Row[] = JSON.parse(tested.stdout).upstreams
+  expect(byId(results, 'live')?.state).toMatch(/^(ready|unknown)$/)
+  expect(byId(results, 'dead')).toMatchObject({ state: 'down', reason: expect.any(String) })
+  expect((await place.run('upstreams', 'test', 'live')).code).toBe(0)
+
+  const refused = await fetch(`${server.baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'acme/dead', messages: [{ role: 'user', content: 'Hello' }] }),
+  })
+  expect(refused.status).toBeGreaterThanOrEqual(500)
+
+  const listed = await place.run('upstreams', 'list', '--json')
+  expect([listed.code, listed.stderr]).toEqual([0, ''])
+  const document: { upstreams: Row[]; server: unknown } = JSON.parse(listed.stdout)
+  expect(document.server).toMatchObject({ pid: server.pid, url: server.baseUrl })
+  expect(byId(document.upstreams, 'live')).toMatchObject({ credential: { variable: 'LIVE_KEY', status: 'set' } })
+  expect(byId(document.upstreams, 'dead')?.state).toBe('down')
+  expect(byId(document.upstreams, 'dead')?.last_error?.message).toBeTruthy()
+
+  const doctor = await place.run('doctor')
+  expect(doctor.code).toBe(0)
+  expect(doctor.stdout).toMatch(/^warning +upstream dead +Down: /m)
+  expect(doctor.stdout).toMatch(/^ok +models +1 of 2 models can be asked\.$/m)
+  expect(doctor.stdout).toMatch(/^ok +permissions /m)
+
+  const status = await (await order('GET', '/status')).text()
+  for (const text of [tested.stdout, listed.stdout, doctor.stdout, status]) expect(text).not.toContain('0123456789')
+})
+
+test('reload takes the changed catalogue, or says what is wrong with it and leaves things as they were', async () => {
+  await serve()
+  await place.write('mine.yaml', toCatalogue('  nonsense: 5\n'))
+  const wrong = await order('POST', '/reload')
+  expect(wrong.status).toBe(409)
+  expect(await wrong.json()).toMatchObject({ error: { message: expect.stringContaining('nonsense') } })
+
+  await place.write('mine.yaml', toCatalogue().replaceAll('dead', 'other'))
+  expect((await order('POST', '/reload')).status).toBe(200)
+  const { upstreams } = JSON.parse((await place.run('upstreams', 'list', '--json')).stdout)
+  expect(upstreams.map(({ id }: Row) => id).sort()).toEqual(['live', 'other'])
+})
+
+test('drain ends the server in good order, and its socket is gone', async () => {
+  const server = await serve()
+  expect((await order('POST', '/drain')).status).toBe(202)
+  expect(await server.exited).toBe(0)
+  expect(existsSync(socket())).toBe(false)
+  const { code, stderr } = await place.run('upstreams', 'list')
+  expect([code, stderr]).toEqual([0, expect.stringContaining('No server runs on this data folder.')])
+})
+
+test('the socket of a killed server deceives nobody, and the next server takes its place', async () => {
+  const server = await serve()
+  server.signal('SIGKILL')
+  await server.exited
+  expect(existsSync(socket())).toBe(true)
+  expect((await place.run('doctor')).stdout).toMatch(/^warning +server +No server runs on this data folder/m)
+
+  const next = await serve()
+  expect(await (await order('GET', '/status')).json()).toMatchObject({ pid: next.pid })
+})

@@ -1,0 +1,58 @@
+/** How a budget stands: its period, and from where on it is a warning. */
+import { describe, expect, test } from 'bun:test'
+import { toStanding } from '../../src/keys/budget.ts'
+import type { Period } from '../../src/store/types.ts'
+
+const NOW = Date.UTC(2026, 10, 21, 13)
+const none = () => 0
+
+test('a row without a budget has no standing, and nothing is asked about it', () => {
+  const ask = () => {
+    throw new Error('asked')
+  }
+  expect(toStanding({ budgetNanoUsd: null, budgetPeriod: null }, ask, NOW)).toBeNull()
+})
+
+describe('what was spent is asked for since the period began, and the next one is named', () => {
+  const scenarios: [Period | null, number, number | null][] = [
+    ['day', Date.UTC(2026, 10, 21), Date.UTC(2026, 10, 22)],
+    ['week', Date.UTC(2026, 10, 16), Date.UTC(2026, 10, 23)],
+    ['month', Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)],
+    ['total', 0, null],
+    [null, 0, null],
+  ]
+  for (const [budgetPeriod, fromMs, resetMs] of scenarios) {
+    test(`for ${budgetPeriod}`, () => {
+      const asked: number[] = []
+      const standing = toStanding({ budgetNanoUsd: 5, budgetPeriod }, (from) => asked.push(from), NOW)
+      expect(standing).toEqual({
+        budget: { nanoUsd: 5, period: budgetPeriod ?? 'total' },
+        spentNanoUsd: 1,
+        percent: 20,
+        resetMs,
+        state: 'ok',
+      })
+      expect(asked).toEqual([fromMs])
+    })
+  }
+})
+
+describe('the state changes at 80 and at 100 percent, exactly', () => {
+  const scenarios: [number, number, string, number][] = [
+    [0, 1_000, 'ok', 0],
+    [799, 1_000, 'ok', 79],
+    [800, 1_000, 'warning', 80],
+    [999, 1_000, 'warning', 99],
+    [1_000, 1_000, 'spent', 100],
+    [1_250, 1_000, 'spent', 125],
+    [Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER, 'warning', 99],
+  ]
+  for (const [spent, budgetNanoUsd, state, percent] of scenarios) {
+    test(`${spent} of ${budgetNanoUsd} is ${state}`, () => {
+      expect(toStanding({ budgetNanoUsd, budgetPeriod: 'day' }, () => spent, NOW)).toMatchObject({ state, percent })
+    })
+  }
+  test('and a budget of nothing is spent', () => {
+    expect(toStanding({ budgetNanoUsd: 0, budgetPeriod: 'day' }, none, NOW)).toMatchObject({ state: 'spent' })
+  })
+})

@@ -1,0 +1,46 @@
+/** Asks a limiter as the walk does, with only what a test is about named. */
+import type { Decision, GatewayError } from '../../src/error.ts'
+import type { Amount, Hold, Limiter, Moment } from '../../src/limits/limiter.ts'
+import type { Key, Team, Upstream } from '../../src/store/snapshot.ts'
+import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/store/types.ts'
+import { toKey, toTarget } from '../support/snapshot.ts'
+
+/** A Wednesday, noon. */
+export const NOON = Date.UTC(2026, 10, 18, 12)
+export const HOUR = 3_600_000
+export const DAY = 24 * HOUR
+export const CENT = 10_000_000
+
+export const at = (monotonicMs: number, wallMs = NOON + monotonicMs): Moment => ({ monotonicMs, wallMs })
+
+export const limited = (limits: Partial<Limits>, more: Partial<Key> = {}): Key =>
+  toKey({ name: 'ann', limits: { ...NO_LIMITS, ...limits }, ...more })
+
+export const budget = (cents: number, period: Period = 'day'): Budget => ({ nanoUsd: cents * CENT, period })
+
+export const toTeam = (of: Budget | null, id = 't1'): Team => ({ id, name: 'crew', budget: of })
+
+export const toUpstream = (limits: Partial<Limits>): Upstream =>
+  toTarget({ limits: { ...NO_LIMITS, ...limits } }).upstream
+
+export const tokens = (count: number): Amount => ({ tokens: count, nanoUsd: 0 })
+export const cents = (count: number): Amount => ({ tokens: 1, nanoUsd: count * CENT })
+
+export function held(decision: Decision<Hold>): Hold {
+  if (!decision.ok) throw decision.error
+  return decision.value
+}
+
+export function refused(decision: Decision<Hold>): GatewayError {
+  if (decision.ok) throw new Error('was admitted')
+  return decision.error
+}
+
+/** What a budget has come to in nano-dollars, as its refusals tell it: asks for more than there can be. */
+export function standing(limiter: Limiter, key: Key, team: Team | null, now: Moment) {
+  const { message } = refused(limiter.admit(key, team, { tokens: 1, nanoUsd: Number.MAX_SAFE_INTEGER }, now))
+  const [, kind, spent = '', reserved = ''] =
+    /budget of (key|team) .* of which (\S+) USD is spent and (\S+) USD is reserved/.exec(message) ?? []
+  const toNano = (usd: string) => Math.round(Number(usd) * 1e9)
+  return { kind, spent: toNano(spent), reserved: toNano(reserved) }
+}

@@ -1,0 +1,113 @@
+/** Budgets beside what they stand for: a list of every request that a key or a team ever had. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createLimiter, type Hold } from '../../src/limits/limiter.ts'
+import type { Budget } from '../../src/store/types.ts'
+import { at, budget, CENT, cents, DAY, HOUR, limited, NOON, standing, toTeam } from './asking.ts'
+
+const keyOf = (of: Budget | null, id = 'k1') => limited({}, { budget: of, id })
+
+/** Amounts in cents; `key` and `team` pick one of two each, `which` one of the holds. */
+const step = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('ask' as const),
+      key: fc.nat(1),
+      team: fc.nat(2),
+      amount: fc.nat(12),
+      which: fc.constant(0),
+    }),
+  },
+  fc.record({
+    do: fc.constantFrom('settle' as const, 'cancel' as const, 'raise' as const),
+    key: fc.constant(0),
+    team: fc.constant(0),
+    amount: fc.nat(25),
+    which: fc.nat(),
+  }),
+  fc.record({
+    do: fc.constant('clock' as const),
+    key: fc.constant(0),
+    team: fc.constant(0),
+    amount: fc.integer({ min: -30, max: 30 }),
+    which: fc.constant(0),
+  }),
+)
+
+/** What a budget should have come to, told the long way: every request that it ever took, by its period. */
+interface Told {
+  budget: number
+  endMs: number
+  requests: { reserved: number; spent: number; periodEndMs: number }[]
+}
+
+test('reserved and spent are what the requests of the period say, for key and team or for neither', () => {
+  const keys = [keyOf(budget(40)), keyOf(budget(40), 'k2')]
+  const teams = [null, toTeam(budget(50)), toTeam(budget(50), 't2')]
+  const nextDay = (wallMs: number) => Math.floor(wallMs / DAY) * DAY + DAY
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 10, maxLength: 80 }), (steps) => {
+      const limiter = createLimiter()
+      const told = new Map<string, Told>()
+      const open: { hold: Hold; claims: [Told, Told['requests'][number]][] }[] = []
+      let wallMs = NOON
+      const sumOf = ({ requests, endMs }: Told) =>
+        requests
+          .filter(({ periodEndMs }) => periodEndMs === endMs)
+          .reduce((sum, { reserved, spent }) => sum + reserved + spent, 0)
+      const toTold = (id: string, of: Budget): Told => {
+        const one = told.get(id) ?? { budget: of.nanoUsd / CENT, endMs: nextDay(wallMs), requests: [] }
+        if (wallMs >= one.endMs) one.endMs = nextDay(wallMs)
+        told.set(id, one)
+        return one
+      }
+      for (const { do: what, key: k, team: t, amount, which } of steps) {
+        if (what === 'clock') {
+          wallMs += amount * HOUR
+          continue
+        }
+        if (what === 'ask') {
+          const [key, team] = [keys[k] ?? keyOf(null), teams[t] ?? null]
+          const under = [key, team].flatMap((one) => (one?.budget ? [toTold(one.id, one.budget)] : []))
+          const fits = under.every((one) => sumOf(one) + amount <= one.budget)
+          const decision = limiter.admit(key, team, cents(amount), at(0, wallMs))
+          expect(decision.ok).toBe(fits)
+          if (!decision.ok) continue
+          const claims = under.map((one): [Told, Told['requests'][number]] => {
+            const request = { reserved: amount, spent: 0, periodEndMs: one.endMs }
+            one.requests.push(request)
+            return [one, request]
+          })
+          open.push({ hold: decision.value, claims })
+          continue
+        }
+        const chosen = open.length === 0 ? undefined : open.splice(which % open.length, 1)[0]
+        if (chosen === undefined) continue
+        if (what === 'raise') {
+          open.push(chosen)
+          const fits = chosen.claims.every(([one, request]) => {
+            const more = Math.max(0, amount - request.reserved)
+            return more === 0 || sumOf({ ...one, endMs: request.periodEndMs }) + more <= one.budget
+          })
+          expect(chosen.hold.raise(cents(amount)) === null).toBe(fits)
+          if (fits) for (const [, request] of chosen.claims) request.reserved = Math.max(request.reserved, amount)
+          continue
+        }
+        for (const [, request] of chosen.claims) {
+          request.reserved = 0
+          request.spent = what === 'settle' ? amount : 0
+        }
+        if (what === 'settle') chosen.hold.settle(cents(amount))
+        else chosen.hold.cancel()
+      }
+      for (const key of keys) {
+        const one = toTold(key.id, budget(40))
+        const { spent, reserved } = standing(limiter, key, null, at(0, wallMs))
+        expect(reserved).toBeGreaterThanOrEqual(0)
+        expect(spent + reserved).toBe(sumOf(one) * CENT)
+      }
+    }),
+    { numRuns: 300 },
+  )
+})

@@ -1,0 +1,349 @@
+/** Budgets of keys and teams: reserved together, settled in the period that a request was admitted in. */
+import { describe, expect, test } from 'bun:test'
+import type { BudgetWarning } from '../../src/limits/budget.ts'
+import { createLimiter, type Hold, type Limiter, type Scope } from '../../src/limits/limiter.ts'
+import type { Key, Team } from '../../src/store/snapshot.ts'
+import type { Budget, Period } from '../../src/store/types.ts'
+import { at, budget, CENT, cents, DAY, HOUR, held, limited, NOON, refused, standing, toTeam } from './asking.ts'
+
+const keyOf = (of: Budget | null, more: Partial<Key> = {}) => limited({}, { budget: of, ...more })
+const renew = (limiter: Limiter, keys: Key[], teams: Team[], spent = 0, now = at(0)) => {
+  const asked: [Scope, number][] = []
+  limiter.renew(keys, teams, (scope, fromMs) => asked.push([scope, fromMs]) && spent, now)
+  return asked
+}
+
+describe('a refusal', () => {
+  const sayings: [string, number, number, number, Period, string][] = [
+    [
+      'by requests under way',
+      0,
+      7,
+      4,
+      'month',
+      'The budget of key `ann` has no room for this request: 0.1 USD per month, of which 0 USD is spent and 0.07 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-12-01T00:00:00Z. Wait for requests under way to end, set a smaller max_tokens, ask a cheaper model, or have the budget of this key raised.',
+    ],
+    [
+      'by what the request asks',
+      7,
+      1,
+      4,
+      'week',
+      '0.1 USD per week, of which 0.07 USD is spent and 0.01 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-11-23T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or have the budget of this key raised.',
+    ],
+    [
+      'by what is spent',
+      12,
+      0,
+      4,
+      'day',
+      'of which 0.12 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-11-19T00:00:00Z. Wait for that, or have the budget of this key raised.',
+    ],
+    [
+      'by what is spent for good',
+      10,
+      0,
+      4,
+      'total',
+      '0.1 USD in total, of which 0.1 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.04 USD. It never resets. Have the budget of this key raised.',
+    ],
+  ]
+  test.each(sayings)('%s says so, and what to do', (_, spent, reserved, asked, period, words) => {
+    const limiter = createLimiter()
+    const key = keyOf(budget(10, period))
+    held(limiter.admit(key, null, cents(0), at(0))).settle(cents(spent))
+    if (reserved > 0) held(limiter.admit(key, null, cents(reserved), at(2)))
+    const error = refused(limiter.admit(key, null, cents(asked), at(3)))
+    expect(error.message).toContain(words)
+    expect(error).toMatchObject({ status: 429, type: 'insufficient_quota', code: 'insufficient_quota', param: null })
+    expect(error.headers).toEqual({ 'x-should-retry': 'false' })
+  })
+
+  test('names the team where it is the team’s, and tells the key’s rates as they stand without it', () => {
+    const limiter = createLimiter()
+    const key = limited({ requestsPerMinute: 5 }, { budget: budget(50) })
+    const error = refused(limiter.admit(key, toTeam(budget(1)), cents(2), at(0)))
+    expect(error.message).toStartWith('The budget of team `crew` has no room for this request: 0.01 USD per day')
+    expect(error.headers).toMatchObject({ 'x-ratelimit-remaining-requests': '5', 'x-ratelimit-reset-requests': '0s' })
+  })
+})
+
+test('200 requests at once on a budget of $0.10 reserve no more than that', () => {
+  const limiter = createLimiter()
+  const key = keyOf(budget(10))
+  const decisions = Array.from({ length: 200 }, () => limiter.admit(key, null, { tokens: 1, nanoUsd: 700_000 }, at(0)))
+  const holds = decisions.flatMap((decision) => (decision.ok ? [decision.value] : []))
+  expect(holds.length).toBe(142)
+  expect(standing(limiter, key, null, at(0))).toEqual({ kind: 'key', spent: 0, reserved: 142 * 700_000 })
+  for (const hold of holds) hold.settle({ tokens: 1, nanoUsd: 200_000 })
+  expect(standing(limiter, key, null, at(1))).toEqual({ kind: 'key', spent: 142 * 200_000, reserved: 0 })
+})
+
+describe('a hold', () => {
+  const key = keyOf(budget(10))
+
+  test.each([
+    ['settles once', (hold: Hold) => hold.settle(cents(3)), 3],
+    ['gives all of it back once', (hold: Hold) => hold.cancel(), 0],
+  ])('%s, whatever is said to it later', (_, end, spent) => {
+    const limiter = createLimiter()
+    const hold = held(limiter.admit(key, null, cents(8), at(0)))
+    end(hold)
+    hold.settle(cents(9))
+    hold.cancel()
+    expect(hold.raise(cents(9))).toBeNull()
+    expect(standing(limiter, key, null, at(3))).toMatchObject({ spent: spent * CENT, reserved: 0 })
+  })
+
+  test('that costs more than it reserved is spent all the same, and then nothing is admitted until the reset', () => {
+    const limiter = createLimiter()
+    held(limiter.admit(key, null, cents(1), at(0))).settle(cents(11))
+    refused(limiter.admit(key, null, cents(0), at(2)))
+    held(limiter.admit(key, null, cents(10), at(2, NOON + DAY)))
+  })
+
+  test('is raised to what a further call may cost, never lowered, and not at all where there is no room', () => {
+    const limiter = createLimiter()
+    const limits = limited({ tokensPerMinute: 100 }, { budget: budget(10) })
+    const hold = held(limiter.admit(limits, null, cents(2), at(0)))
+    held(limiter.admit(limits, null, cents(3), at(0)))
+    for (const more of [6, 4]) expect(hold.raise(cents(more))).toBeNull()
+    expect(standing(limiter, limits, null, at(0)).reserved).toBe(9 * CENT)
+    const error = hold.raise({ tokens: 90, nanoUsd: 8 * CENT })
+    expect(error?.code).toBe('insufficient_quota')
+    expect(error?.message).toContain('could cost at most 0.02 USD')
+    expect(standing(limiter, limits, null, at(0)).reserved).toBe(9 * CENT)
+    expect(held(limiter.admit(limits, null, { tokens: 1, nanoUsd: 0 }, at(0))).headers).toMatchObject({
+      'x-ratelimit-remaining-tokens': '97',
+    })
+    hold.settle(cents(7))
+    expect(standing(limiter, limits, null, at(1))).toMatchObject({ spent: 7 * CENT, reserved: 3 * CENT })
+  })
+})
+
+test('a request that is refused leaves no trace on rates, key or team', () => {
+  const limiter = createLimiter()
+  const key = limited({ requestsPerMinute: 2, tokensPerMinute: 10, concurrency: 1 }, { budget: budget(10) })
+  const team = toTeam(budget(5))
+  for (let i = 0; i < 5; i++) refused(limiter.admit(key, team, cents(6), at(i)))
+  expect(standing(limiter, { ...key, budget: null }, team, at(5))).toEqual({ kind: 'team', spent: 0, reserved: 0 })
+  const { headers } = held(limiter.admit(key, null, cents(10), at(5)))
+  expect(headers).toMatchObject({ 'x-ratelimit-remaining-requests': '1', 'x-ratelimit-remaining-tokens': '9' })
+})
+
+describe('a period', () => {
+  test('that is over takes its spending and its reserves with it; what settles late stays in it', () => {
+    const limiter = createLimiter()
+    const key = keyOf(budget(10))
+    const late = held(limiter.admit(key, null, cents(9), at(0)))
+    const tomorrow = at(1, NOON + 12 * HOUR)
+    held(limiter.admit(key, null, cents(4), tomorrow))
+    expect(late.raise(cents(11))?.message).toContain('It resets at 2026-11-19T00:00:00Z.')
+    late.settle(cents(9))
+    expect(standing(limiter, key, null, tomorrow)).toMatchObject({ spent: 0, reserved: 4 * CENT })
+  })
+
+  test.each([
+    ['an hour', HOUR],
+    ['a day', DAY],
+    ['a year', 365 * DAY],
+  ])('is the same after the clock stepped back by %s', (_, back) => {
+    const limiter = createLimiter()
+    const key = keyOf(budget(10))
+    held(limiter.admit(key, null, cents(4), at(0))).settle(cents(4))
+    const hold = held(limiter.admit(key, null, cents(3), at(2)))
+    expect(standing(limiter, key, null, at(3, NOON - back))).toMatchObject({ spent: 4 * CENT, reserved: 3 * CENT })
+    hold.settle(cents(2))
+    expect(standing(limiter, key, null, at(5, NOON))).toMatchObject({ spent: 6 * CENT, reserved: 0 })
+  })
+
+  test('that a clock jumped ahead to stays when the clock comes back', () => {
+    const limiter = createLimiter()
+    const key = keyOf(budget(10))
+    held(limiter.admit(key, null, cents(9), at(0))).settle(cents(9))
+    held(limiter.admit(key, null, cents(2), at(2, NOON + 3 * DAY))).settle(cents(2))
+    expect(standing(limiter, key, null, at(4, NOON))).toMatchObject({ spent: 2 * CENT, reserved: 0 })
+  })
+
+  test('in total never ends', () => {
+    const limiter = createLimiter()
+    const key = keyOf(budget(10, 'total'))
+    held(limiter.admit(key, null, cents(9), at(0))).settle(cents(9))
+    refused(limiter.admit(key, null, cents(2), at(2, NOON + 3_650 * DAY)))
+  })
+})
+
+describe('a new configuration', () => {
+  test('asks once what each budget has spent since its period began, and goes by that', () => {
+    const limiter = createLimiter()
+    const [key, rotated] = [keyOf(budget(10, 'week')), keyOf(budget(10, 'week'))]
+    const team = toTeam(budget(20, 'total'))
+    const free = keyOf(null, { id: 'k2' })
+    expect(renew(limiter, [key, rotated, free], [team, toTeam(null, 't2')], 7 * CENT)).toEqual([
+      [{ kind: 'key', id: 'k1' }, Date.UTC(2026, 10, 16)],
+      [{ kind: 'team', id: 't1' }, 0],
+    ])
+    expect(standing(limiter, key, team, at(1))).toEqual({ kind: 'key', spent: 7 * CENT, reserved: 0 })
+    expect(standing(limiter, free, team, at(1))).toEqual({ kind: 'team', spent: 7 * CENT, reserved: 0 })
+    expect(renew(limiter, [key, free], [team], 99 * CENT)).toEqual([])
+    expect(standing(limiter, key, team, at(1)).spent).toBe(7 * CENT)
+  })
+
+  test('with another amount keeps what was spent and reserved', () => {
+    const limiter = createLimiter()
+    const before = keyOf(budget(10))
+    renew(limiter, [before], [])
+    held(limiter.admit(before, null, cents(4), at(0))).settle(cents(4))
+    const hold = held(limiter.admit(before, null, cents(5), at(2)))
+    const after = keyOf(budget(12))
+    expect(renew(limiter, [after], [], 99 * CENT)).toEqual([])
+    expect(standing(limiter, after, null, at(3))).toMatchObject({ spent: 4 * CENT, reserved: 5 * CENT })
+    expect(hold.raise(cents(8))).toBeNull()
+    refused(limiter.admit(after, null, cents(1), at(4)))
+  })
+
+  test('that is not taken over yet holds all the same for the key in hand', () => {
+    const limiter = createLimiter()
+    renew(limiter, [keyOf(budget(10))], [])
+    held(limiter.admit(keyOf(budget(12)), null, cents(12), at(0)))
+    refused(limiter.admit(keyOf(budget(11)), null, cents(0), at(0)))
+  })
+
+  test('with another period asks again; what was admitted before settles where it was admitted', () => {
+    const limiter = createLimiter()
+    const [daily, monthly] = [keyOf(budget(10)), keyOf(budget(50, 'month'))]
+    renew(limiter, [daily], [])
+    const hold = held(limiter.admit(daily, null, cents(5), at(0)))
+    expect(renew(limiter, [monthly], [], 30 * CENT)).toEqual([[{ kind: 'key', id: 'k1' }, Date.UTC(2026, 10)]])
+    hold.settle(cents(5))
+    expect(standing(limiter, monthly, null, at(2))).toMatchObject({ spent: 30 * CENT, reserved: 0 })
+    // A request that was authenticated before the change does not bring the old budget back.
+    expect(standing(limiter, daily, null, at(2)).spent).toBe(30 * CENT)
+    held(limiter.admit(daily, null, cents(20), at(2)))
+    refused(limiter.admit(daily, null, cents(1), at(2)))
+  })
+
+  test('without a budget forgets it; what settles later neither fails nor brings it back', () => {
+    const limiter = createLimiter()
+    const key = keyOf(budget(10))
+    renew(limiter, [key], [])
+    const hold = held(limiter.admit(key, null, cents(9), at(0)))
+    renew(limiter, [], [])
+    hold.settle(cents(9))
+    expect(renew(limiter, [key], [], 2 * CENT).length).toBe(1)
+    expect(standing(limiter, key, null, at(2))).toMatchObject({ spent: 2 * CENT, reserved: 0 })
+  })
+
+  test('is not taken over where it cannot be learned what was spent, not even in part', () => {
+    const limiter = createLimiter()
+    const [key, team] = [keyOf(budget(10)), toTeam(budget(10))]
+    renew(limiter, [key], [team], 3 * CENT)
+    const fails = (scope: Scope) => {
+      if (scope.kind === 'team') throw new Error('the disk is gone')
+      return 0
+    }
+    const changed = keyOf(budget(10, 'month'))
+    expect(() => limiter.renew([changed], [toTeam(budget(10), 't2')], fails, at(1))).toThrow('the disk is gone')
+    expect(standing(limiter, key, null, at(2)).spent).toBe(3 * CENT)
+    expect(standing(limiter, keyOf(null, { id: 'k2' }), team, at(2)).spent).toBe(3 * CENT)
+    expect(renew(limiter, [changed], [team], 4 * CENT).length).toBe(1)
+  })
+
+  test('that comes after the first request asks all the same, and starts from the answer', () => {
+    const limiter = createLimiter()
+    const key = keyOf(budget(10))
+    const early = held(limiter.admit(key, null, cents(1), at(0)))
+    expect(renew(limiter, [key], [], 4 * CENT).length).toBe(1)
+    early.settle(cents(1))
+    expect(standing(limiter, key, null, at(2))).toMatchObject({ spent: 4 * CENT, reserved: 0 })
+  })
+})
+
+describe('a warning', () => {
+  const watch = () => {
+    const warnings: BudgetWarning[] = []
+    const limiter = createLimiter({ onWarning: (warning) => warnings.push(warning) })
+    const spend = (key: Key, team: Team | null, amount: number, now = at(0)) =>
+      held(limiter.admit(key, team, cents(0), now)).settle(cents(amount))
+    const told = () =>
+      warnings.splice(0).map(({ scope, percent, spentNanoUsd }) => [scope.kind, percent, spentNanoUsd / CENT])
+    return { limiter, warnings, spend, told }
+  }
+
+  test('comes once at 80 % and once at 100 % of what is spent, in every period', () => {
+    const { spend, told, warnings, limiter } = watch()
+    const key = keyOf(budget(10))
+    spend(key, null, 7)
+    held(limiter.admit(key, null, cents(3), at(0))).cancel()
+    expect(told()).toEqual([])
+    spend(key, null, 1)
+    expect(warnings).toEqual([
+      {
+        scope: { kind: 'key', id: 'k1' },
+        name: 'ann',
+        spentNanoUsd: 8 * CENT,
+        budget: budget(10),
+        percent: 80,
+      },
+    ])
+    expect(told()).toEqual([['key', 80, 8]])
+    spend(key, null, 1)
+    expect(told()).toEqual([])
+    const last = held(limiter.admit(key, null, cents(0), at(0)))
+    spend(key, null, 2)
+    last.settle(cents(1))
+    expect(told()).toEqual([['key', 100, 11]])
+    spend(key, null, 9, at(0, NOON + DAY))
+    expect(told()).toEqual([['key', 80, 9]])
+  })
+
+  test('comes for key and team each, and where both thresholds are passed at once, for the higher', () => {
+    const { spend, told } = watch()
+    spend(keyOf(budget(10)), toTeam(budget(20)), 16)
+    expect(told()).toEqual([
+      ['key', 100, 16],
+      ['team', 80, 16],
+    ])
+  })
+
+  test('comes for what was spent before, and again only for another amount', () => {
+    const { limiter, told, spend } = watch()
+    renew(limiter, [keyOf(budget(10))], [], 9 * CENT)
+    renew(limiter, [keyOf(budget(10))], [])
+    expect(told()).toEqual([['key', 80, 9]])
+    renew(limiter, [keyOf(budget(20))], [])
+    spend(keyOf(budget(20)), null, 6)
+    expect(told()).toEqual([])
+    spend(keyOf(budget(20)), null, 1)
+    expect(told()).toEqual([['key', 80, 16]])
+    renew(limiter, [keyOf(budget(15))], [])
+    expect(told()).toEqual([['key', 100, 16]])
+  })
+
+  test('does not come for a period that is over, nor for nothing spent', () => {
+    const { limiter, told } = watch()
+    const key = keyOf(budget(10))
+    const late = held(limiter.admit(key, null, cents(9), at(0)))
+    held(limiter.admit(key, null, cents(1), at(0, NOON + DAY)))
+    late.settle(cents(9))
+    renew(limiter, [keyOf(budget(0), { id: 'k2' })], [])
+    expect(told()).toEqual([])
+    const spent = keyOf(budget(10), { id: 'k3' })
+    renew(limiter, [spent], [])
+    held(limiter.admit(spent, null, cents(7), at(0))).settle(cents(7))
+    renew(limiter, [keyOf(budget(5), { id: 'k3' })], [], 0, at(0, NOON + DAY))
+    expect(told()).toEqual([])
+  })
+
+  test('is exact to the nano-dollar in a budget of millions', () => {
+    const { limiter, told } = watch()
+    const huge = keyOf({ nanoUsd: Number.MAX_SAFE_INTEGER, period: 'total' })
+    const eighty = Number((BigInt(Number.MAX_SAFE_INTEGER) * 80n + 99n) / 100n)
+    const spend = (nanoUsd: number) =>
+      held(limiter.admit(huge, null, { tokens: 1, nanoUsd: 0 }, at(0))).settle({ tokens: 1, nanoUsd })
+    spend(eighty - 1)
+    expect(told()).toEqual([])
+    spend(1)
+    expect(told().length).toBe(1)
+  })
+})

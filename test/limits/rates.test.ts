@@ -1,0 +1,312 @@
+/** Rates and concurrency of keys: what is admitted, what a refusal says, and what stands beside answers. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createLimiter, type Hold } from '../../src/limits/limiter.ts'
+import { createGates } from '../../src/limits/rates.ts'
+import { at, budget, CENT, held, limited, refused, tokens } from './asking.ts'
+
+describe('a key with 3 requests a minute', () => {
+  const key = limited({ requestsPerMinute: 3 })
+
+  test('has a burst of 3, and is told how long the fourth waits', () => {
+    const limiter = createLimiter()
+    for (const ms of [0, 1_000, 2_000]) held(limiter.admit(key, null, tokens(1), at(ms)))
+    const error = refused(limiter.admit(key, null, tokens(1), at(58_426)))
+    expect(error.message).toStartWith(
+      'Rate limit reached for key `ann` on requests per min (RPM): Limit 3, Used 3, Requested 1. Please try again in 1.574s. ',
+    )
+    expect(error).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded', param: null })
+    expect(error.headers).toEqual({
+      'retry-after': '2',
+      'retry-after-ms': '1574',
+      'x-ratelimit-limit-requests': '3',
+      'x-ratelimit-remaining-requests': '0',
+      'x-ratelimit-reset-requests': '3.574s',
+    })
+    refused(limiter.admit(key, null, tokens(1), at(59_999)))
+    held(limiter.admit(key, null, tokens(1), at(60_000)))
+    refused(limiter.admit(key, null, tokens(1), at(60_000)))
+  })
+
+  test('does not count the refused', () => {
+    const limiter = createLimiter()
+    for (let i = 0; i < 3; i++) held(limiter.admit(key, null, tokens(1), at(0)))
+    for (let ms = 0; ms < 60_000; ms += 1_000) refused(limiter.admit(key, null, tokens(1), at(ms)))
+    for (let i = 0; i < 3; i++) held(limiter.admit(key, null, tokens(1), at(60_000)))
+  })
+
+  test('gets a request back that was never dispatched, once', () => {
+    const limiter = createLimiter()
+    for (let i = 0; i < 2; i++) held(limiter.admit(key, null, tokens(1), at(0)))
+    const hold = held(limiter.admit(key, null, tokens(1), at(0)))
+    hold.cancel()
+    hold.cancel()
+    hold.settle(tokens(9))
+    held(limiter.admit(key, null, tokens(1), at(1)))
+    refused(limiter.admit(key, null, tokens(1), at(2)))
+  })
+
+  test('that is changed to 1 waits until the window is down to that', () => {
+    const limiter = createLimiter()
+    for (const ms of [0, 1_000, 2_000]) held(limiter.admit(key, null, tokens(1), at(ms)))
+    const changed = limited({ requestsPerMinute: 1 })
+    expect(refused(limiter.admit(changed, null, tokens(1), at(2_000))).message).toContain(
+      'Limit 1, Used 3, Requested 1. Please try again in 1m0s.',
+    )
+    refused(limiter.admit(changed, null, tokens(1), at(61_999)))
+    held(limiter.admit(changed, null, tokens(1), at(62_000)))
+  })
+
+  test('knows nothing of other keys', () => {
+    const limiter = createLimiter()
+    for (let i = 0; i < 3; i++) held(limiter.admit(key, null, tokens(1), at(0)))
+    held(limiter.admit(limited({ requestsPerMinute: 3 }, { id: 'k2' }), null, tokens(1), at(0)))
+  })
+
+  test('keeps what it used while others come and go', () => {
+    const limiter = createLimiter()
+    for (let i = 0; i < 3; i++) held(limiter.admit(key, null, tokens(1), at(30_000)))
+    const other = limited({ requestsPerMinute: 3 }, { id: 'k2' })
+    for (const ms of [0, 60_000, 89_999]) limiter.admit(other, null, tokens(1), at(ms))
+    refused(limiter.admit(key, null, tokens(1), at(89_999)))
+  })
+})
+
+describe('a key with 1,000 tokens a minute', () => {
+  const key = limited({ tokensPerMinute: 1_000 })
+
+  test('reserves what a request may use, and corrects it to what it used', () => {
+    const limiter = createLimiter()
+    const hold = held(limiter.admit(key, null, tokens(900), at(0)))
+    const error = refused(limiter.admit(key, null, tokens(200), at(10)))
+    expect(error.message).toStartWith(
+      'Rate limit reached for key `ann` on tokens per min (TPM): Limit 1000, Used 900, Requested 200. Please try again in 59.99s. ',
+    )
+    expect(error.message).toContain('max_tokens')
+    expect(error).toMatchObject({ status: 429, type: 'tokens', code: 'rate_limit_exceeded' })
+    expect(error.headers).toMatchObject({ 'retry-after': '60', 'retry-after-ms': '59990' })
+    hold.settle(tokens(300))
+    hold.settle(tokens(0))
+    expect(held(limiter.admit(key, null, tokens(200), at(30))).headers).toEqual({
+      'x-ratelimit-limit-tokens': '1000',
+      'x-ratelimit-remaining-tokens': '500',
+      'x-ratelimit-reset-tokens': '1m0s',
+    })
+  })
+
+  test('pays for an answer that became longer than estimated, and never has less than nothing left', () => {
+    const limiter = createLimiter()
+    held(limiter.admit(key, null, tokens(10), at(0))).settle(tokens(1_500))
+    const error = refused(limiter.admit(key, null, tokens(10), at(2)))
+    expect(error.message).toContain('Limit 1000, Used 1500, Requested 10.')
+    expect(error.headers['x-ratelimit-remaining-tokens']).toBe('0')
+    held(limiter.admit(key, null, tokens(1_000), at(60_000)))
+  })
+
+  test('is not charged now for what settles after its minute is over', () => {
+    const limiter = createLimiter()
+    const hold = held(limiter.admit(key, null, tokens(900), at(0)))
+    held(limiter.admit(key, null, tokens(900), at(60_000)))
+    hold.settle(tokens(0))
+    expect(refused(limiter.admit(key, null, tokens(200), at(60_002))).message).toContain('Used 900,')
+  })
+
+  test('reserves more for a further call, and refuses none', () => {
+    const limiter = createLimiter()
+    const hold = held(limiter.admit(key, null, tokens(600), at(0)))
+    for (const more of [1_200, 100]) expect(hold.raise(tokens(more))).toBeNull()
+    expect(refused(limiter.admit(key, null, tokens(1), at(1))).message).toContain('Used 1200,')
+    hold.cancel()
+    held(limiter.admit(key, null, tokens(1_000), at(2)))
+  })
+
+  test.each([
+    ['alone', {}],
+    ['even where it would have to wait for something else too', { concurrency: 1, requestsPerMinute: 1 }],
+  ])('never admits a request for more than that, and says that waiting does not help, %s', (_, more) => {
+    const limiter = createLimiter()
+    const limits = limited({ tokensPerMinute: 1_000, ...more })
+    held(limiter.admit(limits, null, tokens(1), at(0)))
+    const error = refused(limiter.admit(limits, null, tokens(1_001), at(1)))
+    expect(error.message).toStartWith(
+      'Request too large for key `ann` on tokens per min (TPM): Limit 1000, Requested 1001. Waiting does not help.',
+    )
+    expect(error.message).toContain('a smaller max_tokens')
+    expect(error.type).toBe('tokens')
+    expect(error.headers).toMatchObject({ 'x-should-retry': 'false', 'x-ratelimit-remaining-tokens': '999' })
+    for (const name of ['retry-after', 'retry-after-ms']) expect(error.headers).not.toHaveProperty(name)
+  })
+})
+
+describe('a key with 2 requests at a time', () => {
+  const key = limited({ concurrency: 2 })
+
+  test('is refused a third at once, until one has ended', () => {
+    const limiter = createLimiter()
+    const holds = [0, 1].map((ms) => held(limiter.admit(key, null, tokens(1), at(ms))))
+    expect(holds[0]?.headers).toEqual({})
+    const error = refused(limiter.admit(key, null, tokens(1), at(2)))
+    expect(error.message).toStartWith(
+      'Rate limit reached for key `ann` on concurrent requests: Limit 2, Used 2, Requested 1. Please try again in 1s. ',
+    )
+    expect(error).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded' })
+    expect(error.headers).toEqual({ 'retry-after': '1', 'retry-after-ms': '1000' })
+    // However long they take, they are under way.
+    refused(limiter.admit(key, null, tokens(1), at(3_600_000)))
+    for (let i = 0; i < 2; i++) holds[0]?.settle(tokens(1))
+    holds[1]?.cancel()
+    for (let i = 0; i < 2; i++) held(limiter.admit(key, null, tokens(1), at(3_600_001)))
+    refused(limiter.admit(key, null, tokens(1), at(3_600_001)))
+  })
+})
+
+test.each([
+  ['how many at a time', { concurrency: 1, requestsPerMinute: 1, tokensPerMinute: 10 }, 'concurrent requests'],
+  ['requests', { requestsPerMinute: 1, tokensPerMinute: 10 }, '(RPM)'],
+  ['tokens', { tokensPerMinute: 10 }, '(TPM)'],
+  ['the budget', {}, 'budget'],
+])('of what leaves no room, %s is told', (_, limits, told) => {
+  const limiter = createLimiter()
+  const key = limited(limits, { budget: budget(1) })
+  const all = { tokens: 10, nanoUsd: CENT }
+  held(limiter.admit(key, null, all, at(0)))
+  expect(refused(limiter.admit(key, null, all, at(1))).message).toContain(told)
+})
+
+test('whoever waits for requests is told when there is room for the tokens too', () => {
+  const limiter = createLimiter()
+  const key = limited({ requestsPerMinute: 2, tokensPerMinute: 100 })
+  held(limiter.admit(key, null, tokens(10), at(0)))
+  held(limiter.admit(key, null, tokens(90), at(5_000)))
+  const error = refused(limiter.admit(key, null, tokens(50), at(6_000)))
+  expect(error).toMatchObject({ type: 'requests', headers: { 'retry-after-ms': '59000' } })
+})
+
+test('an answer tells both rates, itself counted in', () => {
+  const key = limited({ requestsPerMinute: 5, tokensPerMinute: 100, concurrency: 9 })
+  const limiter = createLimiter()
+  held(limiter.admit(key, null, tokens(10), at(0)))
+  const { headers } = held(limiter.admit(key, null, tokens(30), at(10_000)))
+  const expected = {
+    'x-ratelimit-limit-requests': '5',
+    'x-ratelimit-remaining-requests': '3',
+    'x-ratelimit-reset-requests': '1m0s',
+    'x-ratelimit-limit-tokens': '100',
+    'x-ratelimit-remaining-tokens': '60',
+    'x-ratelimit-reset-tokens': '1m0s',
+  }
+  expect(headers).toEqual(expected)
+  held(limiter.admit(key, null, tokens(30), at(10_000)))
+  expect(headers).toEqual(expected)
+})
+
+test('a key without limits gets the same hold every time, whatever it asks and does with it', () => {
+  const limiter = createLimiter()
+  const [one, other] = [limited({}), limited({}, { id: 'k2' })]
+  const first = limiter.admit(one, null, tokens(1), at(0))
+  const hold = held(first)
+  expect(hold.raise({ tokens: 1e9, nanoUsd: 1e15 })).toBeNull()
+  hold.settle({ tokens: 1e9, nanoUsd: 1e15 })
+  hold.cancel()
+  expect(limiter.admit(other, { id: 't1', name: 'crew', budget: null }, tokens(1e9), at(2))).toBe(first)
+  expect([Object.isFrozen(hold), hold.headers]).toEqual([true, {}])
+})
+
+test('only whoever was idle for a minute is forgotten', () => {
+  const gates = createGates()
+  const [idle, busy, recent] = ['idle', 'busy', 'recent'].map((id) => gates.of(id, 0))
+  const place = busy?.enter(1, 0)
+  recent?.enter(1, 1).leave(null)
+  const same = (nowMs: number) => [gates.of('idle', nowMs) === idle, gates.of('busy', nowMs) === busy]
+  expect([...same(60_000), gates.of('recent', 60_000) === recent]).toEqual([false, true, true])
+  place?.leave(null)
+  expect(same(120_000)).toEqual([false, false])
+})
+
+type Step =
+  | { do: 'ask'; tokens: number; afterMs: number }
+  | { do: 'settle' | 'cancel'; which: number; tokens: number; afterMs: number }
+
+const afterMs = fc.oneof(fc.integer({ min: 0, max: 120 }), fc.integer({ min: 0, max: 61_000 }))
+const steps = fc.array(
+  fc.oneof(
+    { weight: 3, arbitrary: fc.record({ do: fc.constant('ask' as const), tokens: fc.nat(60), afterMs }) },
+    fc.record({
+      do: fc.constantFrom('settle' as const, 'cancel' as const),
+      which: fc.nat(),
+      tokens: fc.nat(120),
+      afterMs,
+    }),
+  ),
+  { minLength: 10, maxLength: 120 },
+) as fc.Arbitrary<Step[]>
+
+test('no minute ever sees more requests or tokens than the limits, and no moment more at a time', () => {
+  const [rpm, tpm, concurrency] = [7, 200, 4]
+  const key = limited({ requestsPerMinute: rpm, tokensPerMinute: tpm, concurrency })
+  fc.assert(
+    fc.property(steps, (list) => {
+      const limiter = createLimiter()
+      let nowMs = 0
+      const came: { atMs: number; tokens: number; hold: Hold; isUnderWay: boolean; isCounted: boolean }[] = []
+      for (const step of list) {
+        nowMs += step.afterMs
+        const underWay = came.filter((one) => one.isUnderWay)
+        const minute = came.filter((one) => one.isCounted && one.atMs > nowMs - 60_000)
+        const used = minute.reduce((sum, one) => sum + one.tokens, 0)
+        if (step.do === 'ask') {
+          const decision = limiter.admit(key, null, tokens(step.tokens), at(nowMs))
+          if (!decision.ok) {
+            // An entry may stay a grain longer than what it holds, so only a window with all that room must admit.
+            const near = came.filter((one) => one.isCounted && one.atMs > nowMs - 60_100)
+            const nearly = near.reduce((sum, one) => sum + one.tokens, 0)
+            expect(underWay.length >= concurrency || near.length >= rpm || nearly + step.tokens > tpm).toBe(true)
+            continue
+          }
+          expect(minute.length).toBeLessThan(rpm)
+          expect(underWay.length).toBeLessThan(concurrency)
+          expect(used + step.tokens).toBeLessThanOrEqual(tpm)
+          came.push({
+            atMs: nowMs,
+            tokens: step.tokens,
+            hold: decision.value,
+            isUnderWay: true,
+            isCounted: true,
+          })
+          continue
+        }
+        const one = underWay[step.which % Math.max(1, underWay.length)]
+        if (one === undefined) continue
+        one.isUnderWay = false
+        if (step.do === 'settle') {
+          one.tokens = step.tokens
+          one.hold.settle(tokens(step.tokens))
+          continue
+        }
+        one.isCounted = false
+        one.hold.cancel()
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('whoever comes back when told to is admitted, and not a ms before', () => {
+  const key = limited({ requestsPerMinute: 5, tokensPerMinute: 200 })
+  const asks = fc.array(fc.record({ tokens: fc.integer({ min: 1, max: 200 }), afterMs }), { minLength: 3 })
+  fc.assert(
+    fc.property(asks, (list) => {
+      const limiter = createLimiter()
+      let nowMs = 0
+      for (const ask of list) {
+        nowMs += ask.afterMs
+        const decision = limiter.admit(key, null, tokens(ask.tokens), at(nowMs))
+        if (decision.ok) continue
+        const waitMs = Number(decision.error.headers['retry-after-ms'])
+        refused(limiter.admit(key, null, tokens(ask.tokens), at(nowMs + waitMs - 1)))
+        nowMs += waitMs
+        held(limiter.admit(key, null, tokens(ask.tokens), at(nowMs)))
+      }
+    }),
+  )
+})

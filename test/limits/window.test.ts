@@ -1,0 +1,107 @@
+/** The sliding window beside what it stands for: a list of everything that ever came. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createWindow, WINDOW_MS } from '../../src/limits/window.ts'
+
+const GRAIN_MS = 100
+
+/** Steps in ms: within a grain, across grains, across windows, and parts of a ms as a real clock has them. */
+const step = fc.oneof(
+  fc.integer({ min: 0, max: 150 }),
+  fc.integer({ min: 0, max: 70_000 }),
+  fc.double({ min: 0, max: 300, noNaN: true }),
+)
+const arrivals = fc.array(fc.record({ step, tokens: fc.integer({ min: 0, max: 500 }) }), { maxLength: 60 })
+
+function play(list: { step: number; tokens: number }[]) {
+  const window = createWindow()
+  let nowMs = 0
+  const came = list.map(({ step, tokens }) => {
+    nowMs += step
+    return { atMs: nowMs, tokens, entry: window.add(tokens, nowMs) }
+  })
+  return { window, came, nowMs }
+}
+
+test('what came leaves after 60 s, never earlier, and at most a grain later', () => {
+  fc.assert(
+    fc.property(arrivals, step, (list, later) => {
+      const { window, came, nowMs } = play(list)
+      const seenMs = nowMs + later
+      const sum = (forMs: number) =>
+        came.filter(({ atMs }) => atMs + forMs > seenMs).reduce((total, { tokens }) => total + tokens, 0)
+      const used = window.used('tokens', seenMs)
+      expect(used).toBeGreaterThanOrEqual(sum(WINDOW_MS))
+      expect(used).toBeLessThanOrEqual(sum(WINDOW_MS + GRAIN_MS))
+    }),
+  )
+})
+
+test('the wait for room is exact: enough when it is over, not enough a moment before', () => {
+  fc.assert(
+    fc.property(arrivals, fc.integer({ min: 0, max: 2_000 }), (list, most) => {
+      const { window, nowMs } = play(list)
+      const waitMs = window.waitMs('tokens', most, nowMs)
+      if (waitMs > 0) expect(window.used('tokens', nowMs + waitMs - 0.01)).toBeGreaterThan(most)
+      // Times are sums of fractions: a thousandth of a ms is rounding.
+      expect(window.used('tokens', nowMs + waitMs + 0.001)).toBeLessThanOrEqual(most)
+    }),
+  )
+})
+
+test('what came at one time leaves together, 60 s later to the ms', () => {
+  const window = createWindow()
+  for (let i = 0; i < 10; i++) window.add(5, 0)
+  expect([59_999, 60_000].map((ms) => window.used('requests', ms))).toEqual([10, 0])
+})
+
+test('a minute has some 600 entries, however much comes', () => {
+  const window = createWindow()
+  const entries = new Set<object>()
+  for (let ms = 0; ms < WINDOW_MS; ms++) entries.add(window.add(1, ms))
+  expect(window.used('requests', WINDOW_MS - 1)).toBe(WINDOW_MS)
+  expect(entries.size).toBeLessThanOrEqual(600)
+  // And none that goes on and on: what came leaves as it came.
+  expect(window.used('requests', WINDOW_MS + 30_000)).toBeLessThan(30_000 + GRAIN_MS)
+})
+
+test('what is said to be older than the newest leaves with that, not before itself', () => {
+  const window = createWindow()
+  window.add(1, 30_000)
+  window.add(1, 0)
+  expect([60_000, 89_999, 90_000].map((ms) => window.used('requests', ms))).toEqual([2, 2, 0])
+})
+
+describe('a correction', () => {
+  test('holds as long as its entry is in the window', () => {
+    const window = createWindow()
+    const entry = window.add(100, 0)
+    window.correct(entry, 0, 50)
+    expect(window.used('tokens', 59_999)).toBe(150)
+    window.correct(entry, -1, -150)
+    expect([window.used('requests', 59_999), window.emptyMs('tokens', 59_999)]).toEqual([0, 0])
+  })
+
+  test('of what has left changes nothing of what came since', () => {
+    const window = createWindow()
+    const entry = window.add(100, 0)
+    window.add(7, 60_000)
+    window.correct(entry, -1, 900)
+    expect([window.used('requests', 60_000), window.used('tokens', 60_000)]).toEqual([1, 7])
+  })
+})
+
+test.each([
+  ['is empty', [], 0],
+  ['has one', [0], 59_000],
+  ['has several', [0, 500, 900], 59_900],
+] as const)('a window that %s says when it is wholly free', (_, times, ms) => {
+  const window = createWindow()
+  for (const time of times) window.add(1, time)
+  expect(window.emptyMs('requests', 1_000)).toBe(ms)
+})
+
+test('no room below nothing ever comes', () => {
+  const window = createWindow()
+  for (const most of [-1, Number.NaN]) expect(window.waitMs('tokens', most, 0)).toBe(Number.POSITIVE_INFINITY)
+})

@@ -1,0 +1,100 @@
+/** In which order targets are tried: priorities, weights over conversations, and what is known of their health. */
+import { describe, expect, test } from 'bun:test'
+import type { Standing } from '../../src/routing/health.ts'
+import { order } from '../../src/routing/order.ts'
+import type { Target } from '../../src/store/snapshot.ts'
+import type { Message } from '../../src/wire/request.ts'
+import { toTarget } from '../support/snapshot.ts'
+
+const target = (id: string, fields: Partial<Target> = {}): Target => ({ ...toTarget({ id }), ...fields })
+const well = (): Standing => 'well'
+const body = (...messages: Message[]) => ({ messages })
+const user = (content: string): Message => ({ role: 'user', content })
+const ids = (targets: Target[]) => targets.map(({ upstream }) => upstream.id)
+
+const key = { id: 'k1' }
+
+/** How many of so many conversations each target gets first. */
+function share(targets: Target[], conversations: number, standing = well): Record<string, number> {
+  const firsts: Record<string, number> = {}
+  for (let i = 0; i < conversations; i++) {
+    const [first] = ids(order(targets, key, body(user(`question ${i}`)), standing))
+    if (first !== undefined) firsts[first] = (firsts[first] ?? 0) + 1
+  }
+  return firsts
+}
+
+describe('the order of targets', () => {
+  test('is by priority, the lowest number first', () => {
+    const targets = [target('c', { priority: 2 }), target('a'), target('b', { priority: 1 })]
+    for (let i = 0; i < 50; i++) expect(ids(order(targets, key, body(user(`${i}`)), well))).toEqual(['a', 'b', 'c'])
+  })
+
+  test('within a priority shares conversations out by weight', () => {
+    const firsts = share([target('one', { weight: 1 }), target('three', { weight: 3 })], 4_000)
+    // The hashes are fixed, and so are these counts: a quarter and three, give or take two standard deviations.
+    expect(Math.abs((firsts.one ?? 0) - 1_000)).toBeLessThan(60)
+  })
+
+  test('of more targets shares the rest by weight too, so that a target that fails burdens all others', () => {
+    const targets = [target('a'), target('b'), target('c')]
+    const seconds = new Set<string | undefined>()
+    for (let i = 0; i < 50; i++) {
+      const [first, second] = ids(order(targets, key, body(user(`${i}`)), well))
+      if (first === 'a') seconds.add(second)
+    }
+    expect(seconds).toEqual(new Set(['b', 'c']))
+  })
+
+  test('keeps a conversation on its target while it grows, whatever comes after its first question', () => {
+    const targets = ['a', 'b', 'c', 'd'].map((id) => target(id))
+    const beginning: Message[] = [{ role: 'system', content: 'Be brief.' }, user('What is a gateway?')]
+    const longer: Message[] = [...beginning, { role: 'assistant', content: 'A door.' }, user('Which one?')]
+    expect(order(targets, key, body(...longer), well)).toEqual(order(targets, key, body(...beginning), well))
+  })
+
+  test.each([
+    ['instructions', body({ role: 'system', content: 'Be brief.' }, user('Hi')), key],
+    ['first question', body(user('Hello')), key],
+    ['key', body(user('Hi')), { id: 'k2' }],
+  ])('may be another one with another %s', (_, other, otherKey) => {
+    const targets = Array.from({ length: 40 }, (_, i) => target(`t${i}`))
+    expect(ids(order(targets, otherKey, other, well))).not.toEqual(ids(order(targets, key, body(user('Hi')), well)))
+  })
+
+  test('moves only its own share when a target leaves', () => {
+    const targets = ['a', 'b', 'c'].map((id) => target(id))
+    for (let i = 0; i < 200; i++) {
+      const before = ids(order(targets, key, body(user(`${i}`)), well))
+      const after = ids(order(targets.slice(0, 2), key, body(user(`${i}`)), well))
+      expect(after).toEqual(before.filter((id) => id !== 'c'))
+    }
+  })
+
+  test('puts the doubtful after all that are well, whatever their priority, and leaves out what is out', () => {
+    const targets = [target('doubtful'), target('out'), target('well', { priority: 9 })]
+    const standing = ({ upstream }: Target) => (upstream.id === 'well' ? 'well' : (upstream.id as Standing))
+    expect(ids(order(targets, key, body(user('Hi')), standing))).toEqual(['well', 'doubtful'])
+  })
+
+  test.each([
+    ['well', ['only']],
+    ['doubtful', ['only']],
+    ['out', []],
+  ] as [Standing, string[]][])('of one target that is %s is %j', (standing, expected) => {
+    expect(ids(order([target('only')], key, body(user('Hi')), () => standing))).toEqual(expected)
+  })
+
+  test('tells apart conversations that begin with different images under the same words', () => {
+    const image = (url: string): Message => ({
+      role: 'user',
+      content: [
+        { type: 'text', text: 'What is this?' },
+        { type: 'image_url', image_url: { url } },
+      ],
+    })
+    const targets = Array.from({ length: 40 }, (_, i) => target(`t${i}`))
+    const ordered = (url: string) => ids(order(targets, key, body(image(url)), well))
+    expect(ordered('data:image/png;base64,AAAA')).not.toEqual(ordered('data:image/png;base64,AAAB'))
+  })
+})

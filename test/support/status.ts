@@ -1,0 +1,64 @@
+/** A server's status as the control socket tells it: only what a test names is out of the ordinary. */
+import { createControl } from '../../src/control/control.ts'
+import type { Status, TestResult, UpstreamStatus } from '../../src/control/protocol.ts'
+import { createLog } from '../../src/log.ts'
+import { takeLock } from '../../src/store/lock.ts'
+
+export const toStatus = (fields: Partial<Status> = {}): Status => ({
+  version: '0.1.0',
+  instance: '0193',
+  pid: 4242,
+  url: 'http://127.0.0.1:4000/v1',
+  started_ms: 0,
+  readiness: 'ok',
+  ledger: 'ok',
+  config_revision: 1,
+  in_flight: 0,
+  buffered_bytes: 0,
+  upstreams: [],
+  ...fields,
+})
+
+export const toUpstreamStatus = (id: string, fields: Partial<UpstreamStatus> = {}): UpstreamStatus => ({
+  id,
+  dialect: 'openai',
+  base_url: 'http://127.0.0.1:1/v1',
+  local: false,
+  deadlines: {
+    headers_ms: 60_000,
+    first_token_ms: 300_000,
+    idle_ms: 90_000,
+    total_ms: 3_600_000,
+    total_whole_ms: 1_500,
+  },
+  limits: { rpm: null, tpm: null, concurrency: null },
+  credential: 'set',
+  state: 'up',
+  reason: null,
+  last_ok_ms: null,
+  last_error: null,
+  targets: [],
+  ...fields,
+})
+
+/** Stands in for a running server: holds the folder's lock and answers on its socket. Returns how it is ended. */
+export function pretendServer(
+  dataFolder: string,
+  status: Status,
+  test: (id: string) => Promise<TestResult | null> = async () => null,
+): () => Promise<void> {
+  const unlock = takeLock(dataFolder)
+  const log = createLog({ now: () => 0, write: async () => {} })
+  const control = createControl({
+    dataFolder,
+    log,
+    status: () => status,
+    test,
+    reload: async () => {},
+    drain() {},
+  })
+  return async () => {
+    await control.stop()
+    unlock()
+  }
+}
