@@ -5,22 +5,21 @@
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { createCounter } from './answer/count.ts'
-import type { Readiness } from './api/health.ts'
-import { type App, createApp } from './app.ts'
+import { createApp } from './app.ts'
 import type { Readiness as BackendReadiness } from './backends/backend.ts'
 import { createBackends } from './backends/registry.ts'
 import { createBounds } from './chat/bounds.ts'
 import { createChecker } from './chat/checker.ts'
-import { createFlights, type Flights } from './chat/flights.ts'
+import { createFlights } from './chat/flights.ts'
 import type { ServeConfig } from './config.ts'
 import { type ControlDeps, createControl } from './control/control.ts'
 import { testUpstream } from './control/probe.ts'
-import { toUpstreamStatuses } from './control/protocol.ts'
+import { endFlights } from './drain.ts'
 import { CommandError } from './error.ts'
 import { listen } from './listen.ts'
 import { createLive } from './live.ts'
 import type { Log } from './log.ts'
-import type { Health } from './routing/health.ts'
+import { createStatus } from './status.ts'
 import { createCheckpointer } from './store/checkpoint.ts'
 import { readSettings, type Settings, writeFacts } from './store/facts.ts'
 import { takeLock } from './store/lock.ts'
@@ -28,7 +27,7 @@ import { migrate } from './store/migrate.ts'
 import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder, type Store, toStore } from './store/open.ts'
 import { type Environment, loadSnapshot, type Snapshot } from './store/snapshot.ts'
 import { createWatch } from './store/watch.ts'
-import { createLedger, type Ledger } from './usage/ledger.ts'
+import { createLedger } from './usage/ledger.ts'
 import { recover } from './usage/recover.ts'
 import { createSpendReader } from './usage/spent.ts'
 import { createSpool } from './usage/spool.ts'
@@ -63,8 +62,6 @@ export interface Server {
   stop(): Promise<boolean>
 }
 
-/** How long the rows of answers that a stop has cut may take to settle. */
-const CUT_MS = 5_000
 /** A log that nobody reads does not hold up a stop for longer. */
 const LOG_MS = 1_000
 const BACKOFF_MS = 500
@@ -126,7 +123,15 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const bounds = createBounds(config)
   const counter = createCounter({ log })
   const checker = createChecker()
-  const readiness = () => toReadiness(state, ledger, watch.healthy(), health)
+  const status = createStatus({
+    facts: { version, instance, started_ms: startedMs },
+    isDraining: () => state === 'draining',
+    isWatching: watch.healthy,
+    snapshot: () => snapshot,
+    ledger,
+    health,
+    bounds,
+  })
   const app = createApp({
     snapshot: () => snapshot,
     ledger,
@@ -144,7 +149,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     slowReaderMs: config.slowReaderMs,
     retry: { retries: config.retries, backoffMs: options.backoffMs ?? BACKOFF_MS },
     backendFor,
-    readiness,
+    readiness: status.readiness,
   })
   // From here on the writer never waits inside SQLite: the event loop would wait with it.
   writer.run('PRAGMA busy_timeout = 0')
@@ -155,19 +160,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const control = createControl({
     dataFolder,
     log,
-    status: () => ({
-      version,
-      instance,
-      pid: process.pid,
-      url: baseUrl,
-      started_ms: startedMs,
-      readiness: readiness(),
-      ledger: ledger.state(),
-      config_revision: snapshot.revision,
-      in_flight: bounds.inFlight(),
-      buffered_bytes: bounds.bufferedBytes(),
-      upstreams: toUpstreamStatuses(snapshot, health.states()),
-    }),
+    status: () => status.status(baseUrl),
     async test(id) {
       const upstream = snapshot.upstreams.get(id)
       if (!upstream) return null
@@ -229,33 +222,8 @@ function openWriter(path: string): Database {
   }
 }
 
-function toReadiness(state: 'serving' | 'draining', ledger: Ledger, watching: boolean, health: Health): Readiness {
-  if (state === 'draining') return 'draining'
-  const ledgerState = ledger.state()
-  if (ledgerState === 'unavailable') return 'ledger_unavailable'
-  const isWell =
-    ledgerState === 'ok' &&
-    watching &&
-    health.states().every(({ state, targets }) => state !== 'down' || targets.length === 0)
-  return isWell ? 'ok' : 'degraded'
-}
-
 function logNotReady(snapshot: Snapshot, log: Log): void {
   for (const upstream of snapshot.upstreams.values()) {
     if (upstream.notReady) log.warn('an upstream is not ready', { upstream: upstream.id, reason: upstream.notReady })
   }
-}
-
-/**
- * Waits for what is under way, and for its last bytes to leave; what does not end in time is cut, and settled as such.
- * @param hurry called once no more time is to be spent on counting and checking.
- */
-async function endFlights(app: App, flights: Flights, drainMs: number, hurry: () => void): Promise<boolean> {
-  const endMs = performance.now() + drainMs
-  const clean = await flights.ended(drainMs)
-  hurry()
-  if (clean) await Promise.race([app.server?.stop(false), Bun.sleep(Math.max(0, endMs - performance.now()))])
-  await app.server?.stop(true)
-  if (!clean) await flights.ended(CUT_MS)
-  return clean
 }

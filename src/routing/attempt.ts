@@ -93,12 +93,13 @@ const ABOUT_THE_TARGET = new Set([
 ])
 
 function isFinal(error: UpstreamError): boolean {
-  if (error.kind === 'aborted') return true
-  return error.kind === 'status' && ABOUT_THE_REQUEST.has(error.status ?? 0) && !isAboutTheTarget(error)
+  return error.kind === 'aborted' || (isAboutTheRequest(error) && !isAboutTheTarget(error))
 }
 
-const isAboutTheTarget = ({ kind, status, code }: UpstreamError) =>
-  kind === 'status' && (status === 413 || (status === 400 && ABOUT_THE_TARGET.has(code ?? '')))
+const isAboutTheRequest = ({ kind, status }: UpstreamError) => kind === 'status' && ABOUT_THE_REQUEST.has(status ?? 0)
+
+const isAboutTheTarget = (error: UpstreamError) =>
+  isAboutTheRequest(error) && (error.status === 413 || ABOUT_THE_TARGET.has(error.code ?? ''))
 
 /** A passed deadline has used up the client's patience; other 4xx would come again. */
 const mayRecover = ({ kind, retryable, retryAfterMs }: UpstreamError) =>

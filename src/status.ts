@@ -1,0 +1,52 @@
+/** How a running server is, in a word for `/readyz` and in full for the control socket. Built by `server.ts`. */
+import type { Readiness } from './api/health.ts'
+import type { Bounds } from './chat/bounds.ts'
+import { type Status, toUpstreamStatuses } from './control/protocol.ts'
+import type { Health } from './routing/health.ts'
+import type { Snapshot } from './store/snapshot.ts'
+import type { Ledger } from './usage/ledger.ts'
+
+export interface StatusDeps {
+  facts: Pick<Status, 'version' | 'instance' | 'started_ms'>
+  isDraining(): boolean
+  /** Whether changes of the configuration are noticed. */
+  isWatching(): boolean
+  snapshot(): Snapshot
+  ledger: Pick<Ledger, 'state'>
+  health: Pick<Health, 'states'>
+  bounds: Pick<Bounds, 'inFlight' | 'bufferedBytes'>
+}
+
+export interface StatusReader {
+  readiness(): Readiness
+  /** @param url where it serves; ends in `/v1` */
+  status(url: string): Status
+}
+
+export function createStatus(deps: StatusDeps): StatusReader {
+  const { facts, isDraining, isWatching, snapshot, ledger, health, bounds } = deps
+
+  const readiness = (): Readiness => {
+    if (isDraining()) return 'draining'
+    const ledgerState = ledger.state()
+    if (ledgerState === 'unavailable') return 'ledger_unavailable'
+    // An upstream that no model leads to may be down.
+    const isDown = health.states().some(({ state, targets }) => state === 'down' && targets.length > 0)
+    return ledgerState === 'ok' && isWatching() && !isDown ? 'ok' : 'degraded'
+  }
+
+  return {
+    readiness,
+    status: (url) => ({
+      ...facts,
+      pid: process.pid,
+      url,
+      readiness: readiness(),
+      ledger: ledger.state(),
+      config_revision: snapshot().revision,
+      in_flight: bounds.inFlight(),
+      buffered_bytes: bounds.bufferedBytes(),
+      upstreams: toUpstreamStatuses(snapshot(), health.states()),
+    }),
+  }
+}
