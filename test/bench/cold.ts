@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { toChatBody } from './json-load.ts'
 import { findFreePort, rssMegabytes, startProcess, waitUntilUp } from './processes.ts'
-import { MODEL, readFirstKey, toServe } from './subjects.ts'
 import { median } from './table.ts'
+import { MODEL, readFirstKey, toPlainCatalog, toServe } from './tollgate.ts'
 
 /** Medians, in ms from spawn to the first 200. */
 export interface ColdTimes {
@@ -66,7 +66,7 @@ async function startOnce(
   end: 'drain' | 'stop',
 ): Promise<Run> {
   const port = await findFreePort()
-  const { command, logFile } = toServe(folder, port, upstream)
+  const { command, logFile } = toServe(folder, port, toPlainCatalog(upstream))
   const began = performance.now()
   const started = startProcess(knownKey === null ? [...command, '--first-key'] : command, logFile)
   try {

@@ -1,21 +1,26 @@
 /**
- * `bun run bench`: the cost of Tollgate beside the smallest Bun proxy and nginx, in one run, on one upstream,
- * interleaved round by round so that a busy machine is unfair to all alike. Prints a table and writes the same as JSON.
+ * `bun run bench`: the cost of Tollgate, limits and routing on, beside the smallest Bun proxy and nginx, in one run, on
+ * one upstream, interleaved round by round so that a busy machine is unfair to all alike. Then what a server keeps of what
+ * has passed (soak) and what a dead upstream costs (failover). Prints tables and writes the same as JSON.
  *
- * `--quick` shortens everything · `--only json|streams|cold` · `--subjects floor,tollgate,nginx,floor-piped,before` ·
- * `--json FILE` (dist/bench.json). `before` is another build of Tollgate, which TOLLGATE_BEFORE names.
+ * `--quick` shortens everything · `--only json|streams|cold|soak|failover` ·
+ * `--subjects floor,tollgate,nginx,floor-piped,before` · `--json FILE` (dist/bench.json).
+ * TOLLGATE_BINARY names the build to measure (dist/tollgate); `before` is another one, which TOLLGATE_BEFORE names.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { measureCold } from './cold.ts'
+import { measureFailover } from './failover.ts'
 import { type JsonResult, loadJson } from './json-load.ts'
 import { guardChildren, type Started } from './processes.ts'
-import { type Report, toRatios, toText } from './report.ts'
+import { type Report, type SubjectReport, toRatios, toText } from './report.ts'
+import { measureSoak } from './soak.ts'
 import { loadStreams, type StreamResult, type StreamShape } from './stream-load.ts'
 import { SUBJECTS, type Subject, type SubjectName, startBenchUpstream, startSubject, whyMissing } from './subjects.ts'
 import { medians } from './table.ts'
+import { BUILDS } from './tollgate.ts'
 
 const { values } = parseArgs({
   options: {
@@ -32,8 +37,14 @@ const COLD_RUNS = values.quick ? 3 : 9
 // 200 x 50 chunks a second is some 10,000 chunks a second: well measurable, and no core is full.
 const BUSY: StreamShape = { streams: 200, paceMs: 20, tokens: values.quick ? 75 : 250 }
 const MANY: StreamShape = { streams: 1_000, paceMs: 150, tokens: values.quick ? 20 : 40 }
+const SOAK = values.quick
+  ? { requests: 5_000, burst: 300, watchS: 10, slowS: 6 }
+  : { requests: 60_000, burst: 1_500, watchS: 60, slowS: 30 }
+// Long enough to see a breaker half open and try again.
+const FAILOVER = { rounds: ROUNDS, seconds: values.quick ? 1 : 3 }
 
-const wants = (part: string) => values.only === undefined || values.only === part
+const PARTS = ['json', 'streams', 'cold', 'soak', 'failover'] as const
+const wants = (...parts: (typeof PARTS)[number][]) => parts.some((part) => (values.only ?? part) === part)
 
 function chooseSubjects(): SubjectName[] {
   const asked = values.subjects.split(',')
@@ -59,27 +70,50 @@ async function measure(root: string): Promise<Report> {
     machine: `${cpus()[0]?.model ?? 'unknown'} x ${cpus().length}`,
     bun: Bun.version,
     subjects: {},
+    took: {},
   }
-  const subjects: Subject[] = []
-  if (values.only !== 'cold') for (const name of names) subjects.push(await startSubject(name, root, upstream.origin))
+  const timed = async (part: string, run: () => Promise<void>) => {
+    const began = performance.now()
+    await run()
+    report.took[part] = (performance.now() - began) / 1000
+  }
+  const merge = (name: SubjectName, part: SubjectReport) => {
+    report.subjects[name] = { ...report.subjects[name], ...part }
+  }
+  if (wants('json', 'streams'))
+    await timed('requests and streams', () => measureCost(names, root, upstream.origin, merge))
+  if (wants('cold') && names.includes('tollgate'))
+    await timed('cold start', async () => {
+      console.error('cold start')
+      report.cold = await measureCold(root, upstream.origin, COLD_RUNS)
+    })
+  if (wants('soak'))
+    await timed('soak', async () => {
+      for (const [name, soak] of await measureSoak(names, root, upstream.origin, SOAK)) merge(name, { soak })
+    })
+  if (wants('failover'))
+    await timed('failover', async () => {
+      for (const name of BUILDS.filter((build) => names.includes(build)))
+        merge(name, { failover: await measureFailover(name, root, upstream.origin, FAILOVER) })
+    })
+  await upstream.process.stop()
+  return report
+}
+
+type Merge = (name: SubjectName, part: SubjectReport) => void
+
+async function measureCost(names: readonly SubjectName[], root: string, upstream: string, merge: Merge): Promise<void> {
+  const subjects: (Subject & { name: SubjectName })[] = []
+  for (const name of names) subjects.push({ ...(await startSubject(name, root, upstream)), name })
   await warmUp(subjects, root)
   const rounds = await runRounds(subjects, root)
   for (const { name } of subjects) {
-    report.subjects[name] = {
-      ...(wants('json')
-        ? { json1: medians(rounds.json1.get(name) ?? []), json32: medians(rounds.json32.get(name) ?? []) }
-        : {}),
-      ...(wants('streams') ? { streams200: medians(rounds.streams.get(name) ?? []) } : {}),
-    }
+    if (wants('json'))
+      merge(name, { json1: medians(rounds.json1.get(name) ?? []), json32: medians(rounds.json32.get(name) ?? []) })
+    if (wants('streams')) merge(name, { streams200: medians(rounds.streams.get(name) ?? []) })
   }
-  if (wants('streams')) await measureMany(names, root, upstream.origin, report)
+  if (wants('streams')) await measureMany(names, root, upstream, merge)
   await stopAll(subjects.map(({ process }) => process))
-  if (wants('cold') && names.includes('tollgate')) {
-    console.error('cold start')
-    report.cold = await measureCold(root, upstream.origin, COLD_RUNS)
-  }
-  await upstream.process.stop()
-  return report
 }
 
 async function warmUp(subjects: readonly Subject[], root: string): Promise<void> {
@@ -108,25 +142,22 @@ async function runRounds(subjects: readonly Subject[], root: string) {
 }
 
 /** A thousand streams through a fresh process of each, so that its memory is theirs. */
-async function measureMany(
-  names: readonly SubjectName[],
-  root: string,
-  upstream: string,
-  report: Report,
-): Promise<void> {
+async function measureMany(names: readonly SubjectName[], root: string, upstream: string, merge: Merge): Promise<void> {
   for (const name of names) {
     console.error(`${MANY.streams} streams: ${name}`)
     const subject = await startSubject(name, join(root, 'many'), upstream)
     await Bun.sleep(500)
     const result = await loadStreams(subject, MANY)
     await subject.process.stop()
-    report.subjects[name] = { ...report.subjects[name], streams1000: medians([result]) }
+    merge(name, { streams1000: medians([result]) })
   }
 }
 
 const stopAll = (processes: readonly Started[]) => Promise.all(processes.map((child) => child.stop()))
 
-if (!Bun.which('wrk') && wants('json')) fail('wrk is not installed: apt-get install -y wrk')
+if (values.only !== undefined && !PARTS.some((part) => part === values.only))
+  fail(`unknown part: ${values.only}; there are ${PARTS.join(', ')}`)
+if (!Bun.which('wrk') && wants('json', 'failover')) fail('wrk is not installed: apt-get install -y wrk')
 const root = mkdtempSync(join(tmpdir(), 'tollgate-bench-'))
 guardChildren(15 * 60_000)
 process.on('exit', () => rmSync(root, { recursive: true, force: true }))

@@ -86,6 +86,20 @@ export function cpuMicros(pid: number): number {
   })
 }
 
+/**
+ * The same to the microsecond, for loads of a few requests. Leaves out threads that have ended, so it is for short
+ * spans only; null where this kernel does not say.
+ */
+export function fineCpuMicros(pid: number): number | null {
+  const nanos = sumOver(pid, (id) =>
+    readdirSync(`/proc/${id}/task`).reduce((sum, thread) => {
+      const [running = 0] = readFileSync(`/proc/${id}/task/${thread}/schedstat`, 'utf8').split(' ').map(Number)
+      return sum + running
+    }, 0),
+  )
+  return nanos > 0 ? nanos / 1000 : null
+}
+
 /** Sums resident memory of a process and its descendants, in MB. */
 export function rssMegabytes(pid: number): number {
   return sumOver(pid, (id) => {

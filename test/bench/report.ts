@@ -1,6 +1,10 @@
 /** The benchmark's result: its JSON shape, and the same as text. Pure. */
 import type { ColdResult, ColdTimes } from './cold.ts'
+import type { FailoverResult } from './failover.ts'
 import type { JsonResult } from './json-load.ts'
+import type { Death } from './mortal.ts'
+import { toFailoverTables, toSoakTables } from './report-faults.ts'
+import type { SoakResult } from './soak.ts'
 import type { StreamResult } from './stream-load.ts'
 import { toFigure, toRatio, toTable } from './table.ts'
 
@@ -11,6 +15,8 @@ export interface SubjectReport {
   json32?: Numbers<JsonResult>
   streams200?: Numbers<StreamResult>
   streams1000?: Numbers<StreamResult>
+  soak?: SoakResult
+  failover?: Record<Death, FailoverResult>
 }
 
 /** Medians of the rounds. CPU in microseconds, memory in MB. */
@@ -19,6 +25,8 @@ export interface Report {
   bun: string
   subjects: Record<string, SubjectReport>
   cold?: ColdResult
+  /** How long each part took, in seconds. */
+  took: Record<string, number>
 }
 
 const LOADS = ['json1', 'json32', 'streams200', 'streams1000'] as const
@@ -71,6 +79,11 @@ export function toText(report: Report): string {
           `idle RSS ${toFigure(cold.idleRssMegabytes)} MB`,
         ]
       : []),
+    ...toSoakTables(report),
+    ...toFailoverTables(report),
+    `\ntook ${Object.entries(report.took)
+      .map(([part, seconds]) => `${toFigure(seconds, 0)} s (${part})`)
+      .join(', ')}`,
   ].join('\n')
 }
 

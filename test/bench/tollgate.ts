@@ -1,0 +1,146 @@
+/**
+ * Tollgate's binary as something to measure: its catalogues, its keys, and how it is started. The build under test is
+ * measured as a team would run it: three routes to choose from, and every limit there is on upstreams, key and team, all
+ * far too large to refuse anything. A build to compare with may know none of that, and keeps one route and a plain key.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type Started, startProcess, waitUntilUp } from './processes.ts'
+
+/** The build under test, as in the end-to-end tests. */
+export const BINARY = process.env.TOLLGATE_BINARY ?? resolve(import.meta.dir, '../../dist/tollgate')
+/** Another build to compare with, such as the last release. */
+export const BEFORE = process.env.TOLLGATE_BEFORE
+
+export const BUILDS = ['tollgate', 'before'] as const
+export type Build = (typeof BUILDS)[number]
+
+export const MODEL = 'bench/model'
+
+export interface Running {
+  name: Build
+  process: Started
+  /** `http://host:port`; the chat URL is below `/v1`. */
+  origin: string
+  /** Sent as a bearer token. */
+  key: string
+  model: string
+}
+
+export interface Route {
+  upstream: string
+  priority?: number
+  weight?: number
+}
+
+export interface UpstreamEntry {
+  base_url: string
+  deadlines?: Record<string, string>
+  rpm?: number
+  tpm?: number
+  concurrency?: number
+}
+
+/** Builds a catalogue of models that differ in their routes only. JSON is valid YAML; paid, so that prices are worked out. */
+export function toCatalog(upstreams: Record<string, UpstreamEntry>, models: Record<string, readonly Route[]>): string {
+  return JSON.stringify({
+    version: 1,
+    upstreams: mapValues(upstreams, (entry) => ({ dialect: 'openai', ...entry })),
+    models: mapValues(models, (routes) => ({
+      name: 'Benchmark',
+      owned_by: 'bench',
+      context_length: 1_000_000,
+      max_output_length: 1_000_000,
+      input_modalities: ['text'],
+      output_modalities: ['text'],
+      supported_features: [],
+      pricing: [{ prompt: '0.00000015', completion: '0.0000006', input_cache_read: '0.000000075' }],
+      routes: routes.map((route) => ({ model: 'upstream-model', ...route })),
+    })),
+  })
+}
+
+const mapValues = <T, R>(all: Record<string, T>, map: (value: T) => R): Record<string, R> =>
+  Object.fromEntries(Object.entries(all).map(([name, value]) => [name, map(value)]))
+
+/** One model with one route, which every build understands. */
+export const toPlainCatalog = (upstream: string): string =>
+  toCatalog({ bench: { base_url: `${upstream}/v1` } }, { [MODEL]: [{ upstream: 'bench' }] })
+
+const LARGE = { rpm: 1_000_000_000, tpm: 1_000_000_000, concurrency: 1_000_000 }
+
+/** One model with two weighted routes of one priority and a third below them, all of which end at the same upstream. */
+function toRoutedCatalog(upstream: string): string {
+  const entry = { base_url: `${upstream}/v1`, ...LARGE }
+  return toCatalog(
+    { heavy: entry, light: entry, spare: entry },
+    {
+      [MODEL]: [
+        { upstream: 'heavy', priority: 0, weight: 3 },
+        { upstream: 'light', priority: 0, weight: 1 },
+        { upstream: 'spare', priority: 1 },
+      ],
+    },
+  )
+}
+
+/** Starts a build over an empty data folder below `folder`. Without a catalogue it gets the one that is meant for it. */
+export async function startTollgate(
+  name: Build,
+  folder: string,
+  port: number,
+  upstream: string,
+  catalog = name === 'tollgate' ? toRoutedCatalog(upstream) : toPlainCatalog(upstream),
+): Promise<Running> {
+  const binary = name === 'before' ? (BEFORE ?? BINARY) : BINARY
+  const { command, logFile, data } = toServe(folder, port, catalog, binary)
+  const started = startProcess(name === 'before' ? [...command, '--first-key'] : command, logFile)
+  const origin = `http://127.0.0.1:${port}`
+  await waitUntilUp(`${origin}/healthz`)
+  const key = name === 'tollgate' ? await createLimitedKey(binary, data) : await readFirstKey(logFile)
+  return { name, process: started, origin, key, model: MODEL }
+}
+
+/** Writes a data folder with a catalogue and returns the command that serves it. */
+export function toServe(
+  folder: string,
+  port: number,
+  catalog: string,
+  binary = BINARY,
+): { command: string[]; logFile: string; data: string } {
+  const data = join(folder, 'data')
+  mkdirSync(data, { recursive: true, mode: 0o700 })
+  writeFileSync(join(data, 'catalog.yaml'), catalog)
+  const command = [binary, 'serve', '--host', '127.0.0.1', '--port', String(port), '--data', data]
+  return { command, logFile: join(folder, 'log'), data }
+}
+
+/** Reads the key that `serve --first-key` printed into its output. */
+export async function readFirstKey(logFile: string): Promise<string> {
+  for (let i = 0; i < 500; i += 1) {
+    const key = KEY.exec(readFileSync(logFile, 'utf8'))?.[0]
+    if (key) return key
+    await Bun.sleep(2)
+  }
+  throw new Error(`no key was printed in ${logFile}:\n${readFileSync(logFile, 'utf8')}`)
+}
+
+const KEY = /sk-tg-[A-Za-z0-9]{38}/
+const BUDGET = ['--budget', '1000000/month']
+const LIMITS = [...Object.entries(LARGE).flatMap(([name, limit]) => [`--${name}`, String(limit)]), ...BUDGET]
+
+/** Makes a key with every limit there is, in a team with a budget of its own. */
+async function createLimitedKey(binary: string, data: string): Promise<string> {
+  await run([binary, 'teams', 'create', '--name', 'bench', ...BUDGET, '--data', data])
+  const said = await run([binary, 'keys', 'create', '--name', 'bench', '--team', 'bench', ...LIMITS, '--data', data])
+  const key = KEY.exec(said)?.[0]
+  if (key === undefined) throw new Error(`keys create printed no key: ${said}`)
+  return key
+}
+
+async function run(command: string[]): Promise<string> {
+  const child = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' })
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  if ((await child.exited) !== 0) throw new Error(`${command.slice(0, 3).join(' ')} failed: ${stdout}${stderr}`)
+  return stdout
+}
