@@ -35,7 +35,8 @@ export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError 
     return new GatewayError(
       'upstream_rate_limited',
       `Upstream \`${upstream}\` takes no more for now: ${error.message}`,
-      { headers: retryAfter(5) },
+      // What does not fit into an upstream's limits at all will not fit later either.
+      { headers: error.retryable ? retryAfter(5) : { 'x-should-retry': 'false' } },
     )
   }
   if (status === 503 || status === 529) {

@@ -1,6 +1,7 @@
 /**
- * Ends a request exactly once: bills its calls, frees what it had reserved, settles its ledger row and writes its one log line. The relay calls it
- * before the tail of the answer leaves; whatever it learns later about the same request changes nothing.
+ * Ends a request exactly once: bills its calls, frees what it had reserved, settles its ledger row and writes its one
+ * log line. The relay calls it before the tail of the answer leaves; whatever it learns later about the same request
+ * changes nothing.
  */
 import type { Hold } from '../limits/limiter.ts'
 import type { Log } from '../log.ts'
@@ -44,7 +45,7 @@ export interface SettlementDeps {
   row: OpenRow
   tally: Tally
   /** What was reserved for the request on its key and team. */
-  hold: Pick<Hold, 'settle'>
+  hold: Pick<Hold, 'free' | 'settle'>
 }
 
 export function createSettlement({ ledger, counter, log, row, tally, hold }: SettlementDeps): Settlement {
@@ -55,6 +56,8 @@ export function createSettlement({ ledger, counter, log, row, tally, hold }: Set
 
   const settle = async (end: End): Promise<Receipt> => {
     const durationMs = elapsedMs()
+    // A count may take its time, and nothing is under way any more.
+    hold.free()
     const closing = tally.close()
     const calls = closing instanceof Promise ? await closing : closing
     const bills: Bill[] = []

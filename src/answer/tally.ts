@@ -71,7 +71,7 @@ function toMostNanoUsd(pricing: Target['pricing'], prompt: number, completion: n
   return most
 }
 
-type Reserve = ReturnType<typeof toReserve>
+export type Reserve = ReturnType<typeof toReserve>
 
 export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally {
   const calls: Call[] = []

@@ -155,8 +155,19 @@ function streamed(
 }
 
 async function toFailure(dialect: Dialect, call: BackendCall, response: Response): Promise<UpstreamError> {
-  const text = await readText(response, MAX_ERROR_BYTES, call.take)
+  const text = await readErrorText(response, call)
+  if (text === null) response.body?.cancel().catch(() => {})
   return dialect.failure(response.status, text ?? '', response.headers, call.target)
+}
+
+/** Null, too, where the gateway has no room for it: the status tells the most. */
+async function readErrorText(response: Response, { take }: BackendCall): Promise<string | null> {
+  try {
+    return await readText(response, MAX_ERROR_BYTES, take)
+  } catch (error) {
+    if (error instanceof GatewayError) return null
+    throw error
+  }
 }
 
 /**
@@ -164,7 +175,9 @@ async function toFailure(dialect: Dialect, call: BackendCall, response: Response
  * @param take counts its bytes in; throws the refusal where the gateway has no room for them.
  */
 function readText(response: Response, maxBytes: number, take: BackendCall['take']): Promise<string | null> {
-  const stated = Number(response.headers.get('content-length') ?? Number.NaN)
+  // Of a compressed body it states the wrong length, and a few kilobytes may hold gigabytes.
+  const isPlain = response.headers.get('content-encoding') === null
+  const stated = isPlain ? Number(response.headers.get('content-length') ?? Number.NaN) : Number.NaN
   if (!(stated <= maxBytes)) return readPieces(response, maxBytes, take)
   mustFit(take(stated))
   return response.text()

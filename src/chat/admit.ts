@@ -4,15 +4,16 @@
  * answer, and leaves no ledger row.
  */
 import type { Counter } from '../answer/count.ts'
-import { toAmount, toReserve } from '../answer/tally.ts'
+import { type Reserve, toAmount, toReserve } from '../answer/tally.ts'
 import { allow, type Decision, GatewayError, refuse } from '../error.ts'
 import { DEFAULT_OUTPUT_TOKENS, type Estimate, estimatePrompt, toCap } from '../limits/estimate.ts'
 import type { Amount, Hold, Limiter, Moment } from '../limits/limiter.ts'
+import { hasLimits } from '../limits/rates.ts'
 import { noneReady } from '../routing/attempt.ts'
 import type { Health } from '../routing/health.ts'
 import { order } from '../routing/order.ts'
 import { resolve } from '../routing/resolve.ts'
-import type { Key, Snapshot, Target } from '../store/snapshot.ts'
+import type { Key, Snapshot, Target, Team } from '../store/snapshot.ts'
 import type { ChatRequest } from '../wire/request.ts'
 import { type RequestHeaders, readJson } from './body.ts'
 import type { Room } from './bounds.ts'
@@ -37,8 +38,8 @@ export interface Admitted {
   slug: string
   /** In the order in which they are tried. */
   targets: readonly [Target, ...Target[]]
-  /** What its first call may use. */
-  ask: Estimate
+  /** What its first call reserves. */
+  reserve: Reserve
   /** What is reserved for it until it ends. */
   hold: Hold
 }
@@ -66,23 +67,36 @@ export async function admit(
   if (!able.ok) return able
   const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
   const body = key.budget || team?.budget ? withCap(valid.value, able.value) : valid.value
-  const [first, ...others] = choose(deps, able.value, key, body)
+  const [first, ...others] = choose(deps, able.value, key, body, promptTokens)
   if (!first) return refuse(noneReady(deps.health, able.value))
   // 3. Is there room? Rates, concurrency and budgets, as one Hold.
   if (deps.flights.draining()) return refuse(stopping())
   const targets = [first, ...others] as const
-  const held = deps.limiter.admit(key, team, toMost(promptTokens, body, targets), deps.moment())
+  const reserve = toReserve(first, toAsk(promptTokens, body, first))
+  const most = isLimited(key, team) ? toMost(promptTokens, body, targets) : NOTHING
+  const held = deps.limiter.admit(key, team, most, deps.moment())
   if (!held.ok) return held
-  return allow({ key, body, slug: model.facts.id, targets, ask: toAsk(promptTokens, body, first), hold: held.value })
+  return allow({ key, body, slug: model.facts.id, targets, reserve, hold: held.value })
 }
 
+const isLimited = (key: Key, team: Team | null) => hasLimits(key.limits) || key.budget !== null || team?.budget != null
+
+const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
+
 /** Who is at the limit of its provider comes after all others. */
-function choose({ health, limiter, moment }: AdmitDeps, targets: readonly Target[], key: Key, body: ChatRequest) {
+function choose(
+  { health, limiter, moment }: AdmitDeps,
+  targets: readonly Target[],
+  key: Key,
+  body: ChatRequest,
+  promptTokens: number,
+) {
   const { monotonicMs } = moment()
   return order(targets, key, body, (target) => {
     const standing = health.standing(target)
     if (standing !== 'well') return standing
-    return limiter.isFull(target.upstream, 0, monotonicMs) ? 'doubtful' : 'well'
+    const { completionTokens } = toAsk(promptTokens, body, target)
+    return limiter.isFull(target.upstream, promptTokens + completionTokens, monotonicMs) ? 'doubtful' : 'well'
   })
 }
 
@@ -94,8 +108,11 @@ const toAsk = (promptTokens: number, body: ChatRequest, target: Target): Estimat
 
 /** The most that the request may use and cost, on whichever of its targets and in however many calls of one choice. */
 function toMost(promptTokens: number, body: ChatRequest, targets: readonly Target[]): Amount {
-  const most = { tokens: 0, nanoUsd: 0 }
-  for (const target of targets) {
+  const most = { ...NOTHING }
+  for (const [at, target] of targets.entries()) {
+    // Prices take a while to work out, and most routes have those of their model.
+    const before = targets[at - 1]
+    if (before && isLike(before, target)) continue
     const { tokens, nanoUsd } = toAmount(toReserve(target, toAsk(promptTokens, body, target)))
     const calls = isSplit(body, target) ? (body.n ?? 1) : 1
     most.tokens = Math.max(most.tokens, tokens * calls)
@@ -103,6 +120,13 @@ function toMost(promptTokens: number, body: ChatRequest, targets: readonly Targe
   }
   return most
 }
+
+/** Whether a call costs as much on the one as on the other. */
+const isLike = (one: Target, other: Target) =>
+  one.pricing === other.pricing &&
+  one.maxOutputLength === other.maxOutputLength &&
+  one.features === other.features &&
+  one.upstream.options.n === other.upstream.options.n
 
 /**
  * The request with a cap on what it writes: without one, nothing would keep it within a budget (design 7). Models that

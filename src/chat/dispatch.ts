@@ -5,7 +5,7 @@
 import { fail, type Meter, watch } from '../answer/meter.ts'
 import type { Call, Tally } from '../answer/tally.ts'
 import type { Backend } from '../backends/backend.ts'
-import { UpstreamError } from '../error.ts'
+import { GatewayError, UpstreamError } from '../error.ts'
 import { estimate } from '../limits/estimate.ts'
 import type { Limiter, Moment, Pass } from '../limits/limiter.ts'
 import type { Ask, Dispatch } from '../routing/attempt.ts'
@@ -32,11 +32,14 @@ export function createDispatch(deps: DispatchDeps, id: string, tally: Tally, roo
       const callId = `${id}-${number}`
       return watch(meter, await backendFor(target).chat({ body, target, signal, deadlines, callId, take: room.take }))
     } catch (error) {
-      fail(meter, error)
+      // For want of room we leave an answer unread that was written, and that will be charged for.
+      fail(meter, error instanceof GatewayError ? leftUnread() : error)
       throw error
     }
   }
 }
+
+const leftUnread = () => new UpstreamError('aborted', 'there was no room for the answer', { retryable: false })
 
 /** Puts the call where it counts. Throws what keeps it from being made. */
 async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> {

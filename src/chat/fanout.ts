@@ -14,6 +14,10 @@ import { isEnforced } from './structured.ts'
 
 const MAX_PARALLEL = 8
 
+/** How many of them at once: no more than the upstream may be asked at a time. */
+const toParallel = ({ upstream }: Target, count: number) =>
+  Math.min(count, MAX_PARALLEL, upstream.limits.concurrency ?? MAX_PARALLEL)
+
 /** Whether each choice of the request is a call of its own. A schema is enforced choice by choice. */
 export function isSplit(body: ChatRequest, { upstream, features }: Target): boolean {
   return (body.n ?? 1) > 1 && (!upstream.options.n || isEnforced(body.response_format, features))
@@ -42,9 +46,10 @@ export const fanOut =
 
 type Single = (index: number) => Promise<BackendAnswer>
 
-async function inOneAnswer({ body }: Ask, call: Single): Promise<BackendAnswer> {
+async function inOneAnswer({ body, target }: Ask, call: Single): Promise<BackendAnswer> {
   const answers: WholeAnswer[] = []
-  await inParallel(body.n ?? 1, async (index) => {
+  const count = body.n ?? 1
+  await inParallel(count, toParallel(target, count), async (index) => {
     answers[index] = asWhole(await call(index))
   })
   const choices = answers.map(({ completion }, index) => ({ ...toChoices(completion.choices)[0], index }) as Choice)
@@ -57,9 +62,10 @@ async function inOneAnswer({ body }: Ask, call: Single): Promise<BackendAnswer> 
   }
 }
 
-async function inOneStream({ body }: Ask, call: Single, giveUp: () => void): Promise<BackendAnswer> {
+async function inOneStream({ body, target }: Ask, call: Single, giveUp: () => void): Promise<BackendAnswer> {
   const count = body.n ?? 1
-  const heads = Array.from({ length: Math.min(count, MAX_PARALLEL) }, (_, index) => call(index))
+  const parallel = toParallel(target, count)
+  const heads = Array.from({ length: parallel }, (_, index) => call(index))
   const funnel = createFunnel<AnswerEvent[]>(giveUp)
   const drain = async (index: number) => {
     try {
@@ -73,7 +79,7 @@ async function inOneStream({ body }: Ask, call: Single, giveUp: () => void): Pro
       throw error
     }
   }
-  const drained = inParallel(count, drain)
+  const drained = inParallel(count, parallel, drain)
   drained.then(() => funnel.end([{ done: true }]), funnel.fail)
   // One is enough to begin with: an upstream may answer them one after the other.
   const first = await Promise.race(heads).catch((error) => {
@@ -102,8 +108,8 @@ function toShare(events: readonly AnswerEvent[], index: number): [AnswerEvent[],
   return [kept, null]
 }
 
-/** Runs `count` tasks, MAX_PARALLEL of them at once. Rejects with the first failure once those under way have ended. */
-async function inParallel(count: number, task: (index: number) => Promise<void>): Promise<void> {
+/** Runs `count` tasks, `parallel` of them at once. Rejects with the first failure once those under way have ended. */
+async function inParallel(count: number, parallel: number, task: (index: number) => Promise<void>): Promise<void> {
   let next = 0
   let failed = false
   const worker = async () => {
@@ -114,7 +120,7 @@ async function inParallel(count: number, task: (index: number) => Promise<void>)
       })
     }
   }
-  await settleAll(Array.from({ length: Math.min(count, MAX_PARALLEL) }, worker))
+  await settleAll(Array.from({ length: parallel }, worker))
 }
 
 /** Waits for all of them, then gives their values or throws what the first to fail has thrown. */

@@ -7,7 +7,7 @@
 import { toGatewayError } from '../answer/failure.ts'
 import { relay } from '../answer/relay.ts'
 import { createSettlement } from '../answer/settlement.ts'
-import { createTally, toReserve } from '../answer/tally.ts'
+import { createTally } from '../answer/tally.ts'
 import type { Decision, GatewayError } from '../error.ts'
 import type { Hold, Limiter } from '../limits/limiter.ts'
 import type { Log } from '../log.ts'
@@ -141,7 +141,7 @@ function toOpenRow(
   instance: string,
   id: string,
   createdMs: number,
-  { key, body, targets: [target], ask, slug }: Admitted,
+  { key, body, targets: [target], reserve, slug }: Admitted,
 ): OpenRow {
   return {
     id,
@@ -152,7 +152,7 @@ function toOpenRow(
     upstreamModel: target.upstreamModel,
     stream: body.stream ? 1 : 0,
     createdMs,
-    ...toReserve(target, ask),
+    ...reserve,
     priceId: target.priceId,
     user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
   }

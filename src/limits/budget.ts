@@ -159,7 +159,9 @@ export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budg
   }
 }
 
+/** What costs nothing, such as a local model, is let through whatever was spent. */
 function findFull(claims: readonly Purse[], askedNanoUsd: number): BudgetRefusal | null {
+  if (askedNanoUsd === 0) return null
   const full = claims.find(({ tab, budget }) => !hasRoom(tab, budget.nanoUsd, askedNanoUsd))
   if (full === undefined) return null
   const { scope, name, budget, tab } = full

@@ -31,6 +31,8 @@ export interface Hold {
    * a budget has no room for that; then nothing has changed.
    */
   raise(amount: Amount): GatewayError | null
+  /** Frees the slot before it is known what was used. */
+  free(): void
   /** Turns the reserve into what was used, and frees the slot. The first call counts, later ones do nothing. */
   settle(actual: Amount): void
   /** Gives all of it back, the request too: nothing was dispatched. */
@@ -62,7 +64,10 @@ export interface Limiter {
    */
   renew(keys: Iterable<Key>, teams: Iterable<Team>, spent: (scope: Scope, fromMs: number) => number, now: Moment): void
   /** Counts what was admitted before this process began: requests of the last minute, oldest first. */
-  replay(past: Iterable<{ keyId: string; upstream: string; tokens: number; agoMs: number }>, monotonicMs: number): void
+  replay(
+    past: Iterable<{ keyId: string; upstream: string | null; tokens: number; agoMs: number }>,
+    monotonicMs: number,
+  ): void
 }
 
 export interface LimiterOptions {
@@ -72,7 +77,7 @@ export interface LimiterOptions {
 
 /** Nothing to hold to: what a key without limits is given, always the same, so that it costs nothing. */
 const FREE: Decision<Hold> = Object.freeze(
-  allow<Hold>(Object.freeze({ headers: NO_HEADERS, raise: () => null, settle() {}, cancel() {} })),
+  allow<Hold>(Object.freeze({ headers: NO_HEADERS, raise: () => null, free() {}, settle() {}, cancel() {} })),
 )
 const FREE_PASS: Pass = Object.freeze({ leave() {} })
 
@@ -113,7 +118,7 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Li
         // By a wall clock that was set back meanwhile, the past may lie ahead.
         const atMs = monotonicMs - Math.max(0, agoMs)
         keys.of(keyId, monotonicMs).window.add(tokens, atMs)
-        upstreams.of(upstream, monotonicMs).window.add(tokens, atMs)
+        if (upstream !== null) upstreams.of(upstream, monotonicMs).window.add(tokens, atMs)
       }
     },
   }
@@ -129,6 +134,9 @@ function toHold(place: Place | null, reserve: Reserve, headers: Headers): Hold {
       if (full) return toBudgetError(full, headers)
       place?.raise(tokens)
       return null
+    },
+    free() {
+      if (!isOver) place?.free()
     },
     settle({ tokens, nanoUsd }) {
       if (isOver) return

@@ -22,6 +22,8 @@ export interface RateRefusal {
 export interface Place {
   /** Makes what it counts for at least so many tokens. */
   raise(tokens: number): void
+  /** Frees the place, and nothing else yet. */
+  free(): void
   /** Frees the place. `tokens` is what was really used; null leaves it at what was counted. */
   leave(tokens: number | null): void
   /** Frees the place and takes back that it ever came. */
@@ -105,19 +107,25 @@ function createGate(): Gate {
     enter(tokens, nowMs) {
       const entry = window.add(tokens, nowMs)
       let counted = tokens
+      let isFree = false
       underWay++
+      const free = () => {
+        if (!isFree) underWay--
+        isFree = true
+      }
       const count = (really: number) => {
         window.correct(entry, 0, really - counted)
         counted = really
       }
       return {
         raise: (least) => count(Math.max(counted, least)),
+        free,
         leave(really) {
-          underWay--
+          free()
           if (really !== null) count(really)
         },
         cancel() {
-          underWay--
+          free()
           window.correct(entry, -1, -counted)
         },
       }

@@ -21,8 +21,8 @@ export interface SpendReader {
 
 export interface RecentRequest {
   keyId: string
-  /** The upstream of its row: of several calls, one. */
-  upstream: string
+  /** The upstream of its row: of several calls, one. Null where it was not called, because its limits left no room. */
+  upstream: string | null
   tokens: number
   createdMs: number
 }
@@ -40,9 +40,14 @@ const spentBy = (keys: string) => `
     FROM requests WHERE status = 'open' AND key_id ${keys} AND created_ms >= ?2
   ) AS nanoUsd`
 
-/** An abandoned row has its reserves as its tokens. Parameters: first id, id after the last, sinceMs. */
+/**
+ * What was refused for the limits of an upstream counts for its key alone: for the upstream too, the refusals of a minute
+ * would keep it shut after a start. An abandoned row has its reserves as its tokens.
+ * Parameters: first id, id after the last, sinceMs.
+ */
 const RECENT = `
-  SELECT key_id AS keyId, upstream, created_ms AS createdMs,
+  SELECT key_id AS keyId, created_ms AS createdMs,
+    CASE error_code WHEN 'upstream_rate_limited' THEN NULL ELSE upstream END AS upstream,
     CASE status
       WHEN 'open' THEN reserved_prompt_tokens + reserved_completion_tokens
         + ${furtherReserves('calls.reserved_prompt_tokens + calls.reserved_completion_tokens')}

@@ -8,6 +8,7 @@ const status = (code: number, retryAfterMs?: number) =>
     status: code,
     code: 'theirs',
     param: 'messages',
+    retryable: code >= 429,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
 
@@ -66,4 +67,10 @@ describe('retry-after', () => {
   ])('of %p ms is sent as %s', (ms, header) => {
     for (const code of [429, 503]) expect(toGatewayError(status(code, ms), 'paid').headers['retry-after']).toBe(header)
   })
+})
+
+test('a request that an upstream’s limits can never take is not to be sent again', () => {
+  const never = new UpstreamError('status', 'more tokens than a minute has', { status: 429, retryable: false })
+  const { headers } = toGatewayError(never, 'paid')
+  expect(headers).toEqual({ 'x-should-retry': 'false' })
 })

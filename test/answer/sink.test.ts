@@ -15,7 +15,11 @@ function open(answer: number | Promise<number>, options: Partial<SinkOptions> = 
       throw new Error('closed already')
     },
   }
-  return { client, written, sink: createSink(controller, client.signal, { heartbeatMs: 0, slowReaderMs: 60_000, ...options }) }
+  return {
+    client,
+    written,
+    sink: createSink(controller, client.signal, { heartbeatMs: 0, slowReaderMs: 60_000, ...options }),
+  }
 }
 
 const never = () => new Promise<number>(() => {})

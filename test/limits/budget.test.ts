@@ -95,10 +95,11 @@ describe('a hold', () => {
     expect(standing(limiter, key, null, at(3))).toMatchObject({ spent: spent * CENT, reserved: 0 })
   })
 
-  test('that costs more than it reserved is spent all the same, and then nothing is admitted until the reset', () => {
+  test('that costs more than it reserved is spent all the same; until the reset only what is free is admitted', () => {
     const limiter = createLimiter()
     held(limiter.admit(key, null, cents(1), at(0))).settle(cents(11))
-    refused(limiter.admit(key, null, cents(0), at(2)))
+    refused(limiter.admit(key, null, { tokens: 1, nanoUsd: 1 }, at(2)))
+    held(limiter.admit(key, null, cents(0), at(2)))
     held(limiter.admit(key, null, cents(10), at(2, NOON + DAY)))
   })
 
@@ -206,7 +207,7 @@ describe('a new configuration', () => {
     const limiter = createLimiter()
     renew(limiter, [keyOf(budget(10))], [])
     held(limiter.admit(keyOf(budget(12)), null, cents(12), at(0)))
-    refused(limiter.admit(keyOf(budget(11)), null, cents(0), at(0)))
+    refused(limiter.admit(keyOf(budget(11)), null, cents(1), at(0)))
   })
 
   test('with another period asks again; what was admitted before settles where it was admitted', () => {

@@ -56,7 +56,16 @@ export interface Reset {
   kind: 'reset'
 }
 
-export type Behaviour = Whole | Stream | Silent | Reset
+/** Sends bytes that need not be HTTP. */
+export interface Raw {
+  kind: 'raw'
+  pieces: Iterable<string | Uint8Array>
+  /** Pause after each piece. */
+  paceMs?: number
+  end: 'close' | 'reset' | 'hang'
+}
+
+export type Behaviour = Whole | Stream | Silent | Reset | Raw
 
 export interface WireUsageNumbers {
   prompt_tokens: number

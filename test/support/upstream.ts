@@ -6,6 +6,7 @@
 import { createServer, type Server } from 'node:net'
 import {
   type Behaviour,
+  type Raw,
   type Stream,
   type StreamStep,
   streamAnswer,
@@ -143,14 +144,29 @@ async function play(line: Line, seen: Seen, behaviour: Behaviour): Promise<void>
     end()
   }
   if (behaviour.kind === 'reset') return finish(line.reset)
+  if (behaviour.kind === 'raw') return playRaw(line, seen, behaviour, finish)
   if (behaviour.delayMs) await line.sleep(behaviour.delayMs)
   if (behaviour.kind === 'stream') await behaviour.after
   if (line.gone) return
   if (behaviour.kind === 'whole') {
+    const bytes = toWholeBytes(behaviour)
+    await line.write(bytes)
+    if (line.gone) return
+    seen.bytesSent = bytes.length
     seen.answeredAtMs = performance.now()
-    return line.write(toWholeBytes(behaviour))
+    return
   }
   await playStream(line, seen, behaviour, finish)
+}
+
+async function playRaw(line: Line, seen: Seen, { pieces, paceMs, end }: Raw, finish: (end: () => void) => void) {
+  for (const piece of pieces) {
+    if (line.gone) return
+    seen.bytesSent += piece.length
+    await line.write(piece)
+    if (paceMs) await line.sleep(paceMs)
+  }
+  if (end !== 'hang' && !line.gone) finish(end === 'reset' ? line.reset : line.close)
 }
 
 function toWholeBytes(behaviour: Whole): Buffer {

@@ -1,0 +1,127 @@
+/**
+ * Too much for one process to hold: events and answers without end, packed small or not, and readers that do not read.
+ * Each is given up in bounded memory, with the ledger exact.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { HELLO } from '../support/gateway.ts'
+import { expectHonest, isOver, type Several, startSeveral } from '../support/several-upstreams.ts'
+import { endlessAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
+
+const MIB = 1024 ** 2
+
+let several: Several
+let rows = 0
+beforeAll(async () => {
+  several = await startSeveral({ config: { slowReaderMs: 300 } })
+})
+beforeEach(() => {
+  several.calm()
+  rows = several.app.rows().length
+})
+afterAll(async () => {
+  await several.first.waitFor(isOver, 'the end of every call')
+  expect(await several.app.logText()).not.toContain('"level":"error"')
+  expectHonest(several.app)
+  await several.stop()
+})
+
+const lastRow = async () => (await several.app.settled(rows + 1)).at(-1)
+const ask = (body: object = {}, options = {}) => several.chat({ model: 'acme/only', ...body }, options)
+
+describe('what is too much', () => {
+  /** As many bytes as there are, in pieces that a socket takes. */
+  function* flood(bytes: number, begin: string): Generator<string> {
+    yield begin
+    for (let sent = 0; sent < bytes; sent += 65_536) yield 'x'.repeat(65_536)
+  }
+
+  test.each([
+    ['before the first word', []],
+    ['after the first word', [toDelta({ content: 'one' }), { waitMs: 20 }]],
+  ] as const)('an event of 50 MB %s is cut at four', async (_, steps) => {
+    several.first.script(() => ({ kind: 'stream', steps: [...steps, ...flood(50 * MIB, 'data: {"x":"')], end: 'hang' }))
+    const response = await ask({ stream: true })
+    const text = await response.text()
+    expect(text).toContain('sent an event of more than 4 MiB')
+    await several.first.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the end of the connection')
+    // Four that are read, and what fits between the two.
+    expect(several.first.requests.at(-1)?.bytesSent).toBeLessThan(20 * MIB)
+    expect(response.status).toBe(steps.length === 0 ? 502 : 200)
+    expect(await lastRow()).toMatchObject({
+      status: steps.length === 0 ? 'failed' : 'cut',
+      error_code: 'upstream_failed',
+    })
+  })
+
+  const PACKED = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+
+  test('an event of 100 MB that arrives in a thousandth of them is cut no later', async () => {
+    const bomb = Bun.gzipSync(Buffer.concat([Buffer.from('data: '), Buffer.alloc(100 * MIB, 'x')]))
+    several.first.script({ kind: 'stream', headers: { 'content-encoding': 'gzip' }, steps: [bomb], end: 'hang' })
+    const response = await ask({ stream: true })
+    expect(await response.text()).toContain('sent an event of more than 4 MiB')
+    expect(response.status).toBe(502)
+  })
+
+  test('so is a whole answer, at 64', async () => {
+    const bomb = Bun.gzipSync(Buffer.concat([Buffer.from('{"x":"'), Buffer.alloc(100 * MIB, 'x'), Buffer.from('"}')]))
+    several.first.script({ kind: 'whole', headers: PACKED, body: bomb })
+    const response = await ask()
+    const text = await response.text()
+    expect({ status: response.status, text }).toMatchObject({ status: 502 })
+    expect(text).toContain('answered with more than 64 MiB')
+    expect(await lastRow()).toMatchObject({ status: 'failed', cost_nano_usd: 0 })
+  })
+
+  test('a compressed answer of a usual size is read', async () => {
+    several.first.script({ ...wholeAnswer({ tokens: ['one ', 'two'] }), gzip: true })
+    expect(await (await ask()).json()).toMatchObject({ choices: [{ message: { content: 'one two' } }] })
+  })
+})
+
+describe('a client that does not read', () => {
+  /** Asks for a stream on a socket of its own, and stops reading once something came. */
+  async function askAndStop() {
+    const { hostname, port } = new URL(several.app.origin)
+    const socket = connect(Number(port), hostname)
+    const json = JSON.stringify({ ...HELLO, model: 'acme/only', stream: true })
+    socket.on('error', () => {})
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${several.key}\r\ncontent-type: application/json\r\ncontent-length: ${json.length}\r\n\r\n${json}`,
+    )
+    await new Promise((resolve) => socket.once('data', resolve))
+    socket.pause()
+    return socket
+  }
+
+  test.each(['is given up in time', 'vanishes'])(
+    'and %s holds up the upstream, costs no memory, and is billed',
+    async (how) => {
+      several.first.script(() => endlessAnswer(1_024))
+      const calls = several.first.requests.length
+      const socket = await askAndStop()
+      const call = several.first.requests[calls]
+      let sent = -1
+      // The upstream stands still as soon as everything between is full.
+      while (sent !== call?.bytesSent) {
+        sent = call?.bytesSent ?? 0
+        await Bun.sleep(50)
+      }
+      if (how === 'vanishes') socket.resetAndDestroy()
+      await several.first.waitFor((all) => all[calls]?.abortedAtMs !== null, 'the end of the call')
+      expect(call?.bytesSent).toBeLessThan(40 * MIB)
+      const row = await lastRow()
+      expect(row).toMatchObject({
+        status: 'cut',
+        error_code: 'client_closed_request',
+        upstream: 'first',
+        estimated: 1,
+      })
+      expect(row?.completion_tokens).toBeGreaterThan(0)
+      several.calm()
+      expect(await (await ask()).text()).toContain('this is first')
+      socket.destroy()
+    },
+  )
+})

@@ -1,0 +1,256 @@
+/**
+ * The binary in trouble: its database locked by another process, a stop while requests wait to be tried again, a kill
+ * while one falls back. Whatever a client was told is on record, to the nano-dollar.
+ */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { HELLO } from '../support/gateway.ts'
+import { answering, type CallRow, isOver, toSeveralCatalogue } from '../support/several-upstreams.ts'
+import { type ScriptedUpstream, type Seen, startUpstream } from '../support/upstream.ts'
+import { errorAnswer, streamAnswer } from '../support/upstream-answers.ts'
+
+let place: Workplace
+let first: ScriptedUpstream
+let second: ScriptedUpstream
+beforeEach(async () => {
+  place = createWorkplace()
+  first = await startUpstream(answering('first'))
+  second = await startUpstream(answering('second'))
+})
+afterEach(async () => {
+  await place.close()
+  await Promise.all([first.stop(), second.stop()])
+})
+
+const data = () => join(place.folder, 'data')
+
+async function serve(...args: string[]): Promise<RunningBinary> {
+  const text = toSeveralCatalogue({ first: first.url, second: second.url, here: second.url })
+  const catalog = await place.write('catalog.yaml', text)
+  const all = ['--first-key', '--probe', 'off', '--catalog', catalog, ...args]
+  return place.serve(all, { environment: { UPSTREAM_KEY: 'x' } })
+}
+
+/** What a client holds in its hands. */
+interface Receipt {
+  id: string
+  status: number
+  /** Null where it was told of none. */
+  cost_nano_usd: number | null
+}
+
+/** Asks, and reads all of the answer. Null where the connection broke before it was complete. */
+async function ask({ baseUrl }: RunningBinary, key: string | null, body: object): Promise<Receipt | null> {
+  const stream = 'stream' in body && body.stream === true
+  const options = stream ? { stream_options: { include_usage: true } } : {}
+  try {
+    const response = await fetch(`${baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ ...HELLO, ...body, ...options }),
+    })
+    const text = await response.text()
+    if (stream && response.ok && !text.endsWith('data: [DONE]\n\n')) return null
+    const cost = /"cost_nano_usd":(\d+)/.exec(text)?.[1]
+    const id = (response.headers.get('x-request-id') ?? '').replace(/^req_/, '')
+    return { id, status: response.status, cost_nano_usd: cost === undefined ? null : Number(cost) }
+  } catch {
+    return null
+  }
+}
+
+interface Row {
+  id: string
+  status: string
+  attempts: number
+  upstream: string
+  error_code: string | null
+  cost_nano_usd: number
+  reserved_nano_usd: number
+}
+
+function read<T>(sql: string): T[] {
+  const sqlite = new Database(join(data(), 'tollgate.db'), { readonly: true })
+  try {
+    return sqlite.query<T, []>(sql).all()
+  } finally {
+    sqlite.close()
+  }
+}
+
+const rowsNow = () => read<Row>('SELECT * FROM requests ORDER BY id')
+const callsNow = () => read<CallRow & { request_id: string }>('SELECT * FROM calls ORDER BY request_id, number')
+
+/** Ends the server, and holds what it leaves against its own rules. */
+async function stopAndAudit(server: RunningBinary): Promise<void> {
+  server.signal('SIGTERM')
+  expect(await server.exited).toBe(0)
+  expect(await place.run('audit')).toMatchObject({ code: 0, stderr: '' })
+  const spool = join(data(), 'spool')
+  expect(existsSync(spool) ? readdirSync(spool) : []).toEqual([])
+}
+
+/** That each answer has its row, and each row its answer. */
+function expectReceipts(receipts: (Receipt | null)[]): void {
+  const told = receipts.map((receipt) => ({ id: receipt?.id, status: 'ok', cost_nano_usd: receipt?.cost_nano_usd }))
+  const kept = rowsNow().map(({ id, status, cost_nano_usd }) => ({ id, status, cost_nano_usd }))
+  expect(kept as typeof told).toEqual(told.sort((a, b) => (String(a.id) < String(b.id) ? -1 : 1)))
+}
+
+describe('while another process keeps the database to itself', () => {
+  let holder: Database
+  const lock = async () => {
+    holder = new Database(join(data(), 'tollgate.db'), { readwrite: true })
+    holder.run('PRAGMA busy_timeout = 5000')
+    holder.run('BEGIN EXCLUSIVE')
+  }
+  const unlock = () => {
+    holder.run('ROLLBACK')
+    holder.close()
+  }
+  /** Some of them streams, a third of them answered by the second upstream because the first one has no time. */
+  const askMany = async (server: RunningBinary, count: number) => {
+    first.script((seen) => (seen.index % 3 === 0 ? errorAnswer(429) : answering('first')(seen)))
+    return Promise.all(
+      Array.from({ length: count }, (_, i) => ask(server, server.key, { model: 'acme/both', stream: i % 2 === 0 })),
+    )
+  }
+
+  test('known keys are answered, also by a second upstream, and all of it is on record afterwards', async () => {
+    const server = await serve()
+    const before = await askMany(server, 5)
+    await lock()
+    // Nobody takes the lock before all of these are answered: whoever waited for it would wait for ever.
+    const during = [...(await askMany(server, 40)), ...(await askMany(server, 40))]
+    expect(new Set(during.map((receipt) => receipt?.status))).toEqual(new Set([200]))
+    expect(await (await fetch(new URL('/readyz', server.baseUrl))).json()).toEqual({ status: 'degraded' })
+    expect((await ask(server, 'sk-tg-nobody', {}))?.status).toBe(401)
+    expect(rowsNow()).toHaveLength(before.length)
+    unlock()
+    const after = await askMany(server, 5)
+    await server.logged('the database takes the ledger again')
+    await stopAndAudit(server)
+    expectReceipts([...before, ...during, ...after])
+    const fallbacks = callsNow().filter(({ reason, status }) => reason === 'fallback' && status === 'ok')
+    expect(fallbacks).toHaveLength(second.requests.length)
+    expect(fallbacks.length).toBeGreaterThan(10)
+  })
+
+  test('it can stop, and its next start puts on record what it could not', async () => {
+    const server = await serve()
+    await lock()
+    const during = await askMany(server, 20)
+    server.signal('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(rowsNow()).toEqual([])
+    unlock()
+    const next = await serve()
+    await stopAndAudit(next)
+    expectReceipts(during)
+  })
+})
+
+describe('a stop while requests wait to be tried again', () => {
+  /** Every request is told to wait when it comes first: a pause in which nothing is under way upstream. */
+  const pausing = (seconds: number) => (seen: Seen) =>
+    String(seen.headers['x-client-request-id']).endsWith('-1')
+      ? errorAnswer(429, 'slow down', { 'retry-after': String(seconds) })
+      : answering('first')(seen)
+  const askTen = (server: RunningBinary) =>
+    Array.from({ length: 10 }, (_, i) => ask(server, server.key, { model: 'acme/only', stream: i % 2 === 0 }))
+  const allRefusedOnce = (all: Seen[]) => all.length === 10 && isOver(all)
+
+  test('lets them be tried again, and answered', async () => {
+    const server = await serve()
+    first.script(pausing(1))
+    const asked = askTen(server)
+    await first.waitFor(allRefusedOnce, 'the first round')
+    await stopAndAudit(server)
+    const receipts = await Promise.all(asked)
+    expect(new Set(receipts.map((receipt) => receipt?.status))).toEqual(new Set([200]))
+    expectReceipts(receipts)
+    expect(new Set(rowsNow().map(({ attempts }) => attempts))).toEqual(new Set([2]))
+    expect(callsNow().map(({ reason }) => reason)).toEqual(Array(10).fill('retry'))
+  })
+
+  test('that has no time for it ends them there: no further call, nothing to pay', async () => {
+    const server = await serve('--drain', '200ms')
+    first.script(pausing(9))
+    const asked = askTen(server)
+    await first.waitFor(allRefusedOnce, 'the first round')
+    await stopAndAudit(server)
+    expect(await Promise.all(asked)).toEqual(Array(10).fill(null))
+    expect(first.requests).toHaveLength(10)
+    const rows = rowsNow()
+    expect(rows).toHaveLength(10)
+    for (const row of rows) {
+      expect(row).toMatchObject({ status: 'cut', error_code: 'client_closed_request', attempts: 1, cost_nano_usd: 0 })
+    }
+  })
+
+  test('nor for a second upstream that says nothing: that one may charge for what it was asked', async () => {
+    const server = await serve('--drain', '200ms')
+    first.script(errorAnswer(500))
+    second.script({ kind: 'silent' })
+    const asked = [false, true].map((stream) => ask(server, server.key, { model: 'acme/both', stream }))
+    await second.waitFor((all) => all.length === 2, 'two calls of the second')
+    await stopAndAudit(server)
+    expect(await Promise.all(asked)).toEqual([null, null])
+    await second.waitFor(isOver, 'the end of both')
+    for (const row of rowsNow()) {
+      expect(row).toMatchObject({ status: 'cut', attempts: 2, upstream: 'second' })
+      expect(row.cost_nano_usd).toBeGreaterThan(0)
+      expect(row.cost_nano_usd).toBeLessThan(row.reserved_nano_usd)
+    }
+  })
+})
+
+test('a kill costs each request what all of its calls had reserved, wherever it was', async () => {
+  const server = await serve()
+  const fails = errorAnswer(500)
+  const waits = errorAnswer(429, 'slow down', { 'retry-after': '9' })
+  first.script(({ json }) => (json?.user === 'pause' ? waits : fails))
+  second.script({ kind: 'silent' })
+  const asked = [
+    ask(server, server.key, { model: 'acme/both', user: 'fallback' }),
+    ask(server, server.key, { model: 'acme/both', user: 'fallback', stream: true }),
+    ask(server, server.key, { model: 'acme/only', user: 'pause' }),
+  ]
+  await second.waitFor((all) => all.length === 2, 'two calls of the second')
+  await first.waitFor((all) => all.length === 3 && isOver(all), 'three of the first')
+  server.signal('SIGKILL')
+  await server.exited
+  expect(await Promise.all(asked)).toEqual([null, null, null])
+  expect((await place.run('audit')).code).toBe(1)
+
+  const next = await serve()
+  await stopAndAudit(next)
+  const [rows, calls] = [rowsNow(), callsNow()]
+  expect(calls).toMatchObject(Array(2).fill({ number: 2, reason: 'fallback', status: 'abandoned', upstream: 'second' }))
+  expect(rows.map(({ attempts }) => attempts).sort()).toEqual([1, 2, 2])
+  for (const row of rows) {
+    const own = calls.filter((call) => call.request_id === row.id)
+    for (const call of own) expect(call.cost_nano_usd).toBe(call.reserved_nano_usd)
+    const reserved = own.reduce((sum, call) => sum + call.reserved_nano_usd, row.reserved_nano_usd)
+    expect(row).toMatchObject({ status: 'abandoned', cost_nano_usd: reserved, attempts: 1 + own.length })
+    expect(row.upstream).toBe(own.length === 0 ? 'first' : 'second')
+  }
+})
+
+test('the bounds of the command line hold', async () => {
+  const server = await serve('--max-in-flight', '2', '--max-buffered', '1M')
+  const large = { messages: [{ role: 'user', content: 'x'.repeat(1_100_000) }] }
+  expect((await ask(server, server.key, { model: 'acme/only', ...large }))?.status).toBe(503)
+  const gate = Promise.withResolvers<void>()
+  first.script(() => streamAnswer({ after: gate.promise }))
+  const asked = [1, 2].map(() => ask(server, server.key, { model: 'acme/only', stream: true }))
+  await first.waitFor((all) => all.length === 2, 'two calls')
+  expect((await ask(server, server.key, { model: 'acme/only' }))?.status).toBe(503)
+  gate.resolve()
+  const receipts = await Promise.all(asked)
+  await stopAndAudit(server)
+  expectReceipts(receipts)
+})
