@@ -9,9 +9,9 @@ import type { Backend, BackendCall, Dialect, WireRequest } from './backend.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
 import { readEvents } from './events.ts'
 import { askReadiness } from './probe.ts'
+import { readErrorText, readText } from './text.ts'
 
 const MAX_WHOLE_BYTES = 64 * 1024 * 1024
-const MAX_ERROR_BYTES = 64 * 1024
 
 export interface HttpOptions {
   /** Of one event in a stream; a longer one breaks it off. */
@@ -155,53 +155,15 @@ function streamed(
 }
 
 async function toFailure(dialect: Dialect, call: BackendCall, response: Response): Promise<UpstreamError> {
-  const text = await readErrorText(response, call)
-  if (text === null) response.body?.cancel().catch(() => {})
+  const text = await readErrorText(response, call.take)
   return dialect.failure(response.status, text ?? '', response.headers, call.target)
-}
-
-/** Null, too, where the gateway has no room for it: the status tells the most. */
-async function readErrorText(response: Response, { take }: BackendCall): Promise<string | null> {
-  try {
-    return await readText(response, MAX_ERROR_BYTES, take)
-  } catch (error) {
-    if (error instanceof GatewayError) return null
-    throw error
-  }
-}
-
-/**
- * Reads a body up to a limit; null, and the rest given up, where it is longer.
- * @param take counts its bytes in; throws the refusal where the gateway has no room for them.
- */
-function readText(response: Response, maxBytes: number, take: BackendCall['take']): Promise<string | null> {
-  // Of a compressed body it states the wrong length, and a few kilobytes may hold gigabytes.
-  const isPlain = response.headers.get('content-encoding') === null
-  const stated = isPlain ? Number(response.headers.get('content-length') ?? Number.NaN) : Number.NaN
-  if (!(stated <= maxBytes)) return readPieces(response, maxBytes, take)
-  mustFit(take(stated))
-  return response.text()
-}
-
-function mustFit(refusal: GatewayError | null): void {
-  if (refusal) throw refusal
-}
-
-async function readPieces(response: Response, maxBytes: number, take: BackendCall['take']): Promise<string | null> {
-  const utf8 = new TextDecoder()
-  let text = ''
-  let bytes = 0
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length
-    if (bytes > maxBytes) return null
-    mustFit(take(piece.length))
-    text += utf8.decode(piece, { stream: true })
-  }
-  return text + utf8.decode()
 }
 
 function toUpstreamError(error: unknown): UpstreamError {
   if (error instanceof UpstreamError) return error
+  if (codeOf(error) === 'ZlibError') {
+    return new UpstreamError('broken', 'sent something that its content-encoding does not fit', { cause: error })
+  }
   return new UpstreamError('connection', `could not be reached or broke the connection (${codeOf(error)})`, {
     cause: error,
   })
