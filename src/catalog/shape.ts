@@ -3,7 +3,7 @@
  * mean to each other is in `check.ts`. A section that is there but empty is null, as YAML reads it.
  */
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { MAX_TOKENS_FIELDS } from '../store/types.ts'
+import { MAX_LIMIT, MAX_TOKENS_FIELDS } from '../store/types.ts'
 import { FEATURES, MODALITIES } from '../wire/model.ts'
 
 const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
@@ -14,7 +14,7 @@ const price = () => Type.Optional(Type.String())
 const tokens = () => Type.Optional(Type.Integer({ minimum: 1 }))
 const features = () => Type.Optional(Type.Array(oneOf(FEATURES)))
 /** As many as a key may be given (`keys create --rpm`). */
-const limit = () => Type.Optional(Type.Integer({ minimum: 1, maximum: 999_999_999_999 }))
+const limit = () => Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIMIT }))
 /** Milliseconds, or a text such as `60s`. */
 const time = () => Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.String()]))
 

@@ -3,7 +3,7 @@
  * and exit code 2. Pure; no floating point touches money.
  */
 import { CommandError } from '../error.ts'
-import { type Budget, PERIODS } from '../store/types.ts'
+import { type Budget, MAX_LIMIT, PERIODS } from '../store/types.ts'
 
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
@@ -48,15 +48,12 @@ function toDate(text: string): number {
   return time === '' ? dayMs : Date.parse(`${date}T${time}${zone}`)
 }
 
-/** No limit is larger: beyond it is a slip of the hand. */
-const MAX_COUNT = 1_000_000_000
-
 /** Reads a whole number from 1 to a thousand million for the option of that name. */
 export function toCount(option: string, text: string): number {
   const digits = /^\d+$/.exec(text.trim())?.[0] ?? '0'
   const value = Number(digits)
   if (value < 1) throw usageError(`${option} '${text}' is no count: write a whole number of at least 1.`)
-  if (value > MAX_COUNT) throw usageError(`${option} '${text}' is too large: at most ${MAX_COUNT}.`)
+  if (value > MAX_LIMIT) throw usageError(`${option} '${text}' is too large: at most ${MAX_LIMIT}.`)
   return value
 }
 

@@ -14,6 +14,9 @@ export interface Limits {
   concurrency: number | null
 }
 
+/** No limit of requests or tokens is larger: beyond it is a slip of the hand. */
+export const MAX_LIMIT = 1_000_000_000
+
 export const NO_LIMITS: Limits = { requestsPerMinute: null, tokensPerMinute: null, concurrency: null }
 
 /** What may be spent in each period, in UTC; `total` never begins anew. */
