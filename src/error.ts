@@ -155,6 +155,12 @@ export const refuse = (error: GatewayError): Decision<never> => ({
   error,
 })
 
+/** The value of a decision. Throws its refusal. */
+export function orThrow<T>(decision: Decision<T>): T {
+  if (!decision.ok) throw decision.error
+  return decision.value
+}
+
 /**
  * How a call to an upstream failed.
  * - `connection`: no answer, or the connection broke

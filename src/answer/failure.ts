@@ -1,12 +1,9 @@
 /** Turns a failed call into what the client is told: the contract's table of rulings for upstream failures. Pure. */
 import { GatewayError, UpstreamError } from '../error.ts'
-import { toRefusal } from '../wire/refusal.ts'
+import { blamesTheRequest, toRefusal } from '../wire/refusal.ts'
 
 /** A code is stored and logged: an upstream's may not be longer than this. */
 const MAX_CODE_CHARS = 64
-/** Statuses that speak about the request itself, so that the client should read them. */
-const ABOUT_THE_REQUEST = new Set([400, 413, 422])
-
 /** @param lastUpstream the id of the upstream that was tried last, for a failure that does not say whose it is. */
 export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError {
   if (error instanceof GatewayError) return error
@@ -24,7 +21,7 @@ export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError 
   if (kind === 'deadline') {
     return new GatewayError('upstream_timeout', `Upstream \`${upstream}\` took too long: ${error.message}.`)
   }
-  if (kind === 'status' && status !== null && ABOUT_THE_REQUEST.has(status)) {
+  if (kind === 'status' && status !== null && blamesTheRequest(status)) {
     return new GatewayError('upstream_rejected', error.message, {
       status,
       code: error.code?.slice(0, MAX_CODE_CHARS) ?? null,

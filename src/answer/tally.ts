@@ -32,7 +32,7 @@ export interface Tally {
   begin(
     ask: Pick<Call, 'target' | 'body'> & { reason: OpenCall['reason'] | 'first'; signal: AbortSignal },
   ): Call | Promise<Call>
-  /** How many calls were begun. */
+  /** How many calls were begun; a first target that was passed over counts as one. */
   count(): number
   /** Id of the upstream that was tried last. */
   upstream(): string
@@ -122,16 +122,17 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
     begin({ target, body, reason, signal }) {
       if (closed || signal.aborted) throw noLongerWanted()
       if (numbers === 0 && target !== first) passOver(body)
-      const call: Call = { number: ++numbers, target, body, row: null, meter: createMeter() }
-      if (call.number === 1) {
+      if (numbers === 0) {
+        const call: Call = { number: ++numbers, target, body, row: null, meter: createMeter() }
         calls.push(call)
         return call
       }
       const reserve = toReserve(target, estimate(body, target.maxOutputLength))
       raise(reserve)
-      call.row = {
+      const number = ++numbers
+      const opened: OpenCall = {
         requestId: row.id,
-        number: call.number,
+        number,
         instance: row.instance,
         reason: reason === 'first' ? 'fallback' : reason,
         upstream: target.upstream.id,
@@ -140,7 +141,8 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
         priceId: target.priceId,
         ...reserve,
       }
-      const recorded = record(call, call.row)
+      const call: Call = { number, target, body, row: opened, meter: createMeter() }
+      const recorded = record(call, opened)
       recording.push(recorded)
       return recorded.then(() => {
         if (!closed && !signal.aborted) return call

@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { toPublicModel } from '../catalog/public.ts'
 import { authenticate } from '../chat/authenticate.ts'
 import type { RequestHeaders } from '../chat/body.ts'
-import type { Decision } from '../error.ts'
+import { orThrow } from '../error.ts'
 import type { Log } from '../log.ts'
 import type { Health } from '../routing/health.ts'
 import { modelNotFound, visibleModel } from '../routing/resolve.ts'
@@ -53,11 +53,6 @@ export const modelsController = (deps: ModelsDeps) => {
 function modelFor({ snapshot, health }: ModelsDeps, key: Key, slug: string): Model | null {
   const visible = visibleModel(snapshot(), key, slug)
   return visible && toPublicModel(visible.model, visible.targets, (target) => health.standing(target) === 'out')
-}
-
-function orThrow<T>(decision: Decision<T>): T {
-  if (!decision.ok) throw decision.error
-  return decision.value
 }
 
 function decode(text: string): string {

@@ -8,6 +8,7 @@ import type { Backend } from '../backends/backend.ts'
 import { GatewayError, UpstreamError } from '../error.ts'
 import { estimate } from '../limits/estimate.ts'
 import type { Limiter, Moment, Pass } from '../limits/limiter.ts'
+import { hasLimits } from '../limits/rates.ts'
 import type { Ask, Dispatch } from '../routing/attempt.ts'
 import type { CallNews, Health } from '../routing/health.ts'
 import type { Target } from '../store/snapshot.ts'
@@ -65,8 +66,7 @@ async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> 
 /** A place at an upstream that has limits. Throws what a provider would answer who has the same ones. */
 function enter({ limiter, moment }: DispatchDeps, { target, body }: Ask): Pass | null {
   const { upstream } = target
-  const { requestsPerMinute, tokensPerMinute, concurrency } = upstream.limits
-  if (requestsPerMinute === null && tokensPerMinute === null && concurrency === null) return null
+  if (!hasLimits(upstream.limits)) return null
   const { promptTokens, completionTokens } = estimate(body, target.maxOutputLength)
   const entered = limiter.enter(upstream, promptTokens + completionTokens, moment().monotonicMs)
   if (entered instanceof UpstreamError) throw entered

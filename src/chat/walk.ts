@@ -8,7 +8,7 @@ import { toGatewayError } from '../answer/failure.ts'
 import { relay } from '../answer/relay.ts'
 import { createSettlement } from '../answer/settlement.ts'
 import { createTally } from '../answer/tally.ts'
-import type { Decision, GatewayError } from '../error.ts'
+import { type GatewayError, orThrow } from '../error.ts'
 import type { Hold, Limiter } from '../limits/limiter.ts'
 import type { Log } from '../log.ts'
 import { type AttemptOptions, attempt } from '../routing/attempt.ts'
@@ -97,11 +97,6 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
   } finally {
     if (!handedOver) end()
   }
-}
-
-function orThrow<T>(decision: Decision<T>): T {
-  if (!decision.ok) throw decision.error
-  return decision.value
 }
 
 /** Has the targets tried and their answer carried to the client, which settles the request. */

@@ -6,6 +6,7 @@
 import { clientLeft, GatewayError, UpstreamError } from '../error.ts'
 import type { Target } from '../store/snapshot.ts'
 import type { BackendAnswer } from '../wire/chat.ts'
+import { blamesTheRequest } from '../wire/refusal.ts'
 import type { ChatRequest } from '../wire/request.ts'
 import type { Health } from './health.ts'
 
@@ -60,14 +61,22 @@ export async function attempt<T>(
     let pauseMs = backoffMs * 2 ** round * (0.75 + Math.random() / 4)
     for (const target of left) {
       if (signal.aborted) throw clientLeft()
-      if (!health.enter(target)) continue
+      if (!health.enter(target)) {
+        // It may be down for a moment only, and found again during the next pause.
+        if (round > 0) recovering.push(target)
+        continue
+      }
       const reason = failures.length === 0 ? 'first' : round > 0 ? 'retry' : 'fallback'
       try {
         const opened = await open(await dispatch({ target, body, reason, signal }), target)
         health.report(target, 'begun')
         return opened
       } catch (error) {
-        if (!(error instanceof UpstreamError) || isFinal(error)) throw error
+        if (!(error instanceof UpstreamError) || isFinal(error)) {
+          // Perhaps no call was made at all, and nobody else would give back a breaker's trial.
+          health.report(target, 'given_up')
+          throw error
+        }
         error.upstream ??= target.upstream.id
         failures.push(error)
         if (!mayRecover(error)) continue
@@ -81,9 +90,7 @@ export async function attempt<T>(
   }
 }
 
-/** What an upstream says about the request itself would be said by the next one too. */
-const ABOUT_THE_REQUEST = new Set([400, 413, 422])
-/** Unless it is about what this target lacks, and another one may have. */
+/** What an upstream says about the request, but for what it lacks itself, and another one may have. */
 const ABOUT_THE_TARGET = new Set([
   'context_length_exceeded',
   'unsupported_parameter',
@@ -96,7 +103,7 @@ function isFinal(error: UpstreamError): boolean {
   return error.kind === 'aborted' || (isAboutTheRequest(error) && !isAboutTheTarget(error))
 }
 
-const isAboutTheRequest = ({ kind, status }: UpstreamError) => kind === 'status' && ABOUT_THE_REQUEST.has(status ?? 0)
+const isAboutTheRequest = ({ kind, status }: UpstreamError) => kind === 'status' && blamesTheRequest(status)
 
 const isAboutTheTarget = (error: UpstreamError) =>
   isAboutTheRequest(error) && (error.status === 413 || ABOUT_THE_TARGET.has(error.code ?? ''))
@@ -106,10 +113,11 @@ const mayRecover = ({ kind, retryable, retryAfterMs }: UpstreamError) =>
   retryable && kind !== 'deadline' && (retryAfterMs ?? 0) <= MAX_PAUSE_MS
 
 /**
- * The last failure; but that one provider limits its rate, or that one target lacks something, does not tell why the
- * others failed.
+ * The last failure that may pass, else the last one; but that one provider limits its rate, or that one target lacks
+ * something, does not tell why the others failed.
  */
 const toTelling = (failures: readonly UpstreamError[]) =>
+  failures.findLast((failure) => failure.status !== 429 && failure.retryable) ??
   failures.findLast((failure) => failure.status !== 429 && !isAboutTheTarget(failure)) ??
   failures.findLast(({ status }) => status === 429) ??
   failures.at(-1)
@@ -127,6 +135,8 @@ export function noneReady(health: Pick<Health, 'whyOut'>, targets: readonly Targ
 
 /** Waits, and throws as soon as the client leaves. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  // A signal that has aborted already tells nobody any more.
+  if (signal.aborted) throw clientLeft()
   const over = Promise.withResolvers<void>()
   const timer = setTimeout(over.resolve, ms)
   const leave = () => over.resolve()

@@ -1,7 +1,12 @@
 /**
- * What an upstream's statuses blame on this Tollgate, and where whoever runs it should look: they are never the fault of
- * a client (api-contract, rulings). Pure.
+ * Whom an upstream's status blames (api-contract, rulings): the client's request, or this Tollgate, which is then never
+ * the fault of a client. Pure.
  */
+
+/** What an upstream says about the request itself: the client should read it, and the next upstream would say it too. */
+const OF_THE_REQUEST: ReadonlySet<number | null> = new Set([400, 413, 422])
+
+export const blamesTheRequest = (status: number | null): boolean => OF_THE_REQUEST.has(status)
 
 /** The credential or the account: whatever model is asked for, it is refused. */
 const OF_THE_UPSTREAM: Readonly<Record<number, string>> = {

@@ -31,7 +31,13 @@ interface Played {
 /** Plays a request on targets that answer their calls one after the other as the script says, the last one for good. */
 async function play(
   script: Record<string, Outcome[]>,
-  { retries = 2, out = [] as string[], signal = new AbortController().signal, backoffMs = 1 } = {},
+  {
+    retries = 2,
+    out = [] as string[],
+    enters = (id: string) => !out.includes(id),
+    signal = new AbortController().signal,
+    backoffMs = 1,
+  } = {},
 ): Promise<Played> {
   const targets: Target[] = Object.keys(script).map((id) => toTarget({ id }))
   const calls: string[] = []
@@ -44,7 +50,7 @@ async function play(
     return ANSWER
   }
   const health = {
-    enter: (target: Target) => !out.includes(target.upstream.id),
+    enter: (target: Target) => enters(target.upstream.id),
     report: (target: Target, end: CallNews) => void reported.push([target.upstream.id, end]),
     whyOut: () => ({ reason: 'its upstream is down', retryAfterMs: 2_500 }),
   }
@@ -92,7 +98,10 @@ describe('a target that fails', () => {
     ['the gateway itself ends the request', new GatewayError('insufficient_quota', 'spent')],
     ['of a mistake of ours', new TypeError('a bug')],
   ])('because %s has none either', async (_, error) => {
-    expect(await play({ a: [error], b: ['answer'] })).toMatchObject({ calls: ['a:first'], error })
+    const played = await play({ a: [error], b: ['answer'] })
+    expect(played).toMatchObject({ calls: ['a:first'], error })
+    // No call may have been made at all: what was claimed of its breaker is given back.
+    expect(played.reported).toEqual([['a', 'given_up']])
   })
 })
 
@@ -101,6 +110,12 @@ describe('when no target is left', () => {
     const { calls, value } = await play({ a: [status(500)], b: [refused(), refused(), 'answer'] })
     expect(calls).toEqual(['a:first', 'b:fallback', 'a:retry', 'b:retry', 'a:retry', 'b:retry'])
     expect(value).toBe('b')
+  })
+
+  test('one that is found to be down meanwhile is tried all the same, once it is up again', async () => {
+    const seen: boolean[] = [true, false, true]
+    const { calls, value } = await play({ a: [refused(), 'answer'] }, { enters: () => seen.shift() ?? false })
+    expect({ calls, value, seen }).toEqual({ calls: ['a:first', 'a:retry'], value: 'a', seen: [] })
   })
 
   test('no more than twice', async () => {
@@ -127,6 +142,17 @@ describe('when no target is left', () => {
     expect(order).toEqual(['most of the pause is over', 'a:first', 'a:retry'])
   })
 
+  test('a client that has left before the pause does not wait for its end', async () => {
+    const controller = new AbortController()
+    const script = { a: [status(500, { retryAfterMs: 9_000 })] }
+    const enters = () => {
+      controller.abort()
+      return true
+    }
+    const played = play(script, { signal: controller.signal, enters })
+    expect(await played).toMatchObject({ calls: ['a:first'], error: { kind: 'aborted' } })
+  })
+
   test('a client that leaves during the pause ends it', async () => {
     const controller = new AbortController()
     const played = play({ a: [status(500)] }, { backoffMs: 60_000, signal: controller.signal })
@@ -136,6 +162,7 @@ describe('when no target is left', () => {
 
   test.each([
     ['the last one', { a: [status(500)], b: [refused()] }, { kind: 'connection', upstream: 'b' }],
+    ['the one that may pass', { a: [status(503)], b: [status(401)] }, { status: 503, upstream: 'a' }],
     ['not the one that limits its rate', { a: [status(500)], b: [status(429)] }, { status: 500, upstream: 'a' }],
     ['unless all do', { a: [status(429)], b: [status(429)] }, { status: 429, upstream: 'b' }],
   ] as [string, Record<string, Outcome[]>, object][])('the client is told %s', async (_, script, expected) => {
