@@ -28,7 +28,7 @@ export interface ServeConfig {
 
 type Texts = Readonly<Record<string, string | undefined>>
 
-export interface ConfigSources {
+interface ConfigSources {
   /** By flag name without the dashes. */
   flags: Texts
   environment: Texts
@@ -56,7 +56,7 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
     retries: read('retries', 2, toRetries, 'a number from 0 to 10'),
     probeMs: read('probe', 30_000, toProbeMs, 'a time from 1s to 1h, or off'),
     maxInFlight: read('max-in-flight', 4_096, toInFlight, 'a number from 1 to 8192'),
-    maxBufferedBytes: read('max-buffered', 512 * MIB, toBytes, 'a size such as 512M or 2G, from 1M on'),
+    maxBufferedBytes: read('max-buffered', 512 * MIB, toBuffered, 'a size such as 512M or 2G, from 64M on'),
     maxEventBytes: read('max-event', 4 * MIB, toBytes, 'a size such as 4M, from 1M on'),
     slowReaderMs: read('slow-reader', 60_000, toWaitMs, 'a time from 1s to 1h'),
   }
@@ -107,6 +107,12 @@ function toBytes(text: string): number | null {
   const [, amount, unit] = /^(\d{1,6})(M|G)(?:i?B)?$/i.exec(text) ?? []
   const bytes = Number(amount) * (unit?.toUpperCase() === 'G' ? 1024 : 1) * MIB
   return bytes >= MIB ? bytes : null
+}
+
+/** A request of the largest size (32 MiB, `chat/body.ts`) and its answer find room: else it would be told to wait for ever. */
+function toBuffered(text: string): number | null {
+  const bytes = toBytes(text)
+  return bytes !== null && bytes >= 64 * MIB ? bytes : null
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }

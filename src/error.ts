@@ -80,6 +80,8 @@ const TABLE = {
     headers: { 'x-should-retry': 'false' },
   },
   internal: { status: 500, type: 'server_error', code: null },
+  /** The client left its answer unread for too long: a stream that says so instead of ending as if it were whole. */
+  slow_reader: invalid(408, 'slow_reader'),
   /** The client left before its answer: nobody reads this status, the log line and the ledger do. */
   client_closed: {
     status: 499,
@@ -178,6 +180,7 @@ export interface UpstreamErrorDetail {
   deadline?: string
   retryable?: boolean
   retryAfterMs?: number
+  isOwnLimit?: boolean
   cause?: unknown
 }
 
@@ -190,6 +193,8 @@ export class UpstreamError extends Error {
   readonly deadline: string | null
   readonly retryable: boolean
   readonly retryAfterMs: number | null
+  /** Whether it is a limit of our own that left no place: the call was not made. */
+  readonly isOwnLimit: boolean
   /** Id of the upstream that failed, once somebody who knows it has said so. */
   upstream: string | null = null
 
@@ -203,6 +208,7 @@ export class UpstreamError extends Error {
     this.deadline = detail.deadline ?? null
     this.retryable = detail.retryable ?? (kind === 'connection' || kind === 'broken')
     this.retryAfterMs = detail.retryAfterMs ?? null
+    this.isOwnLimit = detail.isOwnLimit ?? false
   }
 }
 

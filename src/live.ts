@@ -36,7 +36,7 @@ export function createLive({ snapshot, spending, backendFor, probeMs, moment, lo
       log.warn('a budget is being used up', {
         [scope.kind]: scope.id,
         name,
-        percent,
+        threshold_percent: percent,
         spent_nano_usd: spentNanoUsd,
         budget_nano_usd: budget.nanoUsd,
         period: budget.period,

@@ -114,8 +114,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const refresh = () => {
     const next = loadSnapshot(store, environment)
     live.renew(next)
+    logNotReady(next, log, snapshot)
     snapshot = next
-    logNotReady(snapshot, log)
     prober.kick()
   }
   const watch = createWatch(writer, snapshot.revision, refresh, log)
@@ -222,8 +222,10 @@ function openWriter(path: string): Database {
   }
 }
 
-function logNotReady(snapshot: Snapshot, log: Log): void {
-  for (const upstream of snapshot.upstreams.values()) {
-    if (upstream.notReady) log.warn('an upstream is not ready', { upstream: upstream.id, reason: upstream.notReady })
+/** @param before what was said last: the same is not said twice. */
+function logNotReady({ upstreams }: Snapshot, log: Log, before?: Snapshot): void {
+  for (const { id, notReady } of upstreams.values()) {
+    if (!notReady || before?.upstreams.get(id)?.notReady === notReady) continue
+    log.warn('an upstream is not ready', { upstream: id, reason: notReady })
   }
 }

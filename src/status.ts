@@ -2,7 +2,7 @@
 import type { Readiness } from './api/health.ts'
 import type { Bounds } from './chat/bounds.ts'
 import { type Status, toUpstreamStatuses } from './control/protocol.ts'
-import type { Health } from './routing/health.ts'
+import type { Health, UpstreamHealth } from './routing/health.ts'
 import type { Snapshot } from './store/snapshot.ts'
 import type { Ledger } from './usage/ledger.ts'
 
@@ -23,6 +23,9 @@ export interface StatusReader {
   status(url: string): Status
 }
 
+/** An upstream that no model leads to may be as it likes. */
+const isMissed = ({ state, targets }: UpstreamHealth) => (state === 'down' || state === 'refused') && targets.length > 0
+
 export function createStatus(deps: StatusDeps): StatusReader {
   const { facts, isDraining, isWatching, snapshot, ledger, health, bounds } = deps
 
@@ -30,9 +33,7 @@ export function createStatus(deps: StatusDeps): StatusReader {
     if (isDraining()) return 'draining'
     const ledgerState = ledger.state()
     if (ledgerState === 'unavailable') return 'ledger_unavailable'
-    // An upstream that no model leads to may be down.
-    const isDown = health.states().some(({ state, targets }) => state === 'down' && targets.length > 0)
-    return ledgerState === 'ok' && isWatching() && !isDown ? 'ok' : 'degraded'
+    return ledgerState === 'ok' && isWatching() && !health.states().some(isMissed) ? 'ok' : 'degraded'
   }
 
   return {

@@ -1,5 +1,6 @@
 /** Settings: from the first place that has them, and every wrong one named at once. */
 import { expect, test } from 'bun:test'
+import { MAX_BODY_BYTES } from '../src/chat/body.ts'
 import { toServeConfig } from '../src/config.ts'
 
 const read = (heartbeat?: string) =>
@@ -28,4 +29,23 @@ test('a flag comes before the environment, and that before the settings', () => 
   expect(() =>
     toServeConfig({ flags: { port: 'x' }, environment: { TOLLGATE_DRAIN: 'soon' }, settings: { durability: 'some' } }),
   ).toThrow(/--port is 'x'[\s\S]*TOLLGATE_DRAIN is 'soon'[\s\S]*the setting durability is 'some'/)
+})
+
+test.each([
+  ['64M', 64],
+  ['512MiB', 512],
+  ['2G', 2_048],
+  ['63M', null],
+  ['1M', null],
+  ['64', null],
+])('a --max-buffered of %p is %p MiB', (text, mebibytes) => {
+  const buffered = () =>
+    toServeConfig({ flags: { 'max-buffered': text }, environment: {}, settings: {} }).maxBufferedBytes
+  if (mebibytes !== null) return expect(buffered()).toBe(mebibytes * 1024 ** 2)
+  expect(buffered).toThrow(`--max-buffered is '${text}': expected a size such as 512M or 2G, from 64M on.`)
+})
+
+test('the smallest --max-buffered has room for the largest body and as much again', () => {
+  const { maxBufferedBytes } = toServeConfig({ flags: { 'max-buffered': '64M' }, environment: {}, settings: {} })
+  expect(maxBufferedBytes).toBeGreaterThanOrEqual(2 * MAX_BODY_BYTES)
 })

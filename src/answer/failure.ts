@@ -4,6 +4,14 @@ import { blamesTheRequest, toRefusal } from '../wire/refusal.ts'
 
 /** A code is stored and logged: an upstream's may not be longer than this. */
 const MAX_CODE_CHARS = 64
+/** Why an upstream's call failed, for the log: nothing of what it said. Null where the code tells all. */
+export function toReason(error: unknown): string | null {
+  if (!(error instanceof UpstreamError) || error.kind === 'aborted') return null
+  const { kind, status, deadline } = error
+  if (kind === 'status') return `status ${status}`
+  return kind === 'deadline' ? `deadline ${deadline}` : kind
+}
+
 /** @param lastUpstream the id of the upstream that was tried last, for a failure that does not say whose it is. */
 export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError {
   if (error instanceof GatewayError) return error

@@ -17,6 +17,8 @@ interface End {
   /** What the client saw: a stream that failed later has said 200. */
   httpStatus: number
   errorCode: string | null
+  /** Why the upstream failed, for the log. */
+  reason?: string | null
   /** A mistake of our own that ended it: the log has it, since no response can tell of it any more. */
   mistake?: unknown
 }
@@ -95,10 +97,10 @@ export function createSettlement({ ledger, counter, log, row, tally, hold }: Set
     try {
       await ledger.settle(settledRow, further)
     } catch (error) {
-      logRequest(log, toWithheld(settledRow))
+      logRequest(log, toWithheld(settledRow), end.reason)
       throw error
     }
-    logRequest(log, settledRow)
+    logRequest(log, settledRow, end.reason)
     return { usage, costNanoUsd }
   }
 
@@ -120,7 +122,7 @@ function logMistake(log: Log, id: string, mistake: unknown): void {
   log.error('an answer was cut for a reason of our own', { id, error })
 }
 
-function logRequest(log: Log, row: SettledRow): void {
+function logRequest(log: Log, row: SettledRow, reason: string | null | undefined): void {
   log.info('request', {
     id: row.id,
     key: row.keyId,
@@ -130,6 +132,7 @@ function logRequest(log: Log, row: SettledRow): void {
     status: row.status,
     http: row.httpStatus,
     code: row.errorCode,
+    ...(reason ? { reason } : {}),
     attempts: row.attempts,
     ms: row.durationMs,
     first_token_ms: row.firstTokenMs,

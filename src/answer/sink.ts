@@ -1,14 +1,19 @@
 /**
  * The writing end of a streamed answer: a direct stream with the back-pressure that Bun leaves to us (platform-notes
- * 2.5), and with heartbeats while there is nothing to write. A client that has left or does not read for too long ends
- * the writing with an UpstreamError `aborted`.
+ * 2.5), and with heartbeats while there is nothing to write. A client that has left, or does not read for too long, ends
+ * the writing.
  */
-import { clientLeft } from '../error.ts'
+import { clientLeft, GatewayError } from '../error.ts'
 import { createHeartbeat, KEEP_ALIVE } from './heartbeat.ts'
 
 export interface Sink {
-  /** Writes text at once; returns a promise only where the client must read first. Throws once the client is gone. */
+  /**
+   * Writes text at once; returns a promise only where the client must read first. Throws once the client is gone, and a
+   * GatewayError `slow_reader` where it did not read for too long.
+   */
   write(text: string): Promise<void> | undefined
+  /** Writes the last words and waits for nobody: whoever reads on some day finds them. Never throws. */
+  end(text: string): void
   close(): void
 }
 
@@ -17,6 +22,7 @@ export const CLOSED_SINK: Sink = {
   write() {
     throw clientLeft()
   },
+  end() {},
   close() {},
 }
 
@@ -51,8 +57,9 @@ export function createSink(
       wake = () => resolve('given up')
     })
     const timer = setTimeout(wake, slowReaderMs)
+    let read = false
     try {
-      if ((await Promise.race([pending, givenUp])) === 'given up') left = true
+      read = (await Promise.race([pending, givenUp])) !== 'given up'
     } catch {
       left = true
     } finally {
@@ -60,6 +67,7 @@ export function createSink(
       full = false
     }
     if (left) throw clientLeft()
+    if (!read) throw tooSlow(slowReaderMs)
   }
   const send = (text: string): Promise<void> | undefined => {
     if (left) throw clientLeft()
@@ -82,6 +90,16 @@ export function createSink(
       heartbeat.touch()
       return send(text)
     },
+    end(text) {
+      heartbeat.stop()
+      if (left) return
+      try {
+        controller.write(text)
+        controller.flush()
+      } catch {
+        // It has left meanwhile.
+      }
+    },
     close() {
       heartbeat.stop()
       try {
@@ -92,3 +110,6 @@ export function createSink(
     },
   }
 }
+
+const tooSlow = (ms: number) =>
+  new GatewayError('slow_reader', `The answer was broken off: its client read nothing for ${ms / 1000} s.`)

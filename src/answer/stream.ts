@@ -134,7 +134,7 @@ async function pump({ trip, normaliser, iterator, first }: Opened, sink: Sink): 
     if (failure instanceof UpstreamError) throw failure
     // The tail waits for the ledger.
     const usageJson = await settleComplete(trip.input)
-    await sink.write(normaliser.tail(usageJson))
+    await send(sink, normaliser.tail(usageJson))
   } catch (error) {
     await iterator.return?.()
     await tell(trip.input, sink, error, 'answer')
@@ -144,10 +144,10 @@ async function pump({ trip, normaliser, iterator, first }: Opened, sink: Sink): 
 /** Settles an answer that broke off, and says so: an error frame, no `[DONE]` (promise 5). */
 async function tell(input: RelayInput, sink: Sink, cause: unknown, begun: 'status' | 'answer'): Promise<void> {
   const error = await settleFailure(input, cause, begun)
-  if (error.kind !== 'client_closed') await send(sink, errorFrame(error.toBody()))
+  if (error.kind !== 'client_closed') sink.end(errorFrame(error.toBody()))
 }
 
-/** Writes to a client that may have left. */
+/** Writes to a client that may have left, or never read it. */
 async function send(sink: Sink, text: string): Promise<void> {
   try {
     await sink.write(text)

@@ -9,7 +9,7 @@ import type { Amount, Hold } from '../limits/limiter.ts'
 import type { Target } from '../store/snapshot.ts'
 import type { Ledger } from '../usage/ledger.ts'
 import { costNanoUsd } from '../usage/price.ts'
-import type { OpenCall, OpenRow } from '../usage/rows.ts'
+import { type OpenCall, type OpenRow, toStanding } from '../usage/rows.ts'
 import type { ChatRequest } from '../wire/request.ts'
 import { NO_USAGE, type Usage } from '../wire/usage.ts'
 import { createMeter, type Meter, skip } from './meter.ts'
@@ -79,7 +79,7 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
   let closed = false
   const recording: Promise<void>[] = []
   /** Reserves of the calls on their way to the record: several may set out before the first of them is there. */
-  const pending = new Set<Reserve>()
+  const pending = new Set<OpenCall>()
 
   const record = async (call: Call, opened: OpenCall) => {
     pending.add(opened)
@@ -91,10 +91,15 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
     }
   }
 
-  /** Makes room for what all calls have come to or may, and for this one. */
-  const raise = (reserve: Reserve) => {
-    const amount = toAmount(reserve)
-    for (const { tokens, nanoUsd } of [...calls.map(amountOf), ...[...pending].map(toAmount)]) {
+  /**
+   * Makes room for this call, beside all that have come to something or may: the same ones that count if a crash leaves
+   * them to the next start, so that a budget holds then, too.
+   */
+  const raise = (next: OpenCall) => {
+    const recorded = calls.map((call) => ({ reason: call.row?.reason ?? null, number: call.number, ...amountOf(call) }))
+    const underway = [...pending, next].map((call) => ({ reason: call.reason, number: call.number, ...toAmount(call) }))
+    const amount = { tokens: 0, nanoUsd: 0 }
+    for (const { tokens, nanoUsd } of toStanding([...recorded, ...underway].sort((a, b) => a.number - b.number))) {
       amount.tokens += tokens
       amount.nanoUsd += nanoUsd
     }
@@ -102,9 +107,8 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
     if (refusal) throw refusal
   }
 
-  /** What a call has come to, or may. Of one that failed nothing is paid. */
+  /** What a call has come to, or may. */
   const amountOf = ({ row: further, target, meter: { end, usage } }: Call): Amount => {
-    if (end === 'failed') return { tokens: 0, nanoUsd: 0 }
     if (end !== 'ok' || usage === null) return toAmount(further ?? row)
     return { tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd(target.pricing, usage) }
   }
@@ -127,21 +131,19 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
         calls.push(call)
         return call
       }
-      const reserve = toReserve(target, estimate(body, target.maxOutputLength))
-      raise(reserve)
-      const number = ++numbers
       const opened: OpenCall = {
         requestId: row.id,
-        number,
+        number: numbers + 1,
         instance: row.instance,
         reason: reason === 'first' ? 'fallback' : reason,
         upstream: target.upstream.id,
         upstreamModel: target.upstreamModel,
         createdMs: now(),
         priceId: target.priceId,
-        ...reserve,
+        ...toReserve(target, estimate(body, target.maxOutputLength)),
       }
-      const call: Call = { number, target, body, row: opened, meter: createMeter() }
+      raise(opened)
+      const call: Call = { number: ++numbers, target, body, row: opened, meter: createMeter() }
       const recorded = record(call, opened)
       recording.push(recorded)
       return recorded.then(() => {

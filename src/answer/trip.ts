@@ -3,7 +3,7 @@ import { GatewayError } from '../error.ts'
 import type { Target } from '../store/snapshot.ts'
 import type { BackendAnswer } from '../wire/chat.ts'
 import { toUsageJson } from '../wire/usage.ts'
-import { toGatewayError } from './failure.ts'
+import { toGatewayError, toReason } from './failure.ts'
 import type { Shape } from './normalise.ts'
 import type { Settlement } from './settlement.ts'
 
@@ -73,6 +73,7 @@ export async function settleFailure(
       status: isCut ? 'cut' : 'failed',
       httpStatus: begun === 'nothing' ? error.status : 200,
       errorCode: error.code ?? error.kind,
+      reason: toReason(cause),
       // No response tells of it any more, so that the log has to.
       ...(begun !== 'nothing' && error.kind === 'internal' ? { mistake: error.cause } : {}),
     })

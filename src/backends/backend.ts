@@ -35,8 +35,14 @@ export interface Backend {
   probe(upstream: Upstream, signal: AbortSignal): Promise<Readiness>
 }
 
-/** What a free question found out: `unknown` where the upstream answers, but not to this. */
-export type Readiness = { state: 'ready' | 'unknown' } | { state: 'down' | 'refused'; reason: string }
+/**
+ * What a free question found out: `unknown` = it answers, but not to this; `doubtful` = it may be there, but said nothing in
+ * time, or an error; `down` = it cannot be reached. Reasons name no host: clients read some of them.
+ */
+export type Readiness =
+  | { state: 'ready' | 'unknown' }
+  | { state: 'refused' | 'doubtful'; reason: string }
+  | { state: 'down'; reason: string }
 
 /** What a dialect wants sent: path below the base URL, headers and JSON text. */
 export interface WireRequest {

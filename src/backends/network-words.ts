@@ -20,18 +20,23 @@ const WORDS: Readonly<Record<string, string>> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is signed by nobody who is known here',
 }
 
+const BROKEN_OFF = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE'])
+
 /** What a resolver says of a name that it cannot find, or not now. */
 const RESOLVER = /^(ENOTFOUND|ENODATA|ENONAME|EAI_\w+|DNS_\w+|ESERVFAIL|EREFUSED|ETIMEOUT|EBADNAME)$/
 
 /** Codes of a process that has run out of something: they say nothing of whom it wanted to reach. */
 const OUR_OWN = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'EADDRNOTAVAIL'])
 
-/** @param host the name or address in the base URL, to name it where it does not resolve. */
-export function toNetworkWords(error: unknown, host: string): string {
+/** Names no host: clients may read it, and who runs this sees the address beside it. */
+export function toNetworkWords(error: unknown): string {
   const code = codeOf(error)
-  if (RESOLVER.test(code)) return `the name ${host} does not resolve`
+  if (RESOLVER.test(code)) return 'its name does not resolve'
   return WORDS[code] ?? `it could not be reached (${code})`
 }
+
+/** Whether the other side had taken the connection before it broke. */
+export const wasConnected = (error: unknown): boolean => BROKEN_OFF.has(codeOf(error))
 
 /** Whether it failed for want of files, ports or memory of our own. */
 export const isOurShortage = (error: unknown): boolean => OUR_OWN.has(codeOf(error))

@@ -4,9 +4,12 @@
  */
 import type { Upstream } from '../store/snapshot.ts'
 import type { Question, Readiness } from './backend.ts'
-import { isOurShortage, toNetworkWords } from './network-words.ts'
+import { isOurShortage, toNetworkWords, wasConnected } from './network-words.ts'
 
-/** Never throws. A signal that aborts counts as no answer in time. */
+/**
+ * Never throws. A signal that aborts counts as no answer in time. Down is only what cannot be reached: one that is late, or
+ * breaks off, may chat all the same, and doubt does less harm then than an outage.
+ */
 export async function askReadiness(question: Question, upstream: Upstream, signal: AbortSignal): Promise<Readiness> {
   const { path, headers } = question.request(upstream)
   const url = URL.parse(`${upstream.baseUrl}${path}`)
@@ -20,8 +23,8 @@ export async function askReadiness(question: Question, upstream: Upstream, signa
     response.body?.cancel().catch(() => {})
     return question.readiness(response.status)
   } catch (error) {
-    if (signal.aborted) return { state: 'down', reason: `its ${path} did not answer in time` }
+    if (signal.aborted) return { state: 'doubtful', reason: `its ${path} did not answer in time` }
     if (isOurShortage(error)) return { state: 'unknown' }
-    return { state: 'down', reason: toNetworkWords(error, url.hostname) }
+    return { state: wasConnected(error) ? 'doubtful' : 'down', reason: toNetworkWords(error) }
   }
 }

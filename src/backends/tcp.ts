@@ -11,7 +11,10 @@ import type { Environment, Upstream } from '../store/snapshot.ts'
 import type { Readiness } from './backend.ts'
 import { isOurShortage, toNetworkWords } from './network-words.ts'
 
-/** Resolves to `unknown` where it connects: that is all it knows. Null where nothing was learnt. Never throws. */
+/**
+ * Resolves to `unknown` where it connects: that is all it knows; to `doubtful` where nothing came in time. Null where
+ * nothing was learnt. Never throws.
+ */
 export type Look = (upstream: Upstream, signal: AbortSignal) => Promise<Readiness | null>
 
 export interface LookOptions {
@@ -23,14 +26,17 @@ export interface LookOptions {
 
 /** A name may have many addresses; this many are tried, at once. */
 const MAX_ADDRESSES = 8
+/** The time is counted in so many steps: a stall of our own loop counts as one of them, and not as silence. */
+const STEPS = 10
 
 export function createLook({ environment = process.env, timeoutMs = 2_000 }: LookOptions = {}): Look {
   return async ({ baseUrl }, signal) => {
     const place = baseUrl === null ? null : toPlace(baseUrl)
     // Behind a proxy the way to the upstream is the proxy's, and not open to us.
-    if (place === null || hasProxy(place.protocol, environment)) return null
+    if (place === null || hasProxy(place, environment)) return null
     const timeout = new AbortController()
-    const timer = setTimeout(() => timeout.abort(), timeoutMs)
+    let steps = 0
+    const timer = setInterval(() => ++steps === STEPS && timeout.abort(), timeoutMs / STEPS)
     timer.unref()
     const ended = AbortSignal.any([signal, timeout.signal])
     try {
@@ -38,12 +44,12 @@ export function createLook({ environment = process.env, timeoutMs = 2_000 }: Loo
       return { state: 'unknown' }
     } catch (error) {
       if (signal.aborted) return null
-      if (timeout.signal.aborted) return { state: 'down', reason: `no connection within ${timeoutMs / 1000} s` }
+      if (timeout.signal.aborted) return { state: 'doubtful', reason: `no connection within ${timeoutMs / 1000} s` }
       // Bun calls it a refusal when this process has no files left.
       if (isOurShortage(error) || isOutOfFiles()) return null
-      return { state: 'down', reason: toNetworkWords(error, place.host) }
+      return { state: 'down', reason: toNetworkWords(error) }
     } finally {
-      clearTimeout(timer)
+      clearInterval(timer)
       timeout.abort()
     }
   }
@@ -64,9 +70,20 @@ function toPlace(baseUrl: string): Place | null {
   return { protocol, host, port: Number(port) || (protocol === 'https:' ? 443 : 80) }
 }
 
-const hasProxy = (protocol: string, environment: Environment): boolean => {
-  const name = protocol === 'https:' ? 'https_proxy' : 'http_proxy'
-  return Boolean(environment[name] || environment[name.toUpperCase()])
+/**
+ * Whether `fetch` goes to it by a proxy. Of what NO_PROXY may say it knows names and `*`; whatever else stands there counts
+ * for nothing, since a look past a proxy would find down what is not.
+ */
+function hasProxy({ protocol, host, port }: Place, environment: Environment): boolean {
+  const read = (name: string) => environment[name] || environment[name.toUpperCase()] || ''
+  if (read(protocol === 'https:' ? 'https_proxy' : 'http_proxy') === '') return false
+  const excepted = read('no_proxy')
+    .toLowerCase()
+    .split(/[\s,]+/)
+  return !excepted.some((entry) => {
+    const name = entry.replace(/^\*?\./, '')
+    return name === '*' || [host, `${host}:${port}`].some((own) => own === name || own.endsWith(`.${name}`))
+  })
 }
 
 /** Resolves as soon as one of the host's addresses has taken a connection. Throws the first address's failure. */

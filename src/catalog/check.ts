@@ -15,6 +15,9 @@ import { covers, type Expansion } from './wildcard.ts'
 export const DIALECTS = ['openai', 'demo'] as const
 const LATER_DIALECTS = ['anthropic', 'gemini']
 
+/** A smaller number without a unit was meant as seconds. */
+const SHORTEST_BARE_MS = 100
+
 const UPSTREAM_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
 
@@ -64,6 +67,11 @@ function checkUpstream(id: string, entry: Entry): Issue[] {
       issues.push({
         segments: [...at, 'deadlines', name],
         message: 'must be milliseconds or a time such as 60s, 5m or 1h, at most 24 days.',
+      })
+    else if (/^\d+$/.test(String(value)) && time > 0 && time < SHORTEST_BARE_MS)
+      issues.push({
+        segments: [...at, 'deadlines', name],
+        message: `${time} would be ${time} milliseconds: write the unit, such as ${time}s.`,
       })
   }
   return issues

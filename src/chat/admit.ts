@@ -1,7 +1,7 @@
 /**
- * Everything that is decided about a request before it costs anything, in the order that the contract gives its refusals:
- * who asks, what, where it could be answered, and whether the key may. Each step is a Decision; the first refusal is the
- * answer, and leaves no ledger row.
+ * Everything that is decided about a valid request before it costs anything, in the order that the contract gives its
+ * refusals: where it could be answered, and whether its key may. Each step is a Decision; the first refusal is the answer,
+ * and leaves no ledger row.
  */
 import type { Counter } from '../answer/count.ts'
 import { type Reserve, toAmount, toReserve } from '../answer/tally.ts'
@@ -15,12 +15,9 @@ import { order } from '../routing/order.ts'
 import { resolve } from '../routing/resolve.ts'
 import type { Key, Snapshot, Target, Team } from '../store/snapshot.ts'
 import type { ChatRequest } from '../wire/request.ts'
-import { type RequestHeaders, readJson } from './body.ts'
-import type { Room } from './bounds.ts'
 import { isSplit } from './fanout.ts'
 import { fit } from './fit.ts'
 import type { Flights } from './flights.ts'
-import { validate } from './validate.ts'
 
 export interface AdmitDeps {
   counter: Counter
@@ -44,32 +41,25 @@ export interface Admitted {
   hold: Hold
 }
 
-/** Decides about the request of a key that was let in. `lift` is called once the body is there. */
+/** Decides about a valid request of a key that was let in. */
 export async function admit(
   deps: AdmitDeps,
   snapshot: Snapshot,
   key: Key,
-  { request, headers, lift }: { request: Request; headers: RequestHeaders; lift(): void },
-  room: Room,
+  asked: ChatRequest,
 ): Promise<Decision<Admitted>> {
-  // 1. What is asked? Read and parsed once.
-  const json = await readJson(request, headers, room)
-  if (!json.ok) return json
-  lift()
-  const valid = validate(json.value)
-  if (!valid.ok) return valid
-  // 2. Where could it be answered?
-  const resolved = resolve(snapshot, key, valid.value.model)
+  // 1. Where could it be answered?
+  const resolved = resolve(snapshot, key, asked.model)
   if (!resolved.ok) return resolved
   const { model } = resolved.value
-  const promptTokens = estimatePrompt(valid.value)
-  const able = await fit(valid.value, model.facts, resolved.value.targets, promptTokens, deps.counter)
+  const promptTokens = estimatePrompt(asked)
+  const able = await fit(asked, model.facts, resolved.value.targets, promptTokens, deps.counter)
   if (!able.ok) return able
   const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
-  const body = key.budget || team?.budget ? withCap(valid.value, able.value) : valid.value
+  const body = key.budget || team?.budget ? withCap(asked, able.value) : asked
   const [first, ...others] = choose(deps, able.value, key, body, promptTokens)
   if (!first) return refuse(noneReady(deps.health, able.value))
-  // 3. Is there room? Rates, concurrency and budgets, as one Hold.
+  // 2. Is there room? Rates, concurrency and budgets, as one Hold.
   if (deps.flights.draining()) return refuse(stopping())
   const targets = [first, ...others] as const
   const reserve = toReserve(first, toAsk(promptTokens, body, first))
@@ -130,11 +120,12 @@ const isLike = (one: Target, other: Target) =>
 
 /**
  * The request with a cap on what it writes: without one, nothing would keep it within a budget (design 7). Models that
- * reason know the newer name only; servers of other models often the older one. `max_tokens_field` has the last word.
+ * reason know the newer name only; servers of other models often the older one. `max_tokens_field` has the last word, and a
+ * target that can write less is sent less (`dispatch.ts`).
  */
 function withCap(body: ChatRequest, targets: readonly Target[]): ChatRequest {
   if ((body.max_completion_tokens ?? body.max_tokens ?? null) !== null) return body
-  const cap = Math.min(DEFAULT_OUTPUT_TOKENS, ...targets.map(({ maxOutputLength }) => maxOutputLength))
+  const cap = Math.min(DEFAULT_OUTPUT_TOKENS, Math.max(...targets.map(({ maxOutputLength }) => maxOutputLength)))
   const reasons = targets.some(({ features }) => features.includes('reasoning'))
   return reasons ? { ...body, max_completion_tokens: cap } : { ...body, max_tokens: cap }
 }

@@ -4,6 +4,12 @@ import type { Room } from './bounds.ts'
 
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 
+/**
+ * A body up to this is read in one go, and takes its room at once. A longer one takes it as it arrives: what a client
+ * only says that it will send takes nothing from others.
+ */
+const QUICK_BYTES = 256 * 1024
+
 /** A request's headers by lower-case name. */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>
 
@@ -12,9 +18,8 @@ export async function readJson(
   request: Request,
   headers: RequestHeaders,
   room: Pick<Room, 'take'>,
-  maxBytes = MAX_BODY_BYTES,
 ): Promise<Decision<unknown>> {
-  const text = await readText(request, headers, room, maxBytes).catch(() => refuse(leftEarly()))
+  const text = await readText(request, headers, room).catch(() => refuse(leftEarly()))
   if (!text.ok) return text
   const type = headers['content-type'] ?? ''
   if (!isJson(type)) return refuse(unsupportedContentType(type))
@@ -54,25 +59,23 @@ async function readText(
   request: Request,
   headers: RequestHeaders,
   room: Pick<Room, 'take'>,
-  maxBytes: number,
 ): Promise<Decision<string>> {
-  const stated = headers['content-length']
-  if (stated !== undefined) {
-    const size = Number(stated)
-    if (size > maxBytes) return refuse(tooLarge(maxBytes, `${stated} bytes`))
-    const noRoom = room.take(size)
+  const stated = Number(headers['content-length'] ?? Number.NaN)
+  if (stated > MAX_BODY_BYTES) return refuse(tooLarge(`${stated} bytes`))
+  if (stated <= QUICK_BYTES) {
+    const noRoom = room.take(stated)
     return noRoom ? refuse(noRoom) : allow(await request.text())
   }
   const pieces: Uint8Array[] = []
   let bytes = 0
   for await (const piece of request.body ?? []) {
     bytes += piece.length
-    if (bytes > maxBytes) return refuse(tooLarge(maxBytes, `more than ${maxBytes} bytes`))
+    if (bytes > MAX_BODY_BYTES) return refuse(tooLarge(`more than ${MAX_BODY_BYTES} bytes`))
     const noRoom = room.take(piece.length)
     if (noRoom) return refuse(noRoom)
     pieces.push(piece)
   }
-  return allow(Buffer.concat(pieces).toString('utf8'))
+  return allow(new TextDecoder().decode(Buffer.concat(pieces)))
 }
 
 const isJson = (type: string) => /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)
@@ -82,10 +85,10 @@ const leftEarly = () => new GatewayError('client_closed', 'The client left befor
 const tooDeep = () =>
   new GatewayError('invalid_request', `The JSON body of your request is nested more than ${MAX_DEPTH} levels deep.`)
 
-const tooLarge = (limit: number, size: string) =>
+const tooLarge = (size: string) =>
   new GatewayError(
     'request_too_large',
-    `The request body is too large: this API takes at most ${limit} bytes, and yours has ${size}.`,
+    `The request body is too large: this API takes at most ${MAX_BODY_BYTES} bytes, and yours has ${size}.`,
   )
 
 const unsupportedContentType = (type: string) =>

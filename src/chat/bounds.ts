@@ -4,7 +4,7 @@
  */
 import { allow, type Decision, GatewayError, refuse } from '../error.ts'
 
-export interface BoundsOptions {
+interface BoundsOptions {
   maxInFlight: number
   maxBufferedBytes: number
 }

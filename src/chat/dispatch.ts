@@ -12,6 +12,7 @@ import { hasLimits } from '../limits/rates.ts'
 import type { Ask, Dispatch } from '../routing/attempt.ts'
 import type { CallNews, Health } from '../routing/health.ts'
 import type { Target } from '../store/snapshot.ts'
+import type { ChatRequest } from '../wire/request.ts'
 import type { Room } from './bounds.ts'
 
 export interface DispatchDeps {
@@ -25,7 +26,8 @@ export interface DispatchDeps {
 /** Prepares the dispatches of one request. `room` is where it keeps what it must hold in memory. */
 export function createDispatch(deps: DispatchDeps, id: string, tally: Tally, room: Room): Dispatch {
   const { backendFor } = deps
-  return async (ask) => {
+  return async (asked) => {
+    const ask = { ...asked, body: toWithin(asked.body, asked.target) }
     const { body, target, signal } = ask
     const { number, meter } = await begin(deps, tally, ask)
     try {
@@ -38,6 +40,12 @@ export function createDispatch(deps: DispatchDeps, id: string, tally: Tally, roo
       throw error
     }
   }
+}
+
+/** A cap of ours may be more than this target writes; a client's own is not, or the target would not be tried. */
+function toWithin(body: ChatRequest, { maxOutputLength: most }: Target): ChatRequest {
+  if ((body.max_tokens ?? 0) > most) return { ...body, max_tokens: most }
+  return (body.max_completion_tokens ?? 0) > most ? { ...body, max_completion_tokens: most } : body
 }
 
 const leftUnread = () => new UpstreamError('aborted', 'there was no room for the answer', { retryable: false })

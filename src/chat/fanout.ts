@@ -4,8 +4,8 @@
  */
 import { toChoices, toIndex } from '../answer/choices.ts'
 import { asWhole, eventsOf, type WholeAnswer } from '../answer/events.ts'
-import type { UpstreamError } from '../error.ts'
-import type { Ask, Dispatch } from '../routing/attempt.ts'
+import { clientLeft, UpstreamError } from '../error.ts'
+import type { Dispatch } from '../routing/attempt.ts'
 import type { Target } from '../store/snapshot.ts'
 import type { AnswerEvent, BackendAnswer, Choice } from '../wire/chat.ts'
 import type { ChatRequest } from '../wire/request.ts'
@@ -23,33 +23,42 @@ export function isSplit(body: ChatRequest, { upstream, features }: Target): bool
   return (body.n ?? 1) > 1 && (!upstream.options.n || isEnforced(body.response_format, features))
 }
 
-/** The request of one such call. */
-export function toSingle({ n: _, ...single }: ChatRequest): ChatRequest {
-  return single
-}
-
-/** Wraps a dispatch. The first call that fails fails them all; the others are given up, and paid for as far as they came. */
+/**
+ * Wraps a dispatch. The first call that fails fails them all; the others are given up, and paid for as far as they came.
+ * A call for which a limit of ours leaves no place beside the others is none of those: it waits for them.
+ */
 export const fanOut =
   (dispatch: Dispatch): Dispatch =>
   (ask) => {
     if (!isSplit(ask.body, ask.target)) return dispatch(ask)
     const controller = new AbortController()
     const signal = AbortSignal.any([ask.signal, controller.signal])
-    const body = toSingle(ask.body)
-    const call = (index: number) =>
-      dispatch({ ...ask, body, signal, reason: index === 0 ? ask.reason : 'fan_out' }).catch((error) => {
-        controller.abort()
-        throw error
-      })
-    return ask.body.stream ? inOneStream(ask, call, () => controller.abort()) : inOneAnswer(ask, call)
+    const { n, ...body } = ask.body
+    const count = n ?? 1
+    const giveUp = () => controller.abort()
+    const fan: Fan = {
+      call: (index) => dispatch({ ...ask, body, signal, reason: index === 0 ? ask.reason : 'fan_out' }),
+      all: (task) => inParallel(count, toParallel(ask.target, count), task, giveUp),
+      signal,
+      giveUp,
+    }
+    return ask.body.stream ? inOneStream(fan) : inOneAnswer(fan)
   }
 
-type Single = (index: number) => Promise<BackendAnswer>
+/** The calls of one request. */
+interface Fan {
+  call(index: number): Promise<BackendAnswer>
+  /** Does it for each of them, in turn. Rejects with the first failure once those under way have ended. */
+  all(task: (index: number) => Promise<void>): Promise<void>
+  /** Aborts with the first failure, or where the answer is no longer wanted. */
+  signal: AbortSignal
+  /** Aborts it. */
+  giveUp(): void
+}
 
-async function inOneAnswer({ body, target }: Ask, call: Single): Promise<BackendAnswer> {
+async function inOneAnswer({ call, all }: Fan): Promise<BackendAnswer> {
   const answers: WholeAnswer[] = []
-  const count = body.n ?? 1
-  await inParallel(count, toParallel(target, count), async (index) => {
+  await all(async (index) => {
     answers[index] = asWhole(await call(index))
   })
   const choices = answers.map(({ completion }, index) => ({ ...toChoices(completion.choices)[0], index }) as Choice)
@@ -62,32 +71,29 @@ async function inOneAnswer({ body, target }: Ask, call: Single): Promise<Backend
   }
 }
 
-async function inOneStream({ body, target }: Ask, call: Single, giveUp: () => void): Promise<BackendAnswer> {
-  const count = body.n ?? 1
-  const parallel = toParallel(target, count)
-  const heads = Array.from({ length: parallel }, (_, index) => call(index))
+async function inOneStream({ call, all, signal, giveUp }: Fan): Promise<BackendAnswer> {
   const funnel = createFunnel<AnswerEvent[]>(giveUp)
-  const drain = async (index: number) => {
-    try {
-      for await (const events of eventsOf(await (heads[index] ?? call(index)))) {
-        const [kept, failure] = toShare(events, index)
-        if (kept.length > 0 && !(await funnel.put(kept))) return
-        if (failure) throw failure
-      }
-    } catch (error) {
-      giveUp()
-      throw error
-    }
-  }
-  const drained = inParallel(count, parallel, drain)
-  drained.then(() => funnel.end([{ done: true }]), funnel.fail)
   // One is enough to begin with: an upstream may answer them one after the other.
-  const first = await Promise.race(heads).catch((error) => {
-    funnel.leave()
-    return drained.then(() => {
-      throw error
-    })
-  })
+  const begun = Promise.withResolvers<BackendAnswer>()
+  const drain = async (index: number) => {
+    const answer = await call(index)
+    if (!signal.aborted) begun.resolve(answer)
+    for await (const events of eventsOf(answer)) {
+      const [kept, failure] = toShare(events, index)
+      // Once it is aborted perhaps nobody reads: another one may have failed before any had begun.
+      if (signal.aborted || (kept.length > 0 && !(await funnel.put(kept)))) break
+      if (failure) throw failure
+    }
+    if (signal.aborted) throw clientLeft()
+  }
+  all(drain).then(
+    () => funnel.end([{ done: true }]),
+    (error) => {
+      begun.reject(error)
+      funnel.fail(error)
+    },
+  )
+  const first = await begun.promise
   return {
     kind: 'stream',
     events: funnel,
@@ -108,30 +114,44 @@ function toShare(events: readonly AnswerEvent[], index: number): [AnswerEvent[],
   return [kept, null]
 }
 
-/** Runs `count` tasks, `parallel` of them at once. Rejects with the first failure once those under way have ended. */
-async function inParallel(count: number, parallel: number, task: (index: number) => Promise<void>): Promise<void> {
-  let next = 0
-  let failed = false
+/**
+ * Runs `count` tasks, `parallel` of them at once, lowest first. Rejects with the first failure once those under way have
+ * ended. One that finds no place beside the others is put back for them, and fails only where it is alone.
+ */
+async function inParallel(
+  count: number,
+  parallel: number,
+  task: (index: number) => Promise<void>,
+  onFailure: () => void,
+): Promise<void> {
+  const left = Array.from({ length: count }, (_, index) => index)
+  const failures: unknown[] = []
+  let underWay = 0
+  let ended = 0
   const worker = async () => {
-    while (next < count && !failed) {
-      await task(next++).catch((error) => {
-        failed = true
-        throw error
-      })
+    for (let index = left.shift(); index !== undefined && failures.length === 0; index = left.shift()) {
+      const endedBefore = ended
+      underWay++
+      try {
+        await task(index)
+        ended++
+      } catch (error) {
+        const isAlone = underWay === 1 && ended === endedBefore
+        if (isAlone || !isOwnLimit(error)) {
+          failures.push(error)
+          onFailure()
+          return
+        }
+        left.push(index)
+        left.sort((a, b) => a - b)
+        if (underWay > 1) return
+      } finally {
+        underWay--
+      }
     }
   }
-  await settleAll(Array.from({ length: parallel }, worker))
+  await Promise.all(Array.from({ length: parallel }, worker))
+  if (failures.length > 0) throw failures[0]
 }
 
-/** Waits for all of them, then gives their values or throws what the first to fail has thrown. */
-async function settleAll<T>(tasks: readonly Promise<T>[]): Promise<T[]> {
-  let first: { error: unknown } | null = null
-  for (const task of tasks) {
-    task.catch((error) => {
-      first ??= { error }
-    })
-  }
-  const results = await Promise.allSettled(tasks)
-  if (first !== null) throw (first as { error: unknown }).error
-  return results.map((result) => (result as PromiseFulfilledResult<T>).value)
-}
+const isOwnLimit = (error: unknown) => error instanceof UpstreamError && error.isOwnLimit

@@ -9,6 +9,7 @@ import type { Target } from '../store/snapshot.ts'
 import type { Model } from '../wire/model.ts'
 import type { ChatRequest } from '../wire/request.ts'
 import { mayOverflow, overflows } from './context.ts'
+import { isSplit } from './fanout.ts'
 
 export type Facts = Pick<Model, 'id' | 'supported_features' | 'max_output_length'>
 
@@ -25,14 +26,33 @@ export async function fit(
 ): Promise<Decision<readonly Target[]>> {
   const misfit = checkFit(body, facts)
   if (misfit) return refuse(misfit)
-  const able = targets.filter((target) => checkFit(body, factsOf(target)) === null)
-  if (able.length === 0) return refuse(checkFit(body, factsOf(targets[0] as Target)) as GatewayError)
+  const found = targets.map((target) => ({ target, misfit: checkTarget(body, facts, target) }))
+  const able = found.flatMap(({ target, misfit }) => (misfit ? [] : target))
+  const none = found[0]?.misfit
+  if (able.length === 0 && none) return refuse(none)
   if (able.every(({ contextLength }) => !mayOverflow(promptTokens, contextLength))) return allow(able)
   const counted = await counter.prompt(body)
   if (counted === null) return allow(able)
   const fitting = able.filter(({ contextLength }) => !overflows(counted, contextLength))
   if (fitting.length > 0) return allow(fitting)
   return refuse(contextOverflow(Math.max(...able.map(({ contextLength }) => contextLength)), counted))
+}
+
+function checkTarget(body: ChatRequest, facts: Facts, target: Target): GatewayError | null {
+  const isNarrower =
+    target.maxOutputLength < facts.max_output_length || target.features.length < facts.supported_features.length
+  return (isNarrower ? checkFit(body, factsOf(target)) : null) ?? checkCalls(body, target)
+}
+
+/** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
+function checkCalls(body: ChatRequest, target: Target): GatewayError | null {
+  const { id, limits } = target.upstream
+  const most = limits.requestsPerMinute
+  if (most === null || (body.n ?? 1) <= most || !isSplit(body, target)) return null
+  const why = `each choice is a call of its own, and its upstream \`${id}\` takes ${most} a minute`
+  return new GatewayError('invalid_request', `'n' is too large for the model \`${target.model}\`: ${why}.`, {
+    param: 'n',
+  })
 }
 
 const factsOf = ({ model, features, maxOutputLength }: Target): Facts => ({

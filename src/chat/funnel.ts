@@ -3,15 +3,13 @@
  * no producer is more than one item ahead. Pure plumbing; it knows nothing of answers.
  */
 
-export interface Funnel<T> extends AsyncIterable<T> {
+interface Funnel<T> extends AsyncIterable<T> {
   /** Resolves true once the item was taken; false where nobody reads any more. */
   put(item: T): Promise<boolean>
   /** Adds the last item. Nothing may be put after it. */
   end(last: T): void
   /** Ends it in an error, which the reader meets after what was put. Nothing may be put after it. */
   fail(error: unknown): void
-  /** Ends it where nobody reads it: whoever waits to put something is told. */
-  leave(): void
 }
 
 /** @param onLeave called once where the reader leaves before the end. */
@@ -64,7 +62,6 @@ export function createFunnel<T>(onLeave: () => void): Funnel<T> {
     },
     end: (item) => finish(Promise.resolve({ done: false, value: item })),
     fail: (error) => finish(Promise.reject(error)),
-    leave,
     [Symbol.asyncIterator]: () => ({
       next() {
         const result = take()

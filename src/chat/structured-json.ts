@@ -64,8 +64,21 @@ function withoutFence(text: string): string {
 /** `{` before a key or an end, `[` before a value: what is mended has to begin like JSON, or any prose would do. */
 const LIKE_JSON = /^(?:\{\s*(?:["'“”‘’`}]|\/[/*]|[\w$]+\s*:)|\[\s*(?:["'“”‘’{[\]-]|\d|\/[/*]|true|false|null))/i
 
+/** Mending is recursive: how deep it gets depends on the stack of the moment, and no answer is nested like that. */
+const MAX_DEPTH = 1_000
+
+function isTooDeep(text: string): boolean {
+  let depth = 0
+  for (const char of text) {
+    if (char === '{' || char === '[') depth++
+    else if (char === '}' || char === ']') depth--
+    if (depth > MAX_DEPTH) return true
+  }
+  return false
+}
+
 function mend(text: string): Found | null {
-  if (!LIKE_JSON.test(text)) return null
+  if (!LIKE_JSON.test(text) || isTooDeep(text)) return null
   try {
     return parse(jsonrepair(text))
   } catch {

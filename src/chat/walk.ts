@@ -8,24 +8,27 @@ import { toGatewayError } from '../answer/failure.ts'
 import { relay } from '../answer/relay.ts'
 import { createSettlement } from '../answer/settlement.ts'
 import { createTally } from '../answer/tally.ts'
-import { type GatewayError, orThrow } from '../error.ts'
+import { type Decision, type GatewayError, orThrow } from '../error.ts'
 import type { Hold, Limiter } from '../limits/limiter.ts'
-import type { Log } from '../log.ts'
+import type { Fields, Log } from '../log.ts'
 import { type AttemptOptions, attempt } from '../routing/attempt.ts'
 import type { Health } from '../routing/health.ts'
+import { visibleModel } from '../routing/resolve.ts'
 import type { Snapshot } from '../store/snapshot.ts'
 import type { Ledger } from '../usage/ledger.ts'
 import type { OpenRow } from '../usage/rows.ts'
 import { mintId, toRequestId } from '../wire/id.ts'
+import type { ChatRequest } from '../wire/request.ts'
 import { type AdmitDeps, type Admitted, admit } from './admit.ts'
 import { authenticate } from './authenticate.ts'
-import type { RequestHeaders } from './body.ts'
+import { type RequestHeaders, readJson } from './body.ts'
 import type { Bounds, Room } from './bounds.ts'
 import type { Checker } from './checker.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import { enforce } from './enforce.ts'
 import { fanOut } from './fanout.ts'
 import type { Flights } from './flights.ts'
+import { validate } from './validate.ts'
 
 export interface WalkDeps extends AdmitDeps, DispatchDeps {
   snapshot(): Snapshot
@@ -63,16 +66,23 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
   const createdMs = deps.now()
   const id = mintId(createdMs)
   let rates: Hold['headers'] = {}
+  /** What the log says about a refusal, beside its code. */
+  const about: { key?: string; model?: string } = {}
   let end = () => {}
   let handedOver = false
   try {
     // 1. Who asks, and is there room for one more?
     const snapshot = deps.snapshot()
     const key = orThrow(authenticate(snapshot, arrival.token, createdMs))
+    about.key = key.id
     const room = orThrow(deps.bounds.enter())
     end = room.leave
-    // 2. What, where, and may they? From here on it is reserved for.
-    const admitted = orThrow(await admit(deps, snapshot, key, arrival, room))
+    // 2. What is asked? Read and parsed once.
+    const body = orThrow(await readRequest(arrival, room))
+    const model = visibleModel(snapshot, key, body.model)
+    if (model) about.model = model.model.facts.id
+    // 3. Where, and may they? From here on it is reserved for.
+    const admitted = orThrow(await admit(deps, snapshot, key, body))
     const { hold } = admitted
     rates = hold.headers
     const land = deps.flights.begin()
@@ -82,21 +92,28 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
       land()
       arrival.restore()
     }
-    // 3. On record, durably, before any backend sees it.
+    // 4. On record, durably, before any backend sees it.
     const row = toOpenRow(deps.instance, id, createdMs, admitted)
     await deps.ledger.open(row)
-    // 4. Asked, answered, settled.
+    // 5. Asked, answered, settled.
     handedOver = true
     return await answer(deps, arrival.request.signal, admitted, row, room, end)
   } catch (cause) {
     const error = toGatewayError(cause)
     error.requestId = toRequestId(id)
     Object.assign(error.headers, rates)
-    if (!handedOver && cause === error) logRefusal(deps.log, id, error)
+    if (!handedOver && cause === error) logRefusal(deps.log, { id, ...about }, error)
     throw error
   } finally {
     if (!handedOver) end()
   }
+}
+
+async function readRequest({ request, headers, lift }: Arrival, room: Room): Promise<Decision<ChatRequest>> {
+  const json = await readJson(request, headers, room)
+  if (!json.ok) return json
+  lift()
+  return validate(json.value)
 }
 
 /** Has the targets tried and their answer carried to the client, which settles the request. */
@@ -156,8 +173,8 @@ function toOpenRow(
 const MAX_USER_CHARS = 256
 
 /** A refusal leaves one log line, and no ledger row. */
-function logRefusal(log: Log, id: string, { status, code, kind, param }: GatewayError): void {
-  log.info('refused', { id, http: status, code: code ?? kind, param: fieldOf(param) })
+function logRefusal(log: Log, about: Fields, { status, code, kind, param }: GatewayError): void {
+  log.info('refused', { ...about, http: status, code: code ?? kind, kind, param: fieldOf(param) })
 }
 
 /** The field that a path begins with: what follows may be a name of the client's own. */

@@ -12,15 +12,29 @@ export function checkUpstreams(rows: readonly UpstreamRow[], serves: boolean, no
 function checkUpstream(row: UpstreamRow, serves: boolean, nowMs: number): Check {
   const name = `upstream ${row.id}`
   const trouble = toTrouble(row, nowMs)
-  if (row.state === 'down' || row.state === 'not_ready')
-    return warning(name, `${row.state === 'down' ? 'Down' : 'Not ready'}: ${trouble ?? 'nobody knows why'}.`)
+  const bad = BAD[row.state]
+  const where = row.state === 'down' && row.base_url !== null ? ` Its address is ${row.base_url}.` : ''
+  if (bad !== undefined) return warning(name, `${bad}: ${trouble ?? 'nobody knows why'}.${where}`)
   if (row.targets.some(({ breaker }) => breaker !== 'closed'))
     return warning(name, `Breakers: ${toBreakers(row)}. Last error: ${trouble ?? 'none'}.`)
+  const doubts = row.targets.flatMap(({ model, doubt }) => (doubt === undefined ? [] : [`${model}: ${doubt}`]))
+  if (doubts.length > 0) return warning(name, `Called after others, or in vain: ${doubts.join('; ')}.`)
   if (!serves && row.reason !== null) return warning(name, `Not ready here: ${row.reason}.`)
   if (!serves) return ok(name, 'Set up; only a running server knows how it is.')
   const state = row.state === 'up' ? 'Up' : 'Not asked yet'
   return ok(name, trouble === null ? `${state}.` : `${state}. Last trouble: ${trouble}.`)
 }
+
+/** What is wrong with an upstream, by its state. */
+const BAD: Partial<Record<UpstreamRow['state'], string>> = {
+  down: 'Down',
+  refused: 'Refuses us',
+  doubtful: 'Doubtful, and called after others',
+  not_ready: 'Not ready',
+}
+
+/** Of those, what keeps its models from being asked. */
+const OUT: ReadonlySet<UpstreamRow['state']> = new Set(['down', 'refused', 'not_ready'])
 
 /** Looks at every model that is listed. Models that share their reasons share a line. */
 export function checkModels({ models }: Snapshot, rows: readonly UpstreamRow[], serves: boolean): Check[] {
@@ -55,7 +69,7 @@ function toReason(
 ): string | null {
   // What this environment lacks is all that is known without a server, and nothing beside what one says.
   if (!serves) return upstream.notReady === null ? null : `${upstream.id}: ${row?.reason ?? upstream.notReady}`
-  if (row?.state === 'down' || row?.state === 'not_ready') return `${upstream.id}: ${row.reason ?? row.state}`
+  if (row && OUT.has(row.state)) return `${upstream.id}: ${row.reason ?? row.state}`
   const target = row?.targets.find((each) => each.model === model && each.upstream_model === upstreamModel)
   return target?.breaker === 'open'
     ? `${upstream.id}: failed ${target.failures_in_a_row} times in a row, and rests`

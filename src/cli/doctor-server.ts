@@ -52,6 +52,6 @@ function checkReadiness(status: Status): Check {
 function toDefect({ ledger, upstreams }: Status): string {
   if (ledger === 'spooling')
     return 'the database takes no rows: they go to the spool. Look for a process that keeps it locked, or a full disk.'
-  if (upstreams.some(({ state }) => state === 'down')) return 'not all upstreams are up.'
+  if (upstreams.some(({ state }) => state === 'down' || state === 'refused')) return 'not all upstreams are up.'
   return 'cannot read changes of the configuration. Its log says why.'
 }

@@ -29,7 +29,7 @@ export function addServeCommand(program: Command, io: Io): void {
     .option('--retries <n>', 'how often the targets of a request are tried again when all have failed (default 2)')
     .option('--probe <time>', 'how often upstreams are asked, for free, whether they are ready, or off (default 30s)')
     .option('--max-in-flight <n>', 'requests under way at once; more get 503 (default 4096)')
-    .option('--max-buffered <size>', 'memory for requests under way; more get 503 (default 512M)')
+    .option('--max-buffered <size>', 'memory for requests under way, from 64M on; more get 503 (default 512M)')
     .option('--max-event <size>', 'size of one event in an upstream stream; a longer one ends it (default 4M)')
     .option('--slow-reader <time>', 'how long a client may leave a full buffer unread (default 60s)')
     .option('--first-key', 'make and print a first key even without a terminal')

@@ -10,7 +10,7 @@ const SPANS: readonly [unit: string, ms: number][] = [
 ]
 
 /** Writes a time span as a catalogue would: `5m`, `90s`, `250ms`. */
-export function toSpan(ms: number): string {
+function toSpan(ms: number): string {
   const [unit, size] = SPANS.find(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1]
   return `${ms / size}${unit}`
 }
@@ -55,16 +55,19 @@ export function toUpstreamCells(row: UpstreamRow, nowMs: number): string[] {
   return cells.map(toPrintable)
 }
 
-/** Such as `1 of 3 open: openai/gpt-4o in 8s`. */
+/** Such as `1 of 3 not closed: openai/gpt-4o open for 8s`. */
 export function toBreakers({ targets }: Pick<UpstreamRow, 'targets'>): string {
   if (targets.length === 0) return '-'
   const tripped = targets.filter(({ breaker }) => breaker !== 'closed')
   if (tripped.length === 0) return 'closed'
-  const which = tripped.map(({ model, breaker, retry_in_ms: ms }) => {
-    const next = breaker === 'half_open' ? ' on trial' : ms === null ? '' : ` in ${Math.ceil(ms / 1_000)}s`
-    return `${model}${next}`
-  })
-  return `${tripped.length} of ${targets.length} open: ${which.join(', ')}`
+  const which = tripped.map((target) => `${target.model} ${toPhase(target)}`)
+  return `${tripped.length} of ${targets.length} not closed: ${which.join(', ')}`
+}
+
+/** A half-open one has to wait only while another call is its trial. */
+function toPhase({ breaker, retry_in_ms: ms }: UpstreamRow['targets'][number]): string {
+  if (breaker === 'half_open') return ms === 0 ? 'half open' : 'on trial'
+  return ms === null ? 'open' : `open for ${Math.ceil(ms / 1_000)}s`
 }
 
 const toDeadlines = (deadlines: UpstreamFacts['deadlines']) =>

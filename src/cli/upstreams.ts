@@ -20,7 +20,9 @@ export function addUpstreamsCommands(program: Command, io: Io): void {
     .action((_options: unknown, command: Command) => list(command, io))
   upstreams
     .command('test')
-    .description('ask upstreams, by what costs nothing, whether they could answer now; exit 1 if one could not')
+    .description(
+      'ask upstreams, by what costs nothing, whether they could answer now; exit 1 if one could not. A running server asks, and goes by what it finds',
+    )
     .argument('[id...]', 'the ones to ask; else all that are enabled')
     .action((ids: string[], _options: unknown, command: Command) => test(ids, command, io))
 }

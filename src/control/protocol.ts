@@ -4,6 +4,7 @@
  * credential only whether there is one.
  */
 import { join } from 'node:path'
+import type { Readiness } from '../backends/backend.ts'
 import type { UpstreamHealth } from '../routing/health.ts'
 import type { Snapshot, Upstream } from '../store/snapshot.ts'
 
@@ -54,10 +55,11 @@ export interface UpstreamStatus extends UpstreamHealth, UpstreamFacts {
 export interface TestResult {
   id: string
   /**
-   * `ready`; `unknown` = it answers, but not to a question that costs nothing; `down` = it does not answer; `refused` = it
-   * refuses the credential; `not_ready` = it was not asked, since it could not be called anyway.
+   * `ready`; `unknown` = it answers, but not to a question that costs nothing; `refused` = it refuses the credential;
+   * `doubtful` = it said nothing in time, or an error; `down` = it cannot be reached; `not_ready` = it was not asked, since
+   * it could not be called anyway.
    */
-  state: 'ready' | 'unknown' | 'down' | 'refused' | 'not_ready'
+  state: Readiness['state'] | 'not_ready'
   /** In words, where it is neither `ready` nor `unknown`. */
   reason: string | null
   /** How long the answer took; null where nothing was asked. */

@@ -1,15 +1,15 @@
 /**
  * What keys and teams may spend in a period, in integer nano-dollars: reserved before a request is made, settled with
  * what it cost. A request belongs to the period that it was admitted in: its hold keeps that period's tab, so whatever
- * settles late, or after a budget is gone, changes nothing of what came after. Periods only go forward. Pure.
+ * settles late, or after a budget is gone, changes nothing of what came after. Pure.
  */
 import { startOf } from '../store/period.ts'
 import type { Budget } from '../store/types.ts'
 import type { Scope } from './limiter.ts'
-import { hasRoom, type Tab, tabAt, toLevel, toTab } from './tab.ts'
+import { hasRoom, type Tab, type Tabs, toLevel, toTabs, turn } from './tab.ts'
 
 /** A key or a team. */
-export interface Owner {
+interface Owner {
   id: string
   name: string
   budget: Budget | null
@@ -46,57 +46,56 @@ export interface Reserve {
   settle(nanoUsd: number): void
 }
 
-export interface Budgets {
+interface Budgets {
   /** Reserves on all that have a budget, or on none: then the first that has no room is returned. */
   reserve(key: Owner, team: Owner | null, nanoUsd: number, wallMs: number): Reserve | BudgetRefusal
   /** See `Limiter.renew`. */
   renew(keys: Iterable<Owner>, teams: Iterable<Owner>, spentOf: SpentOf, wallMs: number): void
 }
 
-export type SpentOf = (scope: Scope, fromMs: number) => number
+type SpentOf = (scope: Scope, fromMs: number) => number
 
-/** A budget as it is configured, and the tab of its present period. */
+/** A budget as it is configured, and what it has come to. */
 interface Purse {
   readonly scope: Scope
   readonly name: string
   readonly budget: Budget
-  tab: Tab
+  tabs: Tabs
 }
+
+/** A budget as a request found it. */
+interface Claim extends Omit<Purse, 'tabs'> {
+  readonly tab: Tab
+}
+
+const toClaim = ({ tabs, ...purse }: Purse): Claim => ({ ...purse, tab: tabs.present })
 
 type Purses = Record<Scope['kind'], Map<string, Purse>>
 
 export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budgets {
   let purses: Purses = { key: new Map(), team: new Map() }
 
-  const claim = (kind: Scope['kind'], owner: Owner | null, wallMs: number): Purse[] => {
+  const claim = (kind: Scope['kind'], owner: Owner | null, wallMs: number): Claim[] => {
     if (owner === null || owner.budget === null) return []
     const { id, name, budget } = owner
     let purse = purses[kind].get(id)
     if (purse === undefined) {
-      purse = { scope: { kind, id }, name, budget, tab: toTab(budget.period, wallMs, 0, true) }
+      purse = { scope: { kind, id }, name, budget, tabs: toTabs(budget.period, wallMs, 0, true) }
       purses[kind].set(id, purse)
     }
-    purse.tab = tabAt(purse.tab, purse.budget.period, wallMs)
-    // An amount for another period than the tab's says nothing about the tab: it comes from a configuration that is
-    // gone, or that `renew` could not take over yet.
-    return [
-      {
-        scope: purse.scope,
-        name,
-        budget: purse.budget.period === budget.period ? budget : purse.budget,
-        tab: purse.tab,
-      },
-    ]
+    // The owner in hand may be from before the last change, which is in force all the same.
+    purse.tabs = turn(purse.tabs, purse.budget.period, wallMs)
+    return [toClaim(purse)]
   }
 
   /** The purse that a claim is on, unless it is gone or further on by now. */
-  const purseOf = ({ scope, tab }: Purse) => {
+  const purseOf = ({ scope, tab }: Claim) => {
     const purse = purses[scope.kind].get(scope.id)
-    return purse?.tab === tab ? purse : undefined
+    return purse?.tabs.present === tab ? purse : undefined
   }
 
   const warn = (purse: Purse) => {
-    const { scope, name, budget, tab } = purse
+    const { scope, name, budget, tab } = toClaim(purse)
     const percent = toLevel(tab.spentNanoUsd, budget.nanoUsd)
     const isNew = percent > tab.warned
     // Also downwards: whoever gets a larger budget is warned of that one again.
@@ -104,7 +103,7 @@ export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budg
     if (isNew) onWarning({ scope, name, spentNanoUsd: tab.spentNanoUsd, budget, percent })
   }
 
-  const toReserve = (claims: readonly Purse[], asked: number): Reserve => {
+  const toReserve = (claims: readonly Claim[], asked: number): Reserve => {
     let held = asked
     for (const { tab } of claims) tab.reservedNanoUsd += held
     return {
@@ -137,11 +136,11 @@ export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budg
       if (budget === null || next.has(id)) continue
       const scope: Scope = { kind, id }
       const known = purses[kind].get(id)
-      const stays = known !== undefined && !known.tab.isProvisional && known.budget.period === budget.period
-      const tab = stays
-        ? tabAt(known.tab, budget.period, wallMs)
-        : toTab(budget.period, wallMs, spentOf(scope, startOf(budget.period, wallMs)), false)
-      next.set(id, { scope, name, budget, tab })
+      const stays = known !== undefined && !known.tabs.present.isProvisional && known.budget.period === budget.period
+      const tabs = stays
+        ? turn(known.tabs, budget.period, wallMs)
+        : toTabs(budget.period, wallMs, spentOf(scope, startOf(budget.period, wallMs)), false)
+      next.set(id, { scope, name, budget, tabs })
     }
     return next
   }
@@ -160,7 +159,7 @@ export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budg
 }
 
 /** What costs nothing, such as a local model, is let through whatever was spent. */
-function findFull(claims: readonly Purse[], askedNanoUsd: number): BudgetRefusal | null {
+function findFull(claims: readonly Claim[], askedNanoUsd: number): BudgetRefusal | null {
   if (askedNanoUsd === 0) return null
   const full = claims.find(({ tab, budget }) => !hasRoom(tab, budget.nanoUsd, askedNanoUsd))
   if (full === undefined) return null

@@ -65,12 +65,12 @@ export interface Limiter {
   renew(keys: Iterable<Key>, teams: Iterable<Team>, spent: (scope: Scope, fromMs: number) => number, now: Moment): void
   /** Counts what was admitted before this process began: requests of the last minute, oldest first. */
   replay(
-    past: Iterable<{ keyId: string; upstream: string | null; tokens: number; agoMs: number }>,
+    past: Iterable<{ keyId: string | null; upstream: string | null; tokens: number; agoMs: number }>,
     monotonicMs: number,
   ): void
 }
 
-export interface LimiterOptions {
+interface LimiterOptions {
   /** Called when what a key or team has spent first reaches BUDGET_WARNING_PERCENT of its budget in a period, and 100. */
   onWarning?(warning: BudgetWarning): void
 }
@@ -117,7 +117,7 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Li
       for (const { keyId, upstream, tokens, agoMs } of past) {
         // By a wall clock that was set back meanwhile, the past may lie ahead.
         const atMs = monotonicMs - Math.max(0, agoMs)
-        keys.of(keyId, monotonicMs).window.add(tokens, atMs)
+        if (keyId !== null) keys.of(keyId, monotonicMs).window.add(tokens, atMs)
         if (upstream !== null) upstreams.of(upstream, monotonicMs).window.add(tokens, atMs)
       }
     },

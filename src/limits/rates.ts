@@ -40,7 +40,7 @@ export interface Gate {
   isIdle(nowMs: number): boolean
 }
 
-export interface Gates {
+interface Gates {
   /** The gate of a key or an upstream, made where there is none. It may only be kept by who has a place. */
   of(id: string, nowMs: number): Gate
 }

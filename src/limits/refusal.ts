@@ -15,11 +15,13 @@ const NAMES: Record<RateRefusal['on'], string> = {
   concurrency: 'concurrent requests',
 }
 
+/** No command changes a limit or a budget that was set: a larger one comes with another key. */
+const ASK = 'ask whoever runs this Tollgate for a key'
+
 const ADVICE: Record<RateRefusal['on'], string> = {
-  requests: 'Send requests more slowly, or have the limit of this key raised.',
-  tokens:
-    'Requested counts the prompt and the most that the answer may have: a smaller max_tokens asks for less. Or have the limit of this key raised.',
-  concurrency: 'Wait for an answer that is under way, or have the limit of this key raised.',
+  requests: `Send requests more slowly, or ${ASK} with a larger limit.`,
+  tokens: `Requested counts the prompt and the most that the answer may have: set a smaller max_tokens, or ${ASK} with a larger limit.`,
+  concurrency: `Wait for an answer that is under way to end, or ${ASK} with a larger limit.`,
 }
 
 /** Makes the refusal of a key's own rate or concurrency limit. `headers` go with it. */
@@ -46,7 +48,7 @@ export function toUpstreamError(upstream: string, refusal: RateRefusal): Upstrea
   return new UpstreamError(
     'status',
     `the catalogue, not the provider, limits ${NAMES[on]} of upstream \`${upstream}\`: Limit ${limit}, Used ${used}, Requested ${requested}; ${when}`,
-    { status: 429, ...detail },
+    { status: 429, isOwnLimit: true, ...detail },
   )
 }
 
@@ -69,12 +71,12 @@ const toWords = ({ nanoUsd, period }: Budget) =>
 
 /** What frees room, by what takes it: the spent, the request alone, or the requests under way. */
 function toBudgetAdvice({ kind, budget, spentNanoUsd, askedNanoUsd, resetMs }: BudgetRefusal): string {
-  const raised = `have the budget of this ${kind} raised`
+  const another = `${ASK} ${kind === 'key' ? 'with' : 'of a team with'} a larger budget`
   const later = resetMs === null ? '' : 'wait for that, or '
-  if (spentNanoUsd >= budget.nanoUsd) return toSentence(`${later}${raised}`)
+  if (spentNanoUsd >= budget.nanoUsd) return toSentence(`${later}${another}`)
   const smaller = 'set a smaller max_tokens, ask a cheaper model'
-  if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return toSentence(`${smaller}, or ${later}${raised}`)
-  return toSentence(`wait for requests under way to end, ${smaller}, or ${raised}`)
+  if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return toSentence(`${smaller}, or ${later}${another}`)
+  return toSentence(`wait for requests under way to end, ${smaller}, or ${another}`)
 }
 
 const toSentence = (words: string) => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`

@@ -1,8 +1,9 @@
 /** What one period of one budget has come to, in integer nano-dollars. Once the next begins, only holds know it. Pure. */
-import { endOf } from '../store/period.ts'
+import { endOf, startOf } from '../store/period.ts'
 import { BUDGET_WARNING_PERCENT, type Period } from '../store/types.ts'
 
 export interface Tab {
+  readonly startMs: number
   /** The first ms of the period after; null where there is none. */
   readonly endMs: number | null
   spentNanoUsd: number
@@ -13,7 +14,19 @@ export interface Tab {
   readonly isProvisional: boolean
 }
 
-export const toTab = (period: Period, wallMs: number, spentNanoUsd: number, isProvisional: boolean): Tab => ({
+/** The tab in force, and the one that was before it: a clock that was wrong for a while comes back to that. */
+export interface Tabs {
+  readonly present: Tab
+  readonly before: Tab | null
+}
+
+export const toTabs = (period: Period, wallMs: number, spentNanoUsd: number, isProvisional: boolean): Tabs => ({
+  present: toTab(period, wallMs, spentNanoUsd, isProvisional),
+  before: null,
+})
+
+const toTab = (period: Period, wallMs: number, spentNanoUsd: number, isProvisional: boolean): Tab => ({
+  startMs: startOf(period, wallMs),
   endMs: endOf(period, wallMs),
   spentNanoUsd,
   reservedNanoUsd: 0,
@@ -21,9 +34,21 @@ export const toTab = (period: Period, wallMs: number, spentNanoUsd: number, isPr
   isProvisional,
 })
 
-/** The tab in force: a new one once its period is over. A clock that steps back never brings an old one back. */
-export const tabAt = (tab: Tab, period: Period, wallMs: number): Tab =>
-  tab.endMs !== null && wallMs >= tab.endMs ? toTab(period, wallMs, 0, false) : tab
+/**
+ * The tabs once the clock says `wallMs`: the same while the period lasts, then a new one. A clock that steps over the end
+ * of a period and back finds what was spent there; one that is set back further, to where nobody knows, takes along what
+ * there is, until that period ends.
+ */
+export function turn(tabs: Tabs, period: Period, wallMs: number): Tabs {
+  const { present, before } = tabs
+  if (isIn(present, wallMs)) return tabs
+  if (before !== null && isIn(before, wallMs)) return { present: before, before: present }
+  const isBack = wallMs < present.startMs
+  const taken = isBack ? present.spentNanoUsd + present.reservedNanoUsd : 0
+  return { present: toTab(period, wallMs, taken, isBack && present.isProvisional), before: present }
+}
+
+const isIn = ({ startMs, endMs }: Tab, wallMs: number) => wallMs >= startMs && (endMs === null || wallMs < endMs)
 
 export const hasRoom = (tab: Tab, limitNanoUsd: number, askedNanoUsd: number): boolean =>
   tab.spentNanoUsd + tab.reservedNanoUsd + askedNanoUsd <= limitNanoUsd

@@ -124,12 +124,13 @@ const toTelling = (failures: readonly UpstreamError[]) =>
 
 /** The refusal of a request none of whose targets may be called now. */
 export function noneReady(health: Pick<Health, 'whyOut'>, targets: readonly Target[]): GatewayError {
-  const why = targets.map((target) => health.whyOut(target)).find((found) => found !== null)
-  const seconds = Math.ceil((why?.retryAfterMs ?? 1_000) / 1_000)
+  const whys = targets.flatMap((target) => health.whyOut(target) ?? [])
+  const reasons = [...new Set(whys.map(({ reason }) => reason))].join('; ')
+  const seconds = Math.ceil(Math.min(...whys.map(({ retryAfterMs }) => retryAfterMs), 60_000) / 1_000)
   return new GatewayError(
     'model_not_ready',
-    `The model \`${targets[0]?.model}\` is not ready: ${why?.reason ?? 'it was a moment ago, and may be again'}.`,
-    { headers: { 'retry-after': String(Math.min(60, Math.max(1, seconds))) } },
+    `The model \`${targets[0]?.model}\` is not ready: ${reasons || 'it was a moment ago, and may be again'}.`,
+    { headers: { 'retry-after': String(whys.length === 0 ? 1 : Math.max(1, seconds)) } },
   )
 }
 

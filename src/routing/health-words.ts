@@ -17,9 +17,12 @@ export const isUnreached = ({ kind, deadline }: UpstreamError): boolean =>
 /** Whether it failed for want of files or ports of our own: then it says nothing of the upstream. */
 export const isOurs = ({ cause }: UpstreamError): boolean => isOurShortage(cause)
 
+/** Our own words for a broken answer may quote a header. */
+const MAX_CLIENT_CHARS = 100
+
 /** The failure in our own words, which clients may read: an upstream's may say what is none of their business. */
 export const toWords = ({ kind, status, message }: UpstreamError): string =>
-  kind === 'status' ? `status ${status ?? 'unknown'}` : message
+  kind === 'status' ? `status ${status ?? 'unknown'}` : message.slice(0, MAX_CLIENT_CHARS)
 
 /** The failure with the upstream's words, for an administrator. */
 export function toLastError({ kind, status, message }: UpstreamError): string {

@@ -8,21 +8,30 @@ import type { Readiness } from '../backends/backend.ts'
 import type { UpstreamError } from '../error.ts'
 import type { Snapshot, Target, Upstream } from '../store/snapshot.ts'
 import { toRefusal } from '../wire/refusal.ts'
-import { closeBreaker, easeBreaker, enterBreaker, failBreaker, releaseBreaker } from './breaker.ts'
+import {
+  closeBreaker,
+  easeBreaker,
+  enterBreaker,
+  failBreaker,
+  giveUpTrial,
+  hurryBreaker,
+  releaseBreaker,
+} from './breaker.ts'
 import { createFindings, type FindingsDeps } from './findings.ts'
 import { isFailure, isOurs, isUnreached, toLastError, toWords } from './health-words.ts'
 import { createPlaces, type Spot } from './place.ts'
-import { isOn, judge, settle, toUpstreamHealth, toWhyOut } from './standing.ts'
+import { isOn, judge, noteCalm, toUpstreamHealth, toWhyOut } from './standing.ts'
 
 /**
  * How a target stands for the next request: `well`; `doubtful` = tried after all that are well (its credential or model
- * was refused, its provider asked for a pause, its breaker is half open); `out` = not tried at all.
+ * was refused, a free question met with trouble, its provider wants a pause, its breaker is half open); `out` = not
+ * tried at all.
  */
 export type Standing = 'well' | 'doubtful' | 'out'
 
 /**
- * How a call goes, seen from the upstream: `begun` = its answer has reached the commit point, so that it lives; `ok` = and
- * came to its end; `given_up` was ended by us or the client, and says nothing of it.
+ * How a call goes, seen from the upstream: `begun` = its answer has reached the commit point; `ok` = and came to its
+ * end; `given_up` was ended by us or the client, and says nothing of it.
  */
 export type CallNews = 'begun' | 'ok' | 'given_up' | UpstreamError
 
@@ -31,7 +40,7 @@ export interface Health {
   /** Claims the target for a call: false where it is out, or where the one trial of a half-open breaker is taken. */
   enter(target: Target): boolean
   report(target: Target, news: CallNews): void
-  /** Why a target is out, in words, and after how many ms to look again; null where it is not. */
+  /** Why a target is out, in words for clients, and after how many ms to look again; null where it is not. */
   whyOut(target: Target): { reason: string; retryAfterMs: number } | null
   /** What a readiness probe found, or a look of the TCP prober, which knows of connections only. */
   probed(upstream: Upstream, readiness: Readiness, by?: 'look' | 'probe'): void
@@ -45,9 +54,12 @@ export interface Health {
 
 export interface UpstreamHealth {
   id: string
-  /** `unknown`: nothing was tried yet. */
-  state: 'up' | 'down' | 'unknown' | 'not_ready'
-  /** Why it is not `up`, or refused, in words. */
+  /**
+   * `refused` = it refuses its credential or account; `doubtful` = it was late or had an error where it was asked for free;
+   * `unknown` = nothing was tried yet. Only what is `down` or `not_ready` is not called at all.
+   */
+  state: 'up' | 'doubtful' | 'refused' | 'down' | 'unknown' | 'not_ready'
+  /** Why it is neither `up` nor `unknown`, in words. */
   reason: string | null
   last_ok_ms: number | null
   last_error: { message: string; at_ms: number } | null
@@ -77,22 +89,26 @@ const MAX_PAUSE_MS = 60_000
  */
 export function createHealth(deps: HealthDeps): Health {
   const { nowMs, wallMs, log, onUnreached } = deps
-  const { raise, putDown, refuse, accept } = createFindings(deps)
+  const { prove, refuse, accept, look, ask } = createFindings(deps)
   const places = createPlaces()
   let models: Snapshot['models'] = new Map()
 
-  const succeed = (spot: Spot, closeOrEase: typeof closeBreaker): void => {
+  const tellClosed = ({ place, upstreamModel }: Spot) =>
+    log?.info('a breaker closed', { upstream: place.upstream.id, model: upstreamModel })
+
+  const begin = (spot: Spot): void => {
+    if (!easeBreaker(spot.breaker)) return
+    tellClosed(spot)
+    noteCalm(spot, nowMs())
+  }
+
+  const succeed = (spot: Spot): void => {
     const { place, breaker, upstreamModel } = spot
-    const { id } = place.upstream
-    place.lastOkMs = wallMs()
-    if (!place.calm || place.answers !== true) {
-      accept(place, id)
-      raise(place)
-    }
-    if (closeOrEase(breaker)) log?.info('a breaker closed', { upstream: id, model: upstreamModel })
+    prove(place)
+    if (closeBreaker(breaker)) tellClosed(spot)
     if (spot.calm) return
-    accept(spot, id, upstreamModel)
-    settle(spot, nowMs())
+    accept(spot, place.upstream.id, upstreamModel)
+    noteCalm(spot, nowMs())
   }
 
   const fail = (spot: Spot, error: UpstreamError): void => {
@@ -138,9 +154,9 @@ export function createHealth(deps: HealthDeps): Health {
     },
     report(target, news) {
       const spot = places.spot(target)
-      if (news === 'begun') return succeed(spot, easeBreaker)
-      if (news === 'ok') return succeed(spot, closeBreaker)
-      if (news === 'given_up' || news.kind === 'aborted' || isOurs(news)) return releaseBreaker(spot.breaker)
+      if (news === 'begun') return begin(spot)
+      if (news === 'ok') return succeed(spot)
+      if (news === 'given_up' || news.kind === 'aborted' || isOurs(news)) return giveUpTrial(spot.breaker)
       const counts = isFailure(news)
       // What an upstream says about the request itself is no error of its own.
       if (counts || news.status === 429 || toRefusal(news.status ?? 0)) {
@@ -152,21 +168,12 @@ export function createHealth(deps: HealthDeps): Health {
     whyOut: (target) => toWhyOut(places.spot(target), nowMs()),
     probed(upstream, readiness, by = 'probe') {
       const place = places.of(upstream)
-      if (readiness.state === 'down') return putDown(place, readiness.reason, by)
-      // A connection does not disprove a server that answers with errors.
-      if (by === 'look' && place.down?.by === 'probe') {
-        place.unreached = false
-        return
-      }
-      if (readiness.state === 'ready') {
-        accept(place, upstream.id)
-        for (const spot of place.spots.values()) {
-          accept(spot, upstream.id, spot.upstreamModel)
-          settle(spot, nowMs())
-        }
-      }
-      raise(place)
-      if (readiness.state === 'refused') refuse(place, readiness.reason, upstream.id)
+      const wasDown = place.down !== null
+      if (by === 'look') look(place, readiness)
+      else ask(place, readiness)
+      if (!wasDown || place.down !== null) return
+      // What opened its breakers is over: the next calls are their trials.
+      for (const { breaker } of place.spots.values()) hurryBreaker(breaker, nowMs())
     },
     unreached: () => [...places.all()].filter(({ unreached }) => unreached).map(({ upstream }) => upstream),
     renew(snapshot) {

@@ -2,6 +2,7 @@
  * What `health.ts` remembers of each upstream and of each target on it, and where it finds that again: quickly for a
  * target it has seen, and over a change of configuration for all that did not change.
  */
+import type { Readiness } from '../backends/backend.ts'
 import type { Snapshot, Target, Upstream } from '../store/snapshot.ts'
 import { type Breaker, createBreaker } from './breaker.ts'
 
@@ -11,19 +12,27 @@ export interface Against {
   untilMs: number
 }
 
+/** What a probe may hold against an upstream that is not down. */
+export type Found = Extract<Readiness, { state: 'refused' | 'doubtful' }>
+
 /** An upstream. */
 export interface Place {
   upstream: Upstream
   /** Nothing is held against it: all that a request has to read. */
   calm: boolean
-  /** `by`: what found it so. A look that connects does not disprove a server that answers with errors. */
+  /** `by`: what found it so. A look that connects does not disprove what only a probe sees, such as a bad certificate. */
   down: (Against & { by: 'look' | 'probe' }) | null
-  /** Its credential or account was refused. */
+  /** A call was refused for its credential or account: what a probe does not disprove. */
   refused: Against | null
+  /** What the last probe held against it. */
+  found: (Found & Against) | null
   /** It could not be connected to, or kept silent, when that was last tried. */
   unreached: boolean
   /** Whether it answered when it was last tried; null while nothing was. */
   answers: boolean | null
+  /** When a call went well last, on the clock that never steps. */
+  workedMs: number
+  /** The same for people. */
   lastOkMs: number | null
   lastError: { message: string; at_ms: number } | null
   /** By the upstream's own name of the model. */
@@ -106,8 +115,10 @@ const createPlace = (upstream: Upstream): Place => ({
   calm: true,
   down: null,
   refused: null,
+  found: null,
   unreached: false,
   answers: null,
+  workedMs: Number.NEGATIVE_INFINITY,
   lastOkMs: null,
   lastError: null,
   spots: new Map(),

@@ -31,10 +31,12 @@ export interface Prober {
 }
 
 const LOOK_MS = 2_000
+/** One that is lost is first looked at sooner: it may only have been restarted. */
+const FIRST_LOOKS_MS = [250, 500, 1_000]
 /** One that takes connections and loses them is looked at after each call that failed, but not more often than this. */
-const LOOK_GAP_MS = 200
-/** An upstream that is down is asked more often: the sooner it is found again, the better. */
-const DOWN_INTERVAL_MS = 10_000
+const LOOK_GAP_MS = 250
+/** An upstream that is down or doubtful is asked more often: the sooner it is found again, the better. */
+const LOST_INTERVAL_MS = 10_000
 /** Upstreams that are new at the same time are asked one after the other; later ones drift apart by chance. */
 const STAGGER_MS = 20
 const JITTER = 0.1
@@ -42,7 +44,8 @@ const JITTER = 0.1
 interface Watched {
   upstream: Upstream
   isBusy: boolean
-  isDown: boolean
+  /** Looks in a row that found no connection. */
+  lostLooks: number
   nextProbeMs: number
   nextLookMs: number
   /** Aborts once nobody wants to know any more. */
@@ -104,11 +107,15 @@ export function createProber(deps: ProberDeps): Prober {
   /** Looks, and asks if it is time and the look found nothing against it. */
   const run = async (one: Watched, isProbe: boolean): Promise<void> => {
     one.isBusy = true
-    const wasDown = one.isDown
+    const wasLost = one.lostLooks > 0
+    let looked: Readiness | null = null
+    let asked: Readiness | null = null
     try {
-      const looked = await look(one.upstream, one.gone.signal)
-      if (looked) tell(one, looked, 'look')
-      if (isProbe && looked?.state !== 'down') tell(one, await ask(one), 'probe')
+      looked = await look(one.upstream, one.gone.signal)
+      one.lostLooks = isLost(looked) ? one.lostLooks + 1 : 0
+      tell(one, looked, 'look')
+      if (isProbe && !isLost(looked)) asked = await ask(one)
+      tell(one, asked, 'probe')
     } catch (error) {
       log?.error('an upstream could not be probed for a reason of our own', {
         upstream: one.upstream.id,
@@ -117,10 +124,11 @@ export function createProber(deps: ProberDeps): Prober {
     }
     const nowMs = performance.now()
     one.isBusy = false
-    one.nextLookMs = nowMs + (one.isDown ? LOOK_MS : LOOK_GAP_MS)
-    if (isProbe) one.nextProbeMs = nowMs + toPause(one.isDown ? Math.min(intervalMs, DOWN_INTERVAL_MS) : intervalMs)
+    one.nextLookMs = nowMs + toLookPause(one, looked)
+    if (isProbe)
+      one.nextProbeMs = nowMs + toPause(isLost(asked ?? looked) ? Math.min(intervalMs, LOST_INTERVAL_MS) : intervalMs)
     // It takes connections again; whether it also answers is another question.
-    else if (wasDown && !one.isDown) one.nextProbeMs = nowMs
+    else if (wasLost && one.lostLooks === 0) one.nextProbeMs = nowMs
     wake(nowMs)
   }
 
@@ -131,15 +139,11 @@ export function createProber(deps: ProberDeps): Prober {
     const signal = AbortSignal.any([gone.signal, timeout.signal])
     const readiness = await backendFor({ upstream }).probe(upstream, signal)
     clearTimeout(timer)
-    // It takes connections, so it may only be busy, or we are: doubt does less harm here than an outage.
-    const isLate = timeout.signal.aborted && readiness.state === 'down'
-    return isLate ? { state: 'refused', reason: readiness.reason } : readiness
+    return readiness
   }
 
-  const tell = (one: Watched, readiness: Readiness, by: 'look' | 'probe'): void => {
-    if (one.gone.signal.aborted) return
-    one.isDown = readiness.state === 'down'
-    health.probed(one.upstream, readiness, by)
+  const tell = ({ upstream, gone }: Watched, readiness: Readiness | null, by: 'look' | 'probe'): void => {
+    if (readiness !== null && !gone.signal.aborted) health.probed(upstream, readiness, by)
   }
 
   return {
@@ -171,10 +175,18 @@ function toUsed({ models }: Snapshot): Map<string, Upstream> {
 const toWatched = (upstream: Upstream, nextProbeMs: number): Watched => ({
   upstream,
   isBusy: false,
-  isDown: false,
+  lostLooks: 0,
   nextProbeMs,
   nextLookMs: 0,
   gone: new AbortController(),
 })
+
+const isLost = (found: Readiness | null) => found?.state === 'down' || found?.state === 'doubtful'
+
+/** How long until it may be looked at again. A look that learns nothing will learn nothing in a moment. */
+function toLookPause({ lostLooks }: Watched, looked: Readiness | null): number {
+  if (lostLooks > 0) return FIRST_LOOKS_MS[lostLooks - 1] ?? LOOK_MS
+  return looked === null ? LOOK_MS : LOOK_GAP_MS
+}
 
 const toPause = (ms: number) => ms * (1 - JITTER + 2 * JITTER * Math.random())

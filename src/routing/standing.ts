@@ -14,11 +14,11 @@ export function judge({ place, breaker, refused, paused }: Spot, nowMs: number):
   const phase = phaseOf(breaker, nowMs)
   if (phase === 'open') return 'out'
   if (phase === 'half_open' && !wantsTrial(breaker, nowMs)) return 'doubtful'
-  return isOn(place.refused, nowMs) || isOn(refused, nowMs) || isOn(paused, nowMs) ? 'doubtful' : 'well'
+  return [place.refused, place.found, refused, paused].some((against) => isOn(against, nowMs)) ? 'doubtful' : 'well'
 }
 
-/** Writes down whether requests may pass without looking closer; called after every change. */
-export function settle(spot: Spot, nowMs: number): void {
+/** Writes down whether requests may pass without looking closer; called after every change for the better. */
+export function noteCalm(spot: Spot, nowMs: number): void {
   spot.calm = spot.breaker.openUntilMs === null && !isOn(spot.refused, nowMs) && !isOn(spot.paused, nowMs)
 }
 
@@ -42,13 +42,10 @@ export function toWhyOut({ place, breaker, lastFailure }: Spot, nowMs: number): 
 
 /** Tells all that is known of an upstream, each of its routes included. */
 export function toUpstreamHealth(place: Place, models: Snapshot['models'], nowMs: number): UpstreamHealth {
-  const { upstream, down, refused, answers, lastOkMs, lastError } = place
-  const against = isOn(down, nowMs) ? down : isOn(refused, nowMs) ? refused : null
-  const isDown = against !== null && against === down
+  const { upstream, lastOkMs, lastError } = place
   return {
     id: upstream.id,
-    state: upstream.notReady !== null ? 'not_ready' : isDown ? 'down' : answers ? 'up' : 'unknown',
-    reason: upstream.notReady ?? against?.reason ?? null,
+    ...toState(place, nowMs),
     last_ok_ms: lastOkMs,
     last_error: lastError,
     targets: [...models.values()].flatMap((model) =>
@@ -60,6 +57,15 @@ export function toUpstreamHealth(place: Place, models: Snapshot['models'], nowMs
         }),
     ),
   }
+}
+
+function toState(place: Place, nowMs: number): Pick<UpstreamHealth, 'state' | 'reason'> {
+  const { upstream, down, refused, found, answers } = place
+  if (upstream.notReady !== null) return { state: 'not_ready', reason: upstream.notReady }
+  if (isOn(down, nowMs)) return { state: 'down', reason: down.reason }
+  if (isOn(refused, nowMs)) return { state: 'refused', reason: refused.reason }
+  if (isOn(found, nowMs)) return { state: found.state, reason: found.reason }
+  return { state: answers ? 'up' : 'unknown', reason: null }
 }
 
 function toTargetHealth(model: string, spot: Spot, nowMs: number): UpstreamHealth['targets'][number] {

@@ -97,8 +97,8 @@ export function createApplier(sqlite: Database, setAside: (record: LedgerRecord,
   }
 
   const abandon = (row: OpenRow) => {
-    const further = calls.of(row.id)
-    close(toAbandoned(row, further), further.map(toAbandonedCall))
+    const given = toAbandoned(row, calls.of(row.id))
+    close(given.row, given.calls)
   }
 
   const openCall = (call: OpenCall) => {

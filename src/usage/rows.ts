@@ -48,6 +48,9 @@ export type SettledRow = OpenRow & Outcome
 /** A settled row, or one that was given up at a start because its instance is gone. */
 export type ClosedRow = OpenRow & Omit<Outcome, 'status'> & { status: Outcome['status'] | 'abandoned' }
 
+/** Why a further call is made. */
+type Reason = 'retry' | 'fallback' | 'fan_out' | 'schema'
+
 /**
  * A further call of a request, from its second on, as it stands before it is made. The first one stands inline in the
  * request's row, and what that row has reserved is the first call's alone.
@@ -64,7 +67,7 @@ export type OpenCall = Pick<
   | 'reservedCompletionTokens'
   | 'reservedNanoUsd'
   | 'priceId'
-> & { reason: 'retry' | 'fallback' | 'fan_out' | 'schema' }
+> & { reason: Reason }
 
 /** How a further call ended. It is told with the outcome of its request, which contains it. */
 export type SettledCall = OpenCall & Omit<Outcome, 'attempts'>
@@ -133,17 +136,39 @@ export const CLOSED_CALL_FIELDS: readonly (keyof ClosedCall)[] = [
 ]
 
 /**
- * The row of a request that no living instance will settle: it costs what its calls had reserved, and names the
- * upstream of the last of them.
+ * A request that no living instance will settle, with its further calls: it costs what those of its calls had reserved
+ * that may have cost something, and names the upstream of the last of them.
  *
  * @param further all its calls from the second on, by number.
  */
-export function toAbandoned(row: OpenRow, further: readonly OpenCall[]): ClosedRow {
+export function toAbandoned(row: OpenRow, further: readonly OpenCall[]): { row: ClosedRow; calls: ClosedCall[] } {
   const { upstream, upstreamModel, priceId } = further.at(-1) ?? row
-  return { ...row, upstream, upstreamModel, priceId, ...givenUp([row, ...further]), attempts: 1 + further.length }
+  const first = { ...row, reason: null }
+  const standing = new Set<Reserve>(toStanding<Reserve & { reason: Reason | null }>([first, ...further]))
+  return {
+    row: { ...row, upstream, upstreamModel, priceId, ...givenUp([...standing]), attempts: 1 + further.length },
+    calls: further.map((call) => (standing.has(call) ? toAbandonedCall(call) : { ...call, ...givenUp([]) })),
+  }
 }
 
-/** The row of a further call of such a request: its part of what that costs. */
+/**
+ * Of the calls of a request, by number, those that may have cost something: one that another was made in the place of had
+ * failed by then. Of several at a time nobody knows which one it was.
+ */
+export function toStanding<T extends { reason: Reason | null }>(calls: readonly T[]): T[] {
+  const standing: T[] = []
+  let together: T[] = []
+  for (const call of calls) {
+    if (call.reason === 'retry' || call.reason === 'fallback') {
+      standing.push(...(together.some(({ reason }) => reason === 'fan_out') ? together : together.slice(0, -1)))
+      together = []
+    }
+    together.push(call)
+  }
+  return [...standing, ...together]
+}
+
+/** The row of a further call whose request is not there. */
 export const toAbandonedCall = (call: OpenCall): ClosedCall => ({ ...call, ...givenUp([call]) })
 
 type Reserve = Pick<Row, 'reservedPromptTokens' | 'reservedCompletionTokens' | 'reservedNanoUsd'>

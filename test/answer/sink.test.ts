@@ -46,9 +46,11 @@ test('a client that leaves while it is waited for ends the writing', async () =>
   expect(() => sink.write('more')).toThrow('the client left')
 })
 
-test('a client that does not read for too long ends it too', async () => {
-  const { sink } = open(never(), { slowReaderMs: 10 })
-  await expect(sink.write('text') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'aborted' })
+test('a client that does not read for too long ends it too, and finds out why if it ever reads on', async () => {
+  const { sink, written } = open(never(), { slowReaderMs: 10 })
+  await expect(sink.write('text') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'slow_reader' })
+  sink.end('the reason')
+  expect(written).toEqual(['text', 'the reason'])
 })
 
 test('closing twice is no error', () => {
@@ -68,7 +70,7 @@ describe('heartbeats', () => {
 
   test('do not pile up before a client that does not read', async () => {
     const { sink, written } = open(never(), { heartbeatMs: 5, slowReaderMs: 100 })
-    await expect(sink.write('text') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'aborted' })
+    await expect(sink.write('text') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'slow_reader' })
     sink.close()
     expect(written).toEqual(['text'])
   })

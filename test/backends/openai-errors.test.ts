@@ -107,6 +107,9 @@ describe('an error in', () => {
   })
 })
 
+const SENT = 'Sat, 21 Nov 2026 23:59:00 GMT'
+const LATER = 'Sun, 22 Nov 2026 00:00:30 GMT'
+
 describe('the body of an error status', () => {
   const fail = (status: number, text: string, headers: Record<string, string> = {}) =>
     openai.failure(status, text, new Headers(headers), target)
@@ -126,6 +129,13 @@ describe('the body of an error status', () => {
     [{ 'retry-after-ms': '250', 'retry-after': '3' }, 250],
     [{ 'retry-after': 'soon' }, null],
     [{ 'retry-after': '-1' }, null],
+    [{ 'retry-after': LATER, date: SENT }, 90_000],
+    [{ 'retry-after': SENT, date: LATER }, 0],
+    [{ 'retry-after': LATER }, null],
+    [{ 'retry-after': LATER, date: 'today' }, null],
+    [{ 'retry-after': '-1', date: SENT }, null],
+    [{ 'retry-after': 'soon', date: SENT }, null],
+    [{ 'retry-after': '3', date: SENT }, 3_000],
     [{}, null],
   ] as [Record<string, string>, number | null][])('with %j may be retried after %p ms', (headers, expected) => {
     expect(fail(429, '{}', headers).retryAfterMs).toBe(expected)

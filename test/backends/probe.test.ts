@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net'
 import type { Readiness } from '../../src/backends/backend.ts'
 import { createBackends } from '../../src/backends/registry.ts'
 import { createLook } from '../../src/backends/tcp.ts'
-import type { Upstream } from '../../src/store/snapshot.ts'
+import type { Environment, Upstream } from '../../src/store/snapshot.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import type { Behaviour } from '../support/upstream-answers.ts'
@@ -52,8 +52,8 @@ describe('the readiness probe', () => {
     [401, 'refused', 'its /models answered 401: its api_key in the catalogue is missing or wrong'],
     [402, 'refused', 'its /models answered 402: its account has to be paid'],
     [403, 'refused', 'its /models answered 403: its api_key in the catalogue, or its account, may not do this'],
-    [500, 'down', 'its /models answered 500'],
-    [503, 'down', 'its /models answered 503'],
+    [500, 'doubtful', 'its /models answered 500'],
+    [503, 'doubtful', 'its /models answered 503'],
     [204, 'unknown', null],
     [302, 'unknown', null],
     [400, 'unknown', null],
@@ -76,16 +76,14 @@ describe('the readiness probe', () => {
   })
 
   test.each([
-    ['resets', { kind: 'reset' }, 'the connection was reset'],
-    ['is not there', null, 'connection refused'],
-  ] as [string, Behaviour | null, string][])('finds an upstream that %s down', async (_, behaviour, reason) => {
-    const readiness = behaviour ? await answering(behaviour) : await probe(toUpstream(deadUrl))
-    expect(readiness).toEqual({ state: 'down', reason })
+    ['a place where nobody listens', () => deadUrl, 'connection refused'],
+    ['a name that does not resolve', () => 'http://no-such-host.invalid/v1', 'its name does not resolve'],
+  ])('finds %s down, and names no host', async (_, url, reason) => {
+    expect(await probe(toUpstream(url(), { credential: CREDENTIAL }))).toEqual({ state: 'down', reason })
   })
 
-  test('finds a name that does not resolve down, and names it', async () => {
-    const readiness = await probe(toUpstream('http://no-such-host.invalid/v1', { credential: CREDENTIAL }))
-    expect(readiness).toEqual({ state: 'down', reason: 'the name no-such-host.invalid does not resolve' })
+  test('doubts one that takes the connection and breaks it: it may chat all the same', async () => {
+    expect(await answering({ kind: 'reset' })).toEqual({ state: 'doubtful', reason: 'the connection was reset' })
   })
 
   test('never says a credential that no header can hold', async () => {
@@ -94,14 +92,14 @@ describe('the readiness probe', () => {
     expect(reasonOf(readiness)).not.toContain('half')
   })
 
-  test('is given up where it takes too long', async () => {
+  test('is given up where it takes too long, and late is not down', async () => {
     upstream.script({ kind: 'silent' })
     const from = upstream.requests.length
     const ending = new AbortController()
     const pending = probe(toUpstream(upstream.url), ending.signal)
     await upstream.waitFor((all) => all.length > from)
     ending.abort()
-    expect(await pending).toEqual({ state: 'down', reason: 'its /models did not answer in time' })
+    expect(await pending).toEqual({ state: 'doubtful', reason: 'its /models did not answer in time' })
   })
 
   test('finds the demo ready', async () => {
@@ -125,33 +123,59 @@ describe('the look', () => {
 
   test.each([
     ['a port that nobody listens on', () => deadUrl, 'connection refused'],
-    [
-      'a name that does not resolve',
-      () => 'https://no-such-host.invalid/v1',
-      'the name no-such-host.invalid does not resolve',
-    ],
+    ['a name that does not resolve', () => 'https://no-such-host.invalid/v1', 'its name does not resolve'],
   ])('finds %s down', async (_, url, reason) => {
     expect(await look(toUpstream(url(), { credential: CREDENTIAL }), signal)).toEqual({ state: 'down', reason })
   })
 
-  test('finds a host down that does not even refuse, and leaves no socket behind', async () => {
+  test('doubts a host that does not even refuse, and leaves no socket behind', async () => {
     await using host = await startDeafHost()
     const sockets = () => readdirSync('/proc/self/fd').length
     const before = sockets()
     const impatient = createLook({ environment: {}, timeoutMs: 200 })
     for (let round = 0; round < 3; round++) {
       const readiness = await impatient(toUpstream(`http://127.0.0.1:${host.port}/v1`), signal)
-      expect(readiness).toEqual({ state: 'down', reason: 'no connection within 0.2 s' })
+      expect(readiness).toEqual({ state: 'doubtful', reason: 'no connection within 0.2 s' })
     }
     expect(sockets()).toBeLessThanOrEqual(before + 1)
+  })
+
+  test.each(['127.0.0.1', 'localhost'])('does not take a stall of our own for silence of %s', async (host) => {
+    const impatient = createLook({ environment: {}, timeoutMs: 200 })
+    const at = toUpstream(`http://${host}:${upstream.port}/v1`)
+    // What follows on a socket's word goes on before all timers, and those before the next word of a socket.
+    await look(at, signal)
+    const found = impatient(at, signal)
+    const startMs = performance.now()
+    while (performance.now() < startMs + 400);
+    expect(await found).toEqual({ state: 'unknown' })
   })
 
   test.each([
     ['an upstream without an address', null, {}],
     ['http behind a proxy', 'http://127.0.0.1:1/v1', { HTTP_PROXY: 'http://proxy:3128' }],
     ['https behind a proxy', 'https://127.0.0.1:1/v1', { https_proxy: 'http://proxy:3128' }],
+    ...['', 'other', 'ocalhost', 'localhost:2', '127.0.0.0/8', ',,'].map((no_proxy): [string, string, Environment] => [
+      `localhost with no_proxy=${no_proxy}`,
+      'http://localhost:1/v1',
+      { http_proxy: 'http://proxy:3128', no_proxy },
+    ]),
   ])('says nothing of %s', async (_, url, environment) => {
     expect(await createLook({ environment })(toUpstream(url), signal)).toBeNull()
+  })
+
+  // As `fetch` reads it: whoever goes past the proxy can be looked at.
+  test.each([
+    ['localhost', '*'],
+    ['localhost', 'other, LOCALHOST'],
+    ['localhost', 'localhost:1'],
+    ['llm.localhost', '.localhost'],
+    ['llm.localhost', '*.localhost'],
+    ['llm.localhost', 'other localhost'],
+    ['127.0.0.1', '127.0.0.1'],
+  ])('looks at %s behind a proxy with NO_PROXY=%s', async (host, NO_PROXY) => {
+    const environment = { HTTP_PROXY: 'http://proxy:3128', NO_PROXY }
+    expect(await createLook({ environment })(toUpstream(`http://${host}:1/v1`), signal)).not.toBeNull()
   })
 
   test('says nothing once nobody wants to know', async () => {

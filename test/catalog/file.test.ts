@@ -173,6 +173,11 @@ aliases:
       /:3: upstreams.u.deadlines.idle: must be milliseconds/,
     ],
     [
+      'a deadline of a few milliseconds, which was meant as seconds',
+      withUpstream('{ dialect: demo, deadlines: { idle: 5 } }'),
+      /:3: upstreams.u.deadlines.idle: 5 would be 5 milliseconds: write the unit, such as 5s/,
+    ],
+    [
       'a process command',
       withUpstream('{ dialect: demo, command: [x] }'),
       /:3: upstreams.u.command: process commands are not supported yet/,

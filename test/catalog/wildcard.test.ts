@@ -120,6 +120,8 @@ describe('a catalogue with a wildcard', () => {
     expect(found?.pricing[0]).toMatchObject({ prompt: '0.00000015' })
     expect(catalog.models.filter(({ listed }) => listed).map(({ slug }) => slug)).toEqual(['openai/gpt-4o'])
     expect(wildcards).toEqual([{ wildcard: 'openai/*', models: catalog.models.length - 1 }])
+    // What writes no text is nothing to chat with.
+    expect(catalog.models.filter(({ slug }) => /embedding|image/.test(slug))).toEqual([])
     expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini' }])
   })
 

@@ -39,7 +39,7 @@ describe('a budget', () => {
         code: 'insufficient_quota',
         param: null,
         message:
-          'The budget of key `ann` has no room for this request: 0.003 USD per day, of which 0.002 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.002011 USD. It resets at 2026-11-22T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or have the budget of this key raised.',
+          'The budget of key `ann` has no room for this request: 0.003 USD per day, of which 0.002 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.002011 USD. It resets at 2026-11-22T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or ask whoever runs this Tollgate for a key with a larger budget.',
       })
       expect(headersFrom(refusal, 'retry-after', 'x-should-retry', 'x-ratelimit-')).toEqual({
         'x-should-retry': 'false',
@@ -123,7 +123,7 @@ describe('a budget', () => {
     }
     const warnings = async () => {
       const lines = (await app.logLines()).filter(({ name }) => name === 'dora')
-      return lines.map(({ level, percent, spent_nano_usd: spent }) => [level, percent, spent])
+      return lines.map(({ level, threshold_percent: percent, spent_nano_usd: spent }) => [level, percent, spent])
     }
     await spend(7_900_000)
     expect(await warnings()).toEqual([])
@@ -168,6 +168,15 @@ describe('the cap of an answer', () => {
         ...expected,
       })
     }
+  })
+
+  test('is what each of its routes can write', async () => {
+    const { app, near, far, ask } = bench
+    near.script({ kind: 'whole', status: 500, body: {} })
+    const response = await ask(app.key({ budget: inTotal(1_000_000_000) }), { model: 'acme/uneven' })
+    expect(response.headers.get('x-tollgate-upstream')).toBe('far')
+    expect([near, far].map(({ requests }) => sentOf(requests.at(-1) as Seen).max_tokens)).toEqual([4_096, 500])
+    near.script(obliging)
   })
 
   test('is not set without a budget, on key or team', async () => {

@@ -136,6 +136,28 @@ describe('a target that has failed five times in a row', () => {
     for (let i = 0; i < 5; i++) await (await chat({ model: 'acme/only', stream: true })).text()
     expect((await chat({ model: 'acme/only', stream: true })).status).toBe(503)
   })
+
+  test('may have told its beginning and its failure in one breath: its breaker opens once, and stays open', async () => {
+    const { app, first, chat } = several
+    const frames = [toDelta({ content: 'one' }), { error: { message: 'no more' } }]
+    first.script({ kind: 'stream', steps: [frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join('')] })
+    for (let i = 0; i < 8; i++) await (await chat({ model: 'acme/only', stream: true })).text()
+    expect(first.requests).toHaveLength(5)
+    expect((await app.logText()).match(/a breaker \w+/g)).toEqual(['a breaker opened'])
+  })
+})
+
+describe('an upstream that refuses its credential', () => {
+  test('comes after others, and leaves the gateway degraded until a call goes well', async () => {
+    const { first, chat } = several
+    first.script(errorAnswer(401))
+    for (let i = 0; i < 3; i++) expect(await upstreamOf(chat())).toBe('second')
+    expect(first.requests).toHaveLength(1)
+    expect(await get('/readyz')).toEqual({ status: 'degraded' })
+    first.script(answering('first'))
+    expect((await chat({ model: 'acme/only' })).status).toBe(200)
+    expect(await get('/readyz')).toEqual({ status: 'ok' })
+  })
 })
 
 describe('an upstream that is found down', () => {

@@ -65,6 +65,20 @@ const FAILURES: Failure[] = [
     says: '`paid`',
     headers: { 'retry-after': '7' },
   },
+  {
+    name: '429 of an account that is not paid',
+    script: {
+      kind: 'whole',
+      status: 429,
+      body: {
+        error: { message: 'You exceeded your current quota', type: 'insufficient_quota', code: 'insufficient_quota' },
+      },
+    },
+    status: 502,
+    ...failed,
+    says: 'its account has to be paid',
+    headers: { 'x-should-retry': 'false' },
+  },
   { name: '503', script: errorAnswer(503), ...overloaded, says: '503', headers: { 'retry-after': '5' } },
   { name: '529', script: errorAnswer(529), ...overloaded, says: '529', headers: { 'retry-after': '5' } },
   { name: '500', script: errorAnswer(500), status: 502, ...failed, says: '`paid` answered 500' },

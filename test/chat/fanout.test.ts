@@ -1,12 +1,17 @@
 /** Several choices, from upstreams that write them in one call and from those that do not. */
-
-import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { databasePath } from '../../src/store/open.ts'
+import { fanOut } from '../../src/chat/fanout.ts'
+import { UpstreamError } from '../../src/error.ts'
+import type { Ask } from '../../src/routing/attempt.ts'
+import { DEFAULT_OPTIONS } from '../../src/store/types.ts'
+import type { BackendAnswer } from '../../src/wire/chat.ts'
 import { toFrames } from '../support/frames.ts'
 import { costOf, type Gateway, startGateway, usageOf } from '../support/gateway.ts'
+import { expectHonest, reading } from '../support/several-upstreams.ts'
+import { toTarget } from '../support/snapshot.ts'
 import type { Seen } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
+import { type Bench, createGate, startBench } from './limiting.ts'
 
 let gateway: Gateway
 beforeAll(async () => {
@@ -32,14 +37,10 @@ interface Answer {
 
 const read = async (response: Response): Promise<Answer> => JSON.parse(await response.text())
 
-function callsOf(id: string): Record<string, unknown>[] {
-  const sqlite = new Database(databasePath(gateway.app.dataFolder), { readonly: true })
-  try {
-    return sqlite.query<Record<string, unknown>, [string]>('SELECT * FROM calls WHERE request_id = ?').all(id)
-  } finally {
-    sqlite.close()
-  }
-}
+const callsOf = (id: string): Record<string, unknown>[] =>
+  reading(gateway.app, (sqlite) =>
+    sqlite.query<Record<string, unknown>, [string]>('SELECT * FROM calls WHERE request_id = ?').all(id),
+  )
 
 describe('an upstream that writes one choice', () => {
   test('is called once for each, and the answers are one', async () => {
@@ -224,6 +225,120 @@ describe('an upstream that writes one choice', () => {
     client.abort()
     await upstream.waitFor((all) => all.slice(seen).every(({ abortedAtMs }) => abortedAtMs !== null), 'the end of all')
     expect((await app.settled(rows + 1)).at(-1)).toMatchObject({ status: 'cut', attempts: 3, estimated: 1 })
+  })
+})
+
+describe('an upstream whose own limits leave places for some of them', () => {
+  const withBench = async (tight: string, run: (bench: Bench, key: string) => Promise<void>) => {
+    const bench = await startBench({ tight: `n: false, ${tight}` })
+    bench.near.script(obliging)
+    try {
+      await run(bench, bench.app.key())
+      expectHonest(bench.app)
+    } finally {
+      await bench.stop()
+    }
+  }
+  const tight = (n: number, stream: boolean) => ({ model: 'acme/tight', n, stream })
+
+  test.each([false, true])(
+    'is called for the others when those are done, beside another request, stream: %p',
+    (stream) =>
+      withBench('concurrency: 2', async ({ app, near, ask }, key) => {
+        const { held, free } = createGate()
+        near.script((seen) => (seen.index === 0 ? held(obliging(seen)) : obliging(seen)))
+        const other = ask(key, tight(1, false))
+        await near.waitFor((all) => all.length === 1, 'the other request')
+        const response = await ask(key, tight(4, stream))
+        const text = await response.text()
+        expect(response.status).toBe(200)
+        if (stream) {
+          const { frames, done } = toFrames(text)
+          const indexes = frames.flatMap(({ choices }) => choices.map(({ index }) => index))
+          expect([...new Set(indexes)]).toEqual([0, 1, 2, 3])
+          expect(done).toBe(true)
+        } else {
+          const { choices }: Answer = JSON.parse(text)
+          expect(choices.map(({ index, message }) => [index, message.content])).toEqual(
+            [0, 1, 2, 3].map((index) => [index, `answer of call ${index + 1}`]),
+          )
+        }
+        free()
+        await (await other).text()
+        // Each of them was made once, and none was cut.
+        expect(near.requests.map(({ abortedAtMs }) => abortedAtMs)).toEqual(Array(5).fill(null))
+        expect((await app.settled(2)).at(-1)).toMatchObject({ attempts: 4, estimated: 0, cost_nano_usd: costOf(40, 8) })
+      }),
+  )
+
+  test('is called once more for each place that the others give back', () =>
+    withBench('tpm: 130', async ({ app, near, ask }, key) => {
+      // 11 tokens read and 50 to write: two at a time are within 130, and 12 each is what they come to.
+      const response = await ask(key, { ...tight(6, false), max_tokens: 50 })
+      expect((await read(response)).choices).toHaveLength(6)
+      expect(near.requests).toHaveLength(6)
+      expect((await app.settled(1)).at(-1)).toMatchObject({ attempts: 6, estimated: 0 })
+    }))
+
+  test('is not waited for where none of them is under way', () =>
+    withBench('rpm: 2', async ({ app, near, ask }, key) => {
+      const refused = async (stream: boolean) => {
+        const response = await ask(key, tight(2, stream))
+        expect({ status: response.status, text: await response.text() }).toMatchObject({ status: 429 })
+      }
+      await (await ask(key, tight(1, false))).text()
+      await refused(false)
+      await refused(true)
+      app.pass(60_000)
+      await (await ask(key, tight(1, false))).text()
+      const { done, error } = toFrames(await (await ask(key, tight(2, true))).text())
+      expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_rate_limited' })
+      expect(near.requests).toHaveLength(4)
+      // What was answered is paid for, and nothing else.
+      const [one, nothing] = [costOf(10, 2), 0]
+      expect((await app.settled(5)).map((row) => row.cost_nano_usd)).toEqual([one, one, nothing, one, one])
+    }))
+})
+
+describe('of the calls to a target that writes one choice', () => {
+  const asking = (count: number, stream: boolean): Ask => ({
+    target: toTarget({ options: { ...DEFAULT_OPTIONS, n: false } }),
+    body: { model: 'acme/single', messages: [{ role: 'user', content: 'Hi' }], n: count, stream },
+    reason: 'first',
+    signal: new AbortController().signal,
+  })
+  const saying = (content: string): BackendAnswer => {
+    const message = { role: 'assistant', content, refusal: null } as const
+    return { kind: 'whole', completion: { choices: [{ index: 0, message, finish_reason: 'stop', logprobs: null }] } }
+  }
+
+  test('one that answers after another has failed is not begun with, and holds up nobody', async () => {
+    const late = Promise.withResolvers<void>()
+    const dispatch = fanOut(async ({ reason }) => {
+      if (reason === 'fan_out') throw new UpstreamError('status', 'it broke', { status: 500 })
+      await late.promise
+      return saying('too late')
+    })
+    const asked = dispatch(asking(2, true))
+    setTimeout(late.resolve)
+    await expect(asked).rejects.toThrow('it broke')
+  })
+
+  test('one that found no place while another ended is made once more; alone it fails', async () => {
+    const full = new UpstreamError('status', 'no place', { status: 429, isOwnLimit: true })
+    let refusals = 0
+    const refusing = (most: number) =>
+      fanOut(async ({ reason }) => {
+        if (reason !== 'fan_out') return saying('first')
+        await Bun.sleep(1)
+        if (++refusals <= most) throw full
+        return saying('second')
+      })
+    const answer = await refusing(1)(asking(2, false))
+    expect(answer).toMatchObject({ completion: { choices: [{ index: 0 }, { message: { content: 'second' } }] } })
+    refusals = 0
+    await expect(refusing(9)(asking(2, false))).rejects.toThrow('no place')
+    expect(refusals).toBe(2)
   })
 })
 

@@ -95,33 +95,44 @@ describe('a client that does not read', () => {
     return socket
   }
 
-  test.each(['is given up in time', 'vanishes'])(
-    'and %s holds up the upstream, costs no memory, and is billed',
-    async (how) => {
-      several.first.script(() => endlessAnswer(1_024))
-      const calls = several.first.requests.length
-      const socket = await askAndStop()
-      const call = several.first.requests[calls]
-      let sent = -1
-      // The upstream stands still as soon as everything between is full.
-      while (sent !== call?.bytesSent) {
-        sent = call?.bytesSent ?? 0
-        await Bun.sleep(50)
-      }
-      if (how === 'vanishes') socket.resetAndDestroy()
-      await several.first.waitFor((all) => all[calls]?.abortedAtMs !== null, 'the end of the call')
-      expect(call?.bytesSent).toBeLessThan(40 * MIB)
-      const row = await lastRow()
-      expect(row).toMatchObject({
-        status: 'cut',
-        error_code: 'client_closed_request',
-        upstream: 'first',
-        estimated: 1,
-      })
-      expect(row?.completion_tokens).toBeGreaterThan(0)
-      several.calm()
-      expect(await (await ask()).text()).toContain('this is first')
-      socket.destroy()
-    },
-  )
+  test.each([
+    ['is given up in time', 'slow_reader'],
+    ['vanishes', 'client_closed_request'],
+  ])('and %s holds up the upstream, costs no memory, and is billed', async (how, code) => {
+    several.first.script(() => endlessAnswer(1_024))
+    const calls = several.first.requests.length
+    const socket = await askAndStop()
+    const call = several.first.requests[calls]
+    let sent = -1
+    // The upstream stands still as soon as everything between is full.
+    while (sent !== call?.bytesSent) {
+      sent = call?.bytesSent ?? 0
+      await Bun.sleep(50)
+    }
+    if (how === 'vanishes') socket.resetAndDestroy()
+    await several.first.waitFor((all) => all[calls]?.abortedAtMs !== null, 'the end of the call')
+    expect(call?.bytesSent).toBeLessThan(40 * MIB)
+    const row = await lastRow()
+    expect(row).toMatchObject({ status: 'cut', error_code: code, upstream: 'first', estimated: 1 })
+    expect(row?.completion_tokens).toBeGreaterThan(0)
+    several.calm()
+    expect(await (await ask()).text()).toContain('this is first')
+    socket.destroy()
+  })
+
+  test('and then reads on finds that its answer was broken off', async () => {
+    several.first.script(() => endlessAnswer(1_024))
+    const socket = await askAndStop()
+    await lastRow()
+    let end = ''
+    const over = new Promise((resolve) => socket.once('end', resolve).once('close', resolve))
+    socket.on('data', (piece) => {
+      end = (end + piece).slice(-2_000)
+      if (end.endsWith('0\r\n\r\n')) socket.end()
+    })
+    socket.resume()
+    await over
+    expect(end).toContain('data: {"error":{"message":"The answer was broken off: its client read nothing for 0.3 s."')
+    expect(end).not.toContain('[DONE]')
+  })
 })

@@ -26,7 +26,7 @@ describe('the rates of a key', () => {
       const refusal = await toRefusal(await ask(key))
       expect(refusal).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded', param: null })
       expect(refusal.message).toBe(
-        'Rate limit reached for key `ann` on requests per min (RPM): Limit 2, Used 2, Requested 1. Please try again in 50s. Send requests more slowly, or have the limit of this key raised.',
+        'Rate limit reached for key `ann` on requests per min (RPM): Limit 2, Used 2, Requested 1. Please try again in 50s. Send requests more slowly, or ask whoever runs this Tollgate for a key with a larger limit.',
       )
       expect(headersFrom(refusal, RATE, ...RETRY)).toEqual({
         'retry-after': '50',
@@ -270,6 +270,9 @@ describe('an upstream at its limit', () => {
     const key = app.key()
     expect((await ask(key, { model: 'acme/tight', n: 3 })).status).toBe(200)
     expect((await toRefusal(await ask(key, { model: 'acme/tight' }))).message).toContain('Limit 3, Used 3')
+    // More choices than a minute has calls would never all be made: none is.
+    app.pass(60_000)
+    expect(await toRefusal(await ask(key, { model: 'acme/tight', n: 4 }))).toMatchObject({ status: 400, param: 'n' })
     expect(near.requests.length).toBe(3)
     await stop()
   })

@@ -4,6 +4,8 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import type { Status } from '../../src/control/protocol.ts'
 import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
 import { expectEnvelope } from '../support/scenario.ts'
 import { expectHonest, isOver } from '../support/several-upstreams.ts'
@@ -158,8 +160,8 @@ describe('of three requests at once', () => {
   })
 })
 
-describe('of so many bytes in memory', () => {
-  const MOST = 100_000
+// Bodies that are read in one go, and bodies that are counted as they arrive.
+describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
   let gateway: Gateway
   beforeAll(async () => {
     gateway = await startGateway({ config: { maxBufferedBytes: MOST } })
@@ -192,7 +194,7 @@ describe('of so many bytes in memory', () => {
     await expectOverloaded(await send(MOST, chunked), 'requests under way hold')
     expect(app.rows()).toHaveLength(rows)
     expect(upstream.requests).toHaveLength(calls)
-    expect((await send(MOST - 10_000, chunked)).status).toBe(200)
+    expect((await send(0.9 * MOST, chunked)).status).toBe(200)
   })
 
   test.each([false, true])('bodies count together, until their answers are out, chunked: %p', async (chunked) => {
@@ -200,24 +202,25 @@ describe('of so many bytes in memory', () => {
     const gate = Promise.withResolvers<void>()
     upstream.script(() => ({ ...streamAnswer(), after: gate.promise }))
     const [rows, calls] = [app.rows().length, upstream.requests.length]
-    const first = gateway.chat({ ...sized(60_000), stream: true })
+    const first = gateway.chat({ ...sized(0.6 * MOST), stream: true })
     await upstream.waitFor((all) => all.length === calls + 1, 'the first call')
-    await expectOverloaded(await send(60_000, chunked), 'requests under way hold')
+    await expectOverloaded(await send(0.6 * MOST, chunked), 'requests under way hold')
     expect(app.rows()).toHaveLength(rows + 1)
     gate.resolve()
     expect(await (await first).text()).toEndWith('[DONE]\n\n')
     upstream.script(obliging)
-    for (let i = 0; i < 3; i++) expect((await send(60_000, chunked)).status).toBe(200)
+    for (let i = 0; i < 3; i++) expect((await send(0.6 * MOST, chunked)).status).toBe(200)
   })
 
   test('a client that leaves in the middle of its body gives them back', async () => {
-    for (const framing of ['content-length: 90000', 'transfer-encoding: chunked']) {
+    const part = 'x'.repeat(0.45 * MOST)
+    for (const framing of [`content-length: ${0.9 * MOST}`, 'transfer-encoding: chunked']) {
       const socket = open(gateway)
-      socket.write(`${toHead(gateway, framing)}afc8\r\n${'x'.repeat(45_000)}\r\n`)
+      socket.write(`${toHead(gateway, framing)}${part.length.toString(16)}\r\n${part}\r\n`)
       await Bun.sleep(30)
       socket.destroy()
       await Bun.sleep(30)
-      expect((await send(90_000, false)).status).toBe(200)
+      expect((await send(0.9 * MOST, false)).status).toBe(200)
     }
   })
 
@@ -239,16 +242,36 @@ describe('of so many bytes in memory', () => {
     expect(row?.cost_nano_usd).toBeGreaterThan(0)
     expect(upstream.requests.at(-1)?.bytesSent).toBeLessThan(20_000_000)
     upstream.script(obliging)
-    expect((await send(80_000, false)).status).toBe(200)
+    expect((await send(0.8 * MOST, false)).status).toBe(200)
   })
 
   test('an error is told by its status where its words find no room', async () => {
     const { app, upstream } = gateway
-    upstream.script(errorAnswer(500, 'x'.repeat(50_000)))
+    upstream.script(errorAnswer(500, 'x'.repeat(0.5 * MOST)))
     const rows = app.rows().length
-    const response = await send(70_000, false)
+    const response = await send(0.7 * MOST, false)
     expect(response.status).toBe(502)
     expect(await response.text()).toContain('`paid` answered 500')
     expect((await app.settled(rows + 1)).at(-1)).toMatchObject({ status: 'failed', cost_nano_usd: 0, estimated: 0 })
   })
+})
+
+test('what clients only say that they will send takes no room, and what they have sent does', async () => {
+  const gateway = await startGateway({ config: { maxBufferedBytes: 4_000_000 } })
+  const send = (bytes: number) => gateway.chat({ padding: 'x'.repeat(bytes) })
+  const held = async () => {
+    const answer = await fetch('http://localhost/status', { unix: join(gateway.app.dataFolder, 'control.sock') })
+    const { in_flight: clients, buffered_bytes: bytes }: Status = JSON.parse(await answer.text())
+    return { clients, bytes }
+  }
+  const sockets = Array.from({ length: 16 }, () => open(gateway))
+  for (const socket of sockets) socket.write(`${toHead(gateway, 'content-length: 3900000')}{`)
+  while ((await held()).clients < 16) await Bun.sleep(5)
+  expect((await send(3_500_000)).status).toBe(200)
+  sockets[0]?.write('x'.repeat(3_600_000))
+  while ((await held()).bytes < 3_600_000) await Bun.sleep(5)
+  await expectOverloaded(await send(600_000), 'requests under way hold')
+  expect((await send(300_000)).status).toBe(200)
+  for (const socket of sockets) socket.destroy()
+  await gateway.stop()
 })

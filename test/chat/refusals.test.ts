@@ -222,17 +222,30 @@ describe('the order of the checks', () => {
     await refused({ name: 'then the model', body: { ...body, n: 1 }, ...notFound })
   })
 
+  /** Sent without its length. */
+  const inPieces = (bytes: Uint8Array) =>
+    new ReadableStream({
+      start(controller) {
+        for (let at = 0; at < bytes.length; at += 1e6) controller.enqueue(bytes.subarray(at, at + 1e6))
+        controller.close()
+      },
+    })
+
   test('a body of no stated length is cut off at the limit, and one below it is read to its end', async () => {
-    const spaces = (bytes: number) =>
-      new ReadableStream({
-        start(controller) {
-          for (let left = bytes; left > 0; left -= 1_000_000) controller.enqueue(big.subarray(0, Math.min(left, 1e6)))
-          controller.close()
-        },
-      })
-    await refused({ name: 'chunked and too large', body: spaces(MAX_BODY_BYTES + 1), ...tooLarge })
-    await refused({ name: 'chunked', body: spaces(3_000_000), ...invalid(null, null), contains: ['could not parse'] })
+    const spaces = inPieces(big.subarray(0, 3_000_000))
+    await refused({ name: 'chunked and too large', body: inPieces(big), ...tooLarge })
+    await refused({ name: 'chunked', body: spaces, ...invalid(null, null), contains: ['could not parse'] })
   })
+
+  test.each([100, 300_000, 3_000_000])(
+    'a body of %d characters is read alike, its length stated or not',
+    async (size) => {
+      const words = { ...invalid(null, null), contains: ['you must provide a model parameter'] }
+      const bytes = Buffer.from(`\uFEFF{"padding":"${'é'.repeat(size)}"}`)
+      await refused({ name: 'stated', body: bytes, ...words })
+      await refused({ name: 'chunked', body: inPieces(bytes), ...words })
+    },
+  )
 })
 
 test('each refusal leaves one log line, with its reason and without a word of the request', async () => {
@@ -242,7 +255,7 @@ test('each refusal leaves one log line, with its reason and without a word of th
   await refused({ name: 'one', body: { ...HELLO, messages: [{ role: 'user', content: ['private words'] }] } })
   const [line, ...others] = (await lines()).slice(before)
   expect(others).toEqual([])
-  expect(line).toMatchObject({ level: 'info', http: 400 })
+  expect(line).toMatchObject({ level: 'info', http: 400, key: expect.stringMatching(/^[0-9a-f]{32}$/) })
   expect(line?.id).toMatch(/^[0-9a-f]{32}$/)
   const text = await app.logText()
   expect(text).not.toContain('private words')

@@ -27,6 +27,8 @@ export interface Clinic {
   database(): Database
   /** Has a server run on the folder, which says this of itself. */
   serve(fields?: Partial<Status>): void
+  /** Has another one take its place. */
+  restart(fields: Partial<Status>): Promise<void>
   examine(...argv: string[]): Promise<Examined>
   end(): Promise<void>
 }
@@ -51,6 +53,10 @@ export async function openClinic(): Promise<Clinic> {
   const run = (...argv: string[]) => bench.run('--data', folder, ...argv)
   const connections: Database[] = []
   let stopServer = async () => {}
+  const serve = (fields: Partial<Status> = {}) => {
+    stopServer = pretendServer(folder, toStatus({ version: version(), ...fields }))
+    chmodSync(path('serve.lock'), 0o600)
+  }
   await Bun.write(join(bench.folder, 'c.yaml'), CATALOGUE)
   expect((await bench.run('catalog', 'apply', 'c.yaml')).code).toBe(0)
   // A copy, since the command may not have let go of its own yet.
@@ -69,9 +75,10 @@ export async function openClinic(): Promise<Clinic> {
       connections.push(sqlite)
       return sqlite
     },
-    serve(fields = {}) {
-      stopServer = pretendServer(folder, toStatus({ version: version(), ...fields }))
-      chmodSync(path('serve.lock'), 0o600)
+    serve,
+    async restart(fields) {
+      await stopServer()
+      serve(fields)
     },
     async examine(...argv) {
       const { code, stdout, stderr } = await run('doctor', '--json', ...argv)

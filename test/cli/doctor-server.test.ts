@@ -14,12 +14,14 @@ const UPSTREAMS = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
 
 describe('a server', () => {
   const gone = toUpstreamStatus('gone', { state: 'down' })
+  const barred = toUpstreamStatus('barred', { state: 'refused' })
 
   test.each<[what: string, fields: Partial<Status>, code: number, trouble: RegExp]>([
     ['is of another version', { version: '0.0.9' }, 0, /^version: warning: .* version 0\.0\.9 .* Restart the server/],
     ['spools', { readiness: 'degraded', ledger: 'spooling' }, 0, /^readiness: warning: .* they go to the spool/],
     ['cannot read changes', { readiness: 'degraded' }, 0, /^readiness: warning: .* changes of the configuration/],
     ['lacks an upstream', { readiness: 'degraded', upstreams: [gone] }, 0, /^readiness: warning: .* not all upstreams/],
+    ['is refused', { readiness: 'degraded', upstreams: [barred] }, 0, /^readiness: warning: .* not all upstreams/],
     ['is starting', { readiness: 'starting' }, 0, /^readiness: warning: It is starting/],
     ['is draining', { readiness: 'draining', in_flight: 2 }, 0, /^readiness: warning: It is stopping: 2 requests/],
     ['has no ledger', { readiness: 'ledger_unavailable' }, 1, /^readiness: problem: It refuses every request/],
@@ -45,7 +47,7 @@ describe('an upstream', () => {
     const { code, troubles, of } = await clinic.examine()
     expect(code).toBe(0)
     expect(troubles).toEqual([
-      'upstream here: warning: Down: connection refused (4 s ago).',
+      'upstream here: warning: Down: connection refused (4 s ago). Its address is http://127.0.0.1:1/v1.',
       'models: warning: local/a: here: connection refused.',
     ])
     expect(of('models')).toStartWith('ok: 2 of 3 models')
@@ -70,20 +72,47 @@ describe('an upstream', () => {
       upstreams: [toUpstreamStatus('here', { last_error, targets: [target] }), toUpstreamStatus('keyed')],
     })
     expect((await clinic.examine()).troubles).toEqual([
-      'upstream here: warning: Breakers: 1 of 1 open: local/a in 7s. Last error: connection refused (4 s ago).',
+      'upstream here: warning: Breakers: 1 of 1 not closed: local/a open for 7s. Last error: connection refused (4 s ago).',
       'models: warning: local/a: here: failed 5 times in a row, and rests.',
     ])
   })
 
-  test('on trial can be asked', async () => {
-    const upstreams = [
-      toUpstreamStatus('here', { targets: [{ ...target, breaker: 'half_open' }] }),
-      toUpstreamStatus('keyed'),
-    ]
-    clinic.serve({ upstreams })
+  test.each([
+    [0, 'half open'],
+    [7_000, 'on trial'],
+  ])('whose half-open breaker lets a call through in %d ms is %s, and can be asked', async (retry_in_ms, phase) => {
+    const targets: UpstreamStatus['targets'] = [{ ...target, breaker: 'half_open', retry_in_ms }]
+    clinic.serve({ upstreams: [toUpstreamStatus('here', { targets }), toUpstreamStatus('keyed')] })
     const { of } = await clinic.examine()
-    expect(of('upstream here')).toStartWith('warning: Breakers: 1 of 1 open: local/a on trial.')
+    expect(of('upstream here')).toStartWith(`warning: Breakers: 1 of 1 not closed: local/a ${phase}.`)
     expect(of('models')).toBe('ok: 3 of 3 models can be asked.')
+  })
+
+  test('that refuses its credential is a warning, and none of its models can be asked', async () => {
+    const reason = 'it answered 401: its api_key in the catalogue is missing or wrong'
+    const refused = (id: string) => toUpstreamStatus(id, { state: 'refused', reason })
+    clinic.serve({ upstreams: [refused('here'), toUpstreamStatus('keyed')] })
+    expect(await clinic.examine()).toMatchObject({
+      code: 0,
+      troubles: [`upstream here: warning: Refuses us: ${reason}.`, `models: warning: local/a: here: ${reason}.`],
+    })
+    await clinic.restart({ upstreams: [refused('here'), refused('keyed')] })
+    const { code, of } = await clinic.examine()
+    expect([code, of('models').split('\n')[0]]).toEqual([1, 'problem: No model can be asked.'])
+  })
+
+  test('that is in doubt, or one of whose models is refused, is a warning, and can be asked', async () => {
+    const doubtful = toUpstreamStatus('here', { state: 'doubtful', reason: 'its /models answered 503' })
+    const doubted: UpstreamStatus['targets'] = [
+      { ...target, breaker: 'closed', failures_in_a_row: 0, retry_in_ms: null, doubt: 'it answered 404' },
+    ]
+    clinic.serve({ upstreams: [doubtful, toUpstreamStatus('keyed', { targets: doubted })] })
+    const { code, troubles, of } = await clinic.examine()
+    expect([code, of('models')]).toEqual([0, 'ok: 3 of 3 models can be asked.'])
+    expect(troubles).toEqual([
+      'upstream here: warning: Doubtful, and called after others: its /models answered 503.',
+      'upstream keyed: warning: Called after others, or in vain: local/a: it answered 404.',
+    ])
   })
 
   test('that has recovered is well, and its last error is told', async () => {

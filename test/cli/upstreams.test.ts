@@ -73,7 +73,7 @@ describe('upstreams list', () => {
     expect([code, stderr]).toEqual([0, ''])
     expect(lineOf('paid', stdout)).toMatch(/PAID_KEY set +up +- +1m\/5m\/90s\/1h\/1500ms +-$/)
     expect(lineOf('here', stdout)).toMatch(
-      / - +down +1 of 1 open: local\/tiny in 9s .* no answer; last error: connection refused \(3 min ago\)$/,
+      / - +down +1 of 1 not closed: local\/tiny open for 9s .* no answer; last error: connection refused \(3 min ago\)$/,
     )
     expect(lineOf('off', stdout)).toMatch(/disabled/)
 

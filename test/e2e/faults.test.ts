@@ -208,7 +208,7 @@ describe('a stop while requests wait to be tried again', () => {
   })
 })
 
-test('a kill costs each request what all of its calls had reserved, wherever it was', async () => {
+test('a kill costs each request what its last call had reserved: another one is made for what failed', async () => {
   const server = await serve()
   const fails = errorAnswer(500)
   const waits = errorAnswer(429, 'slow down', { 'retry-after': '9' })
@@ -234,20 +234,22 @@ test('a kill costs each request what all of its calls had reserved, wherever it 
   for (const row of rows) {
     const own = calls.filter((call) => call.request_id === row.id)
     for (const call of own) expect(call.cost_nano_usd).toBe(call.reserved_nano_usd)
-    const reserved = own.reduce((sum, call) => sum + call.reserved_nano_usd, row.reserved_nano_usd)
+    const reserved = own[0]?.reserved_nano_usd ?? row.reserved_nano_usd
     expect(row).toMatchObject({ status: 'abandoned', cost_nano_usd: reserved, attempts: 1 + own.length })
     expect(row.upstream).toBe(own.length === 0 ? 'first' : 'second')
   }
 })
 
 test('the bounds of the command line hold', async () => {
-  const server = await serve('--max-in-flight', '2', '--max-buffered', '1M')
-  const large = { messages: [{ role: 'user', content: 'x'.repeat(1_100_000) }] }
-  expect((await ask(server, server.key, { model: 'acme/only', ...large }))?.status).toBe(503)
+  const server = await serve('--max-in-flight', '3', '--max-buffered', '64M')
   const gate = Promise.withResolvers<void>()
   first.script(() => streamAnswer({ after: gate.promise }))
-  const asked = [1, 2].map(() => ask(server, server.key, { model: 'acme/only', stream: true }))
-  await first.waitFor((all) => all.length === 2, 'two calls')
+  const large = { model: 'acme/only', stream: true, padding: 'x'.repeat(25_000_000) }
+  const asked = [1, 2].map(() => ask(server, server.key, large))
+  await first.waitFor((all) => all.length === 2, 'two calls', 15_000)
+  expect((await ask(server, server.key, large))?.status).toBe(503)
+  asked.push(ask(server, server.key, { model: 'acme/only', stream: true }))
+  await first.waitFor((all) => all.length === 3, 'a third one that is small')
   expect((await ask(server, server.key, { model: 'acme/only' }))?.status).toBe(503)
   gate.resolve()
   const receipts = await Promise.all(asked)

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createLimiter, type Hold } from '../../src/limits/limiter.ts'
 import type { Budget } from '../../src/store/types.ts'
-import { at, budget, CENT, cents, DAY, HOUR, limited, NOON, standing, toTeam } from './asking.ts'
+import { at, budget, CENT, cents, DAY, HOUR, held, limited, NOON, standing, toTeam } from './asking.ts'
 
 const keyOf = (of: Budget | null, id = 'k1') => limited({}, { budget: of, id })
 
@@ -27,10 +27,10 @@ const step = fc.oneof(
     which: fc.nat(),
   }),
   fc.record({
-    do: fc.constant('clock' as const),
+    do: fc.constantFrom('ahead' as const, 'away or back' as const),
     key: fc.constant(0),
     team: fc.constant(0),
-    amount: fc.integer({ min: -30, max: 30 }),
+    amount: fc.nat(30),
     which: fc.constant(0),
   }),
 )
@@ -38,44 +38,51 @@ const step = fc.oneof(
 /** What a budget should have come to, told the long way: every request that it ever took, by its period. */
 interface Told {
   budget: number
-  endMs: number
-  requests: { reserved: number; spent: number; periodEndMs: number }[]
+  requests: { reserved: number; spent: number; day: number }[]
 }
 
 test('reserved and spent are what the requests of the period say, for key and team or for neither', () => {
   const keys = [keyOf(budget(40)), keyOf(budget(40), 'k2')]
   const teams = [null, toTeam(budget(50)), toTeam(budget(50), 't2')]
-  const nextDay = (wallMs: number) => Math.floor(wallMs / DAY) * DAY + DAY
   fc.assert(
     fc.property(fc.array(step, { minLength: 10, maxLength: 80 }), (steps) => {
       const limiter = createLimiter()
       const told = new Map<string, Told>()
       const open: { hold: Hold; claims: [Told, Told['requests'][number]][] }[] = []
       let wallMs = NOON
-      const sumOf = ({ requests, endMs }: Told) =>
-        requests
-          .filter(({ periodEndMs }) => periodEndMs === endMs)
-          .reduce((sum, { reserved, spent }) => sum + reserved + spent, 0)
+      /** What the clock said before it was moved last: it may come back to that, as often as it likes. */
+      let leftMs = NOON
+      const today = () => Math.floor(wallMs / DAY)
+      const sumOf = ({ requests }: Told, day: number) =>
+        requests.filter((one) => one.day === day).reduce((sum, { reserved, spent }) => sum + reserved + spent, 0)
       const toTold = (id: string, of: Budget): Told => {
-        const one = told.get(id) ?? { budget: of.nanoUsd / CENT, endMs: nextDay(wallMs), requests: [] }
-        if (wallMs >= one.endMs) one.endMs = nextDay(wallMs)
+        const one = told.get(id) ?? { budget: of.nanoUsd / CENT, requests: [] }
         told.set(id, one)
         return one
       }
+      /** Has every budget see what the clock says. */
+      const look = () => {
+        for (const key of keys)
+          for (const team of teams) held(limiter.admit(key, team, cents(0), at(0, wallMs))).cancel()
+      }
+      look()
       for (const { do: what, key: k, team: t, amount, which } of steps) {
-        if (what === 'clock') {
-          wallMs += amount * HOUR
+        if (what === 'ahead' || what === 'away or back') {
+          const toMs = what === 'ahead' ? Math.max(wallMs, leftMs) + amount * HOUR : leftMs
+          leftMs = wallMs
+          wallMs = toMs
+          look()
           continue
         }
         if (what === 'ask') {
           const [key, team] = [keys[k] ?? keyOf(null), teams[t] ?? null]
           const under = [key, team].flatMap((one) => (one?.budget ? [toTold(one.id, one.budget)] : []))
-          const fits = amount === 0 || under.every((one) => sumOf(one) + amount <= one.budget)
+          const fits = amount === 0 || under.every((one) => sumOf(one, today()) + amount <= one.budget)
           const decision = limiter.admit(key, team, cents(amount), at(0, wallMs))
           expect(decision.ok).toBe(fits)
           if (!decision.ok) continue
           const claims = under.map((one): [Told, Told['requests'][number]] => {
-            const request = { reserved: amount, spent: 0, periodEndMs: one.endMs }
+            const request = { reserved: amount, spent: 0, day: today() }
             one.requests.push(request)
             return [one, request]
           })
@@ -88,7 +95,7 @@ test('reserved and spent are what the requests of the period say, for key and te
           open.push(chosen)
           const fits = chosen.claims.every(([one, request]) => {
             const more = Math.max(0, amount - request.reserved)
-            return more === 0 || sumOf({ ...one, endMs: request.periodEndMs }) + more <= one.budget
+            return more === 0 || sumOf(one, request.day) + more <= one.budget
           })
           expect(chosen.hold.raise(cents(amount)) === null).toBe(fits)
           if (fits) for (const [, request] of chosen.claims) request.reserved = Math.max(request.reserved, amount)
@@ -105,7 +112,7 @@ test('reserved and spent are what the requests of the period say, for key and te
         const one = toTold(key.id, budget(40))
         const { spent, reserved } = standing(limiter, key, null, at(0, wallMs))
         expect(reserved).toBeGreaterThanOrEqual(0)
-        expect(spent + reserved).toBe(sumOf(one) * CENT)
+        expect(spent + reserved).toBe(sumOf(one, today()) * CENT)
       }
     }),
     { numRuns: 300 },

@@ -21,7 +21,7 @@ describe('a refusal', () => {
       7,
       4,
       'month',
-      'The budget of key `ann` has no room for this request: 0.1 USD per month, of which 0 USD is spent and 0.07 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-12-01T00:00:00Z. Wait for requests under way to end, set a smaller max_tokens, ask a cheaper model, or have the budget of this key raised.',
+      'The budget of key `ann` has no room for this request: 0.1 USD per month, of which 0 USD is spent and 0.07 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-12-01T00:00:00Z. Wait for requests under way to end, set a smaller max_tokens, ask a cheaper model, or ask whoever runs this Tollgate for a key with a larger budget.',
     ],
     [
       'by what the request asks',
@@ -29,7 +29,7 @@ describe('a refusal', () => {
       1,
       4,
       'week',
-      '0.1 USD per week, of which 0.07 USD is spent and 0.01 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-11-23T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or have the budget of this key raised.',
+      '0.1 USD per week, of which 0.07 USD is spent and 0.01 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-11-23T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or ask whoever runs this Tollgate for a key with a larger budget.',
     ],
     [
       'by what is spent',
@@ -37,7 +37,7 @@ describe('a refusal', () => {
       0,
       4,
       'day',
-      'of which 0.12 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-11-19T00:00:00Z. Wait for that, or have the budget of this key raised.',
+      'of which 0.12 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.04 USD. It resets at 2026-11-19T00:00:00Z. Wait for that, or ask whoever runs this Tollgate for a key with a larger budget.',
     ],
     [
       'by what is spent for good',
@@ -45,7 +45,7 @@ describe('a refusal', () => {
       0,
       4,
       'total',
-      '0.1 USD in total, of which 0.1 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.04 USD. It never resets. Have the budget of this key raised.',
+      '0.1 USD in total, of which 0.1 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.04 USD. It never resets. Ask whoever runs this Tollgate for a key with a larger budget.',
     ],
   ]
   test.each(sayings)('%s says so, and what to do', (_, spent, reserved, asked, period, words) => {
@@ -64,6 +64,7 @@ describe('a refusal', () => {
     const key = limited({ requestsPerMinute: 5 }, { budget: budget(50) })
     const error = refused(limiter.admit(key, toTeam(budget(1)), cents(2), at(0)))
     expect(error.message).toStartWith('The budget of team `crew` has no room for this request: 0.01 USD per day')
+    expect(error.message).toEndWith('or ask whoever runs this Tollgate for a key of a team with a larger budget.')
     expect(error.headers).toMatchObject({ 'x-ratelimit-remaining-requests': '5', 'x-ratelimit-reset-requests': '0s' })
   })
 })
@@ -144,26 +145,52 @@ describe('a period', () => {
     expect(standing(limiter, key, null, tomorrow)).toMatchObject({ spent: 0, reserved: 4 * CENT })
   })
 
-  test.each([
-    ['an hour', HOUR],
-    ['a day', DAY],
-    ['a year', 365 * DAY],
-  ])('is the same after the clock stepped back by %s', (_, back) => {
+  test('is the same after the clock stepped back within it', () => {
     const limiter = createLimiter()
     const key = keyOf(budget(10))
     held(limiter.admit(key, null, cents(4), at(0))).settle(cents(4))
     const hold = held(limiter.admit(key, null, cents(3), at(2)))
-    expect(standing(limiter, key, null, at(3, NOON - back))).toMatchObject({ spent: 4 * CENT, reserved: 3 * CENT })
+    expect(standing(limiter, key, null, at(3, NOON - HOUR))).toMatchObject({ spent: 4 * CENT, reserved: 3 * CENT })
     hold.settle(cents(2))
     expect(standing(limiter, key, null, at(5, NOON))).toMatchObject({ spent: 6 * CENT, reserved: 0 })
   })
 
-  test('that a clock jumped ahead to stays when the clock comes back', () => {
+  test.each([
+    ['half a day', 12 * HOUR],
+    ['a year', 365 * DAY],
+  ])('that a clock left for %s and came back to has what was spent in it, and resets on time', (_, ahead) => {
     const limiter = createLimiter()
     const key = keyOf(budget(10))
-    held(limiter.admit(key, null, cents(9), at(0))).settle(cents(9))
-    held(limiter.admit(key, null, cents(2), at(2, NOON + 3 * DAY))).settle(cents(2))
-    expect(standing(limiter, key, null, at(4, NOON))).toMatchObject({ spent: 2 * CENT, reserved: 0 })
+    held(limiter.admit(key, null, cents(7), at(0))).settle(cents(7))
+    const early = held(limiter.admit(key, null, cents(1), at(1)))
+    const away = held(limiter.admit(key, null, cents(9), at(2, NOON + ahead)))
+    early.settle(cents(2))
+    const error = refused(limiter.admit(key, null, cents(2), at(3)))
+    expect(error.message).toContain('of which 0.09 USD is spent and 0 USD is reserved')
+    expect(error.message).toContain('It resets at 2026-11-19T00:00:00Z.')
+    // Settles where it was admitted.
+    away.settle(cents(5))
+    expect(standing(limiter, key, null, at(4))).toMatchObject({ spent: 9 * CENT, reserved: 0 })
+    expect(standing(limiter, key, null, at(5, NOON + ahead))).toMatchObject({ spent: 5 * CENT, reserved: 0 })
+    held(limiter.admit(key, null, cents(10), at(6, NOON + ahead + DAY)))
+  })
+
+  test('that the clock was set back to takes along what there is, until it ends; nothing is granted twice', () => {
+    const limiter = createLimiter()
+    const key = keyOf(budget(10))
+    // Started by a clock that was a year ahead.
+    renew(limiter, [key], [], 2 * CENT)
+    held(limiter.admit(key, null, cents(4), at(0))).settle(cents(4))
+    const hold = held(limiter.admit(key, null, cents(3), at(1)))
+    const back = NOON - 365 * DAY
+    const error = refused(limiter.admit(key, null, cents(2), at(2, back)))
+    expect(error.message).toContain('of which 0.09 USD is spent')
+    expect(error.message).toContain('It resets at 2025-11-19T00:00:00Z.')
+    hold.settle(cents(1))
+    expect(standing(limiter, key, null, at(3))).toMatchObject({ spent: 7 * CENT, reserved: 0 })
+    expect(standing(limiter, key, null, at(4, back))).toMatchObject({ spent: 9 * CENT, reserved: 0 })
+    expect(renew(limiter, [key], [], 99 * CENT, at(5, back + DAY))).toEqual([])
+    expect(standing(limiter, key, null, at(6, back + DAY))).toMatchObject({ spent: 0, reserved: 0 })
   })
 
   test('in total never ends', () => {
@@ -203,11 +230,11 @@ describe('a new configuration', () => {
     refused(limiter.admit(after, null, cents(1), at(4)))
   })
 
-  test('that is not taken over yet holds all the same for the key in hand', () => {
+  test('holds for a key that was let in before it, too', () => {
     const limiter = createLimiter()
     renew(limiter, [keyOf(budget(10))], [])
-    held(limiter.admit(keyOf(budget(12)), null, cents(12), at(0)))
-    refused(limiter.admit(keyOf(budget(11)), null, cents(1), at(0)))
+    refused(limiter.admit(keyOf(budget(12)), null, cents(11), at(0)))
+    held(limiter.admit(keyOf(budget(8)), null, cents(10), at(0)))
   })
 
   test('with another period asks again; what was admitted before settles where it was admitted', () => {

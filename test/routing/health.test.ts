@@ -70,6 +70,20 @@ describe('the breaker', () => {
     expect(health.standing(target)).toBe('out')
   })
 
+  test('stays open where an answer and its failure came at once, and says so once', () => {
+    const { health, target, pass, lines } = setUp()
+    for (let round = 0; round < 3; round++) {
+      for (let each = 0; each < 5; each++) {
+        if (!health.enter(target)) continue
+        health.report(target, broken)
+        health.report(target, 'begun')
+      }
+      expect(health.standing(target)).toBe('out')
+      pass(10_000)
+    }
+    expect(lines).toHaveLength(1)
+  })
+
   test.each([
     ['a refused connection', refused],
     ['a deadline', deadline('idle')],
@@ -121,6 +135,12 @@ describe('the breaker', () => {
     expect(health.whyOut(target)).toEqual({ reason, retryAfterMs: 1_000 })
     pass(500)
     expect(health.whyOut(target)).toBeNull()
+  })
+
+  test('says so without quoting at length what an upstream sent', () => {
+    const { health, target, fail } = setUp()
+    fail(5, new UpstreamError('broken', `answered a stream with ${'x'.repeat(5_000)}`))
+    expect(health.whyOut(target)?.reason.length).toBeLessThan(200)
   })
 
   test('lets one call through after 10 s, and the others once that went well', () => {
@@ -195,6 +215,35 @@ describe('the breaker', () => {
     expect([health.standing(target), health.enter(target), health.standing(target)]).toEqual(['well', true, 'doubtful'])
   })
 
+  test('gets another trial in its own place where nobody has heard of the last one for 10 s', () => {
+    const { health, target, fail, pass } = setUp()
+    fail(5)
+    pass(20_000)
+    health.enter(target)
+    pass(9_999)
+    expect(health.standing(target)).toBe('doubtful')
+    pass(1)
+    expect([health.standing(target), health.enter(target)]).toEqual(['well', true])
+  })
+
+  test('lets no crowd of trials in for a crowd of older calls that are given up', () => {
+    const { health, target, fail, pass } = setUp()
+    fail(5)
+    pass(10_000)
+    let trials = 0
+    for (let each = 0; each < 50; each++) {
+      if (health.enter(target)) trials++
+      health.report(target, 'given_up')
+    }
+    expect(trials).toBe(2)
+    // And again once the next one has failed.
+    fail(1)
+    pass(10_000)
+    health.enter(target)
+    health.report(target, 'given_up')
+    expect(health.enter(target)).toBe(true)
+  })
+
   test('is one for all models that lead to the same one there, and another for each model there', () => {
     const { health, target, fail } = setUp()
     fail(5)
@@ -229,16 +278,30 @@ describe('what an upstream refuses', () => {
     expect([target, other].map(health.standing)).toEqual(['well', 'well'])
   })
 
-  test.each([401, 404])('with %d is forgotten with an answer, or with a probe that finds it ready', (code) => {
-    const { health, target } = setUp()
+  test.each([401, 402, 404])('with %d is forgotten with an answer, and not with a probe: that is no chat', (code) => {
+    const { health, target, lines } = setUp()
     health.report(target, status(code))
     health.report(target, 'ok')
     expect(health.standing(target)).toBe('well')
-    health.report(target, status(code))
-    health.probed(target.upstream, { state: 'unknown' })
-    expect(health.standing(target)).toBe('doubtful')
+    lines.splice(0)
+    for (let each = 0; each < 3; each++) {
+      health.report(target, status(code))
+      health.probed(target.upstream, { state: 'ready' })
+      expect(health.standing(target)).toBe('doubtful')
+    }
+    expect(lines).toHaveLength(1)
+  })
+
+  test('is its state, in which it is neither up nor down', () => {
+    const { health, target, stateOf, pass } = setUp()
+    health.report(target, status(403))
+    expect(stateOf()).toMatchObject({ state: 'refused', reason: expect.stringMatching(/^it answered 403: /) })
+    pass(60_000)
+    expect(stateOf()).toMatchObject({ state: 'unknown', reason: null })
+    health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401' })
+    expect(stateOf()).toMatchObject({ state: 'refused', reason: 'its /models answered 401' })
     health.probed(target.upstream, { state: 'ready' })
-    expect(health.standing(target)).toBe('well')
+    expect(stateOf()).toMatchObject({ state: 'up', reason: null })
   })
 
   test('is in its state, in words and without its own', () => {
@@ -261,6 +324,86 @@ describe('what an upstream refuses', () => {
     expect([health.standing(target), health.enter(target)]).toEqual(['doubtful', true])
     pass(1)
     expect(health.standing(target)).toBe('well')
+  })
+})
+
+describe('what a probe meets with', () => {
+  const refusal: Readiness = { state: 'refused', reason: 'its /models answered 401' }
+  const late: Readiness = { state: 'doubtful', reason: 'its /models did not answer in time' }
+
+  test.each([
+    ['a refusal', refusal, 'doubtful'],
+    ['a late answer, or an error', late, 'well'],
+  ] as [string, Readiness, Standing][])('puts it behind others until a call or a probe goes well: %s', (...row) => {
+    const [, found, afterAnswer] = row
+    const { health, target, pass } = setUp()
+    const ends: [() => void, Standing][] = [
+      [() => health.report(target, 'ok'), 'well'],
+      [() => health.probed(target.upstream, { state: 'ready' }), 'well'],
+      [() => health.probed(target.upstream, { state: 'unknown' }), afterAnswer],
+      [() => pass(60_000), 'well'],
+    ]
+    for (const [end, expected] of ends) {
+      health.probed(target.upstream, found)
+      expect([health.standing(target), health.enter(target)]).toEqual(['doubtful', true])
+      end()
+      expect(health.standing(target)).toBe(expected)
+      pass(60_000)
+    }
+  })
+
+  test.each([refusal, late])('says nothing of one that chats: %j', (found) => {
+    const { health, target, pass, lines } = setUp()
+    for (let round = 0; round < 3; round++) {
+      health.report(target, 'ok')
+      pass(59_999)
+      health.probed(target.upstream, found)
+      expect(health.standing(target)).toBe('well')
+    }
+    expect(lines).toEqual([])
+  })
+
+  test('does not raise one that cannot be reached, where it was only late', () => {
+    const { health, target } = setUp()
+    health.probed(target.upstream, { state: 'down', reason: 'connection refused' }, 'look')
+    health.probed(target.upstream, late)
+    expect(health.standing(target)).toBe('out')
+  })
+})
+
+describe('a look that was late', () => {
+  const late: Readiness = { state: 'doubtful', reason: 'no connection within 2 s' }
+
+  test('is held against one that did answer only where the next one is late too', () => {
+    const { health, target } = setUp()
+    const look = (readiness: Readiness) => health.probed(target.upstream, readiness, 'look')
+    look({ state: 'unknown' })
+    look(late)
+    expect([health.standing(target), health.unreached()]).toEqual(['well', [target.upstream]])
+    look({ state: 'unknown' })
+    expect(health.unreached()).toEqual([])
+    look(late)
+    health.report(target, 'ok')
+    look(late)
+    expect(health.standing(target)).toBe('well')
+    look(late)
+    expect(health.standing(target)).toBe('out')
+    expect(health.whyOut(target)?.reason).toBe('its upstream `paid` is down: no connection within 2 s')
+  })
+
+  test.each([
+    ['that never answered', false],
+    ['whose calls fail as well', true],
+  ])('puts down one %s', (_, answered) => {
+    const { health, target, fail } = setUp()
+    if (answered) {
+      health.report(target, 'ok')
+      health.probed(target.upstream, late, 'look')
+      health.report(target, 'ok')
+      fail(1, deadline('headers'))
+    }
+    health.probed(target.upstream, late, 'look')
+    expect(health.standing(target)).toBe('out')
   })
 })
 
@@ -300,12 +443,12 @@ describe('an upstream that is down', () => {
     expect([health.standing(target), health.unreached()]).toEqual(['well', []])
   })
 
-  test('for want of a connection is up again with one; where it answers with errors, it is not', () => {
+  test('for want of a connection is up again with one; where a probe saw more than that, it is not', () => {
     const { health, target } = setUp()
     health.probed(target.upstream, down, 'look')
     health.probed(target.upstream, { state: 'unknown' }, 'look')
     expect(health.standing(target)).toBe('well')
-    health.probed(target.upstream, { state: 'down', reason: 'its /models answered 503' }, 'probe')
+    health.probed(target.upstream, { state: 'down', reason: 'its certificate has expired' }, 'probe')
     health.probed(target.upstream, { state: 'unknown' }, 'look')
     expect(health.standing(target)).toBe('out')
   })
@@ -318,14 +461,18 @@ describe('an upstream that is down', () => {
     pass(15_000)
     expect([health.standing(target), health.enter(target), health.whyOut(target)]).toEqual(['well', true, null])
   })
+})
 
-  test('leaves its breakers as they are', () => {
-    const { health, target, fail } = setUp()
-    fail(5)
-    health.probed(target.upstream, down, 'look')
-    health.probed(target.upstream, { state: 'unknown' }, 'look')
-    expect(health.whyOut(target)?.reason).toStartWith('its last 5 calls to `paid` failed')
-  })
+test('the breakers of an upstream that is found again have their trial at once, one each', () => {
+  const { health, target, fail } = setUp()
+  fail(5, refused)
+  health.probed(target.upstream, { state: 'down', reason: 'connection refused' }, 'look')
+  expect(health.standing(target)).toBe('out')
+  health.probed(target.upstream, { state: 'unknown' }, 'look')
+  expect(health.standing(target)).toBe('well')
+  expect([health.enter(target), health.enter(target)]).toEqual([true, false])
+  health.report(target, 'begun')
+  expect(health.standing(target)).toBe('well')
 })
 
 describe('the TCP prober is asked to look', () => {
@@ -474,7 +621,7 @@ describe('the log', () => {
     health.report(target, 'ok')
     health.report(target, 'ok')
     expect(lines).toEqual([
-      'warn an upstream is down {"upstream":"paid","reason":"connection refused"}',
+      'warn an upstream is down {"upstream":"paid","host":"127.0.0.1:1","reason":"connection refused"}',
       'info an upstream is up again {"upstream":"paid"}',
       'warn an upstream is marked {"upstream":"paid","reason":"it answered 401: its api_key in the catalogue is missing or wrong"}',
       'info an upstream is no longer marked {"upstream":"paid"}',

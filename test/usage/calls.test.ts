@@ -63,7 +63,7 @@ test('a settled request and its calls are one commit; the rollup counts the requ
     ),
   ])
   const { calls: rows, rollup } = contentsOf(folder.database)
-  const call = { request_id: row.id, reason: 'fallback', status: 'ok', upstream: 'spare', cost_nano_usd: 200 }
+  const call = { request_id: row.id, reason: 'fan_out', status: 'ok', upstream: 'spare', cost_nano_usd: 200 }
   expect(rows).toEqual([
     expect.objectContaining({ ...call, number: 2, reserved_nano_usd: 9_100 }),
     expect.objectContaining({ ...call, number: 3 }),

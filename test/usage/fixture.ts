@@ -100,7 +100,7 @@ export function toCall(row: OpenRow, number: number, fields: Partial<OpenCall> =
     requestId: row.id,
     number,
     instance: row.instance,
-    reason: 'fallback',
+    reason: 'fan_out',
     upstream: 'spare',
     upstreamModel: 'large-v2',
     createdMs: row.createdMs + 10 * number,

@@ -4,6 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createApplier } from '../../src/usage/apply.ts'
 import { recover } from '../../src/usage/recover.ts'
+import { type OpenCall, toAbandoned } from '../../src/usage/rows.ts'
 import { listSegments, toLine } from '../../src/usage/segment.ts'
 import { createSpool, type Spool } from '../../src/usage/spool.ts'
 import {
@@ -48,6 +49,25 @@ test('every segment is replayed, whoever wrote it, and what no settle ends is gi
   expect(start()).toEqual({ replayed: 4, abandoned: 1 })
   expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [open.id]: 'abandoned', [fresh.id]: 'open' })
   expect(listSegments(folder.spool)).toEqual([])
+})
+
+test('a request that was killed costs nothing for calls that another one was made in the place of', () => {
+  const cost = (...reasons: OpenCall['reason'][]) => {
+    const row = toOpen({ reservedNanoUsd: 1 })
+    const calls = reasons.map((reason, at) => toCall(row, at + 2, { reason, reservedNanoUsd: 10 ** (at + 1) }))
+    const given = toAbandoned(row, calls)
+    const own = given.calls.reduce((sum, call) => sum + call.costNanoUsd, 0)
+    expect(given.row.costNanoUsd - own).toBe(given.row.costNanoUsd % 10)
+    return given.row.costNanoUsd
+  }
+  expect(cost()).toBe(1)
+  expect(cost('fallback')).toBe(10)
+  expect(cost('fallback', 'retry', 'retry')).toBe(1_000)
+  // The second answer came, and was not good enough; the third did not come.
+  expect(cost('schema', 'schema', 'fallback')).toBe(1_011)
+  // Of several at a time nobody knows which one failed, and the others may have been paid.
+  expect(cost('fan_out', 'fallback', 'fan_out')).toBe(1_111)
+  expect(cost('fallback', 'fan_out', 'retry')).toBe(1_110)
 })
 
 test('a request that was killed between its calls costs what all of them had reserved', () => {

@@ -86,7 +86,13 @@ describe('spent', () => {
 
 describe('recent', () => {
   const SINCE = HOUR + 30_000
-  const shown = () => reader.recent(SINCE).map(({ createdMs, tokens }) => [createdMs - SINCE, tokens])
+  const ofKeys = () => reader.recent(SINCE).filter(({ keyId }) => keyId !== null)
+  const shown = () => ofKeys().map(({ createdMs, tokens }) => [createdMs - SINCE, tokens])
+  const ofUpstreams = () =>
+    reader
+      .recent(SINCE)
+      .filter(({ upstream }) => upstream !== null)
+      .map(({ upstream, createdMs, tokens }) => [upstream, createdMs - SINCE, tokens])
 
   test('tells the tokens of each request since then, oldest first', () => {
     const used = { promptTokens: 11, completionTokens: 7 }
@@ -101,9 +107,13 @@ describe('recent', () => {
       ),
       settling(toSettled(toOpen({ createdMs: SINCE - 1 }), used)),
     )
-    expect(reader.recent(SINCE)).toEqual([
-      { keyId: 'key-b', upstream: 'spare', tokens: 3, createdMs: SINCE },
-      { keyId: 'key-a', upstream: 'paid', tokens: 18, createdMs: SINCE + 59_999 },
+    expect(ofKeys()).toEqual([
+      { keyId: 'key-b', upstream: null, tokens: 3, createdMs: SINCE },
+      { keyId: 'key-a', upstream: null, tokens: 18, createdMs: SINCE + 59_999 },
+    ])
+    expect(ofUpstreams()).toEqual([
+      ['spare', 0, 3],
+      ['paid', 59_999, 18],
     ])
   })
 
@@ -117,6 +127,19 @@ describe('recent', () => {
     expect(shown()).toEqual(both)
     createApplier(folder.database, () => {}).abandonOthers('here')
     expect(shown()).toEqual(both)
+  })
+
+  test('tells each call to its upstream, whenever its request began, and no refusal for the limits of one', () => {
+    const row = toOpen({ createdMs: SINCE - 300_000 })
+    const calls = [2, 3].map((number) => toCall(row, number, { createdMs: SINCE + number }))
+    const used = { promptTokens: 4, completionTokens: 1 }
+    const settled = calls.map((call) => toSettledCall(call, used))
+    commit(settling(toSettled(row, { attempts: 3 }), settled))
+    commit(settling(toSettled(toOpen({ createdMs: SINCE }), { errorCode: 'upstream_rate_limited', status: 'failed' })))
+    expect(ofUpstreams()).toEqual([
+      ['spare', 2, 5],
+      ['spare', 3, 5],
+    ])
   })
 
   test('goes by the time of a request where ids minted in one ms run ahead of it', () => {
@@ -142,7 +165,7 @@ describe('reading never goes through all requests', () => {
       expect(plan.filter((detail) => detail.startsWith('SCAN') && !ALLOWED.test(detail))).toEqual([])
       const found = plan.filter((detail) => /^SEARCH (requests|usage_hourly)/.test(detail))
       expect(found).toEqual([
-        name === 'recent'
+        name.startsWith('recent')
           ? 'SEARCH requests USING PRIMARY KEY (id>? AND id<?)'
           : 'SEARCH usage_hourly USING INDEX usage_hourly_key (key_id=? AND hour_ms>?)',
       ])

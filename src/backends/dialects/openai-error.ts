@@ -71,8 +71,10 @@ export function toUpstreamError(
   retryAfterMs?: number,
 ): UpstreamError {
   const error = asObject(value) ?? {}
-  const effective = status ?? toStatus(error)
   const { code } = error
+  // An account that has to be paid is no matter of patience, though providers say 429.
+  const isUnpaid = (status === 429 || status === null) && [code, error.type].includes('insufficient_quota')
+  const effective = isUnpaid ? 402 : (status ?? toStatus(error))
   const isCode = (typeof code === 'string' && code !== '') || typeof code === 'number'
   const sentence = toSentence(value)
   const isOverflow = effective === 400 && OVERFLOW.test(sentence)
@@ -99,7 +101,6 @@ const STATUS_OF_WORD: Record<string, number> = {
   tokens: 429,
   rate_limit_error: 429,
   rate_limit_exceeded: 429,
-  insufficient_quota: 429,
   overloaded_error: 503,
   service_unavailable_error: 503,
   server_is_overloaded: 503,

@@ -50,10 +50,10 @@ export const openai: Dialect = {
 const toAuthorization = ({ credential }: Upstream): Record<string, string> =>
   credential === null ? {} : { authorization: `Bearer ${credential}` }
 
-/** Not every server lists its models: whatever else it says, it answers. */
+/** Not every server lists its models, and some fail at it while they chat: whatever else it says, it answers. */
 function toReadiness(status: number): Readiness {
   if (status === 200) return { state: 'ready' }
-  if (status >= 500 && status !== 501) return { state: 'down', reason: `its /models answered ${status}` }
+  if (status >= 500 && status !== 501) return { state: 'doubtful', reason: `its /models answered ${status}` }
   const refusal = toRefusal(status)
   if (refusal?.of !== 'upstream') return { state: 'unknown' }
   return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
@@ -80,6 +80,7 @@ function toSent(body: ChatRequest, { upstream, upstreamModel, features }: Target
   return { ...uncapped, [field]: cap } as Sent
 }
 
+/** How long an upstream asks to be left alone: in milliseconds, in seconds, or until a date (RFC 9110, 10.2.3). */
 function toRetryAfterMs(headers: Headers): number | undefined {
   const ms = Number(headers.get('retry-after-ms') ?? Number.NaN)
   if (Number.isFinite(ms) && ms >= 0) return ms
@@ -87,7 +88,12 @@ function toRetryAfterMs(headers: Headers): number | undefined {
   if (header === null) return undefined
   const seconds = Number(header)
   if (Number.isFinite(seconds) && seconds >= 0) return seconds * 1000
-  return undefined
+  // A date is compared with the upstream's own clock; without that it says nothing, because ours may differ.
+  const waitMs = toMs(header) - toMs(headers.get('date'))
+  return Number.isNaN(waitMs) ? undefined : Math.max(0, waitMs)
 }
+
+/** An HTTP date; NaN for anything else. */
+const toMs = (date: string | null) => (date?.endsWith(' GMT') ? Date.parse(date) : Number.NaN)
 
 const notCompletion = () => new UpstreamError('broken', 'answered 200 with something that is no completion')

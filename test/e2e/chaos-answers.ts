@@ -1,0 +1,155 @@
+/**
+ * Judges what the clients of a chaos story got: every answer is true to the contract and made of the words of its own
+ * calls, every error is true to the contract and has a cause that the upstreams, the limits or the log show, and a
+ * connection is lost around a kill and at the very end, and nowhere else.
+ */
+import { checkError, checkHeaders, checkStream, checkWhole, type Report } from '../support/contract.ts'
+import type { ErrorFields } from '../support/contract-frames.ts'
+import { LIMITS, slugsOf, toSlug } from './chaos-catalog.ts'
+import { whyNotExplained } from './chaos-causes.ts'
+import type { Outcome } from './chaos-client.ts'
+import { complain, type Facts, mayAsk, stretchOf } from './chaos-facts.ts'
+import { whyNotOwnWords } from './chaos-words.ts'
+
+/** What a client holds in the end; `error` is that of a status, or of the frame that ended a stream. */
+export interface Held {
+  outcome: Outcome
+  /** Ledger id. */
+  id: string
+  report: (Report & { costNanoUsd: number | null }) | null
+  error: ErrorFields | null
+}
+
+export interface Answers {
+  held: Held[]
+  complaints: string[]
+}
+
+export function judgeAnswers(facts: Facts): Answers {
+  const { story } = facts
+  const answers: Answers = { held: [], complaints: [] }
+  for (const outcome of story.outcomes) {
+    try {
+      const held = judge(facts, outcome)
+      if (held) answers.held.push(held)
+    } catch (error) {
+      const rule = error instanceof Error ? error.message : String(error)
+      answers.complaints.push(complain(story, outcome, rule, outcome.text))
+    }
+  }
+  return answers
+}
+
+/** Throws what is wrong. Null for what no client holds. */
+function judge(facts: Facts, outcome: Outcome): Held | null {
+  const { plan, status, headers, text, end } = outcome
+  if (end === 'left') return null
+  if (end === 'lost' || isTorn(outcome)) {
+    must(mayBeLost(facts, outcome), 'a connection is lost around a SIGKILL, or after the end of the server only')
+    return null
+  }
+  const id = (headers.get('x-request-id') ?? '').replace(/^req_/, '')
+  if (plan.path === '/v1/models') {
+    judgeList(facts, outcome)
+    return null
+  }
+  const found = status === 200 ? judgeAnswer(outcome) : { report: null, error: checkError(status, headers, text) }
+  const held: Held = { outcome, id, ...found }
+  mustBeRefused(facts, held)
+  mustTellRates(held)
+  const slug = toSlug(plan.model)
+  if (held.report) whenWrong(whyNotOwnWords(facts, held, slug))
+  if (held.error && !plan.refusal) whenWrong(whyNotExplained(facts, held, held.error))
+  return held
+}
+
+function must(holds: boolean, rule: string): void {
+  if (!holds) throw new Error(rule)
+}
+
+function whenWrong(why: string | null): void {
+  if (why !== null) throw new Error(why)
+}
+
+/** A stream that ended without saying so: what `fetch` takes for a complete body. */
+const isTorn = ({ plan, status, text }: Outcome) =>
+  status === 200 && plan.stream && !text.endsWith('data: [DONE]\n\n') && !/data: \{"error":[^\n]*\n\n$/.test(text)
+
+/** What is sent after the signal finds a server that is about to close its connections. */
+function mayBeLost({ story, isKilled }: Facts, outcome: Outcome): boolean {
+  const { drain } = story
+  return isKilled(stretchOf(outcome)) || (outcome.sentMs >= drain.fromMs && outcome.status === 0)
+}
+
+function judgeAnswer({ plan, headers, text }: Outcome): Pick<Held, 'report' | 'error'> {
+  const asked = { includeUsage: plan.includeUsage, choices: plan.n, model: toSlug(plan.model), logprobs: false }
+  checkHeaders(plan.stream ? 'stream' : 'whole', headers)
+  if (!plan.stream) return { report: { ...checkWhole(text, asked), costNanoUsd: toReceipt(text) }, error: null }
+  const { error, ...report } = checkStream(text, asked)
+  return { report: { ...report, costNanoUsd: plan.includeUsage && !error ? toReceipt(text) : null }, error }
+}
+
+/** The cost as the client reads it: an integer, and the same in dollars. */
+function toReceipt(text: string): number {
+  const [, nano = '', usd = ''] = /"cost_nano_usd":(\d+),"cost":([0-9.]+)[,}]/.exec(text) ?? []
+  must(nano !== '', 'usage has cost_nano_usd and cost')
+  must(Math.round(Number(usd) * 1e9) === Number(nano), 'cost and cost_nano_usd are the same amount')
+  return Number(nano)
+}
+
+/** Holds what is refused whoever looks at it, and who may see which model, against what was said. */
+function mustBeRefused(facts: Facts, { outcome, error }: Held): void {
+  const { plan, status } = outcome
+  const { refusal } = plan
+  if (refusal) {
+    const said = { status, type: error?.type, code: error?.code, param: error?.param }
+    const asked = { param: error?.param, ...refusal }
+    must(Bun.deepEquals(said, asked), `the refusal ${JSON.stringify(refusal)}`)
+    return
+  }
+  const seen = facts.versionsIn(stretchOf(outcome)).map((version) => mayAsk(version, plan.key, plan.model))
+  const isFound = error?.code !== 'model_not_found'
+  must(seen.includes(isFound), isFound ? 'a model that is not there for this key is a 404' : 'the model is there')
+}
+
+/** The list of models is that of one version of the catalogue, and of what its key may use. */
+function judgeList(facts: Facts, outcome: Outcome): void {
+  const { plan, status, headers, text } = outcome
+  must(status === 200, 'models are listed')
+  checkHeaders('whole', headers)
+  const { object, data } = JSON.parse(text) as { object: string; data: { id: string }[] }
+  must(object === 'list', 'object is "list"')
+  const ids = data.map(({ id }) => id)
+  const versions = facts.versionsIn(stretchOf(outcome))
+  const lists = versions.map((version) => slugsOf(version).filter((slug) => mayAsk(version, plan.key, slug)))
+  const wanted = lists.map((list) => list.sort())
+  must(
+    wanted.some((list) => Bun.deepEquals(list, ids)),
+    `the list ${JSON.stringify(wanted)}`,
+  )
+}
+
+/** Go durations, as clients parse them. */
+const DURATION = /^(\d+m)?(\d+(\.\d+)?s|\d+ms)?$/
+
+/** Who has a rate reads how it stands, beside answers and refusals alike. */
+function mustTellRates({ outcome, error }: Held): void {
+  const { plan, status, headers } = outcome
+  if (status !== 200 && error?.code !== 'rate_limit_exceeded') return
+  for (const [key, unit, limit] of [
+    ['rpm', 'requests', LIMITS.rpm],
+    ['tpm', 'tokens', LIMITS.tpm],
+  ] as const) {
+    const told = ['limit', 'remaining', 'reset'].map((name) => headers.get(`x-ratelimit-${name}-${unit}`))
+    if (plan.key !== key) {
+      must(
+        told.every((value) => value === null),
+        `no x-ratelimit-*-${unit} for a key without such a limit`,
+      )
+      continue
+    }
+    const [most, left, reset] = told
+    const isRight = most === String(limit) && /^\d+$/.test(left ?? '') && DURATION.test(reset ?? ' ')
+    must(isRight && Number(left) <= limit, `x-ratelimit-*-${unit} of a limit of ${limit}, not ${told.join(', ')}`)
+  }
+}

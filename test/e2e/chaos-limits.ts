@@ -1,0 +1,110 @@
+/**
+ * Whether the limits of a chaos story held, by what the ledger and the upstreams have: budgets over all lives of the
+ * server, rates in every minute, and what runs at a time as the upstreams saw it.
+ */
+import { DELTA_LIMITS, type KeyName, LIMITS } from './chaos-catalog.ts'
+import { complain, type Facts } from './chaos-facts.ts'
+import { type Row, type Rows, toParts } from './chaos-rows.ts'
+import type { SeenCall } from './chaos-upstreams.ts'
+
+/** A request is admitted a little after the time in its row. */
+const MINUTE_MS = 60_000 - 1_000
+
+export function judgeLimits(facts: Facts, rows: Rows): string[] {
+  const { story } = facts
+  const flaws: string[] = []
+  const atMost = (what: string, came: number, limit: number) => {
+    if (came > limit) flaws.push(complain(story, null, `${what}: ${limit} at most`, came))
+  }
+  const rowsOf = (...keys: KeyName[]) => rows.all.filter(({ key_id }) => (keys as string[]).includes(key_id))
+  atMost('the budget of a key', toSpent(rowsOf('budget')), LIMITS.budgetNanoUsd)
+  atMost('the budget of a team', toSpent(rowsOf('squad1', 'squad2')), LIMITS.squadNanoUsd)
+  atMost(
+    'requests a minute',
+    mostInAMinute(rowsOf('rpm'), () => 1),
+    LIMITS.rpm,
+  )
+  atMost('tokens a minute', mostInAMinute(rowsOf('tpm'), toTokens), LIMITS.tpm)
+  const slots = new Set(rowsOf('slots').map(({ id }) => id))
+  for (const { calls, past } of toLives(facts, rows)) {
+    const ofKey = calls.filter(({ id }) => slots.has(id))
+    atMost(
+      'requests of a key at a time',
+      mostAtATime(ofKey, ({ id }) => id),
+      LIMITS.slots,
+    )
+    const atDelta = calls.filter(({ upstream }) => upstream === 'delta')
+    const most = mostAtATime(atDelta, ({ id, number }) => `${id}-${number}`)
+    atMost('calls to an upstream at a time', most, DELTA_LIMITS.concurrency)
+    const times = atDelta.map(({ seen }) => seen.atMs + story.wallMs)
+    const before = past.map(({ created_ms }) => created_ms)
+    atMost('calls to an upstream a minute', mostWithinAMinute(times, before), DELTA_LIMITS.rpm)
+  }
+  const uncapped = story.upstreams.calls.filter(({ id, seen }) => isBudgeted(rows.byId.get(id)) && !hasCap(seen.json))
+  if (uncapped.length > 0)
+    flaws.push(complain(story, null, 'a cap on every answer that a budget pays', uncapped[0]?.seen.json))
+  return flaws
+}
+
+const isBudgeted = (row: Row | undefined) => ['budget', 'squad1', 'squad2'].includes(row?.key_id ?? '')
+const hasCap = (json: Record<string, unknown> | null) =>
+  typeof json?.max_tokens === 'number' || typeof json?.max_completion_tokens === 'number'
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0)
+
+/** What was spent, without what upstreams billed beyond the estimate and the cap that they were sent. */
+const toSpent = (rows: readonly Row[]) =>
+  sum(rows.flatMap(toParts).map((part) => Math.min(part.costNanoUsd, part.reservedNanoUsd)))
+
+const toTokens = (row: Row) => sum(toParts(row).map((part) => Math.min(part.tokens, part.reservedTokens)))
+
+function mostInAMinute(rows: readonly Row[], weigh: (row: Row) => number): number {
+  const sorted = rows.toSorted((a, b) => a.created_ms - b.created_ms)
+  const sums = sorted.map(({ created_ms: from }, at) =>
+    sum(
+      sorted
+        .slice(at)
+        .filter((row) => row.created_ms < from + MINUTE_MS)
+        .map(weigh),
+    ),
+  )
+  return Math.max(0, ...sums)
+}
+
+/** The most that there were in the minute before one of these times, itself and earlier ones included. */
+function mostWithinAMinute(times: readonly number[], before: readonly number[]): number {
+  const all = [...times, ...before]
+  return Math.max(0, ...times.map((to) => all.filter((at) => at > to - MINUTE_MS && at <= to).length))
+}
+
+/** By calls that were answered to their end: those were under way for sure between the times that their upstream saw. */
+function mostAtATime(calls: readonly SeenCall[], nameOf: (call: SeenCall) => string): number {
+  const ends = calls.flatMap((call) =>
+    call.seen.answeredAtMs === null ? [] : [{ call, toMs: call.seen.answeredAtMs }],
+  )
+  const counts = ends.map(({ call: { seen } }) => {
+    const others = ends.filter(({ call, toMs }) => call.seen.atMs <= seen.atMs && toMs > seen.atMs)
+    return new Set(others.map(({ call }) => nameOf(call))).size
+  })
+  return Math.max(0, ...counts)
+}
+
+interface Life {
+  calls: SeenCall[]
+  /**
+   * What the ledger tells a new server of `delta`: rows of earlier lives that name it, but for those that its limits had
+   * refused. Of several calls a row names one.
+   */
+  past: Row[]
+}
+
+/** The lives of the server, in their order: ids of instances sort by time. */
+function toLives({ story }: Facts, rows: Rows): Life[] {
+  const instances = [...new Set(rows.all.map(({ instance }) => instance))].sort()
+  return instances.map((instance) => ({
+    calls: story.upstreams.calls.filter(({ id }) => rows.byId.get(id)?.instance === instance),
+    past: rows.all.filter(
+      (row) => row.instance < instance && row.upstream === 'delta' && row.error_code !== 'upstream_rate_limited',
+    ),
+  }))
+}

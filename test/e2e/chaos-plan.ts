@@ -1,0 +1,181 @@
+/**
+ * What the clients of the chaos test do: the request of each number, and the manner of its client, drawn from the seed
+ * and nothing else. What upstreams make of it is in `chaos-faults.ts`. Pure.
+ */
+import type { KeyName } from './chaos-catalog.ts'
+import { toMistaken } from './chaos-mistakes.ts'
+import { createRandom } from './crash-harness.ts'
+
+export const UPSTREAMS = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'] as const
+export type UpstreamName = (typeof UPSTREAMS)[number]
+
+/** In every prompt and in nothing else: neither the log nor the data folder may ever hold it. */
+export const PROMPT_MARK = 'promptmark'
+
+/** Why a request is refused whoever looks at it; null for one that may be answered. */
+export interface Refusal {
+  status: number
+  type: string
+  code: string | null
+  param?: string
+}
+
+/** `half`: in the middle of its own body; `waiting`: after some time; `reading`: after so many bytes of the answer. */
+export type Manner =
+  | { kind: 'plain' }
+  | { kind: 'leaves'; when: 'half' | 'waiting' | 'reading'; afterMs: number; afterBytes: number }
+  | { kind: 'slow' }
+
+/** What an answer has to be: words, a tool call, a JSON object, JSON by a schema, or by a strict one. */
+export type Format = 'text' | 'tools' | 'object' | 'schema' | 'strict'
+
+export interface RequestPlan {
+  number: number
+  method: string
+  path: string
+  /** Null: none is sent. */
+  key: KeyName | 'wrong' | null
+  model: string
+  stream: boolean
+  includeUsage: boolean
+  n: number
+  format: Format
+  maxTokens: number | null
+  manner: Manner
+  /** How long its client waits before it asks again. */
+  pauseMs: number
+  body: string
+  refusal: Refusal | null
+}
+
+/** Draws that belong to one thing alone, so that nothing else moves them. */
+export const drawFor = (seed: number, ...what: (string | number)[]) =>
+  createRandom(Bun.hash.xxHash32(what.join('/'), seed >>> 0))
+
+/** Picks by weight. */
+export function pick<T extends string>(random: () => number, weights: Readonly<Record<T, number>>): T {
+  const entries = Object.entries(weights) as [T, number][]
+  let left = random() * entries.reduce((sum, [, weight]) => sum + weight, 0)
+  for (const [name, weight] of entries) {
+    left -= weight
+    if (left < 0) return name
+  }
+  return (entries.at(-1) as [T, number])[0]
+}
+
+const MODELS = {
+  'acme/large': 30,
+  'acme/small': 10,
+  fast: 5,
+  'acme/choices': 10,
+  'acme/capped': 12,
+  'acme/weak': 10,
+  'local/llama': 8,
+  'acme/moving': 5,
+  'acme/pricey': 6,
+  'acme/leaving': 3,
+  'acme/arriving': 3,
+}
+
+const CHAT_KEYS = { main: 68, budget: 6, squad1: 3, squad2: 3, rpm: 7, tpm: 4, slots: 5, local: 4, picky: 3 } as const
+
+const CHAT = '/v1/chat/completions'
+
+/** Which part of the requests is wrong from the start, and which part asks what models there are. */
+const SHARES = { mistaken: 9, list: 2, chat: 89 } as const
+
+/** Draws the request of a number. */
+export function toRequest(seed: number, number: number): RequestPlan {
+  const random = drawFor(seed, 'request', number)
+  const share = pick(random, SHARES)
+  const chat = toChat(random, number)
+  if (share === 'mistaken') return toMistaken(random, { ...chat, manner: { kind: 'plain' } })
+  if (share === 'chat') return { ...chat, body: toBody(chat) }
+  const key = pick(random, { main: 2, local: 1, picky: 1 })
+  return { ...chat, method: 'GET', path: '/v1/models', key, stream: false, manner: { kind: 'plain' }, body: '' }
+}
+
+/** A request without its body. */
+export type Unwritten = Omit<RequestPlan, 'body'>
+
+function toChat(random: () => number, number: number): Unwritten {
+  const model = pick(random, MODELS)
+  const key = pick(random, CHAT_KEYS)
+  const stream = random() < 0.6
+  const includeUsage = random() < 0.6
+  const several = random() < 0.15 || (model === 'acme/choices' && random() < 0.6)
+  const many = 2 + Math.floor(random() * 3)
+  const cap = random() < 0.5 ? 24 + Math.floor(random() * 40) : null
+  const format = toFormat(random, model)
+  const manner = toManner(random)
+  const plan: Unwritten = {
+    number,
+    method: 'POST',
+    path: CHAT,
+    key,
+    model,
+    stream,
+    includeUsage: stream && includeUsage,
+    n: several && format === 'text' ? many : 1,
+    format,
+    // Without one, a budget or a rate of tokens would be used up by a few.
+    maxTokens: cap ?? (['budget', 'squad1', 'squad2', 'tpm'].includes(key) && number % 4 !== 0 ? 32 : null),
+    manner,
+    pauseMs: Math.floor(random() * 350),
+    refusal: null,
+  }
+  if (manner.kind !== 'slow') return plan
+  return { ...plan, key: 'main', model: 'acme/large', stream: true, n: 1, format: 'text', maxTokens: null }
+}
+
+function toFormat(random: () => number, model: string): Format {
+  const drawn = pick(random, { text: 66, tools: 12, object: 6, schema: 8, strict: 8 })
+  // Only some of the models have tools; a request for them of another is a mistake of its own.
+  return drawn === 'tools' && ['acme/weak', 'acme/choices'].includes(model) ? 'text' : drawn
+}
+
+function toManner(random: () => number): Manner {
+  const kind = pick(random, { plain: 85, leaves: 14.5, slow: 0.5 })
+  const when = pick(random, { half: 1, waiting: 4, reading: 4 })
+  const afterMs = Math.floor(random() ** 2 * 900)
+  const afterBytes = Math.floor(random() * 2_500)
+  return kind === 'leaves' ? { kind, when, afterMs, afterBytes } : { kind }
+}
+
+const SCHEMA = {
+  type: 'object',
+  properties: { mark: { type: 'string' }, count: { type: 'integer' } },
+  required: ['mark', 'count'],
+  additionalProperties: false,
+}
+const TOOL = { type: 'function', function: { name: 'lookup', parameters: SCHEMA } }
+
+/** Writes the body of a request; `more` has the last word. */
+export function toBody(
+  { number, model, stream, includeUsage, n, format, maxTokens }: Unwritten,
+  more: object = {},
+): string {
+  return JSON.stringify({
+    model,
+    user: String(number),
+    messages: [
+      { role: 'system', content: `You are asked by conversation ${number % 50}.` },
+      { role: 'user', content: `${PROMPT_MARK} ${number}: how is it?` },
+    ],
+    ...(stream ? { stream } : {}),
+    ...(includeUsage ? { stream_options: { include_usage: true } } : {}),
+    ...(n === 1 ? {} : { n }),
+    ...(maxTokens === null ? {} : { max_tokens: maxTokens }),
+    ...(format === 'tools' ? { tools: [TOOL], tool_choice: 'required' } : {}),
+    ...(format === 'object' ? { response_format: { type: 'json_object' } } : {}),
+    ...(format === 'schema' || format === 'strict'
+      ? {
+          response_format: {
+            type: 'json_schema',
+            json_schema: { name: 'said', schema: SCHEMA, strict: format === 'strict' },
+          },
+        }
+      : {}),
+    ...more,
+  })
+}

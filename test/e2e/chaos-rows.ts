@@ -1,0 +1,133 @@
+/** The ledger of a chaos story as its database has it, read after the server's end. */
+import { Database } from 'bun:sqlite'
+import { join } from 'node:path'
+
+export interface CallRow {
+  request_id: string
+  number: number
+  reason: string
+  upstream: string
+  status: string
+  error_code: string | null
+  created_ms: number
+  duration_ms: number | null
+  prompt_tokens: number
+  cached_tokens: number
+  completion_tokens: number
+  estimated: number
+  reserved_prompt_tokens: number
+  reserved_completion_tokens: number
+  reserved_nano_usd: number
+  cost_nano_usd: number
+}
+
+export interface Row extends Omit<CallRow, 'request_id' | 'number' | 'reason'> {
+  id: string
+  instance: string
+  key_id: string
+  model: string
+  http_status: number | null
+  stream: number
+  attempts: number
+  user: string | null
+  /** All calls from the second on, by number. */
+  calls: CallRow[]
+}
+
+export interface Sums {
+  requests: number
+  errors: number
+  cuts: number
+  prompt_tokens: number
+  completion_tokens: number
+  cost_nano_usd: number
+}
+
+export interface Rows {
+  all: Row[]
+  byId: ReadonlyMap<string, Row>
+  byUser: ReadonlyMap<string, readonly Row[]>
+  /** Calls whose request is not there. */
+  strays: CallRow[]
+  integrity: unknown
+  /** The sums of the rollup. */
+  rollup: Sums
+}
+
+export function readRows(data: string): Rows {
+  const database = new Database(join(data, 'tollgate.db'), { readonly: true })
+  try {
+    const calls = database.query<CallRow, []>('SELECT * FROM calls ORDER BY request_id, number').all()
+    const further = Map.groupBy(calls, (call) => call.request_id)
+    const all = database
+      .query<Omit<Row, 'calls'>, []>('SELECT * FROM requests ORDER BY id')
+      .all()
+      .map((row) => ({ ...row, calls: further.get(row.id) ?? [] }))
+    const byId = new Map(all.map((row) => [row.id, row]))
+    const rollup = database
+      .query<Sums, []>(
+        `SELECT SUM(requests) AS requests, SUM(errors) AS errors, SUM(cuts) AS cuts, SUM(prompt_tokens) AS prompt_tokens,
+           SUM(completion_tokens) AS completion_tokens, SUM(cost_nano_usd) AS cost_nano_usd FROM usage_hourly`,
+      )
+      .get()
+    if (!rollup) throw new Error('a sum is always there')
+    return {
+      all,
+      byId,
+      byUser: Map.groupBy(all, (row) => row.user ?? ''),
+      strays: calls.filter((call) => !byId.has(call.request_id)),
+      integrity: database.query('PRAGMA integrity_check').all(),
+      rollup,
+    }
+  } finally {
+    database.close()
+  }
+}
+
+/** A call of a row: what it cost and reserved. The first one is what the others leave of the whole. */
+export interface Part {
+  costNanoUsd: number
+  reservedNanoUsd: number
+  tokens: number
+  reservedTokens: number
+}
+
+/** All calls of a row, the first one included. Of one that was given up, the row's reserve is the first call's alone. */
+export function toParts(row: Row): Part[] {
+  const further = row.calls.map(
+    (call): Part => ({
+      costNanoUsd: call.cost_nano_usd,
+      reservedNanoUsd: call.reserved_nano_usd,
+      tokens: call.prompt_tokens + call.completion_tokens,
+      reservedTokens: call.reserved_prompt_tokens + call.reserved_completion_tokens,
+    }),
+  )
+  const sumOf = (field: 'costNanoUsd' | 'tokens') => further.reduce((sum, part) => sum + part[field], 0)
+  const first: Part = {
+    costNanoUsd: row.cost_nano_usd - sumOf('costNanoUsd'),
+    reservedNanoUsd: row.reserved_nano_usd,
+    tokens: row.prompt_tokens + row.completion_tokens - sumOf('tokens'),
+    reservedTokens: row.reserved_prompt_tokens + row.reserved_completion_tokens,
+  }
+  return [first, ...further]
+}
+
+/**
+ * What a row costs that a kill has given up: the reserves of its calls, but for those that another call was made in the
+ * place of, where they were made one by one.
+ */
+export function toGivenUp(row: Row): number {
+  let sum = 0
+  let tries = [{ reason: 'first', reserved: row.reserved_nano_usd }]
+  const close = (isLast: boolean) => {
+    const paid = isLast || tries.some(({ reason }) => reason === 'fan_out') ? tries : tries.slice(0, -1)
+    for (const { reserved } of paid) sum += reserved
+    tries = []
+  }
+  for (const { reason, reserved_nano_usd: reserved } of row.calls) {
+    if (reason === 'retry' || reason === 'fallback') close(false)
+    tries.push({ reason, reserved })
+  }
+  close(true)
+  return sum
+}

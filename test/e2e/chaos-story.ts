@@ -1,0 +1,168 @@
+/**
+ * One run of the chaos test: clients ask, upstreams misbehave, the server is killed, the catalogue changes, and in the
+ * end the server is told to stop. Remembers all that was seen from outside; `chaos-verdict.ts` judges it. What happens
+ * at which request is drawn from the seed.
+ */
+import { type KeyName, toCatalog } from './chaos-catalog.ts'
+import { ask, type Outcome } from './chaos-client.ts'
+import { drawFor, type RequestPlan, toRequest } from './chaos-plan.ts'
+import { type ChaosServer, createChaosServer, type Ran } from './chaos-server.ts'
+import { type ChaosUpstreams, startUpstreams } from './chaos-upstreams.ts'
+
+export interface StoryShape {
+  requests: number
+  clients: number
+  kills: number
+}
+
+/** A stretch of `performance.now()`. */
+export interface Stretch {
+  fromMs: number
+  toMs: number
+}
+
+export interface Story {
+  seed: number
+  outcomes: Outcome[]
+  upstreams: ChaosUpstreams
+  server: ChaosServer
+  secrets: ReadonlyMap<KeyName, string>
+  /** From a kill until the next server answers. */
+  kills: Stretch[]
+  /** While the catalogue was being changed. */
+  change: Stretch
+  /** From the signal to the server's end. */
+  drain: Stretch
+  exitCode: number
+  /** The audit beside the running server, and the one after its end. */
+  audits: Ran[]
+  /** Wall clock minus `performance.now()`. */
+  wallMs: number
+  /** Ends whatever still runs. */
+  stop(): Promise<void>
+}
+
+/** So many requests are still to come when the server is told to stop. */
+const AFTER_DRAIN = 60
+
+/** Plays it all. Where it cannot be played to its end, nothing of it is left running. */
+export async function playChaos(folder: string, seed: number, shape: StoryShape): Promise<Story> {
+  const plans = new Map<number, RequestPlan>()
+  const planOf = (number: number) => {
+    const plan = plans.get(number) ?? toRequest(seed, number)
+    plans.set(number, plan)
+    return plan
+  }
+  const upstreams = await startUpstreams(seed, planOf)
+  const server = await createChaosServer(folder)
+  const stop = async () => {
+    await server.kill()
+    await upstreams.stop()
+  }
+  const story: Story = {
+    seed,
+    outcomes: [],
+    upstreams,
+    server,
+    secrets: new Map(),
+    kills: [],
+    change: { ...NEVER },
+    drain: { ...NEVER },
+    exitCode: -1,
+    audits: [],
+    wallMs: Date.now() - performance.now(),
+    stop,
+  }
+  try {
+    await Bun.write(server.catalogFile, toCatalog('before', upstreams.urlOf))
+    await server.start()
+    await server.drain()
+    story.secrets = await server.makeKeys()
+    await server.start()
+    await letAsk(story, shape, planOf)
+    story.audits.push(await server.run('audit', '--json'))
+    return story
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+const NEVER: Stretch = { fromMs: Number.POSITIVE_INFINITY, toMs: Number.POSITIVE_INFINITY }
+
+/** Has the clients ask, each one request after the other, until all requests are made. */
+async function letAsk(story: Story, shape: StoryShape, planOf: (number: number) => RequestPlan): Promise<void> {
+  const { server, secrets } = story
+  const events = toEvents(story, shape)
+  const underWay: Promise<void>[] = []
+  let last = 0
+  let up: Promise<void> = Promise.resolve()
+  const client = async () => {
+    for (;;) {
+      await up
+      if (last >= shape.requests) return
+      const plan = planOf(++last)
+      const event = events.get(last)
+      if (event) {
+        const done = event.act()
+        underWay.push(done)
+        if (event.down) up = done
+      }
+      story.outcomes.push(await ask(server.port, plan, secrets))
+      await Bun.sleep(plan.pauseMs)
+    }
+  }
+  await Promise.all(Array.from({ length: shape.clients }, client))
+  await Promise.all(underWay)
+}
+
+interface Event {
+  act(): Promise<void>
+  /** Whether clients wait for it before they ask again. */
+  down?: boolean
+}
+
+/** By the number of the request with which each happens. */
+function toEvents(story: Story, { requests, kills }: StoryShape): Map<number, Event> {
+  const random = drawFor(story.seed, 'story')
+  const events = new Map<number, Event>()
+  const at = (from: number, to: number) => Math.floor(requests * (from + random() * (to - from)))
+  const killed = Array.from({ length: kills }, (_, i) => {
+    const share = 0.7 / kills
+    return at(0.15 + share * i, 0.15 + share * (i + 0.6))
+  })
+  for (const number of killed) events.set(number, { act: () => kill(story), down: true })
+  // Now and then in the same moment as a kill.
+  const changed = random() < 0.3 ? (killed.at(-1) ?? 0) + 1 : at(0.4, 0.48)
+  events.set(changed, { act: () => change(story) })
+  events.set(Math.floor(requests * 0.89), { act: () => auditBeside(story) })
+  events.set(requests - AFTER_DRAIN, { act: () => drain(story) })
+  return events
+}
+
+async function kill({ server, kills }: Story): Promise<void> {
+  const stretch = { fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY }
+  kills.push(stretch)
+  await server.kill()
+  await server.start()
+  stretch.toMs = performance.now()
+}
+
+async function change(story: Story): Promise<void> {
+  const { server, upstreams } = story
+  story.change.fromMs = performance.now()
+  await Bun.write(server.catalogFile, toCatalog('after', upstreams.urlOf))
+  const { code, stderr } = await server.run('catalog', 'apply', server.catalogFile)
+  if (code !== 0) throw new Error(`the catalogue was not applied: ${stderr}`)
+  story.change.toMs = performance.now()
+}
+
+async function auditBeside({ server, audits }: Story): Promise<void> {
+  audits.push(await server.run('audit', '--json'))
+}
+
+async function drain(story: Story): Promise<void> {
+  story.drain.fromMs = performance.now()
+  story.exitCode = await story.server.drain()
+  story.drain.toMs = performance.now()
+}

@@ -1,0 +1,132 @@
+/**
+ * The five upstreams of the chaos test, and all that they saw. They run in the test's own process: what they are asked is
+ * some hundred small answers a second. One of them may be closed for a while, its port kept for when it comes back.
+ */
+import { type ScriptedUpstream, type Seen, startUpstream } from '../support/upstream.ts'
+import type { Behaviour } from '../support/upstream-answers.ts'
+import { type CallPlan, toCall } from './chaos-faults.ts'
+import { drawFor, type RequestPlan, UPSTREAMS, type UpstreamName } from './chaos-plan.ts'
+
+/** A call as an upstream saw it, and what it did with it. */
+export interface SeenCall {
+  upstream: UpstreamName
+  /** Of the request, by its `user`. */
+  request: number
+  /** Ledger id of the request, and the number of the call. */
+  id: string
+  number: number
+  plan: CallPlan
+  seen: Seen
+  /** It was broken off because its upstream closed; not by the plan. */
+  dropped: boolean
+}
+
+/** Times of `performance.now()`. */
+export interface Closure {
+  upstream: UpstreamName
+  fromMs: number
+  toMs: number
+}
+
+export interface ChaosUpstreams {
+  readonly calls: SeenCall[]
+  readonly closures: Closure[]
+  /** What was wrong with what they were sent, in sentences. */
+  readonly complaints: string[]
+  urlOf(upstream: UpstreamName): string
+  stop(): Promise<void>
+}
+
+/** Something of every kind that providers give out, of which one looks like no key that a pattern knows. */
+export const CREDENTIALS: Readonly<Record<UpstreamName, string>> = {
+  alpha: 'sk-alpha-0123456789abcdefghij',
+  beta: 'gsk_beta0123456789abcdefghij',
+  gamma: 'gammagammagamma0123456789',
+  delta: 'xai-delta-0123456789abcdefgh',
+  epsilon: 'odd.token.of.epsilon.0123456789',
+}
+
+/** Below where systems take ports from by themselves: nobody else gets one that is closed for a moment. */
+const FIRST_PORT = 20_000
+const PORTS = 10_000
+
+/** Binds the first free port from a drawn one on. */
+export async function onStablePort<T>(bind: (port: number) => Promise<T>): Promise<T> {
+  for (let tries = 0; ; tries++) {
+    const port = FIRST_PORT + Math.floor(Math.random() * PORTS)
+    try {
+      return await bind(port)
+    } catch (error) {
+      if (tries > 20) throw error
+    }
+  }
+}
+
+export async function startUpstreams(seed: number, planOf: (number: number) => RequestPlan): Promise<ChaosUpstreams> {
+  const calls: SeenCall[] = []
+  const closures: Closure[] = []
+  const complaints: string[] = []
+  const running = new Map<UpstreamName, ScriptedUpstream>()
+  const reopening = new Set<Promise<void>>()
+  let stopped = false
+
+  const close = async (upstream: UpstreamName, forMs: number) => {
+    const open = running.get(upstream)
+    if (!open || stopped) return
+    const closure = { upstream, fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY }
+    closures.push(closure)
+    for (const call of calls) if (call.upstream === upstream && call.seen.answeredAtMs === null) call.dropped = true
+    running.delete(upstream)
+    await open.stop()
+    await Bun.sleep(forMs)
+    running.set(upstream, await startUpstream(scriptOf(upstream), open.port))
+    closure.toMs = performance.now()
+  }
+
+  const scriptOf =
+    (upstream: UpstreamName) =>
+    (seen: Seen): Behaviour => {
+      if (seen.method === 'GET') return { kind: 'whole', body: { object: 'list', data: [] } }
+      const { json, headers } = seen
+      const [, id = '', number = ''] = /^([0-9a-f]{32})-(\d+)$/.exec(headers['x-client-request-id'] ?? '') ?? []
+      const request = Number(json?.user)
+      const sent = headers.authorization ?? ''
+      if (id === '' || !Number.isInteger(request) || sent !== `Bearer ${CREDENTIALS[upstream]}`) {
+        complaints.push(`${upstream} was sent a call that it cannot place: ${JSON.stringify({ headers, json })}`)
+        return { kind: 'reset' }
+      }
+      const asking = planOf(request)
+      const isJson = asking.format === 'object' || asking.format === 'schema' || asking.format === 'strict'
+      const plan = toCall(seed, asking, upstream, Number(number), {
+        stream: json?.stream === true,
+        n: Number(json?.n ?? 1),
+        enforced: isJson && json?.response_format === undefined,
+        credential: CREDENTIALS[upstream],
+      })
+      calls.push({ upstream, request, id, number: Number(number), plan, seen, dropped: false })
+      if (plan.fault === 'refuse') {
+        const forMs = 150 + Math.floor(drawFor(seed, 'closure', request, upstream)() * 350)
+        const closing = close(upstream, forMs)
+        reopening.add(closing)
+        void closing.finally(() => reopening.delete(closing))
+      }
+      return plan.behaviour
+    }
+
+  for (const upstream of UPSTREAMS) {
+    running.set(upstream, await onStablePort((port) => startUpstream(scriptOf(upstream), port)))
+  }
+  const urls = new Map([...running].map(([upstream, { url }]) => [upstream, url]))
+
+  return {
+    calls,
+    closures,
+    complaints,
+    urlOf: (upstream) => urls.get(upstream) ?? '',
+    async stop() {
+      stopped = true
+      await Promise.all(reopening)
+      for (const upstream of running.values()) await upstream.stop()
+    },
+  }
+}

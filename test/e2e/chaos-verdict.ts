@@ -1,0 +1,69 @@
+/** Plays a chaos story and gives the verdict on it: everything that does not hold, and figures that say how much of it there was. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { judgeAnswers } from './chaos-answers.ts'
+import { judgeAttempts } from './chaos-attempts.ts'
+import { judgeCosts } from './chaos-costs.ts'
+import { toFacts } from './chaos-facts.ts'
+import { judgeLedger } from './chaos-ledger.ts'
+import { judgeLimits } from './chaos-limits.ts'
+import { readRows } from './chaos-rows.ts'
+import { judgeSecrets } from './chaos-secrets.ts'
+import { playChaos, type Story, type StoryShape } from './chaos-story.ts'
+
+export const CHAOS_SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000)
+/** One cause may make hundreds of complaints; the first ones name it. */
+const MAX_SHOWN = 8
+
+export interface Verdict {
+  complaints: string[]
+  told: Record<string, Record<string, number>>
+}
+
+/** Plays the story of CHAOS_SEED in a folder of its own. Prints the seed, and how much of what there was. */
+export async function playAndJudge(shape: StoryShape): Promise<Verdict> {
+  console.log(`CHAOS_SEED=${CHAOS_SEED}`)
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-chaos-'))
+  try {
+    const story = await playChaos(folder, CHAOS_SEED, shape)
+    try {
+      const { complaints, told } = judgeStory(story)
+      console.log(JSON.stringify(told))
+      const more = complaints.length - MAX_SHOWN
+      return { complaints: more > 0 ? [...complaints.slice(0, MAX_SHOWN), `and ${more} more`] : complaints, told }
+    } finally {
+      await story.stop()
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Judges a story whose server has ended. */
+export function judgeStory(story: Story): Verdict {
+  const facts = toFacts(story)
+  const rows = readRows(story.server.data)
+  const { held, complaints } = judgeAnswers(facts)
+  const ends = story.outcomes.map(({ end, status }) => (end === 'answered' ? String(status) : end))
+  return {
+    complaints: [
+      ...complaints,
+      ...judgeLedger(facts, rows, held),
+      ...judgeCosts(facts, rows),
+      ...judgeLimits(facts, rows),
+      ...judgeAttempts(facts, held),
+      ...judgeSecrets(facts),
+    ],
+    told: {
+      clients: count(ends),
+      errors: count(held.flatMap(({ error }) => (error ? [String(error.code)] : []))),
+      rows: count(rows.all.map(({ status }) => status)),
+      faults: count(story.upstreams.calls.map(({ plan }) => plan.fault)),
+      upstreams: count(story.upstreams.calls.map(({ upstream }) => upstream)),
+    },
+  }
+}
+
+const count = (names: readonly string[]): Record<string, number> =>
+  Object.fromEntries([...Map.groupBy(names, (name) => name)].map(([name, { length }]) => [name, length]))
