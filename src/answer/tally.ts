@@ -32,6 +32,8 @@ export interface Tally {
   begin(
     ask: Pick<Call, 'target' | 'body'> & { reason: OpenCall['reason'] | 'first'; signal: AbortSignal },
   ): Call | Promise<Call>
+  /** How many tokens a call may at most use, before it is begun. */
+  tokensOf(ask: Pick<Call, 'target' | 'body'>): number
   /** How many calls were begun; a first target that was passed over counts as one. */
   count(): number
   /** Id of the upstream that was tried last. */
@@ -121,6 +123,12 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
   }
 
   return {
+    tokensOf({ target, body }) {
+      // What was worked out already: nearly every request has one call.
+      if (numbers === 0 && target === first) return toAmount(row).tokens
+      const { promptTokens, completionTokens } = estimate(body, target.maxOutputLength)
+      return promptTokens + completionTokens
+    },
     count: () => numbers,
     upstream: () => calls.at(-1)?.target.upstream.id ?? row.upstream,
     begin({ target, body, reason, signal }) {

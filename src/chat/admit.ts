@@ -63,7 +63,7 @@ export async function admit(
   if (deps.flights.draining()) return refuse(stopping())
   const targets = [first, ...others] as const
   const reserve = toReserve(first, toAsk(promptTokens, body, first))
-  const most = isLimited(key, team) ? toMost(promptTokens, body, targets) : NOTHING
+  const most = isLimited(key, team) ? toMost(promptTokens, body, targets, reserve) : NOTHING
   const held = deps.limiter.admit(key, team, most, deps.moment())
   if (!held.ok) return held
   return allow({ key, body, slug: model.facts.id, targets, reserve, hold: held.value })
@@ -80,14 +80,17 @@ function choose(
   key: Key,
   body: ChatRequest,
   promptTokens: number,
-) {
+): readonly Target[] {
+  const ordered = order(targets, key, body, health.standing)
   const { monotonicMs } = moment()
-  return order(targets, key, body, (target) => {
-    const standing = health.standing(target)
-    if (standing !== 'well') return standing
+  const isFull = (target: Target) => {
+    if (!hasLimits(target.upstream.limits)) return false
     const { completionTokens } = toAsk(promptTokens, body, target)
-    return limiter.isFull(target.upstream, promptTokens + completionTokens, monotonicMs) ? 'doubtful' : 'well'
-  })
+    return limiter.isFull(target.upstream, promptTokens + completionTokens, monotonicMs)
+  }
+  const [first] = ordered
+  if (!first || !isFull(first)) return ordered
+  return [...ordered.filter((target) => !isFull(target)), ...ordered.filter(isFull)]
 }
 
 /** What its first call may use: where each choice is a call of its own, one choice. */
@@ -96,20 +99,35 @@ const toAsk = (promptTokens: number, body: ChatRequest, target: Target): Estimat
   completionTokens: toCap(body, target.maxOutputLength) * (isSplit(body, target) ? 1 : (body.n ?? 1)),
 })
 
-/** The most that the request may use and cost, on whichever of its targets and in however many calls of one choice. */
-function toMost(promptTokens: number, body: ChatRequest, targets: readonly Target[]): Amount {
-  const most = { ...NOTHING }
-  for (const [at, target] of targets.entries()) {
+/**
+ * The most that the request may use and cost, on whichever of its targets and in however many calls of one choice.
+ * @param reserve of the first target.
+ */
+function toMost(
+  promptTokens: number,
+  body: ChatRequest,
+  targets: readonly [Target, ...Target[]],
+  reserve: Reserve,
+): Amount {
+  const [first, ...others] = targets
+  const most = times(toAmount(reserve), toCalls(body, first))
+  for (const target of others) {
     // Prices take a while to work out, and most routes have those of their model.
-    const before = targets[at - 1]
-    if (before && isLike(before, target)) continue
-    const { tokens, nanoUsd } = toAmount(toReserve(target, toAsk(promptTokens, body, target)))
-    const calls = isSplit(body, target) ? (body.n ?? 1) : 1
-    most.tokens = Math.max(most.tokens, tokens * calls)
-    most.nanoUsd = Math.max(most.nanoUsd, nanoUsd * calls)
+    if (isLike(first, target)) continue
+    const amount = toAmount(toReserve(target, toAsk(promptTokens, body, target)))
+    const { tokens, nanoUsd } = times(amount, toCalls(body, target))
+    most.tokens = Math.max(most.tokens, tokens)
+    most.nanoUsd = Math.max(most.nanoUsd, nanoUsd)
   }
   return most
 }
+
+const toCalls = (body: ChatRequest, target: Target) => (isSplit(body, target) ? (body.n ?? 1) : 1)
+
+const times = ({ tokens, nanoUsd }: Amount, calls: number): Amount => ({
+  tokens: tokens * calls,
+  nanoUsd: nanoUsd * calls,
+})
 
 /** Whether a call costs as much on the one as on the other. */
 const isLike = (one: Target, other: Target) =>

@@ -6,13 +6,11 @@ import { fail, type Meter, watch } from '../answer/meter.ts'
 import type { Call, Tally } from '../answer/tally.ts'
 import type { Backend } from '../backends/backend.ts'
 import { GatewayError, UpstreamError } from '../error.ts'
-import { estimate } from '../limits/estimate.ts'
 import type { Limiter, Moment, Pass } from '../limits/limiter.ts'
 import { hasLimits } from '../limits/rates.ts'
 import type { Ask, Dispatch } from '../routing/attempt.ts'
 import type { CallNews, Health } from '../routing/health.ts'
 import type { Target } from '../store/snapshot.ts'
-import type { ChatRequest } from '../wire/request.ts'
 import type { Room } from './bounds.ts'
 
 export interface DispatchDeps {
@@ -27,7 +25,7 @@ export interface DispatchDeps {
 export function createDispatch(deps: DispatchDeps, id: string, tally: Tally, room: Room): Dispatch {
   const { backendFor } = deps
   return async (asked) => {
-    const ask = { ...asked, body: toWithin(asked.body, asked.target) }
+    const ask = toWithin(asked)
     const { body, target, signal } = ask
     const { number, meter } = await begin(deps, tally, ask)
     try {
@@ -43,9 +41,12 @@ export function createDispatch(deps: DispatchDeps, id: string, tally: Tally, roo
 }
 
 /** A cap of ours may be more than this target writes; a client's own is not, or the target would not be tried. */
-function toWithin(body: ChatRequest, { maxOutputLength: most }: Target): ChatRequest {
-  if ((body.max_tokens ?? 0) > most) return { ...body, max_tokens: most }
-  return (body.max_completion_tokens ?? 0) > most ? { ...body, max_completion_tokens: most } : body
+function toWithin(ask: Ask): Ask {
+  const { body, target } = ask
+  const most = target.maxOutputLength
+  if ((body.max_tokens ?? 0) > most) return { ...ask, body: { ...body, max_tokens: most } }
+  if ((body.max_completion_tokens ?? 0) > most) return { ...ask, body: { ...body, max_completion_tokens: most } }
+  return ask
 }
 
 const leftUnread = () => new UpstreamError('aborted', 'there was no room for the answer', { retryable: false })
@@ -56,7 +57,7 @@ async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> 
   const { target } = ask
   let pass: Pass | null = null
   try {
-    pass = enter(deps, ask)
+    pass = enter(deps, ask, tally)
     const begun = tally.begin(ask)
     const call = begun instanceof Promise ? await begun : begun
     call.meter.onEnd = (meter) => {
@@ -72,11 +73,10 @@ async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> 
 }
 
 /** A place at an upstream that has limits. Throws what a provider would answer who has the same ones. */
-function enter({ limiter, moment }: DispatchDeps, { target, body }: Ask): Pass | null {
-  const { upstream } = target
+function enter({ limiter, moment }: DispatchDeps, ask: Ask, tally: Tally): Pass | null {
+  const { upstream } = ask.target
   if (!hasLimits(upstream.limits)) return null
-  const { promptTokens, completionTokens } = estimate(body, target.maxOutputLength)
-  const entered = limiter.enter(upstream, promptTokens + completionTokens, moment().monotonicMs)
+  const entered = limiter.enter(upstream, tally.tokensOf(ask), moment().monotonicMs)
   if (entered instanceof UpstreamError) throw entered
   return entered
 }

@@ -26,9 +26,13 @@ export async function fit(
 ): Promise<Decision<readonly Target[]>> {
   const misfit = checkFit(body, facts)
   if (misfit) return refuse(misfit)
-  const found = targets.map((target) => ({ target, misfit: checkTarget(body, facts, target) }))
-  const able = found.flatMap(({ target, misfit }) => (misfit ? [] : target))
-  const none = found[0]?.misfit
+  const able: Target[] = []
+  let none: GatewayError | null = null
+  for (const target of targets) {
+    const unable = checkTarget(body, facts, target)
+    if (unable === null) able.push(target)
+    else none ??= unable
+  }
   if (able.length === 0 && none) return refuse(none)
   if (able.every(({ contextLength }) => !mayOverflow(promptTokens, contextLength))) return allow(able)
   const counted = await counter.prompt(body)

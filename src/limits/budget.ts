@@ -68,7 +68,7 @@ interface Claim extends Omit<Purse, 'tabs'> {
   readonly tab: Tab
 }
 
-const toClaim = ({ tabs, ...purse }: Purse): Claim => ({ ...purse, tab: tabs.present })
+const toClaim = ({ scope, name, budget, tabs }: Purse): Claim => ({ scope, name, budget, tab: tabs.present })
 
 type Purses = Record<Scope['kind'], Map<string, Purse>>
 
@@ -95,7 +95,8 @@ export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budg
   }
 
   const warn = (purse: Purse) => {
-    const { scope, name, budget, tab } = toClaim(purse)
+    const { scope, name, budget } = purse
+    const tab = purse.tabs.present
     const percent = toLevel(tab.spentNanoUsd, budget.nanoUsd)
     const isNew = percent > tab.warned
     // Also downwards: whoever gets a larger budget is warned of that one again.

@@ -18,15 +18,30 @@ export function toRateHeaders(
 ): Headers {
   if (gate === null || (requestsPerMinute === null && tokensPerMinute === null)) return NO_HEADERS
   const headers: Record<string, string> = {}
-  const tell = (unit: Unit, limit: number | null) => {
-    if (limit === null) return
-    headers[`x-ratelimit-limit-${unit}`] = String(limit)
-    headers[`x-ratelimit-remaining-${unit}`] = String(Math.max(0, limit - gate.window.used(unit, nowMs)))
-    headers[`x-ratelimit-reset-${unit}`] = toDuration(gate.window.emptyMs(unit, nowMs))
-  }
-  tell('requests', requestsPerMinute)
-  tell('tokens', tokensPerMinute)
+  const { window } = gate
+  if (requestsPerMinute !== null) tell(headers, NAMES.requests, requestsPerMinute, window, 'requests', nowMs)
+  if (tokensPerMinute !== null) tell(headers, NAMES.tokens, tokensPerMinute, window, 'tokens', nowMs)
   return headers
+}
+
+const toNames = (unit: Unit) => ({
+  limit: `x-ratelimit-limit-${unit}`,
+  remaining: `x-ratelimit-remaining-${unit}`,
+  reset: `x-ratelimit-reset-${unit}`,
+})
+const NAMES = { requests: toNames('requests'), tokens: toNames('tokens') }
+
+function tell(
+  headers: Record<string, string>,
+  names: ReturnType<typeof toNames>,
+  limit: number,
+  window: Gate['window'],
+  unit: Unit,
+  nowMs: number,
+): void {
+  headers[names.limit] = String(limit)
+  headers[names.remaining] = String(Math.max(0, limit - window.used(unit, nowMs)))
+  headers[names.reset] = toDuration(window.emptyMs(unit, nowMs))
 }
 
 /** Says when to come back, in the two units that client libraries read; or that coming back is no use. */

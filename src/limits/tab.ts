@@ -57,6 +57,8 @@ export const hasRoom = (tab: Tab, limitNanoUsd: number, askedNanoUsd: number): b
 export function toLevel(spentNanoUsd: number, limitNanoUsd: number): number {
   if (spentNanoUsd === 0) return 0
   if (spentNanoUsd >= limitNanoUsd) return 100
+  // Most are far from it, and every request that settles asks.
+  if (spentNanoUsd < limitNanoUsd / 2) return 0
   // Exact: a hundred times a large budget is beyond 2^53.
   const isNear = BigInt(spentNanoUsd) * 100n >= BigInt(limitNanoUsd) * BigInt(BUDGET_WARNING_PERCENT)
   return isNear ? BUDGET_WARNING_PERCENT : 0

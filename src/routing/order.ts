@@ -14,28 +14,52 @@ export function order(
   body: Pick<ChatRequest, 'messages'>,
   standing: (target: Target) => Standing,
 ): Target[] {
-  const [only] = targets
-  if (only && targets.length === 1) return standing(only) === 'out' ? [] : [only]
-  const seed = Bun.hash.xxHash32(toConversation(body.messages))
-  return targets
-    .map((target) => ({ target, standing: standing(target), score: scoreOf(target, key, seed) }))
-    .filter((candidate) => candidate.standing !== 'out')
-    .sort(
-      (a, b) =>
-        Number(a.standing === 'doubtful') - Number(b.standing === 'doubtful') ||
-        a.target.priority - b.target.priority ||
-        b.score - a.score,
-    )
-    .map(({ target }) => target)
+  const candidates: Candidate[] = []
+  for (const target of targets) {
+    const found = standing(target)
+    if (found !== 'out') candidates.push({ target, isDoubtful: found === 'doubtful', score: 0 })
+  }
+  if (candidates.length > 1) {
+    const conversation = Bun.hash.xxHash32(`${key.id}\n${toConversation(body.messages)}`)
+    for (const candidate of candidates) candidate.score = scoreOf(candidate.target, conversation)
+    candidates.sort(compare)
+  }
+  return candidates.map(({ target }) => target)
 }
+
+interface Candidate {
+  target: Target
+  isDoubtful: boolean
+  score: number
+}
+
+const compare = (a: Candidate, b: Candidate) =>
+  Number(a.isDoubtful) - Number(b.isDoubtful) || a.target.priority - b.target.priority || b.score - a.score
 
 /**
  * The highest score wins as often as the weights say, and a target that comes or goes moves only its own share of the
  * conversations (weighted rendezvous hashing, Schindelhauer and Schomaker 2005).
  */
-function scoreOf({ upstream, upstreamModel, model, weight }: Target, { id }: Pick<Key, 'id'>, seed: number): number {
-  const hash = Bun.hash.xxHash32(`${upstream.id}\n${upstreamModel}\n${model}\n${id}`, seed)
-  return weight / -Math.log((hash + 0.5) / 2 ** 32)
+function scoreOf(target: Target, conversation: number): number {
+  return target.weight / -Math.log((mix(conversation ^ nameOf(target)) + 0.5) / 2 ** 32)
+}
+
+/** Spreads 32 bits over 32 bits (the finalizer of MurmurHash3). */
+function mix(bits: number): number {
+  let mixed = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b)
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+  return (mixed ^ (mixed >>> 16)) >>> 0
+}
+
+/** Hashes of what a target is called, for as long as its snapshot lives. */
+const names = new WeakMap<Target, number>()
+
+function nameOf(target: Target): number {
+  const known = names.get(target)
+  if (known !== undefined) return known
+  const name = Bun.hash.xxHash32(`${target.upstream.id}\n${target.upstreamModel}\n${target.model}`)
+  names.set(target, name)
+  return name
 }
 
 /** A conversation is told from another by this much of how it begins. */
@@ -43,17 +67,18 @@ const MAX_CHARS = 16_384
 
 /** What does not change as a conversation goes on: its instructions and its first question. */
 function toConversation(messages: readonly Message[]): string {
-  const asked = messages.findIndex(({ role }) => role === 'user')
-  const beginning = asked === -1 ? messages : messages.slice(0, asked + 1)
-  return beginning
-    .filter(({ role }) => role === 'system' || role === 'developer' || role === 'user')
-    .map((message) => `${message.role}\n${textOf(message).slice(0, MAX_CHARS)}\n`)
-    .join('')
+  let text = ''
+  for (const message of messages) {
+    const { role } = message
+    if (role === 'system' || role === 'developer' || role === 'user') text += `${role}\n${textOf(message)}\n`
+    if (role === 'user') break
+  }
+  return text
 }
 
 function textOf({ content }: Message): string {
-  if (typeof content === 'string') return content
-  return (content ?? []).map(toMark).join('\n')
+  const text = typeof content === 'string' ? content : (content ?? []).map(toMark).join('\n')
+  return text.length > MAX_CHARS ? text.slice(0, MAX_CHARS) : text
 }
 
 type Part = Exclude<Message['content'], string | null | undefined>[number]

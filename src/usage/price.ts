@@ -8,15 +8,21 @@ import type { PricingItem, Usage } from '../wire/usage.ts'
 export const MAX_DECIMALS = 18
 const ATTO_PER_NANO = 1_000_000_000n
 
+interface Prices<T> {
+  prompt: T
+  completion: T
+  cacheRead: T
+  cacheWrite: T
+  cacheWrite1h: T
+  reasoning: T
+  request: T
+}
+
 interface Tariff {
   moreThan: number
-  prompt: bigint
-  completion: bigint
-  cacheRead: bigint
-  cacheWrite: bigint
-  cacheWrite1h: bigint
-  reasoning: bigint
-  request: bigint
+  atto: Prices<bigint>
+  /** The same in units of 10^-12 where they are whole, as nearly all are: sums of those are much quicker, and as exact. */
+  pico: Prices<number> | null
 }
 
 /** Parses a plain decimal such as `0.00000015` to units of 10^-18. Throws on anything else. */
@@ -36,12 +42,42 @@ export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage): numb
   if (!tariff) return 0
   const plain = Math.max(0, usage.prompt - usage.cacheRead - usage.cacheWrite - usage.cacheWrite1h)
   const spoken = Math.max(0, usage.completion - usage.reasoning)
-  let atto = tariff.request + tariff.prompt * BigInt(plain) + tariff.completion * BigInt(spoken)
-  if (usage.cacheRead) atto += tariff.cacheRead * BigInt(usage.cacheRead)
-  if (usage.cacheWrite) atto += tariff.cacheWrite * BigInt(usage.cacheWrite)
-  if (usage.cacheWrite1h) atto += tariff.cacheWrite1h * BigInt(usage.cacheWrite1h)
-  if (usage.reasoning) atto += tariff.reasoning * BigInt(usage.reasoning)
-  return Number((atto + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
+  const pico = tariff.pico === null ? Number.POSITIVE_INFINITY : toPico(tariff.pico, plain, spoken, usage)
+  // Whole numbers up to here are exact, and none of the parts is larger than their sum.
+  if (pico < Number.MAX_SAFE_INTEGER - PICO_PER_NANO) return roundHalfUp(pico)
+  return Number((toAttoSum(tariff.atto, plain, spoken, usage) + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
+}
+
+const PICO_PER_NANO = 1_000
+
+function toPico(price: Prices<number>, plain: number, spoken: number, usage: Usage): number {
+  return (
+    price.request +
+    price.prompt * plain +
+    price.completion * spoken +
+    price.cacheRead * usage.cacheRead +
+    price.cacheWrite * usage.cacheWrite +
+    price.cacheWrite1h * usage.cacheWrite1h +
+    price.reasoning * usage.reasoning
+  )
+}
+
+/** Whole nano-dollars. The remainder of whole numbers is exact; their quotient would not be. */
+function roundHalfUp(pico: number): number {
+  const more = pico + PICO_PER_NANO / 2
+  return (more - (more % PICO_PER_NANO)) / PICO_PER_NANO
+}
+
+function toAttoSum(price: Prices<bigint>, plain: number, spoken: number, usage: Usage): bigint {
+  return (
+    price.request +
+    price.prompt * BigInt(plain) +
+    price.completion * BigInt(spoken) +
+    price.cacheRead * BigInt(usage.cacheRead) +
+    price.cacheWrite * BigInt(usage.cacheWrite) +
+    price.cacheWrite1h * BigInt(usage.cacheWrite1h) +
+    price.reasoning * BigInt(usage.reasoning)
+  )
 }
 
 /** Parsed pricing, kept as long as the snapshot that holds the strings. */
@@ -60,8 +96,7 @@ function toTariff(item: PricingItem): Tariff {
   const completion = toAtto(item.completion)
   const or = (decimal: string | undefined, instead: bigint) => (decimal === undefined ? instead : toAtto(decimal))
   const cacheWrite = or(item.input_cache_write, prompt)
-  return {
-    moreThan: item.min_prompt_tokens ?? -1,
+  const atto = {
     prompt,
     completion,
     cacheRead: or(item.input_cache_read, prompt),
@@ -69,6 +104,24 @@ function toTariff(item: PricingItem): Tariff {
     cacheWrite1h: or(item.input_cache_write_1h, cacheWrite),
     reasoning: or(item.internal_reasoning, completion),
     request: or(item.request, 0n),
+  }
+  return { moreThan: item.min_prompt_tokens ?? -1, atto, pico: toPicoPrices(atto) }
+}
+
+const ATTO_PER_PICO = 1_000_000n
+
+function toPicoPrices(atto: Prices<bigint>): Prices<number> | null {
+  const isWhole = Object.values(atto).every((price: bigint) => price % ATTO_PER_PICO === 0n)
+  const of = (price: bigint) => Number(price / ATTO_PER_PICO)
+  if (!isWhole) return null
+  return {
+    prompt: of(atto.prompt),
+    completion: of(atto.completion),
+    cacheRead: of(atto.cacheRead),
+    cacheWrite: of(atto.cacheWrite),
+    cacheWrite1h: of(atto.cacheWrite1h),
+    reasoning: of(atto.reasoning),
+    request: of(atto.request),
   }
 }
 

@@ -1,5 +1,6 @@
 /** Money, against a second implementation: fractions of BigInt, in which nothing is ever scaled or assumed. */
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { costNanoUsd, toAtto } from '../../src/usage/price.ts'
 import { NO_USAGE, type PricingItem, type Usage } from '../../src/wire/usage.ts'
 import { createPicker } from './fixture.ts'
@@ -108,4 +109,21 @@ test('a price that is no plain decimal is refused', () => {
   for (const text of ['', '-1', '1e-7', '.5', '1.', '0.0000000000000000001', 'NaN', '1,5', ' 1']) {
     expect(() => toAtto(text)).toThrow(RangeError)
   }
+})
+
+test('quick sums are as exact as slow ones, up to where they give way to them', () => {
+  const decimals = fc
+    .tuple(fc.integer({ min: 0, max: 9 }), fc.nat({ max: 18 }), fc.bigInt(0n, 10n ** 18n - 1n))
+    .map(([whole, places, digits]) =>
+      places === 0 ? `${whole}` : `${whole}.${String(digits).padStart(18, '0').slice(0, places)}`,
+    )
+  const tokens = fc.oneof(fc.nat({ max: 100 }), fc.nat({ max: 2_000_000 }), fc.nat({ max: 2 ** 31 - 1 }))
+  fc.assert(
+    fc.property(decimals, decimals, tokens, tokens, (prompt, completion, read, written) => {
+      const cost = costNanoUsd([{ prompt, completion }], toUsage({ prompt: read, completion: written }))
+      const atto = toAtto(prompt) * BigInt(read) + toAtto(completion) * BigInt(written)
+      expect(cost).toBe(Number((atto + 500_000_000n) / 1_000_000_000n))
+    }),
+    { numRuns: 2_000 },
+  )
 })
