@@ -24,7 +24,9 @@ beforeAll(async () => {
   place = createWorkplace()
   upstream = await startUpstream()
   const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
-  server = await place.serve(['--first-key', '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+  server = await place.serve(['--first-key', '--retries', '0', '--catalog', catalog], {
+    environment: { UPSTREAM_KEY: 'x' },
+  })
   client = new OpenAI({ baseURL: server.baseUrl, apiKey: String(server.key), maxRetries: 0 })
 })
 afterAll(async () => {

@@ -5,13 +5,13 @@
 import { expect, test } from 'bun:test'
 import { CHAOS_SEED, playAndJudge } from '../e2e/chaos-verdict.ts'
 
-const REQUESTS = Number(process.env.CHAOS_REQUESTS ?? 12_000)
+const REQUESTS = Number(process.env.CHAOS_REQUESTS ?? 9_000)
 const LIMIT_MS = 15 * 60_000
 
 test(
   `${REQUESTS} requests in chaos: clients, upstreams and ledger agree (CHAOS_SEED=${CHAOS_SEED})`,
   async () => {
-    const { complaints, told } = await playAndJudge({ requests: REQUESTS, clients: 40, kills: 8 })
+    const { complaints, told } = await playAndJudge({ requests: REQUESTS, clients: 40, kills: 6 })
     expect(complaints).toEqual([])
     expect(told.rows?.ok ?? 0).toBeGreaterThan(REQUESTS / 4)
   },
