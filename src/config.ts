@@ -109,7 +109,7 @@ function toBytes(text: string): number | null {
   return bytes >= MIB ? bytes : null
 }
 
-/** A request of the largest size (32 MiB, `chat/body.ts`) and its answer find room: else it would be told to wait for ever. */
+/** A request of the largest size (32 MiB, `chat/body.ts`) finds room: else it would be told to wait for ever. */
 function toBuffered(text: string): number | null {
   const bytes = toBytes(text)
   return bytes !== null && bytes >= 64 * MIB ? bytes : null

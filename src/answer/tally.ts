@@ -9,7 +9,7 @@ import type { Amount, Hold } from '../limits/limiter.ts'
 import type { Target } from '../store/snapshot.ts'
 import type { Ledger } from '../usage/ledger.ts'
 import { costNanoUsd } from '../usage/price.ts'
-import { type OpenCall, type OpenRow, toStanding } from '../usage/rows.ts'
+import type { OpenCall, OpenRow } from '../usage/rows.ts'
 import type { ChatRequest } from '../wire/request.ts'
 import { NO_USAGE, type Usage } from '../wire/usage.ts'
 import { createMeter, type Meter, skip } from './meter.ts'
@@ -93,15 +93,10 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
     }
   }
 
-  /**
-   * Makes room for this call, beside all that have come to something or may: the same ones that count if a crash leaves
-   * them to the next start, so that a budget holds then, too.
-   */
+  /** Makes room for what all calls have come to or may, and for this one. */
   const raise = (next: OpenCall) => {
-    const recorded = calls.map((call) => ({ reason: call.row?.reason ?? null, number: call.number, ...amountOf(call) }))
-    const underway = [...pending, next].map((call) => ({ reason: call.reason, number: call.number, ...toAmount(call) }))
-    const amount = { tokens: 0, nanoUsd: 0 }
-    for (const { tokens, nanoUsd } of toStanding([...recorded, ...underway].sort((a, b) => a.number - b.number))) {
+    const amount = toAmount(next)
+    for (const { tokens, nanoUsd } of [...calls.map(amountOf), ...[...pending].map(toAmount)]) {
       amount.tokens += tokens
       amount.nanoUsd += nanoUsd
     }
@@ -109,8 +104,9 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
     if (refusal) throw refusal
   }
 
-  /** What a call has come to, or may. */
+  /** What a call has come to, or may. Of one that failed nothing is paid. */
   const amountOf = ({ row: further, target, meter: { end, usage } }: Call): Amount => {
+    if (end === 'failed') return { tokens: 0, nanoUsd: 0 }
     if (end !== 'ok' || usage === null) return toAmount(further ?? row)
     return { tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd(target.pricing, usage) }
   }
@@ -133,7 +129,8 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
     upstream: () => calls.at(-1)?.target.upstream.id ?? row.upstream,
     begin({ target, body, reason, signal }) {
       if (closed || signal.aborted) throw noLongerWanted()
-      if (numbers === 0 && target !== first) passOver(body)
+      const isPassedOver = numbers === 0 && target !== first
+      if (isPassedOver) passOver(body)
       if (numbers === 0) {
         const call: Call = { number: ++numbers, target, body, row: null, meter: createMeter() }
         calls.push(call)
@@ -143,7 +140,8 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
         requestId: row.id,
         number: numbers + 1,
         instance: row.instance,
-        reason: reason === 'first' ? 'fallback' : reason,
+        // Nothing was asked of the first target: a crash must not charge it.
+        reason: isPassedOver || reason === 'first' ? 'fallback' : reason,
         upstream: target.upstream.id,
         upstreamModel: target.upstreamModel,
         createdMs: now(),

@@ -67,7 +67,7 @@ async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> 
     return call
   } catch (error) {
     pass?.leave(0)
-    health.report(target, 'given_up')
+    health.report(target, 'not_made')
     throw error
   }
 }

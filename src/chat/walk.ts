@@ -78,6 +78,10 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
     const room = orThrow(deps.bounds.enter())
     end = room.leave
     // 2. What is asked? Read and parsed once.
+    end = () => {
+      room.leave()
+      arrival.restore()
+    }
     const body = orThrow(await readRequest(arrival, room))
     const model = visibleModel(snapshot, key, body.model)
     if (model) about.model = model.model.facts.id

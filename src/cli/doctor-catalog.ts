@@ -34,7 +34,7 @@ const BAD: Partial<Record<UpstreamRow['state'], string>> = {
 }
 
 /** Of those, what keeps its models from being asked. */
-const OUT: ReadonlySet<UpstreamRow['state']> = new Set(['down', 'refused', 'not_ready'])
+const OUT: ReadonlySet<UpstreamRow['state']> = new Set(['down', 'not_ready'])
 
 /** Looks at every model that is listed. Models that share their reasons share a line. */
 export function checkModels({ models }: Snapshot, rows: readonly UpstreamRow[], serves: boolean): Check[] {

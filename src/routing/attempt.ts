@@ -10,8 +10,11 @@ import { blamesTheRequest } from '../wire/refusal.ts'
 import type { ChatRequest } from '../wire/request.ts'
 import type { Health } from './health.ts'
 
-/** Why a call of a request is made. The first one stands in the request's own row, the others in `calls`. */
-export type CallReason = 'first' | 'retry' | 'fallback' | 'fan_out' | 'schema'
+/**
+ * Why a call of a request is made: `retry` and `fallback` after one that failed, `limit` where a limit of ours kept the one
+ * before from being made. The first one stands in the request's own row, the others in `calls`.
+ */
+export type CallReason = 'first' | 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema'
 
 export interface Ask {
   target: Target
@@ -66,7 +69,7 @@ export async function attempt<T>(
         if (round > 0) recovering.push(target)
         continue
       }
-      const reason = failures.length === 0 ? 'first' : round > 0 ? 'retry' : 'fallback'
+      const reason = toReason(failures.at(-1), round)
       try {
         const opened = await open(await dispatch({ target, body, reason, signal }), target)
         health.report(target, 'begun')
@@ -88,6 +91,12 @@ export async function attempt<T>(
     await pause(pauseMs, signal)
     left = recovering
   }
+}
+
+function toReason(last: UpstreamError | undefined, round: number): CallReason {
+  if (last === undefined) return 'first'
+  if (last.isOwnLimit) return 'limit'
+  return round > 0 ? 'retry' : 'fallback'
 }
 
 /** What an upstream says about the request, but for what it lacks itself, and another one may have. */

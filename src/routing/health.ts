@@ -31,9 +31,10 @@ export type Standing = 'well' | 'doubtful' | 'out'
 
 /**
  * How a call goes, seen from the upstream: `begun` = its answer has reached the commit point; `ok` = and came to its
- * end; `given_up` was ended by us or the client, and says nothing of it.
+ * end; `given_up` was ended by us or the client, and says nothing of it; `not_made`
+ * was kept back by a limit of ours.
  */
-export type CallNews = 'begun' | 'ok' | 'given_up' | UpstreamError
+export type CallNews = 'begun' | 'ok' | 'given_up' | 'not_made' | UpstreamError
 
 export interface Health {
   standing(target: Target): Standing
@@ -156,6 +157,7 @@ export function createHealth(deps: HealthDeps): Health {
       const spot = places.spot(target)
       if (news === 'begun') return begin(spot)
       if (news === 'ok') return succeed(spot)
+      if (news === 'not_made') return releaseBreaker(spot.breaker)
       if (news === 'given_up' || news.kind === 'aborted' || isOurs(news)) return giveUpTrial(spot.breaker)
       const counts = isFailure(news)
       // What an upstream says about the request itself is no error of its own.

@@ -225,7 +225,7 @@ export const calls = sqliteTable(
     requestId: text('request_id').notNull(),
     number: integer('number').notNull(),
     instance: text('instance').notNull(),
-    /** Why it was made: `retry`, `fallback`, `fan_out` or `schema`. */
+    /** Why it was made: `retry`, `fallback`, `limit`, `fan_out` or `schema`. */
     reason: text('reason').notNull(),
     ...outcome(),
   },

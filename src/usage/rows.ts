@@ -49,7 +49,7 @@ export type SettledRow = OpenRow & Outcome
 export type ClosedRow = OpenRow & Omit<Outcome, 'status'> & { status: Outcome['status'] | 'abandoned' }
 
 /** Why a further call is made. */
-type Reason = 'retry' | 'fallback' | 'fan_out' | 'schema'
+type Reason = 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema'
 
 /**
  * A further call of a request, from its second on, as it stands before it is made. The first one stands inline in the
@@ -152,10 +152,10 @@ export function toAbandoned(row: OpenRow, further: readonly OpenCall[]): { row: 
 }
 
 /**
- * Of the calls of a request, by number, those that may have cost something: one that another was made in the place of had
- * failed by then. Of several at a time nobody knows which one it was.
+ * Of the calls of a request, by number, those that may have cost something: what a retry or a fallback was made in the
+ * place of had failed by then. Of several at a time nobody knows which one it was.
  */
-export function toStanding<T extends { reason: Reason | null }>(calls: readonly T[]): T[] {
+function toStanding<T extends { reason: Reason | null }>(calls: readonly T[]): T[] {
   const standing: T[] = []
   let together: T[] = []
   for (const call of calls) {

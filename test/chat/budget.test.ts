@@ -188,6 +188,16 @@ describe('the cap of an answer', () => {
     }
   })
 
+  test('is no reason to refuse another upstream to a request whose calls have failed', async () => {
+    const { app, near, ask } = bench
+    near.script({ kind: 'whole', status: 500, body: {} })
+    const key = app.key({ budget: inTotal(3 * reserveOf(500)) })
+    const response = await ask(key, { model: 'acme/single', max_tokens: 500, n: 2 })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('x-tollgate-upstream')).toBe('single-far')
+    near.script(obliging)
+  })
+
   test.each(['acme/large', 'acme/single'])('counts for each choice of %s', async (model) => {
     const { app, near, ask } = bench
     near.script(billing(1, 1))

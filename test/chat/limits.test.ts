@@ -1,6 +1,6 @@
 /** Rates and concurrency of keys and of upstreams, as clients and upstreams see them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { HELLO_TOKENS } from '../support/gateway.ts'
+import { costOf, HELLO_TOKENS } from '../support/gateway.ts'
 import { obliging } from '../support/upstream.ts'
 import { type Behaviour, errorAnswer, streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 import { type Bench, billing, createGate, headersFrom, rowOf, startBench, toRefusal } from './limiting.ts'
@@ -262,6 +262,39 @@ describe('an upstream at its limit', () => {
     const third = await ask(key, { model: 'acme/spare' })
     expect(third.headers.get('x-tollgate-upstream')).toBe('tight')
     expect(far.requests.length).toBe(1)
+    await stop()
+  })
+
+  test('ends a request that has no room elsewhere for what it has paid already', async () => {
+    const { app, near, far, ask, stop } = await startBench({ tight: 'rpm: 2, n: false' })
+    near.script(billing(HELLO_TOKENS, 500))
+    const body = { model: 'acme/spare', max_tokens: 500 }
+    await ask(app.key(), body)
+    // The first choice takes the last call of the minute; both on the dear route are all that the budget has.
+    const most = 10 * costOf(HELLO_TOKENS, 2 * 500)
+    const key = app.key({ budget: { nanoUsd: most, period: 'total' } })
+    const refusal = await toRefusal(await ask(key, { ...body, n: 2 }))
+    expect(refusal).toMatchObject({ status: 429, code: 'insufficient_quota' })
+    expect([near.requests.length, far.requests.length]).toEqual([2, 0])
+    expect(rowOf({ app } as Bench, refusal)).toMatchObject({
+      status: 'failed',
+      cost_nano_usd: costOf(HELLO_TOKENS, 500),
+    })
+    await stop()
+  })
+
+  test('does not use up the trial of a breaker', async () => {
+    const { app, near, ask, stop } = await startBench({ tight: 'rpm: 5' })
+    const key = app.key()
+    near.script(errorAnswer(500))
+    for (let call = 0; call < 5; call++) expect((await ask(key, { model: 'acme/tight' })).status).toBe(502)
+    near.script(obliging)
+    app.pass(10_000)
+    for (let again = 0; again < 3; again++) {
+      expect((await toRefusal(await ask(key, { model: 'acme/tight' }))).code).toBe('upstream_rate_limited')
+    }
+    app.pass(50_000)
+    expect((await ask(key, { model: 'acme/tight' })).status).toBe(200)
     await stop()
   })
 
