@@ -64,7 +64,7 @@ export async function measureFailover(
   const results: Partial<Record<Death, FailoverResult>> = {}
   for (const death of DEATHS) {
     console.error(`failover, the first upstream ${death === 'silent' ? 'falls silent' : death}: ${name}`)
-    results[death] = await measureDeath(name, join(root, 'failover', death), upstream, death, shape)
+    results[death] = await measureDeath(name, join(root, 'failover', name, death), upstream, death, shape)
   }
   return results as Record<Death, FailoverResult>
 }
