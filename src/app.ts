@@ -2,6 +2,7 @@
  * The composition root of the HTTP surface: mounts the controllers, and turns whatever they throw into the contract's
  * error shape. Built from its dependencies alone, so that a test can run it with a clock and upstreams of its own.
  */
+
 import { Elysia } from 'elysia'
 import { toToken } from './api/bearer.ts'
 import { type ChatDeps, chatController, IDLE_SECONDS } from './api/chat.ts'
@@ -11,6 +12,7 @@ import { pathOf } from './api/path.ts'
 import { authenticate } from './chat/authenticate.ts'
 import { MAX_BODY_BYTES } from './chat/body.ts'
 import { GatewayError } from './error.ts'
+import { traceOf } from './log.ts'
 import { mintId, toRequestId } from './wire/id.ts'
 
 export type AppDeps = Omit<ChatDeps, 'setIdleLimit'> & ModelsDeps & HealthDeps
@@ -64,7 +66,7 @@ function toGatewayError(deps: AppDeps, error: unknown, code: unknown, request: R
     const { cause, requestId } = told
     deps.log.error('a request failed for a reason of our own', {
       id: requestId,
-      error: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause),
+      error: traceOf(cause),
     })
   }
   return told

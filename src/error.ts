@@ -215,6 +215,13 @@ export class UpstreamError extends Error {
 /** What ends a call whose client has gone. */
 export const clientLeft = () => new UpstreamError('aborted', 'the client left', { retryable: false })
 
+/** The code that the system or a library has given an error, such as `ENOENT` or `SQLITE_BUSY`; '' where it has none. */
+export const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+
+/** The header `retry-after` for a wait: whole seconds, from 1 to the 60 that clients obey (contract, section 7). */
+export const toRetryAfter = (ms: number): string => String(Math.min(60, Math.max(1, Math.ceil(ms / 1_000))))
+
 /** A command that could not be done. Exit code 1, or 2 where the words on the command line were wrong. */
 export class CommandError extends Error {
   readonly kind: string

@@ -1,6 +1,6 @@
 /** Takes the server's place on the network, and says in words why it cannot have it. Called once, by `server.ts`. */
 import type { App } from './app.ts'
-import { CommandError } from './error.ts'
+import { CommandError, codeOf } from './error.ts'
 
 /** Begins to listen and returns the base URL, which ends in `/v1`. Throws a CommandError that says what to do instead. */
 export function listen(app: App, hostname: string, port: number): string {
@@ -15,7 +15,7 @@ export function listen(app: App, hostname: string, port: number): string {
 }
 
 function toListenError(error: unknown, hostname: string, port: number): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   const place = `${hostname}:${port}`
   if (code === 'EADDRINUSE') {
     return new CommandError('port_in_use', `Something else is listening on ${place}. Choose another port with --port.`)

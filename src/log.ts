@@ -31,6 +31,10 @@ export function redact(text: string): string {
   return text.replace(SECRETS, (secret) => `${secret.slice(0, 3)}…${secret.slice(-4)}`)
 }
 
+/** An error that nobody expected, as the log has it: with where it came from. */
+export const traceOf = (error: unknown): string =>
+  error instanceof Error ? (error.stack ?? error.message) : String(error)
+
 export function createLog({ now, write: send = toStandardError }: LogOptions): Log {
   let gathered: string[] = []
   /** Characters of `gathered`, and of that together with what is on its way out. */

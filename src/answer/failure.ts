@@ -1,9 +1,12 @@
 /** Turns a failed call into what the client is told: the contract's table of rulings for upstream failures. Pure. */
-import { GatewayError, UpstreamError } from '../error.ts'
+import { GatewayError, toRetryAfter, UpstreamError } from '../error.ts'
 import { blamesTheRequest, toRefusal } from '../wire/refusal.ts'
 
 /** A code is stored and logged: an upstream's may not be longer than this. */
 const MAX_CODE_CHARS = 64
+/** A client is told to wait so long where the upstream does not say. */
+const WAIT_MS = 5_000
+
 /** Why an upstream's call failed, for the log: nothing of what it said. Null where the code tells all. */
 export function toReason(error: unknown): string | null {
   if (!(error instanceof UpstreamError) || error.kind === 'aborted') return null
@@ -22,9 +25,7 @@ export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError 
   }
   const { kind, status, retryAfterMs } = error
   const upstream = error.upstream ?? lastUpstream
-  const retryAfter = (fallback: number) => ({
-    'retry-after': String(Math.min(60, Math.max(1, retryAfterMs === null ? fallback : Math.ceil(retryAfterMs / 1000)))),
-  })
+  const retryAfter = { 'retry-after': toRetryAfter(retryAfterMs ?? WAIT_MS) }
   if (kind === 'aborted') return new GatewayError('client_closed', 'The client left before the answer was complete.')
   if (kind === 'deadline') {
     return new GatewayError('upstream_timeout', `Upstream \`${upstream}\` took too long: ${error.message}.`)
@@ -41,12 +42,12 @@ export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError 
       'upstream_rate_limited',
       `Upstream \`${upstream}\` takes no more for now: ${error.message}`,
       // What does not fit into an upstream's limits at all will not fit later either.
-      { headers: error.retryable ? retryAfter(5) : { 'x-should-retry': 'false' } },
+      { headers: error.retryable ? retryAfter : { 'x-should-retry': 'false' } },
     )
   }
   if (status === 503 || status === 529) {
     return new GatewayError('overloaded', `Upstream \`${upstream}\` is overloaded (it answered ${status}).`, {
-      headers: retryAfter(5),
+      headers: retryAfter,
     })
   }
   const what = kind === 'status' ? `answered ${status}` : error.message

@@ -4,7 +4,7 @@
  * changes nothing.
  */
 import type { Hold } from '../limits/limiter.ts'
-import type { Log } from '../log.ts'
+import { type Log, traceOf } from '../log.ts'
 import type { Ledger } from '../usage/ledger.ts'
 import { type OpenRow, type Outcome, type SettledRow, toWithheld } from '../usage/rows.ts'
 import type { Usage } from '../wire/usage.ts'
@@ -118,8 +118,7 @@ export function createSettlement({ ledger, counter, log, row, tally, hold }: Set
 }
 
 function logMistake(log: Log, id: string, mistake: unknown): void {
-  const error = mistake instanceof Error ? (mistake.stack ?? mistake.message) : String(mistake)
-  log.error('an answer was cut for a reason of our own', { id, error })
+  log.error('an answer was cut for a reason of our own', { id, error: traceOf(mistake) })
 }
 
 function logRequest(log: Log, row: SettledRow, reason: string | null | undefined): void {

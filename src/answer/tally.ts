@@ -31,9 +31,10 @@ export interface Tally {
    */
   begin(
     ask: Pick<Call, 'target' | 'body'> & { reason: OpenCall['reason'] | 'first'; signal: AbortSignal },
+    reserve: Reserve,
   ): Call | Promise<Call>
-  /** How many tokens a call may at most use, before it is begun. */
-  tokensOf(ask: Pick<Call, 'target' | 'body'>): number
+  /** What a call may at most use and cost, if it is begun next. */
+  reserveOf(ask: Pick<Call, 'target' | 'body'>): Reserve
   /** How many calls were begun; a first target that was passed over counts as one. */
   count(): number
   /** Id of the upstream that was tried last. */
@@ -77,6 +78,8 @@ export type Reserve = ReturnType<typeof toReserve>
 
 export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally {
   const calls: Call[] = []
+  const { reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd } = row
+  const own: Reserve = { reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd }
   let numbers = 0
   let closed = false
   const recording: Promise<void>[] = []
@@ -119,15 +122,14 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
   }
 
   return {
-    tokensOf({ target, body }) {
+    reserveOf({ target, body }) {
       // What was worked out already: nearly every request has one call.
-      if (numbers === 0 && target === first) return toAmount(row).tokens
-      const { promptTokens, completionTokens } = estimate(body, target.maxOutputLength)
-      return promptTokens + completionTokens
+      if (numbers === 0 && target === first) return own
+      return toReserve(target, estimate(body, target.maxOutputLength))
     },
     count: () => numbers,
     upstream: () => calls.at(-1)?.target.upstream.id ?? row.upstream,
-    begin({ target, body, reason, signal }) {
+    begin({ target, body, reason, signal }, reserve) {
       if (closed || signal.aborted) throw noLongerWanted()
       const isPassedOver = numbers === 0 && target !== first
       if (isPassedOver) passOver(body)
@@ -146,7 +148,7 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
         upstreamModel: target.upstreamModel,
         createdMs: now(),
         priceId: target.priceId,
-        ...toReserve(target, estimate(body, target.maxOutputLength)),
+        ...reserve,
       }
       raise(opened)
       const call: Call = { number: ++numbers, target, body, row: opened, meter: createMeter() }

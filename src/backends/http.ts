@@ -8,6 +8,7 @@ import { parseJson } from '../wire/json.ts'
 import type { Backend, BackendCall, Dialect, WireRequest } from './backend.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
 import { readEvents } from './events.ts'
+import { nameOf } from './network-words.ts'
 import { askReadiness } from './probe.ts'
 import { readErrorText, readText } from './text.ts'
 
@@ -161,16 +162,13 @@ async function toFailure(dialect: Dialect, call: BackendCall, response: Response
 
 function toUpstreamError(error: unknown): UpstreamError {
   if (error instanceof UpstreamError) return error
-  if (codeOf(error) === 'ZlibError') {
+  if (nameOf(error) === 'ZlibError') {
     return new UpstreamError('broken', 'sent something that its content-encoding does not fit', { cause: error })
   }
-  return new UpstreamError('connection', `could not be reached or broke the connection (${codeOf(error)})`, {
+  return new UpstreamError('connection', `could not be reached or broke the connection (${nameOf(error)})`, {
     cause: error,
   })
 }
-
-const codeOf = (error: unknown) =>
-  error instanceof Error && 'code' in error ? String(error.code) : error instanceof Error ? error.name : 'unknown'
 
 function requestIdOf(response: Response): { upstreamRequestId?: string } {
   const id = response.headers.get('x-request-id')

@@ -2,6 +2,7 @@
  * Says in words why a host could not be reached, from the codes of sockets, resolvers and `fetch`. Never their
  * messages: those may quote what was sent. Pure.
  */
+import { codeOf } from '../error.ts'
 
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
@@ -30,18 +31,16 @@ const OUR_OWN = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'EADDRNOTAVAIL'])
 
 /** Names no host: clients may read it, and who runs this sees the address beside it. */
 export function toNetworkWords(error: unknown): string {
-  const code = codeOf(error)
+  const code = nameOf(error)
   if (RESOLVER.test(code)) return 'its name does not resolve'
   return WORDS[code] ?? `it could not be reached (${code})`
 }
 
 /** Whether the other side had taken the connection before it broke. */
-export const wasConnected = (error: unknown): boolean => BROKEN_OFF.has(codeOf(error))
+export const wasConnected = (error: unknown): boolean => BROKEN_OFF.has(nameOf(error))
 
 /** Whether it failed for want of files, ports or memory of our own. */
-export const isOurShortage = (error: unknown): boolean => OUR_OWN.has(codeOf(error))
+export const isOurShortage = (error: unknown): boolean => OUR_OWN.has(nameOf(error))
 
-const codeOf = (error: unknown): string => {
-  if (!(error instanceof Error)) return 'unknown'
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
-}
+/** Its code, or else what it calls itself. */
+export const nameOf = (error: unknown): string => codeOf(error) || (error instanceof Error ? error.name : 'unknown')

@@ -4,7 +4,7 @@
  */
 import { join, resolve } from 'node:path'
 import builtin from '../../catalog.yaml' with { type: 'text' }
-import { CommandError } from '../error.ts'
+import { CommandError, codeOf } from '../error.ts'
 
 export interface CatalogSource {
   /** How messages call it. */
@@ -38,7 +38,7 @@ async function readSource(path: string, name: string, named: boolean): Promise<C
   try {
     return { name, path, origin: 'file', named, text: await Bun.file(path).text() }
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    const code = codeOf(cause)
     const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code || 'unknown reason'})`
     throw new CommandError('catalog_unreadable', `Cannot use ${path} as the catalogue: ${reason}. Name another file.`)
   }

@@ -7,13 +7,12 @@ import type { Counter } from '../answer/count.ts'
 import { type Reserve, toAmount, toReserve } from '../answer/tally.ts'
 import { allow, type Decision, GatewayError, refuse } from '../error.ts'
 import { DEFAULT_OUTPUT_TOKENS, type Estimate, estimatePrompt, toCap } from '../limits/estimate.ts'
-import type { Amount, Hold, Limiter, Moment } from '../limits/limiter.ts'
-import { hasLimits } from '../limits/rates.ts'
+import { type Amount, type Hold, isLimited, type Limiter, type Moment } from '../limits/limiter.ts'
 import { noneReady } from '../routing/attempt.ts'
 import type { Health } from '../routing/health.ts'
 import { order } from '../routing/order.ts'
 import { resolve } from '../routing/resolve.ts'
-import type { Key, Snapshot, Target, Team } from '../store/snapshot.ts'
+import type { Key, Snapshot, Target } from '../store/snapshot.ts'
 import type { ChatRequest } from '../wire/request.ts'
 import { isSplit } from './fanout.ts'
 import { fit } from './fit.ts'
@@ -69,8 +68,6 @@ export async function admit(
   return allow({ key, body, slug: model.facts.id, targets, reserve, hold: held.value })
 }
 
-const isLimited = (key: Key, team: Team | null) => hasLimits(key.limits) || key.budget !== null || team?.budget != null
-
 const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
 
 /** Who is at the limit of its provider comes after all others. */
@@ -84,7 +81,6 @@ function choose(
   const ordered = order(targets, key, body, health.standing)
   const { monotonicMs } = moment()
   const isFull = (target: Target) => {
-    if (!hasLimits(target.upstream.limits)) return false
     const { completionTokens } = toAsk(promptTokens, body, target)
     return limiter.isFull(target.upstream, promptTokens + completionTokens, monotonicMs)
   }

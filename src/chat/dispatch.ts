@@ -3,11 +3,10 @@
  * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
  */
 import { fail, type Meter, watch } from '../answer/meter.ts'
-import type { Call, Tally } from '../answer/tally.ts'
+import { type Call, type Tally, toAmount } from '../answer/tally.ts'
 import type { Backend } from '../backends/backend.ts'
 import { GatewayError, UpstreamError } from '../error.ts'
 import type { Limiter, Moment, Pass } from '../limits/limiter.ts'
-import { hasLimits } from '../limits/rates.ts'
 import type { Ask, Dispatch } from '../routing/attempt.ts'
 import type { CallNews, Health } from '../routing/health.ts'
 import type { Target } from '../store/snapshot.ts'
@@ -57,8 +56,9 @@ async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> 
   const { target } = ask
   let pass: Pass | null = null
   try {
-    pass = enter(deps, ask, tally)
-    const begun = tally.begin(ask)
+    const reserve = tally.reserveOf(ask)
+    pass = enter(deps, target, toAmount(reserve).tokens)
+    const begun = tally.begin(ask, reserve)
     const call = begun instanceof Promise ? await begun : begun
     call.meter.onEnd = (meter) => {
       pass?.leave(toTokens(meter))
@@ -72,11 +72,9 @@ async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> 
   }
 }
 
-/** A place at an upstream that has limits. Throws what a provider would answer who has the same ones. */
-function enter({ limiter, moment }: DispatchDeps, ask: Ask, tally: Tally): Pass | null {
-  const { upstream } = ask.target
-  if (!hasLimits(upstream.limits)) return null
-  const entered = limiter.enter(upstream, tally.tokensOf(ask), moment().monotonicMs)
+/** A place at its upstream. Throws what a provider would answer who has the same limits. */
+function enter({ limiter, moment }: DispatchDeps, { upstream }: Target, tokens: number): Pass {
+  const entered = limiter.enter(upstream, tokens, moment().monotonicMs)
   if (entered instanceof UpstreamError) throw entered
   return entered
 }

@@ -66,25 +66,23 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
   const createdMs = deps.now()
   const id = mintId(createdMs)
   let rates: Hold['headers'] = {}
-  /** What the log says about a refusal, beside its code. */
-  const about: { key?: string; model?: string } = {}
+  /** What the log says about a refusal, beside its code. Only a refused request has it worked out. */
+  let about = (): Fields => ({})
   let end = () => {}
   let handedOver = false
   try {
     // 1. Who asks, and is there room for one more?
     const snapshot = deps.snapshot()
     const key = orThrow(authenticate(snapshot, arrival.token, createdMs))
-    about.key = key.id
+    about = () => ({ key: key.id })
     const room = orThrow(deps.bounds.enter())
-    end = room.leave
     // 2. What is asked? Read and parsed once.
     end = () => {
       room.leave()
       arrival.restore()
     }
     const body = orThrow(await readRequest(arrival, room))
-    const model = visibleModel(snapshot, key, body.model)
-    if (model) about.model = model.model.facts.id
+    about = () => ({ key: key.id, model: visibleModel(snapshot, key, body.model)?.model.facts.id })
     // 3. Where, and may they? From here on it is reserved for.
     const admitted = orThrow(await admit(deps, snapshot, key, body))
     const { hold } = admitted
@@ -106,7 +104,7 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
     const error = toGatewayError(cause)
     error.requestId = toRequestId(id)
     Object.assign(error.headers, rates)
-    if (!handedOver && cause === error) logRefusal(deps.log, { id, ...about }, error)
+    if (!handedOver && cause === error) logRefusal(deps.log, { id, ...about() }, error)
     throw error
   } finally {
     if (!handedOver) end()

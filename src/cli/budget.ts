@@ -1,7 +1,19 @@
-/** How the commands tell how a budget stands: as JSON fields, as a cell of a table and as a warning beneath it. Pure. */
-import type { BudgetStanding } from '../keys/budget.ts'
-import type { Budget } from '../store/types.ts'
+/**
+ * How the commands tell how budgets stand: read from the ledger, as JSON fields, as a cell of a table and as a warning
+ * beneath it.
+ */
+import type { Database } from 'bun:sqlite'
+import { type BudgetStanding, toStanding } from '../keys/budget.ts'
+import type { Budget, Period } from '../store/types.ts'
 import { toUsd } from '../wire/usage.ts'
+
+/** Prepares to work out how the budgets of keys or of teams stand now. */
+export async function createStandings(sqlite: Database, kind: 'key' | 'team', nowMs: number) {
+  const { createSpendReader } = await import('../usage/spent.ts')
+  const { spent } = createSpendReader(sqlite)
+  return (row: { id: string; budgetNanoUsd: number | null; budgetPeriod: Period | null }) =>
+    toStanding(row, (fromMs) => spent({ kind, id: row.id }, fromMs), nowMs)
+}
 
 /** The fields of a key or a team; all of them null without a budget. */
 export const toBudgetFields = (standing: BudgetStanding | null) => ({

@@ -20,7 +20,9 @@ export async function guarded(name: string, look: () => Check[] | Promise<Check[
   }
 }
 
-export const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : '')
+/** Says that a path is not there yet, and how it comes about. */
+export const toMissing = (path: string, dataFolder: string) =>
+  `There is no ${path} yet. Start the server once (tollgate serve --data ${dataFolder}), or name another folder with --data.`
 
 /** Writes a count with its noun: `1 row`, `2 rows`. */
 export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`

@@ -2,12 +2,14 @@
  * What `doctor` sees of the database: whether it opens, is whole, has this binary's schema and sane times. Opens it so that
  * nothing is made or changed, which an ordinary read-only connection to a database in WAL mode would not promise.
  */
+
 import { constants, Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
+import { codeOf } from '../error.ts'
 import { readSchemaState } from '../store/migrate.ts'
 import { databasePath } from '../store/open.ts'
-import { type Check, codeOf, count, ok, problem, warning } from './doctor-check.ts'
+import { type Check, count, ok, problem, toMissing, warning } from './doctor-check.ts'
 
 /** A writer holds up a reader for moments only, or for good. */
 const BUSY_MS = 1_000
@@ -59,9 +61,6 @@ function openUntouched(path: string, isAtRest: boolean): Database {
   sqlite.run(`PRAGMA busy_timeout = ${BUSY_MS}`)
   return sqlite
 }
-
-const toMissing = (path: string, dataFolder: string) =>
-  `There is no ${path} yet. Start the server once (tollgate serve --data ${dataFolder}), or name another folder with --data.`
 
 const toDamaged = (path: string, message: string) =>
   `${path} is damaged: ${message}. Stop the server and restore a backup.`

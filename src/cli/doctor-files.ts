@@ -2,11 +2,13 @@
  * What `doctor` sees of the data folder without opening the database: who may read it, how much room there is, what the
  * spool holds. Only looks.
  */
+
 import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { listSegments, REJECTED, readSegment } from '../usage/segment.ts'
+import { codeOf } from '../error.ts'
+import { filesIn, listSegments, REJECTED, readSegment } from '../usage/segment.ts'
 import { SEGMENT_BYTES } from '../usage/spool.ts'
-import { type Check, codeOf, count, ok, problem, warning } from './doctor-check.ts'
+import { type Check, count, ok, problem, toMissing, warning } from './doctor-check.ts'
 
 /** Looks at the folder itself. Anything but `usable` means that nothing in it can be looked at. */
 export function checkFolder(dataFolder: string, served: boolean): { checks: Check[]; usable: boolean } {
@@ -21,10 +23,7 @@ export function checkFolder(dataFolder: string, served: boolean): { checks: Chec
     const code = codeOf(error)
     if (code === 'EACCES' || code === 'EPERM')
       return broken(`This user may not look into ${dataFolder}. Run this as the user that the server runs as.`)
-    if (code === 'ENOENT' || code === 'ENOTDIR')
-      return broken(
-        `There is no ${dataFolder} yet. Start the server once (tollgate serve --data ${dataFolder}), or name another folder with --data.`,
-      )
+    if (code === 'ENOENT' || code === 'ENOTDIR') return broken(toMissing(dataFolder, dataFolder))
     return broken(`${dataFolder} cannot be looked into: ${error instanceof Error ? error.message : error}.`)
   }
   return { checks: [checkWritable(dataFolder, found, served), checkModes(dataFolder, found)], usable: true }
@@ -128,14 +127,5 @@ function isClosed(folder: string): boolean {
     return false
   } catch (error) {
     return codeOf(error) !== 'ENOENT'
-  }
-}
-
-/** Names in a folder; none where it is no folder, or is not for us. */
-function filesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort()
-  } catch {
-    return []
   }
 }

@@ -2,11 +2,10 @@
  * `tollgate keys create | list | revoke`. Works beside a running server, which takes a change within moments. A secret
  * is printed once, by `create`, alone on its line.
  */
-import type { Database } from 'bun:sqlite'
 import type { Command } from 'commander'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 import type { ListedKey } from '../keys/service.ts'
-import { toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
+import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import { toPrintable, toTable, toTime } from './text.ts'
 import { toBudget, toCount, toExpiry, toName, usageError } from './values.ts'
@@ -97,7 +96,7 @@ async function list(command: Command, io: Io): Promise<void> {
   const { sqlite, store } = openForCommand(toDataFolder(command, io), { readonly: true })
   try {
     const nowMs = io.nowMs()
-    const standingOf = await createStandings(sqlite, nowMs)
+    const standingOf = await createStandings(sqlite, 'key', nowMs)
     const all = listKeys(store, nowMs).map((key) => ({ key, standing: standingOf(key) }))
     if (sharedOptions(command).json)
       return printJson(io, { keys: all.map(({ key, standing }) => toJson(key, standing)) })
@@ -114,12 +113,6 @@ async function list(command: Command, io: Io): Promise<void> {
   }
 }
 
-async function createStandings(sqlite: Database, nowMs: number) {
-  const { createSpendReader } = await import('../usage/spent.ts')
-  const { spent } = createSpendReader(sqlite)
-  return (key: ListedKey) => toStanding(key, (fromMs) => spent({ kind: 'key', id: key.id }, fromMs), nowMs)
-}
-
 async function revoke(id: string, command: Command, io: Io): Promise<void> {
   const { openForCommand } = await import('../store/open.ts')
   const { revokeKey } = await import('../keys/service.ts')
@@ -128,7 +121,7 @@ async function revoke(id: string, command: Command, io: Io): Promise<void> {
     const nowMs = io.nowMs()
     const { key, alreadyRevoked } = revokeKey(store, id, { actor: 'cli', nowMs })
     if (sharedOptions(command).json) {
-      const standingOf = await createStandings(sqlite, nowMs)
+      const standingOf = await createStandings(sqlite, 'key', nowMs)
       return printJson(io, { ...toJson(key, standingOf(key)), already_revoked: alreadyRevoked })
     }
     const what = `Key ${key.id} (${toPrintable(key.name)})`

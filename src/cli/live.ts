@@ -3,7 +3,7 @@
  * running server knows. Writes nothing, and never waits for long.
  */
 import { type ControlError, type Status, socketPath, type TestResult } from '../control/protocol.ts'
-import { CommandError } from '../error.ts'
+import { CommandError, codeOf } from '../error.ts'
 import { isServed } from '../store/lock.ts'
 
 /**
@@ -58,7 +58,7 @@ function ask(dataFolder: string, method: string, path: string, patienceMs: numbe
 const FORBIDDEN = 'only the user that it runs as may ask it'
 
 function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   if (code === 'ENOENT') return 'there is no control.sock; it may be starting, or its log says why it has none'
   if (code === 'ECONNREFUSED') return 'nobody listens on control.sock'
   if (code === 'EACCES' || code === 'EPERM') return FORBIDDEN

@@ -3,7 +3,7 @@
  * what parses the words is loaded here; each command imports what it needs when it runs, so that none pays for another.
  */
 import { Command, CommanderError } from 'commander'
-import { CommandError } from '../error.ts'
+import { CommandError, codeOf } from '../error.ts'
 import { addAuditCommand } from './audit.ts'
 import { addCatalogCommands } from './catalog.ts'
 import { addDoctorCommand } from './doctor.ts'
@@ -70,7 +70,7 @@ function toCommandError(cause: unknown): CommandError {
       .replace(/\.$/, '')
     return new CommandError('usage', `${sentence}. See the right words with: tollgate --help`, 2)
   }
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  const code = codeOf(cause)
   if (code.startsWith('SQLITE_BUSY'))
     return new CommandError(
       'database_busy',

@@ -8,7 +8,7 @@ import { isReady } from '../catalog/public.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { toServeConfig } from '../config.ts'
 import { createKey, listKeys } from '../keys/service.ts'
-import { createLog, type Log } from '../log.ts'
+import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server.ts'
 import type { Store } from '../store/open.ts'
 import { type Io, printJson } from './io.ts'
@@ -80,7 +80,7 @@ function surviveSurprises(log: Log): void {
   for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
     process.on(event, (error: unknown) => {
       log.error('something was thrown that nobody caught; please report it', {
-        error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+        error: traceOf(error),
       })
     })
   }

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 import type { Team } from '../keys/teams.ts'
-import { toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
+import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import { toPrintable, toTable, toTime } from './text.ts'
 import { toBudget, toName } from './values.ts'
@@ -50,15 +50,10 @@ async function create(given: CreateOptions, command: Command, io: Io): Promise<v
 async function list(command: Command, io: Io): Promise<void> {
   const { openForCommand } = await import('../store/open.ts')
   const { listTeams } = await import('../keys/teams.ts')
-  const { createSpendReader } = await import('../usage/spent.ts')
   const { sqlite, store } = openForCommand(toDataFolder(command, io), { readonly: true })
   try {
-    const { spent } = createSpendReader(sqlite)
-    const nowMs = io.nowMs()
-    const all = listTeams(store).map((team) => ({
-      team,
-      standing: toStanding(team, (fromMs) => spent({ kind: 'team', id: team.id }, fromMs), nowMs),
-    }))
+    const standingOf = await createStandings(sqlite, 'team', io.nowMs())
+    const all = listTeams(store).map((team) => ({ team, standing: standingOf(team) }))
     if (sharedOptions(command).json)
       return printJson(io, { teams: all.map(({ team, standing }) => toJson(team, standing)) })
     if (all.length === 0) return io.stderr('There are no teams yet. Make one with: tollgate teams create --name NAME\n')

@@ -4,7 +4,7 @@
  */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { CommandError } from '../error.ts'
-import { type Log, redact } from '../log.ts'
+import { type Log, redact, traceOf } from '../log.ts'
 import { type ControlError, type Status, socketPath, type TestResult } from './protocol.ts'
 
 export interface ControlDeps {
@@ -100,7 +100,7 @@ async function answer(request: Request, deps: ControlDeps): Promise<Response> {
     if (error instanceof CommandError) return refuse(409, error.kind, error.message)
     deps.log.error('an order over the control socket failed for a reason of our own', {
       path: pathname,
-      error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      error: traceOf(error),
     })
     return refuse(500, 'internal', 'Tollgate made a mistake; its log has the cause.')
   }

@@ -1,5 +1,6 @@
 /** How the budget of a key or a team stands in its current period. Lists show it; admission has its own count. Pure. */
 import { endOf, startOf } from '../store/period.ts'
+import { toBudget } from '../store/snapshot-keys.ts'
 import { BUDGET_WARNING_PERCENT, type Budget, type Period } from '../store/types.ts'
 
 export interface BudgetStanding {
@@ -23,8 +24,8 @@ export function toStanding(
   spentSince: (fromMs: number) => number,
   nowMs: number,
 ): BudgetStanding | null {
-  if (row.budgetNanoUsd === null) return null
-  const budget = { nanoUsd: row.budgetNanoUsd, period: row.budgetPeriod ?? 'total' }
+  const budget = toBudget(row)
+  if (budget === null) return null
   const spentNanoUsd = spentSince(startOf(budget.period, nowMs))
   // BigInt: a hundred times a large sum is beyond what a number holds exactly. A budget of nothing is spent.
   const percent = budget.nanoUsd > 0 ? Number((BigInt(spentNanoUsd) * 100n) / BigInt(budget.nanoUsd)) : 100

@@ -1,4 +1,5 @@
 /** What a client reads of its limits beside the answer: `x-ratelimit-*` and `retry-after` (contract, section 5). Pure. */
+import { toRetryAfter } from '../error.ts'
 import type { Limits } from '../store/types.ts'
 import type { Gate } from './rates.ts'
 import type { Unit } from './window.ts'
@@ -8,7 +9,7 @@ export type Headers = Readonly<Record<string, string>>
 export const NO_HEADERS: Headers = Object.freeze({})
 
 /** A client that is told to wait longer than this gives up, or sleeps for good (contract, section 7). */
-const MAX_RETRY_S = 60
+const MAX_RETRY_MS = 60_000
 
 /** Tells the rates that a key has, as they stand now: what is left, and when all of it is free again. */
 export function toRateHeaders(
@@ -47,8 +48,7 @@ function tell(
 /** Says when to come back, in the two units that client libraries read; or that coming back is no use. */
 export function toRetryHeaders(retryAfterMs: number | null): Headers {
   if (retryAfterMs === null) return { 'x-should-retry': 'false' }
-  const seconds = Math.min(MAX_RETRY_S, Math.max(1, Math.ceil(retryAfterMs / 1_000)))
-  return { 'retry-after': String(seconds), 'retry-after-ms': String(Math.min(MAX_RETRY_S * 1_000, retryAfterMs)) }
+  return { 'retry-after': toRetryAfter(retryAfterMs), 'retry-after-ms': String(Math.min(MAX_RETRY_MS, retryAfterMs)) }
 }
 
 /** Writes ms as Go does, rounded up to whole ones: `0s`, `2ms`, `8.64s`, `1m0s`. */

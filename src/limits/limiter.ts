@@ -75,6 +75,10 @@ interface LimiterOptions {
   onWarning?(warning: BudgetWarning): void
 }
 
+/** Whether there is anything to hold a key to. Of one that there is not, `admit` reads no amount. */
+export const isLimited = (key: Key, team: Team | null): boolean =>
+  hasLimits(key.limits) || key.budget !== null || (team !== null && team.budget !== null)
+
 /** Nothing to hold to: what a key without limits is given, always the same, so that it costs nothing. */
 const FREE: Decision<Hold> = Object.freeze(
   allow<Hold>(Object.freeze({ headers: NO_HEADERS, raise: () => null, free() {}, settle() {}, cancel() {} })),
@@ -88,10 +92,9 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Li
 
   return {
     admit(key, team, { tokens, nanoUsd }, { monotonicMs, wallMs }) {
-      const isLimited = hasLimits(key.limits)
-      if (!isLimited && key.budget === null && (team === null || team.budget === null)) return FREE
+      if (!isLimited(key, team)) return FREE
       // Look at all of it, and only then take: a request that is refused leaves no trace.
-      const gate = isLimited ? keys.of(key.id, monotonicMs) : null
+      const gate = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
       const toHeaders = () => toRateHeaders(key.limits, gate, monotonicMs)
       const full = gate?.refusal(key.limits, tokens, monotonicMs)
       if (full) return refuse(toRateError(key.name, full, toHeaders()))

@@ -3,7 +3,7 @@
  * have, and when none is left those that may recover once more, after a pause. All of it before the commit point: once
  * an answer has begun, nothing is tried again. Asks the breakers before each call; `dispatch` tells them how it ended.
  */
-import { clientLeft, GatewayError, UpstreamError } from '../error.ts'
+import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../error.ts'
 import type { Target } from '../store/snapshot.ts'
 import type { BackendAnswer } from '../wire/chat.ts'
 import { blamesTheRequest } from '../wire/refusal.ts'
@@ -135,11 +135,11 @@ const toTelling = (failures: readonly UpstreamError[]) =>
 export function noneReady(health: Pick<Health, 'whyOut'>, targets: readonly Target[]): GatewayError {
   const whys = targets.flatMap((target) => health.whyOut(target) ?? [])
   const reasons = [...new Set(whys.map(({ reason }) => reason))].join('; ')
-  const seconds = Math.ceil(Math.min(...whys.map(({ retryAfterMs }) => retryAfterMs), 60_000) / 1_000)
+  const soonestMs = whys.length === 0 ? 1_000 : Math.min(...whys.map(({ retryAfterMs }) => retryAfterMs))
   return new GatewayError(
     'model_not_ready',
     `The model \`${targets[0]?.model}\` is not ready: ${reasons || 'it was a moment ago, and may be again'}.`,
-    { headers: { 'retry-after': String(whys.length === 0 ? 1 : Math.max(1, seconds)) } },
+    { headers: { 'retry-after': toRetryAfter(soonestMs) } },
   )
 }
 

@@ -31,8 +31,7 @@ export type Standing = 'well' | 'doubtful' | 'out'
 
 /**
  * How a call goes, seen from the upstream: `begun` = its answer has reached the commit point; `ok` = and came to its
- * end; `given_up` was ended by us or the client, and says nothing of it; `not_made`
- * was kept back by a limit of ours.
+ * end; `given_up` was ended by us or the client, and says nothing of it; `not_made` was kept back by a limit of ours.
  */
 export type CallNews = 'begun' | 'ok' | 'given_up' | 'not_made' | UpstreamError
 

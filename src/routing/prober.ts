@@ -6,7 +6,7 @@
  */
 import type { Backend, Readiness } from '../backends/backend.ts'
 import { createLook, type Look } from '../backends/tcp.ts'
-import type { Log } from '../log.ts'
+import { type Log, traceOf } from '../log.ts'
 import type { Snapshot, Upstream } from '../store/snapshot.ts'
 import type { Health } from './health.ts'
 import { isSame } from './place.ts'
@@ -119,7 +119,7 @@ export function createProber(deps: ProberDeps): Prober {
     } catch (error) {
       log?.error('an upstream could not be probed for a reason of our own', {
         upstream: one.upstream.id,
-        error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+        error: traceOf(error),
       })
     }
     const nowMs = performance.now()

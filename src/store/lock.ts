@@ -4,7 +4,7 @@
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
-import { CommandError } from '../error.ts'
+import { CommandError, codeOf } from '../error.ts'
 
 /** Long enough for `audit`, which looks for an instant whether the lock is held. */
 const PATIENCE_MS = 250
@@ -45,5 +45,4 @@ export function isServed(dataFolder: string): boolean {
   }
 }
 
-const isHeld = (error: unknown) =>
-  error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
+const isHeld = (error: unknown) => codeOf(error).startsWith('SQLITE_BUSY')

@@ -6,7 +6,7 @@ import { Database } from 'bun:sqlite'
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
-import { CommandError } from '../error.ts'
+import { CommandError, codeOf } from '../error.ts'
 import { requireCurrentSchema } from './migrate.ts'
 import * as schema from './schema.ts'
 
@@ -81,7 +81,7 @@ export function openForCommand(
 export { toStore }
 
 function reasonOf(cause: unknown): string {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  const code = codeOf(cause)
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return 'it cannot be written'
   if (code === 'EEXIST' || code === 'ENOTDIR') return 'there is a file of that name'
   return cause instanceof Error ? cause.message : String(cause)

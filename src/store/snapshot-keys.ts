@@ -49,6 +49,7 @@ export function toTeams(rows: (typeof teams.$inferSelect)[]): Map<string, Team> 
   return new Map(rows.map(({ id, name, ...row }) => [id, { id, name, budget: toBudget(row) }]))
 }
 
-function toBudget(row: { budgetNanoUsd: number | null; budgetPeriod: Period | null }): Budget | null {
+/** Reads the budget of a key's or a team's row; null where it has none. */
+export function toBudget(row: { budgetNanoUsd: number | null; budgetPeriod: Period | null }): Budget | null {
   return row.budgetNanoUsd === null ? null : { nanoUsd: row.budgetNanoUsd, period: row.budgetPeriod ?? 'total' }
 }

@@ -3,7 +3,9 @@
  * idempotent and does not depend on the order (design 5), so a spool can be replayed as often as it takes. How a request
  * stands decides for its calls: they end with it, and what comes after that is late and changes nothing.
  */
+
 import type { Database } from 'bun:sqlite'
+import { codeOf } from '../error.ts'
 import { requests } from '../store/schema.ts'
 import { createCallTable } from './apply-calls.ts'
 import { createRollup } from './rollup.ts'
@@ -32,18 +34,18 @@ export interface Applier {
 
 /** Tells whether the database as a whole refuses (locked, full, read-only, broken), rather than one bad row. */
 export function isRefusal(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   return /^SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|NOMEM|CORRUPT|NOTADB|PROTOCOL|PERM|AUTH)/.test(code)
 }
 
 /** Tells whether another writer is at work, which a little patience cures. */
 export function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^SQLITE_(BUSY|LOCKED)/.test(String(error.code))
+  return /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
 }
 
 /** Tells whether the disk has no room. */
 export function isFull(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^SQLITE_(FULL|IOERR_SHMSIZE)/.test(String(error.code))
+  return /^SQLITE_(FULL|IOERR_SHMSIZE)/.test(codeOf(error))
 }
 
 const column = (field: keyof typeof requests.$inferSelect) => requests[field].name

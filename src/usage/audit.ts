@@ -4,12 +4,12 @@
  * statement, consistent in itself, and no snapshot is held between them. `cli/audit.ts` calls it.
  */
 import type { Database } from 'bun:sqlite'
-import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { isServed } from '../store/lock.ts'
+import { toFirstId } from '../wire/id.ts'
 import { type CallFinding, createCallCheck } from './audit-calls.ts'
 import { HOUR_MS } from './rollup.ts'
-import { listSegments, REJECTED, readSegment } from './segment.ts'
+import { filesIn, listSegments, REJECTED, readSegment } from './segment.ts'
 
 export type Finding =
   | { kind: 'difference'; hour_ms: number; key_id: string; model: string; upstream: string; fields: Difference[] }
@@ -135,9 +135,6 @@ function differencesOf(cell: Cell): Difference[] {
   })).filter(({ ledger, rollup }) => ledger !== rollup)
 }
 
-/** No id of that time or later sorts before it. */
-const toFirstId = (ms: number) => Math.max(0, ms).toString(16).padStart(12, '0')
-
 interface OpenRows {
   table: 'requests' | 'calls'
   instance: string
@@ -177,13 +174,5 @@ function countRecords(path: string): number | null {
     return readSegment(path).length
   } catch {
     return null
-  }
-}
-
-function filesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort()
-  } catch {
-    return []
   }
 }

@@ -27,16 +27,20 @@ const MAX_CALL_BYTES = 2 * 1024
 /** No line of a record with so many calls is longer. Most are a tenth of it: calls leave out what they share. */
 export const maxLineBytes = (calls: number) => MAX_ROW_BYTES + calls * MAX_CALL_BYTES
 
-/** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */
-export function listSegments(folder: string): string[] {
+/** Names in a folder, in order; none where it is no folder, or is not for us. */
+export function filesIn(folder: string): string[] {
   try {
-    return readdirSync(folder)
-      .filter((name) => name.endsWith('.log'))
-      .sort()
-      .map((name) => join(folder, name))
+    return readdirSync(folder).sort()
   } catch {
     return []
   }
+}
+
+/** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */
+export function listSegments(folder: string): string[] {
+  return filesIn(folder)
+    .filter((name) => name.endsWith('.log'))
+    .map((name) => join(folder, name))
 }
 
 /** Reads the records of a segment. Torn or damaged lines are passed over, as are the zeros after the last one. */

@@ -4,6 +4,7 @@
  * connection it is given; prepared once. It goes by indexes, never through all requests.
  */
 import type { Database } from 'bun:sqlite'
+import { toFirstId } from '../wire/id.ts'
 
 export interface SpendReader {
   /**
@@ -13,8 +14,8 @@ export interface SpendReader {
   spent(scope: { kind: 'key' | 'team'; id: string }, fromMs: number): number
   /**
    * Requests since `sinceMs`, which is a minute ago, and their calls, each oldest first, with the tokens that they used;
-   * where that is not known, what they had reserved. A clock that was set back has left requests in the future: those of the next minute
-   * are among them, later ones, which may be any number, are not.
+   * where that is not known, what they had reserved. A clock that was set back has left requests in the future: those of
+   * the next minute are among them, later ones, which may be any number, are not.
    */
   recent(sinceMs: number): RecentRequest[]
 }
@@ -101,6 +102,3 @@ export function createSpendReader(sqlite: Database): SpendReader {
     },
   }
 }
-
-/** The time in an id is `created_ms`, or a little later: no id of that time sorts before this one. */
-const toFirstId = (ms: number) => Math.max(0, ms).toString(16).padStart(12, '0')

@@ -1,14 +1,10 @@
 /** From a catalogue to rows: origins, prices on record, and that nothing to change leaves no trace. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import type { Catalog, DeclaredModel, DeclaredRoute } from '../../src/catalog/catalog.ts'
 import { createKey } from '../../src/keys/service.ts'
-import { migrate } from '../../src/store/migrate.ts'
-import { databasePath, openDatabase, type Store, toStore } from '../../src/store/open.ts'
+import { type Store, toStore } from '../../src/store/open.ts'
 import {
   audit,
   keyModels,
@@ -22,22 +18,15 @@ import {
   upstreams,
 } from '../../src/store/schema.ts'
 import type { Origin } from '../../src/store/types.ts'
+import { createFolder, type Folder } from '../usage/fixture.ts'
 
-let folder: string
+let folder: Folder
 let store: Store
-let close: () => void
-
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-apply-'))
-  const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
-  migrate(sqlite, folder, 1)
-  store = toStore(sqlite)
-  close = () => sqlite.close()
+  folder = createFolder()
+  store = toStore(folder.database)
 })
-afterEach(() => {
-  close()
-  rmSync(folder, { recursive: true })
-})
+afterEach(() => folder.close())
 
 const upstream = (id: string) => ({
   id,

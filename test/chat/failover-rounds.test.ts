@@ -10,7 +10,7 @@ import {
   answering,
   COUNTED,
   costAt,
-  expectHonest,
+  endWell,
   isOver,
   type Several,
   startSeveral,
@@ -27,12 +27,7 @@ let several: Several
 beforeEach(async () => {
   several = await startSeveral({ config: { retries: 2, heartbeatMs: 50 } })
 })
-afterEach(async () => {
-  for (const { waitFor } of [several.first, several.second]) await waitFor(isOver, 'the end of every call')
-  expect(await several.app.logText()).not.toContain('"level":"error"')
-  expectHonest(several.app)
-  await several.stop()
-})
+afterEach(() => endWell(several))
 
 /** Fails so many times, each in its own way, and then answers. */
 function failing(failures: Behaviour[], then: Script): Script {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
 import { expectEnvelope } from '../support/scenario.ts'
-import { COUNTED, costAt, expectHonest, isOver, type Several, startSeveral } from '../support/several-upstreams.ts'
+import { COUNTED, costAt, endWell, expectHonest, type Several, startSeveral } from '../support/several-upstreams.ts'
 import type { Script } from '../support/upstream.ts'
 import { errorAnswer, toDelta } from '../support/upstream-answers.ts'
 
@@ -21,13 +21,7 @@ beforeEach(() => {
   several.calm()
   rows = several.app.rows().length
 })
-afterAll(async () => {
-  await several.first.waitFor(isOver, 'the end of every call')
-  expect(await several.app.logText()).not.toContain(CREDENTIAL)
-  expect(await several.app.logText()).not.toContain('"level":"error"')
-  expectHonest(several.app)
-  await several.stop()
-})
+afterAll(() => endWell(several))
 
 const SECRET = `the first one says ${CREDENTIAL}`
 const echo = { error: { message: SECRET, code: 'x', param: null } }

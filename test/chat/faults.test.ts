@@ -3,11 +3,10 @@
  * never does. Each is told as a failure in plain words, with the ledger exact.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
 import { HELLO_COUNTED } from '../support/gateway.ts'
 import { expectEnvelope } from '../support/scenario.ts'
-import { expectHonest, isOver, type Several, startSeveral } from '../support/several-upstreams.ts'
+import { endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
 import type { Script } from '../support/upstream.ts'
 import { type Behaviour, streamAnswer } from '../support/upstream-answers.ts'
 
@@ -22,13 +21,7 @@ beforeEach(() => {
   several.calm()
   rows = several.app.rows().length
 })
-afterAll(async () => {
-  await several.first.waitFor(isOver, 'the end of every call')
-  expect(await several.app.logText()).not.toContain(CREDENTIAL)
-  expect(await several.app.logText()).not.toContain('"level":"error"')
-  expectHonest(several.app)
-  await several.stop()
-})
+afterAll(() => endWell(several))
 
 const lastRow = async () => (await several.app.settled(rows + 1)).at(-1)
 const ask = (body: object = {}, options = {}) => several.chat({ model: 'acme/only', ...body }, options)

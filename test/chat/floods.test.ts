@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { HELLO } from '../support/gateway.ts'
-import { expectHonest, isOver, type Several, startSeveral } from '../support/several-upstreams.ts'
+import { endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
 import { endlessAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 
 const MIB = 1024 ** 2
@@ -19,12 +19,7 @@ beforeEach(() => {
   several.calm()
   rows = several.app.rows().length
 })
-afterAll(async () => {
-  await several.first.waitFor(isOver, 'the end of every call')
-  expect(await several.app.logText()).not.toContain('"level":"error"')
-  expectHonest(several.app)
-  await several.stop()
-})
+afterAll(() => endWell(several))
 
 const lastRow = async () => (await several.app.settled(rows + 1)).at(-1)
 const ask = (body: object = {}, options = {}) => several.chat({ model: 'acme/only', ...body }, options)

@@ -1,32 +1,21 @@
 /** Keys in the tables: what is stored, and what revoking does. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { hashToken } from '../../src/keys/token.ts'
-import { migrate } from '../../src/store/migrate.ts'
-import { databasePath, openDatabase, type Store, toStore } from '../../src/store/open.ts'
+import { type Store, toStore } from '../../src/store/open.ts'
 import { audit, keySecrets, settings } from '../../src/store/schema.ts'
 import { loadSnapshot } from '../../src/store/snapshot.ts'
+import { createFolder, type Folder } from '../usage/fixture.ts'
 
-let folder: string
+let folder: Folder
 let store: Store
-let close: () => void
-
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-keys-'))
-  const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
-  migrate(sqlite, folder, 1)
-  store = toStore(sqlite)
-  close = () => sqlite.close()
+  folder = createFolder()
+  store = toStore(folder.database)
 })
-afterEach(() => {
-  close()
-  rmSync(folder, { recursive: true })
-})
+afterEach(() => folder.close())
 
 const by = (nowMs: number) => ({ actor: 'test', nowMs })
 const revision = () => store.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value

@@ -1,28 +1,18 @@
 /** Teams in the tables: what is stored, what is refused, and how one is found. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createTeam, findTeam, listTeams } from '../../src/keys/teams.ts'
-import { migrate } from '../../src/store/migrate.ts'
-import { databasePath, openDatabase, type Store, toStore } from '../../src/store/open.ts'
+import { type Store, toStore } from '../../src/store/open.ts'
 import { audit } from '../../src/store/schema.ts'
 import { loadSnapshot } from '../../src/store/snapshot.ts'
+import { createFolder, type Folder } from '../usage/fixture.ts'
 
-let folder: string
+let folder: Folder
 let store: Store
-let close: () => void
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tollgate-teams-'))
-  const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
-  migrate(sqlite, folder, 1)
-  store = toStore(sqlite)
-  close = () => sqlite.close()
+  folder = createFolder()
+  store = toStore(folder.database)
 })
-afterEach(() => {
-  close()
-  rmSync(folder, { recursive: true })
-})
+afterEach(() => folder.close())
 
 const by = (nowMs: number) => ({ actor: 'test', nowMs })
 

@@ -8,7 +8,7 @@ import { expect } from 'bun:test'
 import type { ServeConfig } from '../../src/config.ts'
 import { databasePath } from '../../src/store/open.ts'
 import { auditUsage } from '../../src/usage/audit.ts'
-import { startApp, type TestApp } from './app.ts'
+import { CREDENTIAL, startApp, type TestApp } from './app.ts'
 import { type ChatOptions, HELLO } from './gateway.ts'
 import { type ScriptedUpstream, type Seen, startUpstream } from './upstream.ts'
 import { type Behaviour, streamAnswer, wholeAnswer } from './upstream-answers.ts'
@@ -146,6 +146,16 @@ export function expectHonest(app: TestApp): void {
   const { findings, notes } = reading(app, (sqlite) => auditUsage(sqlite, app.dataFolder, app.clock.nowMs))
   expect({ findings, notes }).toEqual({ findings: [], notes: [] })
   expect(app.rows().filter(({ status }) => status === 'open')).toEqual([])
+}
+
+/** Stops them. Fails unless every call has come to its end, the ledger is honest, and the log knows of no mistake and no secret. */
+export async function endWell(several: Several): Promise<void> {
+  for (const { waitFor } of [several.first, several.second]) await waitFor(isOver, 'the end of every call')
+  const log = await several.app.logText()
+  expect(log).not.toContain(CREDENTIAL)
+  expect(log).not.toContain('"level":"error"')
+  expectHonest(several.app)
+  await several.stop()
 }
 
 /** Reads the database as another process would. */
