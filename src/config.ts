@@ -2,7 +2,7 @@
  * The settings of a server, each from the first place that has it: flag, environment (`TOLLGATE_<FLAG>`), settings row,
  * default (design 3). Every wrong value is listed in one message. Pure.
  */
-import { CommandError } from './error.ts'
+import { CommandError } from './domain/error.ts'
 
 export interface ServeConfig {
   host: string
@@ -109,7 +109,7 @@ function toBytes(text: string): number | null {
   return bytes >= MIB ? bytes : null
 }
 
-/** A request of the largest size (32 MiB, `chat/body.ts`) finds room: else it would be told to wait for ever. */
+/** A request of the largest size (32 MiB, `gateway/body.ts`) finds room: else it would be told to wait for ever. */
 function toBuffered(text: string): number | null {
   const bytes = toBytes(text)
   return bytes !== null && bytes >= 64 * MIB ? bytes : null

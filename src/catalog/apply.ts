@@ -4,10 +4,10 @@
  * `catalog apply`.
  */
 import { and, eq } from 'drizzle-orm'
-import type { Store } from '../store/open.ts'
-import { changeConfig, type Transaction } from '../store/revision.ts'
-import { aliases, models, prices, routes, settings, upstreams } from '../store/schema.ts'
-import type { Origin } from '../store/types.ts'
+import type { Origin } from '../domain/settings.ts'
+import type { Store } from '../store/sqlite/open.ts'
+import { changeConfig, type Transaction } from '../store/sqlite/revision.ts'
+import { aliases, models, prices, routes, settings, upstreams } from '../store/sqlite/schema.ts'
 import type { Catalog } from './catalog.ts'
 import { hasChanges, type Plan, planCatalog, tablesOf } from './plan.ts'
 import type { CatalogRows } from './rows.ts'

@@ -2,9 +2,10 @@
  * What a catalogue declares, once it is read, checked and complete: the plain value between `file.ts`, which makes it,
  * and `plan.ts`, which compares it with the tables. Types only.
  */
-import type { Deadlines, UpstreamSettings } from '../store/types.ts'
-import type { Feature, Modality } from '../wire/model.ts'
-import type { PricingItem } from '../wire/usage.ts'
+
+import type { Feature, Modality } from '../domain/model.ts'
+import type { Deadlines, UpstreamSettings } from '../domain/settings.ts'
+import type { PricingItem } from '../domain/usage.ts'
 
 export interface DeclaredUpstream {
   id: string

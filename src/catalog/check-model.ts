@@ -2,7 +2,7 @@
  * What the fields of a model's entry must mean: its name, its prices, its routes. Called by `check.ts`; the facts that the
  * file leaves to the known ones are checked in `complete.ts`. Pure.
  */
-import { isObject } from '../wire/explain-words.ts'
+import { isObject } from '../validation/explain-words.ts'
 import type { Issue } from './catalog.ts'
 import { type Entry, isWildcard, type Path, toEntry, toItems } from './entry.ts'
 import { closest } from './hint.ts'

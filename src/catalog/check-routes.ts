@@ -2,7 +2,7 @@
  * What a route says of itself, held against its model: the model's facts are what a client is promised, so a route may be
  * narrower and never wider. Called by `complete.ts`, which knows the facts that the file leaves out. Pure.
  */
-import { FEATURES } from '../wire/model.ts'
+import { FEATURES } from '../domain/model.ts'
 import type { Facts, Issue } from './catalog.ts'
 import { type Entry, toEntry, toItems } from './entry.ts'
 

@@ -2,9 +2,9 @@
  * Turns checked catalogue entries into declarations: defaults, known facts for what an entry leaves out, and a problem
  * for what is then still missing (design 10). Called by `file.ts`. Pure.
  */
-import type { Deadlines, UpstreamSettings } from '../store/types.ts'
-import { toList } from '../wire/explain-words.ts'
-import type { PricingItem } from '../wire/usage.ts'
+import type { Deadlines, UpstreamSettings } from '../domain/settings.ts'
+import type { PricingItem } from '../domain/usage.ts'
+import { toList } from '../validation/explain-words.ts'
 import type { DeclaredModel, DeclaredRoute, DeclaredUpstream, Facts, Issue } from './catalog.ts'
 import { checkRouteFacts } from './check-routes.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'

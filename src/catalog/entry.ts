@@ -1,5 +1,5 @@
 /** Raw values of a catalogue, read before anything is known of their types. Pure. */
-import { isObject } from '../wire/explain-words.ts'
+import { isObject } from '../validation/explain-words.ts'
 
 export type Entry = Record<string, unknown>
 export type Path = (string | number)[]

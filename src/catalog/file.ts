@@ -3,10 +3,11 @@
  * line. Called by `catalog validate | apply` and by `serve`. It reads no file but the known facts, and those only where
  * an entry lacks something; `source.ts` finds the text.
  */
-import { CommandError } from '../error.ts'
-import { type Environment, toVariable } from '../store/snapshot.ts'
-import { explain, type Problem } from '../wire/explain.ts'
-import { isObject, toPath } from '../wire/explain-words.ts'
+import { CommandError } from '../domain/error.ts'
+import type { Environment } from '../domain/snapshot.ts'
+import { toVariable } from '../store/sqlite/snapshot.ts'
+import { explain, type Problem } from '../validation/explain.ts'
+import { isObject, toPath } from '../validation/explain-words.ts'
 import type { Catalog, Issue } from './catalog.ts'
 import { checkCatalog } from './check.ts'
 import { checkFacts, lacksFacts, toModel, toUpstream } from './complete.ts'

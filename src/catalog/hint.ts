@@ -1,6 +1,6 @@
 /** Guesses which name was meant, for the sentences of `check.ts` and `file.ts`. Pure. */
 import { Kind, type TSchema } from '@sinclair/typebox'
-import { toAlternatives } from '../wire/explain-words.ts'
+import { toAlternatives } from '../validation/explain-words.ts'
 
 /** Returns ` (did you mean 'x'?)` for the name nearest to a misspelt one, or nothing where none is near. */
 export function closest(wrong: string, names: string[]): string {

@@ -3,8 +3,8 @@
  * catalogue entry leaves out and nothing else; `file.ts` loads them only when an entry lacks something, because
  * unpacking them costs some 20 ms. Prices become exact decimal strings here: no floating point touches money.
  */
-import { FEATURES, type Feature, MODALITIES, type Modality } from '../wire/model.ts'
-import type { PricingItem } from '../wire/usage.ts'
+import { FEATURES, type Feature, MODALITIES, type Modality } from '../domain/model.ts'
+import type { PricingItem } from '../domain/usage.ts'
 import type { Facts } from './catalog.ts'
 import knownPath from './known.json.gz' with { type: 'file' }
 

@@ -6,7 +6,7 @@
  * and named as a conflict where it differs. Applying an origin deletes its own rows that it no longer declares; `file`
  * also deletes `builtin` ones, which are only there for want of a file.
  */
-import { ORIGINS, type Origin } from '../store/types.ts'
+import { ORIGINS, type Origin } from '../domain/settings.ts'
 import type { Catalog } from './catalog.ts'
 import {
   type AliasRow,

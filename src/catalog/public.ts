@@ -1,9 +1,10 @@
 /**
  * The public Model object of `GET /v1/models` (api-contract, rulings) from a model of the snapshot. Called by
- * `api/models.ts` and the models command. Pure; it never shows routes or upstreams.
+ * `http/models.ts` and the models command. Pure; it never shows routes or upstreams.
  */
-import type { CatalogModel, Target } from '../store/snapshot.ts'
-import type { Model } from '../wire/model.ts'
+
+import type { Model } from '../domain/model.ts'
+import type { CatalogModel, Target } from '../domain/snapshot.ts'
 
 /**
  * Converts a model.

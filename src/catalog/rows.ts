@@ -2,9 +2,10 @@
  * The rows that a catalogue asks for, seen beside the rows that there are: what an operator or an earlier catalogue has
  * set otherwise (times, prices already on record, a sealed credential) carries over. Called by `plan.ts`. Pure.
  */
-import type { aliases, models, prices, routes, upstreams } from '../store/schema.ts'
-import type { Origin } from '../store/types.ts'
-import type { PricingItem } from '../wire/usage.ts'
+
+import type { Origin } from '../domain/settings.ts'
+import type { PricingItem } from '../domain/usage.ts'
+import type { aliases, models, prices, routes, upstreams } from '../store/sqlite/schema.ts'
 import type { Catalog } from './catalog.ts'
 
 export type UpstreamRow = typeof upstreams.$inferSelect

@@ -3,8 +3,8 @@
  * mean to each other is in `check.ts`. A section that is there but empty is null, as YAML reads it.
  */
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { MAX_LIMIT, MAX_TOKENS_FIELDS } from '../store/types.ts'
-import { FEATURES, MODALITIES } from '../wire/model.ts'
+import { FEATURES, MODALITIES } from '../domain/model.ts'
+import { MAX_LIMIT, MAX_TOKENS_FIELDS } from '../domain/settings.ts'
 
 const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
 const oneOf = <const T extends string>(values: readonly T[]) => Type.Union(values.map((value) => Type.Literal(value)))

@@ -4,7 +4,7 @@
  */
 import { join, resolve } from 'node:path'
 import builtin from '../../catalog.yaml' with { type: 'text' }
-import { CommandError, codeOf } from '../error.ts'
+import { CommandError, codeOf } from '../domain/error.ts'
 
 export interface CatalogSource {
   /** How messages call it. */

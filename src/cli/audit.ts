@@ -3,9 +3,9 @@
  * a closing sentence; exit code 1 where there are findings. Works beside a running server.
  */
 import type { Command } from 'commander'
-import { CommandError } from '../error.ts'
-import type { Audit, Finding } from '../usage/audit.ts'
-import { toUsd } from '../wire/usage.ts'
+import { CommandError } from '../domain/error.ts'
+import { toUsd } from '../domain/usage.ts'
+import type { Audit, Finding } from '../ledger/audit.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import { toPrintable, toTime } from './text.ts'
 
@@ -18,8 +18,8 @@ export function addAuditCommand(program: Command, io: Io): void {
 }
 
 async function audit(command: Command, io: Io): Promise<void> {
-  const { openForCommand } = await import('../store/open.ts')
-  const { auditUsage } = await import('../usage/audit.ts')
+  const { openForCommand } = await import('../store/sqlite/open.ts')
+  const { auditUsage } = await import('../ledger/audit.ts')
   const dataFolder = toDataFolder(command, io)
   const { sqlite } = openForCommand(dataFolder, { readonly: true })
   try {

@@ -3,13 +3,13 @@
  * beneath it.
  */
 import type { Database } from 'bun:sqlite'
+import type { Budget, Period } from '../domain/settings.ts'
+import { toUsd } from '../domain/usage.ts'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
-import type { Budget, Period } from '../store/types.ts'
-import { toUsd } from '../wire/usage.ts'
 
 /** Prepares to work out how the budgets of keys or of teams stand now. */
 export async function createStandings(sqlite: Database, kind: 'key' | 'team', nowMs: number) {
-  const { createSpendReader } = await import('../usage/spent.ts')
+  const { createSpendReader } = await import('../ledger/spent.ts')
   const { spent } = createSpendReader(sqlite)
   return (row: { id: string; budgetNanoUsd: number | null; budgetPeriod: Period | null }) =>
     toStanding(row, (fromMs) => spent({ kind, id: row.id }, fromMs), nowMs)

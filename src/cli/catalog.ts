@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander'
 import type { CatalogSource } from '../catalog/source.ts'
-import { CommandError } from '../error.ts'
+import { CommandError } from '../domain/error.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import { version } from './version.ts'
 
@@ -48,7 +48,7 @@ async function validate(file: string | undefined, command: Command, io: Io): Pro
 
 async function apply(file: string | undefined, command: Command, io: Io): Promise<void> {
   const { source, catalog } = await load(file, command, io)
-  const { openForCommand } = await import('../store/open.ts')
+  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { applyCatalog, hasRowsOf, toDigest } = await import('../catalog/apply.ts')
   const { sqlite, store } = openForCommand(toDataFolder(command, io))
   try {

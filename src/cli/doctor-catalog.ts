@@ -1,5 +1,5 @@
 /** What `doctor` says of upstreams and models: which of them cannot be used now, and why. Pure. */
-import type { CatalogModel, Snapshot, Target } from '../store/snapshot.ts'
+import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 import { type Check, count, ok, problem, warning } from './doctor-check.ts'
 import type { UpstreamRow } from './upstream-rows.ts'
 import { toBreakers, toTrouble } from './upstream-words.ts'

@@ -6,9 +6,9 @@
 import { constants, Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
-import { codeOf } from '../error.ts'
-import { readSchemaState } from '../store/migrate.ts'
-import { databasePath } from '../store/open.ts'
+import { codeOf } from '../domain/error.ts'
+import { readSchemaState } from '../store/sqlite/migrate.ts'
+import { databasePath } from '../store/sqlite/open.ts'
 import { type Check, count, ok, problem, toMissing, warning } from './doctor-check.ts'
 
 /** A writer holds up a reader for moments only, or for good. */

@@ -5,9 +5,9 @@
 
 import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { codeOf } from '../error.ts'
-import { filesIn, listSegments, REJECTED, readSegment } from '../usage/segment.ts'
-import { SEGMENT_BYTES } from '../usage/spool.ts'
+import { codeOf } from '../domain/error.ts'
+import { filesIn, listSegments, REJECTED, readSegment } from '../ledger/segment.ts'
+import { SEGMENT_BYTES } from '../ledger/spool.ts'
 import { type Check, count, ok, problem, toMissing, warning } from './doctor-check.ts'
 
 /** Looks at the folder itself. Anything but `usable` means that nothing in it can be looked at. */

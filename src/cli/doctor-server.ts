@@ -1,5 +1,5 @@
 /** What `doctor` learns from the running server, or from there being none. Pure. */
-import type { Status } from '../control/protocol.ts'
+import type { Status } from '../server/protocol.ts'
 import { type Check, ok, problem, warning } from './doctor-check.ts'
 import type { Found } from './live.ts'
 import { toAgo } from './upstream-words.ts'

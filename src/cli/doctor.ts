@@ -4,7 +4,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import type { Command } from 'commander'
-import { CommandError } from '../error.ts'
+import { CommandError } from '../domain/error.ts'
 import type { Check } from './doctor-check.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import type { Found } from './live.ts'
@@ -63,8 +63,8 @@ function toLiving(found: Found, sqlite: Database | null): string | null | undefi
 }
 
 async function examineCatalog(sqlite: Database, found: Found, io: Io): Promise<Check[]> {
-  const { toStore } = await import('../store/open.ts')
-  const { loadSnapshot } = await import('../store/snapshot.ts')
+  const { toStore } = await import('../store/sqlite/open.ts')
+  const { loadSnapshot } = await import('../store/sqlite/snapshot.ts')
   const { readUpstreams, toRow } = await import('./upstream-rows.ts')
   const { checkModels, checkUpstreams } = await import('./doctor-catalog.ts')
   const store = toStore(sqlite)

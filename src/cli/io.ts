@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { Environment } from '../store/snapshot.ts'
+import type { Environment } from '../domain/snapshot.ts'
 
 export interface Io {
   /** Both take text as it is; the caller ends its own lines. */

@@ -54,7 +54,7 @@ const collect = (value: string, before: string[] = []) => [...before, value]
 async function create(given: CreateOptions, command: Command, io: Io): Promise<void> {
   const nowMs = io.nowMs()
   const options = toKeyOptions(given, nowMs)
-  const { openForCommand } = await import('../store/open.ts')
+  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { createKey } = await import('../keys/service.ts')
   const { sqlite, store } = openForCommand(toDataFolder(command, io))
   try {
@@ -91,7 +91,7 @@ function toKeyOptions(given: CreateOptions, nowMs: number) {
 }
 
 async function list(command: Command, io: Io): Promise<void> {
-  const { openForCommand } = await import('../store/open.ts')
+  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { listKeys } = await import('../keys/service.ts')
   const { sqlite, store } = openForCommand(toDataFolder(command, io), { readonly: true })
   try {
@@ -114,7 +114,7 @@ async function list(command: Command, io: Io): Promise<void> {
 }
 
 async function revoke(id: string, command: Command, io: Io): Promise<void> {
-  const { openForCommand } = await import('../store/open.ts')
+  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { revokeKey } = await import('../keys/service.ts')
   const { sqlite, store } = openForCommand(toDataFolder(command, io))
   try {

@@ -2,9 +2,10 @@
  * Asks the server that runs on a data folder, over its control socket. Used by the commands that show or test what only a
  * running server knows. Writes nothing, and never waits for long.
  */
-import { type ControlError, type Status, socketPath, type TestResult } from '../control/protocol.ts'
-import { CommandError, codeOf } from '../error.ts'
-import { isServed } from '../store/lock.ts'
+
+import { CommandError, codeOf } from '../domain/error.ts'
+import { type ControlError, type Status, socketPath, type TestResult } from '../server/protocol.ts'
+import { isServed } from '../store/sqlite/lock.ts'
 
 /**
  * `silent`: there is a server that cannot be asked, for the reason given; where it is not seen to hold the folder's lock,

@@ -3,7 +3,7 @@
  * what parses the words is loaded here; each command imports what it needs when it runs, so that none pays for another.
  */
 import { Command, CommanderError } from 'commander'
-import { CommandError, codeOf } from '../error.ts'
+import { CommandError, codeOf } from '../domain/error.ts'
 import { addAuditCommand } from './audit.ts'
 import { addCatalogCommands } from './catalog.ts'
 import { addDoctorCommand } from './doctor.ts'

@@ -31,7 +31,7 @@ async function create(given: CreateOptions, command: Command, io: Io): Promise<v
   const nowMs = io.nowMs()
   const name = toName(given.name, 'say who the team is, such as --name research')
   const options = { name, ...(given.budget === undefined ? {} : { budget: toBudget(given.budget) }) }
-  const { openForCommand } = await import('../store/open.ts')
+  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { createTeam } = await import('../keys/teams.ts')
   const { sqlite, store } = openForCommand(toDataFolder(command, io))
   try {
@@ -48,7 +48,7 @@ async function create(given: CreateOptions, command: Command, io: Io): Promise<v
 }
 
 async function list(command: Command, io: Io): Promise<void> {
-  const { openForCommand } = await import('../store/open.ts')
+  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { listTeams } = await import('../keys/teams.ts')
   const { sqlite, store } = openForCommand(toDataFolder(command, io), { readonly: true })
   try {

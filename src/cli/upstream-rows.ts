@@ -2,12 +2,13 @@
  * Every upstream of the database together with what the running server knows of it, if one runs: the document behind
  * `upstreams list` and `doctor`. Pure, but for reading the store.
  */
-import { type Status, toUpstreamFacts, type UpstreamFacts } from '../control/protocol.ts'
-import type { UpstreamHealth } from '../routing/health.ts'
-import type { Store } from '../store/open.ts'
-import { upstreams } from '../store/schema.ts'
-import type { Environment, Upstream } from '../store/snapshot.ts'
-import { toUpstreams, toVariable } from '../store/snapshot-upstreams.ts'
+
+import type { Environment, Upstream } from '../domain/snapshot.ts'
+import type { UpstreamHealth } from '../health/health.ts'
+import { type Status, toUpstreamFacts, type UpstreamFacts } from '../server/protocol.ts'
+import type { Store } from '../store/sqlite/open.ts'
+import { upstreams } from '../store/sqlite/schema.ts'
+import { toUpstreams, toVariable } from '../store/sqlite/snapshot-upstreams.ts'
 import { NOT_TAKEN_IN } from './live.ts'
 
 /** An upstream as the database declares it, its credential looked for in this process's environment. */

@@ -1,5 +1,5 @@
 /** How commands tell of an upstream: its state, breakers, deadlines and last error in words. Pure. */
-import type { TestResult, UpstreamFacts } from '../control/protocol.ts'
+import type { TestResult, UpstreamFacts } from '../server/protocol.ts'
 import { toPrintable } from './text.ts'
 import type { UpstreamRow } from './upstream-rows.ts'
 

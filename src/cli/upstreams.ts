@@ -3,8 +3,8 @@
  * command says so and goes by the database and its own environment.
  */
 import type { Command } from 'commander'
-import type { Status, TestResult } from '../control/protocol.ts'
-import { CommandError } from '../error.ts'
+import { CommandError } from '../domain/error.ts'
+import type { Status, TestResult } from '../server/protocol.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import type { Found } from './live.ts'
 import { toPrintable, toTable } from './text.ts'
@@ -61,7 +61,7 @@ async function test(ids: readonly string[], command: Command, io: Io): Promise<v
 
 /** What both commands begin with: what the database declares, and the server, if there is one. */
 async function look(command: Command, io: Io): Promise<{ declared: Declared[]; found: Found; dataFolder: string }> {
-  const { openForCommand } = await import('../store/open.ts')
+  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { findServer } = await import('./live.ts')
   const { readUpstreams } = await import('./upstream-rows.ts')
   const dataFolder = toDataFolder(command, io)
@@ -110,8 +110,8 @@ async function testByServer(chosen: readonly Declared[], dataFolder: string): Pr
 }
 
 async function testFromHere(chosen: readonly Declared[]): Promise<TestResult[]> {
-  const { createBackends } = await import('../backends/registry.ts')
-  const { testUpstream } = await import('../control/probe.ts')
+  const { createBackends } = await import('../upstreams/registry.ts')
+  const { testUpstream } = await import('../server/test-upstream.ts')
   const backendFor = createBackends()
   const monotonicMs = () => performance.now()
   return Promise.all(

@@ -2,8 +2,8 @@
  * Reads the values of command line options: money, times, counts, names. Every refusal is a sentence that shows a right one,
  * and exit code 2. Pure; no floating point touches money.
  */
-import { CommandError } from '../error.ts'
-import { type Budget, MAX_LIMIT, PERIODS } from '../store/types.ts'
+import { CommandError } from '../domain/error.ts'
+import { type Budget, MAX_LIMIT, PERIODS } from '../domain/settings.ts'
 
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 

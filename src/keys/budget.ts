@@ -1,7 +1,8 @@
 /** How the budget of a key or a team stands in its current period. Lists show it; admission has its own count. Pure. */
-import { endOf, startOf } from '../store/period.ts'
-import { toBudget } from '../store/snapshot-keys.ts'
-import { BUDGET_WARNING_PERCENT, type Budget, type Period } from '../store/types.ts'
+
+import { BUDGET_WARNING_PERCENT, type Budget, type Period } from '../domain/settings.ts'
+import { endOf, startOf } from '../limits/period.ts'
+import { toBudget } from '../store/sqlite/snapshot-keys.ts'
 
 export interface BudgetStanding {
   budget: Budget

@@ -3,12 +3,12 @@
  * Keys are revoked and never deleted: the ledger names them. A secret leaves this file once, from `createKey`.
  */
 import { asc, eq } from 'drizzle-orm'
-import { CommandError } from '../error.ts'
-import type { Store } from '../store/open.ts'
-import { changeConfig } from '../store/revision.ts'
-import { keyModels, keySecrets, keys } from '../store/schema.ts'
-import type { Budget } from '../store/types.ts'
-import { mintId } from '../wire/id.ts'
+import { CommandError } from '../domain/error.ts'
+import { mintId } from '../domain/id.ts'
+import type { Budget } from '../domain/settings.ts'
+import type { Store } from '../store/sqlite/open.ts'
+import { changeConfig } from '../store/sqlite/revision.ts'
+import { keyModels, keySecrets, keys } from '../store/sqlite/schema.ts'
 import { findTeam, listTeams } from './teams.ts'
 import { hashToken, mintToken, toMasked } from './token.ts'
 

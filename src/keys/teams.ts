@@ -3,12 +3,12 @@
  * names its team, and later the dashboard. Names are unique, so that a command may name a team by either.
  */
 import { asc, eq, or } from 'drizzle-orm'
-import { CommandError } from '../error.ts'
-import type { Store } from '../store/open.ts'
-import { changeConfig } from '../store/revision.ts'
-import { teams } from '../store/schema.ts'
-import type { Budget } from '../store/types.ts'
-import { mintId } from '../wire/id.ts'
+import { CommandError } from '../domain/error.ts'
+import { mintId } from '../domain/id.ts'
+import type { Budget } from '../domain/settings.ts'
+import type { Store } from '../store/sqlite/open.ts'
+import { changeConfig } from '../store/sqlite/revision.ts'
+import { teams } from '../store/sqlite/schema.ts'
 import type { Actor } from './service.ts'
 
 export interface TeamOptions {

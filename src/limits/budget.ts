@@ -3,9 +3,10 @@
  * what it cost. A request belongs to the period that it was admitted in: its hold keeps that period's tab, so whatever
  * settles late, or after a budget is gone, changes nothing of what came after. Pure.
  */
-import { startOf } from '../store/period.ts'
-import type { Budget } from '../store/types.ts'
+
+import type { Budget } from '../domain/settings.ts'
 import type { Scope } from './limiter.ts'
+import { startOf } from './period.ts'
 import { hasRoom, type Tab, type Tabs, toLevel, toTabs, turn } from './tab.ts'
 
 /** A key or a team. */

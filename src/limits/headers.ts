@@ -1,6 +1,6 @@
 /** What a client reads of its limits beside the answer: `x-ratelimit-*` and `retry-after` (contract, section 5). Pure. */
-import { toRetryAfter } from '../error.ts'
-import type { Limits } from '../store/types.ts'
+import { toRetryAfter } from '../domain/error.ts'
+import type { Limits } from '../domain/settings.ts'
 import type { Gate } from './rates.ts'
 import type { Unit } from './window.ts'
 

@@ -3,8 +3,8 @@
  * settled once with what it really used (promise 3). The same rates keep an upstream under its provider's own limits.
  * Synchronous and in one process, so that nothing comes between the look and the reservation. Pure: no clock, no disk.
  */
-import { allow, type Decision, type GatewayError, refuse, type UpstreamError } from '../error.ts'
-import type { Key, Team, Upstream } from '../store/snapshot.ts'
+import { allow, type Decision, type GatewayError, refuse, type UpstreamError } from '../domain/error.ts'
+import type { Key, Team, Upstream } from '../domain/snapshot.ts'
 import { type BudgetWarning, createBudgets, type Reserve } from './budget.ts'
 import { type Headers, NO_HEADERS, toRateHeaders } from './headers.ts'
 import { createGates, hasLimits, type Place } from './rates.ts'

@@ -2,7 +2,7 @@
  * Rates and concurrency of whoever has them, a key or an upstream: a gate each, which looks first and counts then, so
  * that the caller can look at several before anything is counted. Pure.
  */
-import type { Limits } from '../store/types.ts'
+import type { Limits } from '../domain/settings.ts'
 import { createWindow, type Unit, WINDOW_MS, type Window } from './window.ts'
 
 /** A place frees when an answer ends, and nobody knows when that is: this is a guess. */

@@ -2,9 +2,9 @@
  * The sentences of refusals: which limit, its figures, when there is room again and what to do (contract, rulings and
  * section 5). In OpenAI's words where it has some, because clients look for them. Pure.
  */
-import { GatewayError, UpstreamError } from '../error.ts'
-import type { Budget } from '../store/types.ts'
-import { toUsd } from '../wire/usage.ts'
+import { GatewayError, UpstreamError } from '../domain/error.ts'
+import type { Budget } from '../domain/settings.ts'
+import { toUsd } from '../domain/usage.ts'
 import type { BudgetRefusal } from './budget.ts'
 import { type Headers, toDuration, toRetryHeaders } from './headers.ts'
 import type { RateRefusal } from './rates.ts'

@@ -1,6 +1,7 @@
 /** What one period of one budget has come to, in integer nano-dollars. Once the next begins, only holds know it. Pure. */
-import { endOf, startOf } from '../store/period.ts'
-import { BUDGET_WARNING_PERCENT, type Period } from '../store/types.ts'
+
+import { BUDGET_WARNING_PERCENT, type Period } from '../domain/settings.ts'
+import { endOf, startOf } from './period.ts'
 
 export interface Tab {
   readonly startMs: number

@@ -2,8 +2,8 @@
  * Who may call what, and in which order: a pure function over the snapshot. A model that a key may not use is refused
  * in the very words of one that does not exist.
  */
-import { allow, type Decision, GatewayError, refuse } from '../error.ts'
-import type { CatalogModel, Key, Snapshot, Target } from '../store/snapshot.ts'
+import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
+import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
 
 export interface Resolved {
   model: CatalogModel

@@ -3,8 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import type { Catalog, DeclaredModel, DeclaredRoute } from '../../src/catalog/catalog.ts'
+import type { Origin } from '../../src/domain/settings.ts'
 import { createKey } from '../../src/keys/service.ts'
-import { type Store, toStore } from '../../src/store/open.ts'
+import { type Store, toStore } from '../../src/store/sqlite/open.ts'
 import {
   audit,
   keyModels,
@@ -16,9 +17,8 @@ import {
   settings,
   teams,
   upstreams,
-} from '../../src/store/schema.ts'
-import type { Origin } from '../../src/store/types.ts'
-import { createFolder, type Folder } from '../usage/fixture.ts'
+} from '../../src/store/sqlite/schema.ts'
+import { createFolder, type Folder } from '../ledger/fixture.ts'
 
 let folder: Folder
 let store: Store

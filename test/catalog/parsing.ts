@@ -1,7 +1,7 @@
 /** Parses catalogues for the tests of this folder. */
 import { expect } from 'bun:test'
 import { parseCatalog } from '../../src/catalog/file.ts'
-import { CommandError } from '../../src/error.ts'
+import { CommandError } from '../../src/domain/error.ts'
 
 export const parse = (text: string, environment = {}) => parseCatalog(text, { name: 'catalog.yaml', environment })
 

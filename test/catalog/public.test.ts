@@ -1,7 +1,7 @@
 /** The public Model object. */
 import { describe, expect, test } from 'bun:test'
 import { toPublicModel } from '../../src/catalog/public.ts'
-import type { CatalogModel, Target } from '../../src/store/snapshot.ts'
+import type { CatalogModel, Target } from '../../src/domain/snapshot.ts'
 import { toTarget } from '../support/snapshot.ts'
 
 const target = (notReady: string | null): Target => toTarget({ notReady })

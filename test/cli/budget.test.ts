@@ -1,8 +1,8 @@
 /** What `keys list` and `teams list` say of budgets and what was spent of them. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { databasePath, openDatabase } from '../../src/store/open.ts'
-import { createApplier } from '../../src/usage/apply.ts'
-import { HOUR, opening, settling, toOpen, toSettled } from '../usage/fixture.ts'
+import { createApplier } from '../../src/ledger/apply.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { type Bench, createBench } from './run.ts'
 
 const NOW = HOUR + 1_800_000

@@ -1,6 +1,6 @@
 /** What `doctor` makes of what a running server says of itself, its upstreams and its models. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import type { Status, UpstreamStatus } from '../../src/control/protocol.ts'
+import type { Status, UpstreamStatus } from '../../src/server/protocol.ts'
 import { toUpstreamStatus } from '../support/status.ts'
 import { type Clinic, NOW, openClinic } from './doctor-bench.ts'
 

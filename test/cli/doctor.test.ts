@@ -13,11 +13,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { databasePath } from '../../src/store/open.ts'
-import { createApplier } from '../../src/usage/apply.ts'
-import { toLine } from '../../src/usage/segment.ts'
+import { createApplier } from '../../src/ledger/apply.ts'
+import { toLine } from '../../src/ledger/segment.ts'
+import { databasePath } from '../../src/store/sqlite/open.ts'
+import { opening, toOpen } from '../ledger/fixture.ts'
 import { toUpstreamStatus } from '../support/status.ts'
-import { opening, toOpen } from '../usage/fixture.ts'
 import { type Clinic, NOW, openClinic } from './doctor-bench.ts'
 
 let clinic: Clinic

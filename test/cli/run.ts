@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runProgram } from '../../src/cli/program.ts'
-import { migrate } from '../../src/store/migrate.ts'
-import { databasePath, openDatabase } from '../../src/store/open.ts'
+import { migrate } from '../../src/store/sqlite/migrate.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 
 export interface Ran {
   code: number

@@ -1,7 +1,7 @@
 /** Values of options: exact money, times, counts, names, and a sentence for each wrong one. */
 import { describe, expect, test } from 'bun:test'
 import { toBudget, toCount, toExpiry, toName } from '../../src/cli/values.ts'
-import { toUsd } from '../../src/wire/usage.ts'
+import { toUsd } from '../../src/domain/usage.ts'
 
 describe('toBudget', () => {
   const exact: [string, number, string][] = [

@@ -1,7 +1,7 @@
 /** The built-in model as a stand-in for any: whatever valid request it gets, whole or streamed, in the contract's shape. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { anyRequest } from '../chat/any-request.ts'
+import { anyRequest } from '../gateway/any-request.ts'
 import { checkHeaders, checkStream, checkWhole, type Report } from '../support/contract.ts'
 import { DEMO, type Stage, startStage } from './conformance.ts'
 

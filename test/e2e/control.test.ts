@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, lstatSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { socketPath } from '../../src/control/protocol.ts'
+import { socketPath } from '../../src/server/protocol.ts'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { closeSync, constants, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { createKey } from '../../src/keys/service.ts'
-import { openForCommand } from '../../src/store/open.ts'
+import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from '../cli/run.ts'
 
 const MAIN = join(import.meta.dir, '../../src/main.ts')

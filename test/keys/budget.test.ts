@@ -1,7 +1,7 @@
 /** How a budget stands: its period, and from where on it is a warning. */
 import { describe, expect, test } from 'bun:test'
+import type { Period } from '../../src/domain/settings.ts'
 import { toStanding } from '../../src/keys/budget.ts'
-import type { Period } from '../../src/store/types.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 13)
 const none = () => 0

@@ -4,10 +4,10 @@ import { eq } from 'drizzle-orm'
 import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { hashToken } from '../../src/keys/token.ts'
-import { type Store, toStore } from '../../src/store/open.ts'
-import { audit, keySecrets, settings } from '../../src/store/schema.ts'
-import { loadSnapshot } from '../../src/store/snapshot.ts'
-import { createFolder, type Folder } from '../usage/fixture.ts'
+import { type Store, toStore } from '../../src/store/sqlite/open.ts'
+import { audit, keySecrets, settings } from '../../src/store/sqlite/schema.ts'
+import { loadSnapshot } from '../../src/store/sqlite/snapshot.ts'
+import { createFolder, type Folder } from '../ledger/fixture.ts'
 
 let folder: Folder
 let store: Store

@@ -1,10 +1,10 @@
 /** Teams in the tables: what is stored, what is refused, and how one is found. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createTeam, findTeam, listTeams } from '../../src/keys/teams.ts'
-import { type Store, toStore } from '../../src/store/open.ts'
-import { audit } from '../../src/store/schema.ts'
-import { loadSnapshot } from '../../src/store/snapshot.ts'
-import { createFolder, type Folder } from '../usage/fixture.ts'
+import { type Store, toStore } from '../../src/store/sqlite/open.ts'
+import { audit } from '../../src/store/sqlite/schema.ts'
+import { loadSnapshot } from '../../src/store/sqlite/snapshot.ts'
+import { createFolder, type Folder } from '../ledger/fixture.ts'
 
 let folder: Folder
 let store: Store

@@ -1,8 +1,8 @@
 /** Asks a limiter as the walk does, with only what a test is about named. */
-import type { Decision, GatewayError } from '../../src/error.ts'
+import type { Decision, GatewayError } from '../../src/domain/error.ts'
+import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/domain/settings.ts'
+import type { Key, Team, Upstream } from '../../src/domain/snapshot.ts'
 import type { Amount, Hold, Limiter, Moment } from '../../src/limits/limiter.ts'
-import type { Key, Team, Upstream } from '../../src/store/snapshot.ts'
-import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/store/types.ts'
 import { toKey, toTarget } from '../support/snapshot.ts'
 
 /** A Wednesday, noon. */

@@ -1,8 +1,8 @@
 /** Budgets beside what they stand for: a list of every request that a key or a team ever had. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import type { Budget } from '../../src/domain/settings.ts'
 import { createLimiter, type Hold } from '../../src/limits/limiter.ts'
-import type { Budget } from '../../src/store/types.ts'
 import { at, budget, CENT, cents, DAY, HOUR, held, limited, NOON, standing, toTeam } from './asking.ts'
 
 const keyOf = (of: Budget | null, id = 'k1') => limited({}, { budget: of, id })

@@ -1,9 +1,9 @@
 /** Budgets of keys and teams: reserved together, settled in the period that a request was admitted in. */
 import { describe, expect, test } from 'bun:test'
+import type { Budget, Period } from '../../src/domain/settings.ts'
+import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { BudgetWarning } from '../../src/limits/budget.ts'
 import { createLimiter, type Hold, type Limiter, type Scope } from '../../src/limits/limiter.ts'
-import type { Key, Team } from '../../src/store/snapshot.ts'
-import type { Budget, Period } from '../../src/store/types.ts'
 import { at, budget, CENT, cents, DAY, HOUR, held, limited, NOON, refused, standing, toTeam } from './asking.ts'
 
 const keyOf = (of: Budget | null, more: Partial<Key> = {}) => limited({}, { budget: of, ...more })

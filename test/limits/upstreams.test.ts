@@ -1,6 +1,6 @@
 /** An upstream's own limits, and the minute before the process began. */
 import { describe, expect, test } from 'bun:test'
-import { UpstreamError } from '../../src/error.ts'
+import { UpstreamError } from '../../src/domain/error.ts'
 import { createLimiter, type Pass } from '../../src/limits/limiter.ts'
 import { at, held, limited, refused, tokens, toUpstream } from './asking.ts'
 

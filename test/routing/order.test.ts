@@ -1,9 +1,9 @@
 /** In which order targets are tried: priorities, weights over conversations, and what is known of their health. */
 import { describe, expect, test } from 'bun:test'
-import type { Standing } from '../../src/routing/health.ts'
+import type { Target } from '../../src/domain/snapshot.ts'
+import type { Message } from '../../src/formats/chat/request.ts'
+import type { Standing } from '../../src/health/health.ts'
 import { order } from '../../src/routing/order.ts'
-import type { Target } from '../../src/store/snapshot.ts'
-import type { Message } from '../../src/wire/request.ts'
 import { toTarget } from '../support/snapshot.ts'
 
 const target = (id: string, fields: Partial<Target> = {}): Target => ({ ...toTarget({ id }), ...fields })

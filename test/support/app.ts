@@ -11,8 +11,8 @@ import { parseCatalog } from '../../src/catalog/file.ts'
 import { type ServeConfig, toServeConfig } from '../../src/config.ts'
 import { createKey, type KeyOptions, revokeKey } from '../../src/keys/service.ts'
 import { createLog } from '../../src/log.ts'
-import { startServer } from '../../src/server.ts'
-import { databasePath } from '../../src/store/open.ts'
+import { startServer } from '../../src/server/server.ts'
+import { databasePath } from '../../src/store/sqlite/open.ts'
 
 /** What the upstreams of a test know and no client may ever see. Of no shape that a redacting log would mask. */
 export const CREDENTIAL = 'the upstream credential 0123456789'

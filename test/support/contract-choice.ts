@@ -1,5 +1,5 @@
 /** What a client accumulates of one streamed choice, with the rules that every delta has to keep (contract, section 3b). */
-import type { FunctionCall, Logprobs, ToolCall } from '../../src/wire/chat.ts'
+import type { FunctionCall, Logprobs, ToolCall } from '../../src/domain/answer.ts'
 import {
   checkFinish,
   checkKeys,

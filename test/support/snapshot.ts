@@ -1,6 +1,7 @@
 /** Small snapshots for unit tests: only what a test names is out of the ordinary. */
-import type { CatalogModel, Key, Snapshot, Target, Upstream } from '../../src/store/snapshot.ts'
-import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, NO_LIMITS } from '../../src/store/types.ts'
+
+import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, NO_LIMITS } from '../../src/domain/settings.ts'
+import type { CatalogModel, Key, Snapshot, Target, Upstream } from '../../src/domain/snapshot.ts'
 
 export const toKey = (fields: Partial<Key> = {}): Key => ({
   id: 'k1',

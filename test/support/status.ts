@@ -1,8 +1,9 @@
 /** A server's status as the control socket tells it: only what a test names is out of the ordinary. */
-import { createControl } from '../../src/control/control.ts'
-import type { Status, TestResult, UpstreamStatus } from '../../src/control/protocol.ts'
+
 import { createLog } from '../../src/log.ts'
-import { takeLock } from '../../src/store/lock.ts'
+import { createControl } from '../../src/server/control.ts'
+import type { Status, TestResult, UpstreamStatus } from '../../src/server/protocol.ts'
+import { takeLock } from '../../src/store/sqlite/lock.ts'
 
 export const toStatus = (fields: Partial<Status> = {}): Status => ({
   version: '0.1.0',

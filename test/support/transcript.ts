@@ -2,21 +2,21 @@
  * Carries an upstream's bytes to what a client reads, without a socket: events, dialect and normaliser as `events.ts`
  * and `stream.ts` put them together. Bytes may come in any pieces.
  */
-import { toEvents } from '../../src/answer/events.ts'
-import { toGatewayError } from '../../src/answer/failure.ts'
+import { toEvents } from '../../src/delivery/events.ts'
+import { toGatewayError } from '../../src/delivery/failure.ts'
+import type { AnswerEvent, Completion } from '../../src/domain/answer.ts'
+import { UpstreamError } from '../../src/domain/error.ts'
+import { parseJson } from '../../src/domain/json.ts'
+import { NO_USAGE, toUsageJson, type Usage } from '../../src/domain/usage.ts'
 import {
   createStreamNormaliser,
   errorFrame,
   type Shape,
   toCompletion,
   toCompletionJson,
-} from '../../src/answer/normalise.ts'
-import { openai } from '../../src/backends/dialects/openai.ts'
-import { UpstreamError } from '../../src/error.ts'
-import type { AnswerEvent, Completion } from '../../src/wire/chat.ts'
-import { parseJson } from '../../src/wire/json.ts'
-import { createSseReader } from '../../src/wire/sse.ts'
-import { NO_USAGE, toUsageJson, type Usage } from '../../src/wire/usage.ts'
+} from '../../src/formats/chat/normalise.ts'
+import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
+import { createSseReader } from '../../src/upstreams/sse.ts'
 import { toTarget } from './snapshot.ts'
 
 export const MODEL = 'acme/large'

@@ -1,0 +1,86 @@
+/**
+ * The immutable in-memory view of the configuration that every request reads: keys by hash, models by slug, and for
+ * each model its targets. Swapped whole after each change, so no request ever sees half a change, and none ever waits
+ * for the disk to learn who may call what. A store builds it. Types only.
+ */
+import type { Feature, Model } from './model.ts'
+import type { Budget, Deadlines, Limits, UpstreamOptions } from './settings.ts'
+import type { PricingItem } from './usage.ts'
+
+export interface Key {
+  id: string
+  name: string
+  scope: 'all' | 'local'
+  teamId: string | null
+  expiresMs: number | null
+  revokedMs: number | null
+  /** Patterns over resolved slugs; empty = every model. */
+  models: string[]
+  limits: Limits
+  budget: Budget | null
+}
+
+/** Keys that share a budget. */
+export interface Team {
+  id: string
+  name: string
+  budget: Budget | null
+}
+
+/** A secret in force, and the key that it opens. */
+export interface Secret {
+  key: Key
+  lastFour: string
+  expiresMs: number | null
+}
+
+export interface Upstream {
+  id: string
+  dialect: string
+  baseUrl: string | null
+  local: boolean
+  deadlines: Deadlines
+  /** What its provider allows, all keys together. */
+  limits: Limits
+  options: UpstreamOptions
+  /** The resolved credential; null where the upstream needs none or it did not resolve. */
+  credential: string | null
+  /** Why this upstream cannot be called, in words for an administrator; null when it can. */
+  notReady: string | null
+}
+
+/** A route resolved to everything that a call needs. */
+export interface Target {
+  model: string
+  upstream: Upstream
+  upstreamModel: string
+  priority: number
+  weight: number
+  /** What a call is charged by: the route's own pricing, else nothing on a local upstream, else the model's. */
+  pricing: PricingItem[]
+  priceId: string | null
+  /** Both as its route says, and never more than its model has. */
+  maxOutputLength: number
+  contextLength: number
+  /** What it does by itself, of what its model does; the gateway adds enforcement where `json_mode` or `structured_outputs` is missing. */
+  features: readonly Feature[]
+}
+
+/** The facts of a model, as its row tells them, and its enabled targets in order of priority. */
+export interface CatalogModel {
+  /** Whether lists of models show it; one that a wildcard stands for is only found by its name. */
+  listed: boolean
+  facts: Omit<Model, 'is_ready' | 'pricing'> & { pricing: PricingItem[] }
+  targets: Target[]
+}
+
+export interface Snapshot {
+  revision: number
+  secrets: ReadonlyMap<string, Secret>
+  teams: ReadonlyMap<string, Team>
+  models: ReadonlyMap<string, CatalogModel>
+  aliases: ReadonlyMap<string, string>
+  upstreams: ReadonlyMap<string, Upstream>
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>

@@ -1,0 +1,93 @@
+/**
+ * Rules across the fields of a request (contract, sections 1 and 5): what excludes, needs or names what. Called for
+ * requests whose fields are each right, and from which nulls and empty lists of tools are gone already.
+ */
+import { GatewayError } from '../../domain/error.ts'
+import { quote } from '../../validation/explain-words.ts'
+import type { ChatRequest } from './request.ts'
+
+/** Returns the first rule that the request breaks, or null. */
+export function checkParameters(body: ChatRequest): GatewayError | null {
+  return (
+    checkCaps(body) ??
+    checkFunctionCall(body) ??
+    checkToolFields(body) ??
+    checkLogprobs(body) ??
+    checkStreamOptions(body) ??
+    checkAudio(body)
+  )
+}
+
+function checkCaps({ max_tokens: cap, max_completion_tokens: sameCap }: ChatRequest): GatewayError | null {
+  if (cap === undefined || sameCap === undefined) return null
+  return invalid("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.", 'max_tokens', {
+    code: 'invalid_parameter_combination',
+  })
+}
+
+function checkFunctionCall({ functions, function_call: call }: ChatRequest): GatewayError | null {
+  if (!call) return null
+  if (!functions) return onlyWith('function_call', 'functions')
+  if (typeof call === 'string' || functions.some(({ name }) => name === call.name)) return null
+  return invalid(
+    `Invalid value for 'function_call': no function named ${quote(call.name)} was specified in the 'functions' parameter.`,
+    'function_call',
+  )
+}
+
+type ToolChoice = Exclude<ChatRequest['tool_choice'], null | undefined>
+
+function checkToolFields({ tools, tool_choice: choice, parallel_tool_calls: parallel }: ChatRequest) {
+  if (!tools) {
+    if (choice !== undefined) return onlyWith('tool_choice', 'tools')
+    return parallel === undefined ? null : onlyWith('parallel_tool_calls', 'tools')
+  }
+  return choice ? checkToolChoice(choice, tools) : null
+}
+
+function checkToolChoice(choice: ToolChoice, tools: NonNullable<ChatRequest['tools']>): GatewayError | null {
+  if (typeof choice === 'string') return null
+  const known = new Set(tools.map((tool) => JSON.stringify([tool.type, nameOf(tool)])))
+  const chosen = choice.type === 'allowed_tools' ? choice.allowed_tools.tools : [choice]
+  for (const [index, tool] of chosen.entries()) {
+    const name = nameOf(tool)
+    if (typeof name !== 'string') return missingName(tool, index)
+    if (known.has(JSON.stringify([tool.type, name]))) continue
+    return invalid(`Tool choice ${quote(name)} not found in 'tools' parameter.`, 'tool_choice')
+  }
+  return null
+}
+
+/** Reads `{type: 'function', function: {name}}`; allowed tools may be anything. */
+function nameOf(tool: Record<string, unknown>): unknown {
+  const named = tool.type === 'custom' ? tool.custom : tool.function
+  return typeof named === 'object' && named !== null && 'name' in named ? named.name : undefined
+}
+
+function missingName(tool: Record<string, unknown>, index: number): GatewayError {
+  const param = `tool_choice.allowed_tools.tools[${index}].${tool.type === 'custom' ? 'custom' : 'function'}.name`
+  return invalid(`Missing required parameter: '${param}'.`, param, { code: 'missing_required_parameter' })
+}
+
+function checkLogprobs({ logprobs, top_logprobs: top }: ChatRequest): GatewayError | null {
+  if (top === undefined || logprobs === true) return null
+  return invalid("The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.", 'top_logprobs')
+}
+
+function checkStreamOptions({ stream, stream_options: options }: ChatRequest): GatewayError | null {
+  if (options === undefined || stream === true) return null
+  return invalid("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options')
+}
+
+function checkAudio({ audio, modalities }: ChatRequest): GatewayError | null {
+  const speaks = modalities?.includes('audio') === true
+  if (speaks === (audio !== undefined)) return null
+  if (speaks) return invalid("Missing required parameter: 'audio'.", 'audio', { code: 'missing_required_parameter' })
+  return invalid("Invalid value for 'audio': 'audio' is only allowed when 'modalities' includes 'audio'.", 'audio')
+}
+
+const onlyWith = (param: string, needed: string) =>
+  invalid(`Invalid value for '${param}': '${param}' is only allowed when '${needed}' are specified.`, param)
+
+const invalid = (message: string, param: string, { code = null }: { code?: string | null } = {}) =>
+  new GatewayError('invalid_request', message, { code, param })

@@ -1,0 +1,139 @@
+/**
+ * The chat request: the contract's section 1 as one TypeBox schema, and the types derived from it. An optional field
+ * may also be null, which means absent. Unknown fields are allowed; those of the top level travel on to
+ * OpenAI-dialect upstreams. Rules across fields, messages and schemas are in `validate.ts`.
+ */
+import { type Static, Type } from '@sinclair/typebox'
+import { MessageSchema, TextPart } from './message.ts'
+import { JsonObject, Name, oneOf, optional, text, textOr } from './schema.ts'
+
+export type { Message } from './message.ts'
+
+const FunctionTool = Type.Object({
+  name: Name,
+  description: optional(text()),
+  parameters: optional(JsonObject),
+  strict: optional(Type.Boolean()),
+})
+const Grammar = Type.Object({ definition: text(), syntax: oneOf('lark', 'regex') })
+const CustomTool = Type.Object({
+  name: Name,
+  description: optional(text()),
+  format: optional(
+    Type.Union([
+      Type.Object({ type: Type.Literal('text') }),
+      Type.Object({ type: Type.Literal('grammar'), grammar: Grammar }),
+    ]),
+  ),
+})
+const Tool = Type.Union([
+  Type.Object({ type: Type.Literal('function'), function: FunctionTool }),
+  Type.Object({ type: Type.Literal('custom'), custom: CustomTool }),
+])
+
+const Named = Type.Object({ name: text() })
+const ToolChoice = Type.Union([
+  oneOf('none', 'auto', 'required'),
+  Type.Object({ type: Type.Literal('function'), function: Named }),
+  Type.Object({ type: Type.Literal('custom'), custom: Named }),
+  Type.Object({
+    type: Type.Literal('allowed_tools'),
+    allowed_tools: Type.Object({ mode: oneOf('auto', 'required'), tools: Type.Array(JsonObject) }),
+  }),
+])
+
+const LegacyFunction = Type.Object({ name: Name, description: optional(text()), parameters: optional(JsonObject) })
+
+const JsonSchemaFormat = Type.Object({
+  name: Name,
+  description: optional(text()),
+  schema: optional(JsonObject),
+  strict: optional(Type.Boolean()),
+})
+const ResponseFormat = Type.Union([
+  Type.Object({ type: Type.Literal('text') }),
+  Type.Object({ type: Type.Literal('json_object') }),
+  Type.Object({ type: Type.Literal('json_schema'), json_schema: JsonSchemaFormat }),
+])
+
+const Mode = Type.Object({ mode: oneOf('score', 'block') })
+const Moderation = Type.Object({
+  model: text(),
+  policy: optional(Type.Object({ input: optional(Mode), output: optional(Mode) })),
+})
+
+const UserLocation = Type.Object({
+  type: Type.Literal('approximate'),
+  approximate: Type.Object({
+    country: optional(text()),
+    region: optional(text()),
+    city: optional(text()),
+    timezone: optional(text()),
+  }),
+})
+
+const MAX_NAME_CHARS = 64
+const Metadata = Type.Record(
+  Type.String({ pattern: `^[\\s\\S]{0,${MAX_NAME_CHARS}}$` }),
+  Type.String({ maxLength: 512 }),
+  { maxProperties: 16, additionalProperties: false, maxNameLength: MAX_NAME_CHARS },
+)
+
+const penalty = optional(Type.Number({ minimum: -2, maximum: 2 }))
+
+export const ChatRequestSchema = Type.Object({
+  model: text({ minLength: 1 }),
+  messages: Type.Array(MessageSchema, { minItems: 1 }),
+  max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
+  max_tokens: optional(Type.Integer({ minimum: 1 })),
+  temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+  top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
+  n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+  stop: optional(Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 4 })])),
+  frequency_penalty: penalty,
+  presence_penalty: penalty,
+  logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
+  logprobs: optional(Type.Boolean()),
+  top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+  seed: optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
+  stream: optional(Type.Boolean()),
+  stream_options: optional(
+    Type.Object({ include_usage: optional(Type.Boolean()), include_obfuscation: optional(Type.Boolean()) }),
+  ),
+  tools: optional(Type.Array(Tool, { maxItems: 128 })),
+  tool_choice: optional(ToolChoice),
+  parallel_tool_calls: optional(Type.Boolean()),
+  functions: optional(Type.Array(LegacyFunction, { minItems: 1, maxItems: 128 })),
+  function_call: optional(Type.Union([oneOf('none', 'auto'), Named])),
+  response_format: optional(ResponseFormat),
+  reasoning_effort: optional(oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
+  verbosity: optional(oneOf('low', 'medium', 'high')),
+  // `image` is not in the contract's table: clients of catalogues with models that draw send it.
+  modalities: optional(Type.Array(oneOf('text', 'audio', 'image'))),
+  audio: optional(
+    Type.Object({
+      voice: Type.Union([text(), Type.Object({ id: text() })]),
+      format: oneOf('wav', 'aac', 'mp3', 'flac', 'opus', 'pcm16'),
+    }),
+  ),
+  prediction: optional(Type.Object({ type: Type.Literal('content'), content: textOr(TextPart) })),
+  metadata: optional(Metadata),
+  store: optional(Type.Boolean()),
+  service_tier: optional(oneOf('auto', 'default', 'flex', 'scale', 'priority', 'fast')),
+  safety_identifier: optional(text({ maxLength: 64 })),
+  prompt_cache_key: optional(text()),
+  prompt_cache_retention: optional(oneOf('in_memory', '24h')),
+  prompt_cache_options: optional(
+    Type.Object({ ttl: optional(oneOf('30m')), mode: optional(oneOf('implicit', 'explicit')) }),
+  ),
+  user: optional(text()),
+  moderation: optional(Moderation),
+  web_search_options: optional(
+    Type.Object({
+      user_location: optional(UserLocation),
+      search_context_size: optional(oneOf('low', 'medium', 'high')),
+    }),
+  ),
+})
+
+export type ChatRequest = Static<typeof ChatRequestSchema>

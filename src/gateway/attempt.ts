@@ -1,0 +1,159 @@
+/**
+ * Tries the targets of a request until one answers (design 8): the next one at once after a failure that another may not
+ * have, and when none is left those that may recover once more, after a pause. All of it before the commit point: once
+ * an answer has begun, nothing is tried again. Asks the breakers before each call; `dispatch` tells them how it ended.
+ */
+
+import type { BackendAnswer } from '../domain/answer.ts'
+import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
+import type { Target } from '../domain/snapshot.ts'
+import type { ChatRequest } from '../formats/chat/request.ts'
+import type { Health } from '../health/health.ts'
+import { blamesTheRequest } from '../upstreams/refusal.ts'
+
+/**
+ * Why a call of a request is made: `retry` and `fallback` after one that failed, `limit` where a limit of ours kept the one
+ * before from being made. The first one stands in the request's own row, the others in `calls`.
+ */
+export type CallReason = 'first' | 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema'
+
+export interface Ask {
+  target: Target
+  /** The canonical request. `fanOut` and `enforce` change copies of it. */
+  body: ChatRequest
+  reason: CallReason
+  /** Aborts when the answer is no longer wanted. */
+  signal: AbortSignal
+}
+
+/** Makes one call to one target, or as many as it takes: `fanOut` and `enforce` wrap one and have its type. */
+export type Dispatch = (ask: Ask) => Promise<BackendAnswer>
+
+export interface AttemptOptions {
+  health: Pick<Health, 'enter' | 'report' | 'whyOut'>
+  /** How often the list is tried again. */
+  retries: number
+  /** The pause before it is tried again for the first time, ms; each next one is twice as long. */
+  backoffMs: number
+}
+
+export interface Attempted {
+  /** In the order in which they are tried; never empty. */
+  targets: readonly Target[]
+  body: ChatRequest
+  signal: AbortSignal
+}
+
+/** Longer than this a request does not wait for an upstream, whatever that asks for: its client can do it better. */
+const MAX_PAUSE_MS = 10_000
+
+/**
+ * Resolves to what `open` makes of the first answer that reaches the commit point; an UpstreamError of `open` counts as
+ * the call's own. Throws the UpstreamError that tells most of why no target answered, with the name of its upstream; or
+ * whatever else ends the request.
+ */
+export async function attempt<T>(
+  { health, retries, backoffMs }: AttemptOptions,
+  { targets, body, signal }: Attempted,
+  dispatch: Dispatch,
+  open: (answer: BackendAnswer, target: Target) => T | Promise<T>,
+): Promise<T> {
+  const failures: UpstreamError[] = []
+  let left = targets
+  for (let round = 0; ; round++) {
+    const recovering: Target[] = []
+    let pauseMs = backoffMs * 2 ** round * (0.75 + Math.random() / 4)
+    for (const target of left) {
+      if (signal.aborted) throw clientLeft()
+      if (!health.enter(target)) {
+        // It may be down for a moment only, and found again during the next pause.
+        if (round > 0) recovering.push(target)
+        continue
+      }
+      const reason = toReason(failures.at(-1), round)
+      try {
+        const opened = await open(await dispatch({ target, body, reason, signal }), target)
+        health.report(target, 'begun')
+        return opened
+      } catch (error) {
+        if (!(error instanceof UpstreamError) || isFinal(error)) {
+          // Perhaps no call was made at all, and nobody else would give back a breaker's trial.
+          health.report(target, 'given_up')
+          throw error
+        }
+        error.upstream ??= target.upstream.id
+        failures.push(error)
+        if (!mayRecover(error)) continue
+        recovering.push(target)
+        pauseMs = Math.max(pauseMs, error.retryAfterMs ?? 0)
+      }
+    }
+    if (recovering.length === 0 || round >= retries) throw toTelling(failures) ?? noneReady(health, targets)
+    await pause(pauseMs, signal)
+    left = recovering
+  }
+}
+
+function toReason(last: UpstreamError | undefined, round: number): CallReason {
+  if (last === undefined) return 'first'
+  if (last.isOwnLimit) return 'limit'
+  return round > 0 ? 'retry' : 'fallback'
+}
+
+/** What an upstream says about the request, but for what it lacks itself, and another one may have. */
+const ABOUT_THE_TARGET = new Set([
+  'context_length_exceeded',
+  'unsupported_parameter',
+  'unsupported_value',
+  'unknown_parameter',
+  'invalid_parameter_combination',
+])
+
+function isFinal(error: UpstreamError): boolean {
+  return error.kind === 'aborted' || (isAboutTheRequest(error) && !isAboutTheTarget(error))
+}
+
+const isAboutTheRequest = ({ kind, status }: UpstreamError) => kind === 'status' && blamesTheRequest(status)
+
+const isAboutTheTarget = (error: UpstreamError) =>
+  isAboutTheRequest(error) && (error.status === 413 || ABOUT_THE_TARGET.has(error.code ?? ''))
+
+/** A passed deadline has used up the client's patience; other 4xx would come again. */
+const mayRecover = ({ kind, retryable, retryAfterMs }: UpstreamError) =>
+  retryable && kind !== 'deadline' && (retryAfterMs ?? 0) <= MAX_PAUSE_MS
+
+/**
+ * The last failure that may pass, else the last one; but that one provider limits its rate, or that one target lacks
+ * something, does not tell why the others failed.
+ */
+const toTelling = (failures: readonly UpstreamError[]) =>
+  failures.findLast((failure) => failure.status !== 429 && failure.retryable) ??
+  failures.findLast((failure) => failure.status !== 429 && !isAboutTheTarget(failure)) ??
+  failures.findLast(({ status }) => status === 429) ??
+  failures.at(-1)
+
+/** The refusal of a request none of whose targets may be called now. */
+export function noneReady(health: Pick<Health, 'whyOut'>, targets: readonly Target[]): GatewayError {
+  const whys = targets.flatMap((target) => health.whyOut(target) ?? [])
+  const reasons = [...new Set(whys.map(({ reason }) => reason))].join('; ')
+  const soonestMs = whys.length === 0 ? 1_000 : Math.min(...whys.map(({ retryAfterMs }) => retryAfterMs))
+  return new GatewayError(
+    'model_not_ready',
+    `The model \`${targets[0]?.model}\` is not ready: ${reasons || 'it was a moment ago, and may be again'}.`,
+    { headers: { 'retry-after': toRetryAfter(soonestMs) } },
+  )
+}
+
+/** Waits, and throws as soon as the client leaves. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  // A signal that has aborted already tells nobody any more.
+  if (signal.aborted) throw clientLeft()
+  const over = Promise.withResolvers<void>()
+  const timer = setTimeout(over.resolve, ms)
+  const leave = () => over.resolve()
+  signal.addEventListener('abort', leave, { once: true })
+  await over.promise
+  clearTimeout(timer)
+  signal.removeEventListener('abort', leave)
+  if (signal.aborted) throw clientLeft()
+}

@@ -1,0 +1,98 @@
+/** Reads the body of a chat request once: its size, its content type, its JSON, in the contract's order. */
+import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
+import type { Room } from './load.ts'
+
+export const MAX_BODY_BYTES = 32 * 1024 * 1024
+
+/**
+ * A body up to this is read in one go, and takes its room at once. A longer one takes it as it arrives: what a client
+ * only says that it will send takes nothing from others.
+ */
+const QUICK_BYTES = 256 * 1024
+
+/** A request's headers by lower-case name. */
+export type RequestHeaders = Readonly<Record<string, string | undefined>>
+
+/** Reads and parses the body. Refuses one that is too large, or has no room, before it is in memory. */
+export async function readJson(
+  request: Request,
+  headers: RequestHeaders,
+  room: Pick<Room, 'take'>,
+): Promise<Decision<unknown>> {
+  const text = await readText(request, headers, room).catch(() => refuse(leftEarly()))
+  if (!text.ok) return text
+  const type = headers['content-type'] ?? ''
+  if (!isJson(type)) return refuse(unsupportedContentType(type))
+  try {
+    const json: unknown = JSON.parse(text.value)
+    return isTooDeep(json, text.value.length) ? refuse(tooDeep()) : allow(json)
+  } catch (cause) {
+    return refuse(
+      new GatewayError(
+        'invalid_request',
+        `We could not parse the JSON body of your request: ${cause instanceof Error ? cause.message : 'it is not JSON'}. The API expects one JSON object.`,
+      ),
+    )
+  }
+}
+
+/** Deeper JSON can be read but not written again: the runtime's writer is recursive, and takes a second to give up. */
+const MAX_DEPTH = 10_000
+
+function isTooDeep(json: unknown, chars: number): boolean {
+  // A level takes two characters at least, so that nearly every body is let through unseen.
+  if (chars < 2 * MAX_DEPTH) return false
+  let level: unknown[] = [json]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) return true
+    const next: unknown[] = []
+    for (const item of level) {
+      if (typeof item !== 'object' || item === null) continue
+      for (const held of Object.values(item)) if (typeof held === 'object') next.push(held)
+    }
+    level = next
+  }
+  return false
+}
+
+async function readText(
+  request: Request,
+  headers: RequestHeaders,
+  room: Pick<Room, 'take'>,
+): Promise<Decision<string>> {
+  const stated = Number(headers['content-length'] ?? Number.NaN)
+  if (stated > MAX_BODY_BYTES) return refuse(tooLarge(`${stated} bytes`))
+  if (stated <= QUICK_BYTES) {
+    const noRoom = room.take(stated)
+    return noRoom ? refuse(noRoom) : allow(await request.text())
+  }
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  for await (const piece of request.body ?? []) {
+    bytes += piece.length
+    if (bytes > MAX_BODY_BYTES) return refuse(tooLarge(`more than ${MAX_BODY_BYTES} bytes`))
+    const noRoom = room.take(piece.length)
+    if (noRoom) return refuse(noRoom)
+    pieces.push(piece)
+  }
+  return allow(new TextDecoder().decode(Buffer.concat(pieces)))
+}
+
+const isJson = (type: string) => /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)
+
+const leftEarly = () => new GatewayError('client_closed', 'The client left before its request was complete.')
+
+const tooDeep = () =>
+  new GatewayError('invalid_request', `The JSON body of your request is nested more than ${MAX_DEPTH} levels deep.`)
+
+const tooLarge = (size: string) =>
+  new GatewayError(
+    'request_too_large',
+    `The request body is too large: this API takes at most ${MAX_BODY_BYTES} bytes, and yours has ${size}.`,
+  )
+
+const unsupportedContentType = (type: string) =>
+  new GatewayError(
+    'unsupported_content_type',
+    `Unsupported content type: '${type.slice(0, 100)}'. This API method only accepts 'application/json' requests, but you specified the header 'Content-Type: ${type.slice(0, 100)}'. Please try again with a supported content type.`,
+  )

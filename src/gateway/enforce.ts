@@ -1,0 +1,108 @@
+/**
+ * Structured output on targets that do not do it by themselves (design 9): asks in words for a whole answer, checks
+ * it, and asks again with what was wrong, twice at most. Wraps a dispatch, so every call is recorded and metered there;
+ * a request without a `response_format`, or a target that knows it, goes through as it is.
+ */
+import { asWhole, type WholeAnswer } from '../delivery/events.ts'
+import { clientLeft, GatewayError, UpstreamError } from '../domain/error.ts'
+import type { Verdict } from '../structured/check-worker.ts'
+import type { Checker } from '../structured/checker.ts'
+import {
+  isFinal,
+  splitThinking,
+  toCorrecting,
+  toInstructed,
+  toPlan,
+  toReminded,
+  type Wanted,
+  withJson,
+} from '../structured/plan.ts'
+import type { Ask, Dispatch } from './attempt.ts'
+
+const MAX_CALLS = 3
+
+/** Wraps a dispatch. Throws `invalid_request` for what is no schema, `schema_not_met` where no answer is good enough. */
+export const enforce =
+  (dispatch: Dispatch, checker: Checker): Dispatch =>
+  (ask) => {
+    const plan = toPlan(ask.body, ask.target.features)
+    if (plan.kind === 'pass') return dispatch(ask)
+    if (plan.kind === 'remind') return dispatch({ ...ask, body: toReminded(ask.body) })
+    return insist(ask, plan.wanted, dispatch, checker)
+  }
+
+async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Checker): Promise<WholeAnswer> {
+  const schema = wanted.schema === null ? null : JSON.stringify(wanted.schema)
+  const wrong = schema === null ? null : await checker.prepare(schema, ask.signal)
+  const mustBeWanted = () => {
+    if (ask.signal.aborted) throw clientLeft()
+  }
+  mustBeWanted()
+  if (wrong !== null) throw badSchema(wanted, wrong)
+  const instructed = toInstructed(ask.body, wanted, ask.target.features)
+  let body = instructed
+  let problem = ''
+  /** The last answer that was JSON, though not the right one. */
+  let unmet: WholeAnswer | null = null
+  for (let call = 1; call <= MAX_CALLS; call++) {
+    mustBeWanted()
+    let answer: WholeAnswer
+    try {
+      answer = asWhole(await dispatch({ ...ask, body, reason: call === 1 ? ask.reason : 'schema' }))
+    } catch (error) {
+      // What is there already is worth more than why there is nothing better.
+      if (unmet && !wanted.strict && isBearable(error)) return unmet
+      throw error
+    }
+    const [choice, ...others] = answer.completion.choices
+    if (!choice || isFinal(choice)) return answer
+    const written = typeof choice.message?.content === 'string' ? choice.message.content : ''
+    const { thinking, answer: said } = splitThinking(written)
+    const verdict = await judge(checker, said, schema, ask.signal)
+    mustBeWanted()
+    if (verdict.json !== null && (verdict.problem === null || wanted.schema !== null)) {
+      const choices = [withJson(choice, verdict.json, thinking), ...others]
+      const read: WholeAnswer = { ...answer, completion: { ...answer.completion, choices } }
+      if (verdict.problem === null) return read
+      unmet = { ...read, schema: 'unmet' }
+    }
+    problem = verdict.problem ?? ''
+    if (verdict.tooSlow) break
+    body = toCorrecting(instructed, said, problem)
+  }
+  if (unmet && !wanted.strict) return unmet
+  throw notMet(ask, wanted, problem)
+}
+
+/** Whether it only keeps a better answer from being made: the upstream failed, or a budget has no room for a correction. */
+const isBearable = (error: unknown) =>
+  error instanceof UpstreamError
+    ? error.kind !== 'aborted'
+    : error instanceof GatewayError && error.kind === 'insufficient_quota'
+
+/** Reads the answer at least, where it cannot be checked in time. */
+async function judge(
+  checker: Checker,
+  text: string,
+  schema: string | null,
+  signal: AbortSignal,
+): Promise<Verdict & { tooSlow: boolean }> {
+  const verdict = await checker.judge(text, schema, signal)
+  if (verdict !== 'slow') return { ...verdict, tooSlow: false }
+  const read = schema === null ? 'slow' : await checker.judge(text, '{}', signal)
+  const json = read === 'slow' ? null : read.json
+  return { json, problem: 'checking it takes too long', tooSlow: true }
+}
+
+const badSchema = ({ name }: Wanted, problem: string) =>
+  new GatewayError('invalid_request', `Invalid schema for response_format '${name}': ${problem}.`, {
+    param: 'response_format',
+  })
+
+const notMet = ({ target }: Ask, { schema, name }: Wanted, problem: string) =>
+  new GatewayError(
+    'schema_not_met',
+    `Model \`${target.model}\` did not write ${schema === null ? 'a JSON object' : `JSON that meets the schema '${name}'`}. ` +
+      `What is wrong with its last answer: ${problem}.`,
+    { param: 'response_format' },
+  )

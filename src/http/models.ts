@@ -1,0 +1,64 @@
+/** `GET /v1/models` and `GET /v1/models/<vendor>/<model_name>`: what the calling key may use, and nothing else. */
+import { Elysia } from 'elysia'
+import { toPublicModel } from '../catalog/public.ts'
+import { orThrow } from '../domain/error.ts'
+import { mintId, toRequestId } from '../domain/id.ts'
+import type { Model } from '../domain/model.ts'
+import type { Key, Snapshot } from '../domain/snapshot.ts'
+import { authenticate } from '../gateway/authenticate.ts'
+import type { RequestHeaders } from '../gateway/body.ts'
+import type { Health } from '../health/health.ts'
+import type { Log } from '../log.ts'
+import { modelNotFound, visibleModel } from '../routing/resolve.ts'
+import { bearerToken, toToken } from './bearer.ts'
+import { pathOf } from './path.ts'
+
+export interface ModelsDeps {
+  snapshot(): Snapshot
+  health: Pick<Health, 'standing'>
+  log: Log
+  now(): number
+}
+
+export const modelsController = (deps: ModelsDeps) => {
+  const keyOf = (headers: RequestHeaders, bearer: string | undefined): Key =>
+    orThrow(authenticate(deps.snapshot(), toToken(bearer, headers), deps.now()))
+  const reply = (key: Key, body: unknown) => {
+    const id = mintId(deps.now())
+    deps.log.info('models', { id, key: key.id, http: 200 })
+    return Response.json(body, { headers: { 'x-request-id': toRequestId(id) } })
+  }
+
+  return new Elysia({ name: 'models' })
+    .use(bearerToken())
+    .get('/v1/models', ({ headers, bearer }) => {
+      const key = keyOf(headers, bearer)
+      const data = [...deps.snapshot().models]
+        .filter(([, { listed }]) => listed)
+        .map(([slug]) => slug)
+        .sort()
+        .flatMap((slug) => modelFor(deps, key, slug) ?? [])
+      return reply(key, { object: 'list', data })
+    })
+    .get('/v1/models/*', ({ request, headers, bearer }) => {
+      const key = keyOf(headers, bearer)
+      // The slash of a slug may arrive raw or as %2F, and the router's own parameter is not decoded.
+      const asked = decode(pathOf(request).slice('/v1/models/'.length))
+      const model = modelFor(deps, key, asked)
+      if (!model) throw modelNotFound(asked, null)
+      return reply(key, model)
+    })
+}
+
+function modelFor({ snapshot, health }: ModelsDeps, key: Key, slug: string): Model | null {
+  const visible = visibleModel(snapshot(), key, slug)
+  return visible && toPublicModel(visible.model, visible.targets, (target) => health.standing(target) === 'out')
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,27 @@
+/** A free question to one upstream, now, because somebody asked for it: the server does it, or a command without one. */
+
+import type { Upstream } from '../domain/snapshot.ts'
+import type { Backend, Readiness } from '../upstreams/backend.ts'
+import type { TestResult } from './protocol.ts'
+
+/** Nobody waits for longer in front of a terminal. */
+const PROBE_MS = 15_000
+
+export interface ProbeDeps {
+  backend: Backend
+  /** A clock that never steps. */
+  monotonicMs(): number
+  /** Hears what the upstream said, for whoever keeps account of its health. */
+  onFound?(readiness: Readiness): void
+}
+
+/** Asks an upstream whether it could answer, and how long that took. Never throws. */
+export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise<TestResult> {
+  const { id, notReady } = upstream
+  if (notReady !== null) return { id, state: 'not_ready', reason: notReady, ms: null }
+  const startedMs = deps.monotonicMs()
+  const readiness = await deps.backend.probe(upstream, AbortSignal.timeout(PROBE_MS))
+  const ms = Math.round(deps.monotonicMs() - startedMs)
+  deps.onFound?.(readiness)
+  return { id, state: readiness.state, reason: 'reason' in readiness ? readiness.reason : null, ms }
+}

@@ -1,0 +1,107 @@
+/**
+ * Runs the generated migrations by name, each in a transaction of its own, and never at the cost of data: an existing
+ * database is copied to `backups/` first, foreign keys are off before the transaction begins (inside it the pragma does
+ * nothing, and a rebuilt table would take its children with it: platform-notes 4.4) and checked before it commits.
+ */
+import type { Database } from 'bun:sqlite'
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import initial from '../../../drizzle/0000_initial.sql' with { type: 'text' }
+import routeFacts from '../../../drizzle/0001_route_facts.sql' with { type: 'text' }
+import { CommandError } from '../../domain/error.ts'
+
+export interface Migration {
+  name: string
+  sql: string
+}
+
+/** Every file of `drizzle/`, in order. A test keeps this list equal to the folder. */
+export const MIGRATIONS: readonly Migration[] = [
+  { name: '0000_initial', sql: initial },
+  { name: '0001_route_facts', sql: routeFacts },
+]
+
+export interface SchemaState {
+  applied: string[]
+  missing: Migration[]
+  /** Migrations that this binary does not know: the database was used by a newer one. */
+  unknown: string[]
+}
+
+/** Compares what the database has with what this binary brings. */
+export function readSchemaState(sqlite: Database, known: readonly Migration[] = MIGRATIONS): SchemaState {
+  const hasTable = sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'").get()
+  const applied = hasTable
+    ? sqlite
+        .query<{ name: string }, []>('SELECT name FROM migrations ORDER BY name')
+        .all()
+        .map((row) => row.name)
+    : []
+  const names = new Set(known.map((migration) => migration.name))
+  return {
+    applied,
+    missing: known.filter((migration) => !applied.includes(migration.name)),
+    unknown: applied.filter((name) => !names.has(name)),
+  }
+}
+
+/** Brings the database to this binary's schema. Refuses one that a newer binary has used. */
+export function migrate(
+  sqlite: Database,
+  dataFolder: string,
+  nowMs: number,
+  known: readonly Migration[] = MIGRATIONS,
+): void {
+  const state = readSchemaState(sqlite, known)
+  if (state.unknown.length > 0) throw newerSchema(state.unknown)
+  if (state.missing.length === 0) return
+  if (state.applied.length > 0) backUp(sqlite, dataFolder, nowMs)
+  for (const migration of state.missing) apply(sqlite, migration, nowMs)
+}
+
+/** Refuses to let a command work on another schema version: only `serve` and `upgrade` migrate. */
+export function requireCurrentSchema(sqlite: Database): void {
+  const state = readSchemaState(sqlite)
+  if (state.unknown.length > 0) throw newerSchema(state.unknown)
+  if (state.missing.length === 0) return
+  throw new CommandError(
+    'schema_outdated',
+    'This database was made by an older Tollgate. Start the server of this version once (tollgate serve): it keeps a copy in backups/ and brings the database up to date.',
+  )
+}
+
+function newerSchema(names: string[]): CommandError {
+  return new CommandError(
+    'schema_newer',
+    `This database was used by a newer Tollgate (it has ${names.join(', ')}). Use that version, or restore a backup from before it.`,
+  )
+}
+
+function backUp(sqlite: Database, dataFolder: string, nowMs: number): void {
+  const folder = join(dataFolder, 'backups')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const stamp = new Date(nowMs).toISOString().replace(/[:.]/g, '-')
+  const path = join(folder, `before-migration-${stamp}.sqlite`)
+  if (!existsSync(path)) sqlite.query('VACUUM INTO ?').run(path)
+}
+
+function apply(sqlite: Database, migration: Migration, nowMs: number): void {
+  sqlite.run('PRAGMA foreign_keys = OFF')
+  try {
+    sqlite
+      .transaction(() => {
+        for (const statement of migration.sql.split('--> statement-breakpoint')) sqlite.run(statement)
+        const broken = sqlite.query<{ table: string }, []>('PRAGMA foreign_key_check').all()
+        if (broken.length > 0) {
+          throw new CommandError(
+            'migration_failed',
+            `Migration ${migration.name} would break references of table ${broken[0]?.table}. Nothing was changed; please report it.`,
+          )
+        }
+        sqlite.query('INSERT INTO migrations (name, applied_ms) VALUES (?, ?)').run(migration.name, nowMs)
+      })
+      .immediate()
+  } finally {
+    sqlite.run('PRAGMA foreign_keys = ON')
+  }
+}

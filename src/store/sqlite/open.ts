@@ -1,0 +1,88 @@
+/**
+ * Opens the database file with the pragmas that everything else relies on, in the order that matters
+ * (platform-notes 4.1). The server's writer never waits inside SQLite; commands wait up to 5 s.
+ */
+import { Database } from 'bun:sqlite'
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { CommandError, codeOf } from '../../domain/error.ts'
+import { requireCurrentSchema } from './migrate.ts'
+import * as schema from './schema.ts'
+
+export const COMMAND_BUSY_MS = 5_000
+
+export interface OpenOptions {
+  /** How long a statement waits for another writer, in ms. 0 for the server's writer. */
+  busyMs: number
+  readonly?: boolean
+}
+
+export type Store = ReturnType<typeof toStore>
+
+const toStore = (sqlite: Database) => drizzle(sqlite, { schema })
+
+/** Path of the database in a data folder. */
+export const databasePath = (dataFolder: string) => join(dataFolder, 'tollgate.db')
+
+/**
+ * Makes the data folder, for its owner alone, or checks that the one that is there can be written; whoever made that
+ * chose its mode. Throws a CommandError that says what to do.
+ */
+export function prepareDataFolder(dataFolder: string): void {
+  try {
+    const made = mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
+    if (made !== undefined) {
+      chmodSync(dataFolder, 0o700)
+      return
+    }
+    const found = statSync(dataFolder)
+    if (!found.isDirectory()) throw new Error('it is a file')
+    accessSync(dataFolder, constants.W_OK | constants.X_OK)
+    // Root may write anywhere, also where the owner asked for the opposite.
+    if ((found.mode & constants.S_IWUSR) === 0) throw new Error('it cannot be written')
+  } catch (cause) {
+    throw new CommandError(
+      'data_unwritable',
+      `Cannot use ${dataFolder} as the data folder: ${reasonOf(cause)}. Choose another one with --data, or give this user the right to write there.`,
+    )
+  }
+}
+
+/** Opens an existing or new database file. The caller closes it. */
+export function openDatabase(path: string, options: OpenOptions): Database {
+  const database = new Database(path, options.readonly ? { readonly: true } : { create: true, readwrite: true })
+  database.run(`PRAGMA busy_timeout = ${options.busyMs}`)
+  if (!options.readonly) {
+    database.run('PRAGMA journal_mode = WAL')
+    database.run('PRAGMA synchronous = NORMAL')
+  }
+  database.run('PRAGMA foreign_keys = ON')
+  return database
+}
+
+/** Opens the store of a data folder for a command; refuses with a sentence where no server has made one yet. */
+export function openForCommand(
+  dataFolder: string,
+  options: { readonly?: boolean } = {},
+): { sqlite: Database; store: Store } {
+  const path = databasePath(dataFolder)
+  if (!existsSync(path)) {
+    throw new CommandError(
+      'no_database',
+      `There is no Tollgate database in ${dataFolder}. Start the server once (tollgate serve --data ${dataFolder}) or name another folder with --data.`,
+    )
+  }
+  const sqlite = openDatabase(path, { busyMs: COMMAND_BUSY_MS, ...options })
+  requireCurrentSchema(sqlite)
+  return { sqlite, store: toStore(sqlite) }
+}
+
+export { toStore }
+
+function reasonOf(cause: unknown): string {
+  const code = codeOf(cause)
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return 'it cannot be written'
+  if (code === 'EEXIST' || code === 'ENOTDIR') return 'there is a file of that name'
+  return cause instanceof Error ? cause.message : String(cause)
+}

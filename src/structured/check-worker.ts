@@ -1,0 +1,67 @@
+/**
+ * Reads and checks what models wrote, on a thread of its own: a nasty text, a pattern that backtracks forever or a
+ * schema that refers to itself must not stop the event loop, and neither must the loading of ajv. Talks to
+ * `check-thread.ts` alone, which ends the thread where an answer takes too long.
+ */
+import { findJson } from './json.ts'
+import { type Check, compile, isObject } from './schema.ts'
+
+declare const self: Worker
+
+export interface CheckRequest {
+  /** A JSON Schema as JSON; null = any JSON object. */
+  schema: string | null
+  /** What a model wrote; null only prepares the schema. */
+  text: string | null
+}
+
+/** `json` is what came closest, `problem` what is wrong with it; met where that is null. Both null: the schema is ready. */
+export interface Verdict {
+  json: string | null
+  problem: string | null
+}
+
+export type CheckReply = Verdict | { badSchema: string }
+
+const MAX_KEPT = 64
+/** By their text, the one used last at the end. */
+const compiled = new Map<string, ReturnType<typeof compile>>()
+
+self.onmessage = (event: MessageEvent<CheckRequest>) => self.postMessage(answer(event.data))
+// Loaded, and the first schema, which is the slowest, compiled.
+compile({ type: 'object' })
+self.postMessage('ready')
+
+function answer({ schema, text }: CheckRequest): CheckReply {
+  const check = schema === null ? isObject : toCheck(schema)
+  if (typeof check !== 'function') return { badSchema: check.problem }
+  return text === null ? { json: null, problem: null } : judge(text, check)
+}
+
+function toCheck(schema: string): ReturnType<typeof compile> {
+  const known = compiled.get(schema) ?? compile(JSON.parse(schema))
+  compiled.delete(schema)
+  compiled.set(schema, known)
+  const [oldest] = compiled.keys()
+  if (compiled.size > MAX_KEPT && oldest !== undefined) compiled.delete(oldest)
+  return known
+}
+
+/** Takes the first piece of JSON that is right, else the longest one: an answer is longer than what is said about it. */
+function judge(text: string, check: Check): Verdict {
+  let closest: { json: string; problem: string } | null = null
+  for (const { text: json, value } of findJson(text)) {
+    const problem = problemOf(check, value)
+    if (problem === null) return { json, problem: null }
+    if (closest === null || json.length > closest.json.length) closest = { json, problem }
+  }
+  return closest ?? { json: null, problem: 'it holds no JSON' }
+}
+
+function problemOf(check: Check, value: unknown): string | null {
+  try {
+    return check(value)
+  } catch {
+    return 'it is nested too deeply, or too much is wrong with it'
+  }
+}

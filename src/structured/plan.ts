@@ -1,0 +1,164 @@
+/**
+ * What `response_format` means for one target, decided (design 9): what the upstream is sent, what it is told in words
+ * because it does not know the field, and what it is told when its answer was not good enough. Pure; `enforce.ts` acts
+ * on it, and `fanout.ts` asks whether it will.
+ */
+import type { ChatMessage, Choice } from '../domain/answer.ts'
+import type { Feature } from '../domain/model.ts'
+import type { ChatRequest, Message } from '../formats/chat/request.ts'
+
+type Format = ChatRequest['response_format']
+
+/** What an answer has to be, where the gateway sees to it. */
+export interface Wanted {
+  name: string
+  description: string | null
+  /** The JSON Schema; null = any JSON object. */
+  schema: Record<string, unknown> | null
+  strict: boolean
+}
+
+/**
+ * - `pass`: the target does it by itself, or there is nothing to do.
+ * - `remind`: it does, but some such upstreams refuse a JSON mode that no message speaks of.
+ * - `enforce`: the gateway does.
+ */
+export type Plan = { kind: 'pass' } | { kind: 'remind' } | { kind: 'enforce'; wanted: Wanted }
+
+const PASS: Plan = { kind: 'pass' }
+
+/** Decides what is to be done about a request's `response_format` on a target with these features. */
+export function toPlan({ response_format: format, messages }: ChatRequest, features: readonly Feature[]): Plan {
+  if (!format || format.type === 'text') return PASS
+  if (isEnforced(format, features)) return { kind: 'enforce', wanted: toWanted(format) }
+  return format.type === 'json_object' && !messages.some(speaksOfJson) ? { kind: 'remind' } : PASS
+}
+
+/** Whether the gateway has to see to it that answers are what `response_format` asks for. */
+export function isEnforced(format: Format, features: readonly Feature[]): boolean {
+  if (format?.type === 'json_schema') return !features.includes('structured_outputs')
+  return format?.type === 'json_object' && !features.includes('json_mode')
+}
+
+function toWanted(format: Exclude<NonNullable<Format>, { type: 'text' }>): Wanted {
+  if (format.type === 'json_object') return { name: 'json_object', description: null, schema: null, strict: false }
+  const { name, description, schema, strict } = format.json_schema
+  return { name, description: description ?? null, schema: schema ?? null, strict: strict === true }
+}
+
+function speaksOfJson({ content }: Message): boolean {
+  if (typeof content === 'string') return /json/i.test(content)
+  return content?.some((part) => 'text' in part && /json/i.test(part.text)) ?? false
+}
+
+/** Builds the request with the reminder that a JSON mode needs. */
+export const toReminded = (body: ChatRequest): ChatRequest => ({
+  ...body,
+  messages: withInstruction(body.messages, 'Answer with a JSON object.'),
+})
+
+/** Builds the request for a target that does not do it by itself: whole, and instructed in words. */
+export function toInstructed(body: ChatRequest, wanted: Wanted, features: readonly Feature[]): ChatRequest {
+  const { response_format: _, stream: __, stream_options: ___, ...rest } = body
+  const tools = mayCallTools(body)
+  // A JSON mode helps a weak model along, but it may also keep one from calling tools, and it knows objects only.
+  const helped = features.includes('json_mode') && !tools && asksForObject(wanted.schema)
+  return {
+    ...rest,
+    ...(helped ? { response_format: { type: 'json_object' } } : {}),
+    messages: withInstruction(body.messages, toInstruction(wanted, tools)),
+  }
+}
+
+const mayCallTools = ({ tools, tool_choice, functions, function_call }: ChatRequest) =>
+  Boolean((tools?.length && tool_choice !== 'none') || (functions?.length && function_call !== 'none'))
+
+function asksForObject(schema: Wanted['schema']): boolean {
+  if (schema === null || schema.type === 'object') return true
+  return schema.type === undefined && 'properties' in schema
+}
+
+/** The words for a model that knows neither the field nor the schema. */
+export function toInstruction({ name, description, schema }: Wanted, tools: boolean): string {
+  const when = tools
+    ? 'You may call tools as usual. Whenever you answer in words instead of calling a tool, your whole answer must be'
+    : 'Your whole answer must be'
+  const alone = 'and nothing else: no explanation before or after it, no Markdown, no code fence.'
+  if (schema === null) return `${when} one JSON object, ${alone}`
+  const purpose = description === null ? '' : ` (${description})`
+  return [
+    `${when} one JSON value that is valid against the JSON Schema "${name}"${purpose}, ${alone}`,
+    'Write the value itself, not the schema. This is the JSON Schema:',
+    JSON.stringify(schema),
+  ].join('\n')
+}
+
+/**
+ * Adds to the system message that a conversation begins with, or begins it with one: many chat templates take one
+ * system message, at the start, and no other.
+ */
+function withInstruction(messages: readonly Message[], instruction: string): Message[] {
+  const [first, ...rest] = messages
+  if (!first || (first.role !== 'system' && first.role !== 'developer')) {
+    return [{ role: 'system', content: instruction }, ...messages]
+  }
+  const content =
+    typeof first.content === 'string'
+      ? `${first.content}\n\n${instruction}`
+      : [...first.content, { type: 'text' as const, text: instruction }]
+  return [{ ...first, content }, ...rest]
+}
+
+/** A corrected answer is asked for with this much of the wrong one. */
+const MAX_QUOTED_CHARS = 32_000
+
+/** Builds the request that shows a model its last answer and what was wrong with it. */
+export function toCorrecting(instructed: ChatRequest, answer: string, problem: string): ChatRequest {
+  const quoted = answer.slice(0, MAX_QUOTED_CHARS).trim()
+  return {
+    ...instructed,
+    messages: [
+      ...instructed.messages,
+      { role: 'assistant', content: quoted === '' ? '(an empty answer)' : quoted },
+      {
+        role: 'user',
+        content: `That answer was not accepted: ${problem}. Answer again, with the whole corrected JSON and nothing else.`,
+      },
+    ],
+  }
+}
+
+const FINAL = new Set<unknown>(['length', 'content_filter', 'tool_calls', 'function_call'])
+
+/** Whether an answer is delivered as it is: it was cut short, it is a refusal, or it calls a tool. */
+export function isFinal(choice: Choice | undefined): boolean {
+  const message: Partial<ChatMessage> = choice?.message ?? {}
+  return Boolean(
+    FINAL.has(choice?.finish_reason) || message.refusal || message.tool_calls?.length || message.function_call,
+  )
+}
+
+/** Takes the thinking off the beginning of a text, also where only its closing tag was written. */
+export function splitThinking(content: string): { thinking: string; answer: string } {
+  const text = content.trimStart()
+  const opened = text.startsWith('<think>')
+  const from = opened ? '<think>'.length : 0
+  const to = text.indexOf('</think>')
+  if (opened && to === -1) return { thinking: text.slice(from).trim(), answer: '' }
+  // What begins as JSON has no thinking before it, whatever tags its texts may hold.
+  if (to === -1 || (!opened && /^[{["`]/.test(text))) return { thinking: '', answer: content }
+  return { thinking: text.slice(from, to).trim(), answer: text.slice(to + '</think>'.length) }
+}
+
+/** Puts what was found in place of what was written. */
+export function withJson(choice: Choice, json: string, thinking: string): Choice {
+  const { message } = choice
+  const unchanged = message.content === json
+  const known = message.reasoning_content || message.reasoning
+  return {
+    ...choice,
+    message: { ...message, content: json, ...(thinking === '' || known ? {} : { reasoning_content: thinking }) },
+    // They are the tokens of what was written.
+    logprobs: unchanged ? choice.logprobs : null,
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Checks values against a client's JSON Schema, and says in one sentence what is wrong. Pure, but a schema is a
+ * client's: its patterns and its recursion may take forever, so only `check-worker.ts` runs it.
+ */
+import { Ajv, type ErrorObject, type Options } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { FORMATS } from './string-formats.ts'
+
+/** Returns what is wrong with a value, or null. Throws where a value is too deep, or too much is wrong with it. */
+export type Check = (value: unknown) => string | null
+
+/** Escapes that only the older syntax knows, such as `\-`, are common in patterns from other languages. */
+const toPattern = Object.assign(
+  (pattern: string, flags: string): RegExp => {
+    try {
+      return new RegExp(pattern, flags)
+    } catch {
+      return new RegExp(pattern)
+    }
+  },
+  { code: 'new RegExp' },
+)
+
+/** A schema of nested alternatives can find more wrong with a value than memory holds: beyond this, checking it throws. */
+const MAX_FOUND = 20_000
+const bounded = (code: string) =>
+  code.replace(/\bvErrors\.push\((err\d+)\)/g, `(vErrors.length<${MAX_FOUND}?vErrors.push($1):null.tooMany)`)
+
+const OPTIONS: Options = {
+  strict: false,
+  logger: false,
+  allErrors: true,
+  inlineRefs: false,
+  code: { regExp: toPattern, process: bounded },
+}
+/** The drafts that clients write, the newer one first. Each schema gets an instance of its own: they keep what they compile. */
+const DRAFTS = [Ajv2020, Ajv]
+const METAS = DRAFTS.map((Draft) => new Draft(OPTIONS))
+
+/** Prepares a schema. Returns what is wrong with it where it is none; it may refer to nothing outside of itself. */
+export function compile({ $schema: _, ...schema }: Record<string, unknown>): Check | { problem: string } {
+  try {
+    const drafts = METAS.map((meta) => ({ valid: meta.validateSchema(schema) === true, errors: meta.errors }))
+    const Draft = DRAFTS[drafts.findIndex(({ valid }) => valid)]
+    if (!Draft) return { problem: toSentence(drafts[0]?.errors ?? [], 'the schema') }
+    const ajv = new Draft({ ...OPTIONS, meta: false, validateSchema: false, formats: FORMATS })
+    // The name of a schema in an older draft: of no use here, but ajv would refuse it.
+    const validate = ajv.removeKeyword('id').compile(schema)
+    if ('$async' in validate) return { problem: '$async is not supported' }
+    return (value) => (validate(value) ? null : toSentence(validate.errors ?? [], 'the top level'))
+  } catch (error) {
+    return { problem: cut(error instanceof Error ? error.message : String(error), MAX_SENTENCE_CHARS) }
+  }
+}
+
+/** Accepts any JSON object. */
+export const isObject: Check = (value) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'it is not a JSON object'
+
+const MAX_ERRORS = 6
+const MAX_PART_CHARS = 200
+const MAX_SENTENCE_CHARS = 800
+
+function toSentence(errors: readonly ErrorObject[], top: string): string {
+  const said = new Set(errors.slice(0, MAX_ERRORS * 4).map((error) => toWords(error, top)))
+  return cut([...said].slice(0, MAX_ERRORS).join('; '), MAX_SENTENCE_CHARS)
+}
+
+function toWords({ instancePath, message, params }: ErrorObject, top: string): string {
+  const where = instancePath === '' ? top : cut(instancePath, MAX_PART_CHARS)
+  const detail = params.allowedValues ?? params.allowedValue ?? params.additionalProperty ?? params.unevaluatedProperty
+  const which = detail === undefined ? '' : ` (${cut(JSON.stringify(detail), MAX_PART_CHARS)})`
+  return `${where} ${message ?? 'is wrong'}${which}`
+}
+
+const cut = (text: string, most: number) => (text.length <= most ? text : `${text.slice(0, most)}…`)

@@ -1,0 +1,104 @@
+/**
+ * Usage where the upstream gave none, or not all of it: counted with the o200k vocabulary on a thread of its own, and
+ * estimated from bytes where that is not to be had in time. Either is ours and not the upstream's, and marked as such.
+ */
+
+import type { Usage } from '../domain/usage.ts'
+import type { ChatRequest } from '../formats/chat/request.ts'
+import { type CountThreadOptions, createCountThread } from './count-thread.ts'
+import { estimate, tokensOfBytes } from './estimate.ts'
+import { type Excerpt, HEARD_BYTES, PROMPT_BYTES, toExcerpt, toPromptExcerpt, toWhole } from './excerpt.ts'
+import { toPrompt } from './prompt.ts'
+
+/** What an upstream sent in one call, as far as it was kept. */
+export interface Heard {
+  /** One text a choice, so that choices which come interleaved count as they do one after the other. */
+  answer: string[]
+  reasoning: string[]
+  /** UTF-8 bytes beyond what was kept. */
+  moreAnswer: number
+  moreReasoning: number
+}
+
+export interface Counter {
+  /** Counts what a call used that reported nothing. Never rejects: where it cannot count in time it estimates by bytes. */
+  usage(body: ChatRequest, heard: Heard): Promise<Usage>
+  /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
+  prompt(body: ChatRequest): Promise<number | null>
+  close(): void
+}
+
+/** OpenAI's formula for chats (cookbook, "How to count tokens"): a message's frame and role, its name, the answer's beginning. */
+const TOKENS_PER_MESSAGE = 3 + 1
+const TOKENS_PER_NAME = 1
+const TOKENS_TO_PRIME = 3
+
+export function createCounter(options: CountThreadOptions = {}): Counter {
+  const thread = createCountThread(options)
+  /** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */
+  const counted = new WeakMap<ChatRequest['messages'], { body: ChatRequest; tokens: Promise<number | null> }>()
+
+  const countOnce = (body: ChatRequest): Promise<number | null> => {
+    const known = counted.get(body.messages)
+    if (known && readsTheSame(known.body, body)) return known.tokens
+    const tokens = countPrompt(body)
+    counted.set(body.messages, { body, tokens })
+    // What was not to be had in time may be had the next time.
+    void tokens.then((count) => count === null && counted.delete(body.messages))
+    return tokens
+  }
+
+  const countPrompt = async (body: ChatRequest): Promise<number | null> => {
+    const prompt = toPrompt(body)
+    const excerpt = toPromptExcerpt(prompt, PROMPT_BYTES)
+    const sums = excerpt.texts.length > 0 ? await thread.count([excerpt.texts]) : [0]
+    const tokens = sums && toWhole(sums[0] ?? 0, excerpt)
+    if (tokens === null) return null
+    const { messages, names, attachments } = prompt
+    return tokens + messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME + attachments
+  }
+
+  return {
+    async usage(body, heard) {
+      const [answer, reasoning] = toHeardExcerpts(heard)
+      const [prompt, sums] = await Promise.all([
+        countOnce(body),
+        answer.bytes + reasoning.bytes > 0 ? thread.count([answer.texts, reasoning.texts]) : [0, 0],
+      ])
+      const tokensOf = (excerpt: Excerpt, tokens: number | undefined) =>
+        (tokens === undefined ? null : toWhole(tokens, excerpt)) ?? tokensOfBytes(excerpt.ofBytes)
+      return toUsage(
+        prompt ?? estimate(body, 0).promptTokens,
+        tokensOf(answer, sums?.[0]),
+        tokensOf(reasoning, sums?.[1]),
+      )
+    },
+    prompt: countOnce,
+    close: () => thread.close(),
+  }
+}
+
+/** Whether two requests with the same messages also declare the same beside them. */
+const readsTheSame = (one: ChatRequest, other: ChatRequest) =>
+  one.tools === other.tools && one.functions === other.functions && one.response_format === other.response_format
+
+/** Answer and reasoning get half of what is counted each, and what the other one leaves. */
+function toHeardExcerpts({ answer, reasoning, moreAnswer, moreReasoning }: Heard): [Excerpt, Excerpt] {
+  const half = HEARD_BYTES / 2
+  const roomBeside = (other: string[]) => Math.max(half, HEARD_BYTES - Buffer.byteLength(other.join('')))
+  const excerpt = (texts: string[], more: number, limit: number): Excerpt => {
+    const kept = toExcerpt(texts, limit)
+    return { ...kept, ofBytes: kept.ofBytes + more }
+  }
+  return [excerpt(answer, moreAnswer, roomBeside(reasoning)), excerpt(reasoning, moreReasoning, roomBeside(answer))]
+}
+
+const toUsage = (prompt: number, answer: number, reasoning: number): Usage => ({
+  prompt,
+  cacheRead: 0,
+  cacheWrite: 0,
+  cacheWrite1h: 0,
+  completion: answer + reasoning,
+  reasoning,
+  raw: null,
+})

@@ -1,0 +1,42 @@
+/**
+ * What a request will at most cost, before anybody counted its tokens: the figure that is reserved, and that an
+ * abandoned request is charged. Never a tokenizer: those are quadratic on hostile input (design 7). Pure.
+ */
+import type { ChatRequest } from '../formats/chat/request.ts'
+import { bytesOfBase64 } from './base64.ts'
+import { toPrompt } from './prompt.ts'
+
+/** Four UTF-8 bytes are taken for a token; each message costs eight more. */
+export const BYTES_PER_TOKEN = 4
+const TOKENS_PER_MESSAGE = 8
+/** Output that is reserved where the client gives no cap. */
+export const DEFAULT_OUTPUT_TOKENS = 4_096
+
+export interface Estimate {
+  promptTokens: number
+  completionTokens: number
+}
+
+export const tokensOfBytes = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
+
+/** Estimates the tokens a request reads and the most that it may write, all its choices together. */
+export function estimate(body: ChatRequest, maxOutputLength: number): Estimate {
+  return {
+    promptTokens: estimatePrompt(body),
+    completionTokens: toCap(body, maxOutputLength) * (body.n ?? 1),
+  }
+}
+
+/** Estimates the tokens that a request reads. */
+export function estimatePrompt(body: ChatRequest): number {
+  const { texts, files, messages, attachments } = toPrompt(body)
+  let bytes = 0
+  for (const text of texts) bytes += Buffer.byteLength(text)
+  for (const file of files) bytes += bytesOfBase64(file)
+  return tokensOfBytes(bytes) + messages * TOKENS_PER_MESSAGE + attachments
+}
+
+/** The most tokens that one choice may have. No upstream writes more than the model can, whatever a client asks for. */
+export function toCap(body: ChatRequest, maxOutputLength: number): number {
+  return Math.min(body.max_completion_tokens ?? body.max_tokens ?? DEFAULT_OUTPUT_TOKENS, maxOutputLength)
+}

@@ -1,0 +1,164 @@
+/**
+ * Finds out why a server that speaks the OpenAI format did not answer, in every shape in which such servers say it: as
+ * the body of an error status, in a 200, or in the middle of a stream. Pure.
+ */
+import { UpstreamError } from '../../../domain/error.ts'
+import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
+import type { Target } from '../../../domain/snapshot.ts'
+
+/**
+ * Looks for an error in what should be a completion or a chunk. Returns what tells of it, for `toUpstreamError`, or null
+ * where it is none: `"error": null` is none, and neither is a message beside choices.
+ */
+export function findError(answer: JsonObject): unknown {
+  if (answer.error) return toInner(answer)
+  if (answer.object === 'error' || answer.type === 'error') return answer
+  const choices = asList(answer.choices)
+  if (choices.length === 0) return isBareError(answer) ? answer : null
+  const failed = choices.find(isFailed)
+  return failed ? (asObject(failed)?.error ?? failed) : null
+}
+
+/** The error itself where it is an object; a text or a flag has its message and its code beside it. */
+const toInner = (answer: JsonObject): JsonObject => asObject(answer.error) ?? answer
+
+/** Words for an end that is no end of an answer. */
+const FAILED_FINISHES = new Set(['error', 'abort', 'aborted', 'network_error', 'insufficient_system_resource'])
+
+function isFailed(choice: unknown): boolean {
+  const reason = asObject(choice)?.finish_reason
+  if (typeof reason === 'string' && FAILED_FINISHES.has(reason.toLowerCase())) return true
+  return Boolean(asObject(choice)?.error)
+}
+
+/** An error without an envelope, such as FastAPI's and most frameworks' own; not a progress report or a ping. */
+function isBareError(answer: JsonObject): boolean {
+  if (answer.detail) return true
+  if (asList(answer.errors).length > 0) return true
+  if (!answer.message) return false
+  return Object.keys(answer).length === 1 || ['code', 'type', 'status', 'statusCode'].some((key) => answer[key])
+}
+
+/**
+ * Converts the body of an error status, or the data of an event that is named as an error. Markup is a proxy's page and
+ * nothing for a client; plain text is quoted.
+ */
+export function toBodyError(status: number | null, body: string, target: Target, retryAfterMs?: number): UpstreamError {
+  return toUpstreamError(status, readBody(body), target, retryAfterMs)
+}
+
+function readBody(body: string): unknown {
+  try {
+    const json = parseJson(body)
+    const first = Array.isArray(json) ? json[0] : json
+    const error = asObject(first)
+    return error ? toInner(error) : first
+  } catch {
+    return body.trimStart().startsWith('<') ? null : body.trim()
+  }
+}
+
+/** How servers of local models say that a prompt does not fit, with no code of the contract's. */
+const OVERFLOW = /maximum context length is \d+ tokens/i
+
+const RETRYABLE = new Set([408, 409, 429])
+
+/** @param status of the response; null for an error inside of one that said 200. */
+export function toUpstreamError(
+  status: number | null,
+  value: unknown,
+  target: Target,
+  retryAfterMs?: number,
+): UpstreamError {
+  const error = asObject(value) ?? {}
+  const { code } = error
+  // An account that has to be paid is no matter of patience, though providers say 429.
+  const isUnpaid = (status === 429 || status === null) && [code, error.type].includes('insufficient_quota')
+  const effective = isUnpaid ? 402 : (status ?? toStatus(error))
+  const isCode = (typeof code === 'string' && code !== '') || typeof code === 'number'
+  const sentence = toSentence(value)
+  const isOverflow = effective === 400 && OVERFLOW.test(sentence)
+  const param = asText(error.param) || toParam(error) || (isOverflow ? 'messages' : '')
+  return new UpstreamError('status', toPublic(sentence || 'gave no reason', target), {
+    status: effective,
+    code: isOverflow ? 'context_length_exceeded' : isCode ? toPublic(String(code), target) : null,
+    param: param === '' ? null : toPublic(param, target),
+    retryable: effective >= 500 || RETRYABLE.has(effective),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  })
+}
+
+/** Words that stand for a status where none is given, as the contract's section 5 pairs them. */
+const STATUS_OF_WORD: Record<string, number> = {
+  invalid_request_error: 400,
+  context_length_exceeded: 400,
+  authentication_error: 401,
+  invalid_api_key: 401,
+  permission_error: 403,
+  not_found_error: 404,
+  model_not_found: 404,
+  requests: 429,
+  tokens: 429,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  overloaded_error: 503,
+  service_unavailable_error: 503,
+  server_is_overloaded: 503,
+}
+
+function toStatus(error: JsonObject): number {
+  for (const value of [error.code, error.status, error.status_code, error.statusCode]) {
+    const number = Number(value)
+    if (Number.isInteger(number) && number >= 400 && number <= 599) return number
+  }
+  return STATUS_OF_WORD[asText(error.code)] ?? STATUS_OF_WORD[asText(error.type)] ?? 500
+}
+
+const WORDS = ['message', 'msg', 'detail', 'error', 'errors', 'title'] as const
+const MAX_PARTS = 5
+
+/** Makes one text of what may be a text, an object around one, or a list of such; '' where there is none. */
+function toSentence(value: unknown, depth = 0): string {
+  if (typeof value === 'string') return value
+  if (depth > 4) return ''
+  if (Array.isArray(value)) {
+    const parts = value.slice(0, MAX_PARTS).map((each) => toSentence(each, depth + 1))
+    return parts.filter((part) => part !== '').join('; ')
+  }
+  const error = asObject(value)
+  if (!error) return ''
+  for (const word of WORDS) {
+    const text = toSentence(error[word], depth + 1)
+    if (text === '') continue
+    const place = toPath(error.loc)
+    return place === '' ? text : `${place}: ${text}`
+  }
+  return ''
+}
+
+/** The field that FastAPI names first, as the contract writes paths. */
+function toParam(error: JsonObject): string {
+  for (const list of [error.detail, asObject(error.message)?.detail, error.errors]) {
+    const place = toPath(asObject(asList(list)[0])?.loc)
+    if (place !== '') return place
+  }
+  return ''
+}
+
+/** `["body", "messages", 0, "content"]` -> `messages[0].content` */
+function toPath(loc: unknown): string {
+  const steps = asList(loc)
+  return steps
+    .slice(steps[0] === 'body' ? 1 : 0)
+    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+    .join('')
+    .replace(/^\./, '')
+}
+
+const MAX_PUBLIC_CHARS = 1_000
+
+/** Takes our credential out of an upstream's words, then cuts them: the other way round could leave half of it. */
+function toPublic(text: string, { upstream }: Target): string {
+  const hidden = upstream.credential ? text.replaceAll(upstream.credential, '…') : text
+  return hidden.slice(0, MAX_PUBLIC_CHARS)
+}

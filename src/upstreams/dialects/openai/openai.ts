@@ -1,0 +1,100 @@
+/**
+ * The OpenAI dialect: the public chat-completions format itself, so near the identity. Pure. Whatever servers that
+ * claim to speak it get wrong about an answer is put right later, once for all dialects, in `formats/chat/normalise.ts`.
+ */
+
+import type { Completion } from '../../../domain/answer.ts'
+import { UpstreamError } from '../../../domain/error.ts'
+import { asList, asObject } from '../../../domain/json.ts'
+import type { Target, Upstream } from '../../../domain/snapshot.ts'
+import type { ChatRequest } from '../../../formats/chat/request.ts'
+import type { Dialect, Readiness } from '../../backend.ts'
+import { toRefusal } from '../../refusal.ts'
+import { findError, toBodyError, toUpstreamError } from './error.ts'
+import { createDecoder } from './stream.ts'
+import { findUsage } from './usage.ts'
+
+export const openai: Dialect = {
+  name: 'openai',
+
+  probe: {
+    request: (upstream) => ({ path: '/models', headers: toAuthorization(upstream) }),
+    readiness: toReadiness,
+  },
+
+  request(body, target) {
+    return {
+      path: '/chat/completions',
+      headers: toAuthorization(target.upstream),
+      body: JSON.stringify(toSent(body, target)),
+    }
+  },
+
+  completion(json, target) {
+    const answer = asObject(json)
+    if (!answer) throw notCompletion()
+    const error = findError(answer)
+    if (error) throw toUpstreamError(null, error, target)
+    if (!asList(answer.choices).some(asObject)) throw notCompletion()
+    // What is in it is looked at where the answer is written.
+    const { choices, service_tier, system_fingerprint, moderation } = answer
+    const completion = { choices, service_tier, system_fingerprint, moderation } as Completion
+    const usage = findUsage(answer)
+    return usage ? { completion, usage } : { completion }
+  },
+
+  decoder: createDecoder,
+
+  failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
+}
+
+const toAuthorization = ({ credential }: Upstream): Record<string, string> =>
+  credential === null ? {} : { authorization: `Bearer ${credential}` }
+
+/** Not every server lists its models, and some fail at it while they chat: whatever else it says, it answers. */
+function toReadiness(status: number): Readiness {
+  if (status === 200) return { state: 'ready' }
+  if (status >= 500 && status !== 501) return { state: 'doubtful', reason: `its /models answered ${status}` }
+  const refusal = toRefusal(status)
+  if (refusal?.of !== 'upstream') return { state: 'unknown' }
+  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
+}
+
+type Sent = ChatRequest & Record<string, unknown>
+
+/** Changes what the upstream would not understand, by its settings; everything else goes as it came. */
+function toSent(body: ChatRequest, { upstream, upstreamModel, features }: Target): Sent {
+  const { options } = upstream
+  const { stream_options, n, user, response_format: format, ...rest } = body
+  const sent: Sent = { ...rest, model: upstreamModel }
+  // Text is what every model writes; one that knows no other format may not know the field.
+  const knowsFormats = features.includes('json_mode') || features.includes('structured_outputs')
+  if (format && (format.type !== 'text' || knowsFormats)) sent.response_format = format
+  if (user !== undefined && options.user) sent.user = user
+  if (n !== undefined && options.n) sent.n = n
+  // Usage is always asked for: a stream without it could only be billed by an estimate.
+  if (body.stream) sent.stream_options = { ...stream_options, include_usage: true }
+  const field = options.max_tokens_field
+  const cap = body.max_completion_tokens ?? body.max_tokens
+  if (field === null || cap === undefined || cap === null) return sent
+  const { max_tokens: _, max_completion_tokens: __, ...uncapped } = sent
+  return { ...uncapped, [field]: cap } as Sent
+}
+
+/** How long an upstream asks to be left alone: in milliseconds, in seconds, or until a date (RFC 9110, 10.2.3). */
+function toRetryAfterMs(headers: Headers): number | undefined {
+  const ms = Number(headers.get('retry-after-ms') ?? Number.NaN)
+  if (Number.isFinite(ms) && ms >= 0) return ms
+  const header = headers.get('retry-after')
+  if (header === null) return undefined
+  const seconds = Number(header)
+  if (Number.isFinite(seconds) && seconds >= 0) return seconds * 1000
+  // A date is compared with the upstream's own clock; without that it says nothing, because ours may differ.
+  const waitMs = toMs(header) - toMs(headers.get('date'))
+  return Number.isNaN(waitMs) ? undefined : Math.max(0, waitMs)
+}
+
+/** An HTTP date; NaN for anything else. */
+const toMs = (date: string | null) => (date?.endsWith(' GMT') ? Date.parse(date) : Number.NaN)
+
+const notCompletion = () => new UpstreamError('broken', 'answered 200 with something that is no completion')

@@ -1,0 +1,70 @@
+/** Reads how many tokens a call took, by whatever names and in whatever place a server tells it. Pure. */
+import { asObject, type JsonObject } from '../../../domain/json.ts'
+import type { Usage } from '../../../domain/usage.ts'
+
+/** Finds the usage of an answer or a chunk: at its top, or where Groq and Moonshot put it. */
+export function findUsage(answer: JsonObject): Usage | null {
+  if (answer.usage) return toUsage(answer.usage)
+  if (answer.x_groq) return toUsage(asObject(answer.x_groq)?.usage)
+  const choice = Array.isArray(answer.choices) ? answer.choices[0] : null
+  return choice?.usage ? toUsage(choice.usage) : null
+}
+
+/** Reads a `usage` object; null where its numbers do not say what to charge, or are the zeros of an early chunk. */
+export function toUsage(value: unknown): Usage | null {
+  const usage = asObject(value)
+  if (!usage) return null
+  const counts = toCounts(usage)
+  if (!counts || counts.prompt + counts.completion === 0) return null
+  const read = asObject(usage.prompt_tokens_details ?? usage.input_tokens_details)
+  const written = asObject(usage.completion_tokens_details ?? usage.output_tokens_details)
+  const cached = firstCount(
+    read?.cached_tokens,
+    usage.prompt_cache_hit_tokens,
+    usage.cached_tokens,
+    usage.cache_read_input_tokens,
+  )
+  const cacheWritten = firstCount(read?.cache_write_tokens, usage.cache_creation_input_tokens)
+  const reasoning = firstCount(written?.reasoning_tokens, usage.reasoning_tokens) ?? 0
+  // Some count reasoning beside the completion and not in it; their total tells.
+  const beside = reasoning > 0 && asCount(usage.total_tokens) === counts.prompt + counts.completion + reasoning
+  const completion = counts.completion + (beside ? reasoning : 0)
+  // A part is never larger than what contains it, whatever an upstream says.
+  const cacheRead = Math.min(cached ?? 0, counts.prompt)
+  return {
+    prompt: counts.prompt,
+    cacheRead,
+    cacheWrite: Math.min(cacheWritten ?? 0, counts.prompt - cacheRead),
+    cacheWrite1h: 0,
+    completion,
+    reasoning: Math.min(reasoning, completion),
+    raw: value,
+  }
+}
+
+/** A total and one of its two parts tell the other; a total alone has no price. */
+function toCounts(usage: JsonObject): { prompt: number; completion: number } | null {
+  const prompt = firstCount(usage.prompt_tokens, usage.input_tokens)
+  const completion = firstCount(usage.completion_tokens, usage.output_tokens)
+  const total = asCount(usage.total_tokens)
+  if (prompt !== null && completion !== null) return { prompt, completion }
+  if (total === null) return null
+  if (prompt !== null && prompt <= total) return { prompt, completion: total - prompt }
+  return completion !== null && completion <= total ? { prompt: total - completion, completion } : null
+}
+
+function firstCount(...values: unknown[]): number | null {
+  for (const value of values) {
+    const count = asCount(value)
+    if (count !== null) return count
+  }
+  return null
+}
+
+/** No call reads or writes more; beyond it a number is nonsense, and sums of money would stop being exact. */
+const MAX_TOKENS = 1e9
+
+function asCount(value: unknown): number | null {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+  return typeof number === 'number' && number >= 0 && number <= MAX_TOKENS ? Math.round(number) : null
+}

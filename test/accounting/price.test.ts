@@ -1,0 +1,129 @@
+/** Money, against a second implementation: fractions of BigInt, in which nothing is ever scaled or assumed. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { costNanoUsd, toAtto } from '../../src/accounting/price.ts'
+import { NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
+import { createPicker } from '../ledger/fixture.ts'
+
+const toUsage = (fields: Partial<Usage>): Usage => ({ ...NO_USAGE, ...fields })
+
+type Fraction = readonly [bigint, bigint]
+const plus = ([a, b]: Fraction, [c, d]: Fraction): Fraction => [a * d + c * b, b * d]
+const times = ([a, b]: Fraction, count: number): Fraction => [a * BigInt(count), b]
+const toFraction = (decimal: string): Fraction => {
+  const [whole = '', places = ''] = decimal.split('.')
+  return [BigInt(whole + places), 10n ** BigInt(places.length)]
+}
+const roundHalfUp = ([a, b]: Fraction) => Number((2n * a + b) / (2n * b))
+
+describe('a cost', () => {
+  test('is the exact sum of tokens times prices, rounded once, half up', () => {
+    const pick = createPicker(7)
+    const price = () => `0.${String(pick(1_000)).padStart(6 + pick(7), '0')}${pick(10)}${pick(10)}`
+    for (let round = 0; round < 2_000; round++) {
+      const item = { prompt: price(), completion: price(), input_cache_read: price(), input_cache_write: price() }
+      const more = { input_cache_write_1h: price(), internal_reasoning: price(), request: price() }
+      const [plain, cacheRead, cacheWrite, cacheWrite1h, spoken, reasoning] = Array.from({ length: 6 }, () => pick(2e6))
+      if (!plain || !cacheRead || !cacheWrite || !cacheWrite1h || !spoken || !reasoning) continue
+      const usage = toUsage({
+        prompt: plain + cacheRead + cacheWrite + cacheWrite1h,
+        completion: spoken + reasoning,
+        ...{ cacheRead, cacheWrite, cacheWrite1h, reasoning },
+      })
+      const usd = [
+        times(toFraction(item.prompt), plain),
+        times(toFraction(item.input_cache_read), cacheRead),
+        times(toFraction(item.input_cache_write), cacheWrite),
+        times(toFraction(more.input_cache_write_1h), cacheWrite1h),
+        times(toFraction(item.completion), spoken),
+        times(toFraction(more.internal_reasoning), reasoning),
+        toFraction(more.request),
+      ].reduce(plus)
+      expect(costNanoUsd([{ ...item, ...more }], usage)).toBe(roundHalfUp(times(usd, 1_000_000_000)))
+    }
+  })
+
+  const scenarios: [string, PricingItem[], Partial<Usage>, number][] = [
+    ['half a nano-dollar rounds up', [{ prompt: '0.0000000005', completion: '0' }], { prompt: 1 }, 1],
+    ['less than half rounds down', [{ prompt: '0.000000000499999999', completion: '0' }], { prompt: 1 }, 0],
+    [
+      'halves add up before they round',
+      [{ prompt: '0.0000000005', completion: '0.0000000005' }],
+      { prompt: 1, completion: 1 },
+      1,
+    ],
+    ['no pricing is free', [], { prompt: 1_000, completion: 1_000 }, 0],
+    [
+      'cached tokens cost as prompt where no price says otherwise',
+      [{ prompt: '0.000001', completion: '0' }],
+      { prompt: 10, cacheRead: 4, cacheWrite: 3, cacheWrite1h: 2 },
+      10_000,
+    ],
+    [
+      'an hour of cache costs as a plain cache write where only that has a price',
+      [{ prompt: '0', completion: '0', input_cache_write: '0.000001' }],
+      { prompt: 5, cacheWrite: 2, cacheWrite1h: 3 },
+      5_000,
+    ],
+    [
+      'reasoning costs as completion where no price says otherwise',
+      [{ prompt: '0', completion: '0.000001' }],
+      { completion: 10, reasoning: 4 },
+      10_000,
+    ],
+    [
+      'a free cache is free',
+      [{ prompt: '0.000001', completion: '0', input_cache_read: '0' }],
+      { prompt: 10, cacheRead: 10 },
+      0,
+    ],
+    [
+      'a price per request is charged once',
+      [{ prompt: '0', completion: '0', request: '0.01' }],
+      { prompt: 9 },
+      10_000_000,
+    ],
+    [
+      'parts larger than their whole never make it negative',
+      [{ prompt: '1', completion: '1', input_cache_read: '0' }],
+      { prompt: 1, cacheRead: 5, completion: 1, reasoning: 1 },
+      1_000_000_000,
+    ],
+  ]
+  for (const [name, pricing, usage, cost] of scenarios) {
+    test(name, () => expect(costNanoUsd(pricing, toUsage(usage))).toBe(cost))
+  }
+
+  test('comes from the last tier whose condition holds, strictly more tokens than it says', () => {
+    const pricing: PricingItem[] = [
+      { prompt: '0.000001', completion: '0' },
+      { prompt: '0.000002', completion: '0', min_prompt_tokens: 100 },
+      { prompt: '0.000003', completion: '0', min_prompt_tokens: 200 },
+    ]
+    const costs = [100, 101, 200, 201].map((prompt) => costNanoUsd(pricing, toUsage({ prompt })))
+    expect(costs).toEqual([100_000, 202_000, 400_000, 603_000])
+  })
+})
+
+test('a price that is no plain decimal is refused', () => {
+  for (const text of ['', '-1', '1e-7', '.5', '1.', '0.0000000000000000001', 'NaN', '1,5', ' 1']) {
+    expect(() => toAtto(text)).toThrow(RangeError)
+  }
+})
+
+test('quick sums are as exact as slow ones, up to where they give way to them', () => {
+  const decimals = fc
+    .tuple(fc.integer({ min: 0, max: 9 }), fc.nat({ max: 18 }), fc.bigInt(0n, 10n ** 18n - 1n))
+    .map(([whole, places, digits]) =>
+      places === 0 ? `${whole}` : `${whole}.${String(digits).padStart(18, '0').slice(0, places)}`,
+    )
+  const tokens = fc.oneof(fc.nat({ max: 100 }), fc.nat({ max: 2_000_000 }), fc.nat({ max: 2 ** 31 - 1 }))
+  fc.assert(
+    fc.property(decimals, decimals, tokens, tokens, (prompt, completion, read, written) => {
+      const cost = costNanoUsd([{ prompt, completion }], toUsage({ prompt: read, completion: written }))
+      const atto = toAtto(prompt) * BigInt(read) + toAtto(completion) * BigInt(written)
+      expect(cost).toBe(Number((atto + 500_000_000n) / 1_000_000_000n))
+    }),
+    { numRuns: 2_000 },
+  )
+})

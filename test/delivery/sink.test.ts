@@ -1,0 +1,88 @@
+/** The writing end of a stream: it waits only where the client must read first, and not for ever. */
+import { describe, expect, test } from 'bun:test'
+import { createSink, type SinkOptions } from '../../src/delivery/sink.ts'
+
+function open(answer: number | Promise<number>, options: Partial<SinkOptions> = {}) {
+  const client = new AbortController()
+  const written: unknown[] = []
+  const controller = {
+    write(text: unknown) {
+      written.push(text)
+      return answer
+    },
+    flush: () => 0,
+    close() {
+      throw new Error('closed already')
+    },
+  }
+  return {
+    client,
+    written,
+    sink: createSink(controller, client.signal, { heartbeatMs: 0, slowReaderMs: 60_000, ...options }),
+  }
+}
+
+const never = () => new Promise<number>(() => {})
+
+test('a write that fits is not waited for', () => {
+  const { sink, written } = open(4)
+  expect(sink.write('text')).toBeUndefined()
+  expect(written).toEqual(['text'])
+})
+
+test('a full buffer is waited for until it has room', async () => {
+  const room = Promise.withResolvers<number>()
+  const waiting = open(room.promise).sink.write('text')
+  expect(waiting).toBeInstanceOf(Promise)
+  room.resolve(4)
+  await waiting
+})
+
+test('a client that leaves while it is waited for ends the writing', async () => {
+  const { sink, client } = open(never())
+  const waiting = sink.write('text')
+  client.abort()
+  await expect(waiting ?? Promise.resolve()).rejects.toMatchObject({ kind: 'aborted' })
+  expect(() => sink.write('more')).toThrow('the client left')
+})
+
+test('a client that does not read for too long ends it too, and finds out why if it ever reads on', async () => {
+  const { sink, written } = open(never(), { slowReaderMs: 10 })
+  await expect(sink.write('text') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'slow_reader' })
+  sink.end('the reason')
+  expect(written).toEqual(['text', 'the reason'])
+})
+
+test('closing twice is no error', () => {
+  expect(() => open(0).sink.close()).not.toThrow()
+})
+
+describe('heartbeats', () => {
+  const BEAT = ': keep-alive\n\n'
+
+  test('come after every silence, and none while something is written', async () => {
+    const { sink, written } = open(4, { heartbeatMs: 20 })
+    sink.write('text')
+    await until(() => written.length === 3)
+    sink.close()
+    expect(written).toEqual(['text', BEAT, BEAT])
+  })
+
+  test('do not pile up before a client that does not read', async () => {
+    const { sink, written } = open(never(), { heartbeatMs: 5, slowReaderMs: 100 })
+    await expect(sink.write('text') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'slow_reader' })
+    sink.close()
+    expect(written).toEqual(['text'])
+  })
+
+  test('end with the stream', async () => {
+    const { sink, written } = open(4, { heartbeatMs: 5 })
+    sink.close()
+    await Bun.sleep(20)
+    expect(written).toEqual([])
+  })
+})
+
+async function until(test: () => boolean): Promise<void> {
+  while (!test()) await Bun.sleep(1)
+}

@@ -1,0 +1,174 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { countTokens, toTokens } from '../../src/demo/tokens.ts'
+import type { Choice } from '../../src/domain/answer.ts'
+import { UpstreamError } from '../../src/domain/error.ts'
+import { type Asked, askWhole, demo, join, openStream, readStream, say, toCall } from './asking.ts'
+
+const WEATHER = {
+  type: 'function' as const,
+  function: { name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
+}
+const CODE = { type: 'custom' as const, custom: { name: 'code' } }
+const BOTH = say('Ask the weather, then write code.')
+const SCHEMA = { type: 'object', properties: { name: { type: 'string' }, age: { type: 'integer' } } }
+
+const REQUESTS: Record<string, Asked> = {
+  'plain text': {},
+  'two choices': { n: 2 },
+  'a stop sequence': { stop: ['think', 'It does'] },
+  'a cut': { max_tokens: 7 },
+  'a stop at once': { stop: 'This' },
+  'a forced tool': { tools: [WEATHER], tool_choice: 'required' },
+  'parallel calls': { messages: BOTH, tools: [WEATHER, CODE] },
+  'a legacy function': { functions: [WEATHER.function], function_call: { name: 'weather' } },
+  'a schema': { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA } } },
+  'JSON mode': { response_format: { type: 'json_object' } },
+  reasoning: { reasoning_effort: 'high' },
+  'hidden reasoning': { reasoning: { enabled: true, exclude: true } },
+  'a refusal': { messages: say('[refuse]') },
+  'filtered text': { messages: say('[filter]') },
+  logprobs: { logprobs: true, top_logprobs: 3 },
+}
+
+/** Counts what a client can read of an answer; hidden reasoning is not in it. */
+const countRead = (choices: readonly Choice[]) =>
+  choices
+    .flatMap(({ message: { content, refusal, reasoning, tool_calls, function_call } }) => [
+      ...[content, refusal, reasoning, function_call?.arguments],
+      ...(tool_calls ?? []).map((call) => (call.type === 'function' ? call.function.arguments : call.custom.input)),
+    ])
+    .reduce((sum, text) => sum + countTokens(text ?? ''), 0)
+
+async function expectSame(body: Asked) {
+  const whole = await askWhole(body)
+  const events = await readStream(body)
+  const { choices, usage } = join(events)
+  expect(choices).toEqual(whole.completion.choices)
+  expect(usage).toEqual([{ ...whole.usage }])
+  expect(events.at(-1)).toEqual({ done: true })
+  return whole
+}
+
+describe('the demo backend', () => {
+  test.each(Object.entries(REQUESTS))('answers and costs the same whole and streamed: %s', async (name, body) => {
+    const { completion, usage } = await expectSame(body)
+    if (name !== 'hidden reasoning') expect(usage?.completion).toBe(countRead(completion.choices))
+  })
+
+  test('answers and costs the same whole and streamed, and never more than it may, whatever is combined', async () => {
+    const combined = fc
+      .tuple(fc.subarray(Object.values(REQUESTS)), fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }))
+      .map(([bodies, max_tokens]): Asked => ({ ...Object.assign({}, ...bodies), max_tokens }))
+    await fc.assert(
+      fc.asyncProperty(combined, async (body) => {
+        const { completion, usage } = await expectSame(body)
+        expect(completion.choices).toHaveLength(body.n ?? 1)
+        expect(usage?.completion).toBeLessThanOrEqual((body.max_tokens ?? 4096) * (body.n ?? 1))
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('streams the role first, then one token a chunk, then the finish in an empty delta', async () => {
+    const events = await readStream({ max_tokens: 3 })
+    const deltas = events.flatMap((event) => ('chunk' in event ? event.chunk.choices.map(({ delta }) => delta) : []))
+    expect(deltas[0]).toEqual({ role: 'assistant', content: '', refusal: null })
+    expect(deltas.slice(1)).toEqual([{ content: 'This' }, { content: ' is' }, { content: ' Tollgate' }, {}])
+  })
+
+  test('streams calls with indexes from 0, and id, type and name once', async () => {
+    const events = await readStream({ messages: BOTH, tools: [WEATHER, CODE], max_tokens: 9 })
+    const deltas = events.flatMap((event) => ('chunk' in event ? event.chunk.choices.map(({ delta }) => delta) : []))
+    expect(deltas[0]).toEqual({ role: 'assistant', content: null, refusal: null })
+    expect(deltas.slice(1, -1).flatMap(({ tool_calls }) => tool_calls)).toEqual([
+      { index: 0, id: expect.any(String), type: 'function', function: { name: 'weather', arguments: '' } },
+      ...['{"', 'city', '":"', 'demo', '"}'].map((text) => ({ index: 0, function: { arguments: text } })),
+      { index: 1, id: expect.any(String), type: 'custom', custom: { name: 'code', input: '' } },
+      { index: 1, custom: { input: 'demo' } },
+    ])
+  })
+
+  test('lets the choices of a request advance side by side', async () => {
+    const events = await readStream({ n: 3, max_tokens: 2 })
+    const order = events.flatMap((event) => ('chunk' in event ? event.chunk.choices.map(({ index }) => index) : []))
+    expect(order).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2])
+  })
+
+  test('gives every call of an answer its own id, and each answer others', async () => {
+    const body: Asked = { messages: BOTH, tools: [WEATHER, CODE], n: 2 }
+    const idsOf = async (callId: string) => {
+      const answer = await demo.chat({ ...toCall(body), callId })
+      if (answer.kind !== 'whole') throw new Error('expected a whole answer')
+      return answer.completion.choices.flatMap(({ message }) => (message.tool_calls ?? []).map(({ id }) => id))
+    }
+    const ids = [...(await idsOf('a-1')), ...(await idsOf('b-1'))]
+    expect(new Set(ids).size).toBe(8)
+    for (const id of ids) expect(id).toMatch(/^call_[0-9a-f]{16}$/)
+  })
+
+  test('keeps its pace', async () => {
+    const iterator = await openStream({}, { paceMs: 20 })
+    const began = performance.now()
+    for (let i = 0; i < 4; i += 1) await iterator.next()
+    expect(performance.now() - began).toBeGreaterThan(55)
+    await iterator.return?.()
+  })
+
+  test.each([0, 60_000])('stops at once when the client leaves, at a pace of %d ms', async (paceMs) => {
+    const leave = new AbortController()
+    const iterator = await openStream({}, { paceMs, signal: leave.signal })
+    await iterator.next()
+    const pending = iterator.next()
+    leave.abort()
+    const { value } = await pending
+    expect(value).toEqual([{ failure: expect.any(UpstreamError) }])
+    expect(value[0].failure.kind).toBe('aborted')
+    expect(await iterator.next()).toEqual({ done: true, value: undefined })
+    await expect(demo.chat(toCall({}, { signal: leave.signal }))).rejects.toMatchObject({ kind: 'aborted' })
+  })
+
+  test('can be left in the middle of a pause', async () => {
+    const iterator = await openStream({}, { paceMs: 60_000 })
+    await iterator.next()
+    const pending = iterator.next()
+    await iterator.return?.()
+    expect(await pending).toEqual({ done: true, value: undefined })
+  })
+
+  test('without a pace still lets the loop turn between two tokens', async () => {
+    let turns = 0
+    let next: NodeJS.Immediate
+    const turn = () => {
+      turns += 1
+      next = setImmediate(turn)
+    }
+    next = setImmediate(turn)
+    await readStream({ messages: say('word '.repeat(5_000)) })
+    clearImmediate(next)
+    expect(turns).toBeGreaterThan(100)
+  })
+})
+
+describe('tokens of the demo model', () => {
+  test.each([
+    '',
+    'hello',
+    'a  b\n\tc',
+    'naïve 日本語のテキスト 👩‍👩‍👧 ok',
+    '\ud800 lone',
+    'x'.repeat(1000),
+    '!?!?!?!?',
+    ' lead',
+  ])('are the text again, and counted without being built: %j', (text) => {
+    expect(toTokens(text).join('')).toBe(text)
+    expect(toTokens(text)).toHaveLength(countTokens(text))
+    expect(toTokens(text).every((token) => token.isWellFormed() || !text.isWellFormed())).toBe(true)
+  })
+
+  test('of 16 MB are counted in linear time', () => {
+    const began = performance.now()
+    expect(countTokens('a'.repeat(16_000_000))).toBe(2_000_000)
+    expect(performance.now() - began).toBeLessThan(1_500)
+  })
+})

@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'bun:test'
+import { Ajv } from 'ajv'
+import fc from 'fast-check'
+import { toInstance } from '../../src/demo/json.ts'
+import { toMatching } from '../../src/demo/pattern.ts'
+import { NoInstance } from '../../src/demo/schema.ts'
+import { strictSchema } from './schemas.ts'
+
+const TREE = {
+  type: 'object',
+  properties: { value: { type: 'integer' }, next: { anyOf: [{ $ref: '#' }, { type: 'null' }] } },
+  required: ['value', 'next'],
+  additionalProperties: false,
+}
+
+const SELF = {
+  type: ['object', 'string'],
+  properties: { next: { $ref: '#' } },
+  required: ['next'],
+  additionalProperties: false,
+}
+
+describe('values for a schema', () => {
+  test.each<[string, unknown, unknown]>([
+    ['const', { const: { a: 1 } }, { a: 1 }],
+    ['enum', { type: 'string', enum: ['red', 'blue'] }, 'red'],
+    ['a nullable type', { type: ['null', 'integer'] }, 1],
+    ['integer bounds', { type: 'integer', minimum: 5, maximum: 6 }, 5],
+    ['exclusive bounds', { type: 'number', exclusiveMinimum: 1, exclusiveMaximum: 2 }, 1.5],
+    ['multipleOf', { type: 'integer', multipleOf: 7, minimum: 8 }, 14],
+    ['negative bounds', { type: 'integer', maximum: -3 }, -3],
+    ['minLength', { type: 'string', minLength: 6 }, 'demo..'],
+    ['maxLength', { type: 'string', maxLength: 2 }, 'de'],
+    ['a date', { type: 'string', format: 'date' }, '2026-01-01'],
+    ['a pattern', { type: 'string', pattern: '^[A-Z]{2}-\\d{4}$' }, 'AA-0000'],
+    ['minItems', { type: 'array', items: { type: 'integer' }, minItems: 3 }, [1, 2, 3]],
+    ['unique texts', { type: 'array', items: { type: 'string' }, minItems: 2, uniqueItems: true }, ['demo', '2 demo']],
+    ['a tuple', { type: 'array', prefixItems: [{ type: 'string' }, { type: 'integer' }], minItems: 2 }, ['demo', 2]],
+    ['no items', { type: 'array', maxItems: 0, items: { type: 'string' } }, []],
+    ['anyOf', { anyOf: [{ type: 'boolean' }, { type: 'null' }] }, true],
+    [
+      'anyOf beside properties',
+      { type: 'object', properties: { a: { const: 1 } }, anyOf: [{ required: ['a'] }] },
+      { a: 1 },
+    ],
+    [
+      'allOf',
+      { allOf: [{ type: 'object', properties: { a: { const: 1 } } }, { properties: { b: { const: 2 } } }] },
+      { a: 1, b: 2 },
+    ],
+    ['$defs', { $ref: '#/$defs/x', $defs: { x: { type: 'integer', minimum: 2 } } }, 2],
+    ['a required name without a schema', { type: 'object', required: ['x'] }, { x: 'demo' }],
+    [
+      'an unusual name',
+      { type: 'object', properties: JSON.parse('{"__proto__":{"const":1}}') },
+      JSON.parse('{"__proto__":1}'),
+    ],
+    ['a type that may be itself', SELF, { next: { next: { next: 'demo' } } }],
+    ['an enum with bounds beside', { type: 'integer', enum: ['1', 1, 2], minimum: 2 }, 2],
+    ['both kinds of bounds', { type: 'integer', minimum: 1, exclusiveMinimum: 4 }, 5],
+    ['a whole number among fractions', { type: 'integer', multipleOf: 0.07, minimum: 2 }, 7],
+    ['a fraction without its noise', { type: 'number', multipleOf: 0.1, minimum: 0.25, maximum: 0.35 }, 0.3],
+    ['the narrower of two bounds', { minimum: 5, anyOf: [{ type: 'integer', minimum: 2 }] }, 5],
+    ['a list that refers to itself', TREE, { value: 1, next: { value: 1, next: { value: 1, next: null } } }],
+    [
+      'an endless optional',
+      {
+        type: 'object',
+        properties: { self: { $ref: '#/$defs/e' } },
+        $defs: { e: { type: 'object', required: ['e'], properties: { e: { $ref: '#/$defs/e' } } } },
+      },
+      {},
+    ],
+    [
+      'a branch that never ends',
+      {
+        $defs: { e: { type: 'object', required: ['e'], properties: { e: { $ref: '#/$defs/e' } } } },
+        anyOf: [{ $ref: '#/$defs/e' }, { type: 'integer' }],
+      },
+      1,
+    ],
+  ])('meet %s', (_, schema, value) => {
+    expect(toInstance(schema)).toEqual(value)
+  })
+
+  const double = Object.fromEntries(
+    Array.from({ length: 30 }, (_, i) => [
+      `d${i}`,
+      {
+        type: 'object',
+        required: ['a', 'b'],
+        properties: { a: { $ref: `#/$defs/d${i + 1}` }, b: { $ref: `#/$defs/d${i + 1}` } },
+      },
+    ]),
+  )
+  const nested = (depth: number) =>
+    JSON.parse(`${'{"type":"object","required":["a"],"properties":{"a":'.repeat(depth)}{}${'}}'.repeat(depth)}`)
+  test.each<[string, unknown]>([
+    ['endless', { type: 'object', required: ['a'], properties: { a: { $ref: '#' } } }],
+    ['a reference to itself', { $ref: '#' }],
+    ['a choice of itself', { title: 'x', type: 'object', anyOf: [{ $ref: '#' }] }],
+    ['exponentially large', { $ref: '#/$defs/d0', $defs: { ...double, d30: { type: 'integer' } } }],
+    ['a list of a billion', { type: 'array', items: {}, minItems: 1e9 }],
+    ['a reference to nothing', { $ref: '#/$defs/none' }],
+    ['a reference that is no URI', { $ref: '#/%' }],
+    ['nothing at all', { type: 'object', required: ['a'], properties: { a: false } }],
+    ['nested 20,000 times', nested(20_000)],
+    ['a long text ten thousand times', { type: 'array', items: { type: 'string', minLength: 9_999 }, minItems: 9_999 }],
+    ['a long value ten thousand times', { type: 'array', items: { const: 'x'.repeat(1e6) }, minItems: 9_999 }],
+    ['a long pattern ten thousand times', { type: 'array', items: { pattern: '^'.repeat(900) }, minItems: 9_999 }],
+  ])('are refused in time where the schema is %s', (_, schema) => {
+    const began = performance.now()
+    expect(() => toInstance(schema)).toThrow(NoInstance)
+    expect(performance.now() - began).toBeLessThan(1_000)
+  })
+
+  test.each([
+    ['^\\+?[1-9]\\d{1,14}$', '10'],
+    ['^(foo|bar)-[a-z_]+$', 'foo-a'],
+    ['^[0-9a-f]{8}(?:-[0-9a-f]{4}){2}$', '00000000-0000-0000'],
+    ['^#[\\dA-F]{6}$', '#000000'],
+    ['(?=x)y', null],
+    ['^[^a-z\\d]+$', 'A'],
+    ['^[^\\s@]+@[^\\s@]+\\.[a-z]{2,}$', 'a@a.aa'],
+    ['^\\p{Lu}\\p{L}*, \\x41\\u{1F600}$', 'A, A😀'],
+    ['^[😀-😎]{2}$', '😀😀'],
+    ['\\bword', null],
+    ['(.)\\1', null],
+    ['(a{9999}){9999}', null],
+    ['^'.repeat(5_000), null],
+  ])('follow the pattern %s', (pattern, text) => {
+    expect(toMatching(pattern)).toBe(text)
+    if (text !== null) expect(text).toMatch(new RegExp(pattern, 'u'))
+  })
+
+  test('grow a pattern to the least length', () => {
+    expect(toMatching('^[a-z]+$', 5)).toBe('aaaaa')
+  })
+
+  test('come as near as they can where a keyword is beyond it, and not at all where near is not enough', () => {
+    const schema = { type: 'string', pattern: '(?=x)y' }
+    expect(toInstance(schema)).toBe('demo')
+    expect(() => toInstance(schema, true)).toThrow(NoInstance)
+    expect(() => toInstance({ type: 'integer', minimum: 2, maximum: 1 }, true)).toThrow(NoInstance)
+  })
+
+  test.each([
+    ['date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/],
+    ['time', /^\d\d:\d\d:\d\dZ$/],
+    ['date', /^\d{4}-\d\d-\d\d$/],
+    ['duration', /^P\d+D$/],
+    ['email', /^\w+@[\w.]+$/],
+    ['hostname', /^[\w.]+$/],
+    ['ipv4', /^(\d{1,3}\.){3}\d{1,3}$/],
+    ['ipv6', /^[\da-f:]+$/],
+    ['uuid', /^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/],
+  ])('have the format %s', (format, expected) => {
+    expect(toInstance({ type: 'string', format }, true)).toMatch(expected)
+  })
+
+  test('have their names in the order of the properties', () => {
+    const properties = { b: { const: 1 }, a: { const: 2 } }
+    expect(JSON.stringify(toInstance({ type: 'object', properties, required: ['a', 'b'] }))).toBe('{"b":1,"a":2}')
+  })
+
+  test('are found for any strict schema, and accepted by a validator', () => {
+    const ajv = new Ajv({ strict: false, validateFormats: false, multipleOfPrecision: 9 })
+    fc.assert(
+      fc.property(strictSchema, (schema) => {
+        const value = toInstance(schema, true)
+        const validate = ajv.compile(schema)
+        expect({ valid: validate(value), errors: validate.errors, value }).toEqual({ valid: true, errors: null, value })
+      }),
+      { numRuns: 100 },
+    )
+  })
+})

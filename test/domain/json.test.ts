@@ -1,0 +1,27 @@
+/** JSON as others write it. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { parseJson } from '../../src/domain/json.ts'
+
+test.each([
+  ['{"a":NaN}', { a: null }],
+  ['[-Infinity, Infinity,NaN]', [null, null, null]],
+  ['{"a":"NaN \\" Infinity","b":NaN}', { a: 'NaN " Infinity', b: null }],
+  ['\n\n {"a":1}', { a: 1 }],
+])('%s is read', (text, expected) => {
+  expect(parseJson(text)).toEqual(expected)
+})
+
+test.each(['', 'NaNa', '{"a":', '<html>', '{"a":NaN', '"a\\'])('%j is not JSON', (text) => {
+  expect(() => parseJson(text)).toThrow(SyntaxError)
+})
+
+test('whatever is in strings beside a number that is none stays as it was', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const text = JSON.stringify(value)
+      const mended = parseJson(`[NaN,${text}]`)
+      expect(mended).toEqual([null, JSON.parse(text)])
+    }),
+  )
+})

@@ -1,0 +1,227 @@
+/** Whole answers, as they are and as the stream of one: every field of the contract's section 3a, and the same either way. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { toEvents } from '../../../src/delivery/events.ts'
+import type { Choice, ChunkChoice, Completion } from '../../../src/domain/answer.ts'
+import {
+  createStreamNormaliser,
+  type Shape,
+  toCompletion,
+  toCompletionJson,
+} from '../../../src/formats/chat/normalise.ts'
+import { toMessage } from '../../../src/formats/chat/whole-message.ts'
+
+const shape: Shape = {
+  identity: { id: 'chatcmpl-1', created: 1_700_000_000, model: 'acme/large' },
+  includeUsage: false,
+  choices: 2,
+  logprobs: true,
+  thinkTags: false,
+}
+
+/** Upstreams send what they like. */
+const toUpstream = (...choices: unknown[]) => ({ choices }) as Completion
+const convert = (message: unknown, finish: unknown = 'stop', changes: Partial<Shape> = {}) =>
+  toCompletion({ ...shape, ...changes }, toUpstream({ message, finish_reason: finish })).choices[0]
+
+const called = (text: unknown, id = 'c') => ({ id, type: 'function', function: { name: 'f', arguments: text } })
+const said = { role: 'assistant', content: '', refusal: null }
+const silent = { ...said, content: null }
+const custom = { id: 'c', type: 'custom', custom: { name: 'run', input: 'ls' } }
+
+describe('a message with', () => {
+  test.each([
+    ['null content', { content: null }, said, 'stop'],
+    ['nothing', undefined, said, 'stop'],
+    ['a refusal', { refusal: 'no' }, { ...silent, refusal: 'no' }, 'stop'],
+    [
+      'parts',
+      {
+        content: [
+          { type: 'text', text: 'a' },
+          { type: 'text', text: 'b' },
+        ],
+      },
+      { ...said, content: 'ab' },
+      'stop',
+    ],
+    [
+      'reasoning',
+      { content: 'a', reasoning_content: 'hm' },
+      { ...said, content: 'a', reasoning: 'hm', reasoning_content: 'hm' },
+      'stop',
+    ],
+    [
+      'a call beside an empty text',
+      { content: '', tool_calls: [called('{}')] },
+      { ...silent, tool_calls: [called('{}')] },
+      'tool_calls',
+    ],
+    [
+      'a call and a text',
+      { content: 'a', tool_calls: [called('{}')] },
+      { ...said, content: 'a', tool_calls: [called('{}')] },
+      'tool_calls',
+    ],
+    [
+      'arguments that are no text',
+      { tool_calls: [called({ a: 1 })] },
+      { ...silent, tool_calls: [called('{"a":1}')] },
+      'tool_calls',
+    ],
+    ['no arguments', { tool_calls: [called(null)] }, { ...silent, tool_calls: [called('{}')] }, 'tool_calls'],
+    ['a custom call', { tool_calls: [custom] }, { ...silent, tool_calls: [custom] }, 'tool_calls'],
+    ['calls that are none', { content: 'a', tool_calls: [], function_call: null }, { ...said, content: 'a' }, 'stop'],
+    [
+      'a legacy call',
+      { content: '', function_call: { name: 'f', arguments: '{}' } },
+      { ...silent, function_call: { name: 'f', arguments: '{}' } },
+      'function_call',
+    ],
+    [
+      'annotations',
+      { content: 'a', annotations: [{ type: 'url_citation' }] },
+      { ...said, content: 'a', annotations: [{ type: 'url_citation' }] },
+      'stop',
+    ],
+    ['keys of its own', { content: 'a', tokens: 5, name: null }, { ...said, content: 'a' }, 'stop'],
+  ])('%s has every field', (_, message, expected, finish) => {
+    expect(convert(message)).toEqual({ index: 0, message: expected, logprobs: null, finish_reason: finish } as never)
+  })
+
+  test('a thought in its text has it apart, where that is asked for', () => {
+    const message = { content: '<think>hm</think>\na' }
+    expect(convert(message)?.message.content).toBe(message.content)
+    expect(convert(message, 'stop', { thinkTags: true })?.message).toMatchObject({ content: 'a', reasoning: 'hm' })
+  })
+})
+
+test.each([
+  [null, 'stop', 'tool_calls'],
+  ['', 'stop', 'tool_calls'],
+  ['eos', 'stop', 'tool_calls'],
+  [undefined, 'stop', 'tool_calls'],
+  ['stop', 'stop', 'tool_calls'],
+  ['tool_calls', 'stop', 'tool_calls'],
+  ['function_call', 'stop', 'tool_calls'],
+  ['length', 'length', 'length'],
+  ['MAX_TOKENS', 'length', 'length'],
+  ['content_filter', 'content_filter', 'content_filter'],
+])('the finish reason %p is %s, and %s after calls', (finish, spoken, calling) => {
+  expect(convert({ content: 'a' }, finish)?.finish_reason as string).toBe(spoken)
+  expect(convert({ tool_calls: [called('{}')] }, finish)?.finish_reason as string).toBe(calling)
+})
+
+test.each([
+  [
+    'out of order',
+    [
+      { index: 1, message: { content: 'b' } },
+      { index: 0, message: { content: 'a' } },
+    ],
+    ['a', 'b'],
+  ],
+  ['without an index', [{ message: { content: 'a' } }, { message: { content: 'b' } }], ['a', 'b']],
+  [
+    'that all have index 0',
+    [
+      { index: 0, message: { content: 'a' } },
+      { index: 0, message: { content: 'b' } },
+    ],
+    ['a', 'b'],
+  ],
+  [
+    'with a gap',
+    [
+      { index: 5, message: { content: 'b' } },
+      { index: 2, message: { content: 'a' } },
+    ],
+    ['a', 'b'],
+  ],
+  ['beyond those asked for', ['a', 'b', 'c'].map((content, index) => ({ index, message: { content } })), ['a', 'b']],
+  ['that are none', [null, 'x', { message: { content: 'a' } }], ['a']],
+  ['of which there are none', [], ['']],
+])('choices %s are numbered from 0', (_, choices, contents) => {
+  const found = toCompletion(shape, toUpstream(...choices)).choices
+  expect(found.map(({ index, message }) => [index, message.content])).toEqual(contents.map((each, at) => [at, each]))
+})
+
+test('the text of an answer is one line to everyone, and its usage stands at its end', () => {
+  const completion = {
+    ...toUpstream({ message: { content: 'a\u2028\u0085b\ud83e' } }),
+    service_tier: 'default' as const,
+  }
+  const text = toCompletionJson(toCompletion(shape, completion), '{"cost":0.0000001}')
+  expect(text).not.toMatch(/[\u0085\u2028]/)
+  expect(text).toEndWith('"service_tier":"default","usage":{"cost":0.0000001}}')
+  expect(JSON.parse(text).choices[0].message.content).toBe('a\u2028\u0085b\ufffd')
+})
+
+/** Reads a stream to its end, as a client puts it together. */
+function readStream(text: string) {
+  const choices: { deltas: ChunkChoice['delta'][]; finish: unknown }[] = []
+  for (const data of text.split('\n\n').slice(0, -2)) {
+    for (const { index, delta, finish_reason } of JSON.parse(data.slice('data: '.length)).choices) {
+      const deltas = choices[index]?.deltas ?? []
+      choices[index] = { deltas: [...deltas, delta], finish: finish_reason }
+    }
+  }
+  return choices.map(({ deltas, finish }) => ({ message: toMessage(deltas), finish }))
+}
+
+const junk = fc.jsonValue({ maxDepth: 2 })
+const or = <T>(arbitrary: fc.Arbitrary<T>) => fc.oneof({ weight: 3, arbitrary }, { weight: 1, arbitrary: junk })
+const word = fc.string({
+  unit: fc.constantFrom('a', ' ', '\ud83e', '\udd8a', '<think>', '</think>', '\n'),
+  maxLength: 6,
+})
+const text = or(word)
+const call = or(
+  fc.record(
+    {
+      id: or(fc.constantFrom('', 'a', 'b')),
+      index: or(fc.nat(2)),
+      type: or(fc.constantFrom('function', 'custom')),
+      function: or(
+        fc.record({ name: or(fc.constantFrom('', 'f', 'g')), arguments: or(fc.constantFrom('{}', '{"a":1}')) }),
+      ),
+      custom: or(fc.record({ name: word, input: word })),
+    },
+    { requiredKeys: [] },
+  ),
+)
+const message = or(
+  fc.record(
+    {
+      role: junk,
+      content: or(fc.oneof(word, fc.array(fc.record({ type: fc.constantFrom('text', 'thinking'), text })))),
+      refusal: text,
+      reasoning: text,
+      reasoning_content: text,
+      reasoning_details: or(fc.array(or(fc.record({ type: word, text })))),
+      tool_calls: or(fc.array(call, { maxLength: 3 })),
+      function_call: or(fc.record({ name: text, arguments: text })),
+      annotations: or(fc.array(junk)),
+      audio: junk,
+    },
+    { requiredKeys: [] },
+  ),
+)
+const choice = or(
+  fc.record({ index: or(fc.nat(2)), message, finish_reason: text, logprobs: junk }, { requiredKeys: [] }),
+)
+
+test('whatever an upstream answers, its stream says the same as its whole answer', () => {
+  fc.assert(
+    fc.property(fc.array(choice, { minLength: 1, maxLength: 3 }), fc.boolean(), (choices, thinkTags) => {
+      const asked = { ...shape, thinkTags }
+      const whole = JSON.parse(toCompletionJson(toCompletion(asked, toUpstream(...choices)), '{}')).choices as Choice[]
+      const normaliser = createStreamNormaliser(asked)
+      const streamed = readStream(normaliser.take(toEvents(toUpstream(...choices))) + normaliser.tail('{}'))
+      expect(normaliser.outcome()).toBe('done')
+      expect(streamed).toEqual(whole.map(({ message, finish_reason }) => ({ message, finish: finish_reason })))
+      for (const { message } of whole) expect(`${message.content}${message.reasoning}`.isWellFormed()).toBe(true)
+    }),
+    { numRuns: 500 },
+  )
+})

@@ -1,0 +1,334 @@
+/** Budgets of keys and teams over the wire: what is reserved, capped, refused, given back and warned of. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import type { Budget } from '../../src/domain/settings.ts'
+import { costOf, HELLO_TOKENS } from '../support/gateway.ts'
+import { obliging, type Seen } from '../support/upstream.ts'
+import { errorAnswer, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
+import { type Bench, billing, createGate, headersFrom, rowOf, startBench, toRefusal } from './limiting.ts'
+
+let bench: Bench
+beforeAll(async () => {
+  bench = await startBench({ config: { retries: 1 } })
+})
+afterAll(() => bench.stop())
+
+/** What the usual request reserves on a cheap route. */
+const reserveOf = (maxTokens: number) => costOf(HELLO_TOKENS, maxTokens)
+const daily = (nanoUsd: number): Budget => ({ nanoUsd, period: 'day' })
+const inTotal = (nanoUsd: number): Budget => ({ nanoUsd, period: 'total' })
+
+/** What a budget of one key has come to, as its refusal tells it to a request that is larger than any budget here. */
+async function standing(key: string, { ask } = bench): Promise<{ spent: number; reserved: number }> {
+  const { message } = await toRefusal(await ask(key, { model: 'acme/long', max_tokens: 16_000 }))
+  const [, spent, reserved] = /of which (\S+) USD is spent and (\S+) USD is reserved/.exec(message) ?? []
+  return { spent: Math.round(Number(spent) * 1e9), reserved: Math.round(Number(reserved) * 1e9) }
+}
+
+describe('a budget', () => {
+  test('without room refuses, names its amounts and its reset, has no row and calls nobody', async () => {
+    const { app, near, ask } = bench
+    const key = app.key({ name: 'ann', budget: daily(3_000_000) })
+    near.script(billing(20, 990))
+    expect((await ask(key)).status).toBe(200)
+    const [rows, calls] = [app.rows().length, near.requests.length]
+    for (const body of [{}, { stream: true }]) {
+      const refusal = await toRefusal(await ask(key, body))
+      expect(refusal).toMatchObject({
+        status: 429,
+        type: 'insufficient_quota',
+        code: 'insufficient_quota',
+        param: null,
+        message:
+          'The budget of key `ann` has no room for this request: 0.003 USD per day, of which 0.002 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.002011 USD. It resets at 2026-11-22T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or ask whoever runs this Tollgate for a key with a larger budget.',
+      })
+      expect(headersFrom(refusal, 'retry-after', 'x-should-retry', 'x-ratelimit-')).toEqual({
+        'x-should-retry': 'false',
+      })
+    }
+    expect([app.rows().length, near.requests.length]).toEqual([rows, calls])
+    // As the refusal says: a smaller one fits.
+    expect((await ask(key, { max_tokens: 494 })).status).toBe(200)
+    near.script(obliging)
+  })
+
+  test('of a key and of its team reserve both or neither', async () => {
+    const { app, near, ask, team } = bench
+    team({ name: 'crew', budget: daily(1_500_000) })
+    const [ann, bob] = ['ann', 'bob'].map((name) => app.key({ name, team: 'crew', budget: daily(3_000_000) }))
+    const gate = createGate()
+    const calls = near.requests.length
+    near.script(gate.held(billing(10, 100)))
+    const first = ask(ann as string, { max_tokens: 500 })
+    await near.waitFor((seen) => seen.length === calls + 1, 'the call')
+    // Refused by the team, to both of them; the key's own budget would have room.
+    for (const key of [ann, bob]) {
+      const { code, message } = await toRefusal(await ask(key as string, { max_tokens: 500 }))
+      expect(code).toBe('insufficient_quota')
+      expect(message).toContain(
+        'budget of team `crew` has no room for this request: 0.0015 USD per day, of which 0 USD is spent and 0.001011 USD is reserved',
+      )
+    }
+    expect(await standing(ann as string)).toEqual({ spent: 0, reserved: reserveOf(500) })
+    expect(await standing(bob as string)).toEqual({ spent: 0, reserved: 0 })
+    gate.free()
+    await (await first).text()
+    expect(await standing(ann as string)).toEqual({ spent: costOf(10, 100), reserved: 0 })
+    near.script(obliging)
+    expect((await ask(bob as string, { max_tokens: 500 })).status).toBe(200)
+  })
+
+  test('has the dearest of the routes in it', async () => {
+    const { app, ask } = bench
+    const dear = 10 * reserveOf(500)
+    const body = { model: 'acme/both', max_tokens: 500 }
+    const { message } = await toRefusal(await ask(app.key({ budget: inTotal(dear - 1) }), body))
+    expect(message).toContain('could cost at most 0.01011 USD')
+    expect((await ask(app.key({ budget: inTotal(dear) }), body)).headers.get('x-tollgate-upstream')).toBe('near')
+  })
+
+  test('has the dearest kinds of tokens in it: those written to a cache, those of reasoning', async () => {
+    const { app, near, ask } = bench
+    const most = HELLO_TOKENS * 3_000 + 500 * 5_000
+    const body = { model: 'acme/thinker', max_completion_tokens: 500 }
+    expect((await ask(app.key({ budget: inTotal(most - 1) }), body)).status).toBe(429)
+    const usage = {
+      prompt_tokens: HELLO_TOKENS,
+      completion_tokens: 500,
+      prompt_tokens_details: { cache_write_tokens: HELLO_TOKENS },
+      completion_tokens_details: { reasoning_tokens: 500 },
+    }
+    near.script(wholeAnswer({ usage }))
+    const response = await ask(app.key({ budget: inTotal(most) }), body)
+    expect(response.status).toBe(200)
+    expect(rowOf(bench, response)).toMatchObject({ reserved_nano_usd: most, cost_nano_usd: most })
+    near.script(obliging)
+  })
+
+  test('begins anew with its period, and one in total never does', async () => {
+    const { app, near, ask } = bench
+    const keys = [app.key({ budget: daily(2_011_000) }), app.key({ budget: inTotal(2_011_000) })]
+    near.script(billing(1, 900))
+    for (const key of keys) expect([(await ask(key)).status, (await ask(key)).status]).toEqual([200, 429])
+    app.pass(12 * 3_600_000)
+    near.script(obliging)
+    expect(await Promise.all(keys.map(async (key) => (await ask(key)).status))).toEqual([200, 429])
+  })
+
+  test('that is used up is told of in the log, once at 80 % and once at 100 %', async () => {
+    const { app, near, ask } = bench
+    const key = app.key({ name: 'dora', budget: inTotal(10_000_000) })
+    const spend = async (nanoUsd: number) => {
+      near.script(billing(nanoUsd / 1_000, 0))
+      expect((await ask(key, { max_tokens: 1 })).status).toBe(200)
+    }
+    const warnings = async () => {
+      const lines = (await app.logLines()).filter(({ name }) => name === 'dora')
+      return lines.map(({ level, threshold_percent: percent, spent_nano_usd: spent }) => [level, percent, spent])
+    }
+    await spend(7_900_000)
+    expect(await warnings()).toEqual([])
+    for (const nanoUsd of [100_000, 200_000]) await spend(nanoUsd)
+    expect(await warnings()).toEqual([['warn', 80, 8_000_000]])
+    await spend(1_900_000)
+    expect((await ask(key, { max_tokens: 1 })).status).toBe(429)
+    expect(await warnings()).toEqual([
+      ['warn', 80, 8_000_000],
+      ['warn', 100, 10_100_000],
+    ])
+    near.script(obliging)
+  })
+})
+
+describe('the cap of an answer', () => {
+  const caps: [string, Record<string, unknown>, object][] = [
+    ['is that of the model where it is short', {}, { max_tokens: 1_000 }],
+    ['is 4,096 tokens at most', { model: 'acme/long' }, { max_tokens: 4_096 }],
+    ['has its newer name for a model that reasons', { model: 'acme/thinker' }, { max_completion_tokens: 1_000 }],
+    ['has the name that the upstream takes', { model: 'acme/single' }, { max_completion_tokens: 1_000 }],
+    ['is set where the client says that it sets none', { max_tokens: null }, { max_tokens: 1_000 }],
+    ['is the client’s own where it has one', { max_tokens: 7 }, { max_tokens: 7 }],
+    ['is the client’s own by either name', { max_completion_tokens: 7 }, { max_completion_tokens: 7 }],
+  ]
+  const sentOf = ({ json }: Seen) => {
+    const { max_tokens, max_completion_tokens } = json ?? {}
+    return { max_tokens, max_completion_tokens }
+  }
+  test.each(caps)('%s', async (_, body, expected) => {
+    const { app, near, ask, team } = bench
+    const name = `team of ${JSON.stringify(body)}`
+    team({ name, budget: inTotal(1_000_000_000) })
+    const [cap] = Object.values(expected)
+    for (const key of [app.key({ budget: inTotal(1_000_000_000) }), app.key({ team: name })]) {
+      const response = await ask(key, body)
+      expect(response.status).toBe(200)
+      expect(rowOf(bench, response)?.reserved_completion_tokens).toBe(cap)
+      expect(sentOf(near.requests.at(-1) as Seen)).toEqual({
+        max_tokens: undefined,
+        max_completion_tokens: undefined,
+        ...expected,
+      })
+    }
+  })
+
+  test('is what each of its routes can write', async () => {
+    const { app, near, far, ask } = bench
+    near.script({ kind: 'whole', status: 500, body: {} })
+    const response = await ask(app.key({ budget: inTotal(1_000_000_000) }), { model: 'acme/uneven' })
+    expect(response.headers.get('x-tollgate-upstream')).toBe('far')
+    expect([near, far].map(({ requests }) => sentOf(requests.at(-1) as Seen).max_tokens)).toEqual([4_096, 500])
+    near.script(obliging)
+  })
+
+  test('is not set without a budget, on key or team', async () => {
+    const { app, near, ask, team } = bench
+    team({ name: 'free' })
+    for (const key of [app.key(), app.key({ team: 'free' })]) {
+      await ask(key)
+      expect(Object.keys(near.requests.at(-1)?.json ?? {}).sort()).toEqual(['messages', 'model'])
+    }
+  })
+
+  test('is no reason to refuse another upstream to a request whose calls have failed', async () => {
+    const { app, near, ask } = bench
+    near.script({ kind: 'whole', status: 500, body: {} })
+    const key = app.key({ budget: inTotal(3 * reserveOf(500)) })
+    const response = await ask(key, { model: 'acme/single', max_tokens: 500, n: 2 })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('x-tollgate-upstream')).toBe('single-far')
+    near.script(obliging)
+  })
+
+  test.each(['acme/large', 'acme/single'])('counts for each choice of %s', async (model) => {
+    const { app, near, ask } = bench
+    near.script(billing(1, 1))
+    const calls = near.requests.length
+    const body = { model, max_tokens: 500, n: 3 }
+    // Three calls of one choice read the prompt three times.
+    const most = model === 'acme/single' ? 3 * reserveOf(500) : costOf(HELLO_TOKENS, 1_500)
+    const refusal = await toRefusal(await ask(app.key({ budget: inTotal(most - 1) }), body))
+    expect(refusal.code).toBe('insufficient_quota')
+    expect(near.requests.length).toBe(calls)
+    expect((await ask(app.key({ budget: inTotal(most) }), body)).status).toBe(200)
+    near.script(obliging)
+  })
+})
+
+describe('a call that fails', () => {
+  // Breakers remember: a gateway each.
+  let bench: Bench
+  beforeEach(async () => {
+    bench = await startBench({ config: { retries: 1 } })
+  })
+  afterEach(() => bench.stop())
+  const once = () => {
+    let failed = false
+    return (seen: Seen) => {
+      const first = !failed
+      failed = true
+      if (first) return errorAnswer(500)
+      return seen.json?.stream ? streamAnswer() : wholeAnswer()
+    }
+  }
+
+  test.each([{ stream: false }, { stream: true }])('costs nothing and gives its reserve back, %j', async (body) => {
+    const { app, near, far, ask } = bench
+    const key = app.key({ budget: inTotal(10 * reserveOf(500)) })
+    for (const upstream of [near, far]) upstream.script(errorAnswer(500))
+    const dear = { model: 'acme/both', max_tokens: 500, ...body }
+    for (let again = 0; again < 2; again++) expect((await ask(key, dear)).status).toBe(502)
+    // Each was tried twice on both.
+    expect(await app.settled(2)).toMatchObject([0, 1].map(() => ({ status: 'failed', attempts: 4, cost_nano_usd: 0 })))
+    expect(await standing(key, bench)).toEqual({ spent: 0, reserved: 0 })
+  })
+
+  test('needs no second reserve to be tried again, there or elsewhere', async () => {
+    const { app, near, far, ask } = bench
+    near.script(once())
+    const retried = await ask(app.key({ budget: inTotal(reserveOf(500)) }), { max_tokens: 500 })
+    expect([retried.status, retried.headers.get('x-tollgate-attempts')]).toEqual([200, '2'])
+    near.script(errorAnswer(500))
+    far.script(obliging)
+    const key = app.key({ budget: inTotal(10 * reserveOf(500)) })
+    const elsewhere = await ask(key, { model: 'acme/both', max_tokens: 500 })
+    expect([elsewhere.status, elsewhere.headers.get('x-tollgate-upstream')]).toEqual([200, 'far'])
+    expect(await standing(key, bench)).toEqual({ spent: 10 * costOf(10, 5), reserved: 0 })
+  })
+})
+
+describe('where the budget ends in the middle of a request', () => {
+  const schema = {
+    type: 'object',
+    properties: { age: { type: 'integer' } },
+    required: ['age'],
+    additionalProperties: false,
+  }
+  const formatOf = (strict: boolean) => ({ type: 'json_schema', json_schema: { name: 'person', schema, strict } })
+  const WRONG = '{"age":"three"}'
+  const wrong = (prompt: number, completion: number) =>
+    wholeAnswer({ tokens: [WRONG], usage: { prompt_tokens: prompt, completion_tokens: completion } })
+
+  /** Asks for a person on a budget of this much. */
+  async function askPerson(nanoUsd: number, strict: boolean, stream = false) {
+    const { app, near, ask } = bench
+    const calls = near.requests.length
+    const key = app.key({ budget: inTotal(nanoUsd) })
+    const response = await ask(key, { max_tokens: 500, stream, response_format: formatOf(strict) })
+    const text = await response.text()
+    return {
+      response,
+      text,
+      row: rowOf(bench, response),
+      calls: near.requests.length - calls,
+      standing: await standing(key),
+    }
+  }
+  /** What the first call reserves, its schema included, and a little more. */
+  const ONE = 1_100_000
+
+  test.each([false, true])('the last JSON is given, where that is allowed (stream: %p)', async (stream) => {
+    bench.near.script(wrong(20, 490))
+    const { response, text, row, calls, standing } = await askPerson(ONE, false, stream)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('x-tollgate-schema')).toBe('unmet')
+    expect(text).toContain(JSON.stringify(WRONG))
+    expect(calls).toBe(1)
+    expect(row).toMatchObject({ status: 'ok', attempts: 1, cost_nano_usd: costOf(20, 490) })
+    expect(standing).toEqual({ spent: costOf(20, 490), reserved: 0 })
+  })
+
+  test('of a strict schema that is said, and what was used is paid', async () => {
+    bench.near.script(wrong(20, 490))
+    const { response, text, row, calls, standing } = await askPerson(ONE, true)
+    expect(response.status).toBe(429)
+    expect(response.headers.get('x-should-retry')).toBe('false')
+    expect(JSON.parse(text).error).toMatchObject({ code: 'insufficient_quota' })
+    expect(calls).toBe(1)
+    expect(row).toMatchObject({ status: 'failed', error_code: 'insufficient_quota', cost_nano_usd: costOf(20, 490) })
+    expect(standing).toEqual({ spent: costOf(20, 490), reserved: 0 })
+  })
+
+  test('a further call has the room that the one before it has not used', async () => {
+    bench.near.script(wrong(20, 10))
+    const { row, calls } = await askPerson(1_400_000, false)
+    expect(calls).toBe(3)
+    expect(row).toMatchObject({ status: 'ok', attempts: 3, cost_nano_usd: 3 * costOf(20, 10) })
+  })
+
+  test('several choices at once do not use the same room twice', async () => {
+    const { app, near, far, ask } = bench
+    // One choice is there and paid for; the other fails, and both are asked for elsewhere.
+    let asked = 0
+    near.script(() => (asked++ === 0 ? billing(HELLO_TOKENS, 500) : errorAnswer(404, 'no', {})))
+    const calls = far.requests.length
+    far.script(({ index }) => ({ ...billing(HELLO_TOKENS, 500), delayMs: index === calls ? 0 : 50 }))
+    const key = app.key({ budget: inTotal(2 * reserveOf(500)) })
+    const refusal = await toRefusal(await ask(key, { model: 'acme/single', n: 2, max_tokens: 500 }))
+    expect(refusal).toMatchObject({ status: 429, code: 'insufficient_quota' })
+    expect(far.requests.length).toBeLessThanOrEqual(calls + 1)
+    const row = rowOf(bench, refusal)
+    expect(row).toMatchObject({ status: 'failed', error_code: 'insufficient_quota' })
+    expect(row?.cost_nano_usd).toBeLessThanOrEqual(2 * reserveOf(500))
+    expect(await standing(key)).toEqual({ spent: row?.cost_nano_usd ?? -1, reserved: 0 })
+    for (const upstream of [near, far]) upstream.script(obliging)
+  })
+})

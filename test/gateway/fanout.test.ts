@@ -1,0 +1,362 @@
+/** Several choices, from upstreams that write them in one call and from those that do not. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { BackendAnswer } from '../../src/domain/answer.ts'
+import { UpstreamError } from '../../src/domain/error.ts'
+import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
+import type { Ask } from '../../src/gateway/attempt.ts'
+import { fanOut } from '../../src/gateway/fanout.ts'
+import { toFrames } from '../support/frames.ts'
+import { costOf, type Gateway, startGateway, usageOf } from '../support/gateway.ts'
+import { expectHonest, reading } from '../support/several-upstreams.ts'
+import { toTarget } from '../support/snapshot.ts'
+import type { Seen } from '../support/upstream.ts'
+import { errorAnswer, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
+import { type Bench, createGate, startBench } from './limiting.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+/** The number of the call, as the upstream is told. */
+const numberOf = ({ headers }: Seen) => Number(headers['x-client-request-id']?.split('-')[1])
+
+const usage = { prompt_tokens: 10, completion_tokens: 2 }
+const obliging = (seen: Seen) => {
+  const answer = { tokens: [`answer `, `of call ${numberOf(seen)}`], usage }
+  return seen.json?.stream === true ? streamAnswer({ ...answer, paceMs: 1 }) : wholeAnswer(answer)
+}
+
+const ask = (body: Record<string, unknown>) => gateway.chat({ model: 'acme/single', ...body })
+
+interface Answer {
+  choices: { index: number; message: { content: string } }[]
+  usage: unknown
+}
+
+const read = async (response: Response): Promise<Answer> => JSON.parse(await response.text())
+
+const callsOf = (id: string): Record<string, unknown>[] =>
+  reading(gateway.app, (sqlite) =>
+    sqlite.query<Record<string, unknown>, [string]>('SELECT * FROM calls WHERE request_id = ?').all(id),
+  )
+
+describe('an upstream that writes one choice', () => {
+  test('is called once for each, and the answers are one', async () => {
+    const { app, upstream } = gateway
+    upstream.script(obliging)
+    const [rows, seen] = [app.rows().length, upstream.requests.length]
+    const response = await ask({ n: 3 })
+    const answer = await read(response)
+    expect(answer.choices.map(({ index }) => index)).toEqual([0, 1, 2])
+    expect(answer.choices.map(({ message }) => message.content).sort()).toEqual(
+      [1, 2, 3].map((n) => `answer of call ${n}`),
+    )
+    expect(answer.usage).toEqual(usageOf(30, 6))
+    expect(response.headers.get('x-tollgate-attempts')).toBe('3')
+    const calls = upstream.requests.slice(seen)
+    expect(calls.map(({ json }) => json && 'n' in json)).toEqual([false, false, false])
+    const row = (await app.settled(rows + 1)).at(-1)
+    expect(row).toMatchObject({
+      status: 'ok',
+      attempts: 3,
+      prompt_tokens: 30,
+      estimated: 0,
+      cost_nano_usd: costOf(30, 6),
+    })
+    expect(callsOf(String(row?.id))).toMatchObject(
+      [2, 3].map((number) => ({
+        number,
+        reason: 'fan_out',
+        status: 'ok',
+        upstream: 'single',
+        upstream_model: 'single-v1',
+        prompt_tokens: 10,
+        completion_tokens: 2,
+        cost_nano_usd: costOf(10, 2),
+      })),
+    )
+  })
+
+  test('is called eight times at once and no more', async () => {
+    const { upstream } = gateway
+    let most = 0
+    upstream.script((seen) => {
+      most = Math.max(most, upstream.requests.filter((one) => one.answeredAtMs === null && !one.abortedAtMs).length)
+      return { ...wholeAnswer({ usage }), delayMs: seen.index % 3 }
+    })
+    const answer = await read(await ask({ n: 20 }))
+    expect(answer.choices).toHaveLength(20)
+    expect(answer.usage).toEqual(usageOf(200, 40))
+    expect(most).toBeLessThanOrEqual(8)
+    expect(most).toBeGreaterThan(1)
+  })
+
+  test.each([3, 12])('streams %i choices as one stream, with one usage', async (n) => {
+    gateway.upstream.script(obliging)
+    const response = await ask({ n, stream: true, stream_options: { include_usage: true } })
+    expect(response.headers.get('x-tollgate-attempts')).toBe(String(Math.min(n, 8)))
+    const { frames, done } = toFrames(await response.text())
+    expect(done).toBe(true)
+    const indexes = frames.flatMap(({ choices }) => choices.map(({ index }) => index))
+    expect([...new Set(indexes)]).toEqual(Array.from({ length: n }, (_, index) => index))
+    for (let index = 0; index < n; index++) {
+      const own = frames.flatMap(({ choices }) => choices.filter((choice) => choice.index === index))
+      expect(own.map(({ delta }) => delta.content ?? '').join('')).toMatch(/^answer of call \d+$/)
+      expect(own.filter(({ finish_reason: reason }) => reason !== null)).toHaveLength(1)
+    }
+    expect(frames.at(-1)).toMatchObject({ choices: [], usage: usageOf(10 * n, 2 * n) })
+  })
+
+  test('that refuses one of them refuses all; what was answered is paid for', async () => {
+    const { app, upstream } = gateway
+    upstream.script((seen) => (numberOf(seen) === 2 ? { ...errorAnswer(500), delayMs: 150 } : obliging(seen)))
+    const rows = app.rows().length
+    const response = await ask({ n: 3 })
+    expect(response.status).toBe(502)
+    expect((await app.settled(rows + 1)).at(-1)).toMatchObject({
+      status: 'failed',
+      error_code: 'upstream_failed',
+      attempts: 3,
+      prompt_tokens: 20,
+      cost_nano_usd: costOf(20, 4),
+    })
+  })
+
+  test('that answers one after the other streams from the first word of the first', async () => {
+    const { upstream } = gateway
+    const seen = upstream.requests.length
+    // The others get their headers only once the first has said its first word, to a client that has read it.
+    const free = Promise.withResolvers<void>()
+    upstream.script((call) =>
+      numberOf(call) === 1
+        ? streamAnswer({ tokens: ['first'], usage })
+        : { ...streamAnswer({ tokens: ['later'], usage }), after: free.promise },
+    )
+    const response = await ask({ n: 3, stream: true })
+    const reader = response.body?.getReader()
+    const begun = new TextDecoder().decode((await reader?.read())?.value)
+    expect(begun).toContain('first')
+    expect(upstream.requests.slice(seen).filter(({ answeredAtMs }) => answeredAtMs !== null).length).toBeLessThan(3)
+    free.resolve()
+    let rest = ''
+    for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) {
+      rest += new TextDecoder().decode(read.value)
+    }
+    expect(toFrames(begun + rest)).toMatchObject({ done: true })
+  })
+
+  test('that refuses one of them after the first word cuts the stream; what was written is paid for', async () => {
+    const { app, upstream } = gateway
+    upstream.script((seen) =>
+      numberOf(seen) === 2
+        ? { ...errorAnswer(500), delayMs: 250 }
+        : { kind: 'stream', steps: [...streamAnswer({ finish: null, usage: null }).steps], end: 'hang' },
+    )
+    const rows = app.rows().length
+    const { done, error } = toFrames(await (await ask({ n: 3, stream: true })).text())
+    expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_failed' })
+    const row = (await app.settled(rows + 1)).at(-1)
+    expect(row).toMatchObject({ status: 'cut', attempts: 3, estimated: 1 })
+    // Two calls wrote "tok0 " to "tok4 " each; the one that was refused costs nothing.
+    expect(row?.completion_tokens).toBe(2 * 11)
+    expect(callsOf(String(row?.id)).map(({ status, error_code: code }) => [status, code])).toEqual([
+      ['failed', 'status'],
+      ['cut', 'aborted'],
+    ])
+  })
+
+  test('a schema that only a late choice misses is told as what it is, streamed too', async () => {
+    gateway.upstream.script((seen) => wholeAnswer({ tokens: [numberOf(seen) >= 9 ? 'no' : '{"a":1}'], usage }))
+    const schema = {
+      type: 'object',
+      properties: { a: { type: 'integer' } },
+      required: ['a'],
+      additionalProperties: false,
+    }
+    const format = { type: 'json_schema', json_schema: { name: 'n', strict: true, schema } }
+    const { error } = toFrames(await (await ask({ n: 10, stream: true, response_format: format })).text())
+    expect(error).toMatchObject({ code: 'schema_not_met', param: 'response_format' })
+  })
+
+  test.each([
+    ['as text', { index: '0' }],
+    ['that is missing', { index: undefined }],
+  ])('with an index %s is understood', async (_, place) => {
+    const answer = { choices: [{ ...place, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }] }
+    gateway.upstream.script({ kind: 'whole', body: answer })
+    expect((await read(await ask({ n: 2 }))).choices.map(({ message }) => message.content)).toEqual(['Hi', 'Hi'])
+    gateway.upstream.script({
+      kind: 'stream',
+      steps: [{ choices: [{ ...place, delta: { content: 'Hi' }, finish_reason: 'stop' }] }],
+    })
+    const { frames } = toFrames(await (await ask({ n: 2, stream: true })).text())
+    expect(frames.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta.content || []))).toEqual(['Hi', 'Hi'])
+  })
+
+  test('that breaks off one stream cuts them all', async () => {
+    const { app, upstream } = gateway
+    upstream.script((seen) =>
+      numberOf(seen) === 2
+        ? {
+            kind: 'stream',
+            steps: [...streamAnswer({ finish: null, usage: null }).steps, { waitMs: 50 }],
+            end: 'reset',
+          }
+        : { ...streamAnswer({ tokens: 2_000 }), paceMs: 1 },
+    )
+    const rows = app.rows().length
+    const { done, error } = toFrames(await (await ask({ n: 2, stream: true })).text())
+    expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_failed' })
+    const row = (await app.settled(rows + 1)).at(-1)
+    expect(row).toMatchObject({ status: 'cut', attempts: 2, estimated: 1 })
+    expect(callsOf(String(row?.id))).toMatchObject([{ status: 'cut' }])
+    await upstream.waitFor((all) => all.at(-2)?.abortedAtMs !== null, 'the end of the other call')
+  })
+
+  test('a client that leaves ends all of its calls', async () => {
+    const { app, upstream } = gateway
+    upstream.script(() => ({ ...streamAnswer({ tokens: 10_000 }), paceMs: 1 }))
+    const [rows, seen] = [app.rows().length, upstream.requests.length]
+    const client = new AbortController()
+    const response = await gateway.chat({ model: 'acme/single', n: 3, stream: true }, { signal: client.signal })
+    await response.body?.getReader().read()
+    client.abort()
+    await upstream.waitFor((all) => all.slice(seen).every(({ abortedAtMs }) => abortedAtMs !== null), 'the end of all')
+    expect((await app.settled(rows + 1)).at(-1)).toMatchObject({ status: 'cut', attempts: 3, estimated: 1 })
+  })
+})
+
+describe('an upstream whose own limits leave places for some of them', () => {
+  const withBench = async (tight: string, run: (bench: Bench, key: string) => Promise<void>) => {
+    const bench = await startBench({ tight: `n: false, ${tight}` })
+    bench.near.script(obliging)
+    try {
+      await run(bench, bench.app.key())
+      expectHonest(bench.app)
+    } finally {
+      await bench.stop()
+    }
+  }
+  const tight = (n: number, stream: boolean) => ({ model: 'acme/tight', n, stream })
+
+  test.each([false, true])(
+    'is called for the others when those are done, beside another request, stream: %p',
+    (stream) =>
+      withBench('concurrency: 2', async ({ app, near, ask }, key) => {
+        const { held, free } = createGate()
+        near.script((seen) => (seen.index === 0 ? held(obliging(seen)) : obliging(seen)))
+        const other = ask(key, tight(1, false))
+        await near.waitFor((all) => all.length === 1, 'the other request')
+        const response = await ask(key, tight(4, stream))
+        const text = await response.text()
+        expect(response.status).toBe(200)
+        if (stream) {
+          const { frames, done } = toFrames(text)
+          const indexes = frames.flatMap(({ choices }) => choices.map(({ index }) => index))
+          expect([...new Set(indexes)]).toEqual([0, 1, 2, 3])
+          expect(done).toBe(true)
+        } else {
+          const { choices }: Answer = JSON.parse(text)
+          expect(choices.map(({ index, message }) => [index, message.content])).toEqual(
+            [0, 1, 2, 3].map((index) => [index, `answer of call ${index + 1}`]),
+          )
+        }
+        free()
+        await (await other).text()
+        // Each of them was made once, and none was cut.
+        expect(near.requests.map(({ abortedAtMs }) => abortedAtMs)).toEqual(Array(5).fill(null))
+        expect((await app.settled(2)).at(-1)).toMatchObject({ attempts: 4, estimated: 0, cost_nano_usd: costOf(40, 8) })
+      }),
+  )
+
+  test('is called once more for each place that the others give back', () =>
+    withBench('tpm: 130', async ({ app, near, ask }, key) => {
+      // 11 tokens read and 50 to write: two at a time are within 130, and 12 each is what they come to.
+      const response = await ask(key, { ...tight(6, false), max_tokens: 50 })
+      expect((await read(response)).choices).toHaveLength(6)
+      expect(near.requests).toHaveLength(6)
+      expect((await app.settled(1)).at(-1)).toMatchObject({ attempts: 6, estimated: 0 })
+    }))
+
+  test('is not waited for where none of them is under way', () =>
+    withBench('rpm: 2', async ({ app, near, ask }, key) => {
+      const refused = async (stream: boolean) => {
+        const response = await ask(key, tight(2, stream))
+        expect({ status: response.status, text: await response.text() }).toMatchObject({ status: 429 })
+      }
+      await (await ask(key, tight(1, false))).text()
+      await refused(false)
+      await refused(true)
+      app.pass(60_000)
+      await (await ask(key, tight(1, false))).text()
+      const { done, error } = toFrames(await (await ask(key, tight(2, true))).text())
+      expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_rate_limited' })
+      expect(near.requests).toHaveLength(4)
+      // What was answered is paid for, and nothing else.
+      const [one, nothing] = [costOf(10, 2), 0]
+      expect((await app.settled(5)).map((row) => row.cost_nano_usd)).toEqual([one, one, nothing, one, one])
+    }))
+})
+
+describe('of the calls to a target that writes one choice', () => {
+  const asking = (count: number, stream: boolean): Ask => ({
+    target: toTarget({ options: { ...DEFAULT_OPTIONS, n: false } }),
+    body: { model: 'acme/single', messages: [{ role: 'user', content: 'Hi' }], n: count, stream },
+    reason: 'first',
+    signal: new AbortController().signal,
+  })
+  const saying = (content: string): BackendAnswer => {
+    const message = { role: 'assistant', content, refusal: null } as const
+    return { kind: 'whole', completion: { choices: [{ index: 0, message, finish_reason: 'stop', logprobs: null }] } }
+  }
+
+  test('one that answers after another has failed is not begun with, and holds up nobody', async () => {
+    const late = Promise.withResolvers<void>()
+    const dispatch = fanOut(async ({ reason }) => {
+      if (reason === 'fan_out') throw new UpstreamError('status', 'it broke', { status: 500 })
+      await late.promise
+      return saying('too late')
+    })
+    const asked = dispatch(asking(2, true))
+    setTimeout(late.resolve)
+    await expect(asked).rejects.toThrow('it broke')
+  })
+
+  test('one that found no place while another ended is made once more; alone it fails', async () => {
+    const full = new UpstreamError('status', 'no place', { status: 429, isOwnLimit: true })
+    let refusals = 0
+    const refusing = (most: number) =>
+      fanOut(async ({ reason }) => {
+        if (reason !== 'fan_out') return saying('first')
+        await Bun.sleep(1)
+        if (++refusals <= most) throw full
+        return saying('second')
+      })
+    const answer = await refusing(1)(asking(2, false))
+    expect(answer).toMatchObject({ completion: { choices: [{ index: 0 }, { message: { content: 'second' } }] } })
+    refusals = 0
+    await expect(refusing(9)(asking(2, false))).rejects.toThrow('no place')
+    expect(refusals).toBe(2)
+  })
+})
+
+test('an upstream that knows `n` is called once', async () => {
+  const { upstream } = gateway
+  upstream.script(obliging)
+  const seen = upstream.requests.length
+  expect((await gateway.chat({ n: 2 })).headers.get('x-tollgate-attempts')).toBe('1')
+  expect(upstream.requests.slice(seen).map(({ json }) => json?.n)).toEqual([2])
+})
+
+test('an upstream is sent the output cap by the name that it knows, and no user where it knows none', async () => {
+  const { upstream } = gateway
+  upstream.script(obliging)
+  await ask({ max_tokens: 5, user: 'somebody' })
+  expect(upstream.requests.at(-1)?.json).toMatchObject({ max_completion_tokens: 5 })
+  expect(Object.keys(upstream.requests.at(-1)?.json ?? {})).not.toContain('max_tokens')
+  expect(Object.keys(upstream.requests.at(-1)?.json ?? {})).not.toContain('user')
+  await gateway.chat({ max_completion_tokens: 5, user: 'somebody' })
+  expect(upstream.requests.at(-1)?.json).toMatchObject({ max_completion_tokens: 5, user: 'somebody' })
+})

@@ -1,0 +1,74 @@
+/** What a model's public facts say it cannot take, and in whose words the client learns it. */
+import { describe, expect, test } from 'bun:test'
+import type { ChatRequest } from '../../src/formats/chat/request.ts'
+import { checkFit, contextOverflow, type Facts } from '../../src/gateway/fit.ts'
+
+const plain: Facts = { id: 'acme/plain', supported_features: ['json_mode'], max_output_length: 100 }
+const able: Facts = { ...plain, supported_features: ['tools'] }
+const body = (more: Partial<ChatRequest>): ChatRequest => ({
+  model: 'x',
+  messages: [{ role: 'user', content: 'Hi' }],
+  ...more,
+})
+
+const functionTool = { type: 'function' as const, function: { name: 'f' } }
+const call = { id: 'c', type: 'function' as const, function: { name: 'f', arguments: '{}' } }
+const replayed: ChatRequest['messages'] = [
+  { role: 'user', content: 'Hi' },
+  { role: 'assistant', content: null, tool_calls: [call] },
+  { role: 'tool', tool_call_id: 'c', content: '7' },
+]
+
+describe('a model without tools', () => {
+  test.each<[string, Partial<ChatRequest>, string]>([
+    ['tools', { tools: [functionTool] }, 'tools'],
+    ['custom tools', { tools: [{ type: 'custom', custom: { name: 'c' } }] }, 'tools'],
+    ['tools that it shall not call', { tools: [functionTool], tool_choice: 'none' }, 'tools'],
+    ['legacy functions', { functions: [{ name: 'f' }] }, 'functions'],
+  ])('is not asked for %s', (_, more, param) => {
+    expect(checkFit(body(more), able)).toBeNull()
+    expect(checkFit(body(more), plain)).toMatchObject({
+      status: 400,
+      type: 'invalid_request_error',
+      code: 'unsupported_parameter',
+      param,
+      message: `Unsupported parameter: '${param}' is not supported with the model \`acme/plain\`.`,
+    })
+  })
+
+  test.each<[string, Partial<ChatRequest>]>([
+    ['tool calls of earlier turns', { messages: replayed }],
+    ['an empty list of tools', { tools: [] }],
+    ['nothing of the kind', { tools: null, functions: null }],
+  ])('takes %s', (_, more) => {
+    expect(checkFit(body(more), plain)).toBeNull()
+  })
+})
+
+describe('a cap', () => {
+  test.each(['max_tokens', 'max_completion_tokens'] as const)(
+    'in %s is refused beyond what the model writes',
+    (param) => {
+      expect(checkFit(body({ [param]: 100 }), plain)).toBeNull()
+      expect(checkFit(body({ [param]: 101 }), plain)).toMatchObject({
+        status: 400,
+        type: 'invalid_request_error',
+        code: null,
+        param,
+        message:
+          'max_tokens is too large: 101. This model supports at most 100 completion tokens, whereas you provided 101.',
+      })
+    },
+  )
+})
+
+test('a prompt that is too long is refused in the words that clients look for', () => {
+  expect(contextOverflow(8_192, 9_000)).toMatchObject({
+    status: 400,
+    type: 'invalid_request_error',
+    code: 'context_length_exceeded',
+    param: 'messages',
+    message:
+      "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens. Please reduce the length of the messages.",
+  })
+})

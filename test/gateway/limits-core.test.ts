@@ -1,0 +1,112 @@
+/** What becomes of a key's limits where no scripted upstream leads: a ledger that refuses, a count that never ends. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { clientLeft, GatewayError } from '../../src/domain/error.ts'
+import { NO_LIMITS } from '../../src/domain/settings.ts'
+import { type WalkDeps, walk } from '../../src/gateway/handle.ts'
+import { createFlights } from '../../src/gateway/in-flight.ts'
+import { createBounds } from '../../src/gateway/load.ts'
+import { createHealth } from '../../src/health/health.ts'
+import { hashToken, mintToken } from '../../src/keys/token.ts'
+import type { Ledger } from '../../src/ledger/ledger.ts'
+import { createLimiter } from '../../src/limits/limiter.ts'
+import { createLog } from '../../src/log.ts'
+import { createChecker } from '../../src/structured/checker.ts'
+import { type Counter, createCounter } from '../../src/tokens/count.ts'
+import type { Backend } from '../../src/upstreams/backend.ts'
+import { HELLO, HELLO_TOKENS } from '../support/gateway.ts'
+import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
+
+const checker = createChecker()
+const counter = createCounter()
+afterAll(() => {
+  checker.close()
+  counter.close()
+})
+
+const fine = () => Promise.resolve()
+const full = (): Promise<void> => Promise.reject(new GatewayError('ledger_unavailable', 'The ledger has no place.'))
+const message = { role: 'assistant' as const, content: 'Hi', refusal: null }
+const completion = { choices: [{ index: 0, message, finish_reason: 'stop' as const, logprobs: null }] }
+const usage = { prompt: 20, completion: 30, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, reasoning: 0, raw: null }
+
+interface Fakes {
+  ledger?: Partial<Ledger>
+  counter?: Counter
+  chat?: Backend['chat']
+}
+
+/** Builds the core for a key with one place, 5 requests and 10,000 tokens a minute, and returns how it is asked. */
+function createAsking(fakes: Fakes) {
+  const token = mintToken()
+  const limits = { ...NO_LIMITS, requestsPerMinute: 5, tokensPerMinute: 10_000, concurrency: 1 }
+  const secrets = new Map([[hashToken(token), { key: toKey({ limits }), lastFour: '0000', expiresMs: null }]])
+  const chat: Backend['chat'] = async () => ({ kind: 'whole', completion, usage })
+  const deps: WalkDeps = {
+    snapshot: () => ({ ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets }),
+    ledger: { open: fine, openCall: fine, settle: fine, state: () => 'ok', close: fine, ...fakes.ledger },
+    counter: fakes.counter ?? counter,
+    checker,
+    flights: createFlights(),
+    bounds: createBounds({ maxInFlight: 10, maxBufferedBytes: 10_000 }),
+    log: createLog({ now: () => 0, write: fine }),
+    now: () => 0,
+    moment: () => ({ monotonicMs: 0, wallMs: 0 }),
+    limiter: createLimiter(),
+    health: createHealth({ nowMs: () => 0, wallMs: () => 0 }),
+    instance: 'i1',
+    heartbeatMs: 0,
+    slowReaderMs: 1_000,
+    retry: { retries: 0, backoffMs: 0 },
+    backendFor: () => ({ chat: fakes.chat ?? chat, probe: async () => ({ state: 'ready' }) }),
+  }
+  /** Gives the status, and what is left of the rates. */
+  return async (signal?: AbortSignal) => {
+    const init = { method: 'POST', body: JSON.stringify(HELLO), ...(signal ? { signal } : {}) }
+    const request = new Request('http://localhost/', init)
+    const arrival = { request, headers: { 'content-type': 'application/json' }, token, lift() {}, restore() {} }
+    const answer = await walk(deps, arrival).catch((error: GatewayError) => error)
+    const rates = new Headers(answer.headers)
+    const left = (unit: string) => Number(rates.get(`x-ratelimit-remaining-${unit}`))
+    return { status: answer.status, requests: left('requests'), tokens: left('tokens') }
+  }
+}
+
+describe('a ledger without a place', () => {
+  const asked = HELLO_TOKENS + 1_000
+
+  test('for the request: everything is given back, the request included', async () => {
+    let open = full
+    const ask = createAsking({ ledger: { open: () => open() } })
+    expect(await ask()).toEqual({ status: 503, requests: 4, tokens: 10_000 - asked })
+    open = fine
+    expect(await ask()).toEqual({ status: 200, requests: 4, tokens: 10_000 - asked })
+  })
+
+  test('for the outcome: the place is free, and what was used is used', async () => {
+    let settle = full
+    const ask = createAsking({ ledger: { settle: () => settle() } })
+    expect((await ask()).status).toBe(503)
+    settle = fine
+    expect(await ask()).toEqual({ status: 200, requests: 3, tokens: 10_000 - 50 - asked })
+  })
+})
+
+test('the place of a client that has left does not wait for the count of what it used', async () => {
+  const leaving = new AbortController()
+  const begun = Promise.withResolvers<void>()
+  const chat: Backend['chat'] = ({ signal }) =>
+    new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(clientLeft()))
+      begun.resolve()
+    })
+  const endless: Counter = { usage: () => new Promise(() => {}), prompt: async () => null, close() {} }
+  const fakes: Fakes = { counter: endless, chat }
+  const ask = createAsking(fakes)
+  void ask(leaving.signal)
+  await begun.promise
+  expect((await ask()).status).toBe(429)
+  leaving.abort()
+  await Bun.sleep(0)
+  fakes.chat = async () => ({ kind: 'whole', completion, usage })
+  expect((await ask()).status).toBe(200)
+})

@@ -1,0 +1,277 @@
+/**
+ * The bounds on what is under way and on what is held in memory for it: beyond them 503 at once and no row, and whatever
+ * becomes of a request, what it took up is free again, no less and no more.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import type { Status } from '../../src/server/protocol.ts'
+import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { expectEnvelope } from '../support/scenario.ts'
+import { expectHonest, isOver } from '../support/several-upstreams.ts'
+import { obliging, type Script } from '../support/upstream.ts'
+import { endlessAnswer, errorAnswer, streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
+
+const overloaded = { type: 'service_unavailable_error', code: 'server_is_overloaded', param: null }
+
+async function expectOverloaded(response: Response, says: string): Promise<void> {
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status: 503 })
+  expectEnvelope(response, text, overloaded)
+  expect(text).toContain(says)
+  expect(response.headers.get('retry-after')).toBe('1')
+}
+
+/** A connection that sends what it is told, as raw as that. */
+function open({ app }: Gateway): Socket {
+  const { hostname, port } = new URL(app.origin)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => {})
+  socket.on('data', () => {})
+  return socket
+}
+
+const toHead = (gateway: Gateway, more: string) =>
+  `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\ncontent-type: application/json\r\n${more}\r\n\r\n`
+
+describe('of three requests at once', () => {
+  const MOST = 3
+  let gateway: Gateway
+  let rows = 0
+  beforeAll(async () => {
+    gateway = await startGateway({ config: { maxInFlight: MOST }, deadlines: 'total_whole: 20s' })
+  })
+  beforeEach(() => {
+    gateway.upstream.script(obliging)
+    gateway.app.pass(60_000)
+    rows = gateway.app.rows().length
+  })
+  afterAll(async () => {
+    expect(await gateway.app.logText()).not.toContain('"level":"error"')
+    expectHonest(gateway.app)
+    await gateway.stop()
+  })
+
+  /** That exactly so many find room now, streamed and whole, and that the next one is told at once. */
+  async function expectExactly(count: number): Promise<void> {
+    const { app, upstream, chat } = gateway
+    const gate = Promise.withResolvers<void>()
+    upstream.script(() => ({ ...streamAnswer(), after: gate.promise }))
+    const [before, calls] = [app.rows().length, upstream.requests.length]
+    const held = Array.from({ length: count }, () => chat({ stream: true }))
+    await upstream.waitFor((all) => all.length === calls + count, `${count} calls`)
+    await expectOverloaded(await chat(), '3 requests are under way')
+    await expectOverloaded(await chat({ stream: true }), '3 requests are under way')
+    expect(upstream.requests).toHaveLength(calls + count)
+    gate.resolve()
+    for (const response of await Promise.all(held)) expect(await response.text()).toEndWith('[DONE]\n\n')
+    await app.settled(before + count)
+  }
+
+  const leaveWhile = async (script: Script, stream: boolean, after: string | null) => {
+    const { upstream, chat } = gateway
+    upstream.script(script)
+    const calls = upstream.requests.length
+    const client = new AbortController()
+    const asked = chat({ stream }, { signal: client.signal })
+    await upstream.waitFor((all) => all.length === calls + 1, 'the call')
+    if (after !== null) await (await asked).body?.getReader().read()
+    client.abort()
+    await asked.then((response) => response.text()).catch(() => {})
+    await upstream.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the abort')
+  }
+  const answered = async (script: Script, body: object = {}, headers = {}) => {
+    gateway.upstream.script(script)
+    await (await gateway.chat({ ...body }, { headers })).text()
+  }
+  /** Sends the head of a request and a part of its body, and leaves. */
+  const breakOff = async (framing: string, part: string) => {
+    const socket = open(gateway)
+    socket.write(toHead(gateway, framing) + part)
+    await Bun.sleep(20)
+    socket.destroy()
+    await Bun.sleep(20)
+  }
+  const post = (body: string, type = 'application/json') =>
+    fetch(`${gateway.app.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': type },
+      body,
+    }).then((response) => response.text())
+  const words = [toDelta({ content: 'one' }), { waitMs: 10 }]
+
+  test.each<[string, () => Promise<unknown>]>([
+    ['is answered whole', () => answered(wholeAnswer())],
+    ['is answered in a stream', () => answered(streamAnswer(), { stream: true })],
+    ['fails', () => answered(errorAnswer(400))],
+    ['fails as a stream', () => answered({ kind: 'reset' }, { stream: true })],
+    ['is cut', () => answered({ kind: 'stream', steps: words, end: 'reset' }, { stream: true })],
+    ['has bad JSON', () => post('{"model":')],
+    ['is no JSON', () => post('hello', 'text/plain')],
+    ['lacks a field', () => post('{}')],
+    ['is for no model', () => answered(wholeAnswer(), { model: 'acme/none' })],
+    ['is for a model that is not ready', () => answered(wholeAnswer(), { model: 'acme/idle' })],
+    ['is for a model that cannot do it', () => answered(wholeAnswer(), { max_tokens: 1_001 })],
+    ['says that it is too large', () => breakOff(`content-length: ${64 * 1024 ** 2}`, '{')],
+    ['breaks off in its body', () => breakOff('content-length: 100', '{"model":')],
+    ['breaks off in a chunk', () => breakOff('transfer-encoding: chunked', '40\r\n{"model":')],
+    ['is left by its client while it waits', () => leaveWhile({ kind: 'silent' }, false, null)],
+    ['is left by its client before the first word', () => leaveWhile({ kind: 'silent' }, true, null)],
+    ['is left by its client in a stream', () => leaveWhile(() => endlessAnswer(), true, 'x')],
+  ])('one that %s leaves its place to the next', async (_, end) => {
+    for (let i = 0; i < MOST + 1; i++) await end()
+    gateway.app.pass(60_000)
+    gateway.upstream.script(obliging)
+    // Closes the breaker that failures have opened.
+    await (await gateway.chat()).text()
+    await expectExactly(MOST)
+  })
+
+  test('one of a key beyond its own limit takes no place either', async () => {
+    const key = gateway.app.key({ requestsPerMinute: 1 })
+    const statuses: number[] = []
+    for (let i = 0; i < MOST + 2; i++) {
+      const response = await gateway.chat({}, { headers: { authorization: `Bearer ${key}` } })
+      await response.text()
+      statuses.push(response.status)
+    }
+    expect(statuses).toEqual([200, ...Array(MOST + 1).fill(429)])
+    await expectExactly(MOST)
+  })
+
+  test('those without a key are told so even then, and the fourth leaves no row', async () => {
+    const { app, upstream, chat } = gateway
+    const gate = Promise.withResolvers<void>()
+    upstream.script(() => ({ ...streamAnswer(), after: gate.promise }))
+    const calls = upstream.requests.length
+    const held = Array.from({ length: MOST }, () => chat({ stream: true }))
+    await upstream.waitFor((all) => all.length === calls + MOST, 'three calls')
+    expect((await chat({}, { headers: { authorization: 'Bearer sk-tg-wrong' } })).status).toBe(401)
+    await expectOverloaded(await chat(), 'under way')
+    // One that has not even sent its body.
+    const socket = open(gateway)
+    const said = new Promise<string>((resolve) => socket.on('data', (bytes) => resolve(bytes.toString())))
+    socket.write(toHead(gateway, 'content-length: 100'))
+    expect(await said).toStartWith('HTTP/1.1 503')
+    socket.destroy()
+    expect(app.rows()).toHaveLength(rows + MOST)
+    gate.resolve()
+    for (const response of await Promise.all(held)) await response.text()
+  })
+})
+
+// Bodies that are read in one go, and bodies that are counted as they arrive.
+describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
+  let gateway: Gateway
+  beforeAll(async () => {
+    gateway = await startGateway({ config: { maxBufferedBytes: MOST } })
+  })
+  beforeEach(() => gateway.upstream.script(obliging))
+  afterAll(async () => {
+    await gateway.upstream.waitFor(isOver, 'the end of every call')
+    expectHonest(gateway.app)
+    await gateway.stop()
+  })
+
+  /** A request of about so many bytes. */
+  const sized = (bytes: number) => ({ ...HELLO, metadata: { padding: 'x'.repeat(500) }, padding: 'x'.repeat(bytes) })
+
+  async function* inPieces(text: string) {
+    for (let at = 0; at < text.length; at += 16_384) yield Buffer.from(text.slice(at, at + 16_384))
+  }
+  const send = (bytes: number, chunked: boolean) => {
+    const json = JSON.stringify(sized(bytes))
+    return fetch(`${gateway.app.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      body: chunked ? inPieces(json) : json,
+    })
+  }
+
+  test.each([false, true])('a body beyond them is refused without a row, chunked: %p', async (chunked) => {
+    const { app, upstream } = gateway
+    const [rows, calls] = [app.rows().length, upstream.requests.length]
+    await expectOverloaded(await send(MOST, chunked), 'requests under way hold')
+    expect(app.rows()).toHaveLength(rows)
+    expect(upstream.requests).toHaveLength(calls)
+    expect((await send(0.9 * MOST, chunked)).status).toBe(200)
+  })
+
+  test.each([false, true])('bodies count together, until their answers are out, chunked: %p', async (chunked) => {
+    const { app, upstream } = gateway
+    const gate = Promise.withResolvers<void>()
+    upstream.script(() => ({ ...streamAnswer(), after: gate.promise }))
+    const [rows, calls] = [app.rows().length, upstream.requests.length]
+    const first = gateway.chat({ ...sized(0.6 * MOST), stream: true })
+    await upstream.waitFor((all) => all.length === calls + 1, 'the first call')
+    await expectOverloaded(await send(0.6 * MOST, chunked), 'requests under way hold')
+    expect(app.rows()).toHaveLength(rows + 1)
+    gate.resolve()
+    expect(await (await first).text()).toEndWith('[DONE]\n\n')
+    upstream.script(obliging)
+    for (let i = 0; i < 3; i++) expect((await send(0.6 * MOST, chunked)).status).toBe(200)
+  })
+
+  test('a client that leaves in the middle of its body gives them back', async () => {
+    const part = 'x'.repeat(0.45 * MOST)
+    for (const framing of [`content-length: ${0.9 * MOST}`, 'transfer-encoding: chunked']) {
+      const socket = open(gateway)
+      socket.write(`${toHead(gateway, framing)}${part.length.toString(16)}\r\n${part}\r\n`)
+      await Bun.sleep(30)
+      socket.destroy()
+      await Bun.sleep(30)
+      expect((await send(0.9 * MOST, false)).status).toBe(200)
+    }
+  })
+
+  test.each<[string, Script]>([
+    ['whose length is stated', { kind: 'whole', body: 'x'.repeat(20_000_000) }],
+    [
+      'in pieces',
+      { kind: 'stream', headers: { 'content-type': 'application/json' }, steps: Array(500).fill('x'.repeat(40_000)) },
+    ],
+  ])('an answer beyond them is not read on, %s', async (_, script) => {
+    const { app, upstream } = gateway
+    upstream.script(script)
+    const rows = app.rows().length
+    await expectOverloaded(await gateway.chat(), 'requests under way hold')
+    await upstream.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the end of the connection')
+    // The upstream has written an answer, and will charge for it.
+    const row = (await app.settled(rows + 1)).at(-1)
+    expect(row).toMatchObject({ status: 'failed', http_status: 503, error_code: 'server_is_overloaded', estimated: 1 })
+    expect(row?.cost_nano_usd).toBeGreaterThan(0)
+    expect(upstream.requests.at(-1)?.bytesSent).toBeLessThan(20_000_000)
+    upstream.script(obliging)
+    expect((await send(0.8 * MOST, false)).status).toBe(200)
+  })
+
+  test('an error is told by its status where its words find no room', async () => {
+    const { app, upstream } = gateway
+    upstream.script(errorAnswer(500, 'x'.repeat(0.5 * MOST)))
+    const rows = app.rows().length
+    const response = await send(0.7 * MOST, false)
+    expect(response.status).toBe(502)
+    expect(await response.text()).toContain('`paid` answered 500')
+    expect((await app.settled(rows + 1)).at(-1)).toMatchObject({ status: 'failed', cost_nano_usd: 0, estimated: 0 })
+  })
+})
+
+test('what clients only say that they will send takes no room, and what they have sent does', async () => {
+  const gateway = await startGateway({ config: { maxBufferedBytes: 4_000_000 } })
+  const send = (bytes: number) => gateway.chat({ padding: 'x'.repeat(bytes) })
+  const held = async () => {
+    const answer = await fetch('http://localhost/status', { unix: join(gateway.app.dataFolder, 'control.sock') })
+    const { in_flight: clients, buffered_bytes: bytes }: Status = JSON.parse(await answer.text())
+    return { clients, bytes }
+  }
+  const sockets = Array.from({ length: 16 }, () => open(gateway))
+  for (const socket of sockets) socket.write(`${toHead(gateway, 'content-length: 3900000')}{`)
+  while ((await held()).clients < 16) await Bun.sleep(5)
+  expect((await send(3_500_000)).status).toBe(200)
+  sockets[0]?.write('x'.repeat(3_600_000))
+  while ((await held()).bytes < 3_600_000) await Bun.sleep(5)
+  await expectOverloaded(await send(600_000), 'requests under way hold')
+  expect((await send(300_000)).status).toBe(200)
+  for (const socket of sockets) socket.destroy()
+  await gateway.stop()
+})

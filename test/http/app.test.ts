@@ -1,0 +1,151 @@
+/** The HTTP surface on fakes, for what no scripted upstream can bring about: bugs of our own, and a ledger that is full. */
+import { describe, expect, test } from 'bun:test'
+import type { AnswerEvent } from '../../src/domain/answer.ts'
+import { GatewayError } from '../../src/domain/error.ts'
+import { createFlights } from '../../src/gateway/in-flight.ts'
+import { createBounds } from '../../src/gateway/load.ts'
+import { createHealth } from '../../src/health/health.ts'
+import { createApp } from '../../src/http/app.ts'
+import { hashToken, mintToken } from '../../src/keys/token.ts'
+import type { Ledger } from '../../src/ledger/ledger.ts'
+import type { SettledRow } from '../../src/ledger/rows.ts'
+import { createLimiter } from '../../src/limits/limiter.ts'
+import { createLog } from '../../src/log.ts'
+import { createChecker } from '../../src/structured/checker.ts'
+import { createCounter } from '../../src/tokens/count.ts'
+import type { Backend } from '../../src/upstreams/backend.ts'
+import { toFrames } from '../support/frames.ts'
+import { HELLO } from '../support/gateway.ts'
+import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
+
+const token = mintToken()
+const bug = () => {
+  throw new TypeError('a bug of ours')
+}
+const full = () => Promise.reject(new GatewayError('ledger_unavailable', 'The ledger has no place.'))
+const fine = () => Promise.resolve()
+
+interface Fakes {
+  chat?: Backend['chat']
+  open?: Ledger['open']
+  settle?: () => Promise<void>
+}
+
+const words: AnswerEvent[] = [{ chunk: { choices: [{ index: 0, delta: { content: 'Hi' }, finish_reason: null }] } }]
+
+async function* stream(...batches: AnswerEvent[][]) {
+  yield* batches
+}
+
+const answering = (...batches: AnswerEvent[][]): Backend['chat'] => {
+  return async () => ({ kind: 'stream', events: stream(...batches) })
+}
+
+async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream = false) {
+  const settled: SettledRow[] = []
+  const lines: string[] = []
+  const now = () => Date.UTC(2026, 10, 21)
+  const log = createLog({ now, write: async (text) => void lines.push(text) })
+  const flights = createFlights()
+  const bounds = createBounds({ maxInFlight: 1, maxBufferedBytes: 1_000 })
+  const ledger: Ledger = {
+    open,
+    openCall: fine,
+    settle(row) {
+      settled.push(row)
+      return settle()
+    },
+    state: () => 'ok',
+    close: fine,
+  }
+  const secrets = new Map([[hashToken(token), { key: toKey(), lastFour: '0000', expiresMs: null }]])
+  const app = createApp({
+    snapshot: () => ({ ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets }),
+    ledger,
+    counter: createCounter(),
+    checker: createChecker(),
+    flights,
+    log,
+    now,
+    moment: () => ({ monotonicMs: 0, wallMs: now() }),
+    limiter: createLimiter(),
+    health: createHealth({ nowMs: () => 0, wallMs: now }),
+    bounds,
+    instance: 'i1',
+    heartbeatMs: 0,
+    slowReaderMs: 60_000,
+    retry: { retries: 0, backoffMs: 0 },
+    backendFor: () => ({ chat, probe: async () => ({ state: 'ready' }) }),
+    readiness: () => 'ok',
+  })
+  const request = new Request('http://localhost/v1/chat/completions', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...HELLO, stream: asStream }),
+  })
+  const response = await app.handle(request)
+  const text = await response.text()
+  await log.flush()
+  expect([flights.count(), bounds.inFlight(), bounds.bufferedBytes()]).toEqual([0, 0, 0])
+  return { response, text, settled, log: lines.join('') }
+}
+
+describe('a mistake of our own', () => {
+  test.each([
+    ['before the ledger knows of the request', { open: bug }, []],
+    ['after it', { chat: bug }, [{ status: 'failed', httpStatus: 500, errorCode: 'internal', costNanoUsd: 0 }]],
+  ])('%s is told in a fixed sentence, and its cause logged under the request’s id', async (_, fakes, rows) => {
+    const { response, text, settled, log } = await ask(fakes)
+    expect(response.status).toBe(500)
+    expect(JSON.parse(text)).toMatchObject({ error: { type: 'server_error', code: null, param: null } })
+    expect(text).not.toContain('a bug of ours')
+    expect(settled).toMatchObject(rows)
+    expect(log).toContain('TypeError: a bug of ours')
+    expect(log).toContain(`"id":"${response.headers.get('x-request-id')}"`)
+  })
+
+  test('in the middle of a stream is an error frame, a row that is cut, and a line in the log', async () => {
+    const broken = [{ chunk: { choices: 7 } }] as unknown as AnswerEvent[]
+    const { text, settled, log } = await ask({ chat: answering(words, broken) }, true)
+    const { content, done, error } = toFrames(text)
+    expect({ content, done }).toEqual({ content: 'Hi', done: false })
+    expect(error).toMatchObject({ type: 'server_error', code: null })
+    expect(settled).toMatchObject([{ status: 'cut', httpStatus: 200, errorCode: 'internal', estimated: 1 }])
+    expect(log).toContain('an answer was cut for a reason of our own')
+  })
+})
+
+describe('a ledger without a place', () => {
+  const refusal = { error: { type: 'service_unavailable_error', code: 'ledger_unavailable', param: null } }
+
+  test('for the request: nothing is dispatched', async () => {
+    let calls = 0
+    const chat: Backend['chat'] = (call) => {
+      calls++
+      return answering(words, [{ done: true }])(call)
+    }
+    const { response, text } = await ask({ open: full, chat })
+    expect({ status: response.status, calls }).toEqual({ status: 503, calls: 0 })
+    expect(response.headers.get('retry-after')).toMatch(/^\d+$/)
+    expect(JSON.parse(text)).toMatchObject(refusal)
+  })
+
+  test('for the outcome: a stream keeps back its tail and says so', async () => {
+    const { text } = await ask({ settle: full, chat: answering(words, [{ done: true }]) }, true)
+    const { content, done, error } = toFrames(text)
+    expect({ content, done }).toEqual({ content: 'Hi', done: false })
+    expect(error).toMatchObject(refusal.error)
+  })
+
+  test('for the outcome: a whole answer is not given', async () => {
+    const message = { role: 'assistant' as const, content: 'Hi', refusal: null }
+    const choices = [{ index: 0, message, finish_reason: 'stop' as const, logprobs: null }]
+    const { response, text } = await ask({
+      settle: full,
+      chat: async () => ({ kind: 'whole', completion: { choices } }),
+    })
+    expect(response.status).toBe(503)
+    expect(JSON.parse(text)).toMatchObject(refusal)
+    expect(text).not.toContain('Hi')
+  })
+})

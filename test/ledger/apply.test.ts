@@ -1,0 +1,143 @@
+/** Applying ledger records: idempotent, order-free, and the rollup always the sum of the rows. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { createApplier } from '../../src/ledger/apply.ts'
+import { auditUsage } from '../../src/ledger/audit.ts'
+import type { LedgerRecord } from '../../src/ledger/rows.ts'
+import {
+  contentsOf,
+  createFolder,
+  createPicker,
+  type Folder,
+  HOUR,
+  opening,
+  settling,
+  toOpen,
+  toSettled,
+} from './fixture.ts'
+
+let folder: Folder
+let setAside: LedgerRecord[]
+beforeEach(() => {
+  folder = createFolder()
+  setAside = []
+})
+afterEach(() => folder.close())
+
+const createHere = (database = folder.database) => createApplier(database, (record) => void setAside.push(record))
+
+/** What the audit says of the rollup; open rows are another matter. */
+function differences(): unknown[] {
+  folder.database.run(`INSERT OR IGNORE INTO settings VALUES ('ledger_from', '${HOUR}', 0)`)
+  const { findings } = auditUsage(folder.database, folder.path, HOUR + 7_200_000)
+  return findings.filter((finding) => finding.kind === 'difference')
+}
+
+describe('any order and repetition of the same records', () => {
+  /** Some requests settle, some never do, some elsewhere than they were opened, over two hours and three cells. */
+  const pick = createPicker(3)
+  const statuses = ['ok', 'failed', 'cut'] as const
+  const rows = Array.from({ length: 12 }, (_, i) =>
+    toOpen({
+      instance: 'gone',
+      keyId: i % 3 === 0 ? 'key-b' : 'key-a',
+      createdMs: HOUR + (i % 2) * 3_600_000 + i,
+      reservedNanoUsd: 100 + i,
+    }),
+  )
+  const records = rows.flatMap((row, i): LedgerRecord[] => {
+    if (i % 4 === 3) return [opening(row)]
+    const outcome = {
+      status: statuses[i % 3] ?? 'ok',
+      upstream: i % 5 === 0 ? 'fallback' : 'paid',
+      estimated: i % 2,
+      durationMs: 10 * i,
+      firstTokenMs: i % 2 === 0 ? null : i,
+      costNanoUsd: 1_000 + i,
+      promptTokens: i,
+      completionTokens: 2 * i,
+    }
+    return [opening(row), settling(toSettled(row, outcome))]
+  })
+
+  test('gives the same ledger and the same rollup', () => {
+    const applier = createHere()
+    applier.commit(records)
+    applier.abandonOthers('here')
+    const expected = contentsOf(folder.database)
+    expect(expected.requests).toHaveLength(rows.length)
+    expect(differences()).toEqual([])
+
+    for (let round = 0; round < 60; round++) {
+      folder.database.run('DELETE FROM requests')
+      folder.database.run('DELETE FROM usage_hourly')
+      const shuffled = [...records, ...records, ...records.slice(0, pick(records.length))]
+        .map((record) => ({ record, at: pick(1 << 30) }))
+        .sort((a, b) => a.at - b.at)
+        .map(({ record }) => record)
+      for (let at = 0; at < shuffled.length; ) {
+        const size = 1 + pick(6)
+        applier.commit(shuffled.slice(at, at + size))
+        if (pick(3) === 0) applier.abandonOthers('here')
+        at += size
+      }
+      applier.abandonOthers('here')
+      expect({ round, ...contentsOf(folder.database) }).toEqual({ round, ...expected })
+      expect(differences()).toEqual([])
+    }
+    expect(setAside).toEqual([])
+  })
+})
+
+test('an abandoned row costs what it had reserved, estimated, and counts as an error', () => {
+  const applier = createHere()
+  const row = toOpen({ instance: 'gone' })
+  applier.commit([opening(row), opening(toOpen())])
+  expect(applier.abandonOthers('here')).toBe(1)
+  const cell = {
+    requests: 1,
+    errors: 1,
+    cost_nano_usd: 9_000,
+    estimated_cost_nano_usd: 9_000,
+    completion_tokens: 1_000,
+  }
+  expect(contentsOf(folder.database).rollup).toEqual([expect.objectContaining(cell)])
+})
+
+test('one row that does not fit is set aside and costs the others nothing', () => {
+  const applier = createHere()
+  const [good, bad, later] = [toOpen(), toOpen(), toOpen()]
+  const broken = toSettled(bad)
+  Reflect.set(broken, 'promptTokens', null)
+  applier.commit([opening(good), settling(toSettled(good)), settling(broken), settling(toSettled(later))])
+  expect(setAside).toEqual([settling(broken)])
+  expect(contentsOf(folder.database).requests).toHaveLength(2)
+  expect(differences()).toEqual([])
+})
+
+test('a database that refuses throws, takes nothing, and takes the same records afterwards', () => {
+  const applier = createHere()
+  const other = folder.other()
+  const row = toOpen()
+  other.run('BEGIN IMMEDIATE')
+  expect(() => applier.commit([opening(row), settling(toSettled(row))])).toThrow('locked')
+  other.run('ROLLBACK')
+  applier.commit([opening(row), settling(toSettled(row))])
+  expect(contentsOf(folder.database).rollup).toEqual([expect.objectContaining({ requests: 1 })])
+  expect(differences()).toEqual([])
+})
+
+test('a disk that fills within a transaction leaves no trace of it, in memory neither', () => {
+  const applier = createHere()
+  const { page_count } = folder.database.query<{ page_count: number }, []>('PRAGMA page_count').get() ?? {
+    page_count: 0,
+  }
+  folder.database.run(`PRAGMA max_page_count = ${page_count}`)
+  const rows = Array.from({ length: 200 }, () => toOpen({ user: 'x'.repeat(256) }))
+  const records = rows.flatMap((row) => [opening(row), settling(toSettled(row))])
+  expect(() => applier.commit(records)).toThrow('full')
+  expect(contentsOf(folder.database)).toEqual({ requests: [], calls: [], rollup: [] })
+  folder.database.run('PRAGMA max_page_count = 100000')
+  applier.commit(records)
+  expect(contentsOf(folder.database).rollup).toEqual([expect.objectContaining({ requests: 200 })])
+  expect(differences()).toEqual([])
+})

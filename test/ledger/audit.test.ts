@@ -1,0 +1,200 @@
+/** `tollgate audit` as its user meets it: what it finds, what it lets pass, and its exit code. */
+
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createApplier } from '../../src/ledger/apply.ts'
+import { toLine } from '../../src/ledger/segment.ts'
+import { takeLock } from '../../src/store/sqlite/lock.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { type Bench, createBench } from '../cli/run.ts'
+import { calling, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
+
+let bench: Bench
+let database: Database
+let unlock: (() => void) | null = null
+beforeEach(() => {
+  bench = createBench(HOUR + 2.5 * 3_600_000)
+  database = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  database.run(`INSERT INTO settings VALUES ('ledger_from', '${HOUR}', 0), ('instance', 'here', 0)`)
+  const rows = [toOpen(), toOpen({ createdMs: HOUR + 3_599_999 }), toOpen({ createdMs: HOUR + 3_600_000 })]
+  createApplier(database, () => {}).commit(rows.map((row) => settling(toSettled(row))))
+  mkdirSync(join(bench.folder, 'spool'))
+})
+afterEach(() => {
+  unlock?.()
+  unlock = null
+  database.close()
+  bench.close()
+})
+
+async function audit() {
+  const { code, stdout } = await bench.run('audit', '--json')
+  const document: Record<string, unknown> = JSON.parse(stdout)
+  expect(code).toBe(document.ok ? 0 : 1)
+  expect(document.findings).toBeArray()
+  return document
+}
+
+test('a ledger and a rollup that agree are told in one sentence, and exit 0', async () => {
+  expect(await bench.run('audit')).toEqual({
+    code: 0,
+    stdout: 'Ledger and rollup agree: 3 hours, 3 settled requests, $0.0000015.\n',
+    stderr: '',
+  })
+  expect(await audit()).toEqual({ ok: true, findings: [], hours: 3, requests: 3, cost_nano_usd: 1_500 })
+})
+
+describe('a difference is found', () => {
+  const cell = { kind: 'difference', hour_ms: HOUR, key_id: 'key-a', model: 'acme/large', upstream: 'paid' }
+  const one = (field: string, ledger: number, rollup: number) => [
+    expect.objectContaining({ ...cell, fields: [{ field, ledger, rollup }] }),
+  ]
+  const scenarios: [string, string, unknown[]][] = [
+    ...[
+      ...['requests', 'errors', 'cuts', 'prompt_tokens', 'cached_tokens', 'cache_write_tokens', 'completion_tokens'],
+      ...['reasoning_tokens', 'cost_nano_usd', 'estimated_cost_nano_usd'],
+    ].map((sum): [string, string, unknown[]] => [
+      `in ${sum}`,
+      `UPDATE usage_hourly SET ${sum} = ${sum} + 1 WHERE hour_ms = ${HOUR}`,
+      [expect.objectContaining({ ...cell, fields: [expect.objectContaining({ field: sum })] })],
+    ]),
+    [
+      'in a histogram',
+      `UPDATE usage_hourly SET duration_histogram = '{"3":7}' WHERE hour_ms = ${HOUR}`,
+      one('duration_histogram', 2, 7),
+    ],
+    [
+      'in a histogram that is none',
+      `UPDATE usage_hourly SET first_token_histogram = 'x' WHERE hour_ms = ${HOUR}`,
+      one('first_token_histogram', 2, -1),
+    ],
+    [
+      'where the rollup has a cell without rows',
+      `INSERT INTO usage_hourly (hour_ms, key_id, model, upstream) VALUES (${HOUR}, 'key-z', 'm', 'u')`,
+      [expect.objectContaining({ kind: 'difference', key_id: 'key-z', fields: [] })],
+    ],
+    [
+      'where rows have no cell',
+      `DELETE FROM usage_hourly WHERE hour_ms = ${HOUR}`,
+      [
+        expect.objectContaining({
+          ...cell,
+          fields: expect.arrayContaining([{ field: 'requests', ledger: 2, rollup: 0 }]),
+        }),
+      ],
+    ],
+  ]
+  for (const [name, sql, findings] of scenarios) {
+    test(name, async () => {
+      database.run(sql)
+      expect((await audit()).findings).toEqual(findings)
+      const { code, stdout, stderr } = await bench.run('audit')
+      expect({ code, lines: stdout.trim().split('\n').length }).toEqual({ code: 1, lines: 1 })
+      expect(stderr).toBe('error: There is 1 finding. 3 hours, 3 settled requests, $0.0000015 were looked at.\n')
+    })
+  }
+})
+
+describe('a request and its further calls', () => {
+  const row = toOpen({ createdMs: HOUR + 3_600_000 })
+  const [second, third] = [toSettledCall(toCall(row, 2)), toSettledCall(toCall(row, 3))]
+  beforeEach(() => {
+    createApplier(database, () => {}).commit([settling(toSettled(row, { attempts: 3 }), [second, third])])
+  })
+
+  test('that agree are fine, as are calls under way', async () => {
+    const next = toOpen()
+    createApplier(database, () => {}).commit([opening(next), calling(toCall(next, 2))])
+    unlock = takeLock(bench.folder)
+    expect(await audit()).toMatchObject({ ok: true, requests: 4 })
+  })
+
+  const attempts = 'another number of attempts than of calls in the ledger'
+  const sums = 'further calls cost more, or took more tokens, than the whole request'
+  const scenarios: [string, string, string, string][] = [
+    ['a call is missing', 'DELETE FROM calls WHERE number = 3', 'attempts', attempts],
+    ['all calls are missing', 'DELETE FROM calls', 'attempts', attempts],
+    ['a call is too many', 'UPDATE requests SET attempts = 1 WHERE attempts = 3', 'attempts', attempts],
+    ['calls cost more', 'UPDATE calls SET cost_nano_usd = 301 WHERE number = 3', 'sums', sums],
+    ['calls took more tokens', 'UPDATE calls SET cached_tokens = 3', 'sums', sums],
+  ]
+  for (const [name, sql, problem, words] of scenarios) {
+    test(`are a finding where ${name}`, async () => {
+      database.run(sql)
+      const hour_ms = HOUR + 3_600_000
+      expect((await audit()).findings).toEqual([
+        expect.objectContaining({ kind: 'calls', hour_ms, problem, requests: 1, request_id: row.id }),
+      ])
+      expect((await bench.run('audit')).stdout).toBe(`2026-11-21 13:00, 1 request such as ${row.id}: ${words}.\n`)
+    })
+  }
+
+  test('are a finding where calls are there without it', async () => {
+    const [gone, too] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
+    const applier = createApplier(database, () => {})
+    applier.commit([calling(toCall(gone, 2)), calling(toCall(gone, 3)), calling(toCall(too, 2))])
+    applier.abandonOthers('here')
+    expect((await audit()).findings).toEqual([
+      expect.objectContaining({ kind: 'calls', hour_ms: HOUR, problem: 'orphans', requests: 2, request_id: gone.id }),
+    ])
+    expect((await bench.run('audit')).stdout).toContain('2 requests such as')
+  })
+})
+
+describe('an open row', () => {
+  test('of the running server is fine', async () => {
+    createApplier(database, () => {}).commit([opening(toOpen())])
+    unlock = takeLock(bench.folder)
+    expect(await audit()).toMatchObject({ ok: true, requests: 3 })
+  })
+
+  test('is a finding where that server is gone, or was another', async () => {
+    createApplier(database, () => {}).commit([opening(toOpen()), opening(toOpen({ instance: 'old' }))])
+    createApplier(database, () => {}).commit([calling(toCall(toOpen({ instance: 'old' }), 2))])
+    const found = (table: string, instance: string, oldest_ms: number) =>
+      expect.objectContaining({ kind: 'open', table, instance, rows: 1, oldest_ms })
+    const old = [found('requests', 'old', HOUR + 1_000), found('calls', 'old', HOUR + 1_020)]
+    expect((await audit()).findings).toEqual([found('requests', 'here', HOUR + 1_000), ...old])
+    unlock = takeLock(bench.folder)
+    expect((await audit()).findings).toEqual(old)
+  })
+})
+
+test('what the running server has spooled is mentioned; what others left, and what no database takes, is found', async () => {
+  const leave = (file: string, text: string) => writeFileSync(join(bench.folder, 'spool', file), text)
+  const line = toLine(opening(toOpen()))
+  leave('here-1.log', line + line)
+  leave('here-2.log', '\0'.repeat(64))
+  leave('old-1.log', `${line}torn`)
+  leave('old-2.log', '\0'.repeat(64))
+  leave('old.rejected', line)
+  unlock = takeLock(bench.folder)
+  expect((await audit()).findings).toEqual([
+    expect.objectContaining({ kind: 'spool', file: 'old-1.log', records: 1 }),
+    expect.objectContaining({ kind: 'rejected', file: 'old.rejected' }),
+  ])
+  const { stdout } = await bench.run('audit')
+  expect(stdout.match(/^note: .*/gm)).toEqual([
+    'note: spool/here-1.log holds 2 records; the running server sees to them.',
+    'note: spool/old-2.log holds 0 records; the next start deletes it.',
+  ])
+})
+
+test('it reads beside a writer and beside a lock, and writes nothing', async () => {
+  database.run('BEGIN IMMEDIATE')
+  createBusyRow()
+  const before = new Database(databasePath(bench.folder), { readonly: true })
+  const version = () => before.query('PRAGMA data_version').get()
+  const seen = version()
+  expect(await audit()).toMatchObject({ ok: true })
+  expect(version()).toEqual(seen)
+  before.close()
+  database.run('ROLLBACK')
+})
+
+/** Half of a settle: nobody else may see it. */
+function createBusyRow(): void {
+  database.run(`UPDATE usage_hourly SET requests = requests + 1 WHERE hour_ms = ${HOUR}`)
+}

@@ -1,0 +1,190 @@
+/** Further calls in the ledger: they stand and fall with their request, in whatever order the records arrive. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createApplier } from '../../src/ledger/apply.ts'
+import { auditUsage } from '../../src/ledger/audit.ts'
+import type { LedgerRecord, OpenRow } from '../../src/ledger/rows.ts'
+import {
+  calling,
+  contentsOf,
+  createFolder,
+  type Folder,
+  HOUR,
+  opening,
+  settling,
+  toCall,
+  toOpen,
+  toSettled,
+  toSettledCall,
+} from './fixture.ts'
+
+let folder: Folder
+beforeEach(() => {
+  folder = createFolder()
+  folder.database.run(`INSERT INTO settings VALUES ('ledger_from', '${HOUR}', 0)`)
+})
+afterEach(() => folder.close())
+
+const createHere = () =>
+  createApplier(folder.database, (_, error) => {
+    throw error
+  })
+
+const findings = () => auditUsage(folder.database, folder.path, HOUR + 7_200_000).findings
+
+type Step = LedgerRecord | 'abandon'
+
+/** What the ledger holds once the steps were taken, and whoever was left open has been given up. */
+function play(steps: readonly Step[]) {
+  for (const table of ['requests', 'calls', 'usage_hourly']) folder.database.run(`DELETE FROM ${table}`)
+  const applier = createHere()
+  for (const step of [...steps, 'abandon'] as const) {
+    if (step === 'abandon') applier.abandonOthers('here')
+    else applier.commit([step])
+  }
+  return contentsOf(folder.database)
+}
+
+function permutations<T>(items: readonly T[]): T[][] {
+  if (items.length <= 1) return [[...items]]
+  return items.flatMap((item, i) => permutations(items.toSpliced(i, 1)).map((rest) => [item, ...rest]))
+}
+
+test('a settled request and its calls are one commit; the rollup counts the request alone', () => {
+  const row = toOpen()
+  const calls = [2, 3].map((number) => toCall(row, number))
+  const applier = createHere()
+  applier.commit([opening(row), ...calls.map(calling)])
+  const cost = { promptTokens: 21, completionTokens: 13, costNanoUsd: 900, attempts: 3 }
+  applier.commit([
+    settling(
+      toSettled(row, { ...cost, upstream: 'spare' }),
+      calls.map((call) => toSettledCall(call)),
+    ),
+  ])
+  const { calls: rows, rollup } = contentsOf(folder.database)
+  const call = { request_id: row.id, reason: 'fan_out', status: 'ok', upstream: 'spare', cost_nano_usd: 200 }
+  expect(rows).toEqual([
+    expect.objectContaining({ ...call, number: 2, reserved_nano_usd: 9_100 }),
+    expect.objectContaining({ ...call, number: 3 }),
+  ])
+  expect(rollup).toEqual([
+    expect.objectContaining({ upstream: 'spare', requests: 1, prompt_tokens: 21, cost_nano_usd: 900 }),
+  ])
+  expect(findings()).toEqual([])
+})
+
+describe('every order of a request, its calls, its outcome and a start in between', () => {
+  const row = toOpen({ instance: 'gone' })
+  const [second, third] = [toCall(row, 2), toCall(row, 3, { upstream: 'last' })]
+  const begun = [opening(row), calling(second), calling(third)]
+  const outcome = settling(toSettled(row, { costNanoUsd: 900, attempts: 3 }), [
+    toSettledCall(second, { status: 'failed', costNanoUsd: 0 }),
+    toSettledCall(third),
+  ])
+  const partial = settling(toSettled(row, { attempts: 2 }), [toSettledCall(second)])
+  const scenarios: [string, Step[], { status: string; cost_nano_usd: number; attempts: number }][] = [
+    ['settles', [...begun, outcome], { status: 'ok', cost_nano_usd: 900, attempts: 3 }],
+    ['gives up what no outcome ends', begun, { status: 'abandoned', cost_nano_usd: 27_200, attempts: 3 }],
+    ['forgets a call that was never made', [...begun, partial], { status: 'ok', cost_nano_usd: 500, attempts: 2 }],
+  ]
+  for (const [name, steps, end] of scenarios) {
+    test(name, () => {
+      const expected = play(steps)
+      expect(expected.requests).toEqual([expect.objectContaining(end)])
+      expect(expected.calls).toHaveLength(end.attempts - 1)
+      for (const order of permutations<Step>([...steps, 'abandon'])) {
+        expect(play(order)).toEqual(expected)
+        expect(findings()).toEqual([])
+      }
+    })
+  }
+})
+
+test('a call that no outcome names is gone with the next start, or never there where it comes late', () => {
+  const [early, late] = [toOpen({ instance: 'gone' }), toOpen({ instance: 'gone' })]
+  const applier = createHere()
+  applier.commit([opening(early), calling(toCall(early, 2)), settling(toSettled(early))])
+  applier.commit([opening(late), settling(toSettled(late)), calling(toCall(late, 2))])
+  expect(contentsOf(folder.database).calls).toMatchObject([{ request_id: early.id, status: 'open' }])
+  expect(applier.abandonOthers('here')).toBe(0)
+  expect(contentsOf(folder.database).calls).toEqual([])
+  expect(findings()).toEqual([])
+})
+
+test('a call whose request is lost keeps its reserve, until that request turns up', () => {
+  const row = toOpen({ instance: 'gone' })
+  const applier = createHere()
+  applier.commit([calling(toCall(row, 2))])
+  applier.abandonOthers('here')
+  expect(contentsOf(folder.database)).toMatchObject({
+    requests: [],
+    calls: [{ status: 'abandoned', cost_nano_usd: 9_100, estimated: 1 }],
+    rollup: [],
+  })
+  applier.commit([opening(row)])
+  applier.abandonOthers('here')
+  expect(contentsOf(folder.database).rollup).toMatchObject([{ requests: 1, cost_nano_usd: 18_100 }])
+  expect(findings()).toEqual([])
+})
+
+test('a settle of which one call does not fit leaves nothing of itself', () => {
+  const row = toOpen()
+  const bad = toSettledCall(toCall(row, 3))
+  Reflect.set(bad, 'promptTokens', null)
+  const settle = settling(toSettled(row, { attempts: 3 }), [toSettledCall(toCall(row, 2)), bad])
+  const aside: LedgerRecord[] = []
+  createApplier(folder.database, (record) => void aside.push(record)).commit([opening(row), settle])
+  expect(aside).toEqual([settle])
+  expect(contentsOf(folder.database)).toMatchObject({ requests: [{ status: 'open' }], calls: [], rollup: [] })
+})
+
+/** A request with up to four further calls, some of which its outcome, if it has one, may not name. */
+const story = fc
+  .record({
+    calls: fc.nat(4),
+    named: fc.integer({ min: 1, max: 4 }),
+    isSettled: fc.boolean(),
+    hour: fc.nat(1),
+    upstreams: fc.array(fc.constantFrom('paid', 'spare', 'last'), { minLength: 5, maxLength: 5 }),
+    reserved: fc.array(fc.nat(1_000_000), { minLength: 5, maxLength: 5 }),
+    cost: fc.array(fc.nat(1_000_000), { minLength: 5, maxLength: 5 }),
+  })
+  .map(({ calls: count, named, isSettled, hour, upstreams, reserved, cost }): LedgerRecord[] => {
+    const row: OpenRow = toOpen({
+      instance: 'gone',
+      createdMs: HOUR + hour * 3_600_000 + 5,
+      reservedNanoUsd: reserved[0] ?? 0,
+    })
+    const calls = Array.from({ length: count }, (_, i) =>
+      toCall(row, i + 2, { upstream: upstreams[i] ?? 'paid', reservedNanoUsd: reserved[i + 1] ?? 0 }),
+    )
+    const begun = [opening(row), ...calls.map(calling)]
+    if (!isSettled) return begun
+    const made = calls.slice(0, named).map((call, i) => toSettledCall(call, { costNanoUsd: cost[i + 1] ?? 0 }))
+    const all = { promptTokens: 11 + 5 * made.length, completionTokens: 7 + 3 * made.length, cachedTokens: 9 }
+    const costNanoUsd = made.reduce((sum, call) => sum + call.costNanoUsd, cost[0] ?? 0)
+    const settled = toSettled(row, { ...all, reasoningTokens: 9, costNanoUsd, attempts: 1 + made.length })
+    return [...begun, settling(settled, made)]
+  })
+
+test('any order and repetition of any records, with starts in between, ends the same and passes the audit', () => {
+  const shuffles = fc.array(story, { minLength: 1, maxLength: 4 }).chain((stories) => {
+    const steps: Step[] = stories.flat()
+    const repeated = fc
+      .tuple(fc.subarray(steps), fc.array(fc.constant<Step>('abandon'), { maxLength: 3 }))
+      .chain(([again, starts]) => {
+        const all = [...steps, ...again, ...starts]
+        return fc.shuffledSubarray(all, { minLength: all.length, maxLength: all.length })
+      })
+    return fc.tuple(fc.constant(steps), repeated)
+  })
+  fc.assert(
+    fc.property(shuffles, ([steps, shuffled]) => {
+      const expected = play(steps)
+      expect(play(shuffled)).toEqual(expected)
+      expect(findings()).toEqual([])
+    }),
+    { numRuns: 150 },
+  )
+})

@@ -1,0 +1,180 @@
+/** A migrated database in a folder of its own, and ledger rows to put into it. For the tests of `usage/` and `store/`. */
+import type { Database } from 'bun:sqlite'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { mintId } from '../../src/domain/id.ts'
+import type {
+  ClosedRow,
+  LedgerRecord,
+  OpenCall,
+  OpenRow,
+  Outcome,
+  SettledCall,
+  SettledRow,
+} from '../../src/ledger/rows.ts'
+import type { Log } from '../../src/log.ts'
+import { migrate } from '../../src/store/sqlite/migrate.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+
+export const HOUR = Date.UTC(2026, 10, 21, 12)
+
+export interface Folder {
+  path: string
+  /** Where segments go. */
+  spool: string
+  database: Database
+  /** A second connection, as another process would have one. */
+  other(): Database
+  close(): void
+}
+
+export function createFolder(): Folder {
+  const path = mkdtempSync(join(tmpdir(), 'tollgate-usage-'))
+  const spool = join(path, 'spool')
+  mkdirSync(spool)
+  const open: Database[] = []
+  const connect = () => {
+    const database = openDatabase(databasePath(path), { busyMs: 0 })
+    open.push(database)
+    return database
+  }
+  const database = connect()
+  migrate(database, path, HOUR)
+  return {
+    path,
+    spool,
+    database,
+    other: connect,
+    close() {
+      for (const connection of open) connection.close()
+      rmSync(path, { recursive: true })
+    },
+  }
+}
+
+export function toOpen(fields: Partial<OpenRow> = {}): OpenRow {
+  const createdMs = fields.createdMs ?? HOUR + 1_000
+  return {
+    id: mintId(createdMs),
+    instance: 'here',
+    keyId: 'key-a',
+    model: 'acme/large',
+    upstream: 'paid',
+    upstreamModel: 'large-v1',
+    stream: 0,
+    createdMs,
+    reservedPromptTokens: 20,
+    reservedCompletionTokens: 1_000,
+    reservedNanoUsd: 9_000,
+    priceId: 'price-1',
+    user: null,
+    ...fields,
+  }
+}
+
+export function toSettled(row: OpenRow, fields: Partial<OpenRow & Outcome> = {}): SettledRow {
+  return {
+    ...row,
+    status: 'ok',
+    httpStatus: 200,
+    errorCode: null,
+    durationMs: 120,
+    firstTokenMs: 30,
+    promptTokens: 11,
+    cachedTokens: 3,
+    cacheWriteTokens: 0,
+    completionTokens: 7,
+    reasoningTokens: 2,
+    estimated: 0,
+    costNanoUsd: 500,
+    upstreamRequestId: null,
+    attempts: 1,
+    ...fields,
+  }
+}
+
+/** A further call of the request, on another upstream than its first. */
+export function toCall(row: OpenRow, number: number, fields: Partial<OpenCall> = {}): OpenCall {
+  return {
+    requestId: row.id,
+    number,
+    instance: row.instance,
+    reason: 'fan_out',
+    upstream: 'spare',
+    upstreamModel: 'large-v2',
+    createdMs: row.createdMs + 10 * number,
+    reservedPromptTokens: 21,
+    reservedCompletionTokens: 1_001,
+    reservedNanoUsd: 9_100,
+    priceId: 'price-2',
+    ...fields,
+  }
+}
+
+export function toSettledCall(call: OpenCall, fields: Partial<SettledCall> = {}): SettledCall {
+  return {
+    ...call,
+    status: 'ok',
+    httpStatus: 200,
+    errorCode: null,
+    durationMs: 70,
+    firstTokenMs: 20,
+    promptTokens: 5,
+    cachedTokens: 1,
+    cacheWriteTokens: 0,
+    completionTokens: 3,
+    reasoningTokens: 1,
+    estimated: 0,
+    costNanoUsd: 200,
+    upstreamRequestId: null,
+    ...fields,
+  }
+}
+
+export const opening = (row: OpenRow): LedgerRecord => ({ kind: 'open', row })
+export const calling = (call: OpenCall): LedgerRecord => ({ kind: 'call', call })
+export const settling = (row: SettledRow, calls?: SettledCall[]): LedgerRecord =>
+  calls ? { kind: 'settle', row, calls } : { kind: 'settle', row }
+
+/** Everything that the ledger tables hold, in an order of its own. */
+export const contentsOf = (database: Database) => ({
+  requests: database.query('SELECT * FROM requests ORDER BY id').all(),
+  calls: database.query('SELECT * FROM calls ORDER BY request_id, number').all(),
+  rollup: database.query('SELECT * FROM usage_hourly ORDER BY hour_ms, key_id, model, upstream').all(),
+})
+
+export const statusesOf = (database: Database) =>
+  Object.fromEntries(
+    database
+      .query<{ id: string; status: ClosedRow['status'] | 'open' }, []>('SELECT id, status FROM requests')
+      .all()
+      .map(({ id, status }) => [id, status]),
+  )
+
+/** A log that keeps its messages. */
+export function createTestLog(): Log & { messages: string[] } {
+  const messages: string[] = []
+  const note = (message: string) => void messages.push(message)
+  return { messages, info: note, warn: note, error: note, flush: async () => {} }
+}
+
+/** Waits until `test` holds; fails the test with `what` after 5 s. */
+export async function until(what: string, test: () => boolean): Promise<void> {
+  const end = performance.now() + 5_000
+  while (!test()) {
+    if (performance.now() > end) throw new Error(`waited in vain: ${what}`)
+    await Bun.sleep(2)
+  }
+}
+
+/** mulberry32, as a picker of whole numbers below `bound`. */
+export function createPicker(seed: number): (bound: number) => number {
+  let state = seed >>> 0
+  return (bound) => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296) * bound)
+  }
+}

@@ -1,0 +1,138 @@
+/** What a start does with what a killed server left behind. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createApplier } from '../../src/ledger/apply.ts'
+import { recover } from '../../src/ledger/recover.ts'
+import { type OpenCall, toAbandoned } from '../../src/ledger/rows.ts'
+import { listSegments, toLine } from '../../src/ledger/segment.ts'
+import { createSpool, type Spool } from '../../src/ledger/spool.ts'
+import {
+  calling,
+  contentsOf,
+  createFolder,
+  createTestLog,
+  type Folder,
+  opening,
+  settling,
+  statusesOf,
+  toCall,
+  toOpen,
+  toSettled,
+  toSettledCall,
+} from './fixture.ts'
+
+let folder: Folder
+let spool: Spool
+const log = createTestLog()
+beforeEach(() => {
+  folder = createFolder()
+  spool = createSpool({ folder: folder.spool, instance: 'new' })
+  log.messages.length = 0
+})
+afterEach(() => folder.close())
+
+const start = () => recover(folder.database, spool, folder.spool, 'new', log)
+const leave = (file: string, lines: string) => writeFileSync(join(folder.spool, file), lines + '\0'.repeat(4_096))
+
+test('every segment is replayed, whoever wrote it, and what no settle ends is given up', () => {
+  const [settled, open, fresh] = [
+    toOpen({ instance: 'old' }),
+    toOpen({ instance: 'older' }),
+    toOpen({ instance: 'new' }),
+  ]
+  leave('old-1.log', toLine(settling(toSettled(settled))))
+  leave('old-2.log', toLine(opening(settled)) + toLine(opening(open)).slice(0, -20))
+  leave('older-1.log', toLine(opening(open)))
+  leave('old-3.log', '')
+  leave('new-1.log', toLine(opening(fresh)))
+  expect(start()).toEqual({ replayed: 4, abandoned: 1 })
+  expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [open.id]: 'abandoned', [fresh.id]: 'open' })
+  expect(listSegments(folder.spool)).toEqual([])
+})
+
+test('a request that was killed costs nothing for calls that another one was made in the place of', () => {
+  const cost = (...reasons: OpenCall['reason'][]) => {
+    const row = toOpen({ reservedNanoUsd: 1 })
+    const calls = reasons.map((reason, at) => toCall(row, at + 2, { reason, reservedNanoUsd: 10 ** (at + 1) }))
+    const given = toAbandoned(row, calls)
+    const own = given.calls.reduce((sum, call) => sum + call.costNanoUsd, 0)
+    expect(given.row.costNanoUsd - own).toBe(given.row.costNanoUsd % 10)
+    return given.row.costNanoUsd
+  }
+  expect(cost()).toBe(1)
+  expect(cost('fallback')).toBe(10)
+  expect(cost('fallback', 'retry', 'retry')).toBe(1_000)
+  // The second answer came, and was not good enough; the third did not come.
+  expect(cost('schema', 'schema', 'fallback')).toBe(1_011)
+  // Of several at a time nobody knows which one failed, and the others may have been paid.
+  expect(cost('fan_out', 'fallback', 'fan_out')).toBe(1_111)
+  expect(cost('fallback', 'fan_out', 'retry')).toBe(1_110)
+})
+
+test('a request that was killed between its calls costs what all of them had reserved', () => {
+  const [row, other] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
+  const [second, third] = [toCall(row, 2), toCall(row, 3, { upstream: 'last', reservedNanoUsd: 7 })]
+  createApplier(folder.database, () => {}).commit([opening(row), calling(second)])
+  // Its last call, and another request as a whole, were on their way to the database.
+  const retried = settling(toSettled(other, { attempts: 2 }), [toSettledCall(toCall(other, 2))])
+  leave('old-1.log', toLine(calling(third)) + toLine(calling(toCall(other, 2))) + toLine(retried))
+  expect(start()).toEqual({ replayed: 3, abandoned: 1 })
+  const { requests, calls, rollup } = contentsOf(folder.database)
+  const given = { status: 'abandoned', error_code: 'abandoned', estimated: 1 }
+  expect(requests).toEqual([
+    expect.objectContaining({
+      ...{ id: row.id, ...given, attempts: 3, upstream: 'last' },
+      ...{ prompt_tokens: 20 + 2 * 21, completion_tokens: 1_000 + 2 * 1_001, cost_nano_usd: 9_000 + 9_100 + 7 },
+      ...{ reserved_prompt_tokens: 20, reserved_nano_usd: 9_000 },
+    }),
+    expect.objectContaining({ id: other.id, status: 'ok', cost_nano_usd: 500, attempts: 2 }),
+  ])
+  expect(calls).toEqual([
+    expect.objectContaining({ number: 2, ...given, prompt_tokens: 21, completion_tokens: 1_001, cost_nano_usd: 9_100 }),
+    expect.objectContaining({ number: 3, ...given, cost_nano_usd: 7 }),
+    expect.objectContaining({ request_id: other.id, status: 'ok' }),
+  ])
+  expect(rollup).toHaveLength(2)
+  expect(rollup).toContainEqual(expect.objectContaining({ upstream: 'last', errors: 1, cost_nano_usd: 18_107 }))
+})
+
+test('a start that was killed half way changes nothing when it is made again', () => {
+  const rows = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
+  const lines = rows.map((row) => toLine(opening(row))).join('') + toLine(settling(toSettled(rows[0] ?? toOpen())))
+  leave('old-1.log', lines)
+  start()
+  const before = contentsOf(folder.database)
+  leave('old-1.log', lines)
+  expect(start()).toEqual({ replayed: 3, abandoned: 0 })
+  expect(contentsOf(folder.database)).toEqual(before)
+})
+
+test('a segment stays where another process keeps its records out of the database file', () => {
+  leave('old-1.log', toLine(opening(toOpen({ instance: 'old' }))))
+  const reader = folder.other()
+  reader.run('BEGIN')
+  reader.query('SELECT COUNT(*) FROM requests').get()
+  expect(start()).toEqual({ replayed: 1, abandoned: 1 })
+  expect(listSegments(folder.spool)).toHaveLength(1)
+  reader.run('COMMIT')
+  start()
+  expect(listSegments(folder.spool)).toEqual([])
+})
+
+test('a database that refuses stops the start and keeps the segments', () => {
+  leave('old-1.log', toLine(opening(toOpen({ instance: 'old' }))))
+  folder.other().run('BEGIN IMMEDIATE')
+  expect(start).toThrow('locked')
+  expect(listSegments(folder.spool)).toHaveLength(1)
+})
+
+test('a record that does not fit is kept in the spool folder and stops nothing', () => {
+  const broken = toSettled(toOpen({ instance: 'old' }))
+  Reflect.set(broken, 'attempts', null)
+  const good = toOpen({ instance: 'new' })
+  leave('old-1.log', toLine(settling(broken)) + toLine(opening(good)))
+  start()
+  expect(statusesOf(folder.database)).toEqual({ [good.id]: 'open' })
+  expect(existsSync(join(folder.spool, 'new.rejected'))).toBe(true)
+})

@@ -1,0 +1,155 @@
+/** `control.sock`: for its owner alone, there while the server is and not after it, and true to its few words. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { CommandError } from '../../src/domain/error.ts'
+import { createLog } from '../../src/log.ts'
+import { type Control, type ControlDeps, createControl } from '../../src/server/control.ts'
+import { socketPath } from '../../src/server/protocol.ts'
+import { toStatus } from '../support/status.ts'
+
+let folder: string
+let written: string[]
+const open: Control[] = []
+const log = createLog({ now: () => 0, write: async (text) => void written.push(text) })
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tollgate-control-'))
+  written = []
+})
+afterEach(async () => {
+  for (const control of open.splice(0)) await control.stop()
+  rmSync(folder, { recursive: true })
+})
+
+function start(deps: Partial<ControlDeps> = {}): Control {
+  const control = createControl({
+    dataFolder: folder,
+    log,
+    status: () => toStatus(),
+    test: async () => null,
+    reload: async () => {},
+    drain() {},
+    ...deps,
+  })
+  open.push(control)
+  return control
+}
+
+const ask = (method: string, path: string, dataFolder = folder) =>
+  fetch(`http://localhost${path}`, { unix: socketPath(dataFolder), method })
+
+async function logged(): Promise<string> {
+  await log.flush()
+  return written.join('')
+}
+
+describe('the socket', () => {
+  test('is for its owner alone, whatever the mask of the process, which stays as it was', () => {
+    const mask = process.umask(0)
+    try {
+      const { path } = start()
+      expect(path).toBe(join(folder, 'control.sock'))
+      expect(lstatSync(join(folder, 'control.sock')).mode & 0o7777).toBe(0o600)
+      expect(process.umask()).toBe(0)
+    } finally {
+      process.umask(mask)
+    }
+  })
+
+  test('goes with the server', async () => {
+    await start().stop()
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('of a server that was killed is replaced', async () => {
+    const script = `Bun.serve({ unix: ${JSON.stringify(socketPath(folder))}, fetch: () => new Response('old') }); console.log('up')`
+    const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'ignore' })
+    await child.stdout.getReader().read()
+    child.kill('SIGKILL')
+    await child.exited
+    expect(readdirSync(folder)).toEqual(['control.sock'])
+
+    start()
+    expect(await (await ask('GET', '/status')).json()).toEqual(toStatus())
+  })
+
+  test('is left out where something else has its place: that stays, and one warning names it', async () => {
+    writeFileSync(socketPath(folder), 'mine')
+    const control = start()
+    expect(control.path).toBeNull()
+    await control.stop()
+    expect(readFileSync(socketPath(folder), 'utf8')).toBe('mine')
+    const [line = '', ...others] = (await logged()).trim().split('\n')
+    expect(others).toEqual([])
+    expect(JSON.parse(line)).toMatchObject({ level: 'warn', path: socketPath(folder) })
+  })
+
+  test.each([90, 120, 180])('works in a folder whose name has %i characters', async (length) => {
+    const dataFolder = join(folder, 'x'.repeat(length))
+    mkdirSync(dataFolder)
+    expect(start({ dataFolder }).path).not.toBeNull()
+    expect((await ask('GET', '/status', dataFolder)).status).toBe(200)
+  })
+})
+
+describe('an order', () => {
+  const RESULT = { id: 'a/b c', state: 'ready', reason: null, ms: 3 } as const
+
+  test.each<[method: string, path: string, status: number, body: unknown]>([
+    ['GET', '/status', 200, toStatus()],
+    ['POST', '/upstreams/a%2Fb%20c/test', 200, RESULT],
+    ['POST', '/upstreams/nobody/test', 404, { error: { kind: 'unknown_upstream', message: expect.any(String) } }],
+    ['POST', '/upstreams/%ff/test', 404, { error: { kind: 'unknown_upstream', message: expect.any(String) } }],
+    ['POST', '/reload', 200, { reloaded: true }],
+    ['POST', '/drain', 202, { draining: true }],
+    ['POST', '/status', 405, { error: { kind: 'wrong_method', message: expect.stringContaining('use GET') } }],
+    ['GET', '/drain', 405, { error: { kind: 'wrong_method', message: expect.stringContaining('use POST') } }],
+    ['GET', '/upstreams/a/test', 405, { error: { kind: 'wrong_method', message: expect.any(String) } }],
+    ['POST', '/test', 404, { error: { kind: 'unknown_path', message: expect.any(String) } }],
+    ['GET', '/constructor', 404, { error: { kind: 'unknown_path', message: expect.any(String) } }],
+    ['GET', '/', 404, { error: { kind: 'unknown_path', message: expect.any(String) } }],
+  ])('%s %s is answered with %i', async (method, path, status, body) => {
+    start({ test: async (id) => (id === RESULT.id ? RESULT : null) })
+    const response = await ask(method, path)
+    expect({ status: response.status, body: await response.json() }).toEqual({ status, body })
+    expect(response.headers.get('content-type')).toBe('application/json')
+  })
+
+  test('reaches the server only in its own words', async () => {
+    const done: string[] = []
+    start({ reload: async () => void done.push('reload'), drain: () => void done.push('drain') })
+    await ask('GET', '/reload')
+    await ask('GET', '/drain')
+    expect(done).toEqual([])
+    await ask('POST', '/reload')
+    await ask('POST', '/drain')
+    expect(done).toEqual(['reload', 'drain'])
+  })
+
+  test('that cannot be done says why', async () => {
+    start({ reload: () => Promise.reject(new CommandError('catalog_invalid', 'catalog.yaml:3: models.x')) })
+    const response = await ask('POST', '/reload')
+    expect({ status: response.status, body: await response.json() }).toEqual({
+      status: 409,
+      body: { error: { kind: 'catalog_invalid', message: 'catalog.yaml:3: models.x' } },
+    })
+  })
+
+  test('that fails for a reason of ours says so in a fixed sentence, and the log has the cause', async () => {
+    start({ status: () => Promise.reject(new Error('a detail')) })
+    const response = await ask('GET', '/status')
+    expect(response.status).toBe(500)
+    expect(await response.text()).not.toContain('a detail')
+    expect(await logged()).toContain('a detail')
+  })
+
+  test('is answered without what looks like a secret, whoever has said it', async () => {
+    const reason = 'Incorrect API key provided: sk-proj-0123456789abcdef.'
+    start({ test: async (id) => ({ id, state: 'refused', reason, ms: 1 }) })
+    const text = await (await ask('POST', '/upstreams/a/test')).text()
+    expect(text).toContain('Incorrect API key')
+    expect(text).not.toContain('0123456789')
+  })
+})

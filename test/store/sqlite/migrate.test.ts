@@ -1,0 +1,152 @@
+/** Migrations: the list, the schema that they make, and that none is ever run at the cost of data. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/api'
+import {
+  MIGRATIONS,
+  type Migration,
+  migrate,
+  readSchemaState,
+  requireCurrentSchema,
+} from '../../../src/store/sqlite/migrate.ts'
+import { openDatabase, toStore } from '../../../src/store/sqlite/open.ts'
+import * as schema from '../../../src/store/sqlite/schema.ts'
+import { loadSnapshot } from '../../../src/store/sqlite/snapshot.ts'
+
+const DRIZZLE = resolve(import.meta.dir, '../../../drizzle')
+const NOW = Date.UTC(2026, 10, 21, 12)
+let folder: string
+let database: Database
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tollgate-migrate-'))
+  database = openDatabase(join(folder, 'tollgate.db'), { busyMs: 0 })
+})
+afterEach(() => {
+  database.close()
+  rmSync(folder, { recursive: true })
+})
+
+const next = (sql: string): Migration[] => [...MIGRATIONS, { name: '9999_next', sql }]
+const schemaOf = (of: Database) => of.query('SELECT type, name, sql FROM sqlite_schema ORDER BY name').all()
+const backups = () => (existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : [])
+
+describe('the list of migrations', () => {
+  test('is the folder and its journal, in order', () => {
+    const names = MIGRATIONS.map(({ name }) => name)
+    const files = readdirSync(DRIZZLE).filter((file) => file.endsWith('.sql'))
+    expect(files.sort()).toEqual(names.map((name) => `${name}.sql`))
+    for (const { name, sql } of MIGRATIONS) expect(sql).toBe(readFileSync(join(DRIZZLE, `${name}.sql`), 'utf8'))
+    const journal = JSON.parse(readFileSync(join(DRIZZLE, 'meta/_journal.json'), 'utf8'))
+    expect(journal.entries.map((entry: { tag: string }) => entry.tag)).toEqual(names)
+  })
+
+  test('makes what the schema in the code says: drizzle-kit would add nothing', async () => {
+    const last = String(MIGRATIONS.length - 1).padStart(4, '0')
+    const stored = JSON.parse(readFileSync(join(DRIZZLE, `meta/${last}_snapshot.json`), 'utf8'))
+    expect(await generateSQLiteMigration(stored, await generateSQLiteDrizzleJson({ ...schema }))).toEqual([])
+  })
+})
+
+test('a new database gets the whole schema, without a backup of nothing', () => {
+  migrate(database, folder, NOW)
+  expect(readSchemaState(database)).toEqual({ applied: MIGRATIONS.map(({ name }) => name), missing: [], unknown: [] })
+  requireCurrentSchema(database)
+  expect(database.query('PRAGMA foreign_keys').get()).toEqual({ foreign_keys: 1 })
+  expect(backups()).toEqual([])
+  const before = schemaOf(database)
+  migrate(database, folder, NOW)
+  expect(schemaOf(database)).toEqual(before)
+})
+
+test('the tables of the ledger are one B-tree each, which no generated migration says by itself', () => {
+  migrate(database, folder, NOW)
+  const flat = database.query(`SELECT name FROM pragma_table_list WHERE wr AND schema = 'main' ORDER BY name`).all()
+  expect(flat).toEqual([{ name: 'calls' }, { name: 'requests' }, { name: 'usage_hourly' }])
+})
+
+test('a catalogue of the first release keeps its models listed, and its routes as able as they are', () => {
+  migrate(database, folder, NOW, MIGRATIONS.slice(0, 1))
+  database.run(`INSERT INTO upstreams VALUES ('u', 'demo', NULL, NULL, NULL, 1, 1, '{}', '{}', 'file', 0, 0)`)
+  database.run(
+    `INSERT INTO models VALUES ('v/m', 'M', 'v', 9, 5, '[]', '[]', '["tools"]', '[]', NULL, 1, 'file', 0, 0)`,
+  )
+  database.run(`INSERT INTO routes VALUES ('v/m', 'u', 'm', 0, 1, NULL, NULL, 1, 'file')`)
+  migrate(database, folder, NOW)
+  const model = loadSnapshot(toStore(database), {}).models.get('v/m')
+  expect(model).toMatchObject({
+    listed: true,
+    targets: [{ contextLength: 9, maxOutputLength: 5, features: ['tools'] }],
+  })
+})
+
+describe('an existing database', () => {
+  beforeEach(() => {
+    migrate(database, folder, NOW)
+    database.run(`INSERT INTO keys (id, name, metadata, created_ms) VALUES ('k', 'kept', '{}', 0)`)
+    database.run(`INSERT INTO key_models VALUES ('k', 'openai/*')`)
+  })
+
+  test('is copied to backups/ before it is changed, and keeps its rows', () => {
+    migrate(database, folder, NOW, next('ALTER TABLE keys ADD COLUMN note text'))
+    expect(database.query('SELECT name, note FROM keys').all()).toEqual([{ name: 'kept', note: null }])
+    const [file = ''] = backups()
+    expect(backups()).toEqual(['before-migration-2026-11-21T12-00-00-000Z.sqlite'])
+    const copy = new Database(join(folder, 'backups', file), { readonly: true })
+    expect(readSchemaState(copy).applied).toEqual(MIGRATIONS.map(({ name }) => name))
+    expect(copy.query('SELECT name FROM keys').all()).toEqual([{ name: 'kept' }])
+    copy.close()
+  })
+
+  test('keeps the children of a table that is rebuilt', () => {
+    const rebuild = [
+      'CREATE TABLE __new_keys (id text PRIMARY KEY NOT NULL, name text NOT NULL)',
+      'INSERT INTO __new_keys SELECT id, name FROM keys',
+      'DROP TABLE keys',
+      'ALTER TABLE __new_keys RENAME TO keys',
+    ].join('--> statement-breakpoint\n')
+    migrate(database, folder, NOW, next(rebuild))
+    expect(database.query('SELECT * FROM key_models').all()).toEqual([{ key_id: 'k', pattern: 'openai/*' }])
+  })
+
+  const failing: [string, string, RegExp][] = [
+    [
+      'a statement that fails',
+      'ALTER TABLE keys ADD COLUMN note text;--> statement-breakpoint\nDROP TABLE no_such',
+      /no such table/,
+    ],
+    [
+      'references that it would break',
+      'ALTER TABLE keys ADD COLUMN note text;--> statement-breakpoint\nDELETE FROM keys',
+      /would break references of table key_models/,
+    ],
+  ]
+  for (const [name, sql, sentence] of failing) {
+    test(`is left as it was by a migration with ${name}`, () => {
+      const before = schemaOf(database)
+      expect(() => migrate(database, folder, NOW, next(sql))).toThrow(sentence)
+      expect(schemaOf(database)).toEqual(before)
+      expect(database.query('SELECT name FROM keys').all()).toEqual([{ name: 'kept' }])
+      expect(database.query('PRAGMA foreign_keys').get()).toEqual({ foreign_keys: 1 })
+      expect(backups()).toHaveLength(1)
+    })
+  }
+
+  test('gets a migration that was merged late, under an older name than its last', () => {
+    migrate(database, folder, NOW, [{ name: '0000_earlier', sql: 'CREATE TABLE late (a)' }, ...MIGRATIONS])
+    expect(database.query('SELECT COUNT(*) AS n FROM late').get()).toEqual({ n: 0 })
+  })
+
+  test('of a newer Tollgate is refused, by the server and by commands', () => {
+    migrate(database, folder, NOW, next('CREATE TABLE future (a)'))
+    for (const use of [() => migrate(database, folder, NOW), () => requireCurrentSchema(database)]) {
+      expect(use).toThrow(/used by a newer Tollgate \(it has 9999_next\)/)
+    }
+  })
+})
+
+test('a command refuses a database that the server has not brought up to date', () => {
+  expect(() => requireCurrentSchema(database)).toThrow(/Start the server of this version once/)
+})

@@ -1,0 +1,148 @@
+/** The snapshot: what tables say arrives where requests read it. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { applyCatalog } from '../../../src/catalog/apply.ts'
+import { parseCatalog } from '../../../src/catalog/file.ts'
+import { NO_LIMITS } from '../../../src/domain/settings.ts'
+import { type Store, toStore } from '../../../src/store/sqlite/open.ts'
+import { keySecrets, keys, models, prices, teams } from '../../../src/store/sqlite/schema.ts'
+import { loadSnapshot } from '../../../src/store/sqlite/snapshot.ts'
+import { createFolder, type Folder } from '../../ledger/fixture.ts'
+
+let folder: Folder
+let store: Store
+beforeEach(() => {
+  folder = createFolder()
+  store = toStore(folder.database)
+})
+afterEach(() => folder.close())
+
+async function apply(text: string): Promise<void> {
+  const { catalog } = await parseCatalog(text, { name: 'test', environment: {} })
+  applyCatalog(store, catalog, { origin: 'file', actor: 'test', subject: 'test', digest: text, nowMs: 1_000 })
+}
+const targetsOf = (slug: string) => loadSnapshot(store, {}).models.get(slug)?.targets
+
+/** One model; the routes are written in the order given. */
+const withRoutes = (...routes: string[]) => `version: 1
+upstreams:
+  paid: { dialect: openai, base_url: http://h/v1, rpm: 60, tpm: 9000, concurrency: 4 }
+  here: { dialect: demo, local: true }
+models:
+  v/m:
+    { name: M, context_length: 100, max_output_length: 50, input_modalities: [text], output_modalities: [text],
+      supported_features: [tools, json_mode, reasoning], pricing: [{ prompt: "1", completion: "2" }],
+      routes: [${routes.map((route) => `{ upstream: paid, ${route} }`).join(', ')}] }
+`
+
+describe('the targets of a model', () => {
+  test('come by priority, those of one priority in the order of their routes, with their weights', async () => {
+    await apply(
+      withRoutes('model: z, priority: 1, weight: 3', 'model: b', 'model: y, priority: 1', 'model: a, weight: 7'),
+    )
+    const order = targetsOf('v/m')?.map(({ upstreamModel, priority, weight }) => [upstreamModel, priority, weight])
+    expect(order).toEqual([
+      ['b', 0, 1],
+      ['a', 0, 7],
+      ['z', 1, 3],
+      ['y', 1, 1],
+    ])
+  })
+
+  test('know what their route says of itself, and what their model says where it says nothing', async () => {
+    await apply(
+      withRoutes(
+        'model: a',
+        'model: b, context_length: 80, max_output_length: 20, supported_features: [reasoning, tools]',
+        'model: c, context_length: 30',
+        'model: d, supported_features: []',
+      ),
+    )
+    expect(targetsOf('v/m')).toMatchObject([
+      { contextLength: 100, maxOutputLength: 50, features: ['tools', 'json_mode', 'reasoning'] },
+      { contextLength: 80, maxOutputLength: 20, features: ['tools', 'reasoning'] },
+      // What is written stands in the context.
+      { contextLength: 30, maxOutputLength: 30 },
+      { contextLength: 100, features: [] },
+    ])
+  })
+
+  test('never have more than their model, whoever wrote its row', async () => {
+    await apply(withRoutes('model: a, context_length: 80, max_output_length: 40, supported_features: [tools]'))
+    store
+      .update(models)
+      .set({ contextLength: 60, maxOutputLength: 10, supportedFeatures: ['json_mode'] })
+      .run()
+    expect(targetsOf('v/m')).toMatchObject([{ contextLength: 60, maxOutputLength: 10, features: [] }])
+  })
+
+  test('know what their upstream is asked at most', async () => {
+    await apply(withRoutes('model: a'))
+    const { upstreams, models: found } = loadSnapshot(store, {})
+    expect(upstreams.get('paid')?.limits).toEqual({ requestsPerMinute: 60, tokensPerMinute: 9_000, concurrency: 4 })
+    expect(upstreams.get('here')?.limits).toEqual(NO_LIMITS)
+    // The same object: what is counted for one is counted for all of its targets.
+    expect(found.get('v/m')?.targets[0]?.upstream === upstreams.get('paid')).toBe(true)
+  })
+})
+
+test('a model of a wildcard is charged by a price on record, and is not listed', async () => {
+  await apply(`version: 1
+upstreams: { openai: { dialect: openai, base_url: http://h/v1 } }
+models:
+  openai/gpt-4o: { routes: [{ upstream: openai, model: gpt-4o }] }
+  openai/gpt-4o-m*: { routes: [{ upstream: openai, model: gpt-4o-m* }] }
+`)
+  const { models: found } = loadSnapshot(store, {})
+  expect([...found].map(([slug, { listed }]) => [slug, listed])).toEqual([
+    ['openai/gpt-4o', true],
+    ['openai/gpt-4o-mini', false],
+  ])
+  const [target] = found.get('openai/gpt-4o-mini')?.targets ?? []
+  expect(target).toMatchObject({ upstreamModel: 'gpt-4o-mini', contextLength: 128_000 })
+  const price = store
+    .select()
+    .from(prices)
+    .all()
+    .find(({ id }) => id === target?.priceId)
+  expect(price).toMatchObject({ model: 'openai/gpt-4o-mini', pricing: [{ prompt: '0.00000015' }] })
+})
+
+test('keys and teams arrive with their limits and budgets', () => {
+  const at = { metadata: {}, createdMs: 0 }
+  store
+    .insert(teams)
+    .values([
+      { id: 't1', name: 'Red', budgetNanoUsd: 20_000_000_000, budgetPeriod: 'month', ...at },
+      { id: 't2', name: 'Blue', ...at },
+    ])
+    .run()
+  store
+    .insert(keys)
+    .values([
+      { id: 'k1', name: 'ann', teamId: 't1', requestsPerMinute: 6, concurrency: 2, budgetNanoUsd: 5, ...at },
+      { id: 'k2', name: 'bob', budgetNanoUsd: 7, budgetPeriod: 'day', ...at },
+      { id: 'k3', name: 'eve', ...at },
+    ])
+    .run()
+  const secretOf = (keyId: string) => ({ hash: `hash of ${keyId}`, keyId, lastFour: 'abcd', createdMs: 0 })
+  store.insert(keySecrets).values(['k1', 'k2', 'k3'].map(secretOf)).run()
+
+  const snapshot = loadSnapshot(store, {})
+  expect(snapshot.teams).toEqual(
+    new Map([
+      ['t1', { id: 't1', name: 'Red', budget: { nanoUsd: 20_000_000_000, period: 'month' } }],
+      ['t2', { id: 't2', name: 'Blue', budget: null }],
+    ]),
+  )
+  expect(['k1', 'k2', 'k3'].map((id) => snapshot.secrets.get(`hash of ${id}`)?.key)).toMatchObject([
+    {
+      id: 'k1',
+      teamId: 't1',
+      limits: { requestsPerMinute: 6, tokensPerMinute: null, concurrency: 2 },
+      // Without a period it is one for good.
+      budget: { nanoUsd: 5, period: 'total' },
+    },
+    { id: 'k2', teamId: null, limits: NO_LIMITS, budget: { nanoUsd: 7, period: 'day' } },
+    { id: 'k3', budget: null },
+  ])
+})

@@ -1,0 +1,97 @@
+/** The watch: what another process changes is in the next snapshot; the ledger's own commits cost no query. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createKey } from '../../../src/keys/service.ts'
+import { createApplier } from '../../../src/ledger/apply.ts'
+import { type Store, toStore } from '../../../src/store/sqlite/open.ts'
+import { loadSnapshot } from '../../../src/store/sqlite/snapshot.ts'
+import { createWatch, type Watch } from '../../../src/store/sqlite/watch.ts'
+import { createFolder, createTestLog, type Folder, HOUR, opening, toOpen, until } from '../../ledger/fixture.ts'
+
+let folder: Folder
+let store: Store
+let watch: Watch | null = null
+beforeEach(() => {
+  folder = createFolder()
+  store = toStore(folder.database)
+})
+afterEach(() => {
+  watch?.stop()
+  watch = null
+  folder.close()
+})
+
+const addKey = (to: Store) => createKey(to, { name: 'new' }, { actor: 'cli', nowMs: HOUR })
+
+/** A writer that counts how often the revision is asked for. */
+function counted() {
+  const queries = { revision: 0, version: 0 }
+  const { database } = folder
+  const writer = new Proxy(database, {
+    get(target, name) {
+      if (name !== 'query') return Reflect.get(target, name)
+      return (sql: string) => {
+        const statement = target.query(sql)
+        const kind = sql.includes('data_version') ? 'version' : 'revision'
+        return {
+          get() {
+            queries[kind]++
+            return statement.get()
+          },
+        }
+      }
+    },
+  })
+  return { writer, queries }
+}
+
+test('a change by another process is seen, and is in the snapshot that is read then', async () => {
+  const before = loadSnapshot(store, {})
+  let seen = before
+  watch = createWatch(folder.database, before.revision, (revision) => {
+    seen = loadSnapshot(store, {})
+    expect(seen.revision).toBe(revision)
+  })
+  addKey(toStore(folder.other()))
+  await until('the change', () => seen.revision === before.revision + 1)
+  expect([before.secrets.size, seen.secrets.size]).toEqual([0, 1])
+  expect(watch.healthy()).toBe(true)
+})
+
+test('commits of our own ledger ask for no revision, and those of others change nothing without one', async () => {
+  const { writer, queries } = counted()
+  let changes = 0
+  watch = createWatch(writer, 0, () => void changes++)
+  await until('the first poll', () => queries.version > 0)
+  const asked = queries.revision
+  const applier = createApplier(folder.database, () => {})
+  for (let i = 0; i < 5; i++) {
+    applier.commit([opening(toOpen())])
+    const polls = queries.version
+    await until('a poll', () => queries.version > polls)
+  }
+  expect(queries.revision).toBe(asked)
+  folder.other().run(`INSERT INTO settings VALUES ('other', 'x', 0)`)
+  await until('the foreign commit', () => queries.revision > asked)
+  expect(changes).toBe(0)
+})
+
+test('a change that could not be taken in is tried again, and until then the watch is not healthy and has said so once', async () => {
+  const log = createTestLog()
+  let fails = 2
+  let taken = 0
+  watch = createWatch(
+    folder.database,
+    0,
+    (revision) => {
+      if (fails-- > 0) throw new Error('no disk')
+      taken = revision
+    },
+    log,
+  )
+  addKey(toStore(folder.other()))
+  await until('the failure', () => watch?.healthy() === false)
+  expect(log.messages).toEqual([expect.stringContaining('cannot be read')])
+  await until('the next try', () => taken === 1)
+  expect(watch.healthy()).toBe(true)
+  expect(log.messages).toEqual([expect.stringContaining('cannot be read'), expect.stringContaining('taken in again')])
+})

@@ -1,0 +1,303 @@
+/** What `response_format` means for a target, the words for it, and what is read out of a model's answer. */
+import { describe, expect, test } from 'bun:test'
+import type { Choice } from '../../src/domain/answer.ts'
+import type { Feature } from '../../src/domain/model.ts'
+import type { ChatRequest, Message } from '../../src/formats/chat/request.ts'
+import { findJson } from '../../src/structured/json.ts'
+import {
+  isFinal,
+  splitThinking,
+  toCorrecting,
+  toInstructed,
+  toInstruction,
+  toPlan,
+  toReminded,
+  withJson,
+} from '../../src/structured/plan.ts'
+import { compile } from '../../src/structured/schema.ts'
+import { FORMATS } from '../../src/structured/string-formats.ts'
+
+const PERSON = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
+const OBJECT = { type: 'json_object' } as const
+const toFormat = (schema: Record<string, unknown> = PERSON, strict = true) =>
+  ({ type: 'json_schema', json_schema: { name: 'person', schema, strict } }) as const
+
+const toBody = (fields: Partial<ChatRequest> = {}): ChatRequest => ({
+  model: 'acme/large',
+  messages: [{ role: 'user', content: 'Who is it?' }],
+  ...fields,
+})
+const saying = (content: Message['content']) => toBody({ messages: [{ role: 'user', content } as Message] })
+
+describe('what is done about a response_format', () => {
+  const plans: [string, ChatRequest, Feature[], string][] = [
+    ['none', toBody(), [], 'pass'],
+    ['null', toBody({ response_format: null }), [], 'pass'],
+    ['text', toBody({ response_format: { type: 'text' } }), [], 'pass'],
+    ['a schema on a target that keeps to it', toBody({ response_format: toFormat() }), ['structured_outputs'], 'pass'],
+    ['a schema on one with a JSON mode', toBody({ response_format: toFormat() }), ['json_mode'], 'enforce'],
+    ['a schema on one with nothing', toBody({ response_format: toFormat() }), ['tools'], 'enforce'],
+    [
+      'an object on one with a JSON mode',
+      { ...saying('As JSON, please'), response_format: OBJECT },
+      ['json_mode'],
+      'pass',
+    ],
+    ['the same, unspoken of', toBody({ response_format: OBJECT }), ['json_mode'], 'remind'],
+    [
+      'the same, spoken of in a part',
+      { ...saying([{ type: 'text', text: 'json' }]), response_format: OBJECT },
+      ['json_mode'],
+      'pass',
+    ],
+    [
+      'an object on one that knows schemas only',
+      toBody({ response_format: OBJECT }),
+      ['structured_outputs'],
+      'enforce',
+    ],
+    ['an object on one with nothing', toBody({ response_format: OBJECT }), [], 'enforce'],
+  ]
+  test.each(plans)('%s', (_, body, features, kind) => {
+    expect(toPlan(body, features).kind).toBe(kind as 'pass')
+  })
+})
+
+describe('what such a target is sent', () => {
+  const wanted = { name: 'person', description: 'Who it is', schema: PERSON, strict: true }
+
+  test('is a whole request with the schema in words, and the client’s own is left alone', () => {
+    const body = toBody({ response_format: toFormat(), stream: true, stream_options: { include_usage: true }, seed: 1 })
+    const before = structuredClone(body)
+    const sent = toInstructed(body, wanted, [])
+    expect(Object.keys(sent).sort()).toEqual(['messages', 'model', 'seed'])
+    expect(sent.messages.map(({ role }) => role)).toEqual(['system', 'user'])
+    expect(sent.messages[0]?.content).toContain(JSON.stringify(PERSON))
+    expect(sent.messages[0]?.content).toContain('"person" (Who it is)')
+    expect(body).toEqual(before)
+  })
+
+  test.each(['system', 'developer'] as const)('has one %s message where the client sent one', (role) => {
+    for (const content of ['Be kind.', [{ type: 'text' as const, text: 'Be kind.' }]]) {
+      const body = toBody({ messages: [{ role, content }, ...toBody().messages] })
+      const before = structuredClone(body)
+      const sent = toInstructed(body, wanted, [])
+      expect(sent.messages.map((message) => message.role)).toEqual([role, 'user'])
+      expect(JSON.stringify(sent.messages[0])).toContain('Be kind.')
+      expect(JSON.stringify(sent.messages[0])).toContain('JSON Schema')
+      expect(body).toEqual(before)
+    }
+  })
+
+  const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'look' } }]
+  const helped: [string, Partial<ChatRequest>, Record<string, unknown> | null, Feature[], boolean][] = [
+    ['for an object', {}, PERSON, ['json_mode'], true],
+    ['for a schema that has properties', {}, { properties: {} }, ['json_mode'], true],
+    ['not without one', {}, PERSON, [], false],
+    ['not for a list', {}, { type: 'array' }, ['json_mode'], false],
+    ['not beside tools', { tools }, PERSON, ['json_mode'], false],
+    ['but beside tools that it may not call', { tools, tool_choice: 'none' }, PERSON, ['json_mode'], true],
+  ]
+  test.each(helped)('uses a JSON mode %s', (_, fields, schema, features, yes) => {
+    const sent = toInstructed(toBody(fields), { ...wanted, schema }, features)
+    expect(sent.response_format).toEqual(yes ? OBJECT : undefined)
+  })
+
+  test('does not talk a model out of calling tools', () => {
+    expect(toInstruction(wanted, true)).toStartWith('You may call tools as usual.')
+    expect(toInstruction({ ...wanted, schema: null }, false)).toStartWith('Your whole answer must be one JSON object')
+  })
+
+  test('speaks of JSON where only the word is missing, and still streams', () => {
+    const body = toBody({ response_format: OBJECT, stream: true })
+    const sent = toReminded(body)
+    expect(sent).toMatchObject({ response_format: OBJECT, stream: true })
+    expect(toPlan(sent, ['json_mode']).kind).toBe('pass')
+  })
+
+  test('shows a model its wrong answer, of which nothing is too long', () => {
+    const { messages } = toCorrecting(toBody(), 'x'.repeat(100_000), '/name must be string')
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
+    expect(messages[1]?.content?.length).toBe(32_000)
+    expect(messages[2]?.content).toContain('not accepted: /name must be string.')
+    expect(toCorrecting(toBody(), ' \n', 'p').messages[1]?.content).toBe('(an empty answer)')
+  })
+})
+
+describe('of an answer', () => {
+  const said: [string, string, string[]][] = [
+    [
+      'JSON alone is taken as it is',
+      ' {"b": 1,\n "a": 12345678901234567890}\n',
+      ['{"b": 1,\n "a": 12345678901234567890}'],
+    ],
+    ['keys keep their order', '{"2":1,"1":2}', ['{"2":1,"1":2}']],
+    ['a byte order mark is dropped', '\uFEFF{"a":1}', ['{"a":1}']],
+    ['a fence is taken off', '```json\n{"a":1}\n```', ['{"a":1}']],
+    ['a fence without an end is, too', '```json\n{"a": "x"\n```', ['{"a": "x"}']],
+    ['prose is taken off', 'Sure! Here it is:\n{"a":1}\nAnything else?', ['{"a":1}']],
+    ['fences inside of texts stay', 'So:\n```\n{"a":"```js\\n{```"}\n```', ['{"a":"```js\\n{```"}']],
+    ['brackets in prose are no JSON', '[Note] for {you}: {"a":1}', ['{"a":1}']],
+    ['but a reference could be', 'See [1]. {"a":1}', ['[1]', '{"a":1}']],
+    ['lists are JSON', 'ok: [{"a":1},{"a":2}]', ['[{"a":1},{"a":2}]']],
+    ['two objects are two', '{"a":1}\n{"a":2}', ['{"a":1}', '{"a":2}']],
+    ['JSON in a JSON string is unwrapped', '"{\\"a\\":1}"', ['"{\\"a\\":1}"', '{"a":1}']],
+    ['a trailing comma is mended, and no part of it taken alone', '{"a":{"x":1},"b":2,}', ['{"a":{"x":1},"b":2}']],
+    ['single quotes are mended', "{'a': 'it\\'s'}", ['{"a": "it\'s"}']],
+    ['curly quotes are mended', '{“a”: “b”}', ['{"a": "b"}']],
+    ['bare keys and Python words are mended', '{a: True, b: None}', ['{"a": true, "b": null}']],
+    ['a raw line break in a text is mended', '{"a":"x\ny"}', ['{"a":"x\\ny"}']],
+    ['comments are dropped', '{"a":1 /* one */}', ['{"a":1 }']],
+    ['quotes in a text are mended', '{"a": "he said "hi" twice"}', ['{"a": "he said \\"hi\\" twice"}']],
+    ['a cut one is closed', '{"a": {"x":1}, "b": [1,2', ['{"a": {"x":1}, "b": [1,2]}']],
+    ['what is behind it is dropped', '{"a":1}}</s>', ['{"a":1}']],
+    ['any script stays', '{"名":"é 🙂 \u2028"}', ['{"名":"é 🙂 \u2028"}']],
+    ['words are no JSON', 'I would rather not.', []],
+    ['nothing is no JSON', '', []],
+    ['one bracket is no JSON', '{', []],
+    ['endless nesting is no JSON', '['.repeat(20_000), []],
+  ]
+  test.each(said)('%s', (_, text, expected) => {
+    const found = [...findJson(text)]
+    expect(found.map((each) => each.text)).toEqual(expected)
+    for (const { text: json, value } of found) expect(JSON.parse(json)).toEqual(value)
+  })
+
+  const thoughts: [string, string, string, string][] = [
+    ['a block at its beginning', '\n<think>\nhm {"a":0}\n</think>\n{"a":1}', 'hm {"a":0}', '\n{"a":1}'],
+    ['a block whose beginning the template wrote', 'hm\n</think>{"a":1}', 'hm', '{"a":1}'],
+    ['a block without an end', '<think>hm {"a":1}', 'hm {"a":1}', ''],
+    ['no block', '{"a":"</think>"}', '', '{"a":"</think>"}'],
+    ['none at all', 'hm', '', 'hm'],
+  ]
+  test.each(thoughts)('thinking is taken off: %s', (_, content, thinking, answer) => {
+    expect(splitThinking(content)).toEqual({ thinking, answer })
+  })
+
+  const toChoice = (message: object = {}, finish: unknown = 'stop') =>
+    ({
+      index: 0,
+      message: { role: 'assistant', content: 'x', refusal: null, ...message },
+      finish_reason: finish,
+      logprobs: { content: [], refusal: null },
+    }) as unknown as Choice
+
+  const ends: [string, Choice | undefined, boolean][] = [
+    ['a stop', toChoice(), false],
+    ['no reason', toChoice({}, null), false],
+    ['an empty list of calls', toChoice({ tool_calls: [] }), false],
+    ['a message that is missing', { ...toChoice(), message: null } as unknown as Choice, false],
+    ['a length', toChoice({}, 'length'), true],
+    ['a filter', toChoice({}, 'content_filter'), true],
+    ['a refusal', toChoice({ refusal: 'No.' }), true],
+    [
+      'calls that say stop',
+      toChoice({ tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] }),
+      true,
+    ],
+    ['a legacy call', toChoice({ function_call: { name: 'f', arguments: '{}' } }), true],
+  ]
+  test.each(ends)('%s ends it or not', (_, choice, yes) => {
+    expect(isFinal(choice)).toBe(yes)
+  })
+
+  test('thinking and the tokens of what was written go the way of the words', () => {
+    const moved = withJson(toChoice(), '{}', 'hm')
+    expect(moved).toMatchObject({ message: { content: '{}', reasoning_content: 'hm' }, logprobs: null })
+    const kept = withJson(toChoice({ content: '{}', reasoning: 'own' }), '{}', 'hm')
+    expect(kept.message).toEqual({ role: 'assistant', content: '{}', refusal: null, reasoning: 'own' })
+    expect(kept.logprobs).toEqual({ content: [], refusal: null })
+  })
+})
+
+describe('a schema', () => {
+  const check = (schema: Record<string, unknown>, value: unknown) => {
+    const compiled = compile(schema)
+    return typeof compiled === 'function' ? compiled(value) : `no schema: ${compiled.problem}`
+  }
+
+  const checks: [string, Record<string, unknown>, unknown, string | null][] = [
+    ['is met', PERSON, { name: 'Ann' }, null],
+    ['names what is missing', PERSON, {}, "the top level must have required property 'name'"],
+    ['names where', { items: PERSON }, [{ name: 1 }], '/0/name must be string'],
+    [
+      'names what may stand there',
+      { enum: ['a', 'b'] },
+      'c',
+      'the top level must be equal to one of the allowed values (["a","b"])',
+    ],
+    [
+      'names what may not',
+      { additionalProperties: false },
+      { x: 1 },
+      'the top level must NOT have additional properties ("x")',
+    ],
+    [
+      'may refer to its own parts, and to itself',
+      {
+        $defs: { node: { properties: { next: { $ref: '#/$defs/node' }, value: { type: 'integer' } } } },
+        $ref: '#/$defs/node',
+      },
+      { next: { next: { value: 'x' } } },
+      '/next/next/value must be integer',
+    ],
+    [
+      'may be of an older draft',
+      { $schema: 'http://json-schema.org/draft-07/schema#', items: [{ type: 'string' }] },
+      [1],
+      '/0 must be string',
+    ],
+    [
+      'may hold unknown keywords and formats',
+      { 'x-own': 1, id: 'person', example: {}, format: 'unheard-of' },
+      'x',
+      null,
+    ],
+    ['checks formats', { format: 'date' }, '2026-13-01', 'the top level must match format "date"'],
+    ['takes patterns from other languages', { pattern: '^\\d\\-x$' }, '1-x', null],
+    ['of no known type is none', { type: 'text' }, 1, 'no schema: /type must be equal to one of the allowed values'],
+    ['with a wrong pattern is none', { pattern: '(' }, 1, 'no schema: Invalid regular expression: missing )'],
+    [
+      'refers to nothing on the network',
+      { $ref: 'http://localhost/x' },
+      1,
+      "no schema: can't resolve reference http://localhost/x from id #",
+    ],
+    ['is never asynchronous', { $async: true, type: 'object' }, 1, 'no schema: $async is not supported'],
+  ]
+  test.each(checks)('%s', (_, schema, value, expected) => {
+    const said = check(schema, value)
+    if (expected?.startsWith('no schema')) expect(said).toStartWith(expected)
+    else expect(said).toBe(expected)
+  })
+
+  test('is answered in a few words, however much is wrong', () => {
+    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`key${i}`.repeat(50), 1]))
+    expect(check({ additionalProperties: { type: 'string' } }, many)?.length).toBeLessThan(1_000)
+  })
+
+  test('that finds without end what is wrong gives up', () => {
+    const steps = Array.from({ length: 40 }, (_, i) => [`d${i}`, { anyOf: [ref(i + 1), ref(i + 1)] }])
+    const schema = { ...ref(0), $defs: { ...Object.fromEntries(steps), d40: { type: 'string' } } }
+    expect(() => check(schema, 1)).toThrow()
+    expect(() => check({ $ref: '#' }, 1)).toThrow()
+  })
+  const ref = (i: number) => ({ $ref: `#/$defs/d${i}` })
+
+  const formats: [string, string, string][] = [
+    ['date', '2026-02-28', '2026-2-28'],
+    ['time', '12:00:00Z', '25:00:00Z'],
+    ['date-time', '2026-02-28T12:00:00.5+01:00', '2026-02-28'],
+    ['duration', 'P1DT2H', 'P'],
+    ['email', 'ann.b+c@example.com', 'ann'],
+    ['hostname', 'a-b.example.com', '-a.example'],
+    ['ipv4', '192.0.2.1', '192.0.2.256'],
+    ['ipv6', '2001:db8::1', '2001:db8::1::2'],
+    ['uuid', '01890a5d-ac96-774b-bcce-b302099a8057', '01890a5d'],
+  ]
+  test.each(formats)('knows the format %s', (name, right, wrong) => {
+    const format = FORMATS[name]
+    const matches = (text: string) => (typeof format === 'function' ? format(text) : format?.test(text))
+    expect([matches(right), matches(wrong)]).toEqual([true, false])
+  })
+})

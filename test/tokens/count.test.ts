@@ -1,0 +1,209 @@
+/** Counting on its thread: what is counted, what is only estimated, and that the thread comes and goes with the need. */
+import { afterAll, afterEach, expect, test } from 'bun:test'
+import type { ChatRequest } from '../../src/formats/chat/request.ts'
+import { type Counter, createCounter, type Heard } from '../../src/tokens/count.ts'
+import type { CountThreadOptions } from '../../src/tokens/count-thread.ts'
+import { estimate } from '../../src/tokens/estimate.ts'
+
+const WORKER = new URL('../../src/tokens/count-worker.ts', import.meta.url).href
+
+/** For all that does not concern the thread. */
+const plain = createCounter({ timeoutMs: 30_000 })
+afterAll(() => plain.close())
+
+let counter: Counter | undefined
+let workers: Worker[]
+/** Counts on the real thread, whose every start is noted. */
+function open(options: CountThreadOptions = {}) {
+  workers = []
+  const createWorker = () => {
+    const worker = new Worker(WORKER)
+    workers.push(worker)
+    return worker
+  }
+  counter = createCounter({ createWorker, timeoutMs: 30_000, ...options })
+  return counter
+}
+afterEach(() => counter?.close())
+
+const ask = (content: string): ChatRequest => ({ model: 'm', messages: [{ role: 'user', content }] })
+const heard = (answer: string, more: Partial<Heard> = {}): Heard => ({
+  answer: [answer],
+  reasoning: [],
+  moreAnswer: 0,
+  moreReasoning: 0,
+  ...more,
+})
+const ended = (worker: Worker | undefined) =>
+  new Promise<void>((resolve) => worker?.addEventListener('close', () => resolve()))
+
+/** Frame and role of a message, and the answer's beginning. */
+const FRAME = 4 + 3
+
+test('counts the example chat of the published formula as that does', async () => {
+  const messages: ChatRequest['messages'] = [
+    {
+      role: 'system',
+      content: 'You are a helpful, pattern-following assistant that translates corporate jargon into plain English.',
+    },
+    { role: 'system', name: 'example_user', content: 'New synergies will help drive top-line growth.' },
+    { role: 'system', name: 'example_assistant', content: 'Things working well together will increase revenue.' },
+    {
+      role: 'system',
+      name: 'example_user',
+      content: "Let's circle back when we have more bandwidth to touch base on opportunities for increased leverage.",
+    },
+    {
+      role: 'system',
+      name: 'example_assistant',
+      content: "Let's talk later when we're less busy about how to do better.",
+    },
+    {
+      role: 'user',
+      content: "This late pivot means we don't have time to boil the ocean for the client deliverable.",
+    },
+  ]
+  expect(await plain.prompt({ model: 'm', messages })).toBe(124)
+})
+
+test('counts answer and reasoning, and reasoning as part of what was written', async () => {
+  const usage = await plain.usage(ask('Hello'), heard('Hello! How can I help you?', { reasoning: ['A greeting.'] }))
+  expect(usage).toEqual({
+    prompt: FRAME + 1,
+    cacheRead: 0,
+    cacheWrite: 0,
+    cacheWrite1h: 0,
+    completion: 8 + 3,
+    reasoning: 3,
+    raw: null,
+  })
+  expect(await plain.usage(ask('Hello'), heard(''))).toMatchObject({ prompt: FRAME + 1, completion: 0, reasoning: 0 })
+})
+
+test.each([
+  ['names of control tokens, as the text they are', '<|endoftext|><|im_start|>', 12],
+  ['halves of characters', '\ud83e and \udd8a', 3],
+  ['zero bytes', '\0\0', 1],
+])('counts %s', async (_, text, tokens) => {
+  expect(await plain.prompt(ask(text))).toBe(FRAME + tokens)
+})
+
+test('counts what no text tells by its stated figures', async () => {
+  const image = {
+    type: 'image_url' as const,
+    image_url: { url: 'https://images.example/1.png', detail: 'low' as const },
+  }
+  const file = {
+    type: 'file' as const,
+    file: { filename: 'a.txt', file_data: Buffer.from('Hello').toString('base64') },
+  }
+  const body: ChatRequest = { model: 'm', messages: [{ role: 'user', content: [image, file] }] }
+  expect(await plain.prompt(body)).toBe(FRAME + 85 + 1)
+})
+
+const HOSTILE: [string, string][] = [
+  ['one letter', 'a'.repeat(256_000)],
+  [
+    'letters without a break',
+    Array.from({ length: 256_000 }, (_, i) => String.fromCharCode(97 + ((i * i) % 26))).join(''),
+  ],
+  ['base64', Buffer.from(Uint8Array.from({ length: 192_000 }, (_, i) => (i * i * 31) >> 3)).toString('base64')],
+  ['Chinese', Array.from({ length: 85_000 }, (_, i) => String.fromCharCode(0x4e00 + ((i * 37) % 8_000))).join('')],
+  ['emoji', Array.from({ length: 64_000 }, (_, i) => String.fromCodePoint(0x1f300 + ((i * 37) % 800))).join('')],
+  ['blanks', Array.from({ length: 128_000 }, (_, i) => ' \t\u00a0\u3000'[(i * i) % 4] ?? '').join('')],
+  ['marks on one letter', `e${'\u0301'.repeat(128_000)}`],
+]
+test('counts a quarter of a megabyte of anything, however few breaks it has', async () => {
+  for (const [name, text] of HOSTILE) {
+    expect(`${name}: ${(await plain.prompt(ask(text))) === null ? 'gave up' : 'counted'}`).toBe(`${name}: counted`)
+  }
+})
+
+test('what is too long to be counted whole is taken to go on as it began', async () => {
+  const text = 'All of it the same. '.repeat(2_000)
+  const one = await plain.usage(ask(text), heard(text))
+  const fifty = await plain.usage(ask(text.repeat(50)), heard(text.repeat(50)))
+  expect(fifty.prompt - FRAME).toBeCloseTo((one.prompt - FRAME) * 50, -3)
+  expect(fifty.completion).toBeCloseTo(one.completion * 50, -3)
+})
+
+test('what was not kept is counted by the ratio of what was, or by its bytes where nothing was', async () => {
+  const text = 'All of it the same. '.repeat(100)
+  const { completion } = await plain.usage(ask('Hello'), heard(text))
+  expect(await plain.usage(ask('Hello'), heard(text, { moreAnswer: text.length }))).toMatchObject({
+    completion: completion * 2,
+  })
+  expect(await plain.usage(ask('Hello'), heard('', { moreReasoning: 40 }))).toMatchObject({ reasoning: 10 })
+})
+
+test('counts once what several calls of a request read', async () => {
+  const counter = open({ maxWaiting: 1 })
+  const { messages } = ask('Hello')
+  const tools = [{ type: 'function' as const, function: { name: 'f' } }]
+  const first = counter.prompt({ model: 'm', messages, tools })
+  const others = Array.from({ length: 9 }, () => counter.prompt({ model: 'm', messages, tools, n: 1 }))
+  const without = counter.prompt({ model: 'm', messages })
+  expect(new Set(await Promise.all([first, ...others]))).toEqual(new Set([FRAME + 1 + 13]))
+  expect(await without).toBe(FRAME + 1)
+})
+
+test('starts its thread on first need, ends it when idle, and starts another one at the next need', async () => {
+  const counter = open({ idleMs: 1 })
+  expect(workers).toHaveLength(0)
+  expect(await counter.prompt(ask('Hello'))).toBe(FRAME + 1)
+  await ended(workers[0])
+  expect(await counter.prompt(ask('Hello'))).toBe(FRAME + 1)
+  expect(workers).toHaveLength(2)
+})
+
+const body = ask('A prompt that nobody counts.')
+const ESTIMATED = { prompt: estimate(body, 0).promptTokens, completion: 3 }
+const estimated = (usage: Promise<unknown>) => expect(usage).resolves.toMatchObject(ESTIMATED)
+
+test('a thread that dies leaves estimates behind, and the next need starts another one', async () => {
+  const counter = open()
+  const usage = [counter.usage(body, heard('nine bytes')), counter.usage(body, heard('nine bytes'))]
+  workers[0]?.terminate()
+  for (const each of usage) await estimated(each)
+  expect(await counter.prompt(ask('Hello'))).toBe(FRAME + 1)
+  expect(workers).toHaveLength(2)
+})
+
+test.each([
+  ['is not there', () => new Worker(`${WORKER}.gone`)],
+  ['fails at once', () => new Worker(URL.createObjectURL(new Blob(['throw new Error("no")'])))],
+  [
+    'cannot be made',
+    () => {
+      throw new Error('no more threads')
+    },
+  ],
+  ['ends by itself', () => new Worker(URL.createObjectURL(new Blob(['process.exit(0)'])))],
+] as [string, () => Worker][])('a thread that %s leaves estimates', async (_, createWorker) => {
+  const warnings: string[] = []
+  const counter = open({ createWorker, log: { warn: (message) => warnings.push(message) } })
+  await estimated(counter.usage(body, heard('nine bytes')))
+  expect(await counter.prompt(body)).toBeNull()
+  expect(new Set(warnings)).toEqual(new Set(['the counting thread failed']))
+})
+
+test('a thread that does not answer in time is ended, and estimates stand in', async () => {
+  const silent = () => new Worker(URL.createObjectURL(new Blob(['for (;;);'])))
+  const counter = open({ createWorker: silent, timeoutMs: 50 })
+  await estimated(counter.usage(body, heard('nine bytes')))
+})
+
+test('when too many wait, those who come later are estimated at once', async () => {
+  const counter = open({ maxWaiting: 2 })
+  const counts = Array.from({ length: 5 }, () => counter.prompt(ask('Hello')))
+  expect(await Promise.all(counts)).toEqual([FRAME + 1, FRAME + 1, FRAME + 1, null, null])
+})
+
+test('closing lets nobody wait, and starts nothing any more', async () => {
+  const counter = open()
+  const usage = counter.usage(body, heard('nine bytes'))
+  counter.close()
+  await estimated(usage)
+  await estimated(counter.usage(body, heard('nine bytes')))
+  expect(workers).toHaveLength(1)
+})

@@ -1,0 +1,73 @@
+/** The deadlines of a call: which one passes, and that it does so once. Waits for events, never for a stopwatch. */
+import { afterEach, expect, test } from 'bun:test'
+import type { UpstreamError } from '../../src/domain/error.ts'
+import { createDeadline, type Deadline } from '../../src/upstreams/deadline.ts'
+
+const LONG_MS = 60_000
+/** The ticker looks every 50 ms: in this time at least twice. */
+const TWO_TICKS_MS = 150
+const running: Deadline[] = []
+afterEach(() => {
+  for (const deadline of running.splice(0)) deadline.stop()
+})
+
+function start(ms: number, totalMs = LONG_MS) {
+  const passed = Promise.withResolvers<UpstreamError>()
+  let count = 0
+  const deadline = createDeadline('headers', ms, totalMs, (error) => {
+    count++
+    passed.resolve(error)
+  })
+  running.push(deadline)
+  return { deadline, passed: passed.promise, count: () => count }
+}
+
+test('silence in the first phase ends the call, once, and says which deadline that was', async () => {
+  const { passed, count } = start(5)
+  expect(await passed).toMatchObject({
+    kind: 'deadline',
+    deadline: 'headers',
+    message: 'the headers deadline of 0.005 s passed',
+    retryable: true,
+  })
+  await Bun.sleep(TWO_TICKS_MS)
+  expect(count()).toBe(1)
+})
+
+test('a shorter phase does not wait for the timer of the longer one before it', async () => {
+  const { deadline, passed } = start(LONG_MS)
+  deadline.enter('idle', 5)
+  expect(await passed).toMatchObject({ deadline: 'idle' })
+})
+
+test('a longer phase replaces the shorter one before it', async () => {
+  const { deadline, count } = start(20)
+  deadline.enter('idle', LONG_MS)
+  await Bun.sleep(TWO_TICKS_MS)
+  expect(count()).toBe(0)
+})
+
+test('what arrives begins the phase anew, as long as it goes on arriving', async () => {
+  const { deadline, passed, count } = start(200)
+  for (let i = 0; i < 20; i++) {
+    deadline.touch()
+    await Bun.sleep(20)
+  }
+  expect(count()).toBe(0)
+  expect(await passed).toMatchObject({ deadline: 'headers' })
+})
+
+test('the total holds however much arrives', async () => {
+  const { deadline, passed } = start(LONG_MS, 30)
+  deadline.enter('idle', LONG_MS)
+  const busy = setInterval(deadline.touch, 5)
+  expect(await passed).toMatchObject({ deadline: 'total', message: 'the total deadline of 0.03 s passed' })
+  clearInterval(busy)
+})
+
+test('a stopped deadline never passes', async () => {
+  const { deadline, count } = start(5)
+  deadline.stop()
+  await Bun.sleep(TWO_TICKS_MS)
+  expect(count()).toBe(0)
+})

@@ -1,0 +1,156 @@
+/** Every shape in which servers of the OpenAI dialect say that they failed, and what a client learns of it. */
+import { describe, expect, test } from 'bun:test'
+import { UpstreamError } from '../../../src/domain/error.ts'
+import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
+import { toTarget } from '../../support/snapshot.ts'
+
+const CREDENTIAL = 'our own secret'
+const target = toTarget({ credential: CREDENTIAL })
+
+/** The failure that a decoder or a completion comes to. */
+function failureOf(run: () => unknown): UpstreamError | null {
+  try {
+    const [event] = [run()].flat()
+    return typeof event === 'object' && event !== null && 'failure' in event ? (event.failure as UpstreamError) : null
+  } catch (error) {
+    if (error instanceof UpstreamError) return error
+    throw error
+  }
+}
+
+const inStream = (data: string, name: string | null = null) =>
+  failureOf(() => openai.decoder(target).event({ name, data }))
+const inWhole = (json: unknown) => failureOf(() => openai.completion(json, target))
+
+const fastApi = [
+  { loc: ['body', 'messages', 0, 'content'], msg: 'field required', type: 'missing' },
+  { loc: ['body', 'n'], msg: 'too many' },
+]
+const paths = 'messages[0].content: field required; n: too many'
+
+const SHAPES: [
+  name: string,
+  json: object,
+  expected: { message?: string; code?: string; param?: string; status?: number },
+][] = [
+  ['the usual shape', { error: { message: 'm', code: 'c', param: 'p' } }, { message: 'm', code: 'c', param: 'p' }],
+  ['a number for a code', { error: { message: 'm', code: 429 } }, { message: 'm', code: '429', status: 429 }],
+  ['a number in text', { error: { message: 'm', code: '503' } }, { message: 'm', status: 503 }],
+  ['a code of its own', { error: { message: 'm', code: 1302 } }, { message: 'm', code: '1302', status: 500 }],
+  ['a type that stands for a status', { error: { message: 'm', type: 'overloaded_error' } }, { status: 503 }],
+  ['a code that stands for a status', { error: { message: 'm', code: 'context_length_exceeded' } }, { status: 400 }],
+  ['a text', { error: 'm' }, { message: 'm' }],
+  ['a text, with a sentence beside it', { error: 'bad', message: 'm', code: 'c' }, { message: 'm', code: 'c' }],
+  ['a flag', { error: true, message: 'm' }, { message: 'm' }],
+  ['an empty object', { error: {} }, { message: 'gave no reason' }],
+  [
+    'vLLM’s',
+    { object: 'error', message: 'm', type: 'BadRequestError', param: null, code: 400 },
+    { message: 'm', status: 400 },
+  ],
+  [
+    'Mistral’s',
+    { object: 'error', message: { detail: fastApi }, type: 'invalid_request_error' },
+    { message: paths, param: 'messages[0].content' },
+  ],
+  ['FastAPI’s', { detail: 'm' }, { message: 'm' }],
+  ['FastAPI’s list', { detail: fastApi }, { message: paths, param: 'messages[0].content' }],
+  ['a list of errors', { errors: [{ message: 'a' }, 'b'] }, { message: 'a; b' }],
+  ['a bare one', { message: 'm', code: 'c' }, { message: 'm', code: 'c' }],
+  ['a lonely sentence', { message: 'm' }, { message: 'm' }],
+  ['a type', { type: 'error', error: { type: 'overloaded_error', message: 'm' } }, { message: 'm', status: 503 }],
+  ['our credential', { error: { message: `key ${CREDENTIAL}`, code: CREDENTIAL } }, { message: 'key …', code: '…' }],
+]
+
+describe('an error in', () => {
+  test.each(SHAPES)(
+    '%s is the same in a stream, in a whole answer and in the body of an error',
+    (_, json, expected) => {
+      const text = JSON.stringify(json)
+      for (const failure of [inStream(text), inStream(text, 'error'), inWhole(json)]) {
+        expect(failure).toMatchObject({ kind: 'status', ...expected })
+      }
+      const body = openai.failure(418, text, new Headers(), target)
+      expect(body).toMatchObject({ kind: 'status', ...expected, status: 418 })
+    },
+  )
+
+  test.each([
+    [
+      'a chunk as OpenRouter writes it',
+      { error: { message: 'm', code: 502 }, choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] },
+    ],
+    ['a choice', { choices: [{ index: 0, error: { message: 'm', code: 502 }, finish_reason: 'error' }] }],
+  ])('%s', (_, json) => {
+    for (const failure of [inStream(JSON.stringify(json)), inWhole(json)]) {
+      expect(failure).toMatchObject({ message: 'm', status: 502 })
+    }
+  })
+
+  test.each([
+    ['text', 'it broke', 'it broke'],
+    ['markup', '<h1>no</h1>', 'gave no reason'],
+    ['nothing', '', 'gave no reason'],
+    ['a list', '[{"error":{"message":"m"}}]', 'm'],
+  ])('an event of that name with %s, or the body of an error status', (_, text, message) => {
+    expect(inStream(text, 'error')?.message).toBe(message)
+    expect(openai.failure(500, text, new Headers(), target).message).toBe(message)
+  })
+
+  test.each([
+    ['an error that is null', { error: null, choices: [] }],
+    ['a ping', { type: 'ping' }],
+    ['a report', { message: 'loading', progress: 0.5 }],
+    ['a message beside choices', { message: 'm', code: 'c', choices: [{ index: 0, delta: {} }] }],
+  ])('%s is none', (_, json) => {
+    expect(inStream(JSON.stringify(json))).toBeNull()
+  })
+})
+
+const SENT = 'Sat, 21 Nov 2026 23:59:00 GMT'
+const LATER = 'Sun, 22 Nov 2026 00:00:30 GMT'
+
+describe('the body of an error status', () => {
+  const fail = (status: number, text: string, headers: Record<string, string> = {}) =>
+    openai.failure(status, text, new Headers(headers), target)
+
+  test('never shows even a part of our credential, wherever its message is cut', () => {
+    const { message } = fail(400, JSON.stringify({ error: { message: `${'x'.repeat(995)}${CREDENTIAL}` } }))
+    expect(message).not.toContain(CREDENTIAL.slice(0, 4))
+  })
+
+  test('never shows our credential in its code or param', () => {
+    const { code, param } = fail(400, JSON.stringify({ error: { message: 'm', code: CREDENTIAL, param: CREDENTIAL } }))
+    expect(`${code} ${param}`).not.toContain(CREDENTIAL)
+  })
+
+  test.each([
+    [{ 'retry-after': '3' }, 3_000],
+    [{ 'retry-after-ms': '250', 'retry-after': '3' }, 250],
+    [{ 'retry-after': 'soon' }, null],
+    [{ 'retry-after': '-1' }, null],
+    [{ 'retry-after': LATER, date: SENT }, 90_000],
+    [{ 'retry-after': SENT, date: LATER }, 0],
+    [{ 'retry-after': LATER }, null],
+    [{ 'retry-after': LATER, date: 'today' }, null],
+    [{ 'retry-after': '-1', date: SENT }, null],
+    [{ 'retry-after': 'soon', date: SENT }, null],
+    [{ 'retry-after': '3', date: SENT }, 3_000],
+    [{}, null],
+  ] as [Record<string, string>, number | null][])('with %j may be retried after %p ms', (headers, expected) => {
+    expect(fail(429, '{}', headers).retryAfterMs).toBe(expected)
+  })
+
+  test.each([
+    [400, false],
+    [401, false],
+    [404, false],
+    [408, true],
+    [409, true],
+    [429, true],
+    [500, true],
+    [503, true],
+  ])('of %d: another try may help is %p', (status, expected) => {
+    expect(fail(status, '{}').retryable).toBe(expected)
+  })
+})

@@ -1,0 +1,62 @@
+/** Token counts, by every name and in every place in which servers of the OpenAI dialect tell them. */
+import { expect, test } from 'bun:test'
+import { findUsage } from '../../../src/upstreams/dialects/openai/usage.ts'
+
+const plain = { prompt_tokens: 10, completion_tokens: 5 }
+
+const TABLE: [name: string, usage: unknown, expected: number[] | null][] = [
+  ['plain', plain, [10, 0, 0, 5, 0]],
+  ['cached', { ...plain, prompt_tokens_details: { cached_tokens: 8 } }, [10, 8, 0, 5, 0]],
+  [
+    'cached, as DeepSeek says it',
+    { ...plain, prompt_cache_hit_tokens: 8, prompt_cache_miss_tokens: 2 },
+    [10, 8, 0, 5, 0],
+  ],
+  ['cached, as Moonshot says it', { ...plain, cached_tokens: 8 }, [10, 8, 0, 5, 0]],
+  ['cached null', { ...plain, prompt_tokens_details: { cached_tokens: null } }, [10, 0, 0, 5, 0]],
+  ['written', { ...plain, prompt_tokens_details: { cached_tokens: 6, cache_write_tokens: 9 } }, [10, 6, 4, 5, 0]],
+  ['reasoned', { ...plain, completion_tokens_details: { reasoning_tokens: 3 } }, [10, 0, 0, 5, 3]],
+  ['reasoned, at the top', { ...plain, completion_tokens_details: null, reasoning_tokens: 3 }, [10, 0, 0, 5, 3]],
+  ['reasoned beside it', { ...plain, total_tokens: 18, reasoning_tokens: 3 }, [10, 0, 0, 8, 3]],
+  ['reasoned in it', { ...plain, total_tokens: 15, reasoning_tokens: 3 }, [10, 0, 0, 5, 3]],
+  ['with a total that fits nothing', { ...plain, total_tokens: 99, reasoning_tokens: 3 }, [10, 0, 0, 5, 3]],
+  ['overstated', { ...plain, completion_tokens_details: { reasoning_tokens: 99 } }, [10, 0, 0, 5, 5]],
+  ['with nulls', { ...plain, prompt_tokens_details: null, completion_tokens_details: null }, [10, 0, 0, 5, 0]],
+  [
+    'under the newer names',
+    { input_tokens: 10, output_tokens: 5, input_tokens_details: { cached_tokens: 8 } },
+    [10, 8, 0, 5, 0],
+  ],
+  ['fractional', { prompt_tokens: 9.6, completion_tokens: 5 }, [10, 0, 0, 5, 0]],
+  ['text', { prompt_tokens: '10', completion_tokens: '5' }, [10, 0, 0, 5, 0]],
+  ['a part and a total', { prompt_tokens: 10, completion_tokens: null, total_tokens: 15 }, [10, 0, 0, 5, 0]],
+  ['the other part and a total', { completion_tokens: 5, total_tokens: 15 }, [10, 0, 0, 5, 0]],
+  ['negative parts', { ...plain, prompt_tokens_details: { cached_tokens: -1 } }, [10, 0, 0, 5, 0]],
+  ['a total alone', { total_tokens: 15 }, null],
+  ['half', { prompt_tokens: 10 }, null],
+  ['zeros', { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }, null],
+  ['beyond all sense', { prompt_tokens: 1e300, completion_tokens: 5 }, null],
+  ['not a number', { prompt_tokens: Number.NaN, completion_tokens: 5 }, null],
+  ['negative', { prompt_tokens: -1, completion_tokens: 5 }, null],
+  ['words', { prompt_tokens: 'many', completion_tokens: '' }, null],
+  ['null', null, null],
+  ['a list', [], null],
+]
+
+const PLACES: [string, (usage: unknown) => Record<string, unknown>][] = [
+  ['at the top', (usage) => ({ choices: [], usage })],
+  ['where Groq puts it', (usage) => ({ choices: [{}], usage: null, x_groq: { id: 'x', usage } })],
+  ['where Moonshot puts it', (usage) => ({ choices: [{ index: 0, usage }] })],
+]
+
+test.each(TABLE)('usage that is %s', (_, usage, expected) => {
+  for (const [, place] of PLACES) {
+    const found = findUsage(place(usage))
+    const read = found && [found.prompt, found.cacheRead, found.cacheWrite, found.completion, found.reasoning]
+    expect(read).toEqual(expected)
+  }
+})
+
+test.each([{}, { choices: null }, { choices: [null] }, { choices: [{}] }])('%j has none', (chunk) => {
+  expect(findUsage(chunk)).toBeNull()
+})

@@ -1,0 +1,49 @@
+/** Thinking at the beginning of the content, parted from it at whatever place the text is cut. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createThinkSplitter, type Thought } from '../../../src/upstreams/dialects/openai/think.ts'
+
+function split(pieces: readonly string[]): Thought {
+  const splitter = createThinkSplitter()
+  const parts = [...pieces.map((piece) => splitter.take(piece)), splitter.end()]
+  return {
+    reasoning: parts.map((part) => part.reasoning).join(''),
+    content: parts.map((part) => part.content).join(''),
+  }
+}
+
+const TABLE: [name: string, text: string, reasoning: string, content: string][] = [
+  ['a block', '<think>a</think>b', 'a', 'b'],
+  ['line ends around the tags', '\n <think>\n\na\nb\n\n</think>\r\n\n  c\n', 'a\nb', '  c\n'],
+  ['no block', 'a</think>b', '', 'a</think>b'],
+  ['blank space alone', ' \n', '', ' \n'],
+  ['blank space before text', ' \na', '', ' \na'],
+  ['a later block', 'a <think>b</think>', '', 'a <think>b</think>'],
+  ['a second block', '<think>a</think>b<think>c</think>', 'a', 'b<think>c</think>'],
+  ['an empty block', '<think>\n\n</think>\n\na', '', 'a'],
+  ['a block that never ends', '<think>a</thin', 'a</thin', ''],
+  ['another tag', '<thinking>a', '', '<thinking>a'],
+  ['half a tag', '<thi', '', '<thi'],
+  ['things like the closing tag', '<think></</think</thing</think>a', '</</think</thing', 'a'],
+]
+
+describe('a text with', () => {
+  test.each(TABLE)('%s', (_, text, reasoning, content) => {
+    expect(split([text])).toEqual({ reasoning, content })
+    expect(split([...text])).toEqual({ reasoning, content })
+  })
+})
+
+test('a text says the same however it is cut, and loses no word', () => {
+  const piece = fc.constantFrom('<think>', '</think>', '<', '</', 'think', '>', '\n', ' ', 'a')
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 20 }), fc.nat(3), (pieces, width) => {
+      const text = pieces.join('')
+      const whole = split([text])
+      expect(split(pieces)).toEqual(whole)
+      expect(split(text.match(new RegExp(`[^]{1,${width + 1}}`, 'g')) ?? [])).toEqual(whole)
+      const words = (all: string) => all.replaceAll(/[^a]/g, '')
+      expect(words(whole.reasoning + whole.content)).toBe(words(text))
+    }),
+  )
+})

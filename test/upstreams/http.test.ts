@@ -1,0 +1,57 @@
+/** One call to an upstream over a real socket, where what comes back is not the kind of answer that was asked for. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { BackendAnswer } from '../../src/domain/answer.ts'
+import type { BackendCall } from '../../src/upstreams/backend.ts'
+import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
+import { createHttpBackend } from '../../src/upstreams/http.ts'
+import { toTarget } from '../support/snapshot.ts'
+import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
+
+let upstream: ScriptedUpstream
+beforeAll(async () => {
+  upstream = await startUpstream()
+})
+afterAll(() => upstream.stop())
+
+function ask(script: Script, stream: boolean): Promise<BackendAnswer> {
+  upstream.script(script)
+  const target = toTarget({ baseUrl: upstream.url })
+  const body: BackendCall['body'] = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream }
+  const { signal } = new AbortController()
+  const { deadlines } = target.upstream
+  return createHttpBackend(openai).chat({ body, target, signal, deadlines, callId: 'x-1', take: () => null })
+}
+
+const json = { 'content-type': 'application/json; charset=utf-8' }
+
+test('a whole answer to a stream is a whole answer, with its usage', async () => {
+  const answer = await ask({ ...wholeAnswer({ tokens: ['a'] }), headers: json }, true)
+  expect(answer).toMatchObject({
+    kind: 'whole',
+    completion: { choices: [{ message: { content: 'a' } }] },
+    usage: { prompt: 10, completion: 1 },
+  })
+})
+
+test('blank lines before a whole answer, and numbers that are none in it, are no matter', async () => {
+  const text = `\n\n\n${JSON.stringify(wholeAnswer({ tokens: ['a'] }).body).replace('"logprobs":null', '"logprobs":NaN')}`
+  for (const stream of [true, false]) {
+    const answer = await ask({ kind: 'whole', headers: json, body: text }, stream)
+    expect(answer).toMatchObject({ kind: 'whole', completion: { choices: [{ logprobs: null }] } })
+  }
+})
+
+test.each([
+  ['an error with 200', { kind: 'whole', headers: json, body: { error: { message: 'm' } } }, true, 'm'],
+  [
+    'something else to a stream',
+    { kind: 'whole', headers: { 'content-type': 'text/html' }, body: '<h1>' },
+    true,
+    'with text/html',
+  ],
+  ['JSON that is no completion', { kind: 'whole', headers: json, body: {} }, true, 'no completion'],
+  ['a stream that nobody asked for', streamAnswer(), false, 'a stream, which nobody asked for'],
+] as [string, Script, boolean, string][])('%s is a failure', async (_, script, stream, message) => {
+  await expect(ask(script, stream)).rejects.toThrow(message)
+})
