@@ -1,0 +1,91 @@
+/**
+ * An answer as everything behind a dialect sees it: typed events that can be trusted. A dialect (or the demo) makes them,
+ * reading what an upstream sent once; the meter, fan-out, enforcement and the writers of formats take them as they are and
+ * never look at JSON. Types only.
+ *
+ * What holds of every answer: choices are numbered from 0, none is beyond what the call asked for; text never ends inside
+ * of a character, and what is no character is U+FFFD; the tools of a choice are numbered from 0 without gaps, each begun
+ * once, with an id and a name, before its arguments; each choice has one `finish`, after all it says; `usage` may come more than
+ * once, and the last one counts; `done` or `failure` comes last, once.
+ */
+import type { UpstreamError } from './error.ts'
+import type { Usage } from './usage.ts'
+
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'
+
+/** A token with its log probability; -9999 where it has none. */
+export interface Logprob {
+  token: string
+  logprob: number
+  /** Its UTF-8 bytes; null where they are not known. */
+  bytes: number[] | null
+}
+
+/** A token of an answer, with the likeliest ones at its place. */
+export interface TokenLogprob extends Logprob {
+  top_logprobs: Logprob[]
+}
+
+/** Of the text and of the refusal that the event with them says; at least one of them is not null. */
+export interface Logprobs {
+  content: TokenLogprob[] | null
+  refusal: TokenLogprob[] | null
+}
+
+/** What an upstream says about itself that clients may read. */
+export interface Origin {
+  service_tier?: 'auto' | 'default' | 'flex' | 'scale' | 'priority' | 'fast'
+  system_fingerprint?: string
+  /** What the client's `moderation` has found. */
+  moderation?: object
+}
+
+/** `function_call` is the call of the legacy `functions`, one a choice; all others are tool calls. */
+export type ToolKind = 'function' | 'custom' | 'function_call'
+
+export type AnswerEvent =
+  /** A piece of content. `json`, where it is there, is `text` as a JSON string that is one line to everyone. */
+  | { kind: 'text'; choice: number; text: string; json?: string; logprobs?: Logprobs }
+  /** A piece of reasoning. `details` are items of `reasoning_details`, each with an integer `index`; `text` may be empty then. */
+  | { kind: 'reasoning'; choice: number; text: string; details?: readonly object[]; logprobs?: Logprobs }
+  | { kind: 'refusal'; choice: number; text: string; logprobs?: Logprobs }
+  /** A tool call begins. */
+  | { kind: 'tool'; choice: number; index: number; id: string; name: string; type: ToolKind }
+  /** A piece of its arguments, or of a custom tool's input. */
+  | { kind: 'arguments'; choice: number; index: number; text: string }
+  /** Items of `annotations`, each with an integer `index`. */
+  | { kind: 'annotations'; choice: number; items: readonly object[] }
+  | { kind: 'audio'; choice: number; audio: object }
+  | { kind: 'finish'; choice: number; reason: FinishReason }
+  | { kind: 'origin'; origin: Origin }
+  | { kind: 'usage'; usage: Usage }
+  /** The upstream's own word that the answer is complete. */
+  | { kind: 'done' }
+  /** It is not, and nothing more comes. */
+  | { kind: 'failure'; error: UpstreamError }
+
+/** Takes a batch of events. False: no more for now. A promise: no more until it resolves, and then by what it resolves to. */
+export type Take = (events: readonly AnswerEvent[]) => boolean | Promise<boolean>
+
+/** The events of an answer that are still to come. */
+export interface AnswerStream {
+  /**
+   * Reads on and hands over each batch as it comes, one at a time. Resolves once `take` wants no more, or after the batch that
+   * ends in `done` or `failure`; called again, it goes on where it was. Throws only what `take` throws.
+   */
+  pump(take: Take): Promise<void>
+  /** Gives up the call if it is not over. Idempotent. */
+  close(): void
+}
+
+/** What a backend gives back once it knows that there is an answer. */
+export interface Answer {
+  /** What has come already: of a whole answer all of it, up to `done`. */
+  events: readonly AnswerEvent[]
+  /** Null where all of it has come. */
+  rest: AnswerStream | null
+  /** How the upstream calls the request; null where it does not say. */
+  upstreamRequestId: string | null
+  /** `unmet`: the gateway enforced a schema that is not strict, and this is the last that the model wrote. */
+  schema?: 'unmet'
+}
