@@ -17,13 +17,13 @@ import { DEFAULT_OUTPUT_TOKENS, type Estimate, estimatePrompt, toCap } from '../
 import { noneReady } from './attempt.ts'
 import { isSplit } from './fanout.ts'
 import { fit } from './fit.ts'
-import type { Flights } from './in-flight.ts'
+import type { InFlightTracker } from './in-flight.ts'
 
 export interface AdmitDeps {
   counter: Counter
   health: Pick<Health, 'standing' | 'whyOut'>
   limiter: Pick<Limiter, 'admit' | 'isFull'>
-  flights: Pick<Flights, 'draining'>
+  inFlight: Pick<InFlightTracker, 'draining'>
   /** Both clocks. */
   moment(): Moment
 }
@@ -60,7 +60,7 @@ export async function admit(
   const [first, ...others] = choose(deps, able.value, key, body, promptTokens)
   if (!first) return refuse(noneReady(deps.health, able.value))
   // 2. Is there room? Rates, concurrency and budgets, as one Hold.
-  if (deps.flights.draining()) return refuse(stopping())
+  if (deps.inFlight.draining()) return refuse(stopping())
   const targets = [first, ...others] as const
   const reserve = toReserve(first, toAsk(promptTokens, body, first))
   const most = isLimited(key, team) ? toMost(promptTokens, body, targets, reserve) : NOTHING

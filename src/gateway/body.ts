@@ -1,11 +1,11 @@
 /** Reads the body of a chat request once: its size, its content type, its JSON, in the contract's order. */
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
-import type { Room } from './load.ts'
+import type { MemoryReservation } from './load.ts'
 
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 /**
- * A body up to this is read in one go, and takes its room at once. A longer one takes it as it arrives: what a client
+ * A body up to this is read in one go, and takes its memory at once. A longer one takes it as it arrives: what a client
  * only says that it will send takes nothing from others.
  */
 const QUICK_BYTES = 256 * 1024
@@ -13,13 +13,13 @@ const QUICK_BYTES = 256 * 1024
 /** A request's headers by lower-case name. */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>
 
-/** Reads and parses the body. Refuses one that is too large, or has no room, before it is in memory. */
+/** Reads and parses the body. Refuses one that is too large, or finds no memory free, before it is read. */
 export async function readJson(
   request: Request,
   headers: RequestHeaders,
-  room: Pick<Room, 'take'>,
+  memory: Pick<MemoryReservation, 'take'>,
 ): Promise<Decision<unknown>> {
-  const text = await readText(request, headers, room).catch(() => refuse(leftEarly()))
+  const text = await readText(request, headers, memory).catch(() => refuse(leftEarly()))
   if (!text.ok) return text
   const type = headers['content-type'] ?? ''
   if (!isJson(type)) return refuse(unsupportedContentType(type))
@@ -58,21 +58,21 @@ function isTooDeep(json: unknown, chars: number): boolean {
 async function readText(
   request: Request,
   headers: RequestHeaders,
-  room: Pick<Room, 'take'>,
+  memory: Pick<MemoryReservation, 'take'>,
 ): Promise<Decision<string>> {
   const stated = Number(headers['content-length'] ?? Number.NaN)
   if (stated > MAX_BODY_BYTES) return refuse(tooLarge(`${stated} bytes`))
   if (stated <= QUICK_BYTES) {
-    const noRoom = room.take(stated)
-    return noRoom ? refuse(noRoom) : allow(await request.text())
+    const overloaded = memory.take(stated)
+    return overloaded ? refuse(overloaded) : allow(await request.text())
   }
   const pieces: Uint8Array[] = []
   let bytes = 0
   for await (const piece of request.body ?? []) {
     bytes += piece.length
     if (bytes > MAX_BODY_BYTES) return refuse(tooLarge(`more than ${MAX_BODY_BYTES} bytes`))
-    const noRoom = room.take(piece.length)
-    if (noRoom) return refuse(noRoom)
+    const overloaded = memory.take(piece.length)
+    if (overloaded) return refuse(overloaded)
     pieces.push(piece)
   }
   return allow(new TextDecoder().decode(Buffer.concat(pieces)))

@@ -11,7 +11,7 @@ import type { CallNews, Health } from '../health/health.ts'
 import type { Limiter, Moment, Pass } from '../limits/limiter.ts'
 import type { Backend } from '../upstreams/backend.ts'
 import type { Ask, Dispatch } from './attempt.ts'
-import type { Room } from './load.ts'
+import type { MemoryReservation } from './load.ts'
 
 export interface DispatchDeps {
   backendFor(target: Target): Backend
@@ -21,8 +21,8 @@ export interface DispatchDeps {
   moment(): Moment
 }
 
-/** Prepares the dispatches of one request. `room` is where it keeps what it must hold in memory. */
-export function createDispatch(deps: DispatchDeps, id: string, tally: Tally, room: Room): Dispatch {
+/** Prepares the dispatches of one request. `memory` counts the bytes that it holds. */
+export function createDispatch(deps: DispatchDeps, id: string, tally: Tally, memory: MemoryReservation): Dispatch {
   const { backendFor } = deps
   return async (asked) => {
     const ask = toWithin(asked)
@@ -31,9 +31,9 @@ export function createDispatch(deps: DispatchDeps, id: string, tally: Tally, roo
     try {
       const { deadlines } = target.upstream
       const callId = `${id}-${number}`
-      return watch(meter, await backendFor(target).chat({ body, target, signal, deadlines, callId, take: room.take }))
+      return watch(meter, await backendFor(target).chat({ body, target, signal, deadlines, callId, take: memory.take }))
     } catch (error) {
-      // For want of room we leave an answer unread that was written, and that will be charged for.
+      // For want of memory we leave an answer unread that was written, and that will be charged for.
       fail(meter, error instanceof GatewayError ? leftUnread() : error)
       throw error
     }

@@ -27,8 +27,8 @@ import { type RequestHeaders, readJson } from './body.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import { enforce } from './enforce.ts'
 import { fanOut } from './fanout.ts'
-import type { Flights } from './in-flight.ts'
-import type { Bounds, Room } from './load.ts'
+import type { InFlightTracker } from './in-flight.ts'
+import type { LoadShedder, MemoryReservation } from './load.ts'
 
 export interface WalkDeps extends AdmitDeps, DispatchDeps {
   snapshot(): Snapshot
@@ -36,8 +36,8 @@ export interface WalkDeps extends AdmitDeps, DispatchDeps {
   checker: Checker
   limiter: Limiter
   health: Health
-  flights: Flights
-  bounds: Bounds
+  inFlight: InFlightTracker
+  load: LoadShedder
   log: Log
   /** Wall clock, ms. */
   now(): number
@@ -75,23 +75,23 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
     const snapshot = deps.snapshot()
     const key = orThrow(authenticate(snapshot, arrival.token, createdMs))
     about = () => ({ key: key.id })
-    const room = orThrow(deps.bounds.enter())
+    const memory = orThrow(deps.load.enter())
     // 2. What is asked? Read and parsed once.
     end = () => {
-      room.leave()
+      memory.release()
       arrival.restore()
     }
-    const body = orThrow(await readRequest(arrival, room))
+    const body = orThrow(await readRequest(arrival, memory))
     about = () => ({ key: key.id, model: visibleModel(snapshot, key, body.model)?.model.facts.id })
     // 3. Where, and may they? From here on it is reserved for.
     const admitted = orThrow(await admit(deps, snapshot, key, body))
     const { hold } = admitted
     rates = hold.headers
-    const land = deps.flights.begin()
+    const done = deps.inFlight.begin()
     end = () => {
       hold.cancel()
-      room.leave()
-      land()
+      memory.release()
+      done()
       arrival.restore()
     }
     // 4. On record, durably, before any backend sees it.
@@ -99,7 +99,7 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
     await deps.ledger.open(row)
     // 5. Asked, answered, settled.
     handedOver = true
-    return await answer(deps, arrival.request.signal, admitted, row, room, end)
+    return await answer(deps, arrival.request.signal, admitted, row, memory, end)
   } catch (cause) {
     const error = toGatewayError(cause)
     error.requestId = toRequestId(id)
@@ -111,8 +111,11 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
   }
 }
 
-async function readRequest({ request, headers, lift }: Arrival, room: Room): Promise<Decision<ChatRequest>> {
-  const json = await readJson(request, headers, room)
+async function readRequest(
+  { request, headers, lift }: Arrival,
+  memory: MemoryReservation,
+): Promise<Decision<ChatRequest>> {
+  const json = await readJson(request, headers, memory)
   if (!json.ok) return json
   lift()
   return validate(json.value)
@@ -124,13 +127,13 @@ function answer(
   signal: AbortSignal,
   { body, targets, slug, hold }: Admitted,
   row: OpenRow,
-  room: Room,
+  memory: MemoryReservation,
   onEnd: () => void,
 ): Promise<Response> {
   const { ledger, counter, log, now, health } = deps
   const { id, createdMs } = row
   const tally = createTally({ ledger, row, first: targets[0], hold, now })
-  const dispatch = fanOut(enforce(createDispatch(deps, id, tally, room), deps.checker))
+  const dispatch = fanOut(enforce(createDispatch(deps, id, tally, memory), deps.checker))
   return relay({
     shape: {
       identity: { id: `chatcmpl-${id}`, created: Math.floor(createdMs / 1000), model: slug },

@@ -1,7 +1,7 @@
 /** Counts what is under way, so that a drain knows when the last answer has left. */
 
-export interface Flights {
-  /** Counts a request in. Returns how it is counted out, once. */
+export interface InFlightTracker {
+  /** Counts a request in. Returns `done`, which counts it out; idempotent. */
   begin(): () => void
   count(): number
   /** From now on no new request is let in. */
@@ -11,7 +11,7 @@ export interface Flights {
   ended(ms: number): Promise<boolean>
 }
 
-export function createFlights(): Flights {
+export function createInFlightTracker(): InFlightTracker {
   let count = 0
   let draining = false
   let waiting: (() => void)[] = []
@@ -19,10 +19,10 @@ export function createFlights(): Flights {
   return {
     begin() {
       count++
-      let over = false
+      let ended = false
       return () => {
-        if (over) return
-        over = true
+        if (ended) return
+        ended = true
         count--
         if (count > 0) return
         for (const resolve of waiting) resolve()

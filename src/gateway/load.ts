@@ -1,30 +1,30 @@
 /**
- * How much may be under way at once (design 8): requests, and bytes that are held in memory for them. What is beyond is
- * refused at once with 503, so that an overload never becomes a queue.
+ * Load shedding: how many requests may be under way at once, and how many bytes may be held in memory for them. What is
+ * beyond is refused at once with 503, so that an overload never becomes a queue.
  */
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 
-interface BoundsOptions {
+interface LoadOptions {
   maxInFlight: number
   maxBufferedBytes: number
 }
 
-/** What one request takes up. */
-export interface Room {
+/** The memory that one request holds, counted from its entry to its end. */
+export interface MemoryReservation {
   /** Counts bytes in that the request keeps until it ends. Returns the refusal where there is no room for them. */
   take(bytes: number): GatewayError | null
-  /** Gives everything back. Idempotent. */
-  leave(): void
+  /** Gives its bytes and its place back. Idempotent. */
+  release(): void
 }
 
-export interface Bounds {
+export interface LoadShedder {
   /** Counts a request in, or refuses it. */
-  enter(): Decision<Room>
+  enter(): Decision<MemoryReservation>
   inFlight(): number
   bufferedBytes(): number
 }
 
-export function createBounds({ maxInFlight, maxBufferedBytes }: BoundsOptions): Bounds {
+export function createLoadShedder({ maxInFlight, maxBufferedBytes }: LoadOptions): LoadShedder {
   let inFlight = 0
   let buffered = 0
   return {
@@ -32,7 +32,7 @@ export function createBounds({ maxInFlight, maxBufferedBytes }: BoundsOptions): 
       if (inFlight >= maxInFlight) return refuse(overloaded(`${maxInFlight} requests are under way, its most`))
       inFlight++
       let held = 0
-      let left = false
+      let released = false
       return allow({
         take(bytes) {
           if (buffered + bytes > maxBufferedBytes) {
@@ -40,14 +40,14 @@ export function createBounds({ maxInFlight, maxBufferedBytes }: BoundsOptions): 
               `requests under way hold ${toMebibytes(buffered)} of ${toMebibytes(maxBufferedBytes)} MiB`,
             )
           }
-          if (left) return null
+          if (released) return null
           held += bytes
           buffered += bytes
           return null
         },
-        leave() {
-          if (left) return
-          left = true
+        release() {
+          if (released) return
+          released = true
           inFlight--
           buffered -= held
         },

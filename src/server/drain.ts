@@ -1,6 +1,6 @@
 /** How a server stops: with what is under way. Called once, by `server.ts`. */
 
-import type { Flights } from '../gateway/in-flight.ts'
+import type { InFlightTracker } from '../gateway/in-flight.ts'
 import type { App } from '../http/app.ts'
 
 /** How long the rows of answers that a stop has cut may take to settle. */
@@ -11,12 +11,12 @@ const CUT_MS = 5_000
  * Resolves true where nothing was cut.
  * @param hurry called once no more time is to be spent on counting and checking.
  */
-export async function endFlights(app: App, flights: Flights, drainMs: number, hurry: () => void): Promise<boolean> {
+export async function drain(app: App, inFlight: InFlightTracker, drainMs: number, hurry: () => void): Promise<boolean> {
   const endMs = performance.now() + drainMs
-  const clean = await flights.ended(drainMs)
+  const clean = await inFlight.ended(drainMs)
   hurry()
   if (clean) await Promise.race([app.server?.stop(false), Bun.sleep(Math.max(0, endMs - performance.now()))])
   await app.server?.stop(true)
-  if (!clean) await flights.ended(CUT_MS)
+  if (!clean) await inFlight.ended(CUT_MS)
   return clean
 }

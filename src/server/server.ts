@@ -8,8 +8,8 @@ import type { ServeConfig } from '../config.ts'
 import { CommandError } from '../domain/error.ts'
 import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
-import { createFlights } from '../gateway/in-flight.ts'
-import { createBounds } from '../gateway/load.ts'
+import { createInFlightTracker } from '../gateway/in-flight.ts'
+import { createLoadShedder } from '../gateway/load.ts'
 import { createApp } from '../http/app.ts'
 import { createLedger } from '../ledger/ledger.ts'
 import { recover } from '../ledger/recover.ts'
@@ -35,7 +35,7 @@ import { createCounter } from '../tokens/count.ts'
 import type { Readiness as BackendReadiness } from '../upstreams/backend.ts'
 import { createBackends } from '../upstreams/registry.ts'
 import { type ControlDeps, createControl } from './control.ts'
-import { endFlights } from './drain.ts'
+import { drain } from './drain.ts'
 import { listen } from './listen.ts'
 import { createLive } from './live.ts'
 import { createStatus } from './status.ts'
@@ -127,8 +127,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     prober.kick()
   }
   const watch = createWatch(writer, snapshot.revision, refresh, log)
-  const flights = createFlights()
-  const bounds = createBounds(config)
+  const inFlight = createInFlightTracker()
+  const load = createLoadShedder(config)
   const counter = createCounter({ log })
   const checker = createChecker()
   const status = createStatus({
@@ -138,7 +138,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     snapshot: () => snapshot,
     ledger,
     health,
-    bounds,
+    load,
   })
   const app = createApp({
     snapshot: () => snapshot,
@@ -147,8 +147,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     health,
     counter,
     checker,
-    flights,
-    bounds,
+    inFlight,
+    load,
     log,
     now,
     moment,
@@ -194,8 +194,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     },
     async stop() {
       state = 'draining'
-      flights.drain()
-      const clean = await endFlights(app, flights, config.drainMs, () => {
+      inFlight.drain()
+      const clean = await drain(app, inFlight, config.drainMs, () => {
         counter.close()
         checker.close()
       })

@@ -1,7 +1,7 @@
 /** How a running server is, in a word for `/readyz` and in full for the control socket. Built by `server.ts`. */
 
 import type { Snapshot } from '../domain/snapshot.ts'
-import type { Bounds } from '../gateway/load.ts'
+import type { LoadShedder } from '../gateway/load.ts'
 import type { Health, UpstreamHealth } from '../health/health.ts'
 import type { Readiness } from '../http/health.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -15,7 +15,7 @@ export interface StatusDeps {
   snapshot(): Snapshot
   ledger: Pick<Ledger, 'state'>
   health: Pick<Health, 'states'>
-  bounds: Pick<Bounds, 'inFlight' | 'bufferedBytes'>
+  load: Pick<LoadShedder, 'inFlight' | 'bufferedBytes'>
 }
 
 export interface StatusReader {
@@ -28,7 +28,7 @@ export interface StatusReader {
 const isMissed = ({ state, targets }: UpstreamHealth) => (state === 'down' || state === 'refused') && targets.length > 0
 
 export function createStatus(deps: StatusDeps): StatusReader {
-  const { facts, isDraining, isWatching, snapshot, ledger, health, bounds } = deps
+  const { facts, isDraining, isWatching, snapshot, ledger, health, load } = deps
 
   const readiness = (): Readiness => {
     if (isDraining()) return 'draining'
@@ -46,8 +46,8 @@ export function createStatus(deps: StatusDeps): StatusReader {
       readiness: readiness(),
       ledger: ledger.state(),
       config_revision: snapshot().revision,
-      in_flight: bounds.inFlight(),
-      buffered_bytes: bounds.bufferedBytes(),
+      in_flight: load.inFlight(),
+      buffered_bytes: load.bufferedBytes(),
       upstreams: toUpstreamStatuses(snapshot(), health.states()),
     }),
   }

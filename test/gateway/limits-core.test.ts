@@ -3,8 +3,8 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { clientLeft, GatewayError } from '../../src/domain/error.ts'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
 import { type WalkDeps, walk } from '../../src/gateway/handle.ts'
-import { createFlights } from '../../src/gateway/in-flight.ts'
-import { createBounds } from '../../src/gateway/load.ts'
+import { createInFlightTracker } from '../../src/gateway/in-flight.ts'
+import { createLoadShedder } from '../../src/gateway/load.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { hashToken, mintToken } from '../../src/keys/token.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
@@ -46,8 +46,8 @@ function createAsking(fakes: Fakes) {
     ledger: { open: fine, openCall: fine, settle: fine, state: () => 'ok', close: fine, ...fakes.ledger },
     counter: fakes.counter ?? counter,
     checker,
-    flights: createFlights(),
-    bounds: createBounds({ maxInFlight: 10, maxBufferedBytes: 10_000 }),
+    inFlight: createInFlightTracker(),
+    load: createLoadShedder({ maxInFlight: 10, maxBufferedBytes: 10_000 }),
     log: createLog({ now: () => 0, write: fine }),
     now: () => 0,
     moment: () => ({ monotonicMs: 0, wallMs: 0 }),

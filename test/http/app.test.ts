@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { AnswerEvent } from '../../src/domain/answer.ts'
 import { GatewayError } from '../../src/domain/error.ts'
-import { createFlights } from '../../src/gateway/in-flight.ts'
-import { createBounds } from '../../src/gateway/load.ts'
+import { createInFlightTracker } from '../../src/gateway/in-flight.ts'
+import { createLoadShedder } from '../../src/gateway/load.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { createApp } from '../../src/http/app.ts'
 import { hashToken, mintToken } from '../../src/keys/token.ts'
@@ -46,8 +46,8 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
   const lines: string[] = []
   const now = () => Date.UTC(2026, 10, 21)
   const log = createLog({ now, write: async (text) => void lines.push(text) })
-  const flights = createFlights()
-  const bounds = createBounds({ maxInFlight: 1, maxBufferedBytes: 1_000 })
+  const inFlight = createInFlightTracker()
+  const load = createLoadShedder({ maxInFlight: 1, maxBufferedBytes: 1_000 })
   const ledger: Ledger = {
     open,
     openCall: fine,
@@ -64,13 +64,13 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
     ledger,
     counter: createCounter(),
     checker: createChecker(),
-    flights,
+    inFlight,
     log,
     now,
     moment: () => ({ monotonicMs: 0, wallMs: now() }),
     limiter: createLimiter(),
     health: createHealth({ nowMs: () => 0, wallMs: now }),
-    bounds,
+    load,
     instance: 'i1',
     heartbeatMs: 0,
     slowReaderMs: 60_000,
@@ -86,7 +86,7 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
   const response = await app.handle(request)
   const text = await response.text()
   await log.flush()
-  expect([flights.count(), bounds.inFlight(), bounds.bufferedBytes()]).toEqual([0, 0, 0])
+  expect([inFlight.count(), load.inFlight(), load.bufferedBytes()]).toEqual([0, 0, 0])
   return { response, text, settled, log: lines.join('') }
 }
 
