@@ -9,7 +9,7 @@ import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { ChatRequest } from '../formats/chat/request.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { OpenCall, OpenRow } from '../ledger/rows.ts'
-import type { Amount, Hold } from '../limits/limiter.ts'
+import type { Amount, Reservation } from '../limits/limiter.ts'
 import { type Estimate, estimate } from '../tokens/estimate.ts'
 import { createMeter, type Meter, skip } from './meter.ts'
 import { costNanoUsd } from './price.ts'
@@ -48,7 +48,7 @@ export interface TallyDeps {
   row: OpenRow
   /** The target that `row` was opened for. */
   first: Target
-  hold: Pick<Hold, 'raise'>
+  hold: Pick<Reservation, 'raise'>
   /** Wall clock, ms. */
   now(): number
 }

@@ -7,7 +7,7 @@
 import type { Usage } from '../domain/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { type OpenRow, type Outcome, type SettledRow, toWithheld } from '../ledger/rows.ts'
-import type { Hold } from '../limits/limiter.ts'
+import type { Reservation } from '../limits/limiter.ts'
 import { type Log, traceOf } from '../log.ts'
 import type { Counter } from '../tokens/count.ts'
 import { addBills, type Bill, toBill, toSettledCall } from './bill.ts'
@@ -48,7 +48,7 @@ export interface SettlementDeps {
   row: OpenRow
   tally: Tally
   /** What was reserved for the request on its key and team. */
-  hold: Pick<Hold, 'free' | 'settle'>
+  hold: Pick<Reservation, 'releaseSlot' | 'settle'>
 }
 
 export function createSettlement({ ledger, counter, log, row, tally, hold }: SettlementDeps): Settlement {
@@ -60,7 +60,7 @@ export function createSettlement({ ledger, counter, log, row, tally, hold }: Set
   const settle = async (end: End): Promise<Receipt> => {
     const durationMs = elapsedMs()
     // A count may take its time, and nothing is under way any more.
-    hold.free()
+    hold.releaseSlot()
     const closing = tally.close()
     const calls = closing instanceof Promise ? await closing : closing
     const bills: Bill[] = []

@@ -9,7 +9,7 @@ import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { ChatRequest } from '../formats/chat/request.ts'
 import type { Health } from '../health/health.ts'
-import { type Amount, type Hold, isLimited, type Limiter, type Moment } from '../limits/limiter.ts'
+import { type Amount, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
 import { order } from '../routing/order.ts'
 import { resolve } from '../routing/resolve.ts'
 import type { Counter } from '../tokens/count.ts'
@@ -38,7 +38,7 @@ export interface Admitted {
   /** What its first call reserves. */
   reserve: Reserve
   /** What is reserved for it until it ends. */
-  hold: Hold
+  hold: Reservation
 }
 
 /** Decides about a valid request of a key that was let in. */
@@ -59,12 +59,13 @@ export async function admit(
   const body = key.budget || team?.budget ? withCap(asked, able.value) : asked
   const [first, ...others] = choose(deps, able.value, key, body, promptTokens)
   if (!first) return refuse(noneReady(deps.health, able.value))
-  // 2. Is there room? Rates, concurrency and budgets, as one Hold.
+  // 2. Is there room? Rates, concurrency and budgets, as one reservation.
   if (deps.inFlight.draining()) return refuse(stopping())
   const targets = [first, ...others] as const
   const reserve = toReserve(first, toAsk(promptTokens, body, first))
   const most = isLimited(key, team) ? toMost(promptTokens, body, targets, reserve) : NOTHING
-  const held = deps.limiter.admit(key, team, most, deps.moment())
+  const reserving = deps.limiter.admit(key, team, most, deps.moment())
+  const held = reserving instanceof Promise ? await reserving : reserving
   if (!held.ok) return held
   return allow({ key, body, slug: model.facts.id, targets, reserve, hold: held.value })
 }

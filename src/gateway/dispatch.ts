@@ -8,7 +8,7 @@ import { fail, type Meter, watch } from '../accounting/meter.ts'
 import { GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { CallNews, Health } from '../health/health.ts'
-import type { Limiter, Moment, Pass } from '../limits/limiter.ts'
+import type { Limiter, Moment, Permit } from '../limits/limiter.ts'
 import type { Backend } from '../upstreams/backend.ts'
 import type { Ask, Dispatch } from './attempt.ts'
 import type { MemoryReservation } from './load.ts'
@@ -55,7 +55,7 @@ const leftUnread = () => new UpstreamError('aborted', 'there was no room for the
 async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> {
   const { health } = deps
   const { target } = ask
-  let pass: Pass | null = null
+  let pass: Permit | null = null
   try {
     const reserve = tally.reserveOf(ask)
     pass = enter(deps, target, toAmount(reserve).tokens)
@@ -74,7 +74,7 @@ async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> 
 }
 
 /** A place at its upstream. Throws what a provider would answer who has the same limits. */
-function enter({ limiter, moment }: DispatchDeps, { upstream }: Target, tokens: number): Pass {
+function enter({ limiter, moment }: DispatchDeps, { upstream }: Target, tokens: number): Permit {
   const entered = limiter.enter(upstream, tokens, moment().monotonicMs)
   if (entered instanceof UpstreamError) throw entered
   return entered

@@ -16,7 +16,7 @@ import { validate } from '../formats/chat/validate.ts'
 import type { Health } from '../health/health.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { OpenRow } from '../ledger/rows.ts'
-import type { Hold, Limiter } from '../limits/limiter.ts'
+import type { Limiter, Reservation } from '../limits/limiter.ts'
 import type { Fields, Log } from '../log.ts'
 import { visibleModel } from '../routing/resolve.ts'
 import type { Checker } from '../structured/checker.ts'
@@ -65,7 +65,7 @@ export interface Arrival {
 export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> {
   const createdMs = deps.now()
   const id = mintId(createdMs)
-  let rates: Hold['headers'] = {}
+  let rates: Reservation['headers'] = {}
   /** What the log says about a refusal, beside its code. Only a refused request has it worked out. */
   let about = (): Fields => ({})
   let end = () => {}

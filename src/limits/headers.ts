@@ -1,25 +1,25 @@
-/** What a client reads of its limits beside the answer: `x-ratelimit-*` and `retry-after` (contract, section 5). Pure. */
+/** What a client reads of its limits beside the answer: `x-ratelimit-*` and `retry-after`. Pure. */
 import { toRetryAfter } from '../domain/error.ts'
 import type { Limits } from '../domain/settings.ts'
-import type { Gate } from './rates.ts'
+import type { RateLimiter } from './rates.ts'
 import type { Unit } from './window.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
 export const NO_HEADERS: Headers = Object.freeze({})
 
-/** A client that is told to wait longer than this gives up, or sleeps for good (contract, section 7). */
+/** The official client libraries wait so long at most: told to wait longer, they fall back on a backoff of their own. */
 const MAX_RETRY_MS = 60_000
 
 /** Tells the rates that a key has, as they stand now: what is left, and when all of it is free again. */
 export function toRateHeaders(
   { requestsPerMinute, tokensPerMinute }: Limits,
-  gate: Gate | null,
+  rates: RateLimiter | null,
   nowMs: number,
 ): Headers {
-  if (gate === null || (requestsPerMinute === null && tokensPerMinute === null)) return NO_HEADERS
+  if (rates === null || (requestsPerMinute === null && tokensPerMinute === null)) return NO_HEADERS
   const headers: Record<string, string> = {}
-  const { window } = gate
+  const { window } = rates
   if (requestsPerMinute !== null) tell(headers, NAMES.requests, requestsPerMinute, window, 'requests', nowMs)
   if (tokensPerMinute !== null) tell(headers, NAMES.tokens, tokensPerMinute, window, 'tokens', nowMs)
   return headers
@@ -36,7 +36,7 @@ function tell(
   headers: Record<string, string>,
   names: ReturnType<typeof toNames>,
   limit: number,
-  window: Gate['window'],
+  window: RateLimiter['window'],
   unit: Unit,
   nowMs: number,
 ): void {

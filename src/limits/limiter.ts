@@ -1,13 +1,13 @@
 /**
  * What a key may do: rates, concurrency and budgets, reserved together before a request is dispatched or not at all, and
- * settled once with what it really used (promise 3). The same rates keep an upstream under its provider's own limits.
- * Synchronous and in one process, so that nothing comes between the look and the reservation. Pure: no clock, no disk.
+ * settled once with what it really used. The same rates keep an upstream under its provider's own limits. `gateway/` asks
+ * for each request and each call. Pure: no clock, no disk.
  */
 import { allow, type Decision, type GatewayError, refuse, type UpstreamError } from '../domain/error.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
-import { type BudgetWarning, createBudgets, type Reserve } from './budget.ts'
+import { type BudgetReservation, type BudgetWarning, createBudgets } from './budget.ts'
 import { type Headers, NO_HEADERS, toRateHeaders } from './headers.ts'
-import { createGates, hasLimits, type Place } from './rates.ts'
+import { createRateLimiters, hasLimits, type Slot } from './rates.ts'
 import { toBudgetError, toRateError, toUpstreamError } from './refusal.ts'
 
 /** What a request may at most use and cost, or what it has. */
@@ -23,25 +23,26 @@ export interface Moment {
   wallMs: number
 }
 
-export interface Hold {
+/** What one request has reserved. */
+export interface Reservation {
   /** `x-ratelimit-*`, as they stood when it was admitted; empty for a key without rates. */
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Headers
   /**
-   * Makes the reserve at least `amount`, for a further paid call of the same request. Returns `insufficient_quota` where
-   * a budget has no room for that; then nothing has changed.
+   * Makes the reservation at least `amount`, for an additional paid call of the same request. Returns `insufficient_quota`
+   * where a budget has no room for that; then nothing has changed.
    */
   raise(amount: Amount): GatewayError | null
-  /** Frees the slot before it is known what was used. */
-  free(): void
-  /** Turns the reserve into what was used, and frees the slot. The first call counts, later ones do nothing. */
+  /** Gives back the concurrency slot before it is known what was used. */
+  releaseSlot(): void
+  /** Turns it into what was used, and releases the slot. The first call counts, later ones do nothing. */
   settle(actual: Amount): void
   /** Gives all of it back, the request too: nothing was dispatched. */
   cancel(): void
 }
 
-/** A call's place at an upstream that has limits. */
-export interface Pass {
-  /** Frees the place. `tokens` is what the call used; null leaves it at the estimate. Idempotent. */
+/** A call's right to be at an upstream that has limits. */
+export interface Permit {
+  /** Ends it. `tokens` is what the call used; null leaves it at the estimate. Idempotent. */
   leave(tokens: number | null): void
 }
 
@@ -52,15 +53,23 @@ export interface Scope {
 }
 
 export interface Limiter {
-  /** Reserves everything or refuses: `request_limit`, `token_limit` or `insufficient_quota`. */
-  admit(key: Key, team: Team | null, amount: Amount, now: Moment): Decision<Hold>
-  /** Takes a place at an upstream. Returns an UpstreamError with status 429 where its limits leave none. */
-  enter(upstream: Upstream, tokens: number, monotonicMs: number): Pass | UpstreamError
+  /**
+   * Reserves everything or refuses: `request_limit`, `token_limit` or `insufficient_quota`. A promise is for limiters that
+   * several processes share; the one here decides at once, so that nothing comes between the check and the reservation.
+   */
+  admit(
+    key: Key,
+    team: Team | null,
+    amount: Amount,
+    now: Moment,
+  ): Decision<Reservation> | Promise<Decision<Reservation>>
+  /** Lets a call in at an upstream. Returns an UpstreamError with status 429 where its limits leave no room. */
+  enter(upstream: Upstream, tokens: number, monotonicMs: number): Permit | UpstreamError
   /** Tells whether `enter` would refuse now. */
   isFull(upstream: Upstream, tokens: number, monotonicMs: number): boolean
   /**
    * Takes over keys and teams as they are now. `spent` is asked once for each budget that was not there before: what was
-   * spent since `fromMs`, open reserves included. Where it throws, that is thrown on and nothing has changed.
+   * spent since `fromMs`, open reservations included. Where it throws, that is thrown on and nothing has changed.
    */
   renew(keys: Iterable<Key>, teams: Iterable<Team>, spent: (scope: Scope, fromMs: number) => number, now: Moment): void
   /** Counts what was admitted before this process began: requests of the last minute, oldest first. */
@@ -70,45 +79,52 @@ export interface Limiter {
   ): void
 }
 
+/** The limiter of a single process. */
+export interface LocalLimiter extends Limiter {
+  admit(key: Key, team: Team | null, amount: Amount, now: Moment): Decision<Reservation>
+}
+
 interface LimiterOptions {
   /** Called when what a key or team has spent first reaches BUDGET_WARNING_PERCENT of its budget in a period, and 100. */
   onWarning?(warning: BudgetWarning): void
 }
 
-/** Whether there is anything to hold a key to. Of one that there is not, `admit` reads no amount. */
+/** Whether a key or its team has any limit. Of one that has none, `admit` reads no amount. */
 export const isLimited = (key: Key, team: Team | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && team.budget !== null)
 
-/** Nothing to hold to: what a key without limits is given, always the same, so that it costs nothing. */
-const FREE: Decision<Hold> = Object.freeze(
-  allow<Hold>(Object.freeze({ headers: NO_HEADERS, raise: () => null, free() {}, settle() {}, cancel() {} })),
+/** What a key without limits is given, always the same, so that it costs nothing. */
+const UNLIMITED: Decision<Reservation> = Object.freeze(
+  allow<Reservation>(
+    Object.freeze({ headers: NO_HEADERS, raise: () => null, releaseSlot() {}, settle() {}, cancel() {} }),
+  ),
 )
-const FREE_PASS: Pass = Object.freeze({ leave() {} })
+const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
-export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Limiter {
-  const keys = createGates()
-  const upstreams = createGates()
+export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): LocalLimiter {
+  const keys = createRateLimiters()
+  const upstreams = createRateLimiters()
   const budgets = createBudgets(onWarning)
 
   return {
     admit(key, team, { tokens, nanoUsd }, { monotonicMs, wallMs }) {
-      if (!isLimited(key, team)) return FREE
-      // Look at all of it, and only then take: a request that is refused leaves no trace.
-      const gate = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
-      const toHeaders = () => toRateHeaders(key.limits, gate, monotonicMs)
-      const full = gate?.refusal(key.limits, tokens, monotonicMs)
+      if (!isLimited(key, team)) return UNLIMITED
+      // Check all of it, and only then take: a request that is refused leaves no trace.
+      const rates = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
+      const toHeaders = () => toRateHeaders(key.limits, rates, monotonicMs)
+      const full = rates?.refusal(key.limits, tokens, monotonicMs)
       if (full) return refuse(toRateError(key.name, full, toHeaders()))
-      const reserve = budgets.reserve(key, team, nanoUsd, wallMs)
-      if ('budget' in reserve) return refuse(toBudgetError(reserve, toHeaders()))
-      const place = gate?.enter(tokens, monotonicMs) ?? null
-      return allow(toHold(place, reserve, toHeaders()))
+      const budget = budgets.reserve(key, team, nanoUsd, wallMs)
+      if ('resetMs' in budget) return refuse(toBudgetError(budget, toHeaders()))
+      const slot = rates?.take(tokens, monotonicMs) ?? null
+      return allow(toReservation(slot, budget, toHeaders()))
     },
 
     enter({ id, limits }, tokens, monotonicMs) {
-      if (!hasLimits(limits)) return FREE_PASS
-      const gate = upstreams.of(id, monotonicMs)
-      const full = gate.refusal(limits, tokens, monotonicMs)
-      return full ? toUpstreamError(id, full) : toPass(gate.enter(tokens, monotonicMs))
+      if (!hasLimits(limits)) return UNLIMITED_PERMIT
+      const rates = upstreams.of(id, monotonicMs)
+      const full = rates.refusal(limits, tokens, monotonicMs)
+      return full ? toUpstreamError(id, full) : rates.take(tokens, monotonicMs)
     },
 
     isFull: ({ id, limits }, tokens, monotonicMs) =>
@@ -127,42 +143,31 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Li
   }
 }
 
-function toHold(place: Place | null, reserve: Reserve, headers: Headers): Hold {
+function toReservation(slot: Slot | null, budget: BudgetReservation, headers: Headers): Reservation {
   let isOver = false
   return {
     headers,
     raise({ tokens, nanoUsd }) {
       if (isOver) return null
-      const full = reserve.raise(nanoUsd)
+      const full = budget.raise(nanoUsd)
       if (full) return toBudgetError(full, headers)
-      place?.raise(tokens)
+      slot?.raise(tokens)
       return null
     },
-    free() {
-      if (!isOver) place?.free()
+    releaseSlot() {
+      slot?.release()
     },
     settle({ tokens, nanoUsd }) {
       if (isOver) return
       isOver = true
-      place?.leave(tokens)
-      reserve.settle(nanoUsd)
+      slot?.leave(tokens)
+      budget.settle(nanoUsd)
     },
     cancel() {
       if (isOver) return
       isOver = true
-      place?.cancel()
-      reserve.settle(0)
-    },
-  }
-}
-
-function toPass(place: Place): Pass {
-  let isOver = false
-  return {
-    leave(tokens) {
-      if (isOver) return
-      isOver = true
-      place.leave(tokens)
+      slot?.cancel()
+      budget.settle(0)
     },
   }
 }

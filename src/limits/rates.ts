@@ -1,12 +1,12 @@
 /**
- * Rates and concurrency of whoever has them, a key or an upstream: a gate each, which looks first and counts then, so
- * that the caller can look at several before anything is counted. Pure.
+ * Rates and concurrency of a key or an upstream: a rate limiter each, which checks first and counts then, so that the
+ * caller can check several before anything is counted. Used by `limiter.ts` alone. Pure.
  */
 import type { Limits } from '../domain/settings.ts'
 import { createWindow, type Unit, WINDOW_MS, type Window } from './window.ts'
 
-/** A place frees when an answer ends, and nobody knows when that is: this is a guess. */
-const PLACE_RETRY_MS = 1_000
+/** A slot is released when an answer ends, and nobody knows when that is: this is a guess. */
+const SLOT_RETRY_MS = 1_000
 
 /** Which limit leaves no room, in the figures that a refusal names. */
 export interface RateRefusal {
@@ -18,61 +18,60 @@ export interface RateRefusal {
   retryAfterMs: number | null
 }
 
-/** One that was let in. `leave` and `cancel` are called once, one of them. */
-export interface Place {
+/** One that was let in. Once it has left or was cancelled, nothing changes any more. */
+export interface Slot {
   /** Makes what it counts for at least so many tokens. */
   raise(tokens: number): void
-  /** Frees the place, and nothing else yet. */
-  free(): void
-  /** Frees the place. `tokens` is what was really used; null leaves it at what was counted. */
+  /** Makes room for another; what it counts for stays. */
+  release(): void
+  /** Releases it. `tokens` is what was really used; null leaves it at what was counted. */
   leave(tokens: number | null): void
-  /** Frees the place and takes back that it ever came. */
+  /** Releases it, as if it had never been taken. */
   cancel(): void
 }
 
-export interface Gate {
-  /** Looks whether there is room, and changes nothing. */
+export interface RateLimiter {
+  /** Checks whether there is room, and changes nothing. */
   refusal(limits: Limits, tokens: number, nowMs: number): RateRefusal | null
   /** Counts one in, room or not. */
-  enter(tokens: number, nowMs: number): Place
+  take(tokens: number, nowMs: number): Slot
   readonly window: Pick<Window, 'add' | 'used' | 'emptyMs'>
   /** Whether nothing is under way and nothing is remembered. */
   isIdle(nowMs: number): boolean
 }
 
-interface Gates {
-  /** The gate of a key or an upstream, made where there is none. It may only be kept by who has a place. */
-  of(id: string, nowMs: number): Gate
+interface RateLimiters {
+  /** That of a key or an upstream, made where there is none. It may only be kept by who has a slot of it. */
+  of(id: string, nowMs: number): RateLimiter
 }
 
-/** Whether there is anything to hold somebody to. */
+/** Whether there is any limit at all. */
 export const hasLimits = ({ requestsPerMinute, tokensPerMinute, concurrency }: Limits) =>
   requestsPerMinute !== null || tokensPerMinute !== null || concurrency !== null
 
-export function createGates(): Gates {
-  const gates = new Map<string, Gate>()
+export function createRateLimiters(): RateLimiters {
+  const limiters = new Map<string, RateLimiter>()
   let sweptMs = Number.NEGATIVE_INFINITY
 
   /** Forgets whoever has nothing under way and nothing in its window, so that idle ones do not pile up. */
   const sweep = (nowMs: number) => {
     sweptMs = nowMs
-    for (const [id, gate] of gates) if (gate.isIdle(nowMs)) gates.delete(id)
+    for (const [id, limiter] of limiters) if (limiter.isIdle(nowMs)) limiters.delete(id)
   }
 
   return {
     of(id, nowMs) {
       if (nowMs - sweptMs >= WINDOW_MS) sweep(nowMs)
-      let gate = gates.get(id)
-      if (gate === undefined) {
-        gate = createGate()
-        gates.set(id, gate)
-      }
-      return gate
+      const known = limiters.get(id)
+      if (known !== undefined) return known
+      const limiter = createRateLimiter()
+      limiters.set(id, limiter)
+      return limiter
     },
   }
 }
 
-function createGate(): Gate {
+function createRateLimiter(): RateLimiter {
   const window = createWindow()
   let underWay = 0
 
@@ -97,36 +96,39 @@ function createGate(): Gate {
       // First what no waiting helps: whoever is told to wait should not wait in vain.
       if (tokensMs === Number.POSITIVE_INFINITY) return full('tokens', tokensPerMinute, tokens)
       if (concurrency !== null && underWay >= concurrency) {
-        const retryAfterMs = concurrency > 0 ? PLACE_RETRY_MS : null
+        const retryAfterMs = concurrency > 0 ? SLOT_RETRY_MS : null
         return { on: 'concurrency', limit: concurrency, used: underWay, requested: 1, retryAfterMs }
       }
       if (requestsMs > 0) return full('requests', requestsPerMinute, 1)
       return tokensMs > 0 ? full('tokens', tokensPerMinute, tokens) : null
     },
 
-    enter(tokens, nowMs) {
+    take(tokens, nowMs) {
       const entry = window.add(tokens, nowMs)
       let counted = tokens
-      let isFree = false
+      let isReleased = false
+      let isOver = false
       underWay++
-      const free = () => {
-        if (!isFree) underWay--
-        isFree = true
+      const release = () => {
+        if (!isReleased) underWay--
+        isReleased = true
       }
-      const count = (really: number) => {
-        window.correct(entry, 0, really - counted)
+      const count = (requests: number, really: number) => {
+        if (!isOver) window.correct(entry, requests, really - counted)
         counted = really
       }
       return {
-        raise: (least) => count(Math.max(counted, least)),
-        free,
+        raise: (least) => count(0, Math.max(counted, least)),
+        release,
         leave(really) {
-          free()
-          if (really !== null) count(really)
+          release()
+          if (really !== null) count(0, really)
+          isOver = true
         },
         cancel() {
-          free()
-          window.correct(entry, -1, -counted)
+          release()
+          count(-1, 0)
+          isOver = true
         },
       }
     },

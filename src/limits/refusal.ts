@@ -1,6 +1,6 @@
 /**
- * The sentences of refusals: which limit, its figures, when there is room again and what to do (contract, rulings and
- * section 5). In OpenAI's words where it has some, because clients look for them. Pure.
+ * The sentences of refusals: which limit, its figures, when there is room again and what to do. In
+ * OpenAI's words where it has some, because clients look for them. Pure.
  */
 import { GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Budget } from '../domain/settings.ts'
@@ -37,7 +37,7 @@ export function toRateError(keyName: string, refusal: RateRefusal, headers: Head
   })
 }
 
-/** Makes the failure of a call that an upstream's own limits leave no place for. Another target may have one. */
+/** Makes the failure of a call that an upstream's own limits leave no room for. Another target may have some. */
 export function toUpstreamError(upstream: string, refusal: RateRefusal): UpstreamError {
   const { on, limit, used, requested, retryAfterMs } = refusal
   const when =

@@ -2,7 +2,7 @@
 import type { Decision, GatewayError } from '../../src/domain/error.ts'
 import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/domain/settings.ts'
 import type { Key, Team, Upstream } from '../../src/domain/snapshot.ts'
-import type { Amount, Hold, Limiter, Moment } from '../../src/limits/limiter.ts'
+import type { Amount, LocalLimiter, Moment, Reservation } from '../../src/limits/limiter.ts'
 import { toKey, toTarget } from '../support/snapshot.ts'
 
 /** A Wednesday, noon. */
@@ -26,18 +26,18 @@ export const toUpstream = (limits: Partial<Limits>): Upstream =>
 export const tokens = (count: number): Amount => ({ tokens: count, nanoUsd: 0 })
 export const cents = (count: number): Amount => ({ tokens: 1, nanoUsd: count * CENT })
 
-export function held(decision: Decision<Hold>): Hold {
+export function held(decision: Decision<Reservation>): Reservation {
   if (!decision.ok) throw decision.error
   return decision.value
 }
 
-export function refused(decision: Decision<Hold>): GatewayError {
+export function refused(decision: Decision<Reservation>): GatewayError {
   if (decision.ok) throw new Error('was admitted')
   return decision.error
 }
 
 /** What a budget has come to in nano-dollars, as its refusals tell it: asks for more than there can be. */
-export function standing(limiter: Limiter, key: Key, team: Team | null, now: Moment) {
+export function standing(limiter: LocalLimiter, key: Key, team: Team | null, now: Moment) {
   const { message } = refused(limiter.admit(key, team, { tokens: 1, nanoUsd: Number.MAX_SAFE_INTEGER }, now))
   const [, kind, spent = '', reserved = ''] =
     /budget of (key|team) .* of which (\S+) USD is spent and (\S+) USD is reserved/.exec(message) ?? []

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Budget } from '../../src/domain/settings.ts'
-import { createLimiter, type Hold } from '../../src/limits/limiter.ts'
+import { createLimiter, type Reservation } from '../../src/limits/limiter.ts'
 import { at, budget, CENT, cents, DAY, HOUR, held, limited, NOON, standing, toTeam } from './asking.ts'
 
 const keyOf = (of: Budget | null, id = 'k1') => limited({}, { budget: of, id })
@@ -48,7 +48,7 @@ test('reserved and spent are what the requests of the period say, for key and te
     fc.property(fc.array(step, { minLength: 10, maxLength: 80 }), (steps) => {
       const limiter = createLimiter()
       const told = new Map<string, Told>()
-      const open: { hold: Hold; claims: [Told, Told['requests'][number]][] }[] = []
+      const open: { reservation: Reservation; claims: [Told, Told['requests'][number]][] }[] = []
       let wallMs = NOON
       /** What the clock said before it was moved last: it may come back to that, as often as it likes. */
       let leftMs = NOON
@@ -86,7 +86,7 @@ test('reserved and spent are what the requests of the period say, for key and te
             one.requests.push(request)
             return [one, request]
           })
-          open.push({ hold: decision.value, claims })
+          open.push({ reservation: decision.value, claims })
           continue
         }
         const chosen = open.length === 0 ? undefined : open.splice(which % open.length, 1)[0]
@@ -97,7 +97,7 @@ test('reserved and spent are what the requests of the period say, for key and te
             const more = Math.max(0, amount - request.reserved)
             return more === 0 || sumOf(one, request.day) + more <= one.budget
           })
-          expect(chosen.hold.raise(cents(amount)) === null).toBe(fits)
+          expect(chosen.reservation.raise(cents(amount)) === null).toBe(fits)
           if (fits) for (const [, request] of chosen.claims) request.reserved = Math.max(request.reserved, amount)
           continue
         }
@@ -105,8 +105,8 @@ test('reserved and spent are what the requests of the period say, for key and te
           request.reserved = 0
           request.spent = what === 'settle' ? amount : 0
         }
-        if (what === 'settle') chosen.hold.settle(cents(amount))
-        else chosen.hold.cancel()
+        if (what === 'settle') chosen.reservation.settle(cents(amount))
+        else chosen.reservation.cancel()
       }
       for (const key of keys) {
         const one = toTold(key.id, budget(40))

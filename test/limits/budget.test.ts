@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Budget, Period } from '../../src/domain/settings.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { BudgetWarning } from '../../src/limits/budget.ts'
-import { createLimiter, type Hold, type Limiter, type Scope } from '../../src/limits/limiter.ts'
+import { createLimiter, type Limiter, type Reservation, type Scope } from '../../src/limits/limiter.ts'
 import { at, budget, CENT, cents, DAY, HOUR, held, limited, NOON, refused, standing, toTeam } from './asking.ts'
 
 const keyOf = (of: Budget | null, more: Partial<Key> = {}) => limited({}, { budget: of, ...more })
@@ -76,23 +76,23 @@ test('200 requests at once on a budget of $0.10 reserve no more than that', () =
   const holds = decisions.flatMap((decision) => (decision.ok ? [decision.value] : []))
   expect(holds.length).toBe(142)
   expect(standing(limiter, key, null, at(0))).toEqual({ kind: 'key', spent: 0, reserved: 142 * 700_000 })
-  for (const hold of holds) hold.settle({ tokens: 1, nanoUsd: 200_000 })
+  for (const reservation of holds) reservation.settle({ tokens: 1, nanoUsd: 200_000 })
   expect(standing(limiter, key, null, at(1))).toEqual({ kind: 'key', spent: 142 * 200_000, reserved: 0 })
 })
 
-describe('a hold', () => {
+describe('a reservation', () => {
   const key = keyOf(budget(10))
 
   test.each([
-    ['settles once', (hold: Hold) => hold.settle(cents(3)), 3],
-    ['gives all of it back once', (hold: Hold) => hold.cancel(), 0],
+    ['settles once', (reservation: Reservation) => reservation.settle(cents(3)), 3],
+    ['gives all of it back once', (reservation: Reservation) => reservation.cancel(), 0],
   ])('%s, whatever is said to it later', (_, end, spent) => {
     const limiter = createLimiter()
-    const hold = held(limiter.admit(key, null, cents(8), at(0)))
-    end(hold)
-    hold.settle(cents(9))
-    hold.cancel()
-    expect(hold.raise(cents(9))).toBeNull()
+    const reservation = held(limiter.admit(key, null, cents(8), at(0)))
+    end(reservation)
+    reservation.settle(cents(9))
+    reservation.cancel()
+    expect(reservation.raise(cents(9))).toBeNull()
     expect(standing(limiter, key, null, at(3))).toMatchObject({ spent: spent * CENT, reserved: 0 })
   })
 
@@ -107,18 +107,18 @@ describe('a hold', () => {
   test('is raised to what a further call may cost, never lowered, and not at all where there is no room', () => {
     const limiter = createLimiter()
     const limits = limited({ tokensPerMinute: 100 }, { budget: budget(10) })
-    const hold = held(limiter.admit(limits, null, cents(2), at(0)))
+    const reservation = held(limiter.admit(limits, null, cents(2), at(0)))
     held(limiter.admit(limits, null, cents(3), at(0)))
-    for (const more of [6, 4]) expect(hold.raise(cents(more))).toBeNull()
+    for (const more of [6, 4]) expect(reservation.raise(cents(more))).toBeNull()
     expect(standing(limiter, limits, null, at(0)).reserved).toBe(9 * CENT)
-    const error = hold.raise({ tokens: 90, nanoUsd: 8 * CENT })
+    const error = reservation.raise({ tokens: 90, nanoUsd: 8 * CENT })
     expect(error?.code).toBe('insufficient_quota')
     expect(error?.message).toContain('could cost at most 0.02 USD')
     expect(standing(limiter, limits, null, at(0)).reserved).toBe(9 * CENT)
     expect(held(limiter.admit(limits, null, { tokens: 1, nanoUsd: 0 }, at(0))).headers).toMatchObject({
       'x-ratelimit-remaining-tokens': '97',
     })
-    hold.settle(cents(7))
+    reservation.settle(cents(7))
     expect(standing(limiter, limits, null, at(1))).toMatchObject({ spent: 7 * CENT, reserved: 3 * CENT })
   })
 })
@@ -149,9 +149,9 @@ describe('a period', () => {
     const limiter = createLimiter()
     const key = keyOf(budget(10))
     held(limiter.admit(key, null, cents(4), at(0))).settle(cents(4))
-    const hold = held(limiter.admit(key, null, cents(3), at(2)))
+    const reservation = held(limiter.admit(key, null, cents(3), at(2)))
     expect(standing(limiter, key, null, at(3, NOON - HOUR))).toMatchObject({ spent: 4 * CENT, reserved: 3 * CENT })
-    hold.settle(cents(2))
+    reservation.settle(cents(2))
     expect(standing(limiter, key, null, at(5, NOON))).toMatchObject({ spent: 6 * CENT, reserved: 0 })
   })
 
@@ -181,12 +181,12 @@ describe('a period', () => {
     // Started by a clock that was a year ahead.
     renew(limiter, [key], [], 2 * CENT)
     held(limiter.admit(key, null, cents(4), at(0))).settle(cents(4))
-    const hold = held(limiter.admit(key, null, cents(3), at(1)))
+    const reservation = held(limiter.admit(key, null, cents(3), at(1)))
     const back = NOON - 365 * DAY
     const error = refused(limiter.admit(key, null, cents(2), at(2, back)))
     expect(error.message).toContain('of which 0.09 USD is spent')
     expect(error.message).toContain('It resets at 2025-11-19T00:00:00Z.')
-    hold.settle(cents(1))
+    reservation.settle(cents(1))
     expect(standing(limiter, key, null, at(3))).toMatchObject({ spent: 7 * CENT, reserved: 0 })
     expect(standing(limiter, key, null, at(4, back))).toMatchObject({ spent: 9 * CENT, reserved: 0 })
     expect(renew(limiter, [key], [], 99 * CENT, at(5, back + DAY))).toEqual([])
@@ -222,11 +222,11 @@ describe('a new configuration', () => {
     const before = keyOf(budget(10))
     renew(limiter, [before], [])
     held(limiter.admit(before, null, cents(4), at(0))).settle(cents(4))
-    const hold = held(limiter.admit(before, null, cents(5), at(2)))
+    const reservation = held(limiter.admit(before, null, cents(5), at(2)))
     const after = keyOf(budget(12))
     expect(renew(limiter, [after], [], 99 * CENT)).toEqual([])
     expect(standing(limiter, after, null, at(3))).toMatchObject({ spent: 4 * CENT, reserved: 5 * CENT })
-    expect(hold.raise(cents(8))).toBeNull()
+    expect(reservation.raise(cents(8))).toBeNull()
     refused(limiter.admit(after, null, cents(1), at(4)))
   })
 
@@ -241,9 +241,9 @@ describe('a new configuration', () => {
     const limiter = createLimiter()
     const [daily, monthly] = [keyOf(budget(10)), keyOf(budget(50, 'month'))]
     renew(limiter, [daily], [])
-    const hold = held(limiter.admit(daily, null, cents(5), at(0)))
+    const reservation = held(limiter.admit(daily, null, cents(5), at(0)))
     expect(renew(limiter, [monthly], [], 30 * CENT)).toEqual([[{ kind: 'key', id: 'k1' }, Date.UTC(2026, 10)]])
-    hold.settle(cents(5))
+    reservation.settle(cents(5))
     expect(standing(limiter, monthly, null, at(2))).toMatchObject({ spent: 30 * CENT, reserved: 0 })
     // A request that was authenticated before the change does not bring the old budget back.
     expect(standing(limiter, daily, null, at(2)).spent).toBe(30 * CENT)
@@ -255,9 +255,9 @@ describe('a new configuration', () => {
     const limiter = createLimiter()
     const key = keyOf(budget(10))
     renew(limiter, [key], [])
-    const hold = held(limiter.admit(key, null, cents(9), at(0)))
+    const reservation = held(limiter.admit(key, null, cents(9), at(0)))
     renew(limiter, [], [])
-    hold.settle(cents(9))
+    reservation.settle(cents(9))
     expect(renew(limiter, [key], [], 2 * CENT).length).toBe(1)
     expect(standing(limiter, key, null, at(2))).toMatchObject({ spent: 2 * CENT, reserved: 0 })
   })

@@ -1,8 +1,8 @@
 /** Rates and concurrency of keys: what is admitted, what a refusal says, and what stands beside answers. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createLimiter, type Hold } from '../../src/limits/limiter.ts'
-import { createGates } from '../../src/limits/rates.ts'
+import { createLimiter, type Reservation } from '../../src/limits/limiter.ts'
+import { createRateLimiters } from '../../src/limits/rates.ts'
 import { at, budget, CENT, held, limited, refused, tokens } from './asking.ts'
 
 describe('a key with 3 requests a minute', () => {
@@ -38,10 +38,10 @@ describe('a key with 3 requests a minute', () => {
   test('gets a request back that was never dispatched, once', () => {
     const limiter = createLimiter()
     for (let i = 0; i < 2; i++) held(limiter.admit(key, null, tokens(1), at(0)))
-    const hold = held(limiter.admit(key, null, tokens(1), at(0)))
-    hold.cancel()
-    hold.cancel()
-    hold.settle(tokens(9))
+    const reservation = held(limiter.admit(key, null, tokens(1), at(0)))
+    reservation.cancel()
+    reservation.cancel()
+    reservation.settle(tokens(9))
     held(limiter.admit(key, null, tokens(1), at(1)))
     refused(limiter.admit(key, null, tokens(1), at(2)))
   })
@@ -77,7 +77,7 @@ describe('a key with 1,000 tokens a minute', () => {
 
   test('reserves what a request may use, and corrects it to what it used', () => {
     const limiter = createLimiter()
-    const hold = held(limiter.admit(key, null, tokens(900), at(0)))
+    const reservation = held(limiter.admit(key, null, tokens(900), at(0)))
     const error = refused(limiter.admit(key, null, tokens(200), at(10)))
     expect(error.message).toStartWith(
       'Rate limit reached for key `ann` on tokens per min (TPM): Limit 1000, Used 900, Requested 200. Please try again in 59.99s. ',
@@ -85,8 +85,8 @@ describe('a key with 1,000 tokens a minute', () => {
     expect(error.message).toContain('max_tokens')
     expect(error).toMatchObject({ status: 429, type: 'tokens', code: 'rate_limit_exceeded' })
     expect(error.headers).toMatchObject({ 'retry-after': '60', 'retry-after-ms': '59990' })
-    hold.settle(tokens(300))
-    hold.settle(tokens(0))
+    reservation.settle(tokens(300))
+    reservation.settle(tokens(0))
     expect(held(limiter.admit(key, null, tokens(200), at(30))).headers).toEqual({
       'x-ratelimit-limit-tokens': '1000',
       'x-ratelimit-remaining-tokens': '500',
@@ -105,18 +105,18 @@ describe('a key with 1,000 tokens a minute', () => {
 
   test('is not charged now for what settles after its minute is over', () => {
     const limiter = createLimiter()
-    const hold = held(limiter.admit(key, null, tokens(900), at(0)))
+    const reservation = held(limiter.admit(key, null, tokens(900), at(0)))
     held(limiter.admit(key, null, tokens(900), at(60_000)))
-    hold.settle(tokens(0))
+    reservation.settle(tokens(0))
     expect(refused(limiter.admit(key, null, tokens(200), at(60_002))).message).toContain('Used 900,')
   })
 
   test('reserves more for a further call, and refuses none', () => {
     const limiter = createLimiter()
-    const hold = held(limiter.admit(key, null, tokens(600), at(0)))
-    for (const more of [1_200, 100]) expect(hold.raise(tokens(more))).toBeNull()
+    const reservation = held(limiter.admit(key, null, tokens(600), at(0)))
+    for (const more of [1_200, 100]) expect(reservation.raise(tokens(more))).toBeNull()
     expect(refused(limiter.admit(key, null, tokens(1), at(1))).message).toContain('Used 1200,')
-    hold.cancel()
+    reservation.cancel()
     held(limiter.admit(key, null, tokens(1_000), at(2)))
   })
 
@@ -200,26 +200,26 @@ test('an answer tells both rates, itself counted in', () => {
   expect(headers).toEqual(expected)
 })
 
-test('a key without limits gets the same hold every time, whatever it asks and does with it', () => {
+test('a key without limits gets the same reservation every time, whatever it asks and does with it', () => {
   const limiter = createLimiter()
   const [one, other] = [limited({}), limited({}, { id: 'k2' })]
   const first = limiter.admit(one, null, tokens(1), at(0))
-  const hold = held(first)
-  expect(hold.raise({ tokens: 1e9, nanoUsd: 1e15 })).toBeNull()
-  hold.settle({ tokens: 1e9, nanoUsd: 1e15 })
-  hold.cancel()
+  const reservation = held(first)
+  expect(reservation.raise({ tokens: 1e9, nanoUsd: 1e15 })).toBeNull()
+  reservation.settle({ tokens: 1e9, nanoUsd: 1e15 })
+  reservation.cancel()
   expect(limiter.admit(other, { id: 't1', name: 'crew', budget: null }, tokens(1e9), at(2))).toBe(first)
-  expect([Object.isFrozen(hold), hold.headers]).toEqual([true, {}])
+  expect([Object.isFrozen(reservation), reservation.headers]).toEqual([true, {}])
 })
 
 test('only whoever was idle for a minute is forgotten', () => {
-  const gates = createGates()
-  const [idle, busy, recent] = ['idle', 'busy', 'recent'].map((id) => gates.of(id, 0))
-  const place = busy?.enter(1, 0)
-  recent?.enter(1, 1).leave(null)
-  const same = (nowMs: number) => [gates.of('idle', nowMs) === idle, gates.of('busy', nowMs) === busy]
-  expect([...same(60_000), gates.of('recent', 60_000) === recent]).toEqual([false, true, true])
-  place?.leave(null)
+  const limiters = createRateLimiters()
+  const [idle, busy, recent] = ['idle', 'busy', 'recent'].map((id) => limiters.of(id, 0))
+  const slot = busy?.take(1, 0)
+  recent?.take(1, 1).leave(null)
+  const same = (nowMs: number) => [limiters.of('idle', nowMs) === idle, limiters.of('busy', nowMs) === busy]
+  expect([...same(60_000), limiters.of('recent', 60_000) === recent]).toEqual([false, true, true])
+  slot?.leave(null)
   expect(same(120_000)).toEqual([false, false])
 })
 
@@ -248,7 +248,13 @@ test('no minute ever sees more requests or tokens than the limits, and no moment
     fc.property(steps, (list) => {
       const limiter = createLimiter()
       let nowMs = 0
-      const came: { atMs: number; tokens: number; hold: Hold; isUnderWay: boolean; isCounted: boolean }[] = []
+      const came: {
+        atMs: number
+        tokens: number
+        reservation: Reservation
+        isUnderWay: boolean
+        isCounted: boolean
+      }[] = []
       for (const step of list) {
         nowMs += step.afterMs
         const underWay = came.filter((one) => one.isUnderWay)
@@ -269,7 +275,7 @@ test('no minute ever sees more requests or tokens than the limits, and no moment
           came.push({
             atMs: nowMs,
             tokens: step.tokens,
-            hold: decision.value,
+            reservation: decision.value,
             isUnderWay: true,
             isCounted: true,
           })
@@ -280,11 +286,11 @@ test('no minute ever sees more requests or tokens than the limits, and no moment
         one.isUnderWay = false
         if (step.do === 'settle') {
           one.tokens = step.tokens
-          one.hold.settle(tokens(step.tokens))
+          one.reservation.settle(tokens(step.tokens))
           continue
         }
         one.isCounted = false
-        one.hold.cancel()
+        one.reservation.cancel()
       }
     }),
     { numRuns: 300 },

@@ -1,14 +1,14 @@
 /** An upstream's own limits, and the minute before the process began. */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../src/domain/error.ts'
-import { createLimiter, type Pass } from '../../src/limits/limiter.ts'
+import { createLimiter, type Permit } from '../../src/limits/limiter.ts'
 import { at, held, limited, refused, tokens, toUpstream } from './asking.ts'
 
-const passed = (entered: Pass | UpstreamError): Pass => {
+const passed = (entered: Permit | UpstreamError): Permit => {
   if (entered instanceof UpstreamError) throw entered
   return entered
 }
-const failed = (entered: Pass | UpstreamError): UpstreamError => {
+const failed = (entered: Permit | UpstreamError): UpstreamError => {
   if (entered instanceof UpstreamError) return entered
   throw new Error('was let in')
 }
