@@ -1,6 +1,6 @@
 /**
- * The public Model object of `GET /v1/models` (api-contract, rulings) from a model of the snapshot. Called by
- * `http/models.ts` and the models command. Pure; it never shows routes or upstreams.
+ * The public Model object of `GET /v1/models` from a model of the snapshot. Called by `http/models.ts`. Pure; it never
+ * shows routes or upstreams.
  */
 
 import type { Model } from '../domain/model.ts'
@@ -18,7 +18,7 @@ export function toPublicModel(
 ): Model {
   return {
     ...model.facts,
-    // A missing cache price costs as the prompt does (design 5), and clients rely on all three.
+    // A missing cache price costs as the prompt does, and clients rely on all three.
     pricing: model.facts.pricing.map((item) => ({ ...item, input_cache_read: item.input_cache_read ?? item.prompt })),
     is_ready: isReady(targets, isOut),
   }

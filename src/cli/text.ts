@@ -1,4 +1,4 @@
-/** How commands write things for people: tables, money, times. Pure. */
+/** How commands write things for people: tables, times, names. Pure. */
 
 /** Aligns rows under their headings, two spaces apart. */
 export function toTable(headings: string[], rows: string[][]): string {

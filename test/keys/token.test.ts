@@ -1,12 +1,12 @@
 /** The secret of a key. */
 import { describe, expect, test } from 'bun:test'
-import { hashToken, isWellFormed, maskToken, mintToken } from '../../src/keys/token.ts'
+import { hashToken, maskToken, mintToken } from '../../src/keys/token.ts'
 
 describe('a minted key', () => {
   test('has the fixed form and a checksum that holds', () => {
     const token = mintToken()
     expect(token).toMatch(/^sk-tg-[A-Za-z0-9]{38}$/)
-    expect(isWellFormed(token)).toBe(true)
+    expect(token.slice(38)).toBe(toBase62(Bun.hash.crc32(token.slice(6, 38))))
   })
 
   test('is never the same, and uses every character about equally often', () => {
@@ -22,22 +22,9 @@ describe('a minted key', () => {
   })
 })
 
-describe('isWellFormed', () => {
-  const token = 'sk-tg-'.concat('A'.repeat(32))
-  const good = mintToken()
-  const swapped = good.slice(0, 10) + (good[10] === 'x' ? 'y' : 'x') + good.slice(11)
-  const scenarios: [string, string][] = [
-    ['an empty text', ''],
-    ['another prefix', good.replace('sk-tg-', 'sk-xx-')],
-    ['a missing checksum', token],
-    ['one wrong character', swapped],
-    ['a character too many', `${good}a`],
-    ['a line break at its end', `${good}\n`],
-  ]
-  for (const [name, text] of scenarios) {
-    test(`refuses ${name}`, () => expect(isWellFormed(text)).toBe(false))
-  }
-})
+const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+const toBase62 = (value: number): string =>
+  Array.from({ length: 6 }, (_, place) => DIGITS[Math.floor(value / 62 ** (5 - place)) % 62]).join('')
 
 describe('what is kept and shown of a key', () => {
   test('is the SHA-256 of all of it, in hex', () => {
