@@ -1,8 +1,8 @@
 /**
  * The settings of a server, each from the first place that has it: flag, environment (`TOLLGATE_<FLAG>`), settings row,
- * default (design 3). Every wrong value is listed in one message. Pure.
+ * default. Every wrong value is listed in one message. Pure.
  */
-import { CommandError } from './domain/error.ts'
+import { ServiceError } from './domain/service-error.ts'
 
 export interface ServeConfig {
   host: string
@@ -36,7 +36,7 @@ interface ConfigSources {
   settings: Texts
 }
 
-/** Reads the settings of `serve`. Throws one CommandError that names every wrong one and where it came from. */
+/** Reads the settings of `serve`. Throws one ServiceError that names every wrong one and where it came from. */
 export function toServeConfig(sources: ConfigSources): ServeConfig {
   const problems: string[] = []
   const read = <T>(flag: string, fallback: T, parse: (text: string) => T | null, expected: string): T => {
@@ -60,7 +60,7 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
     maxEventBytes: read('max-event', 4 * MIB, toBytes, 'a size such as 4M, from 1M on'),
     slowReaderMs: read('slow-reader', 60_000, toWaitMs, 'a time from 1s to 1h'),
   }
-  if (problems.length > 0) throw new CommandError('bad_config', problems.join('\n'), 2)
+  if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
   return config
 }
 

@@ -3,7 +3,7 @@
  * line. Called by `catalog validate | apply` and by `serve`. It reads no file but the known facts, and those only where
  * an entry lacks something; `source.ts` finds the text.
  */
-import { CommandError } from '../domain/error.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { toVariable } from '../store/sqlite/snapshot.ts'
 import { explain, type Problem } from '../validation/explain.ts'
@@ -33,7 +33,7 @@ export interface ParsedCatalog {
   warnings: string[]
 }
 
-/** Parses a catalogue. Throws a CommandError of kind `catalog_invalid` whose message has one line for each problem. */
+/** Parses a catalogue. Throws a ServiceError of kind `catalog_invalid` whose message has one line for each problem. */
 export async function parseCatalog(text: string, options: ParseOptions): Promise<ParsedCatalog> {
   const document = parseText(text)
   if (!document.readable) throw toError(document, [], options.name)
@@ -118,7 +118,7 @@ function toIssue({ segments, code, message, path }: Problem): Issue {
 /** The path stands before each sentence already. */
 const strip = (message: string, path: string) => message.replace(` for '${path}'`, '').replace(` '${path}'`, '')
 
-function toError(document: CatalogDocument, issues: Issue[], name: string): CommandError {
+function toError(document: CatalogDocument, issues: Issue[], name: string): ServiceError {
   const problems = [
     ...document.errors,
     ...issues.map(({ segments, message }) => {
@@ -128,6 +128,8 @@ function toError(document: CatalogDocument, issues: Issue[], name: string): Comm
   ].sort((a, b) => a.line - b.line)
   const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`
   const lines = problems.map(({ line, message }) => `${name}:${line}: ${message}`)
-  const advice = `Correct the file and check it with: tollgate catalog validate ${name}`
-  return new CommandError('catalog_invalid', [`The catalogue has ${count}:`, ...lines, advice].join('\n'))
+  return new ServiceError(
+    { kind: 'catalog_invalid', name, problems },
+    [`The catalogue has ${count}:`, ...lines].join('\n'),
+  )
 }

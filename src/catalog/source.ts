@@ -1,10 +1,11 @@
 /**
- * Which catalogue counts (design 10): the one named, else the data folder's, else the working directory's, else the one
+ * Which catalogue counts: the one named, else the data folder's, else the working directory's, else the one
  * inside the binary. Called by `serve` and by the catalog commands. It only reads; `file.ts` parses.
  */
 import { join, resolve } from 'node:path'
 import builtin from '../../catalog.yaml' with { type: 'text' }
-import { CommandError, codeOf } from '../domain/error.ts'
+import { codeOf } from '../domain/error.ts'
+import { ServiceError } from '../domain/service-error.ts'
 
 export interface CatalogSource {
   /** How messages call it. */
@@ -12,8 +13,6 @@ export interface CatalogSource {
   /** The full path; null for the built-in one. */
   path: string | null
   origin: 'file' | 'builtin'
-  /** Whether the operator named it; process commands are honoured only then. */
-  named: boolean
   text: string
 }
 
@@ -24,22 +23,22 @@ export interface SourceOptions {
   cwd: string
 }
 
-/** Finds and reads the catalogue. Throws a CommandError where the named file cannot be read. */
+/** Finds and reads the catalogue. Throws a ServiceError where the named file cannot be read. */
 export async function loadSource({ file, dataFolder, cwd }: SourceOptions): Promise<CatalogSource> {
-  if (file !== undefined) return readSource(resolve(cwd, file), file, true)
+  if (file !== undefined) return readSource(resolve(cwd, file), file)
   for (const name of [join(dataFolder, 'catalog.yaml'), 'catalog.yaml']) {
     const path = resolve(cwd, name)
-    if (await Bun.file(path).exists()) return readSource(path, name, false)
+    if (await Bun.file(path).exists()) return readSource(path, name)
   }
-  return { name: 'built-in catalog.yaml', path: null, origin: 'builtin', named: false, text: builtin }
+  return { name: 'built-in catalog.yaml', path: null, origin: 'builtin', text: builtin }
 }
 
-async function readSource(path: string, name: string, named: boolean): Promise<CatalogSource> {
+async function readSource(path: string, name: string): Promise<CatalogSource> {
   try {
-    return { name, path, origin: 'file', named, text: await Bun.file(path).text() }
+    return { name, path, origin: 'file', text: await Bun.file(path).text() }
   } catch (cause) {
     const code = codeOf(cause)
     const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code || 'unknown reason'})`
-    throw new CommandError('catalog_unreadable', `Cannot use ${path} as the catalogue: ${reason}. Name another file.`)
+    throw new ServiceError({ kind: 'catalog_unreadable', path }, `Cannot use ${path} as the catalogue: ${reason}.`)
   }
 }

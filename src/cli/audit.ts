@@ -3,9 +3,9 @@
  * a closing sentence; exit code 1 where there are findings. Works beside a running server.
  */
 import type { Command } from 'commander'
-import { CommandError } from '../domain/error.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { Audit, Finding } from '../ledger/audit.ts'
+import { CommandError } from './command-error.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import { toPrintable, toTime } from './text.ts'
 

@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander'
 import type { CatalogSource } from '../catalog/source.ts'
-import { CommandError } from '../domain/error.ts'
+import { CommandError } from './command-error.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import { version } from './version.ts'
 

@@ -4,7 +4,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import type { Command } from 'commander'
-import { CommandError } from '../domain/error.ts'
+import { CommandError } from './command-error.ts'
 import type { Check } from './doctor-check.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import type { Found } from './live.ts'

@@ -6,9 +6,10 @@ import type { Command } from 'commander'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 import type { ListedKey } from '../keys/service.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
+import { usageError } from './command-error.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import { toPrintable, toTable, toTime } from './text.ts'
-import { toBudget, toCount, toExpiry, toName, usageError } from './values.ts'
+import { toBudget, toCount, toExpiry, toName } from './values.ts'
 
 interface CreateOptions {
   name?: string

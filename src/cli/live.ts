@@ -3,9 +3,10 @@
  * running server knows. Writes nothing, and never waits for long.
  */
 
-import { CommandError, codeOf } from '../domain/error.ts'
+import { codeOf } from '../domain/error.ts'
 import { type ControlError, type Status, socketPath, type TestResult } from '../server/protocol.ts'
 import { isServed } from '../store/sqlite/lock.ts'
+import { CommandError } from './command-error.ts'
 
 /**
  * `silent`: there is a server that cannot be asked, for the reason given; where it is not seen to hold the folder's lock,

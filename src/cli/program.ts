@@ -3,9 +3,11 @@
  * what parses the words is loaded here; each command imports what it needs when it runs, so that none pays for another.
  */
 import { Command, CommanderError } from 'commander'
-import { CommandError, codeOf } from '../domain/error.ts'
+import { codeOf } from '../domain/error.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import { addAuditCommand } from './audit.ts'
 import { addCatalogCommands } from './catalog.ts'
+import { CommandError, toCommandError } from './command-error.ts'
 import { addDoctorCommand } from './doctor.ts'
 import { type Io, printJson } from './io.ts'
 import { addKeysCommands } from './keys.ts'
@@ -55,13 +57,14 @@ export async function runProgram(argv: readonly string[], io: Io): Promise<numbe
     if (cause instanceof CommanderError && cause.exitCode === 0) return 0
     // Asked for nothing: the help text is already on stderr.
     if (cause instanceof CommanderError && cause.code === 'commander.help') return 2
-    const { kind, message, exitCode } = toCommandError(cause)
+    const { kind, message, exitCode } = explain(cause)
     io.stderr(argv.includes('--json') ? `${JSON.stringify({ error: { kind, message } })}\n` : `error: ${message}\n`)
     return exitCode
   }
 }
 
-function toCommandError(cause: unknown): CommandError {
+function explain(cause: unknown): CommandError {
+  if (cause instanceof ServiceError) return toCommandError(cause)
   if (cause instanceof CommandError) return cause
   if (cause instanceof CommanderError) {
     const sentence = cause.message

@@ -33,7 +33,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   // Wrong words are told before anything is touched.
   configure({})
   const log = createLog({ now })
-  surviveSurprises(log)
+  installCrashHandlers(log)
   const source = await findSource(io, options)
 
   const orders = {
@@ -76,10 +76,10 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
 }
 
 /** A bug in one request must not end the others: it is logged, and the process lives on (platform-notes 2.2). */
-function surviveSurprises(log: Log): void {
+function installCrashHandlers(log: Log): void {
   for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
     process.on(event, (error: unknown) => {
-      log.error('something was thrown that nobody caught; please report it', {
+      log.error('an unexpected error; please report it', {
         error: traceOf(error),
       })
     })

@@ -3,8 +3,8 @@
  * command says so and goes by the database and its own environment.
  */
 import type { Command } from 'commander'
-import { CommandError } from '../domain/error.ts'
 import type { Status, TestResult } from '../server/protocol.ts'
+import { CommandError } from './command-error.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import type { Found } from './live.ts'
 import { toPrintable, toTable } from './text.ts'

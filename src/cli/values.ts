@@ -2,22 +2,20 @@
  * Reads the values of command line options: money, times, counts, names. Every refusal is a sentence that shows a right one,
  * and exit code 2. Pure; no floating point touches money.
  */
-import { CommandError } from '../domain/error.ts'
 import { type Budget, MAX_LIMIT, PERIODS } from '../domain/settings.ts'
+import { usageError } from './command-error.ts'
+
+/** Such as `day, week, month or total`. */
+const PERIODS_TEXT = PERIODS.join(', ').replace(/, (?=\w+$)/, ' or ')
 
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
-
-/** Makes the error for a wrong value of an option. */
-export const usageError = (message: string) => new CommandError('usage', message, 2)
 
 /** Reads `20/month`, `0.10/day` or `5` (in total) as USD, into integer nano-dollars and a period. */
 export function toBudget(text: string): Budget {
   const [amount = '', periodName = 'total', ...rest] = text.trim().split('/')
   const period = PERIODS.find((known) => known === periodName)
   if (rest.length > 0 || period === undefined)
-    throw usageError(
-      `--budget '${text}' has no known period: write USD per day, week, month or total, such as 20/month.`,
-    )
+    throw usageError(`--budget '${text}' has no known period: write USD per ${PERIODS_TEXT}, such as 20/month.`)
   const [, whole, fraction = ''] = /^\$?(\d+)(?:\.(\d+))?$/.exec(amount.trim()) ?? []
   if (whole === undefined)
     throw usageError(`--budget '${text}' is no amount: write USD as a decimal, such as 20/month, 0.10/day or 5.`)

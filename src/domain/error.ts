@@ -1,7 +1,7 @@
 /**
  * Every failure that Tollgate names, and the one table that turns its kind into status, type and code
  * (api-contract, rulings and section 5). Whoever throws knows the kind and the sentence; only the root
- * (`app.ts`, `cli/program.ts`) turns an error into bytes.
+ * (`app.ts`) turns an error into bytes.
  */
 
 interface Row {
@@ -221,16 +221,3 @@ export const codeOf = (error: unknown): string =>
 
 /** The header `retry-after` for a wait: whole seconds, from 1 to the 60 that clients obey (contract, section 7). */
 export const toRetryAfter = (ms: number): string => String(Math.min(60, Math.max(1, Math.ceil(ms / 1_000))))
-
-/** A command that could not be done. Exit code 1, or 2 where the words on the command line were wrong. */
-export class CommandError extends Error {
-  readonly kind: string
-  readonly exitCode: 1 | 2
-
-  constructor(kind: string, message: string, exitCode: 1 | 2 = 1) {
-    super(message)
-    this.name = 'CommandError'
-    this.kind = kind
-    this.exitCode = exitCode
-  }
-}

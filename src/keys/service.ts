@@ -3,8 +3,8 @@
  * Keys are revoked and never deleted: the ledger names them. A secret leaves this file once, from `createKey`.
  */
 import { asc, eq } from 'drizzle-orm'
-import { CommandError } from '../domain/error.ts'
 import { mintId } from '../domain/id.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import type { Budget } from '../domain/settings.ts'
 import type { Store } from '../store/sqlite/open.ts'
 import { changeConfig } from '../store/sqlite/revision.ts'
@@ -132,12 +132,9 @@ function findKey(all: ListedKey[], name: string): ListedKey {
   const matches = all.filter((key) => lastFour !== undefined && key.lastFours.includes(lastFour))
   const [only] = matches
   if (matches.length === 1 && only) return only
-  if (matches.length > 1)
-    throw new CommandError(
-      'key_ambiguous',
-      `More than one key ends in ${lastFour}. Name the key by its id: tollgate keys list`,
-    )
-  throw new CommandError('key_not_found', `There is no key '${shown(name)}'. See the ids with: tollgate keys list`)
+  if (lastFour !== undefined && matches.length > 1)
+    throw new ServiceError({ kind: 'key_ambiguous', lastFour }, `More than one key ends in ${lastFour}.`)
+  throw new ServiceError({ kind: 'key_not_found', key: shown(name) }, `There is no key '${shown(name)}'.`)
 }
 
 /** Somebody may have pasted the secret itself. */

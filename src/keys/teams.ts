@@ -3,8 +3,8 @@
  * names its team, and later the dashboard. Names are unique, so that a command may name a team by either.
  */
 import { asc, eq, or } from 'drizzle-orm'
-import { CommandError } from '../domain/error.ts'
 import { mintId } from '../domain/id.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import type { Budget } from '../domain/settings.ts'
 import type { Store } from '../store/sqlite/open.ts'
 import { changeConfig } from '../store/sqlite/revision.ts'
@@ -26,9 +26,9 @@ export function createTeam(store: Store, options: TeamOptions, { actor, nowMs }:
   return changeConfig(store, change, (tx) => {
     const there = tx.select().from(teams).where(eq(teams.name, options.name)).get()
     if (there)
-      throw new CommandError(
-        'team_exists',
-        `There is a team '${options.name}' already (${there.id}). Use that one, or choose another name.`,
+      throw new ServiceError(
+        { kind: 'team_exists', team: options.name, id: there.id },
+        `There is a team '${options.name}' already (${there.id}).`,
       )
     return tx
       .insert(teams)
@@ -59,8 +59,5 @@ export function findTeam(store: Pick<Store, 'select'>, idOrName: string): Team {
     .all()
   const found = matches.find(({ id }) => id === idOrName) ?? matches[0]
   if (found) return found
-  throw new CommandError(
-    'team_not_found',
-    `There is no team '${idOrName}'. See them with: tollgate teams list. Make one with: tollgate teams create --name NAME`,
-  )
+  throw new ServiceError({ kind: 'team_not_found', team: idOrName }, `There is no team '${idOrName}'.`)
 }

@@ -3,7 +3,7 @@
  * unix socket that only that user can open. `server.ts` starts it once it serves; a server without it serves all the same.
  */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
-import { CommandError } from '../domain/error.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import { type Log, redact, traceOf } from '../log.ts'
 import { type ControlError, type Status, socketPath, type TestResult } from './protocol.ts'
 
@@ -13,7 +13,7 @@ export interface ControlDeps {
   status(): Status | Promise<Status>
   /** Asks an upstream now. Resolves to null where there is none of that id. */
   test(upstreamId: string): Promise<TestResult | null>
-  /** Applies the catalogue again. Throws a CommandError that says what is wrong with it; then nothing has changed. */
+  /** Applies the catalogue again. Throws a ServiceError that says what is wrong with it; then nothing has changed. */
   reload(): Promise<void>
   /** Begins to drain, and returns at once. */
   drain(): void
@@ -97,7 +97,7 @@ async function answer(request: Request, deps: ControlDeps): Promise<Response> {
   try {
     return await act(action, upstreamId ?? '', deps)
   } catch (error) {
-    if (error instanceof CommandError) return refuse(409, error.kind, error.message)
+    if (error instanceof ServiceError) return refuse(409, error.failure.kind, error.message)
     deps.log.error('an order over the control socket failed for a reason of our own', {
       path: pathname,
       error: traceOf(error),

@@ -5,8 +5,8 @@
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
-import { CommandError } from '../domain/error.ts'
 import { mintId } from '../domain/id.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { createInFlightTracker } from '../gateway/in-flight.ts'
 import { createLoadShedder } from '../gateway/load.ts'
@@ -215,7 +215,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 }
 
 const refuseOrder = () => {
-  throw new CommandError('not_possible', 'This server takes no orders.')
+  throw new ServiceError({ kind: 'not_possible' }, 'This server takes no orders.')
 }
 const NO_ORDERS = { reload: async () => refuseOrder(), drain: refuseOrder }
 
@@ -223,9 +223,9 @@ function openWriter(path: string): Database {
   try {
     return openDatabase(path, { busyMs: COMMAND_BUSY_MS })
   } catch (error) {
-    throw new CommandError(
-      'database_unusable',
-      `Cannot open ${path}: ${error instanceof Error ? error.message : error}. If the file is damaged, restore a backup.`,
+    throw new ServiceError(
+      { kind: 'database_unusable', path },
+      `Cannot open ${path}: ${error instanceof Error ? error.message : error}.`,
     )
   }
 }

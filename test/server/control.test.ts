@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { CommandError } from '../../src/domain/error.ts'
+import { ServiceError } from '../../src/domain/service-error.ts'
 import { createLog } from '../../src/log.ts'
 import { type Control, type ControlDeps, createControl } from '../../src/server/control.ts'
 import { socketPath } from '../../src/server/protocol.ts'
@@ -129,11 +129,11 @@ describe('an order', () => {
   })
 
   test('that cannot be done says why', async () => {
-    start({ reload: () => Promise.reject(new CommandError('catalog_invalid', 'catalog.yaml:3: models.x')) })
+    start({ reload: () => Promise.reject(new ServiceError({ kind: 'catalog_missing' }, 'catalog.yaml:3: models.x')) })
     const response = await ask('POST', '/reload')
     expect({ status: response.status, body: await response.json() }).toEqual({
       status: 409,
-      body: { error: { kind: 'catalog_invalid', message: 'catalog.yaml:3: models.x' } },
+      body: { error: { kind: 'catalog_missing', message: 'catalog.yaml:3: models.x' } },
     })
   })
 

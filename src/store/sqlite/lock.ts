@@ -4,14 +4,15 @@
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
-import { CommandError, codeOf } from '../../domain/error.ts'
+import { codeOf } from '../../domain/error.ts'
+import { ServiceError } from '../../domain/service-error.ts'
 
 /** Long enough for `audit`, which looks for an instant whether the lock is held. */
 const PATIENCE_MS = 250
 
 const lockPath = (dataFolder: string) => join(dataFolder, 'serve.lock')
 
-/** Takes the lock, or refuses with a sentence. Returns how it is given back. */
+/** Takes the lock, or throws a ServiceError where another server has it. Returns how it is given back. */
 export function takeLock(dataFolder: string): () => void {
   const lock = new Database(lockPath(dataFolder), { create: true, readwrite: true })
   try {
@@ -22,10 +23,7 @@ export function takeLock(dataFolder: string): () => void {
   } catch (error) {
     lock.close()
     if (!isHeld(error)) throw error
-    throw new CommandError(
-      'already_served',
-      `Another Tollgate is serving ${dataFolder}. Stop it first, or give this one a data folder of its own with --data.`,
-    )
+    throw new ServiceError({ kind: 'already_served', dataFolder }, `Another Tollgate is serving ${dataFolder}.`)
   }
   return () => lock.close()
 }

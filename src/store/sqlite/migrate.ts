@@ -1,14 +1,14 @@
 /**
  * Runs the generated migrations by name, each in a transaction of its own, and never at the cost of data: an existing
  * database is copied to `backups/` first, foreign keys are off before the transaction begins (inside it the pragma does
- * nothing, and a rebuilt table would take its children with it: platform-notes 4.4) and checked before it commits.
+ * nothing, and a rebuilt table would take its children with it) and checked before it commits.
  */
 import type { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import initial from '../../../drizzle/0000_initial.sql' with { type: 'text' }
 import routeFacts from '../../../drizzle/0001_route_facts.sql' with { type: 'text' }
-import { CommandError } from '../../domain/error.ts'
+import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
   name: string
@@ -59,23 +59,19 @@ export function migrate(
   for (const migration of state.missing) apply(sqlite, migration, nowMs)
 }
 
-/** Refuses to let a command work on another schema version: only `serve` and `upgrade` migrate. */
+/** Refuses to let a command work on another schema version: only `serve` migrates. */
 export function requireCurrentSchema(sqlite: Database): void {
   const state = readSchemaState(sqlite)
   if (state.unknown.length > 0) throw newerSchema(state.unknown)
   if (state.missing.length === 0) return
-  throw new CommandError(
-    'schema_outdated',
-    'This database was made by an older Tollgate. Start the server of this version once (tollgate serve): it keeps a copy in backups/ and brings the database up to date.',
-  )
+  throw new ServiceError({ kind: 'schema_outdated' }, 'This database was made by an older Tollgate.')
 }
 
-function newerSchema(names: string[]): CommandError {
-  return new CommandError(
-    'schema_newer',
-    `This database was used by a newer Tollgate (it has ${names.join(', ')}). Use that version, or restore a backup from before it.`,
+const newerSchema = (migrations: string[]) =>
+  new ServiceError(
+    { kind: 'schema_newer', migrations },
+    `This database was used by a newer Tollgate (it has ${migrations.join(', ')}).`,
   )
-}
 
 function backUp(sqlite: Database, dataFolder: string, nowMs: number): void {
   const folder = join(dataFolder, 'backups')
@@ -91,13 +87,12 @@ function apply(sqlite: Database, migration: Migration, nowMs: number): void {
     sqlite
       .transaction(() => {
         for (const statement of migration.sql.split('--> statement-breakpoint')) sqlite.run(statement)
-        const broken = sqlite.query<{ table: string }, []>('PRAGMA foreign_key_check').all()
-        if (broken.length > 0) {
-          throw new CommandError(
-            'migration_failed',
-            `Migration ${migration.name} would break references of table ${broken[0]?.table}. Nothing was changed; please report it.`,
+        const [broken] = sqlite.query<{ table: string }, []>('PRAGMA foreign_key_check').all()
+        if (broken)
+          throw new ServiceError(
+            { kind: 'migration_failed', migration: migration.name, table: broken.table },
+            `Migration ${migration.name} would break references of table ${broken.table}. Nothing was changed.`,
           )
-        }
         sqlite.query('INSERT INTO migrations (name, applied_ms) VALUES (?, ?)').run(migration.name, nowMs)
       })
       .immediate()

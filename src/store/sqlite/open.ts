@@ -6,7 +6,8 @@ import { Database } from 'bun:sqlite'
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
-import { CommandError, codeOf } from '../../domain/error.ts'
+import { codeOf } from '../../domain/error.ts'
+import { ServiceError } from '../../domain/service-error.ts'
 import { requireCurrentSchema } from './migrate.ts'
 import * as schema from './schema.ts'
 
@@ -27,7 +28,7 @@ export const databasePath = (dataFolder: string) => join(dataFolder, 'tollgate.d
 
 /**
  * Makes the data folder, for its owner alone, or checks that the one that is there can be written; whoever made that
- * chose its mode. Throws a CommandError that says what to do.
+ * chose its mode. Throws a ServiceError that says why not.
  */
 export function prepareDataFolder(dataFolder: string): void {
   try {
@@ -42,9 +43,9 @@ export function prepareDataFolder(dataFolder: string): void {
     // Root may write anywhere, also where the owner asked for the opposite.
     if ((found.mode & constants.S_IWUSR) === 0) throw new Error('it cannot be written')
   } catch (cause) {
-    throw new CommandError(
-      'data_unwritable',
-      `Cannot use ${dataFolder} as the data folder: ${reasonOf(cause)}. Choose another one with --data, or give this user the right to write there.`,
+    throw new ServiceError(
+      { kind: 'data_unwritable', dataFolder },
+      `Cannot use ${dataFolder} as the data folder: ${reasonOf(cause)}.`,
     )
   }
 }
@@ -67,12 +68,8 @@ export function openForCommand(
   options: { readonly?: boolean } = {},
 ): { sqlite: Database; store: Store } {
   const path = databasePath(dataFolder)
-  if (!existsSync(path)) {
-    throw new CommandError(
-      'no_database',
-      `There is no Tollgate database in ${dataFolder}. Start the server once (tollgate serve --data ${dataFolder}) or name another folder with --data.`,
-    )
-  }
+  if (!existsSync(path))
+    throw new ServiceError({ kind: 'no_database', dataFolder }, `There is no Tollgate database in ${dataFolder}.`)
   const sqlite = openDatabase(path, { busyMs: COMMAND_BUSY_MS, ...options })
   requireCurrentSchema(sqlite)
   return { sqlite, store: toStore(sqlite) }

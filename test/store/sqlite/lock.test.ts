@@ -30,10 +30,10 @@ async function holder() {
   return child
 }
 
-test('a second server is refused, with the folder and what to do', async () => {
+test('a second server is refused, with the folder', async () => {
   await holder()
   expect(isServed(folder)).toBe(true)
-  expect(() => takeLock(folder)).toThrow(`Another Tollgate is serving ${folder}. Stop it first`)
+  expect(() => takeLock(folder)).toThrow(`Another Tollgate is serving ${folder}.`)
 })
 
 test('it is free the moment that its holder is killed, and nothing but the file is left', async () => {

@@ -1,0 +1,36 @@
+/**
+ * What keeps an operation of an administrator, or a start of the server, from being done: thrown by the services (keys,
+ * teams, catalogue), the stores and the server, and put into words with advice by whoever presents it (`cli/`). A kind
+ * is a name that scripts rely on.
+ */
+
+export type ServiceFailure =
+  | { kind: 'key_not_found'; key: string }
+  | { kind: 'key_ambiguous'; lastFour: string }
+  | { kind: 'team_not_found'; team: string }
+  | { kind: 'team_exists'; team: string; id: string }
+  | { kind: 'catalog_unreadable'; path: string }
+  | { kind: 'catalog_invalid'; name: string; problems: readonly { line: number; message: string }[] }
+  /** The built-in catalogue was to replace what a file has declared. */
+  | { kind: 'catalog_missing' }
+  | { kind: 'bad_config'; problems: readonly string[] }
+  | { kind: 'data_unwritable'; dataFolder: string }
+  | { kind: 'no_database'; dataFolder: string }
+  | { kind: 'database_unusable'; path: string }
+  | { kind: 'schema_outdated' }
+  | { kind: 'schema_newer'; migrations: readonly string[] }
+  | { kind: 'migration_failed'; migration: string; table: string }
+  | { kind: 'already_served'; dataFolder: string }
+  | { kind: 'port_in_use' | 'port_forbidden' | 'no_such_address' | 'not_listening'; host: string; port: number }
+  | { kind: 'not_possible' }
+
+/** `message` says what happened in whole sentences, for logs and for those who present it; what to do is left to them. */
+export class ServiceError extends Error {
+  constructor(
+    readonly failure: ServiceFailure,
+    message: string,
+  ) {
+    super(message)
+    this.name = 'ServiceError'
+  }
+}

@@ -1,0 +1,23 @@
+/** What a command says of a failure below it: what happened, and what to do. */
+import { expect, test } from 'bun:test'
+import { toCommandError } from '../../src/cli/command-error.ts'
+import { ServiceError, type ServiceFailure } from '../../src/domain/service-error.ts'
+
+const scenarios: [ServiceFailure, 1 | 2, RegExp][] = [
+  [{ kind: 'schema_outdated' }, 1, /^It failed\. Start the server of this version once \(tollgate serve\)/],
+  [{ kind: 'schema_newer', migrations: ['9'] }, 1, /^It failed\. Use that version, or restore a backup/],
+  [{ kind: 'already_served', dataFolder: '/d' }, 1, /^It failed\. Stop it first, or give this one .* --data\.$/],
+  [{ kind: 'port_in_use', host: 'h', port: 1 }, 1, /^It failed\. Choose another port with --port\.$/],
+  [{ kind: 'data_unwritable', dataFolder: '/d' }, 1, /^It failed\. Choose another one with --data/],
+  [
+    { kind: 'catalog_invalid', name: 'c.yaml', problems: [] },
+    1,
+    /^It failed\.\n.*: tollgate catalog validate c\.yaml$/,
+  ],
+  [{ kind: 'bad_config', problems: [] }, 2, /^It failed\.$/],
+]
+
+test.each(scenarios)('%o', (failure, exitCode, sentence) => {
+  const error = toCommandError(new ServiceError(failure, 'It failed.'))
+  expect(error).toMatchObject({ kind: failure.kind, exitCode, message: expect.stringMatching(sentence) })
+})
