@@ -4,9 +4,9 @@
  * meter when the request is settled.
  */
 import { UpstreamError } from '../domain/error.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { OpenCall, OpenRow } from '../ledger/rows.ts'
 import type { Amount, Reservation } from '../limits/limiter.ts'
@@ -18,7 +18,7 @@ export interface Call {
   /** From 1 on. */
   number: number
   target: Target
-  body: ChatRequest
+  body: CanonicalRequest
   /** Its row in `calls`; null for the first call. */
   row: OpenCall | null
   meter: Meter
@@ -115,7 +115,7 @@ export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally
   }
 
   /** The row names a target that was not called after all: its provider's limit was reached, or its breaker opened. */
-  const passOver = (body: ChatRequest) => {
+  const passOver = (body: CanonicalRequest) => {
     const call: Call = { number: ++numbers, target: first, body, row: null, meter: createMeter() }
     skip(call.meter, noLongerWanted())
     calls.push(call)

@@ -3,8 +3,8 @@
  * contract's section 3b orders them. Both are made from the same tokens. Pure.
  */
 import type { AnswerEvent, ChatMessage, Choice, ChunkChoice, Delta, Logprobs, ToolCall } from '../domain/answer.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Usage } from '../domain/usage.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
 import { toLogprobs } from './logprobs.ts'
 import type { Part, Reply } from './reply.ts'
 
@@ -12,7 +12,7 @@ import type { Part, Reply } from './reply.ts'
 type ToCallId = (choice: number, place: number) => string
 
 /** Converts replies to the choices of a whole answer. */
-export function toChoices(body: ChatRequest, replies: readonly Reply[], toId: ToCallId): Choice[] {
+export function toChoices(body: CanonicalRequest, replies: readonly Reply[], toId: ToCallId): Choice[] {
   return replies.map(({ parts, finish }, index) => {
     const content = parts.find(({ kind }) => kind === 'content')
     const refusal = parts.find(({ kind }) => kind === 'refusal')
@@ -56,7 +56,7 @@ function toToolCall(part: CallPart, id: string): ToolCall {
 
 /** Converts replies to a stream's batches, one for each token; the choices advance side by side. */
 export function* toBatches(
-  body: ChatRequest,
+  body: CanonicalRequest,
   replies: readonly Reply[],
   usage: Usage,
   toId: ToCallId,
@@ -78,7 +78,12 @@ export function* toBatches(
 }
 
 /** The steps of one choice. What opens a call goes with its first token. */
-function* toSteps(body: ChatRequest, parts: readonly Part[], index: number, toId: ToCallId): Generator<AnswerEvent[]> {
+function* toSteps(
+  body: CanonicalRequest,
+  parts: readonly Part[],
+  index: number,
+  toId: ToCallId,
+): Generator<AnswerEvent[]> {
   let place = -1
   for (const part of parts) {
     if (part.kind === 'reasoning' && part.hidden) continue

@@ -3,14 +3,14 @@
  * had a chance of one half, the next likeliest one of a quarter, and so on. Pure.
  */
 import type { Logprobs, TokenLogprob } from '../domain/answer.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 
 /** What the model might have written instead; one more than a request may ask for besides the token itself. */
 const ALTERNATIVES =
   ' the, a, demo, model, it, is, and, says, what, you, wrote, token, gate, this, that, of, to, in, not, or'.split(',')
 
 /** Converts tokens of one part to its `logprobs`; null where the request does not ask, or there is nothing to rate. */
-export function toLogprobs(body: ChatRequest, kind: string, tokens: readonly string[]): Logprobs | null {
+export function toLogprobs(body: CanonicalRequest, kind: string, tokens: readonly string[]): Logprobs | null {
   if (!body.logprobs || tokens.length === 0) return null
   if (kind !== 'content' && kind !== 'refusal') return null
   const rated = tokens.map((token) => rate(token, body.top_logprobs ?? 0))

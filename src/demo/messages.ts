@@ -2,7 +2,7 @@
  * How the demo model reads a conversation: the text of a message, what was asked last, what tools have answered since,
  * what came besides text, and how many tokens all of it is. Pure.
  */
-import type { ChatRequest, Message } from '../formats/chat/request.ts'
+import type { CanonicalRequest, Message } from '../domain/request.ts'
 import { countTokens, toTokens } from './tokens.ts'
 
 /** What an image, a sound or a file counts, whatever its size: the demo model does not look into it. */
@@ -19,22 +19,22 @@ export function textOf({ content }: Message): string {
     .join(' ')
 }
 
-const lastOfUser = ({ messages }: ChatRequest) => messages.findLast(({ role }) => role === 'user')
+const lastOfUser = ({ messages }: CanonicalRequest) => messages.findLast(({ role }) => role === 'user')
 
 /** Returns the text of the last user message. */
-export function toAsked(body: ChatRequest): string {
+export function toAsked(body: CanonicalRequest): string {
   const last = lastOfUser(body)
   return last ? textOf(last) : ''
 }
 
 /** Returns what the tools at the end of the conversation answered; empty where somebody else spoke last. */
-export function toResults({ messages }: ChatRequest): string[] {
+export function toResults({ messages }: CanonicalRequest): string[] {
   const before = messages.findLastIndex(({ role }) => role !== 'tool' && role !== 'function')
   return messages.slice(before + 1).map(textOf)
 }
 
 /** Says what came besides text in the last user message: `1 image and 2 files`, or null. */
-export function toAttached(body: ChatRequest): string | null {
+export function toAttached(body: CanonicalRequest): string | null {
   const kinds = attachmentsOf(lastOfUser(body))
   const count = (kind: string, name: string) => {
     const many = kinds.filter((one) => one === kind).length
@@ -60,7 +60,7 @@ export function toEcho(text: string): string {
 }
 
 /** Counts what the demo model reads: messages, attachments, and the tools and the schema that it was given. */
-export function countPrompt(body: ChatRequest): number {
+export function countPrompt(body: CanonicalRequest): number {
   const format = body.response_format?.type === 'json_schema' ? body.response_format : null
   const given = [body.tools, body.functions, format].filter((one) => one !== null && one !== undefined)
   const declared = given.reduce<number>((sum, one) => sum + countTokens(JSON.stringify(one)), 0)

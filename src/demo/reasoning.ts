@@ -3,7 +3,7 @@
  * and `include_reasoning` that other gateways know. The latter two are in nobody's schema, so that anything may be in
  * them. Pure.
  */
-import type { ChatRequest } from '../formats/chat/request.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 
 export interface Reasoning {
   /** Thought and counted, but not sent. */
@@ -12,8 +12,8 @@ export interface Reasoning {
 }
 
 /** Reads what a request says about reasoning; null where it wants none. */
-export function toReasoning(body: ChatRequest): Reasoning | null {
-  const extras: ChatRequest & { reasoning?: unknown; include_reasoning?: unknown } = body
+export function toReasoning(body: CanonicalRequest): Reasoning | null {
+  const extras: CanonicalRequest & { reasoning?: unknown; include_reasoning?: unknown } = body
   const told = isObject(extras.reasoning) ? extras.reasoning : {}
   const effort = told.effort ?? body.reasoning_effort
   if (told.enabled === false || effort === 'none') return null

@@ -21,8 +21,8 @@
  * Arguments and values are made from their schemas alone. Sampling parameters change nothing.
  */
 import type { FinishReason } from '../domain/answer.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Usage } from '../domain/usage.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
 import { countPrompt, toAsked, toAttached, toEcho, toResults } from './messages.ts'
 import { toReasoning } from './reasoning.ts'
 import { countTokens, toTokens } from './tokens.ts'
@@ -48,7 +48,7 @@ const FILTERS = '[filter]'
 const NAME = "This is Tollgate's demo model."
 
 /** Converts a request to its choices, each cut at `mostTokens` tokens. Throws an UpstreamError for what it cannot do. */
-export function toReplies(body: ChatRequest, mostTokens: number): Reply[] {
+export function toReplies(body: CanonicalRequest, mostTokens: number): Reply[] {
   const count = body.n ?? 1
   const asked = toAsked(body)
   if (asked.includes(REFUSES)) {
@@ -70,7 +70,7 @@ export function toReplies(body: ChatRequest, mostTokens: number): Reply[] {
 
 const repeat = (count: number, reply: Reply): Reply[] => Array.from({ length: count }, () => reply)
 
-function toReply(body: ChatRequest, said: Draft[], finish: FinishReason, mostTokens: number): Reply {
+function toReply(body: CanonicalRequest, said: Draft[], finish: FinishReason, mostTokens: number): Reply {
   const drafts = [...toThoughts(body, said), ...said]
   const parts: Part[] = []
   let left = mostTokens
@@ -84,7 +84,7 @@ function toReply(body: ChatRequest, said: Draft[], finish: FinishReason, mostTok
   return { parts, finish }
 }
 
-function toThoughts(body: ChatRequest, said: readonly Draft[]): Draft[] {
+function toThoughts(body: CanonicalRequest, said: readonly Draft[]): Draft[] {
   const reasoning = toReasoning(body)
   if (!reasoning) return []
   const names = said.flatMap((draft) => ('name' in draft ? draft.name : []))
@@ -94,7 +94,7 @@ function toThoughts(body: ChatRequest, said: readonly Draft[]): Draft[] {
 }
 
 /** Counts what was read and written; whole or streamed, a conversation costs the same. */
-export function toUsage(body: ChatRequest, replies: readonly Reply[]): Usage {
+export function toUsage(body: CanonicalRequest, replies: readonly Reply[]): Usage {
   const prompt = countPrompt(body)
   const written = replies.flatMap(({ parts }) => parts)
   const completion = countAll(written)
@@ -111,7 +111,7 @@ export function toUsage(body: ChatRequest, replies: readonly Reply[]): Usage {
 
 const countAll = (parts: readonly Part[]) => parts.reduce((sum, { tokens }) => sum + tokens.length, 0)
 
-function toJsonText(body: ChatRequest): string | null {
+function toJsonText(body: CanonicalRequest): string | null {
   const format = body.response_format
   if (format?.type === 'json_schema') return toJson(format.json_schema.schema, format.json_schema.strict === true)
   if (format?.type !== 'json_object') return null
@@ -123,7 +123,7 @@ function toJsonText(body: ChatRequest): string | null {
   })
 }
 
-function toSpeech(body: ChatRequest, index: number, count: number): string {
+function toSpeech(body: CanonicalRequest, index: number, count: number): string {
   const which = count > 1 ? ` This is answer ${index + 1} of ${count}.` : ''
   const head = `${NAME} It does not think: it says back what it was told, and the same request always gets the same answer.${which}`
   const results = toResults(body)
@@ -134,7 +134,7 @@ function toSpeech(body: ChatRequest, index: number, count: number): string {
   return `${head}${also} ${asked === '' ? 'You sent no text.' : `You wrote: ${toEcho(asked)}`}`
 }
 
-function untilStop(text: string, stop: ChatRequest['stop']): string {
+function untilStop(text: string, stop: CanonicalRequest['stop']): string {
   const sequences = typeof stop === 'string' ? [stop] : (stop ?? [])
   const found = sequences.filter((sequence) => sequence !== '').map((sequence) => text.indexOf(sequence))
   const hits = found.filter((at) => at !== -1)

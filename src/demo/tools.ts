@@ -4,7 +4,7 @@
  * answers are in. Pure.
  */
 import { UpstreamError } from '../domain/error.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import { toInstance } from './json.ts'
 import { toAsked, toResults } from './messages.ts'
 import { toMatching } from './pattern.ts'
@@ -19,7 +19,7 @@ export interface Call {
   text: string
 }
 
-type Tools = NonNullable<ChatRequest['tools']>
+type Tools = NonNullable<CanonicalRequest['tools']>
 type CustomTool = Extract<Tools[number], { type: 'custom' }>['custom']
 
 interface Tool {
@@ -34,7 +34,7 @@ interface Tool {
 const MAX_SEARCHED = 100_000
 
 /** Decides what is called; empty where the model talks. Throws an UpstreamError where a call is forced that it cannot make. */
-export function toCalls(body: ChatRequest): Call[] {
+export function toCalls(body: CanonicalRequest): Call[] {
   const { mode, tools } = toDuty(body)
   if (mode === 'none') return []
   const named = mode === 'auto' && toResults(body).length > 0 ? [] : toNamed(tools, toAsked(body))
@@ -51,7 +51,7 @@ interface Duty {
 }
 
 /** Reads every form of `tool_choice`, and of `function_call`. */
-function toDuty(body: ChatRequest): Duty {
+function toDuty(body: CanonicalRequest): Duty {
   const tools = (body.tools ?? []).map<Tool>((tool) =>
     tool.type === 'function' ? { kind: 'function', ...tool.function } : { kind: 'custom', ...tool.custom },
   )

@@ -6,8 +6,8 @@
 
 import { type Reserve, toAmount, toReserve } from '../accounting/calls.ts'
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
 import type { Health } from '../health/health.ts'
 import { type Amount, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
 import { order } from '../routing/order.ts'
@@ -30,7 +30,7 @@ export interface AdmitDeps {
 
 export interface Admitted {
   key: Key
-  body: ChatRequest
+  body: CanonicalRequest
   /** The resolved model. */
   slug: string
   /** In the order in which they are tried. */
@@ -46,7 +46,7 @@ export async function admit(
   deps: AdmitDeps,
   snapshot: Snapshot,
   key: Key,
-  asked: ChatRequest,
+  asked: CanonicalRequest,
 ): Promise<Decision<Admitted>> {
   // 1. Where could it be answered?
   const resolved = resolve(snapshot, key, asked.model)
@@ -77,7 +77,7 @@ function choose(
   { health, limiter, moment }: AdmitDeps,
   targets: readonly Target[],
   key: Key,
-  body: ChatRequest,
+  body: CanonicalRequest,
   promptTokens: number,
 ): readonly Target[] {
   const ordered = order(targets, key, body, health.standing)
@@ -92,7 +92,7 @@ function choose(
 }
 
 /** What its first call may use: where each choice is a call of its own, one choice. */
-const toAsk = (promptTokens: number, body: ChatRequest, target: Target): Estimate => ({
+const toAsk = (promptTokens: number, body: CanonicalRequest, target: Target): Estimate => ({
   promptTokens,
   completionTokens: toCap(body, target.maxOutputLength) * (isSplit(body, target) ? 1 : (body.n ?? 1)),
 })
@@ -103,7 +103,7 @@ const toAsk = (promptTokens: number, body: ChatRequest, target: Target): Estimat
  */
 function toMost(
   promptTokens: number,
-  body: ChatRequest,
+  body: CanonicalRequest,
   targets: readonly [Target, ...Target[]],
   reserve: Reserve,
 ): Amount {
@@ -120,7 +120,7 @@ function toMost(
   return most
 }
 
-const toCalls = (body: ChatRequest, target: Target) => (isSplit(body, target) ? (body.n ?? 1) : 1)
+const toCalls = (body: CanonicalRequest, target: Target) => (isSplit(body, target) ? (body.n ?? 1) : 1)
 
 const times = ({ tokens, nanoUsd }: Amount, calls: number): Amount => ({
   tokens: tokens * calls,
@@ -139,7 +139,7 @@ const isLike = (one: Target, other: Target) =>
  * reason know the newer name only; servers of other models often the older one. `max_tokens_field` has the last word, and a
  * target that can write less is sent less (`dispatch.ts`).
  */
-function withCap(body: ChatRequest, targets: readonly Target[]): ChatRequest {
+function withCap(body: CanonicalRequest, targets: readonly Target[]): CanonicalRequest {
   if ((body.max_completion_tokens ?? body.max_tokens ?? null) !== null) return body
   const cap = Math.min(DEFAULT_OUTPUT_TOKENS, Math.max(...targets.map(({ maxOutputLength }) => maxOutputLength)))
   const reasons = targets.some(({ features }) => features.includes('reasoning'))

@@ -6,8 +6,8 @@
 
 import type { BackendAnswer } from '../domain/answer.ts'
 import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
 import type { Health } from '../health/health.ts'
 import { blamesTheRequest } from '../upstreams/refusal.ts'
 
@@ -20,7 +20,7 @@ export type CallReason = 'first' | 'retry' | 'fallback' | 'limit' | 'fan_out' | 
 export interface Ask {
   target: Target
   /** The canonical request. `fanOut` and `enforce` change copies of it. */
-  body: ChatRequest
+  body: CanonicalRequest
   reason: CallReason
   /** Aborts when the answer is no longer wanted. */
   signal: AbortSignal
@@ -40,7 +40,7 @@ export interface AttemptOptions {
 export interface Attempted {
   /** In the order in which they are tried; never empty. */
   targets: readonly Target[]
-  body: ChatRequest
+  body: CanonicalRequest
   signal: AbortSignal
 }
 

@@ -6,8 +6,8 @@
 import { asWhole, eventsOf, type WholeAnswer } from '../delivery/events.ts'
 import type { AnswerEvent, BackendAnswer, Choice } from '../domain/answer.ts'
 import { clientLeft, UpstreamError } from '../domain/error.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
 import { isEnforced } from '../structured/plan.ts'
 import { toChoices, toIndex } from '../upstreams/dialects/openai/choices.ts'
 import type { Dispatch } from './attempt.ts'
@@ -20,7 +20,7 @@ const toParallel = ({ upstream }: Target, count: number) =>
   Math.min(count, MAX_PARALLEL, upstream.limits.concurrency ?? MAX_PARALLEL)
 
 /** Whether each choice of the request is a call of its own. A schema is enforced choice by choice. */
-export function isSplit(body: ChatRequest, { upstream, features }: Target): boolean {
+export function isSplit(body: CanonicalRequest, { upstream, features }: Target): boolean {
   return (body.n ?? 1) > 1 && (!upstream.options.n || isEnforced(body.response_format, features))
 }
 

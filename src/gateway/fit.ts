@@ -6,8 +6,8 @@
 
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 import type { Model } from '../domain/model.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
 import type { Counter } from '../tokens/count.ts'
 import { mayOverflow, overflows } from './context.ts'
 import { isSplit } from './fanout.ts'
@@ -19,7 +19,7 @@ export type Facts = Pick<Model, 'id' | 'supported_features' | 'max_output_length
  * @param promptTokens as estimated.
  */
 export async function fit(
-  body: ChatRequest,
+  body: CanonicalRequest,
   facts: Facts,
   targets: readonly Target[],
   promptTokens: number,
@@ -43,14 +43,14 @@ export async function fit(
   return refuse(contextOverflow(Math.max(...able.map(({ contextLength }) => contextLength)), counted))
 }
 
-function checkTarget(body: ChatRequest, facts: Facts, target: Target): GatewayError | null {
+function checkTarget(body: CanonicalRequest, facts: Facts, target: Target): GatewayError | null {
   const isNarrower =
     target.maxOutputLength < facts.max_output_length || target.features.length < facts.supported_features.length
   return (isNarrower ? checkFit(body, factsOf(target)) : null) ?? checkCalls(body, target)
 }
 
 /** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
-function checkCalls(body: ChatRequest, target: Target): GatewayError | null {
+function checkCalls(body: CanonicalRequest, target: Target): GatewayError | null {
   const { id, limits } = target.upstream
   const most = limits.requestsPerMinute
   if (most === null || (body.n ?? 1) <= most || !isSplit(body, target)) return null
@@ -67,11 +67,11 @@ const factsOf = ({ model, features, maxOutputLength }: Target): Facts => ({
 })
 
 /** Returns the refusal of what the model cannot do, or null. Tool messages of earlier turns are text to any model. */
-export function checkFit(body: ChatRequest, facts: Facts): GatewayError | null {
+export function checkFit(body: CanonicalRequest, facts: Facts): GatewayError | null {
   return checkTools(body, facts) ?? checkCap(body, facts)
 }
 
-function checkTools(body: ChatRequest, { id, supported_features: features }: Facts): GatewayError | null {
+function checkTools(body: CanonicalRequest, { id, supported_features: features }: Facts): GatewayError | null {
   const param = body.tools?.length ? 'tools' : body.functions ? 'functions' : null
   if (param === null || features.includes('tools')) return null
   // Even with a tool_choice of `none`: the upstream would be sent them, and left out they would change what it reads.
@@ -85,7 +85,7 @@ function checkTools(body: ChatRequest, { id, supported_features: features }: Fac
   )
 }
 
-function checkCap(body: ChatRequest, { max_output_length: most }: Facts): GatewayError | null {
+function checkCap(body: CanonicalRequest, { max_output_length: most }: Facts): GatewayError | null {
   for (const param of ['max_tokens', 'max_completion_tokens'] as const) {
     const cap = body[param]
     if (typeof cap !== 'number' || cap <= most) continue

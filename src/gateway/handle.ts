@@ -10,8 +10,8 @@ import { toGatewayError } from '../delivery/failure.ts'
 import { relay } from '../delivery/whole.ts'
 import { type Decision, type GatewayError, orThrow } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
 import { validate } from '../formats/chat/validate.ts'
 import type { Health } from '../health/health.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -114,7 +114,7 @@ export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> 
 async function readRequest(
   { request, headers, lift }: Arrival,
   memory: MemoryReservation,
-): Promise<Decision<ChatRequest>> {
+): Promise<Decision<CanonicalRequest>> {
   const json = await readJson(request, headers, memory)
   if (!json.ok) return json
   lift()

@@ -3,15 +3,16 @@
  * hashing, so that weights hold over conversations and one conversation stays with one target and its prompt cache. What
  * is known to fail comes last or not at all. Pure: the same request on the same snapshot has the same order.
  */
+
+import type { CanonicalRequest, Message } from '../domain/request.ts'
 import type { Key, Target } from '../domain/snapshot.ts'
-import type { ChatRequest, Message } from '../formats/chat/request.ts'
 import type { Standing } from '../health/health.ts'
 
 /** Sorts targets, best first, and leaves out those that are `out`. */
 export function order(
   targets: readonly Target[],
   key: Pick<Key, 'id'>,
-  body: Pick<ChatRequest, 'messages'>,
+  body: Pick<CanonicalRequest, 'messages'>,
   standing: (target: Target) => Standing,
 ): Target[] {
   const candidates: Candidate[] = []

@@ -5,9 +5,9 @@
  */
 import type { ChatMessage, Choice } from '../domain/answer.ts'
 import type { Feature } from '../domain/model.ts'
-import type { ChatRequest, Message } from '../formats/chat/request.ts'
+import type { CanonicalRequest, Message } from '../domain/request.ts'
 
-type Format = ChatRequest['response_format']
+type Format = CanonicalRequest['response_format']
 
 /** What an answer has to be, where the gateway sees to it. */
 export interface Wanted {
@@ -28,7 +28,7 @@ export type Plan = { kind: 'pass' } | { kind: 'remind' } | { kind: 'enforce'; wa
 const PASS: Plan = { kind: 'pass' }
 
 /** Decides what is to be done about a request's `response_format` on a target with these features. */
-export function toPlan({ response_format: format, messages }: ChatRequest, features: readonly Feature[]): Plan {
+export function toPlan({ response_format: format, messages }: CanonicalRequest, features: readonly Feature[]): Plan {
   if (!format || format.type === 'text') return PASS
   if (isEnforced(format, features)) return { kind: 'enforce', wanted: toWanted(format) }
   return format.type === 'json_object' && !messages.some(speaksOfJson) ? { kind: 'remind' } : PASS
@@ -52,13 +52,13 @@ function speaksOfJson({ content }: Message): boolean {
 }
 
 /** Builds the request with the reminder that a JSON mode needs. */
-export const toReminded = (body: ChatRequest): ChatRequest => ({
+export const toReminded = (body: CanonicalRequest): CanonicalRequest => ({
   ...body,
   messages: withInstruction(body.messages, 'Answer with a JSON object.'),
 })
 
 /** Builds the request for a target that does not do it by itself: whole, and instructed in words. */
-export function toInstructed(body: ChatRequest, wanted: Wanted, features: readonly Feature[]): ChatRequest {
+export function toInstructed(body: CanonicalRequest, wanted: Wanted, features: readonly Feature[]): CanonicalRequest {
   const { response_format: _, stream: __, stream_options: ___, ...rest } = body
   const tools = mayCallTools(body)
   // A JSON mode helps a weak model along, but it may also keep one from calling tools, and it knows objects only.
@@ -70,7 +70,7 @@ export function toInstructed(body: ChatRequest, wanted: Wanted, features: readon
   }
 }
 
-const mayCallTools = ({ tools, tool_choice, functions, function_call }: ChatRequest) =>
+const mayCallTools = ({ tools, tool_choice, functions, function_call }: CanonicalRequest) =>
   Boolean((tools?.length && tool_choice !== 'none') || (functions?.length && function_call !== 'none'))
 
 function asksForObject(schema: Wanted['schema']): boolean {
@@ -113,7 +113,7 @@ function withInstruction(messages: readonly Message[], instruction: string): Mes
 const MAX_QUOTED_CHARS = 32_000
 
 /** Builds the request that shows a model its last answer and what was wrong with it. */
-export function toCorrecting(instructed: ChatRequest, answer: string, problem: string): ChatRequest {
+export function toCorrecting(instructed: CanonicalRequest, answer: string, problem: string): CanonicalRequest {
   const quoted = answer.slice(0, MAX_QUOTED_CHARS).trim()
   return {
     ...instructed,

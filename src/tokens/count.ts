@@ -3,8 +3,8 @@
  * estimated from bytes where that is not to be had in time. Either is ours and not the upstream's, and marked as such.
  */
 
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Usage } from '../domain/usage.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
 import { type CountThreadOptions, createCountThread } from './count-thread.ts'
 import { estimate, tokensOfBytes } from './estimate.ts'
 import { type Excerpt, HEARD_BYTES, PROMPT_BYTES, toExcerpt, toPromptExcerpt, toWhole } from './excerpt.ts'
@@ -22,9 +22,9 @@ export interface Heard {
 
 export interface Counter {
   /** Counts what a call used that reported nothing. Never rejects: where it cannot count in time it estimates by bytes. */
-  usage(body: ChatRequest, heard: Heard): Promise<Usage>
+  usage(body: CanonicalRequest, heard: Heard): Promise<Usage>
   /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
-  prompt(body: ChatRequest): Promise<number | null>
+  prompt(body: CanonicalRequest): Promise<number | null>
   close(): void
 }
 
@@ -36,9 +36,12 @@ const TOKENS_TO_PRIME = 3
 export function createCounter(options: CountThreadOptions = {}): Counter {
   const thread = createCountThread(options)
   /** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */
-  const counted = new WeakMap<ChatRequest['messages'], { body: ChatRequest; tokens: Promise<number | null> }>()
+  const counted = new WeakMap<
+    CanonicalRequest['messages'],
+    { body: CanonicalRequest; tokens: Promise<number | null> }
+  >()
 
-  const countOnce = (body: ChatRequest): Promise<number | null> => {
+  const countOnce = (body: CanonicalRequest): Promise<number | null> => {
     const known = counted.get(body.messages)
     if (known && readsTheSame(known.body, body)) return known.tokens
     const tokens = countPrompt(body)
@@ -48,7 +51,7 @@ export function createCounter(options: CountThreadOptions = {}): Counter {
     return tokens
   }
 
-  const countPrompt = async (body: ChatRequest): Promise<number | null> => {
+  const countPrompt = async (body: CanonicalRequest): Promise<number | null> => {
     const prompt = toPrompt(body)
     const excerpt = toPromptExcerpt(prompt, PROMPT_BYTES)
     const sums = excerpt.texts.length > 0 ? await thread.count([excerpt.texts]) : [0]
@@ -79,7 +82,7 @@ export function createCounter(options: CountThreadOptions = {}): Counter {
 }
 
 /** Whether two requests with the same messages also declare the same beside them. */
-const readsTheSame = (one: ChatRequest, other: ChatRequest) =>
+const readsTheSame = (one: CanonicalRequest, other: CanonicalRequest) =>
   one.tools === other.tools && one.functions === other.functions && one.response_format === other.response_format
 
 /** Answer and reasoning get half of what is counted each, and what the other one leaves. */

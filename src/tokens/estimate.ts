@@ -2,7 +2,7 @@
  * What a request will at most cost, before anybody counted its tokens: the figure that is reserved, and that an
  * abandoned request is charged. Never a tokenizer: those are quadratic on hostile input (design 7). Pure.
  */
-import type { ChatRequest } from '../formats/chat/request.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import { bytesOfBase64 } from './base64.ts'
 import { toPrompt } from './prompt.ts'
 
@@ -20,7 +20,7 @@ export interface Estimate {
 export const tokensOfBytes = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
 
 /** Estimates the tokens a request reads and the most that it may write, all its choices together. */
-export function estimate(body: ChatRequest, maxOutputLength: number): Estimate {
+export function estimate(body: CanonicalRequest, maxOutputLength: number): Estimate {
   return {
     promptTokens: estimatePrompt(body),
     completionTokens: toCap(body, maxOutputLength) * (body.n ?? 1),
@@ -28,7 +28,7 @@ export function estimate(body: ChatRequest, maxOutputLength: number): Estimate {
 }
 
 /** Estimates the tokens that a request reads. */
-export function estimatePrompt(body: ChatRequest): number {
+export function estimatePrompt(body: CanonicalRequest): number {
   const { texts, files, messages, attachments } = toPrompt(body)
   let bytes = 0
   for (const text of texts) bytes += Buffer.byteLength(text)
@@ -37,6 +37,6 @@ export function estimatePrompt(body: ChatRequest): number {
 }
 
 /** The most tokens that one choice may have. No upstream writes more than the model can, whatever a client asks for. */
-export function toCap(body: ChatRequest, maxOutputLength: number): number {
+export function toCap(body: CanonicalRequest, maxOutputLength: number): number {
   return Math.min(body.max_completion_tokens ?? body.max_tokens ?? DEFAULT_OUTPUT_TOKENS, maxOutputLength)
 }

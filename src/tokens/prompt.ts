@@ -8,7 +8,7 @@
  * message only: chat templates keep it for tool calls under way and drop it from earlier turns. Not read: ids of tool
  * calls, the audio of earlier answers, predictions, and every parameter.
  */
-import type { ChatRequest, Message } from '../formats/chat/request.ts'
+import type { CanonicalRequest, Message } from '../domain/request.ts'
 import { type Data, fromDataUrl } from './base64.ts'
 import { TOKENS_PER_FILE, tokensOfAudio, tokensOfImage } from './media.ts'
 
@@ -25,7 +25,7 @@ export interface Prompt {
 }
 
 /** Gathers what a model reads of a request. Decodes nothing but the heads of attachments. */
-export function toPrompt(body: ChatRequest): Prompt {
+export function toPrompt(body: CanonicalRequest): Prompt {
   const prompt: Prompt = { texts: [], files: [], messages: body.messages.length, names: 0, attachments: 0 }
   const lastUser = body.messages.findLastIndex(({ role }) => role === 'user')
   body.messages.forEach((message, at) => {

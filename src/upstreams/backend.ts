@@ -5,15 +5,15 @@
 
 import type { AnswerEvent, BackendAnswer, Completion } from '../domain/answer.ts'
 import type { GatewayError, UpstreamError } from '../domain/error.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Deadlines } from '../domain/settings.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import type { Usage } from '../domain/usage.ts'
-import type { ChatRequest } from '../formats/chat/request.ts'
 import type { SseEvent } from './sse.ts'
 
 export interface BackendCall {
   /** The canonical request. A backend reads it and never changes it. */
-  body: ChatRequest
+  body: CanonicalRequest
   target: Target
   /** Aborts when the client has left or the server ends. */
   signal: AbortSignal
@@ -69,7 +69,7 @@ export interface Decoder {
 export interface Dialect {
   readonly name: string
   readonly probe: Question
-  request(body: ChatRequest, target: Target): WireRequest
+  request(body: CanonicalRequest, target: Target): WireRequest
   /** Throws an UpstreamError `broken` or `status` where the JSON is no completion. */
   completion(json: unknown, target: Target): { completion: Completion; usage?: Usage }
   decoder(target: Target): Decoder

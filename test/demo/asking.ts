@@ -2,14 +2,14 @@
 
 import { createDemoBackend } from '../../src/demo/demo.ts'
 import type { AnswerEvent, ChatMessage, Choice, Delta, Logprobs, ToolCall } from '../../src/domain/answer.ts'
+import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, NO_LIMITS } from '../../src/domain/settings.ts'
-import type { ChatRequest } from '../../src/formats/chat/request.ts'
 import type { BackendCall } from '../../src/upstreams/backend.ts'
 
 export const demo = createDemoBackend()
 
 /** A request with whatever else a client may put beside the known fields. */
-export type Asked = Partial<ChatRequest> & Record<string, unknown>
+export type Asked = Partial<CanonicalRequest> & Record<string, unknown>
 
 export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSignal } = {}): BackendCall => ({
   body: { model: 'tollgate/demo', messages: [{ role: 'user', content: 'Say hello, please.' }], ...body },
@@ -41,7 +41,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
   take: () => null,
 })
 
-export const say = (content: string): ChatRequest['messages'] => [{ role: 'user', content }]
+export const say = (content: string): CanonicalRequest['messages'] => [{ role: 'user', content }]
 
 export async function askWhole(body: Asked) {
   const answer = await demo.chat(toCall(body))

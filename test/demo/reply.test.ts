@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { countTokens } from '../../src/demo/tokens.ts'
-import type { ChatRequest } from '../../src/formats/chat/request.ts'
+import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { type Asked, ask, askWhole, say } from './asking.ts'
 
 const fn = (name: string, more: object = {}) => ({ type: 'function' as const, function: { name, ...more } })
@@ -20,7 +20,7 @@ const SQL = custom('sql')
 const TOOLS = [WEATHER, TIME, SQL]
 
 /** A conversation in which `get_time` was asked for and has answered. */
-const answered = (...results: string[]): ChatRequest['messages'] => [
+const answered = (...results: string[]): CanonicalRequest['messages'] => [
   { role: 'user', content: 'Call get_time.' },
   {
     role: 'assistant',

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import type { BackendAnswer, Choice } from '../../src/domain/answer.ts'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 import type { Feature } from '../../src/domain/model.ts'
-import type { ChatRequest } from '../../src/formats/chat/request.ts'
+import type { CanonicalRequest } from '../../src/domain/request.ts'
 import type { Ask } from '../../src/gateway/attempt.ts'
 import { enforce } from '../../src/gateway/enforce.ts'
 import { createChecker } from '../../src/structured/checker.ts'
@@ -15,7 +15,7 @@ const SCHEMA = {
   required: ['name', 'age'],
   additionalProperties: false,
 }
-type Format = NonNullable<ChatRequest['response_format']> | null
+type Format = NonNullable<CanonicalRequest['response_format']> | null
 
 const OBJECT: Format = { type: 'json_object' }
 const toFormat = (strict: boolean, schema: Record<string, unknown> = SCHEMA): Format => ({
@@ -38,7 +38,7 @@ function toAnswer(scripted: Exclude<Scripted, Error>): BackendAnswer & { kind: '
 interface Options {
   format?: Format
   features?: Feature[]
-  body?: Partial<ChatRequest>
+  body?: Partial<CanonicalRequest>
   /** Is told the number of each call, before it is answered. */
   onCall?(call: number, controller: AbortController): void
 }

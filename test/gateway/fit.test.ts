@@ -1,11 +1,11 @@
 /** What a model's public facts say it cannot take, and in whose words the client learns it. */
 import { describe, expect, test } from 'bun:test'
-import type { ChatRequest } from '../../src/formats/chat/request.ts'
+import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { checkFit, contextOverflow, type Facts } from '../../src/gateway/fit.ts'
 
 const plain: Facts = { id: 'acme/plain', supported_features: ['json_mode'], max_output_length: 100 }
 const able: Facts = { ...plain, supported_features: ['tools'] }
-const body = (more: Partial<ChatRequest>): ChatRequest => ({
+const body = (more: Partial<CanonicalRequest>): CanonicalRequest => ({
   model: 'x',
   messages: [{ role: 'user', content: 'Hi' }],
   ...more,
@@ -13,14 +13,14 @@ const body = (more: Partial<ChatRequest>): ChatRequest => ({
 
 const functionTool = { type: 'function' as const, function: { name: 'f' } }
 const call = { id: 'c', type: 'function' as const, function: { name: 'f', arguments: '{}' } }
-const replayed: ChatRequest['messages'] = [
+const replayed: CanonicalRequest['messages'] = [
   { role: 'user', content: 'Hi' },
   { role: 'assistant', content: null, tool_calls: [call] },
   { role: 'tool', tool_call_id: 'c', content: '7' },
 ]
 
 describe('a model without tools', () => {
-  test.each<[string, Partial<ChatRequest>, string]>([
+  test.each<[string, Partial<CanonicalRequest>, string]>([
     ['tools', { tools: [functionTool] }, 'tools'],
     ['custom tools', { tools: [{ type: 'custom', custom: { name: 'c' } }] }, 'tools'],
     ['tools that it shall not call', { tools: [functionTool], tool_choice: 'none' }, 'tools'],
@@ -36,7 +36,7 @@ describe('a model without tools', () => {
     })
   })
 
-  test.each<[string, Partial<ChatRequest>]>([
+  test.each<[string, Partial<CanonicalRequest>]>([
     ['tool calls of earlier turns', { messages: replayed }],
     ['an empty list of tools', { tools: [] }],
     ['nothing of the kind', { tools: null, functions: null }],

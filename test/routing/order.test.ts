@@ -1,7 +1,7 @@
 /** In which order targets are tried: priorities, weights over conversations, and what is known of their health. */
 import { describe, expect, test } from 'bun:test'
+import type { Message } from '../../src/domain/request.ts'
 import type { Target } from '../../src/domain/snapshot.ts'
-import type { Message } from '../../src/formats/chat/request.ts'
 import type { Standing } from '../../src/health/health.ts'
 import { order } from '../../src/routing/order.ts'
 import { toTarget } from '../support/snapshot.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Choice } from '../../src/domain/answer.ts'
 import type { Feature } from '../../src/domain/model.ts'
-import type { ChatRequest, Message } from '../../src/formats/chat/request.ts'
+import type { CanonicalRequest, Message } from '../../src/domain/request.ts'
 import { findJson } from '../../src/structured/json.ts'
 import {
   isFinal,
@@ -22,7 +22,7 @@ const OBJECT = { type: 'json_object' } as const
 const toFormat = (schema: Record<string, unknown> = PERSON, strict = true) =>
   ({ type: 'json_schema', json_schema: { name: 'person', schema, strict } }) as const
 
-const toBody = (fields: Partial<ChatRequest> = {}): ChatRequest => ({
+const toBody = (fields: Partial<CanonicalRequest> = {}): CanonicalRequest => ({
   model: 'acme/large',
   messages: [{ role: 'user', content: 'Who is it?' }],
   ...fields,
@@ -30,7 +30,7 @@ const toBody = (fields: Partial<ChatRequest> = {}): ChatRequest => ({
 const saying = (content: Message['content']) => toBody({ messages: [{ role: 'user', content } as Message] })
 
 describe('what is done about a response_format', () => {
-  const plans: [string, ChatRequest, Feature[], string][] = [
+  const plans: [string, CanonicalRequest, Feature[], string][] = [
     ['none', toBody(), [], 'pass'],
     ['null', toBody({ response_format: null }), [], 'pass'],
     ['text', toBody({ response_format: { type: 'text' } }), [], 'pass'],
@@ -89,8 +89,8 @@ describe('what such a target is sent', () => {
     }
   })
 
-  const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'look' } }]
-  const helped: [string, Partial<ChatRequest>, Record<string, unknown> | null, Feature[], boolean][] = [
+  const tools: CanonicalRequest['tools'] = [{ type: 'function', function: { name: 'look' } }]
+  const helped: [string, Partial<CanonicalRequest>, Record<string, unknown> | null, Feature[], boolean][] = [
     ['for an object', {}, PERSON, ['json_mode'], true],
     ['for a schema that has properties', {}, { properties: {} }, ['json_mode'], true],
     ['not without one', {}, PERSON, [], false],

@@ -1,6 +1,6 @@
 /** Counting on its thread: what is counted, what is only estimated, and that the thread comes and goes with the need. */
 import { afterAll, afterEach, expect, test } from 'bun:test'
-import type { ChatRequest } from '../../src/formats/chat/request.ts'
+import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { type Counter, createCounter, type Heard } from '../../src/tokens/count.ts'
 import type { CountThreadOptions } from '../../src/tokens/count-thread.ts'
 import { estimate } from '../../src/tokens/estimate.ts'
@@ -26,7 +26,7 @@ function open(options: CountThreadOptions = {}) {
 }
 afterEach(() => counter?.close())
 
-const ask = (content: string): ChatRequest => ({ model: 'm', messages: [{ role: 'user', content }] })
+const ask = (content: string): CanonicalRequest => ({ model: 'm', messages: [{ role: 'user', content }] })
 const heard = (answer: string, more: Partial<Heard> = {}): Heard => ({
   answer: [answer],
   reasoning: [],
@@ -41,7 +41,7 @@ const ended = (worker: Worker | undefined) =>
 const FRAME = 4 + 3
 
 test('counts the example chat of the published formula as that does', async () => {
-  const messages: ChatRequest['messages'] = [
+  const messages: CanonicalRequest['messages'] = [
     {
       role: 'system',
       content: 'You are a helpful, pattern-following assistant that translates corporate jargon into plain English.',
@@ -97,7 +97,7 @@ test('counts what no text tells by its stated figures', async () => {
     type: 'file' as const,
     file: { filename: 'a.txt', file_data: Buffer.from('Hello').toString('base64') },
   }
-  const body: ChatRequest = { model: 'm', messages: [{ role: 'user', content: [image, file] }] }
+  const body: CanonicalRequest = { model: 'm', messages: [{ role: 'user', content: [image, file] }] }
   expect(await plain.prompt(body)).toBe(FRAME + 85 + 1)
 })
 

@@ -1,6 +1,6 @@
 /** The estimate that is reserved before a call: bytes, never a tokenizer. */
 import { expect, test } from 'bun:test'
-import type { ChatRequest } from '../../src/formats/chat/request.ts'
+import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { estimate, tokensOfBytes } from '../../src/tokens/estimate.ts'
 
 const user = (content: string) => ({ role: 'user' as const, content })
@@ -60,7 +60,7 @@ test.each([
     { messages: [said('four', { reasoning_content: 'gone' }), user('four')] },
     16 + 2,
   ],
-] as [string, Omit<ChatRequest, 'model'>, number][])('the prompt counts %s', (_, body, tokens) => {
+] as [string, Omit<CanonicalRequest, 'model'>, number][])('the prompt counts %s', (_, body, tokens) => {
   expect(estimate({ model: 'm', ...body }, 1_000).promptTokens).toBe(tokens)
 })
 
@@ -71,6 +71,6 @@ test.each([
   ['its newer name', { max_completion_tokens: 9 }, 1_000, 9],
   ['null as no cap', { max_tokens: null }, 1_000, 1_000],
   ['each choice', { max_tokens: 7, n: 3 }, 1_000, 21],
-] as [string, Partial<ChatRequest>, number, number][])('the answer counts %s', (_, extra, maximum, tokens) => {
+] as [string, Partial<CanonicalRequest>, number, number][])('the answer counts %s', (_, extra, maximum, tokens) => {
   expect(estimate({ model: 'm', messages: [user('')], ...extra }, maximum).completionTokens).toBe(tokens)
 })

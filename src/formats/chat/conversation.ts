@@ -3,8 +3,8 @@
  * next turn, every tool message answers one, an assistant says something. One pass, whatever the number of messages.
  */
 import { GatewayError } from '../../domain/error.ts'
+import type { Message } from '../../domain/request.ts'
 import { quote, shorten } from '../../validation/explain-words.ts'
-import type { Message } from './request.ts'
 
 type AssistantMessage = Message & { role: 'assistant' }
 

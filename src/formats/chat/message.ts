@@ -1,8 +1,8 @@
 /**
- * A message of a chat request, by its role: the contract's section 2. What messages must be to each other is in
+ * A message of a chat request, by its role, as OpenAI's API reference has it. What messages must be to each other is in
  * `conversation.ts`. Fields that are not named here are allowed and travel on.
  */
-import { type Static, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { oneOf, optional, text, textOr } from './schema.ts'
 
 const breakpoint = { prompt_cache_breakpoint: optional(Type.Object({ mode: oneOf('explicit') })) }
@@ -79,5 +79,3 @@ export const MessageSchema = Type.Union([
   ToolMessage,
   FunctionMessage,
 ])
-
-export type Message = Static<typeof MessageSchema>

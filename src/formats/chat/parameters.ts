@@ -3,11 +3,11 @@
  * requests whose fields are each right, and from which nulls and empty lists of tools are gone already.
  */
 import { GatewayError } from '../../domain/error.ts'
+import type { CanonicalRequest } from '../../domain/request.ts'
 import { quote } from '../../validation/explain-words.ts'
-import type { ChatRequest } from './request.ts'
 
 /** Returns the first rule that the request breaks, or null. */
-export function checkParameters(body: ChatRequest): GatewayError | null {
+export function checkParameters(body: CanonicalRequest): GatewayError | null {
   return (
     checkCaps(body) ??
     checkFunctionCall(body) ??
@@ -18,14 +18,14 @@ export function checkParameters(body: ChatRequest): GatewayError | null {
   )
 }
 
-function checkCaps({ max_tokens: cap, max_completion_tokens: sameCap }: ChatRequest): GatewayError | null {
+function checkCaps({ max_tokens: cap, max_completion_tokens: sameCap }: CanonicalRequest): GatewayError | null {
   if (cap === undefined || sameCap === undefined) return null
   return invalid("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.", 'max_tokens', {
     code: 'invalid_parameter_combination',
   })
 }
 
-function checkFunctionCall({ functions, function_call: call }: ChatRequest): GatewayError | null {
+function checkFunctionCall({ functions, function_call: call }: CanonicalRequest): GatewayError | null {
   if (!call) return null
   if (!functions) return onlyWith('function_call', 'functions')
   if (typeof call === 'string' || functions.some(({ name }) => name === call.name)) return null
@@ -35,9 +35,9 @@ function checkFunctionCall({ functions, function_call: call }: ChatRequest): Gat
   )
 }
 
-type ToolChoice = Exclude<ChatRequest['tool_choice'], null | undefined>
+type ToolChoice = Exclude<CanonicalRequest['tool_choice'], null | undefined>
 
-function checkToolFields({ tools, tool_choice: choice, parallel_tool_calls: parallel }: ChatRequest) {
+function checkToolFields({ tools, tool_choice: choice, parallel_tool_calls: parallel }: CanonicalRequest) {
   if (!tools) {
     if (choice !== undefined) return onlyWith('tool_choice', 'tools')
     return parallel === undefined ? null : onlyWith('parallel_tool_calls', 'tools')
@@ -45,7 +45,7 @@ function checkToolFields({ tools, tool_choice: choice, parallel_tool_calls: para
   return choice ? checkToolChoice(choice, tools) : null
 }
 
-function checkToolChoice(choice: ToolChoice, tools: NonNullable<ChatRequest['tools']>): GatewayError | null {
+function checkToolChoice(choice: ToolChoice, tools: NonNullable<CanonicalRequest['tools']>): GatewayError | null {
   if (typeof choice === 'string') return null
   const known = new Set(tools.map((tool) => JSON.stringify([tool.type, nameOf(tool)])))
   const chosen = choice.type === 'allowed_tools' ? choice.allowed_tools.tools : [choice]
@@ -69,17 +69,17 @@ function missingName(tool: Record<string, unknown>, index: number): GatewayError
   return invalid(`Missing required parameter: '${param}'.`, param, { code: 'missing_required_parameter' })
 }
 
-function checkLogprobs({ logprobs, top_logprobs: top }: ChatRequest): GatewayError | null {
+function checkLogprobs({ logprobs, top_logprobs: top }: CanonicalRequest): GatewayError | null {
   if (top === undefined || logprobs === true) return null
   return invalid("The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.", 'top_logprobs')
 }
 
-function checkStreamOptions({ stream, stream_options: options }: ChatRequest): GatewayError | null {
+function checkStreamOptions({ stream, stream_options: options }: CanonicalRequest): GatewayError | null {
   if (options === undefined || stream === true) return null
   return invalid("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options')
 }
 
-function checkAudio({ audio, modalities }: ChatRequest): GatewayError | null {
+function checkAudio({ audio, modalities }: CanonicalRequest): GatewayError | null {
   const speaks = modalities?.includes('audio') === true
   if (speaks === (audio !== undefined)) return null
   if (speaks) return invalid("Missing required parameter: 'audio'.", 'audio', { code: 'missing_required_parameter' })

@@ -1,13 +1,12 @@
 /**
- * The chat request: the contract's section 1 as one TypeBox schema, and the types derived from it. An optional field
- * may also be null, which means absent. Unknown fields are allowed; those of the top level travel on to
- * OpenAI-dialect upstreams. Rules across fields, messages and schemas are in `validate.ts`.
+ * The body of a chat request, as OpenAI's API reference has it, in one TypeBox schema. An optional field may also be
+ * null, which means absent. Unknown fields are allowed; those of the top level travel on to OpenAI-dialect upstreams.
+ * Rules across fields, messages and schemas are in `validate.ts`.
  */
 import { type Static, Type } from '@sinclair/typebox'
+import type { CanonicalRequest } from '../../domain/request.ts'
 import { MessageSchema, TextPart } from './message.ts'
 import { JsonObject, Name, oneOf, optional, text, textOr } from './schema.ts'
-
-export type { Message } from './message.ts'
 
 const FunctionTool = Type.Object({
   name: Name,
@@ -136,4 +135,7 @@ export const ChatRequestSchema = Type.Object({
   ),
 })
 
-export type ChatRequest = Static<typeof ChatRequestSchema>
+type Exactly<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? A : never
+
+/** What the schema lets through is the type of the domain, field for field: once they part, `validate.ts` does not compile. */
+export type ChatRequest = Exactly<Static<typeof ChatRequestSchema>, CanonicalRequest>

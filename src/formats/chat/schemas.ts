@@ -4,14 +4,14 @@
  * in `validation/strict-schema.ts` and `validation/json-schema.ts`.
  */
 import { GatewayError } from '../../domain/error.ts'
+import type { CanonicalRequest } from '../../domain/request.ts'
 import { shorten } from '../../validation/explain-words.ts'
 import { checkSchema, isRoot, type SchemaProblem, type SchemaRule } from '../../validation/json-schema.ts'
 import { allows } from '../../validation/json-schema-words.ts'
 import { checkStrict, createPatternRule, notObject } from '../../validation/strict-schema.ts'
-import type { ChatRequest } from './request.ts'
 
 /** Returns the refusal of the first schema that is wrong, or null. */
-export function checkSchemas(body: ChatRequest): GatewayError | null {
+export function checkSchemas(body: CanonicalRequest): GatewayError | null {
   if (!body.functions && !body.tools && !body.response_format) return null
   const budget = createBudget()
   return checkFunctions(body, budget) ?? checkTools(body, budget) ?? checkFormat(body, budget)
@@ -25,7 +25,7 @@ function createBudget(): SchemaRule {
   return () => (left-- > 0 ? null : `the schemas of this request have more than ${MAX_SUBSCHEMAS} subschemas.`)
 }
 
-function checkFunctions({ functions }: ChatRequest, budget: SchemaRule): GatewayError | null {
+function checkFunctions({ functions }: CanonicalRequest, budget: SchemaRule): GatewayError | null {
   for (const [index, { name, parameters }] of functions?.entries() ?? []) {
     const problem = parameters && checkSchema(parameters, budget, objectAtTheTop)
     if (problem) return invalidFunction(name, problem, `functions[${index}].parameters`)
@@ -33,7 +33,7 @@ function checkFunctions({ functions }: ChatRequest, budget: SchemaRule): Gateway
   return null
 }
 
-function checkTools({ tools }: ChatRequest, budget: SchemaRule): GatewayError | null {
+function checkTools({ tools }: CanonicalRequest, budget: SchemaRule): GatewayError | null {
   for (const [index, tool] of tools?.entries() ?? []) {
     if (tool.type !== 'function') continue
     const { name, parameters, strict } = tool.function
@@ -52,7 +52,7 @@ const objectAtTheTop: SchemaRule = (schema, node) => {
   return schema.properties === undefined ? 'object schema missing properties.' : null
 }
 
-function checkFormat({ response_format: format }: ChatRequest, budget: SchemaRule): GatewayError | null {
+function checkFormat({ response_format: format }: CanonicalRequest, budget: SchemaRule): GatewayError | null {
   if (format?.type !== 'json_schema') return null
   const { name, schema, strict } = format.json_schema
   if (!schema) return missingSchema()

@@ -4,9 +4,8 @@
  * needs no tidying is not copied: nearly every request is its own result.
  */
 import type { TObject } from '@sinclair/typebox'
-import { type ChatRequest, ChatRequestSchema, type Message } from './request.ts'
-
-type Tool = NonNullable<ChatRequest['tools']>[number]
+import type { CanonicalRequest, Message, Tool } from '../../domain/request.ts'
+import { type ChatRequest, ChatRequestSchema } from './request.ts'
 
 const OF_REQUEST = new Set(Object.keys(ChatRequestSchema.properties))
 const OF_MESSAGE = new Set(ChatRequestSchema.properties.messages.items.anyOf.flatMap(toOptional))
@@ -21,7 +20,7 @@ const INSIDE = new Set(
 const OF_TOOL = new Set(['description', 'parameters', 'strict', 'format'])
 
 /** Returns the request without what says nothing. */
-export function tidy(body: ChatRequest): ChatRequest {
+export function tidy(body: ChatRequest): CanonicalRequest {
   const messages = mapChanged(body.messages, tidyMessage)
   const tools = body.tools ? mapChanged(body.tools, tidyTool) : body.tools
   const changed = messages !== body.messages || tools !== body.tools

@@ -5,10 +5,11 @@
  */
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { allow, type Decision, GatewayError, refuse } from '../../domain/error.ts'
+import type { CanonicalRequest } from '../../domain/request.ts'
 import { explain } from '../../validation/explain.ts'
 import { checkConversation } from './conversation.ts'
 import { checkParameters } from './parameters.ts'
-import { type ChatRequest, ChatRequestSchema } from './request.ts'
+import { ChatRequestSchema } from './request.ts'
 import { checkSchemas } from './schemas.ts'
 import { tidy } from './tidy.ts'
 
@@ -16,7 +17,7 @@ import { tidy } from './tidy.ts'
 let checker: TypeCheck<typeof ChatRequestSchema> | null = null
 
 /** Returns the request without what counts as absent, or its refusal. */
-export function validate(body: unknown): Decision<ChatRequest> {
+export function validate(body: unknown): Decision<CanonicalRequest> {
   checker ??= TypeCompiler.Compile(ChatRequestSchema)
   if (!checker.Check(body)) return refuse(toRefusal(body))
   const request = tidy(body)

@@ -9,8 +9,8 @@ import type { ChatCompletionCreateParamsBase } from 'openai/resources/chat/compl
 import type { ChatChunk, ChatCompletion, ChatMessage, Delta } from '../../../src/domain/answer.ts'
 import type { ErrorBody } from '../../../src/domain/error.ts'
 import type { Model } from '../../../src/domain/model.ts'
+import type { CanonicalRequest, Message } from '../../../src/domain/request.ts'
 import type { WireUsage } from '../../../src/domain/usage.ts'
-import type { ChatRequest, Message } from '../../../src/formats/chat/request.ts'
 import { validate } from '../../../src/formats/chat/validate.ts'
 
 /** Compiles only where a `From` may stand wherever a `To` is expected. */
@@ -43,9 +43,9 @@ export type Checked = [
   Assignable<Model, OpenAI.Model>,
   Assignable<ErrorBody['error'], OpenAI.ErrorObject>,
   // From the client to us: whole requests, every message, and no parameter that we have not heard of.
-  Assignable<Params, ChatRequest>,
+  Assignable<Params, CanonicalRequest>,
   Assignable<OpenAI.Chat.ChatCompletionMessageParam, Message>,
-  None<Exclude<keyof Base, keyof ChatRequest>>,
+  None<Exclude<keyof Base, keyof CanonicalRequest>>,
   // And round again: a message that we sent may be sent back, by the client's types and by ours.
   Assignable<Omit<ChatMessage, Passed>, OpenAI.Chat.ChatCompletionMessageParam>,
   Assignable<Omit<ChatMessage, Passed>, Message>,

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions'
-import { type ChatRequest, ChatRequestSchema } from '../../../src/formats/chat/request.ts'
+import type { CanonicalRequest } from '../../../src/domain/request.ts'
+import { ChatRequestSchema } from '../../../src/formats/chat/request.ts'
 import { validate } from '../../../src/formats/chat/validate.ts'
 
 const user = { role: 'user', content: 'Hi' }
@@ -10,7 +11,7 @@ const request = (more: Record<string, unknown> = {}) => ({ model: 'a/b', message
 const talk = (...messages: unknown[]) => request({ messages: [user, ...messages] })
 
 /** Whatever the official client may send is a request by our types too. */
-const asRequest = (sent: ChatCompletionCreateParams): ChatRequest => sent
+const asRequest = (sent: ChatCompletionCreateParams): CanonicalRequest => sent
 
 const call = (id: string, name = 'f') => ({ id, type: 'function', function: { name, arguments: '{}' } })
 const calling = (...ids: string[]) => ({ role: 'assistant', content: null, tool_calls: ids.map((id) => call(id)) })
@@ -205,7 +206,7 @@ describe('a valid request', () => {
   test.each(Object.entries(FIELDS))('may hold %s', (name, values) => {
     for (const value of values) {
       const body = request({ [name]: value })
-      expect(validate(body)).toEqual({ ok: true, value: body as ChatRequest })
+      expect(validate(body)).toEqual({ ok: true, value: body as CanonicalRequest })
     }
   })
 
@@ -229,7 +230,7 @@ describe('a valid request', () => {
     const nulls = Object.fromEntries(Object.keys(optional).map((name) => [name, null]))
     expect(validate(request({ ...nulls, nobody_knows: null }))).toEqual({
       ok: true,
-      value: { ...request(), nobody_knows: null } as ChatRequest,
+      value: { ...request(), nobody_knows: null } as CanonicalRequest,
     })
   })
 
@@ -246,10 +247,10 @@ describe('a valid request', () => {
       value: {
         ...talk(user, { role: 'assistant', content: 'x', annotations: [] }, calling('1'), answering('1')),
         tools: [tool('f'), custom],
-      } as ChatRequest,
+      } as CanonicalRequest,
     })
     expect(body).toEqual(before)
-    expect(validate(request({ tools: [] }))).toEqual({ ok: true, value: request() as ChatRequest })
+    expect(validate(request({ tools: [] }))).toEqual({ ok: true, value: request() as CanonicalRequest })
   })
 
   test('loses nulls inside of fields too, but none that a JSON Schema means', () => {
@@ -272,7 +273,7 @@ describe('a valid request', () => {
         prompt_cache_options: { mode: 'implicit' },
         web_search_options: {},
         nobody_knows: { a: null },
-      } as ChatRequest,
+      } as CanonicalRequest,
     })
   })
 })

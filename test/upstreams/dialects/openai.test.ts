@@ -1,14 +1,14 @@
 /** The OpenAI dialect, as pure functions. Over real sockets it is in `test/chat`. */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../../src/domain/error.ts'
+import type { CanonicalRequest } from '../../../src/domain/request.ts'
 import { DEFAULT_OPTIONS } from '../../../src/domain/settings.ts'
-import type { ChatRequest } from '../../../src/formats/chat/request.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../../support/snapshot.ts'
 
 const CREDENTIAL = 'our own secret'
 const target = toTarget({ credential: CREDENTIAL })
-const body: ChatRequest = { model: 'fast', messages: [{ role: 'user', content: 'Hi' }] }
+const body: CanonicalRequest = { model: 'fast', messages: [{ role: 'user', content: 'Hi' }] }
 
 function failureOf(run: () => unknown): UpstreamError {
   try {

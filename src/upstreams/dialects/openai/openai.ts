@@ -6,8 +6,8 @@
 import type { Completion } from '../../../domain/answer.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject } from '../../../domain/json.ts'
+import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target, Upstream } from '../../../domain/snapshot.ts'
-import type { ChatRequest } from '../../../formats/chat/request.ts'
 import type { Dialect, Readiness } from '../../backend.ts'
 import { toRefusal } from '../../refusal.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
@@ -60,10 +60,10 @@ function toReadiness(status: number): Readiness {
   return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
 }
 
-type Sent = ChatRequest & Record<string, unknown>
+type Sent = CanonicalRequest & Record<string, unknown>
 
 /** Changes what the upstream would not understand, by its settings; everything else goes as it came. */
-function toSent(body: ChatRequest, { upstream, upstreamModel, features }: Target): Sent {
+function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: Target): Sent {
   const { options } = upstream
   const { stream_options, n, user, response_format: format, ...rest } = body
   const sent: Sent = { ...rest, model: upstreamModel }
