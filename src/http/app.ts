@@ -1,9 +1,7 @@
 /**
- * The composition root of the HTTP surface: mounts the controllers, and turns whatever they throw into the contract's
- * error shape. Built from its dependencies alone, so that a test can run it with a clock and upstreams of its own.
+ * The public surface: mounts the controllers, and turns whatever they throw into the error that clients know from OpenAI's
+ * API. Built from its dependencies alone, so that a test can run it with a clock and upstreams of its own.
  */
-
-import { Elysia } from 'elysia'
 import { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import { authenticate } from '../gateway/authenticate.ts'
@@ -12,6 +10,7 @@ import { traceOf } from '../log.ts'
 import { toToken } from './bearer.ts'
 import { type ChatDeps, chatController, IDLE_SECONDS } from './chat.ts'
 import { type HealthDeps, healthController } from './health.ts'
+import { createInstance, NoRoute } from './instance.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 import { pathOf } from './path.ts'
 
@@ -20,20 +19,13 @@ export type AppDeps = Omit<ChatDeps, 'setIdleLimit'> & ModelsDeps & HealthDeps
 export function createApp(deps: AppDeps) {
   // Taken from the closure: as part of Elysia's context it would cost every request a property of its own.
   const setIdleLimit = (request: Request, seconds: number) => app.server?.timeout(request, seconds)
-  const app = new Elysia({
-    serve: {
-      // For connections that have not proved a key, and for those between two requests.
-      idleTimeout: IDLE_SECONDS,
-      // Bun's own 413 has no body: ours comes first, for every body up to this one.
-      maxRequestBodySize: 64 * MAX_BODY_BYTES,
-      reusePort: false,
-      // Bun's own error page, with our sources in it, is its default even in a compiled binary.
-      development: false,
-    },
-    // Otherwise the router takes part of a short host name for the path.
-    handler: { standardHostname: false },
+  const app = createInstance({
+    toResponse: (error, request) => toResponse(logged(deps, request, toGatewayError(deps, request, error))),
+    // For connections that have not proved a key, and for those between two requests.
+    idleSeconds: IDLE_SECONDS,
+    // Above our own limit, so that our 413 comes first.
+    maxBodyBytes: 64 * MAX_BODY_BYTES,
   })
-    .onError(({ error, code, request }) => toResponse(toGatewayError(deps, error, code, request)))
     .use(chatController({ ...deps, setIdleLimit }))
     .use(modelsController(deps))
     .use(healthController(deps))
@@ -42,61 +34,34 @@ export function createApp(deps: AppDeps) {
 
 export type App = ReturnType<typeof createApp>
 
-function toGatewayError(deps: AppDeps, error: unknown, code: unknown, request: Request): GatewayError {
-  const told =
-    code === 'NOT_FOUND'
-      ? toNoRoute(deps, request)
-      : error instanceof GatewayError
-        ? error
-        : new GatewayError('internal', OUR_MISTAKE, { cause: error })
-  // The walk has given its refusals an id and a log line already.
-  if (told.requestId === null) {
-    const id = mintId(deps.now())
-    told.requestId = toRequestId(id)
-    const { method } = request
-    deps.log.info('refused', {
-      id,
-      method,
-      path: pathOf(request),
-      http: told.status,
-      code: told.code ?? told.kind,
-    })
-  }
-  if (told.kind === 'internal') {
-    const { cause, requestId } = told
-    deps.log.error('a request failed for a reason of our own', {
-      id: requestId,
-      error: traceOf(cause),
-    })
-  }
-  return told
-}
-
-const OUR_MISTAKE = 'Tollgate made a mistake; its log has the cause under this request id.'
-
-/** An URL or a method that is not served; under `/v1` only a key learns which of them it was. */
-function toNoRoute(deps: AppDeps, request: Request): GatewayError {
-  const pathname = pathOf(request)
-  if (pathname === '/v1' || pathname.startsWith('/v1/')) {
-    const token = toToken(undefined, request.headers.toJSON())
-    const key = authenticate(deps.snapshot(), token, deps.now())
+function toGatewayError(deps: AppDeps, request: Request, error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  if (!(error instanceof NoRoute)) return new GatewayError('internal', INTERNAL, { cause: error })
+  const { path, allow, message } = error
+  // Under /v1 only a key learns what there is.
+  if (path === '/v1' || path.startsWith('/v1/')) {
+    const key = authenticate(deps.snapshot(), toToken(undefined, request.headers.toJSON()), deps.now())
     if (!key.ok) return key.error
   }
-  const allowed = allowedMethod(pathname)
-  if (allowed === null || allowed === request.method) {
-    return new GatewayError('unknown_url', `Invalid URL (${request.method} ${pathname.slice(0, 200)})`)
-  }
-  return new GatewayError(
-    'method_not_supported',
-    `Not allowed to ${request.method} on ${pathname}; use ${allowed} instead.`,
-    { headers: { allow: allowed } },
-  )
+  return allow === null
+    ? new GatewayError('unknown_url', message)
+    : new GatewayError('method_not_supported', message, { headers: { allow } })
 }
 
-function allowedMethod(pathname: string): string | null {
-  if (pathname === '/v1/chat/completions') return 'POST'
-  if (pathname === '/healthz' || pathname === '/readyz') return 'GET'
-  return pathname === '/v1/models' || pathname.startsWith('/v1/models/') ? 'GET' : null
+const INTERNAL = 'Tollgate made a mistake; its log has the cause under this request id.'
+
+/** Gives an error its request's id, where the gateway has not done so, and logs what has not been logged yet. */
+function logged({ log, now }: AppDeps, request: Request, error: GatewayError): GatewayError {
+  if (error.requestId === null) {
+    const id = mintId(now())
+    error.requestId = toRequestId(id)
+    const path = pathOf(request)
+    log.info('refused', { id, method: request.method, path, http: error.status, code: error.code ?? error.kind })
+  }
+  if (error.kind === 'internal') {
+    log.error('a request failed for a reason of our own', { id: error.requestId, error: traceOf(error.cause) })
+  }
+  return error
 }
 
 function toResponse(error: GatewayError): Response {

@@ -1,0 +1,71 @@
+/**
+ * What every HTTP surface here begins with: the public one (`app.ts`) and the control socket (`server/control.ts`). It sets
+ * what Bun and Elysia would otherwise choose badly, and tells an unknown path from a wrong method by the routes that there are.
+ */
+import { Elysia } from 'elysia'
+import { pathOf } from './path.ts'
+
+/** A request that no route takes. */
+export class NoRoute extends Error {
+  readonly method: string
+  readonly path: string
+  /** The methods that its path is served with, as the header `allow` lists them; null where the path is not served at all. */
+  readonly allow: string | null
+
+  /** `message` is a sentence for whoever asked. */
+  constructor(method: string, path: string, allow: string | null) {
+    super(
+      allow === null
+        ? `Invalid URL (${method} ${path.slice(0, 200)})`
+        : `Not allowed to ${method} on ${path}; use ${allow} instead.`,
+    )
+    this.method = method
+    this.path = path
+    this.allow = allow
+  }
+}
+
+export interface InstanceOptions {
+  /** Turns whatever a request ended in, be it a NoRoute or something thrown, into its answer. Must not throw. */
+  toResponse(error: unknown, request: Request): Response
+  /** Seconds of silence that a connection may have. */
+  idleSeconds: number
+  /** Bun answers a longer body with 413 and nothing else. */
+  maxBodyBytes: number
+}
+
+/** Makes an Elysia instance without routes. Its error handler comes first, so that it holds for every controller it uses. */
+export function createInstance({ toResponse, idleSeconds, maxBodyBytes }: InstanceOptions) {
+  const app = new Elysia({
+    serve: {
+      idleTimeout: idleSeconds,
+      maxRequestBodySize: maxBodyBytes,
+      // A second process must not take part of the requests unnoticed.
+      reusePort: false,
+      // Bun's own error page, with our sources in it, is its default even in a compiled binary.
+      development: false,
+    },
+    // Otherwise the router takes part of a short host name for the path.
+    handler: { standardHostname: false },
+    // Otherwise fields that a schema does not name would be dropped without a word.
+    normalize: false,
+  }).onError(
+    ({ error, code, request }): Response =>
+      toResponse(code === 'NOT_FOUND' ? toNoRoute(app.routes, request) : error, request),
+  )
+  return app
+}
+
+function toNoRoute(routes: readonly { method: string; path: string }[], request: Request): NoRoute {
+  const path = pathOf(request)
+  const methods = new Set(routes.filter((route) => matches(route.path, path)).map(({ method }) => method))
+  const isServed = methods.size > 0 && !methods.has(request.method)
+  return new NoRoute(request.method, path, isServed ? [...methods].join(', ') : null)
+}
+
+/** Whether a route's path, which may have `:name` segments and end in `*`, is that of a request. */
+function matches(route: string, path: string): boolean {
+  const [wanted, given] = [route.split('/'), path.split('/')]
+  const fits = wanted.every((part, i) => part === '*' || part.startsWith(':') || part === given[i])
+  return fits && (wanted.at(-1) === '*' ? given.length >= wanted.length : given.length === wanted.length)
+}
