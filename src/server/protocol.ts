@@ -1,75 +1,90 @@
 /**
- * What is said over `control.sock`: its path, the shape of its answers, and how a snapshot and what is known of its
+ * What is said over `control.sock`: its path, the shapes of its answers, and how a snapshot and what is known of its
  * upstreams become one of them. Server and command line both read this. Pure. No secret is ever part of an answer: of a
  * credential only whether there is one.
  */
 import { join } from 'node:path'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/health.ts'
-import type { Readiness } from '../upstreams/backend.ts'
 
 /** Path of the socket in a data folder. It may be longer than the 107 bytes of the system's call: Bun goes around that. */
 export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock')
 
-/** Answer of `GET /status`. */
-export interface Status {
-  version: string
-  /** Id of this run of the server: a part of the names of its spool files, and in its ledger rows. */
-  instance: string
-  pid: number
-  /** Ends in `/v1`. */
-  url: string
-  started_ms: number
-  readiness: 'ok' | 'degraded' | 'starting' | 'draining' | 'ledger_unavailable'
-  ledger: 'ok' | 'spooling' | 'unavailable'
-  config_revision: number
-  /** Requests under way. */
-  in_flight: number
-  /** Bytes of bodies and answers that are held in memory for them. */
-  buffered_bytes: number
-  upstreams: UpstreamStatus[]
-}
+const Text = Type.String()
+const Amount = Type.Number()
+const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+const oneOf = <T extends string>(...values: T[]) =>
+  Type.Unsafe<T>(Type.Union(values.map((value) => Type.Literal(value))))
 
-/** How an upstream is set up, with every default filled in. */
-export interface UpstreamFacts {
-  dialect: string
-  base_url: string | null
-  local: boolean
-  deadlines: {
-    headers_ms: number
-    first_token_ms: number
-    idle_ms: number
-    total_ms: number
-    total_whole_ms: number
-  }
+/** How an upstream is set up, in the words of the catalogue, with every default filled in. */
+export const UpstreamFacts = Type.Object({
+  dialect: Text,
+  base_url: orNull(Text),
+  local: Type.Boolean(),
+  deadlines: Type.Object({
+    headers_ms: Amount,
+    first_token_ms: Amount,
+    idle_ms: Amount,
+    total_ms: Amount,
+    total_whole_ms: Amount,
+  }),
   /** null = no limit. */
-  limits: { rpm: number | null; tpm: number | null; concurrency: number | null }
-}
+  limits: Type.Object({ rpm: orNull(Amount), tpm: orNull(Amount), concurrency: orNull(Amount) }),
+})
+export type UpstreamFacts = Static<typeof UpstreamFacts>
 
-export interface UpstreamStatus extends UpstreamHealth, UpstreamFacts {
-  /** `none`: it needs none. */
-  credential: 'set' | 'not_set' | 'none'
-}
+/** Told as health has it: its type says what each field means. */
+const Health = Type.Unsafe<UpstreamHealth>(
+  Type.Object({ id: Text, state: Text, reason: orNull(Text), targets: Type.Array(Type.Object({ model: Text })) }),
+)
 
-/** Answer of `POST /upstreams/<id>/test`. */
-export interface TestResult {
-  id: string
-  /**
-   * `ready`; `unknown` = it answers, but not to a question that costs nothing; `refused` = it refuses the credential;
-   * `doubtful` = it said nothing in time, or an error; `down` = it cannot be reached; `not_ready` = it was not asked, since
-   * it could not be called anyway.
-   */
-  state: Readiness['state'] | 'not_ready'
+/** `credential`: `none` = it needs none. */
+export const UpstreamStatus = Type.Intersect([
+  Health,
+  UpstreamFacts,
+  Type.Object({ credential: oneOf('set', 'not_set', 'none') }),
+])
+export type UpstreamStatus = Static<typeof UpstreamStatus>
+
+/** Answer of `GET /status`. */
+export const Status = Type.Object({
+  version: Text,
+  /** Id of this run of the server: a part of the names of its spool files, and in its ledger rows. */
+  instance: Text,
+  pid: Amount,
+  /** Ends in `/v1`. */
+  url: Text,
+  started_ms: Amount,
+  readiness: oneOf('ok', 'degraded', 'starting', 'draining', 'ledger_unavailable'),
+  ledger: oneOf('ok', 'spooling', 'unavailable'),
+  config_revision: Amount,
+  /** Requests under way. */
+  in_flight: Amount,
+  /** Bytes of bodies and answers that are held in memory for them. */
+  buffered_bytes: Amount,
+  upstreams: Type.Array(UpstreamStatus),
+})
+export type Status = Static<typeof Status>
+
+/**
+ * Answer of `POST /upstreams/<id>/test`. States: `ready`; `unknown` = it answers, but not to a request that costs nothing;
+ * `refused` = it refuses the credential; `doubtful` = it said nothing in time, or an error; `down` = it cannot be reached;
+ * `not_ready` = it was not asked, since it could not be called anyway.
+ */
+export const TestResult = Type.Object({
+  id: Text,
+  state: oneOf('ready', 'unknown', 'refused', 'doubtful', 'down', 'not_ready'),
   /** In words, where it is neither `ready` nor `unknown`. */
-  reason: string | null
+  reason: orNull(Text),
   /** How long the answer took; null where nothing was asked. */
-  ms: number | null
-}
+  ms: orNull(Amount),
+})
+export type TestResult = Static<typeof TestResult>
 
 /** Body of every answer that is not 2xx. */
-export interface ControlError {
-  error: { kind: string; message: string }
-}
+export const ControlError = Type.Object({ error: Type.Object({ kind: Text, message: Text }) })
+export type ControlError = Static<typeof ControlError>
 
 /** Every upstream of a snapshot, in its order, with what is known of it. */
 export function toUpstreamStatuses(snapshot: Snapshot, states: readonly UpstreamHealth[]): UpstreamStatus[] {
@@ -81,7 +96,7 @@ export function toUpstreamStatuses(snapshot: Snapshot, states: readonly Upstream
   }))
 }
 
-/** How an upstream is set up, in the words of the catalogue. */
+/** How an upstream is set up. */
 export function toUpstreamFacts({ dialect, baseUrl, local, deadlines, limits }: Upstream): UpstreamFacts {
   return {
     dialect,

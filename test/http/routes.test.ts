@@ -1,7 +1,10 @@
 /** URLs and methods: what is served, what is not, and how each says so. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createLog } from '../../src/log.ts'
+import { createControlRoutes } from '../../src/server/control-routes.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { play, type Scenario } from '../support/scenario.ts'
+import { toStatus } from '../support/status.ts'
 
 let gateway: Gateway
 beforeAll(async () => {
@@ -55,6 +58,31 @@ const WITHOUT_KEY: Scenario[] = [
 
 test.each(WITHOUT_KEY)('$name answers $status without a key', async (scenario) => {
   await play(gateway.app, scenario)
+})
+
+describe('a route of the control socket is not served over the network', () => {
+  const { routes } = createControlRoutes({
+    log: createLog({ now: () => 0, write: async () => {} }),
+    status: () => toStatus(),
+    test: async () => null,
+    reload: async () => {},
+    drain() {},
+  })
+  const paths = routes.map(({ method, path }) => [method, path.replace(':id', 'first')] as const)
+
+  test.each(paths)('%s %s', async (method, url) => {
+    for (const token of [null, gateway.key]) await play(gateway.app, { name: url, method, url, ...unknown }, token)
+    await play(gateway.app, { name: url, method, url: `/v1${url}`, ...unknown }, gateway.key)
+  })
+
+  test('all of them were tried', () => {
+    expect(paths).toEqual(
+      expect.arrayContaining([
+        ['GET', '/status'],
+        ['POST', '/upstreams/first/test'],
+      ]),
+    )
+  })
 })
 
 describe('HEAD', () => {
