@@ -63,7 +63,6 @@ function toAdvice(failure: ServiceFailure): string {
     case 'no_such_address':
       return ' Choose another one with --host.'
     case 'not_listening':
-    case 'not_possible':
     case 'bad_config':
       return ''
   }

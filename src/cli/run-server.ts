@@ -36,7 +36,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   installCrashHandlers(log)
   const source = await findSource(io, options)
 
-  const orders = {
+  const commands = {
     reload: () => reload(server, io, options, log),
     // As if somebody had sent the signal: there is one way to stop.
     drain: () => void process.kill(process.pid, 'SIGTERM'),
@@ -48,7 +48,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
     log,
     now,
     configure,
-    orders,
+    commands,
     async prepare(store, settings) {
       // Reading a catalogue takes as long as the rest of the start: one that is applied already is left alone.
       if (settings[APPLIED_DIGEST] !== toDigest(source, version())) {
@@ -61,7 +61,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
     throw error
   })
   const stopped = untilStopped(server, log)
-  process.on('SIGHUP', () => void orders.reload().catch(() => {}))
+  process.on('SIGHUP', () => void commands.reload().catch(() => {}))
   const firstKey = options.wantsFirstKey ? makeFirstKey(server, now(), log) : null
   log.info('serving', {
     version: version(),

@@ -110,9 +110,9 @@ async function testByServer(chosen: readonly Declared[], dataFolder: string): Pr
 }
 
 async function testFromHere(chosen: readonly Declared[]): Promise<TestResult[]> {
-  const { createBackends } = await import('../upstreams/registry.ts')
+  const { createAllBackends } = await import('../server/backends.ts')
   const { testUpstream } = await import('../server/test-upstream.ts')
-  const backendFor = createBackends()
+  const backendFor = createAllBackends()
   const monotonicMs = () => performance.now()
   return Promise.all(
     chosen.map(({ upstream, variable }) => {

@@ -22,7 +22,6 @@ export type ServiceFailure =
   | { kind: 'migration_failed'; migration: string; table: string }
   | { kind: 'already_served'; dataFolder: string }
   | { kind: 'port_in_use' | 'port_forbidden' | 'no_such_address' | 'not_listening'; host: string; port: number }
-  | { kind: 'not_possible' }
 
 /** `message` says what happened in whole sentences, for logs and for those who present it; what to do is left to them. */
 export class ServiceError extends Error {

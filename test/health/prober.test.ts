@@ -5,8 +5,8 @@ import type { Snapshot, Target } from '../../src/domain/snapshot.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { createProber, type ProberDeps } from '../../src/health/prober.ts'
 import type { Look } from '../../src/health/tcp.ts'
+import { createAllBackends } from '../../src/server/backends.ts'
 import type { Readiness } from '../../src/upstreams/backend.ts'
-import { createBackends } from '../../src/upstreams/registry.ts'
 import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 import { startUpstream } from '../support/upstream.ts'
 
@@ -28,7 +28,7 @@ function setUp(targets: Target[], deps: Partial<ProberDeps> = {}) {
     wallMs: Date.now,
     onUnreached: () => prober.kick(),
   })
-  const prober = createProber({ health, snapshot: () => snapshot, backendFor: createBackends(), ...deps })
+  const prober = createProber({ health, snapshot: () => snapshot, backendFor: createAllBackends(), ...deps })
   health.renew(snapshot)
   ending.push(prober.stop)
   const change = (...next: Target[]) => {

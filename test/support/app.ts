@@ -100,6 +100,7 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
         digest: 'd',
         nowMs: now(),
       }),
+    commands: { reload: async () => {}, drain() {} },
   })
   const reader = new Database(databasePath(dataFolder), { readonly: true })
   const secrets = Object.values(known)

@@ -5,15 +5,15 @@ import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import type { Environment, Upstream } from '../../src/domain/snapshot.ts'
 import { createLook } from '../../src/health/tcp.ts'
+import { createAllBackends } from '../../src/server/backends.ts'
 import type { Readiness } from '../../src/upstreams/backend.ts'
-import { createBackends } from '../../src/upstreams/registry.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import type { Behaviour } from '../support/upstream-answers.ts'
 
 const CREDENTIAL = 'our own secret'
 const { signal } = new AbortController()
-const backendFor = createBackends()
+const backendFor = createAllBackends()
 const look = createLook({ environment: {} })
 
 const toUpstream = (baseUrl: string | null, fields: Partial<Upstream> = {}) => toTarget({ baseUrl, ...fields }).upstream

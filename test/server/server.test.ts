@@ -1,0 +1,45 @@
+/** A start that fails gives back what it has taken. */
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { toServeConfig } from '../../src/config.ts'
+import { createLog } from '../../src/log.ts'
+import { type ServerOptions, startServer } from '../../src/server/server.ts'
+import { isServed } from '../../src/store/sqlite/lock.ts'
+
+const SETTINGS = { ...toServeConfig({ flags: {}, environment: {}, settings: {} }), port: 0, probeMs: 0 }
+
+const fail = () => {
+  throw new Error('that one')
+}
+const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+afterAll(() => other.stop(true))
+
+test.each<[what: string, fails: Partial<ServerOptions>, says: string]>([
+  ['in its settings', { configure: fail }, 'that one'],
+  ['in its catalogue', { prepare: fail }, 'that one'],
+  ['for its port', { configure: () => ({ ...SETTINGS, port: other.port ?? 0 }) }, 'Something else is listening'],
+])('a start that fails %s gives its folder back, and the next one serves it', async (_, fails, says) => {
+  const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-start-'))
+  const log = createLog({ now: () => 0, write: async () => {} })
+  const options: ServerOptions = {
+    dataFolder,
+    environment: {},
+    log,
+    now: () => 0,
+    version: 'test',
+    configure: () => SETTINGS,
+    prepare() {},
+    commands: { reload: async () => {}, drain() {} },
+  }
+  await expect(startServer({ ...options, ...fails })).rejects.toThrow(says)
+  expect(isServed(dataFolder)).toBe(false)
+
+  const server = await startServer(options)
+  expect(isServed(dataFolder)).toBe(true)
+  expect(await server.stop()).toBe(true)
+  expect(isServed(dataFolder)).toBe(false)
+  expect(readdirSync(dataFolder)).not.toContain('control.sock')
+  rmSync(dataFolder, { recursive: true })
+})
