@@ -1,7 +1,7 @@
 /**
  * Tollgate's binary as something to measure: its catalogues, its keys, and how it is started. The build under test is
  * measured as a team would run it: three routes to choose from, and every limit there is on upstreams, key and team, all
- * far too large to refuse anything. A build to compare with may know none of that, and keeps one route and a plain key.
+ * far too large to refuse anything. A build to compare with gets the same, and no flag that it might not know.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -14,6 +14,8 @@ export const BEFORE = process.env.TOLLGATE_BEFORE
 
 export const BUILDS = ['tollgate', 'before'] as const
 export type Build = (typeof BUILDS)[number]
+
+export const binaryOf = (name: Build): string => (name === 'before' ? (BEFORE ?? BINARY) : BINARY)
 
 export const MODEL = 'bench/model'
 
@@ -70,7 +72,7 @@ export const toPlainCatalog = (upstream: string): string =>
 const LARGE = { rpm: 1_000_000_000, tpm: 1_000_000_000, concurrency: 1_000_000 }
 
 /** One model with two weighted routes of one priority and a third below them, all of which end at the same upstream. */
-function toRoutedCatalog(upstream: string): string {
+export function toRoutedCatalog(upstream: string): string {
   const entry = { base_url: `${upstream}/v1`, ...LARGE }
   return toCatalog(
     { heavy: entry, light: entry, spare: entry },
@@ -84,20 +86,20 @@ function toRoutedCatalog(upstream: string): string {
   )
 }
 
-/** Starts a build over an empty data folder below `folder`. Without a catalogue it gets the one that is meant for it. */
+/** Starts a build over an empty data folder below `folder`. Without a catalogue it gets the one with several routes. */
 export async function startTollgate(
   name: Build,
   folder: string,
   port: number,
   upstream: string,
-  catalog = name === 'tollgate' ? toRoutedCatalog(upstream) : toPlainCatalog(upstream),
+  catalog = toRoutedCatalog(upstream),
 ): Promise<Running> {
-  const binary = name === 'before' ? (BEFORE ?? BINARY) : BINARY
+  const binary = binaryOf(name)
   const { command, logFile, data } = toServe(folder, port, catalog, binary)
-  const started = startProcess(name === 'before' ? [...command, '--first-key'] : command, logFile)
+  const started = startProcess(command, logFile)
   const origin = `http://127.0.0.1:${port}`
   await waitUntilUp(`${origin}/healthz`)
-  const key = name === 'tollgate' ? await createLimitedKey(binary, data) : await readFirstKey(logFile)
+  const key = await createLimitedKey([binary], data)
   return { name, process: started, origin, key, model: MODEL }
 }
 
@@ -129,10 +131,21 @@ const KEY = /sk-tg-[A-Za-z0-9]{38}/
 const BUDGET = ['--budget', '1000000/month']
 const LIMITS = [...Object.entries(LARGE).flatMap(([name, limit]) => [`--${name}`, String(limit)]), ...BUDGET]
 
-/** Makes a key with every limit there is, in a team with a budget of its own. */
-async function createLimitedKey(binary: string, data: string): Promise<string> {
-  await run([binary, 'teams', 'create', '--name', 'bench', ...BUDGET, '--data', data])
-  const said = await run([binary, 'keys', 'create', '--name', 'bench', '--team', 'bench', ...LIMITS, '--data', data])
+/** Makes a key with every limit there is, in a team with a budget of its own. `program` is Tollgate without arguments. */
+export async function createLimitedKey(program: readonly string[], data: string): Promise<string> {
+  await run([...program, 'teams', 'create', '--name', 'bench', ...BUDGET, '--data', data])
+  const said = await run([
+    ...program,
+    'keys',
+    'create',
+    '--name',
+    'bench',
+    '--team',
+    'bench',
+    ...LIMITS,
+    '--data',
+    data,
+  ])
   const key = KEY.exec(said)?.[0]
   if (key === undefined) throw new Error(`keys create printed no key: ${said}`)
   return key
@@ -141,6 +154,6 @@ async function createLimitedKey(binary: string, data: string): Promise<string> {
 async function run(command: string[]): Promise<string> {
   const child = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' })
   const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
-  if ((await child.exited) !== 0) throw new Error(`${command.slice(0, 3).join(' ')} failed: ${stdout}${stderr}`)
+  if ((await child.exited) !== 0) throw new Error(`${command.join(' ')} failed: ${stdout}${stderr}`)
   return stdout
 }
