@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { toChatBody } from './json-load.ts'
 import { findFreePort, rssMegabytes, startProcess, waitUntilUp } from './processes.ts'
 import { median } from './table.ts'
-import { MODEL, readFirstKey, toPlainCatalog, toServe } from './tollgate.ts'
+import { type Build, binaryOf, MODEL, readFirstKey, toPlainCatalog, toServe } from './tollgate.ts'
 
 /** Medians, in ms from spawn to the first 200. */
 export interface ColdTimes {
@@ -25,6 +25,9 @@ export interface ColdResult {
   idleRssMegabytes: number
 }
 
+/** After it, memory is what an idle server has. */
+const IDLE_MS = 1_000
+
 interface Run {
   healthMs: number
   chatMs: number
@@ -32,26 +35,39 @@ interface Run {
   key: string
 }
 
-export async function measureCold(root: string, upstream: string, runs: number): Promise<ColdResult> {
+/** Starts each build in turn, so that a busy machine is unfair to all alike. */
+export async function measureCold(
+  builds: readonly Build[],
+  root: string,
+  upstream: string,
+  runs: number,
+): Promise<Map<Build, ColdResult>> {
   const folder = join(root, 'cold')
   mkdirSync(folder, { recursive: true })
-  const empty: Run[] = []
-  const prepared: Run[] = []
-  const killed: Run[] = []
+  const all = builds.map((build) => ({ build, empty: [] as Run[], prepared: [] as Run[], killed: [] as Run[] }))
   for (let i = 0; i < runs; i += 1) {
-    const data = mkdtempSync(join(folder, 'run-'))
-    const first = await startOnce(data, upstream, null, 'drain')
-    empty.push(first)
-    prepared.push(await startOnce(data, upstream, first.key, 'stop'))
-    killed.push(await startOnce(data, upstream, first.key, 'drain'))
+    for (const { build, empty, prepared, killed } of all) {
+      const data = mkdtempSync(join(folder, 'run-'))
+      const start = (key: string | null, end: 'drain' | 'stop', restMs = 0) =>
+        startOnce(binaryOf(build), data, upstream, key, end, restMs)
+      const first = await start(null, 'drain')
+      empty.push(first)
+      prepared.push(await start(first.key, 'stop', IDLE_MS))
+      killed.push(await start(first.key, 'drain'))
+    }
   }
-  return {
-    runs,
-    prepared: toTimes(prepared),
-    killed: toTimes(killed),
-    empty: toTimes(empty),
-    idleRssMegabytes: median(prepared.map((run) => run.rssMegabytes)),
-  }
+  return new Map(
+    all.map(({ build, empty, prepared, killed }) => [
+      build,
+      {
+        runs,
+        prepared: toTimes(prepared),
+        killed: toTimes(killed),
+        empty: toTimes(empty),
+        idleRssMegabytes: median(prepared.map((run) => run.rssMegabytes)),
+      },
+    ]),
+  )
 }
 
 const toTimes = (all: readonly Run[]): ColdTimes => ({
@@ -59,14 +75,17 @@ const toTimes = (all: readonly Run[]): ColdTimes => ({
   chatMs: median(all.map(({ chatMs }) => chatMs)),
 })
 
+/** Starts a server, asks once, lets it rest for `restMs` and ends it. */
 async function startOnce(
+  binary: string,
   folder: string,
   upstream: string,
   knownKey: string | null,
   end: 'drain' | 'stop',
+  restMs: number,
 ): Promise<Run> {
   const port = await findFreePort()
-  const { command, logFile } = toServe(folder, port, toPlainCatalog(upstream))
+  const { command, logFile } = toServe(folder, port, toPlainCatalog(upstream), binary)
   const began = performance.now()
   const started = startProcess(knownKey === null ? [...command, '--first-key'] : command, logFile)
   try {
@@ -78,7 +97,7 @@ async function startOnce(
     const chat = { method: 'POST', headers, body: toChatBody(MODEL) }
     await (await waitUntilUp(`${origin}/v1/chat/completions`, chat, 10_000, 1)).text()
     const chatMs = performance.now() - began
-    await Bun.sleep(1_000)
+    await Bun.sleep(restMs)
     return { healthMs, chatMs, rssMegabytes: rssMegabytes(started.pid), key }
   } finally {
     await started[end]()

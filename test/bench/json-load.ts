@@ -1,7 +1,7 @@
 /** Whole answers under `wrk`: requests a second and latency as wrk saw them, CPU and memory of the subject from /proc. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { cpuMicros, rssMegabytes } from './processes.ts'
+import { cpuMicros, followJit, rssMegabytes } from './processes.ts'
 import type { Subject } from './subjects.ts'
 
 export interface JsonResult {
@@ -9,6 +9,8 @@ export interface JsonResult {
   p50Ms: number
   p99Ms: number
   cpuMicrosPerRequest: number
+  /** Of it, what compiling took: near nothing, or the subject was not warm. */
+  jitMicrosPerRequest: number
   rssMegabytes: number
   errors: number
 }
@@ -45,10 +47,12 @@ wrk.body = [==[${toChatBody(subject.model)}]==]
   )
   const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '--latency', '-s', script]
   const before = cpuMicros(subject.process.pid)
+  const jitMicros = followJit(subject.process.pid)
   const wrk = Bun.spawn(['wrk', ...flags, `${subject.origin}/v1/chat/completions`], { stdout: 'pipe', stderr: 'pipe' })
   const said = await new Response(wrk.stdout).text()
   if ((await wrk.exited) !== 0) throw new Error(`wrk failed: ${said}${await new Response(wrk.stderr).text()}`)
   const cpu = cpuMicros(subject.process.pid) - before
+  const jit = jitMicros()
   const requests = Number(/(\d+) requests in/.exec(said)?.[1] ?? 0)
   const socketErrors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(said)?.slice(1) ?? []
   const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(said)?.[1] ?? 0)
@@ -57,6 +61,7 @@ wrk.body = [==[${toChatBody(subject.model)}]==]
     p50Ms: toMs(/ 50%\s+([\d.]+)(us|ms|s)/.exec(said)),
     p99Ms: toMs(/ 99%\s+([\d.]+)(us|ms|s)/.exec(said)),
     cpuMicrosPerRequest: cpu / Math.max(1, requests),
+    jitMicrosPerRequest: jit / Math.max(1, requests),
     rssMegabytes: rssMegabytes(subject.process.pid),
     errors: socketErrors.reduce((sum, count) => sum + Number(count), refused),
   }

@@ -3,59 +3,85 @@
  * one upstream, interleaved round by round so that a busy machine is unfair to all alike. Then what a server keeps of what
  * has passed (soak) and what a dead upstream costs (failover). Prints tables and writes the same as JSON.
  *
- * `--quick` shortens everything · `--only json|streams|cold|soak|failover` ·
- * `--subjects floor,tollgate,nginx,floor-piped,before` · `--json FILE` (dist/bench.json).
- * TOLLGATE_BINARY names the build to measure (dist/tollgate); `before` is another one, which TOLLGATE_BEFORE names.
+ * `--quick` shortens everything · `--only json1,json32,streams200,streams1000,cold,soak,failover` (`json` and `streams` mean
+ * both of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` (all that there are here) · `--json FILE`
+ * (dist/bench.json). TOLLGATE_BINARY names the build to measure (dist/tollgate), TOLLGATE_BEFORE another one, `before`.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { measureCold } from './cold.ts'
+import { type CostShape, measureCost } from './cost.ts'
 import { measureFailover } from './failover.ts'
-import { type JsonResult, loadJson } from './json-load.ts'
-import { guardChildren, type Started } from './processes.ts'
-import { type Report, type SubjectReport, toRatios, toText } from './report.ts'
+import { LOADS } from './loads.ts'
+import { guardChildren } from './processes.ts'
+import { toRatios } from './ratios.ts'
+import { type Report, type SubjectReport, toText } from './report.ts'
 import { measureSoak } from './soak.ts'
-import { loadStreams, type StreamResult, type StreamShape } from './stream-load.ts'
-import { SUBJECTS, type Subject, type SubjectName, startBenchUpstream, startSubject, whyMissing } from './subjects.ts'
-import { medians } from './table.ts'
-import { BUILDS } from './tollgate.ts'
+import { SUBJECTS, type SubjectName, startBenchUpstream, whyMissing } from './subjects.ts'
+import { BEFORE, BUILDS } from './tollgate.ts'
 
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
-    subjects: { type: 'string', default: 'floor,floor-piped,tollgate,nginx' },
+    subjects: { type: 'string' },
     json: { type: 'string', default: resolve(import.meta.dir, '../../dist/bench.json') },
   },
 })
 
-const ROUNDS = 3
-const JSON_SECONDS = values.quick ? 1 : 5
-const COLD_RUNS = values.quick ? 3 : 9
+const { quick } = values
 // 200 x 50 chunks a second is some 10,000 chunks a second: well measurable, and no core is full.
-const BUSY: StreamShape = { streams: 200, paceMs: 20, tokens: values.quick ? 75 : 250 }
-const MANY: StreamShape = { streams: 1_000, paceMs: 150, tokens: values.quick ? 20 : 40 }
-const SOAK = values.quick
+const BUSY = { streams: 200, paceMs: 20 }
+const COST: CostShape = {
+  rounds: quick ? 3 : 4,
+  round: {
+    json1: { seconds: quick ? 1 : 2 },
+    json32: { seconds: quick ? 1 : 3 },
+    streams200: { ...BUSY, tokens: quick ? 75 : 150 },
+  },
+  streams1000: { streams: 1_000, paceMs: 150, tokens: quick ? 20 : 40 },
+  warmUpS: quick ? 30 : 45,
+  slice: {
+    json1: { seconds: 1 },
+    json32: { seconds: quick ? 1 : 2 },
+    streams200: { ...BUSY, tokens: quick ? 50 : 75 },
+  },
+}
+const COLD_RUNS = quick ? 3 : 9
+const SOAK = quick
   ? { requests: 5_000, burst: 300, watchS: 10, slowS: 6 }
-  : { requests: 60_000, burst: 1_500, watchS: 60, slowS: 30 }
+  : { requests: 60_000, burst: 1_500, watchS: 45, slowS: 20 }
 // Long enough to see a breaker half open and try again.
-const FAILOVER = { rounds: ROUNDS, seconds: values.quick ? 1 : 3 }
+const FAILOVER = { rounds: 3, seconds: quick ? 1 : 2 }
+const LIMIT_MS = 20 * 60_000
 
-const PARTS = ['json', 'streams', 'cold', 'soak', 'failover'] as const
-const wants = (...parts: (typeof PARTS)[number][]) => parts.some((part) => (values.only ?? part) === part)
+const PARTS = [...LOADS, 'cold', 'soak', 'failover'] as const
+type Part = (typeof PARTS)[number]
+const GROUPS: Record<string, readonly Part[]> = { json: ['json1', 'json32'], streams: ['streams200', 'streams1000'] }
+
+function chooseParts(): readonly Part[] {
+  if (values.only === undefined) return PARTS
+  const asked = values.only.split(',').flatMap((name): readonly string[] => GROUPS[name] ?? [name])
+  return choose('part', asked, PARTS)
+}
 
 function chooseSubjects(): SubjectName[] {
-  const asked = values.subjects.split(',')
-  const unknown = asked.filter((name) => !SUBJECTS.some((known) => known === name))
-  if (unknown.length > 0) fail(`unknown subject: ${unknown.join(', ')}; there are ${SUBJECTS.join(', ')}`)
-  return SUBJECTS.filter((name) => {
-    if (!asked.includes(name)) return false
+  const usual = SUBJECTS.filter((name) => name !== 'before' || BEFORE)
+  const asked = values.subjects === undefined ? usual : choose('subject', values.subjects.split(','), SUBJECTS)
+  return asked.filter((name) => {
     const missing = whyMissing(name)
     if (missing !== null) console.error(`left out: ${missing}`)
     return missing === null
   })
+}
+
+/** Returns those of `known` that are asked for. Ends the benchmark where there is no such thing. */
+function choose<T extends string>(what: string, asked: readonly string[], known: readonly T[]): T[] {
+  const unknown = asked.filter((name) => !known.some((one) => one === name))
+  if (unknown.length > 0) fail(`unknown ${what}: ${unknown.join(', ')}; there are ${known.join(', ')}`)
+  return known.filter((name) => asked.includes(name))
 }
 
 function fail(sentence: string): never {
@@ -63,9 +89,9 @@ function fail(sentence: string): never {
   process.exit(1)
 }
 
-async function measure(root: string): Promise<Report> {
-  const names = chooseSubjects()
-  const upstream = await startBenchUpstream(root)
+async function measure(names: readonly SubjectName[], parts: readonly Part[], root: string): Promise<Report> {
+  const { process: upstream, origin } = await startBenchUpstream(root)
+  const builds = BUILDS.filter((build) => names.includes(build))
   const report: Report = {
     machine: `${cpus()[0]?.model ?? 'unknown'} x ${cpus().length}`,
     bun: Bun.version,
@@ -80,88 +106,32 @@ async function measure(root: string): Promise<Report> {
   const merge = (name: SubjectName, part: SubjectReport) => {
     report.subjects[name] = { ...report.subjects[name], ...part }
   }
-  if (wants('json', 'streams'))
-    await timed('requests and streams', () => measureCost(names, root, upstream.origin, merge))
-  if (wants('cold') && names.includes('tollgate'))
+  const loads = LOADS.filter((load) => parts.includes(load))
+  if (loads.length > 0) await timed('requests and streams', () => measureCost(names, loads, root, origin, COST, merge))
+  if (parts.includes('cold'))
     await timed('cold start', async () => {
       console.error('cold start')
-      report.cold = await measureCold(root, upstream.origin, COLD_RUNS)
+      for (const [name, coldStart] of await measureCold(builds, root, origin, COLD_RUNS)) merge(name, { coldStart })
     })
-  if (wants('soak'))
+  if (parts.includes('soak'))
     await timed('soak', async () => {
-      for (const [name, soak] of await measureSoak(names, root, upstream.origin, SOAK)) merge(name, { soak })
+      for (const [name, soak] of await measureSoak(names, root, origin, SOAK)) merge(name, { soak })
     })
-  if (wants('failover'))
+  if (parts.includes('failover'))
     await timed('failover', async () => {
-      for (const name of BUILDS.filter((build) => names.includes(build)))
-        merge(name, { failover: await measureFailover(name, root, upstream.origin, FAILOVER) })
+      for (const name of builds) merge(name, { failover: await measureFailover(name, root, origin, FAILOVER) })
     })
-  await upstream.process.stop()
+  await upstream.stop()
   return report
 }
 
-type Merge = (name: SubjectName, part: SubjectReport) => void
-
-async function measureCost(names: readonly SubjectName[], root: string, upstream: string, merge: Merge): Promise<void> {
-  const subjects: (Subject & { name: SubjectName })[] = []
-  for (const name of names) subjects.push({ ...(await startSubject(name, root, upstream)), name })
-  await warmUp(subjects, root)
-  const rounds = await runRounds(subjects, root)
-  for (const { name } of subjects) {
-    if (wants('json'))
-      merge(name, { json1: medians(rounds.json1.get(name) ?? []), json32: medians(rounds.json32.get(name) ?? []) })
-    if (wants('streams')) merge(name, { streams200: medians(rounds.streams.get(name) ?? []) })
-  }
-  if (wants('streams')) await measureMany(names, root, upstream, merge)
-  await stopAll(subjects.map(({ process }) => process))
-}
-
-async function warmUp(subjects: readonly Subject[], root: string): Promise<void> {
-  for (const subject of subjects) {
-    if (wants('json')) await loadJson(subject, root, 32, values.quick ? 1 : 4)
-    if (wants('streams')) await loadStreams(subject, { streams: 200, paceMs: 20, tokens: 25 })
-  }
-}
-
-async function runRounds(subjects: readonly Subject[], root: string) {
-  const json1 = new Map<string, JsonResult[]>()
-  const json32 = new Map<string, JsonResult[]>()
-  const streams = new Map<string, StreamResult[]>()
-  const keep = <T>(results: Map<string, T[]>, name: string, result: T) =>
-    results.set(name, [...(results.get(name) ?? []), result])
-  for (let round = 1; round <= ROUNDS; round += 1) {
-    for (const subject of subjects) {
-      const { name } = subject
-      console.error(`round ${round} of ${ROUNDS}: ${name}`)
-      if (wants('json')) keep(json1, name, await loadJson(subject, root, 1, JSON_SECONDS))
-      if (wants('json')) keep(json32, name, await loadJson(subject, root, 32, JSON_SECONDS))
-      if (wants('streams')) keep(streams, name, await loadStreams(subject, BUSY))
-    }
-  }
-  return { json1, json32, streams }
-}
-
-/** A thousand streams through a fresh process of each, so that its memory is theirs. */
-async function measureMany(names: readonly SubjectName[], root: string, upstream: string, merge: Merge): Promise<void> {
-  for (const name of names) {
-    console.error(`${MANY.streams} streams: ${name}`)
-    const subject = await startSubject(name, join(root, 'many'), upstream)
-    await Bun.sleep(500)
-    const result = await loadStreams(subject, MANY)
-    await subject.process.stop()
-    merge(name, { streams1000: medians([result]) })
-  }
-}
-
-const stopAll = (processes: readonly Started[]) => Promise.all(processes.map((child) => child.stop()))
-
-if (values.only !== undefined && !PARTS.some((part) => part === values.only))
-  fail(`unknown part: ${values.only}; there are ${PARTS.join(', ')}`)
-if (!Bun.which('wrk') && wants('json', 'failover')) fail('wrk is not installed: apt-get install -y wrk')
+const parts = chooseParts()
+const needsWrk = parts.some((part) => ['json1', 'json32', 'failover'].includes(part))
+if (needsWrk && !Bun.which('wrk')) fail('wrk is not installed: apt-get install -y wrk')
 const root = mkdtempSync(join(tmpdir(), 'tollgate-bench-'))
-guardChildren(15 * 60_000)
+guardChildren(LIMIT_MS)
 process.on('exit', () => rmSync(root, { recursive: true, force: true }))
-const report = await measure(root)
+const report = await measure(chooseSubjects(), parts, root)
 console.log(toText(report))
 mkdirSync(dirname(values.json), { recursive: true })
 writeFileSync(values.json, `${JSON.stringify({ ...report, ratios: toRatios(report) }, null, 2)}\n`)

@@ -78,12 +78,38 @@ export function guardChildren(limitMs: number): void {
 
 /** Sums user and system time of a process and its descendants, in microseconds, to 10 ms. */
 export function cpuMicros(pid: number): number {
-  return sumOver(pid, (id) => {
-    const stat = readFileSync(`/proc/${id}/stat`, 'utf8')
-    // The name in parentheses may hold blanks; fields are counted after it.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * 1e6
-  })
+  return sumOver(pid, (id) => toMicros(readFileSync(`/proc/${id}/stat`, 'utf8')))
+}
+
+/** User and system time in a line of `stat`. */
+function toMicros(stat: string): number {
+  // The name in parentheses may hold blanks; fields are counted after it.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * 1e6
+}
+
+/**
+ * Follows the threads of a process that compile its JavaScript. What is returned says what they have used since, in
+ * microseconds, to 10 ms a thread; without those that have ended, which they only do when there is nothing to compile.
+ */
+export function followJit(pid: number): () => number {
+  const before = jitMicrosByThread(pid)
+  return () => {
+    const used = [...jitMicrosByThread(pid)].map(([thread, micros]) => micros - (before.get(thread) ?? 0))
+    return used.reduce((sum, micros) => sum + micros, 0)
+  }
+}
+
+function jitMicrosByThread(pid: number): Map<string, number> {
+  const found = new Map<string, number>()
+  for (const thread of readdirSync(`/proc/${pid}/task`))
+    try {
+      const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')
+      if (stat.includes('(JIT')) found.set(thread, toMicros(stat))
+    } catch {
+      // It ended between the two reads.
+    }
+  return found
 }
 
 /**

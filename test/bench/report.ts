@@ -1,20 +1,26 @@
 /** The benchmark's result: its JSON shape, and the same as text. Pure. */
-import type { ColdResult, ColdTimes } from './cold.ts'
+import type { ColdResult } from './cold.ts'
 import type { FailoverResult } from './failover.ts'
 import type { JsonResult } from './json-load.ts'
+import type { Load } from './loads.ts'
 import type { Death } from './mortal.ts'
+import { cpuOf, RATIO_TITLES, toRatioCells } from './ratios.ts'
 import { toFailoverTables, toSoakTables } from './report-faults.ts'
+import { toSummaryTable } from './report-summary.ts'
 import type { SoakResult } from './soak.ts'
 import type { StreamResult } from './stream-load.ts'
-import { toFigure, toRatio, toTable } from './table.ts'
+import { toFigure, toTable } from './table.ts'
+import type { WarmUp } from './warm-up.ts'
 
 type Numbers<T> = Record<keyof T & string, number>
 
 export interface SubjectReport {
+  warmUp?: WarmUp
   json1?: Numbers<JsonResult>
   json32?: Numbers<JsonResult>
   streams200?: Numbers<StreamResult>
   streams1000?: Numbers<StreamResult>
+  coldStart?: ColdResult
   soak?: SoakResult
   failover?: Record<Death, FailoverResult>
 }
@@ -24,75 +30,30 @@ export interface Report {
   machine: string
   bun: string
   subjects: Record<string, SubjectReport>
-  cold?: ColdResult
   /** How long each part took, in seconds. */
   took: Record<string, number>
 }
 
-const LOADS = ['json1', 'json32', 'streams200', 'streams1000'] as const
-
-/** CPU a request or a chunk of one load; undefined where it was not measured. */
-function cpuOf(subject: SubjectReport | undefined, load: (typeof LOADS)[number]): number | undefined {
-  if (load === 'json1' || load === 'json32') return subject?.[load]?.cpuMicrosPerRequest
-  return subject?.[load]?.cpuMicrosPerChunk
-}
-
-/** Ratios of CPU to both forms of the smallest proxy, by load and subject. */
-export function toRatios(report: Report): Record<string, Record<string, { toFloor?: number; toPiped?: number }>> {
-  const over = (cpu: number, base: number | undefined) => (base ? Number((cpu / base).toFixed(3)) : undefined)
-  return Object.fromEntries(
-    LOADS.map((load) => [
-      load,
-      Object.fromEntries(
-        Object.entries(report.subjects).flatMap(([name, subject]) => {
-          const cpu = cpuOf(subject, load)
-          if (cpu === undefined) return []
-          const toFloor = over(cpu, cpuOf(report.subjects.floor, load))
-          const toPiped = over(cpu, cpuOf(report.subjects['floor-piped'], load))
-          return [[name, { ...(toFloor ? { toFloor } : {}), ...(toPiped ? { toPiped } : {}) }]]
-        }),
-      ),
-    ]),
-  )
-}
-
-/** Converts a report to tables, with the ratios to both forms of the smallest proxy. */
+/** Converts a report to tables. */
 export function toText(report: Report): string {
-  const { cold } = report
   return [
-    `${report.machine}, Bun ${report.bun}; medians`,
+    `${report.machine}, Bun ${report.bun}; medians of the rounds after the warm-up; cold: its first slice, in this order`,
     ...toJsonTable(report, 'json1', '1 connection'),
     ...toJsonTable(report, 'json32', '32 connections'),
     ...toStreamTable(report, 'streams200', '200 paced streams'),
-    ...toStreamTable(report, 'streams1000', '1,000 paced streams, fresh process'),
-    ...(cold
-      ? [
-          `\ncold start of the binary, median of ${cold.runs}, ms from spawn to the first 200`,
-          toTable(
-            ['data folder', '/healthz', 'chat'],
-            [
-              toColdRow('left in order', cold.prepared),
-              toColdRow('left by a kill', cold.killed),
-              toColdRow('empty', cold.empty),
-            ],
-          ),
-          `idle RSS ${toFigure(cold.idleRssMegabytes)} MB`,
-        ]
-      : []),
+    ...toStreamTable(report, 'streams1000', '1,000 paced streams, fresh process, not warmed up'),
+    ...toColdTable(report),
     ...toSoakTables(report),
     ...toFailoverTables(report),
+    ...toSummaryTable(report),
     `\ntook ${Object.entries(report.took)
       .map(([part, seconds]) => `${toFigure(seconds, 0)} s (${part})`)
       .join(', ')}`,
   ].join('\n')
 }
 
-const toColdRow = (name: string, times: ColdTimes) => [name, toFigure(times.healthMs), toFigure(times.chatMs)]
-
 function toJsonTable(report: Report, load: 'json1' | 'json32', title: string): string[] {
-  const floor = cpuOf(report.subjects.floor, load)
-  const piped = cpuOf(report.subjects['floor-piped'], load)
-  const rows = Object.entries(report.subjects).flatMap(([name, { [load]: result }]) =>
+  const rows = Object.entries(report.subjects).flatMap(([name, { [load]: result, warmUp }]) =>
     result
       ? [
           [
@@ -100,9 +61,10 @@ function toJsonTable(report: Report, load: 'json1' | 'json32', title: string): s
             toFigure(result.requestsPerSecond, 0),
             toFigure(result.p50Ms, 3),
             toFigure(result.p99Ms, 3),
+            toCold(warmUp, load),
             toFigure(result.cpuMicrosPerRequest),
-            toRatio(result.cpuMicrosPerRequest, floor),
-            toRatio(result.cpuMicrosPerRequest, piped),
+            toFigure(result.jitMicrosPerRequest),
+            ...toRatioCells(report, result.cpuMicrosPerRequest, (base) => cpuOf(base, load)),
             toFigure(result.rssMegabytes, 0),
             toFigure(result.errors, 0),
           ],
@@ -110,14 +72,12 @@ function toJsonTable(report: Report, load: 'json1' | 'json32', title: string): s
       : [],
   )
   if (rows.length === 0) return []
-  const head = ['subject', 'req/s', 'p50 ms', 'p99 ms', 'CPU us/req', 'to floor', 'to piped', 'RSS MB', 'errors']
-  return [`\nJSON, ${title}`, toTable(head, rows)]
+  const times = ['req/s', 'p50 ms', 'p99 ms', 'cold us/req', 'CPU us/req', 'of it JIT']
+  return [`\nJSON, ${title}`, toTable(['subject', ...times, ...RATIO_TITLES, 'RSS MB', 'errors'], rows)]
 }
 
 function toStreamTable(report: Report, load: 'streams200' | 'streams1000', title: string): string[] {
-  const floor = cpuOf(report.subjects.floor, load)
-  const piped = cpuOf(report.subjects['floor-piped'], load)
-  const rows = Object.entries(report.subjects).flatMap(([name, { [load]: result }]) =>
+  const rows = Object.entries(report.subjects).flatMap(([name, { [load]: result, warmUp }]) =>
     result
       ? [
           [
@@ -125,9 +85,10 @@ function toStreamTable(report: Report, load: 'streams200' | 'streams1000', title
             toFigure(result.chunksPerSecond, 0),
             toFigure(result.firstP50Ms),
             toFigure(result.firstP99Ms),
+            toCold(warmUp, load),
             toFigure(result.cpuMicrosPerChunk),
-            toRatio(result.cpuMicrosPerChunk, floor),
-            toRatio(result.cpuMicrosPerChunk, piped),
+            toFigure(result.jitMicrosPerChunk),
+            ...toRatioCells(report, result.cpuMicrosPerChunk, (base) => cpuOf(base, load)),
             toFigure(result.cpuShare * 100, 0),
             toFigure(result.idleRssMegabytes, 0),
             toFigure(result.peakRssMegabytes, 0),
@@ -139,7 +100,37 @@ function toStreamTable(report: Report, load: 'streams200' | 'streams1000', title
       : [],
   )
   if (rows.length === 0) return []
-  const times = ['chunks/s', 'first p50 ms', 'first p99 ms', 'CPU us/chunk', 'to floor', 'to piped', 'CPU %']
-  const head = ['subject', ...times, 'RSS before', 'RSS peak', 'complete', 'not', 'reader CPU %']
-  return [`\n${title}`, toTable(head, rows)]
+  const times = ['chunks/s', 'first p50 ms', 'first p99 ms', 'cold us/chunk', 'CPU us/chunk', 'of it JIT']
+  const rest = ['CPU %', 'RSS before', 'RSS peak', 'complete', 'not', 'reader CPU %']
+  return [`\n${title}`, toTable(['subject', ...times, ...RATIO_TITLES, ...rest], rows)]
+}
+
+/** A subject that was still compiling when it was measured is marked. */
+function toCold(warmUp: WarmUp | undefined, load: Load): string {
+  const cold = warmUp?.cold[load]
+  return cold && warmUp ? `${toFigure(cold.cpuMicros)}${warmUp.quiet ? '' : ' (!)'}` : '-'
+}
+
+function toColdTable(report: Report): string[] {
+  const rows = Object.entries(report.subjects).flatMap(([name, { coldStart }]) =>
+    coldStart
+      ? [
+          [
+            name,
+            ...[coldStart.prepared, coldStart.killed, coldStart.empty].flatMap(({ healthMs, chatMs }) => [
+              toFigure(healthMs),
+              toFigure(chatMs),
+            ]),
+            toFigure(coldStart.idleRssMegabytes),
+            toFigure(coldStart.runs, 0),
+          ],
+        ]
+      : [],
+  )
+  if (rows.length === 0) return []
+  const head = ['in order: /healthz', 'chat', 'killed: /healthz', 'chat', 'empty: /healthz', 'chat', 'idle RSS', 'runs']
+  return [
+    '\ncold start, medians in ms from spawn to the first 200, over a data folder left in order, left by a kill, and empty',
+    toTable(['subject', ...head], rows),
+  ]
 }

@@ -1,7 +1,7 @@
 /** Paced streams read side by side by a process of their own; CPU and memory of the subject from /proc. */
 import { resolve } from 'node:path'
 import { toChatBody } from './json-load.ts'
-import { cpuMicros, rssMegabytes } from './processes.ts'
+import { cpuMicros, followJit, rssMegabytes } from './processes.ts'
 import type { ReaderOptions, ReaderResult } from './reader.ts'
 import type { Subject } from './subjects.ts'
 
@@ -15,6 +15,8 @@ export interface StreamResult {
   chunks: number
   chunksPerSecond: number
   cpuMicrosPerChunk: number
+  /** Of it, what compiling took: near nothing, or the subject was not warm. */
+  jitMicrosPerChunk: number
   /** The subject's CPU as a share of one core: near 1 it was saturated and the figure means little. */
   cpuShare: number
   firstP50Ms: number
@@ -54,6 +56,7 @@ export async function loadStreams(subject: Subject, shape: StreamShape): Promise
     peak = Math.max(peak, rssMegabytes(pid))
   }, 100)
   const before = cpuMicros(pid)
+  const jitMicros = followJit(pid)
   const reader = Bun.spawn([process.execPath, resolve(import.meta.dir, 'reader.ts'), JSON.stringify(options)], {
     stdout: 'pipe',
     stderr: 'inherit',
@@ -61,6 +64,7 @@ export async function loadStreams(subject: Subject, shape: StreamShape): Promise
   const said = await new Response(reader.stdout).text()
   await reader.exited
   const cpu = cpuMicros(pid) - before
+  const jit = jitMicros()
   clearInterval(sampler)
   const result: ReaderResult = JSON.parse(said)
   if (result.firstError !== null) console.error(`  ${subject.name}: ${result.firstError}`)
@@ -68,6 +72,7 @@ export async function loadStreams(subject: Subject, shape: StreamShape): Promise
     chunks: result.dataLines,
     chunksPerSecond: result.dataLines / (result.wallMs / 1000),
     cpuMicrosPerChunk: cpu / Math.max(1, result.dataLines),
+    jitMicrosPerChunk: jit / Math.max(1, result.dataLines),
     cpuShare: cpu / (result.wallMs * 1000),
     firstP50Ms: result.firstP50Ms,
     firstP99Ms: result.firstP99Ms,
