@@ -4,8 +4,9 @@
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
+import { findFreePort } from '../support/free-port.ts'
 import { toChatBody } from './json-load.ts'
-import { findFreePort, rssMegabytes, startProcess, waitUntilUp } from './processes.ts'
+import { rssMegabytes, startProcess, waitUntilUp } from './processes.ts'
 import { median } from './table.ts'
 import { type Build, binaryOf, MODEL, readFirstKey, toPlainCatalog, toServe } from './tollgate.ts'
 

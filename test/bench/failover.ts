@@ -5,9 +5,10 @@
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { findFreePort } from '../support/free-port.ts'
 import { type JsonResult, loadJson, toChatBody } from './json-load.ts'
 import { DEATHS, type Death, type Mortal, startMortal } from './mortal.ts'
-import { findFreePort, fineCpuMicros } from './processes.ts'
+import { fineCpuMicros } from './processes.ts'
 import { type Subject, up } from './subjects.ts'
 import { median, medians } from './table.ts'
 import { type Build, startTollgate, toCatalog } from './tollgate.ts'

@@ -3,7 +3,6 @@
  * from /proc. Every child runs in a group of its own and is killed with it, however the benchmark ends.
  */
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 
 /** CLK_TCK of every Linux that Bun runs on. */
 const TICKS_PER_SECOND = 100
@@ -155,17 +154,6 @@ function descendantsOf(pid: number): number[] {
   } catch {
     return []
   }
-}
-
-export function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
 }
 
 /** Asks again until `url` answers 2xx. Throws after `limitMs`. */

@@ -4,7 +4,8 @@
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { findFreePort, type Started, startProcess, waitUntilUp } from './processes.ts'
+import { findFreePort } from '../support/free-port.ts'
+import { type Started, startProcess, waitUntilUp } from './processes.ts'
 import { BEFORE, BINARY, MODEL, startTollgate } from './tollgate.ts'
 
 export interface Subject {

@@ -1,10 +1,10 @@
 /** The binary seen through its control socket: what `upstreams` and `doctor` tell, what orders do, what is left behind. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, lstatSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { socketPath } from '../../src/server/protocol.ts'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { findFreePort } from '../support/free-port.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 
 const CREDENTIAL = 'the upstream credential 0123456789'
@@ -15,21 +15,12 @@ let deadUrl: string
 beforeEach(async () => {
   place = createWorkplace()
   upstream = await startUpstream()
-  deadUrl = await freeUrl()
+  deadUrl = `http://127.0.0.1:${await findFreePort()}/v1`
 })
 afterEach(async () => {
   await place.close()
   await upstream.stop()
 })
-
-/** Where nobody listens. */
-async function freeUrl(): Promise<string> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/v1`
-}
 
 const FACTS =
   'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text], supported_features: []'
