@@ -1,21 +1,24 @@
-/** The gateway that `files.ts` asks: in this process, with limits and routes as in the benchmark. */
+/** The gateway that `files.ts` asks, in this process. */
 import { resolve } from 'node:path'
 import { startApp } from '../support/app.ts'
 import { startUpstream } from '../support/upstream.ts'
 import { toChatBody } from './json-load.ts'
 import { waitUntilUp } from './processes.ts'
-import { createLimitedKey, MODEL, toRoutedCatalog } from './tollgate.ts'
+import { createLimitedKey, MODEL, toPlainCatalog, toRoutedCatalog } from './tollgate.ts'
 
-export interface RoutedGateway {
+export interface CountedGateway {
   /** Makes one request and resolves once its row is settled. Throws where it is not answered with 200. */
   ask(kind: 'streamed' | 'whole'): Promise<void>
   stop(): Promise<void>
 }
 
-export async function startRoutedGateway(): Promise<RoutedGateway> {
+/** Starts it with routes and limits as in the benchmark; a plain one has a single route and a key without limits. */
+export async function startCountedGateway({ plain }: { plain: boolean }): Promise<CountedGateway> {
   const upstream = await startUpstream()
-  const app = await startApp({ catalog: toRoutedCatalog(new URL(upstream.url).origin) })
-  const key = await createLimitedKey([process.execPath, resolve(import.meta.dir, '../../src/main.ts')], app.dataFolder)
+  const { origin } = new URL(upstream.url)
+  const app = await startApp({ catalog: plain ? toPlainCatalog(origin) : toRoutedCatalog(origin) })
+  const program = [process.execPath, resolve(import.meta.dir, '../../src/main.ts')]
+  const key = plain ? app.key() : await createLimitedKey(program, app.dataFolder)
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   await waitUntilUp(`${app.baseUrl}/models`, { headers })
   let asked = 0

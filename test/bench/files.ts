@@ -6,7 +6,8 @@
  * Those that run without a request too, on timers, are taken off.
  *
  * A file counts when one of its functions ran, or ran on. What only holds types, constants or tables was read at start-up
- * and does not count; neither do threads other than the main one. `--functions` says how many ran in each file.
+ * and does not count; neither do threads other than the main one. `--plain`: one route, and a key without limits or team.
+ * `--functions` says how many ran in each file.
  */
 import { Session } from 'node:inspector/promises'
 import { parseArgs } from 'node:util'
@@ -16,14 +17,15 @@ const KINDS = ['streamed', 'whole'] as const
 /** Longer than every timer of a server at rest. */
 const REST_MS = 1_500
 
-const { values } = parseArgs({ options: { functions: { type: 'boolean', default: false } } })
+const flag = { type: 'boolean', default: false } as const
+const { values } = parseArgs({ options: { plain: flag, functions: flag } })
 const session = new Session()
 session.connect()
 await session.post('Profiler.enable')
 await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
 // Only what is compiled from here on is counted, so nothing of src may have been loaded before.
-const { startRoutedGateway } = await import('./files-gateway.ts')
-const gateway = await startRoutedGateway()
+const { startCountedGateway } = await import('./files-gateway.ts')
+const gateway = await startCountedGateway(values)
 for (const kind of KINDS) {
   await gateway.ask(kind)
   await takeFunctions()
