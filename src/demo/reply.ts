@@ -26,7 +26,8 @@ import type { Usage } from '../domain/usage.ts'
 import { countPrompt, toAsked, toAttached, toEcho, toResults } from './messages.ts'
 import { toReasoning } from './reasoning.ts'
 import { countTokens, toTokens } from './tokens.ts'
-import { type CallKind, toCalls, toJson } from './tools.ts'
+import { type CallKind, toCalls } from './tools.ts'
+import { toJson } from './value.ts'
 
 /** One stretch of a choice. A call's tokens are its arguments or its input; `hidden` reasoning is counted, not sent. */
 export type Part =
@@ -113,7 +114,7 @@ const countAll = (parts: readonly Part[]) => parts.reduce((sum, { tokens }) => s
 
 function toJsonText(body: CanonicalRequest): string | null {
   const format = body.response_format
-  if (format?.type === 'json_schema') return toJson(format.json_schema.schema, format.json_schema.strict === true)
+  if (format?.type === 'json_schema') return toJson(format.json_schema.schema)
   if (format?.type !== 'json_object') return null
   const results = toResults(body).map(toEcho)
   return JSON.stringify({

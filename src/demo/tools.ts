@@ -3,12 +3,10 @@
  * call is forced there is one; where the model may choose, it calls those that the last user message names, until their
  * answers are in. Pure.
  */
-import { UpstreamError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import { toInstance } from './json.ts'
 import { toAsked, toResults } from './messages.ts'
 import { toMatching } from './pattern.ts'
-import { NoInstance } from './schema.ts'
+import { cannot, toJson } from './value.ts'
 
 export type CallKind = 'function' | 'custom' | 'legacy'
 
@@ -26,7 +24,6 @@ interface Tool {
   kind: CallKind
   name: string
   parameters?: unknown
-  strict?: boolean | null
   format?: CustomTool['format']
 }
 
@@ -89,24 +86,14 @@ function toNamed(tools: readonly Tool[], text: string): Tool[] {
 
 function toCall(tool: Tool): Call {
   const { kind, name } = tool
-  return { kind, name, text: kind === 'custom' ? toInput(tool) : toJson(tool.parameters, tool.strict === true) }
+  return { kind, name, text: kind === 'custom' ? toInput(tool) : toJson(tool.parameters) }
 }
 
-function toInput({ format }: Tool): string {
+/** Writes the input of a custom tool: by its regular expression, else any text. */
+function toInput({ name, format }: Tool): string {
   if (format?.type !== 'grammar') return 'demo'
   const { syntax, definition } = format.grammar
-  if (syntax === 'lark') return 'The demo model cannot follow a Lark grammar.'
-  return toMatching(definition) ?? 'The demo model cannot follow this regular expression.'
+  const text = syntax === 'regex' ? toMatching(definition) : null
+  if (text === null) throw cannot(`The demo model cannot follow the grammar of the tool ${name}.`)
+  return text
 }
-
-/** Writes a value for a schema as JSON. Throws an UpstreamError where none was found. */
-export function toJson(schema: unknown, strict: boolean): string {
-  try {
-    return JSON.stringify(toInstance(schema ?? { type: 'object' }, strict))
-  } catch (reason) {
-    if (reason instanceof NoInstance) throw cannot(`The demo model found no value for the schema: ${reason.message}.`)
-    throw reason
-  }
-}
-
-const cannot = (sentence: string) => new UpstreamError('status', sentence, { status: 400, retryable: false })

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { Ajv } from 'ajv'
 import fc from 'fast-check'
-import { toInstance } from '../../src/demo/json.ts'
 import { toMatching } from '../../src/demo/pattern.ts'
-import { NoInstance } from '../../src/demo/schema.ts'
+import { toValue } from '../../src/demo/value.ts'
+import { UpstreamError } from '../../src/domain/error.ts'
 import { strictSchema } from './schemas.ts'
 
 const TREE = {
@@ -80,7 +80,7 @@ describe('values for a schema', () => {
       1,
     ],
   ])('meet %s', (_, schema, value) => {
-    expect(toInstance(schema)).toEqual(value)
+    expect(toValue(schema)).toEqual(value)
   })
 
   const double = Object.fromEntries(
@@ -110,7 +110,7 @@ describe('values for a schema', () => {
     ['a long pattern ten thousand times', { type: 'array', items: { pattern: '^'.repeat(900) }, minItems: 9_999 }],
   ])('are refused in time where the schema is %s', (_, schema) => {
     const began = performance.now()
-    expect(() => toInstance(schema)).toThrow(NoInstance)
+    expect(() => toValue(schema)).toThrow(UpstreamError)
     expect(performance.now() - began).toBeLessThan(1_000)
   })
 
@@ -137,11 +137,39 @@ describe('values for a schema', () => {
     expect(toMatching('^[a-z]+$', 5)).toBe('aaaaa')
   })
 
-  test('come as near as they can where a keyword is beyond it, and not at all where near is not enough', () => {
-    const schema = { type: 'string', pattern: '(?=x)y' }
-    expect(toInstance(schema)).toBe('demo')
-    expect(() => toInstance(schema, true)).toThrow(NoInstance)
-    expect(() => toInstance({ type: 'integer', minimum: 2, maximum: 1 }, true)).toThrow(NoInstance)
+  test.each<[string, unknown]>([
+    ['a pattern with look-ahead', { type: 'string', pattern: '(?=x)y' }],
+    ['bounds that leave no number', { type: 'integer', minimum: 2, maximum: 1 }],
+    ['an enum of another type', { type: 'integer', enum: ['1'] }],
+    ['a keyword that it does not know', { type: 'object', not: { required: ['a'] } }],
+    ['two types that contradict', { type: 'string', anyOf: [{ type: 'integer' }] }],
+    ['a property that may not be there', { type: 'object', required: ['a'], additionalProperties: false }],
+    ['unique items that it cannot tell apart', { type: 'array', items: { const: 1 }, minItems: 2, uniqueItems: true }],
+    ['more properties than it makes', { type: 'object', minProperties: 2 }],
+  ])('are refused with a sentence rather than wrong: %s', (_, schema) => {
+    expect(() => toValue(schema)).toThrow(/^The demo model found no value for the schema: .+\.$/)
+  })
+
+  test('take what they can write of a choice, and leave out what need not be there', () => {
+    const beyond = { type: 'string', pattern: '(?=x)y' }
+    expect(toValue({ anyOf: [beyond, { type: 'null' }] })).toBeNull()
+    expect(toValue({ type: 'object', properties: { a: beyond, b: { const: 1 } }, required: ['b'] })).toEqual({ b: 1 })
+  })
+
+  test('of two recursive branches end soon, whichever comes first', () => {
+    const expression = {
+      $defs: {
+        sum: {
+          type: 'object',
+          properties: { left: { $ref: '#/$defs/any' }, right: { $ref: '#/$defs/any' } },
+          required: ['left', 'right'],
+        },
+        literal: { type: 'object', properties: { value: { type: 'number' } }, required: ['value'] },
+        any: { anyOf: [{ $ref: '#/$defs/sum' }, { $ref: '#/$defs/literal' }] },
+      },
+      $ref: '#/$defs/any',
+    }
+    expect(JSON.stringify(toValue(expression)).match(/value/g)).toHaveLength(8)
   })
 
   test.each([
@@ -155,19 +183,19 @@ describe('values for a schema', () => {
     ['ipv6', /^[\da-f:]+$/],
     ['uuid', /^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/],
   ])('have the format %s', (format, expected) => {
-    expect(toInstance({ type: 'string', format }, true)).toMatch(expected)
+    expect(toValue({ type: 'string', format })).toMatch(expected)
   })
 
   test('have their names in the order of the properties', () => {
     const properties = { b: { const: 1 }, a: { const: 2 } }
-    expect(JSON.stringify(toInstance({ type: 'object', properties, required: ['a', 'b'] }))).toBe('{"b":1,"a":2}')
+    expect(JSON.stringify(toValue({ type: 'object', properties, required: ['a', 'b'] }))).toBe('{"b":1,"a":2}')
   })
 
   test('are found for any strict schema, and accepted by a validator', () => {
     const ajv = new Ajv({ strict: false, validateFormats: false, multipleOfPrecision: 9 })
     fc.assert(
       fc.property(strictSchema, (schema) => {
-        const value = toInstance(schema, true)
+        const value = toValue(schema)
         const validate = ajv.compile(schema)
         expect({ valid: validate(value), errors: validate.errors, value }).toEqual({ valid: true, errors: null, value })
       }),

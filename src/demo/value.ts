@@ -1,0 +1,179 @@
+/**
+ * Makes a small value that a JSON Schema accepts, so that the demo model keeps its promise wherever a schema is given.
+ * Pure. Covers what strict schemas may use and the usual rest; where it finds no value it says so, rather than write a
+ * wrong one. A schema is a client's: its size, its recursion and its patterns are bounded here.
+ *
+ * Properties that need not be there, and the first branch of a union, are taken near the root only; below, what comes
+ * to an end soonest.
+ */
+import { UpstreamError } from '../domain/error.ts'
+import { toNumbers, toTexts } from './leaves.ts'
+import {
+  accepts,
+  isNumber,
+  isSchema,
+  merge,
+  pointTo,
+  propertiesOf,
+  requiredOf,
+  type Schema,
+  toTypes,
+} from './schema.ts'
+
+/** One for each schema met, each hundred characters written, and each character of a pattern. */
+const MAX_WORK = 20_000
+const CHARS_A_UNIT = 100
+/** How many values, or choices of one, stand inside of one another. */
+const MAX_ROOM = 40
+const GENEROUS_DEPTH = 3
+/** How much of a schema is quoted to the client that sent it. */
+const MAX_QUOTED = 200
+
+const BEYOND = ['not', 'if', 'contains', 'dependentRequired', 'dependentSchemas', 'propertyNames']
+
+/** The demo model's way to say no: as an upstream that answers 400. */
+export const cannot = (sentence: string) => new UpstreamError('status', sentence, { status: 400, retryable: false })
+
+/** Writes a value that a schema accepts, by default any object, as JSON. Throws an UpstreamError where it finds none. */
+export const toJson = (schema: unknown): string => JSON.stringify(toValue(schema ?? { type: 'object' }))
+
+/** Converts a schema to a value that it accepts. Throws an UpstreamError where it finds none. */
+export function toValue(schema: unknown): unknown {
+  let work = 0
+  let reason = 'it accepts nothing, or is recursive without an end'
+  const plains = new Map<Schema, Schema | null>()
+  const choices = new Map<Schema, (Schema | null)[]>()
+  /** The most room in which no value was found. */
+  const tooTight = new Map<Schema, number>()
+
+  const spend = (units: number) => {
+    work += units
+    if (work > MAX_WORK) throw none('the smallest value that was found is too large')
+  }
+
+  /** Follows `$ref` and folds `allOf` in, so that everything else sees one plain schema; null where nothing is accepted. */
+  const toPlain = (given: unknown): Schema | null => {
+    if (given === true || given === undefined) return {}
+    if (!isSchema(given)) return null
+    const known = plains.get(given)
+    if (known !== undefined) return known
+    spend(1)
+    // What refers to itself by nothing but references accepts nothing.
+    plains.set(given, null)
+    const { $ref, allOf, ...own } = given
+    const parts = [...(typeof $ref === 'string' ? [pointTo(schema, $ref)] : []), ...(Array.isArray(allOf) ? allOf : [])]
+    const plain = parts.length === 0 ? given : parts.reduce<Schema | null>((sum, part) => both(sum, toPlain(part)), own)
+    plains.set(given, plain)
+    return plain
+  }
+
+  const both = (a: Schema | null, b: Schema | null) => a && b && merge(a, b)
+
+  /** The branches of a union, each with what stands beside it, or the types; empty where there is one way only. */
+  const toChoices = (plain: Schema): (Schema | null)[] => {
+    const known = choices.get(plain)
+    if (known) return known
+    const { [plain.anyOf ? 'anyOf' : 'oneOf']: branches, ...beside } = plain
+    const types = toTypes(plain)
+    const found = Array.isArray(branches)
+      ? branches.map((branch) => both(beside, toPlain(branch)))
+      : types.length > 1
+        ? types.map((type) => ({ ...plain, type }))
+        : []
+    spend(found.length)
+    choices.set(plain, found)
+    return found
+  }
+
+  /** Returns undefined where there is no value. */
+  const build = (given: unknown, depth: number, room: number, variant = 0): unknown => {
+    const plain = toPlain(given)
+    if (!plain || room < 0 || room <= (tooTight.get(plain) ?? -1)) return undefined
+    spend(1)
+    const value = toAny(plain, depth, room, variant)
+    if (value === undefined) tooTight.set(plain, room)
+    return value
+  }
+
+  const toAny = (plain: Schema, depth: number, room: number, variant: number): unknown => {
+    if (BEYOND.some((name) => name in plain)) return toLeaf(plain, [], 0)
+    if ('const' in plain) return toLeaf(plain, [plain.const], 0)
+    if (Array.isArray(plain.enum)) return toLeaf(plain, plain.enum, variant)
+    const ways = toChoices(plain)
+    if (ways.length > 0) return choose(ways, depth, room, variant)
+    const [type] = toTypes(plain)
+    if (type === 'object') return toObject(plain, depth, room)
+    if (type === 'array') return toList(plain, depth, room)
+    if (type === 'null') return null
+    if (type === 'boolean') return variant % 2 === 0
+    if (typeof plain.pattern === 'string') spend(plain.pattern.length)
+    return toLeaf(plain, type === 'string' ? toTexts(plain, variant) : toNumbers(plain, variant), variant)
+  }
+
+  const choose = (ways: readonly (Schema | null)[], depth: number, room: number, variant: number): unknown => {
+    const first = depth < GENEROUS_DEPTH ? room - 1 : 0
+    for (let least = first; least < room; least += 1) {
+      for (const way of ways) {
+        const value = way ? build(way, depth, least, variant) : undefined
+        if (value !== undefined) return value
+      }
+    }
+    return undefined
+  }
+
+  const toLeaf = (plain: Schema, candidates: readonly unknown[], variant: number): unknown => {
+    const fitting = [...new Set(candidates)].filter((value) => accepts(plain, value))
+    spend(candidates.length / 10)
+    if (fitting.length === 0) reason = `it cannot write ${JSON.stringify(plain).slice(0, MAX_QUOTED)}`
+    const value = fitting[variant % fitting.length]
+    spend((JSON.stringify(value)?.length ?? 0) / CHARS_A_UNIT)
+    return value
+  }
+
+  const toObject = (plain: Schema, depth: number, room: number): unknown => {
+    const properties = propertiesOf(plain)
+    const required = new Set(requiredOf(plain))
+    const entries: [string, unknown][] = []
+    // The order of the properties is how a model writes them.
+    for (const name of new Set([...Object.keys(properties), ...required])) {
+      const isRequired = required.has(name)
+      if (!isRequired && depth >= GENEROUS_DEPTH) continue
+      spend(name.length / CHARS_A_UNIT)
+      const inner = Object.hasOwn(properties, name) ? properties[name] : plain.additionalProperties
+      const value = build(inner, depth + 1, room - 1)
+      if (value === undefined && isRequired) return undefined
+      if (value !== undefined) entries.push([name, value])
+    }
+    const { minProperties: least, maxProperties: most } = plain
+    if ((isNumber(least) && entries.length < least) || (isNumber(most) && entries.length > most)) return undefined
+    return Object.fromEntries(entries)
+  }
+
+  const toList = (plain: Schema, depth: number, room: number): unknown => {
+    const fixed = [plain.prefixItems, plain.items].find(Array.isArray) ?? []
+    const rest = Array.isArray(plain.items) ? plain.additionalItems : plain.items
+    const least = isNumber(plain.minItems) ? plain.minItems : 0
+    const most = isNumber(plain.maxItems) ? plain.maxItems : Number.POSITIVE_INFINITY
+    if (least > most) return undefined
+    const list: unknown[] = []
+    while (list.length < least || (list.length < Math.min(most, 1) && depth < GENEROUS_DEPTH)) {
+      const value = build(list.length < fixed.length ? fixed[list.length] : rest, depth + 1, room - 1, list.length)
+      if (value === undefined) return least === 0 ? [] : undefined
+      list.push(value)
+    }
+    if (plain.uniqueItems !== true) return list
+    return new Set(list.map((value) => JSON.stringify(value))).size === list.length ? list : undefined
+  }
+
+  try {
+    const value = build(schema, 0, MAX_ROOM)
+    if (value === undefined) throw none(reason)
+    return value
+  } catch (thrown) {
+    if (thrown instanceof URIError) throw none('one of its references is no URI')
+    // A chain of references that is longer than our stack.
+    throw thrown instanceof RangeError ? none('it is nested too deeply') : thrown
+  }
+}
+
+const none = (reason: string) => cannot(`The demo model found no value for the schema: ${reason}.`)
