@@ -1,12 +1,13 @@
 /**
  * The built-in backend: an honest stand-in for a model, so that a first run, a client's integration test and a
  * benchmark need nothing else. Whole answers come at once; streams send one token a chunk at the upstream's `pace_ms`.
- * What it says is in `demo-reply.ts`. Keeps no state between calls and does no I/O.
+ * What it says is in `reply.ts`. Keeps no state between calls and does no I/O.
  */
 import type { Backend } from '../upstreams/backend.ts'
-import { toBatches, toChoices } from './frames.ts'
+import { toChoices, toChunks } from './answer.ts'
+import { toEvents } from './events.ts'
 import { aborted, createPacedIterator } from './pace.ts'
-import { toReplies, toUsage } from './reply.ts'
+import { toReply } from './reply.ts'
 
 const DEFAULT_PACE_MS = 15
 
@@ -15,22 +16,17 @@ export function createDemoBackend(): Backend {
   return {
     async chat({ body, target, signal, callId }) {
       if (signal.aborted) throw aborted()
-      const most = Math.min(
-        body.max_completion_tokens ?? body.max_tokens ?? target.maxOutputLength,
-        target.maxOutputLength,
-      )
-      const replies = toReplies(body, most)
-      const usage = toUsage(body, replies)
+      const wanted = body.max_completion_tokens ?? body.max_tokens ?? target.maxOutputLength
+      const reply = toReply(body, Math.min(wanted, target.maxOutputLength))
       // Unique among all calls, so that a conversation may hold several.
-      const toId = (choice: number, place: number) =>
-        `call_${Bun.hash(`${callId}/${choice}/${place}`).toString(16).padStart(16, '0')}`
-      if (!body.stream) return { kind: 'whole', completion: { choices: toChoices(body, replies, toId) }, usage }
+      const toId = (choice: number, index: number) =>
+        `call_${Bun.hash(`${callId}/${choice}/${index}`).toString(16).padStart(16, '0')}`
+      const batches = toEvents(reply, body, toId)
+      if (!body.stream)
+        return { kind: 'whole', completion: { choices: toChoices(reply, batches.flat()) }, usage: reply.usage }
       const paceMs = target.upstream.options.pace_ms ?? DEFAULT_PACE_MS
-      const batches = toBatches(body, replies, usage, toId)
-      return {
-        kind: 'stream',
-        events: { [Symbol.asyncIterator]: () => createPacedIterator(batches, paceMs, signal) },
-      }
+      const chunks = toChunks(reply, batches)
+      return { kind: 'stream', events: { [Symbol.asyncIterator]: () => createPacedIterator(chunks, paceMs, signal) } }
     },
     probe: async () => ({ state: 'ready' }),
   }

@@ -1,105 +1,126 @@
 /**
- * What the demo model says to a request, as tokens ready to send. Pure: the same request always gets the same reply.
- * It says back the last user message; the rest is asked for so:
+ * What the demo model says to a request, as a plain value. Pure: the same request always gets the same reply. It says
+ * back the last user message; the rest is asked for so:
  *
  * | the request has                                      | the answer has                                            |
  * | ---------------------------------------------------- | --------------------------------------------------------- |
  * | a tool's name as a word of the last user message     | a call of it, of each one that is named                   |
- * | `tool_choice` that forces a call                     | the tools that are named, else the first that is allowed  |
- * | tool messages at its end                             | a text that quotes them, unless a call is forced          |
+ * | `tool_choice` that forces a call                     | the tools that are named, else the first that is allowed, |
+ * |                                                      | of those not called since the last user message           |
+ * | tool messages at its end                             | a text that quotes them, unless another call is forced    |
  * | `functions`                                          | the same as for tools, as one `function_call`             |
  * | `response_format`                                    | a JSON object; with a schema, a value that it accepts     |
  * | `reasoning_effort`, `reasoning`, `include_reasoning` | reasoning before the rest; counted where it is excluded   |
  * | `[refuse]` in the last user message                  | a refusal instead of all else                             |
- * | `[filter]` in the last user message                  | a text that ends early, as `content_filter`               |
+ * | `[filter]` in the last user message                  | a text, or JSON, that ends early, as `content_filter`     |
  * | `n`                                                  | as many choices, each of which says which it is           |
  * | `max_tokens`, `max_completion_tokens`                | a cut there, in whatever is being written: `length`       |
  * | `stop`                                               | content that ends before it                               |
  * | images, sounds, files                                | how many there were; 256 tokens each                      |
  * | `logprobs`, `top_logprobs`                           | figures that are made up and add up                       |
  *
- * Arguments and values are made from their schemas alone. Sampling parameters change nothing.
+ * Arguments and values are made from their schemas alone; a schema or a grammar that it cannot follow is refused with
+ * status 400. Sampling parameters change nothing.
  */
-import type { FinishReason } from '../domain/answer.ts'
+import type { FinishReason, ToolKind } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Usage } from '../domain/usage.ts'
-import { countPrompt, toAsked, toAttached, toEcho, toResults } from './messages.ts'
-import { toReasoning } from './reasoning.ts'
+import { countPrompt, toAsked, toAttached, toEcho, toReasoning, toResults } from './conversation.ts'
 import { countTokens, toTokens } from './tokens.ts'
-import { type CallKind, toCalls } from './tools.ts'
+import { toCalls } from './tools.ts'
 import { toJson } from './value.ts'
 
-/** One stretch of a choice. A call's tokens are its arguments or its input; `hidden` reasoning is counted, not sent. */
-export type Part =
-  | { kind: 'reasoning'; hidden: boolean; tokens: string[] }
-  | { kind: 'content' | 'refusal'; tokens: string[] }
-  | { kind: CallKind; name: string; tokens: string[] }
+/** One stretch of a choice. A call's tokens are its arguments, or its input. */
+export type Part = { kind: 'reasoning' | 'text' | 'refusal'; tokens: string[] } | CallPart
 
-/** One choice: its parts in the order in which they are written. */
-export interface Reply {
+export interface CallPart {
+  kind: ToolKind
+  name: string
+  tokens: string[]
+}
+
+/** The parts are in the order in which they are written. */
+interface Choice {
   parts: Part[]
   finish: FinishReason
 }
 
-/** A part that nobody has cut yet. */
-type Draft = Part extends infer One ? (One extends Part ? Omit<One, 'tokens'> & { text: string } : never) : never
+export interface Reply {
+  choices: Choice[]
+  /** What was read and written, with reasoning that is not in the parts because it is left out. */
+  usage: Usage
+}
 
 const REFUSES = '[refuse]'
 const FILTERS = '[filter]'
 const NAME = "This is Tollgate's demo model."
 
-/** Converts a request to its choices, each cut at `mostTokens` tokens. Throws an UpstreamError for what it cannot do. */
-export function toReplies(body: CanonicalRequest, mostTokens: number): Reply[] {
+/** Makes the reply to a request, each choice cut at `mostTokens` tokens. Throws an UpstreamError for what it cannot do. */
+export function toReply(body: CanonicalRequest, mostTokens: number): Reply {
   const count = body.n ?? 1
+  const reasoning = toReasoning(body)
+  const written = toChoices(body, count).map(({ parts, finish }) => {
+    const thought = reasoning ? toTokens(toThought(body, parts), reasoning.mostTokens) : []
+    return cut({ parts: reasoning ? [{ kind: 'reasoning', tokens: thought }, ...parts] : parts, finish }, mostTokens)
+  })
+  const choices = written.map(({ parts, finish }) => ({
+    parts: parts.filter(({ kind }) => kind !== 'reasoning' || !reasoning?.isHidden),
+    finish,
+  }))
+  const usage = toUsage(
+    countPrompt(body),
+    written.flatMap(({ parts }) => parts),
+  )
+  return { choices, usage }
+}
+
+/** Makes the choices, without reasoning and uncut. */
+function toChoices(body: CanonicalRequest, count: number): Choice[] {
   const asked = toAsked(body)
+  const repeat = (finish: FinishReason, ...parts: Part[]) => Array.from({ length: count }, () => ({ parts, finish }))
   if (asked.includes(REFUSES)) {
     const text = `${NAME} It refuses, because your message contains ${REFUSES}.`
-    return repeat(count, toReply(body, [{ kind: 'refusal', text }], 'stop', mostTokens))
+    return repeat('stop', { kind: 'refusal', tokens: toTokens(text) })
   }
   const calls = toCalls(body)
-  if (calls.length > 0) {
-    const finish = calls[0]?.kind === 'legacy' ? 'function_call' : 'tool_calls'
-    return repeat(count, toReply(body, calls, finish, mostTokens))
-  }
+  if (calls[0]) return repeat(calls[0].kind === 'function_call' ? 'function_call' : 'tool_calls', ...calls)
   const json = toJsonText(body)
-  const filtered = json === null && asked.includes(FILTERS)
+  if (asked.includes(FILTERS)) {
+    const tokens = toTokens(json ?? NAME)
+    return repeat('content_filter', {
+      kind: 'text',
+      tokens: json === null ? tokens : tokens.slice(0, tokens.length / 2),
+    })
+  }
   return Array.from({ length: count }, (_, index) => {
-    const text = filtered ? NAME : untilStop(json ?? toSpeech(body, index, count), body.stop)
-    return toReply(body, [{ kind: 'content', text }], filtered ? 'content_filter' : 'stop', mostTokens)
+    const tokens = toTokens(untilStop(json ?? toSpeech(body, index, count), body.stop))
+    return { parts: [{ kind: 'text', tokens }], finish: 'stop' }
   })
 }
 
-const repeat = (count: number, reply: Reply): Reply[] => Array.from({ length: count }, () => reply)
-
-function toReply(body: CanonicalRequest, said: Draft[], finish: FinishReason, mostTokens: number): Reply {
-  const drafts = [...toThoughts(body, said), ...said]
-  const parts: Part[] = []
+/** Ends a choice where it has as many tokens as it may. */
+function cut({ parts, finish }: Choice, mostTokens: number): Choice {
+  const kept: Part[] = []
   let left = mostTokens
-  for (const { text, ...part } of drafts) {
-    if (left === 0 && text !== '') return { parts, finish: 'length' }
-    const tokens = toTokens(text, left + 1)
-    if (tokens.length > left) return { parts: [...parts, { ...part, tokens: tokens.slice(0, left) }], finish: 'length' }
-    parts.push({ ...part, tokens })
-    left -= tokens.length
+  for (const part of parts) {
+    const { length } = part.tokens
+    if (length === 0 || left > 0) kept.push({ ...part, tokens: part.tokens.slice(0, left) })
+    if (length > left) return { parts: kept, finish: 'length' }
+    left -= length
   }
-  return { parts, finish }
+  return { parts: kept, finish }
 }
 
-function toThoughts(body: CanonicalRequest, said: readonly Draft[]): Draft[] {
-  const reasoning = toReasoning(body)
-  if (!reasoning) return []
-  const names = said.flatMap((draft) => ('name' in draft ? draft.name : []))
-  const does = names.length > 0 ? `call ${names.join(', ')}` : said[0]?.kind === 'refusal' ? 'refuse' : 'answer'
-  const thought = `Tokens in the last user message: ${countTokens(toAsked(body))}. A demo model has nothing to think about: it will ${does}.`
-  return [{ kind: 'reasoning', hidden: reasoning.hidden, text: toTokens(thought, reasoning.mostTokens).join('') }]
+function toThought(body: CanonicalRequest, parts: readonly Part[]): string {
+  const names = parts.flatMap((part) => ('name' in part ? part.name : []))
+  const does = names.length > 0 ? `call ${names.join(', ')}` : parts[0]?.kind === 'refusal' ? 'refuse' : 'answer'
+  return `Tokens in the last user message: ${countTokens(toAsked(body))}. A demo model has nothing to think about: it will ${does}.`
 }
 
-/** Counts what was read and written; whole or streamed, a conversation costs the same. */
-export function toUsage(body: CanonicalRequest, replies: readonly Reply[]): Usage {
-  const prompt = countPrompt(body)
-  const written = replies.flatMap(({ parts }) => parts)
-  const completion = countAll(written)
-  const reasoning = countAll(written.filter(({ kind }) => kind === 'reasoning'))
+function toUsage(prompt: number, written: readonly Part[]): Usage {
+  const count = (parts: readonly Part[]) => parts.reduce((sum, { tokens }) => sum + tokens.length, 0)
+  const completion = count(written)
+  const reasoning = count(written.filter(({ kind }) => kind === 'reasoning'))
   const raw = {
     prompt_tokens: prompt,
     completion_tokens: completion,
@@ -110,8 +131,7 @@ export function toUsage(body: CanonicalRequest, replies: readonly Reply[]): Usag
   return { prompt, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, completion, reasoning, raw }
 }
 
-const countAll = (parts: readonly Part[]) => parts.reduce((sum, { tokens }) => sum + tokens.length, 0)
-
+/** Writes the JSON that `response_format` asks for; null where it asks for none. */
 function toJsonText(body: CanonicalRequest): string | null {
   const format = body.response_format
   if (format?.type === 'json_schema') return toJson(format.json_schema.schema)
@@ -136,8 +156,6 @@ function toSpeech(body: CanonicalRequest, index: number, count: number): string 
 }
 
 function untilStop(text: string, stop: CanonicalRequest['stop']): string {
-  const sequences = typeof stop === 'string' ? [stop] : (stop ?? [])
-  const found = sequences.filter((sequence) => sequence !== '').map((sequence) => text.indexOf(sequence))
-  const hits = found.filter((at) => at !== -1)
-  return hits.length === 0 ? text : text.slice(0, Math.min(...hits))
+  const hits = [stop ?? []].flat().flatMap((end) => (end === '' || !text.includes(end) ? [] : text.indexOf(end)))
+  return text.slice(0, Math.min(text.length, ...hits))
 }

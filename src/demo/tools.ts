@@ -1,61 +1,58 @@
 /**
- * Which tools the demo model calls, and with what: function tools, custom tools and the legacy `functions`. Where a
- * call is forced there is one; where the model may choose, it calls those that the last user message names, until their
- * answers are in. Pure.
+ * Which tools the demo model calls, and with what: function tools, custom tools and the legacy `functions`. Pure.
+ *
+ * Where the model may choose (`auto`), it calls those that the last user message names, in the order of the message, until
+ * tools have answered. Where a call is forced (`required`, one tool, allowed tools), it calls a tool at most once between two
+ * user messages: those that are named, else the first that is left; once all that are allowed have been called, it answers
+ * with text. So an agent's loop ends, after as many rounds as there are tools at most, even where each round forces a call.
  */
+import type { ToolKind } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import { toAsked, toResults } from './messages.ts'
+import { toAsked, toCalled, toResults } from './conversation.ts'
 import { toMatching } from './pattern.ts'
+import type { CallPart } from './reply.ts'
+import { toTokens } from './tokens.ts'
 import { cannot, toJson } from './value.ts'
 
-export type CallKind = 'function' | 'custom' | 'legacy'
-
-/** A call as it is to be written. `text` is its arguments, or the input of a custom tool. */
-export interface Call {
-  kind: CallKind
-  name: string
-  text: string
-}
-
 type Tools = NonNullable<CanonicalRequest['tools']>
-type CustomTool = Extract<Tools[number], { type: 'custom' }>['custom']
 
 interface Tool {
-  kind: CallKind
+  kind: ToolKind
   name: string
   parameters?: unknown
-  format?: CustomTool['format']
+  format?: Extract<Tools[number], { type: 'custom' }>['custom']['format']
 }
 
 /** How many characters of a message are searched for the names of tools. */
 const MAX_SEARCHED = 100_000
 
-/** Decides what is called; empty where the model talks. Throws an UpstreamError where a call is forced that it cannot make. */
-export function toCalls(body: CanonicalRequest): Call[] {
-  const { mode, tools } = toDuty(body)
-  if (mode === 'none') return []
-  const named = mode === 'auto' && toResults(body).length > 0 ? [] : toNamed(tools, toAsked(body))
-  const called = named.length === 0 && mode === 'required' ? tools.slice(0, 1) : named
+/** Decides what is called; empty where the model talks. Throws an UpstreamError for a call that it cannot make. */
+export function toCalls(body: CanonicalRequest): CallPart[] {
+  const { mode, tools } = toChoice(body)
+  if (mode === 'none' || tools.length === 0) return []
+  if (mode === 'auto' && toResults(body).length > 0) return []
+  const called = mode === 'required' ? toCalled(body) : new Set()
+  const left = tools.filter(({ name }) => !called.has(name))
+  const named = toNamed(left, toAsked(body))
+  const chosen = named.length === 0 && mode === 'required' ? left.slice(0, 1) : named
   // A message has room for one legacy call.
-  const single = body.parallel_tool_calls === false || called[0]?.kind === 'legacy'
-  return (single ? called.slice(0, 1) : called).map(toCall)
+  const isSingle = body.parallel_tool_calls === false || chosen[0]?.kind === 'function_call'
+  return (isSingle ? chosen.slice(0, 1) : chosen).map((tool) => ({
+    kind: tool.kind,
+    name: tool.name,
+    tokens: toTokens(tool.kind === 'custom' ? toInput(tool) : toJson(tool.parameters)),
+  }))
 }
 
-interface Duty {
-  mode: 'none' | 'auto' | 'required'
-  /** Those that may be called. */
-  tools: Tool[]
-}
-
-/** Reads every form of `tool_choice`, and of `function_call`. */
-function toDuty(body: CanonicalRequest): Duty {
+/** Reads every form of `tool_choice`, and of `function_call`. `tools` are those that may be called. */
+function toChoice(body: CanonicalRequest): { mode: 'none' | 'auto' | 'required'; tools: Tool[] } {
   const tools = (body.tools ?? []).map<Tool>((tool) =>
     tool.type === 'function' ? { kind: 'function', ...tool.function } : { kind: 'custom', ...tool.custom },
   )
-  const legacy = (body.functions ?? []).map<Tool>((tool) => ({ kind: 'legacy', ...tool }))
-  if (tools.length === 0 && legacy.length > 0) {
+  const functions = (body.functions ?? []).map<Tool>((tool) => ({ kind: 'function_call', ...tool }))
+  if (tools.length === 0 && functions.length > 0) {
     const choice = body.function_call ?? 'auto'
-    return typeof choice === 'string' ? { mode: choice, tools: legacy } : force(legacy, [choice.name])
+    return typeof choice === 'string' ? { mode: choice, tools: functions } : force(functions, [choice.name])
   }
   const choice = body.tool_choice ?? 'auto'
   if (choice === 'required') return force(tools)
@@ -70,23 +67,17 @@ function toDuty(body: CanonicalRequest): Duty {
 const nameIn = (entry: unknown): unknown =>
   typeof entry === 'object' && entry !== null && 'name' in entry ? entry.name : null
 
-function force(tools: readonly Tool[], names?: readonly unknown[]): Duty {
-  const possible = names ? tools.filter(({ name }) => names.includes(name)) : [...tools]
-  if (possible.length === 0) throw cannot('The tool that was forced is not among the tools.')
-  return { mode: 'required', tools: possible }
+function force(tools: readonly Tool[], names?: readonly unknown[]): { mode: 'required'; tools: Tool[] } {
+  const allowed = tools.filter(({ name }) => names?.includes(name) ?? true)
+  if (allowed.length === 0) throw cannot('The tool that was forced is not among the tools.')
+  return { mode: 'required', tools: allowed }
 }
 
 /** Finds the tools whose names are words of a text, in the order of the text. */
 function toNamed(tools: readonly Tool[], text: string): Tool[] {
-  if (tools.length === 0) return []
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   const words = new Set(text.slice(0, MAX_SEARCHED).match(/[\w-]+/g))
   return [...words].flatMap((word) => byName.get(word) ?? [])
-}
-
-function toCall(tool: Tool): Call {
-  const { kind, name } = tool
-  return { kind, name, text: kind === 'custom' ? toInput(tool) : toJson(tool.parameters) }
 }
 
 /** Writes the input of a custom tool: by its regular expression, else any text. */

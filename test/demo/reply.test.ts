@@ -132,8 +132,14 @@ describe('tools of the demo model', () => {
       ['sql<demo>'],
     ],
     [
-      'a tool again, if it must',
+      'one that was not called yet, if it must',
       { messages: answered('12:00'), tools: TOOLS, tool_choice: 'required' },
+      ['get_weather({"city":"demo","days":1})'],
+    ],
+    ['none again, even if it must', { messages: answered('12:00'), tools: [TIME], tool_choice: 'required' }, []],
+    [
+      'a tool again for the next message, if it must',
+      { messages: [...answered('12:00'), ...say('Again.')], tools: [TIME], tool_choice: 'required' },
       ['get_time({})'],
     ],
     [
@@ -149,6 +155,47 @@ describe('tools of the demo model', () => {
     const { message, finish_reason } = await ask({ messages: answered('12:00', '13:00'), tools: TOOLS })
     expect(finish_reason).toBe('stop')
     expect(message.content).toEndWith('The tools answered: 12:00; 13:00')
+  })
+
+  const one = { type: 'function' as const, function: { name: 'get_time' } }
+  test.each<[string, Asked, string[][]]>([
+    ['one tool', { tools: [TIME], tool_choice: 'required' }, [['get_time']]],
+    ['three tools', { tools: TOOLS, tool_choice: 'required' }, [['get_weather'], ['get_time'], ['sql']]],
+    [
+      'three tools, two of them named',
+      { messages: say('sql and get_time'), tools: TOOLS, tool_choice: 'required' },
+      [['sql', 'get_time'], ['get_weather']],
+    ],
+    [
+      'two named tools, one at a time',
+      { messages: say('sql and get_time'), tools: [TIME, SQL], tool_choice: 'required', parallel_tool_calls: false },
+      [['sql'], ['get_time']],
+    ],
+    ['one of three tools', { tools: TOOLS, tool_choice: one }, [['get_time']]],
+    ['allowed tools', { tools: TOOLS, tool_choice: allow('required', TIME, SQL) }, [['get_time'], ['sql']]],
+    ['a legacy function', { functions: [TIME.function], function_call: { name: 'get_time' } }, [['get_time']]],
+  ])('ends a loop in which every round forces %s', async (_, body, rounds) => {
+    const messages = [...(body.messages ?? say('Go on.'))]
+    const called: string[][] = []
+    for (let round = 0; round < 10; round += 1) {
+      const { message, finish_reason } = await ask({ ...body, messages })
+      const calls = (message.tool_calls ?? []).map((call) => ({
+        id: call.id,
+        name: call.type === 'function' ? call.function.name : call.custom.name,
+      }))
+      const legacy = message.function_call
+      if (calls.length === 0 && !legacy) {
+        expect(finish_reason).toBe('stop')
+        expect(message.content).toContain('The tools answered: done')
+        break
+      }
+      called.push(legacy ? [legacy.name] : calls.map(({ name }) => name))
+      const { tool_calls = null, function_call = null } = message
+      messages.push({ role: 'assistant', tool_calls, function_call })
+      for (const { id } of calls) messages.push({ role: 'tool', tool_call_id: id, content: 'done' })
+      if (legacy) messages.push({ role: 'function', name: legacy.name, content: 'done' })
+    }
+    expect(called).toEqual(rounds)
   })
 
   test('calls a legacy function, one at a time, and reads its answer', async () => {
@@ -251,6 +298,17 @@ describe('other endings of the demo model', () => {
     const { message, finish_reason } = await ask({ messages: say('[filter]') })
     expect(finish_reason).toBe('content_filter')
     expect(message.content).toBe("This is Tollgate's demo model.")
+  })
+
+  const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+  test.each<[string, Asked, string]>([
+    ['JSON mode', { response_format: { type: 'json_object' } }, '{"model":"Tollgate\'s demo'],
+    ['a schema', { response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }, '{"city'],
+  ])('are a filter in the middle of %s', async (_, body, content) => {
+    const { message, finish_reason, usage } = await ask({ ...body, messages: say('[filter]') })
+    expect(finish_reason).toBe('content_filter')
+    expect(message.content).toBe(content)
+    expect(usage?.completion).toBe(countTokens(content))
   })
 })
 
