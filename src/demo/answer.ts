@@ -3,7 +3,7 @@
  * Pure.
  */
 import type { AnswerEvent, ChatMessage, Choice, Delta } from '../domain/answer.ts'
-import type { AnswerEvent as Event, Logprobs, ToolKind } from '../domain/events.ts'
+import type { AnswerStream, AnswerEvent as Event, Logprobs, ToolKind } from '../domain/events.ts'
 import type { Reply } from './reply.ts'
 
 /** Converts a whole answer's events to its choices. */
@@ -38,26 +38,55 @@ export function toChoices(reply: Reply, events: readonly Event[]): Choice[] {
 const isReading = (parts: Reply['choices'][number]['parts']) =>
   parts.every(({ kind }) => kind === 'reasoning' || kind === 'text')
 
-/** Converts a stream's events to its batches of chunks. */
-export function* toChunks(reply: Reply, batches: readonly Event[][]): Generator<AnswerEvent[]> {
-  yield reply.choices.map(({ parts }, index) =>
-    toChunk(index, { role: 'assistant', content: isReading(parts) ? '' : null, refusal: null }),
-  )
+/** Converts a stream of events to one of chunks, each choice begun by its role. */
+export function toChunks(reply: Reply, stream: AnswerStream): AsyncIterator<AnswerEvent[]> {
   const types = new Map<string, ToolKind>()
-  for (const batch of batches) {
-    const events = batch.filter((event) => !('text' in event) || event.text !== '')
-    if (events.length > 0) yield events.flatMap((event) => toOld(event, types))
+  let opening = reply.choices.map(({ parts }, index) =>
+    toChunk(index, {
+      role: 'assistant',
+      content: isReading(parts) ? '' : null,
+      refusal: null,
+    }),
+  )
+  return {
+    async next() {
+      let chunks: AnswerEvent[] = []
+      await stream.pump((events) => {
+        chunks = [...opening, ...events.flatMap((event) => toOld(event, types))]
+        opening = []
+        return false
+      })
+      return chunks.length > 0 ? { done: false, value: chunks } : { done: true, value: undefined }
+    },
+    async return() {
+      stream.close()
+      return { done: true, value: undefined }
+    },
   }
 }
 
 function toOld(event: Event, types: Map<string, ToolKind>): AnswerEvent[] {
   if (event.kind === 'usage') return [{ usage: event.usage }]
   if (event.kind === 'done') return [{ done: true }]
+  if (event.kind === 'failure') return [{ failure: event.error }]
   if (event.kind === 'text') return [toChunk(event.choice, { content: event.text }, event.logprobs)]
   if (event.kind === 'refusal') return [toChunk(event.choice, { refusal: event.text }, event.logprobs)]
   if (event.kind === 'reasoning') return [toChunk(event.choice, { reasoning: event.text })]
   if (event.kind === 'finish')
-    return [{ chunk: { choices: [{ index: event.choice, delta: {}, finish_reason: event.reason, logprobs: null }] } }]
+    return [
+      {
+        chunk: {
+          choices: [
+            {
+              index: event.choice,
+              delta: {},
+              finish_reason: event.reason,
+              logprobs: null,
+            },
+          ],
+        },
+      },
+    ]
   if (event.kind === 'tool') {
     const { choice, index, id, name, type } = event
     types.set(`${choice}/${index}`, type)

@@ -6,7 +6,7 @@
 import type { Backend } from '../upstreams/backend.ts'
 import { toChoices, toChunks } from './answer.ts'
 import { toEvents } from './events.ts'
-import { aborted, createPacedIterator } from './pace.ts'
+import { aborted, createPacedStream } from './pace.ts'
 import { toReply } from './reply.ts'
 
 const DEFAULT_PACE_MS = 15
@@ -23,10 +23,16 @@ export function createDemoBackend(): Backend {
         `call_${Bun.hash(`${callId}/${choice}/${index}`).toString(16).padStart(16, '0')}`
       const batches = toEvents(reply, body, toId)
       if (!body.stream)
-        return { kind: 'whole', completion: { choices: toChoices(reply, batches.flat()) }, usage: reply.usage }
-      const paceMs = target.upstream.options.pace_ms ?? DEFAULT_PACE_MS
-      const chunks = toChunks(reply, batches)
-      return { kind: 'stream', events: { [Symbol.asyncIterator]: () => createPacedIterator(chunks, paceMs, signal) } }
+        return {
+          kind: 'whole',
+          completion: { choices: toChoices(reply, batches.flat()) },
+          usage: reply.usage,
+        }
+      const stream = createPacedStream(batches, target.upstream.options.pace_ms ?? DEFAULT_PACE_MS, signal)
+      return {
+        kind: 'stream',
+        events: { [Symbol.asyncIterator]: () => toChunks(reply, stream) },
+      }
     },
     probe: async () => ({ state: 'ready' }),
   }

@@ -4,47 +4,52 @@
  */
 import type { AnswerEvent, Logprobs, TokenLogprob } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { CallPart, Part, Reply } from './reply.ts'
+import type { Part, Reply } from './reply.ts'
 
 /** What the model might have written instead; one more than a request may ask for besides the token itself. */
 const ALTERNATIVES =
   ' the, a, demo, model, it, is, and, says, what, you, wrote, token, gate, this, that, of, to, in, not, or'.split(',')
 
+type Request = Pick<CanonicalRequest, 'stream' | 'logprobs' | 'top_logprobs'>
+
+/** Names the call at a place of a choice. */
+type ToId = (choice: number, index: number) => string
+
 /**
- * Converts a reply to batches of events, of which the last has each choice's finish, the usage and `done`. A whole
- * answer's are in two batches: what is said, and that last one. `toId` names the call at a place of a choice.
+ * Converts a reply to batches of events: one for each token of a stream, one for all of a whole answer. The last ends in
+ * each choice's finish, the usage and `done`.
  */
-export function toEvents(
-  { choices, usage }: Reply,
-  request: Pick<CanonicalRequest, 'stream' | 'logprobs' | 'top_logprobs'>,
-  toId: (choice: number, index: number) => string,
-): AnswerEvent[][] {
-  const steps = choices.map(({ parts }, choice) => {
-    let index = -1
-    return parts.flatMap((part) => {
-      if (isCall(part)) index += 1
-      const pieces = request.stream && part.tokens.length > 0 ? part.tokens.map((token) => [token]) : [part.tokens]
-      return pieces.map((tokens, at): AnswerEvent[] => {
-        const text = tokens.join('')
-        if (!isCall(part)) return [{ kind: part.kind, choice, text, ...toLogprobs(request, part, tokens) }]
-        const { kind: type, name } = part
-        const begun: AnswerEvent[] =
-          at === 0 ? [{ kind: 'tool', choice, index, id: toId(choice, index), name, type }] : []
-        return text === '' ? begun : [...begun, { kind: 'arguments', choice, index, text }]
-      })
-    })
-  })
+export function toEvents({ choices, usage }: Reply, request: Request, toId: ToId): AnswerEvent[][] {
+  const steps = choices.map(({ parts }, choice) => toSteps(parts, choice, request, toId))
   const longest = Math.max(0, ...steps.map(({ length }) => length))
-  const said = Array.from({ length: longest }, (_, at) => steps.flatMap((step) => step[at] ?? []))
+  const batches = Array.from({ length: longest }, (_, at) => steps.flatMap((step) => step[at] ?? []))
   const ends = choices.map(({ finish }, choice): AnswerEvent => ({ kind: 'finish', choice, reason: finish }))
-  return [...(request.stream ? said : [said.flat()]), [...ends, { kind: 'usage', usage }, { kind: 'done' }]]
+  batches.push([...ends, { kind: 'usage', usage }, { kind: 'done' }])
+  return request.stream ? batches : [batches.flat()]
 }
 
-const isCall = (part: Part): part is CallPart => 'name' in part
+/** What one choice says, step by step. What begins a call goes with the first of its arguments. */
+function toSteps(parts: readonly Part[], choice: number, request: Request, toId: ToId): AnswerEvent[][] {
+  let index = -1
+  return parts.flatMap((part) => {
+    const pieces = request.stream ? part.tokens.map((token) => [token]) : part.tokens.length > 0 ? [part.tokens] : []
+    if (!('name' in part))
+      return pieces.map((tokens): AnswerEvent[] => [
+        { kind: part.kind, choice, text: tokens.join(''), ...toLogprobs(request, part, tokens) },
+      ])
+    index += 1
+    const { kind: type, name } = part
+    const begun: AnswerEvent = { kind: 'tool', choice, index, id: toId(choice, index), name, type }
+    const [first = [], ...rest] = pieces.map((tokens): AnswerEvent[] => [
+      { kind: 'arguments', choice, index, text: tokens.join('') },
+    ])
+    return [[begun, ...first], ...rest]
+  })
+}
 
 /** The figures are made up and add up: each token had a chance of one half, the next likeliest one of a quarter, and so on. */
 function toLogprobs(
-  { logprobs, top_logprobs }: Pick<CanonicalRequest, 'logprobs' | 'top_logprobs'>,
+  { logprobs, top_logprobs }: Request,
   { kind }: Part,
   tokens: readonly string[],
 ): { logprobs?: Logprobs } {

@@ -1,74 +1,59 @@
-/**
- * Hands out the demo model's stream at its pace. Written by hand, because a generator could not be left in the middle
- * of a pause. Does no I/O but its timer.
- */
-
-import type { AnswerEvent } from '../domain/answer.ts'
+/** Hands out the demo model's stream at its pace. Does no I/O but its timer. */
 import { UpstreamError } from '../domain/error.ts'
+import type { AnswerEvent, AnswerStream } from '../domain/events.ts'
 
 export const aborted = () =>
-  new UpstreamError('aborted', 'The call to the demo model was given up.', { retryable: false })
+  new UpstreamError('aborted', 'The call to the demo model was given up.', {
+    retryable: false,
+  })
 
 /**
- * Hands out one batch a pause, the first at once. An abort ends the iteration with a `failure`, `return()` without a
- * word; either at once and without a timer left behind.
+ * Creates a stream of at least one batch, the first at once and each other one `paceMs` later; at a pace of 0 the loop
+ * turns between two. An abort ends it with a `failure`, `close()` without a word; either at once and without a timer left.
  */
-export function createPacedIterator(
-  batches: Iterator<AnswerEvent[]>,
+export function createPacedStream(
+  batches: readonly (readonly AnswerEvent[])[],
   paceMs: number,
   signal: AbortSignal,
-): AsyncIterator<AnswerEvent[]> {
-  const END: IteratorResult<AnswerEvent[]> = { done: true, value: undefined }
-  let state: 'fresh' | 'running' | 'ended' = 'fresh'
-  let waiting: ((result: IteratorResult<AnswerEvent[]>) => void) | null = null
+): AnswerStream {
+  let at = 0
+  let isOver = false
   let timer: Timer | undefined
+  let goOn = () => {}
 
-  const deliver = (result: IteratorResult<AnswerEvent[]>) => {
-    const resolve = waiting
-    waiting = null
-    resolve?.(result)
-  }
-  const end = () => {
-    state = 'ended'
+  const pause = () =>
+    new Promise<void>((resolve) => {
+      goOn = resolve
+      if (signal.aborted) resolve()
+      else if (paceMs > 0) timer = setTimeout(resolve, paceMs)
+      else setImmediate(resolve)
+    })
+  const wake = () => {
     clearTimeout(timer)
-    signal.removeEventListener('abort', onAbort)
+    goOn()
   }
-  const onAbort = () => {
-    if (waiting === null) return
-    end()
-    deliver({ done: false, value: [{ failure: aborted() }] })
-  }
-  const advance = (): IteratorResult<AnswerEvent[]> => {
-    const next = batches.next()
-    if (next.done) end()
-    return next.done ? END : next
-  }
-  const onTurn = () => {
-    if (waiting !== null) deliver(advance())
+  const next = (): readonly AnswerEvent[] => {
+    const batch = signal.aborted ? [{ kind: 'failure' as const, error: aborted() }] : (batches[at] ?? [])
+    at += 1
+    isOver = signal.aborted || at >= batches.length
+    return batch
   }
 
   return {
-    async next() {
-      if (state === 'ended') return END
-      if (signal.aborted) {
-        end()
-        return { done: false, value: [{ failure: aborted() }] }
+    async pump(take) {
+      signal.addEventListener('abort', wake)
+      try {
+        while (!isOver) {
+          if (at > 0) await pause()
+          if (isOver || !(await take(next()))) return
+        }
+      } finally {
+        signal.removeEventListener('abort', wake)
       }
-      if (state === 'fresh') {
-        state = 'running'
-        signal.addEventListener('abort', onAbort)
-        return advance()
-      }
-      return new Promise((resolve) => {
-        waiting = resolve
-        if (paceMs > 0) timer = setTimeout(onTurn, paceMs)
-        else setImmediate(onTurn)
-      })
     },
-    async return() {
-      end()
-      deliver(END)
-      return END
+    close() {
+      isOver = true
+      wake()
     },
   }
 }

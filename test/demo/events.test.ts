@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { toEvents } from '../../src/demo/events.ts'
+import { createPacedStream } from '../../src/demo/pace.ts'
 import { toReply } from '../../src/demo/reply.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { type Asked, say, toCall } from './asking.ts'
@@ -29,9 +30,9 @@ describe('events of the demo model', () => {
   })
 
   test('are one a part in a whole answer', () => {
-    const [said, end] = batchesOf({ max_tokens: 30, reasoning_effort: 'low' })
-    expect(said?.map((event) => event.kind)).toEqual(['reasoning', 'text'])
-    expect(end?.map((event) => event.kind)).toEqual(['finish', 'usage', 'done'])
+    const batches = batchesOf({ max_tokens: 30, reasoning_effort: 'low' })
+    const kinds = batches.map((batch) => batch.map((event) => event.kind))
+    expect(kinds).toEqual([['reasoning', 'text', 'finish', 'usage', 'done']])
   })
 
   test('begin each call with its id and name, numbered from 0', () => {
@@ -41,7 +42,7 @@ describe('events of the demo model', () => {
       { kind: 'tool', choice: 0, index: 1, id: 'id-0-1', name: 'code', type: 'custom' },
       { kind: 'arguments', choice: 0, index: 1, text: 'demo' },
     ]
-    expect(batchesOf(CALLS)[0]).toEqual(calls as AnswerEvent[])
+    expect(batchesOf(CALLS)[0]?.slice(0, 4)).toEqual(calls as AnswerEvent[])
     expect(
       batchesOf({ ...CALLS, stream: true })
         .slice(0, -1)
@@ -50,14 +51,19 @@ describe('events of the demo model', () => {
   })
 
   test('of the legacy functions are calls of their own type', () => {
-    const [said, end] = batchesOf({ functions: [WEATHER.function], function_call: { name: 'weather' } })
-    expect(said?.[0]).toMatchObject({ kind: 'tool', type: 'function_call', name: 'weather' })
-    expect(end?.[0]).toEqual({ kind: 'finish', choice: 0, reason: 'function_call' })
+    const events = batchesOf({ functions: [WEATHER.function], function_call: { name: 'weather' } }).flat()
+    expect(events[0]).toMatchObject({ kind: 'tool', type: 'function_call', name: 'weather' })
+    expect(events[2]).toEqual({ kind: 'finish', choice: 0, reason: 'function_call' })
   })
 
-  test('say an empty text as one', () => {
-    const empty = [{ kind: 'text', choice: 0, text: '' }]
-    for (const stream of [false, true]) expect(batchesOf({ stop: 'This', stream })[0]).toEqual(empty as AnswerEvent[])
+  test('begin a call that has no input too, and say nothing for an empty text', () => {
+    const format = { type: 'grammar' as const, grammar: { syntax: 'regex' as const, definition: '^$' } }
+    const tools = [{ type: 'custom' as const, custom: { name: 'none', format } }]
+    for (const stream of [false, true]) {
+      const called = batchesOf({ messages: say('none'), tools, stream }).flat()
+      expect(called.map((event) => event.kind)).toEqual(['tool', 'finish', 'usage', 'done'])
+      expect(batchesOf({ stop: 'This', stream }).map((batch) => batch[0]?.kind)).toEqual(['finish'])
+    }
   })
 
   test('let the choices advance side by side, each with its own finish', () => {
@@ -70,9 +76,9 @@ describe('events of the demo model', () => {
   })
 
   test('leave out reasoning that is hidden, and count it', () => {
-    const hidden = batchesOf({ reasoning: { enabled: true, exclude: true } })
-    expect(hidden[0]?.map((event) => event.kind)).toEqual(['text'])
-    expect(hidden[1]?.[1]).toMatchObject({ usage: { reasoning: expect.any(Number) } })
+    const hidden = batchesOf({ reasoning: { enabled: true, exclude: true } }).flat()
+    expect(hidden.map((event) => event.kind)).toEqual(['text', 'finish', 'usage', 'done'])
+    expect(hidden[2]).toMatchObject({ usage: { reasoning: 22 } })
   })
 
   test.each([false, true])('have figures for each token of what is read (stream: %p)', (stream) => {
@@ -83,5 +89,48 @@ describe('events of the demo model', () => {
       [' is', 2],
       [' Tollgate', 2],
     ])
+  })
+})
+
+describe('the paced stream of the demo model', () => {
+  const BATCHES: AnswerEvent[][] = ['a', 'b', 'c'].map((text) => [{ kind: 'text', choice: 0, text }])
+  const open = (paceMs: number, signal = new AbortController().signal) => {
+    const taken: string[] = []
+    const stream = createPacedStream(BATCHES, paceMs, signal)
+    const pump = (most = 9) =>
+      stream.pump((events) => {
+        for (const event of events) taken.push(event.kind === 'text' ? event.text : event.kind)
+        return taken.length < most
+      })
+    return { taken, stream, pump }
+  }
+
+  test('goes on where it was, and waits for whoever takes', async () => {
+    const { taken, pump } = open(0)
+    await pump(1)
+    expect(taken).toEqual(['a'])
+    await pump()
+    await pump()
+    expect(taken).toEqual(['a', 'b', 'c'])
+  })
+
+  test('ends at once with a failure when the call is aborted, and without a word when it is closed', async () => {
+    const abort = new AbortController()
+    const [left, closed] = [open(60_000, abort.signal), open(60_000)]
+    const pending = [left.pump(), closed.pump()]
+    abort.abort()
+    closed.stream.close()
+    await Promise.all(pending)
+    await left.pump()
+    expect(left.taken).toEqual(['a', 'failure'])
+    expect(closed.taken).toEqual(['a'])
+  })
+
+  test('throws what its taker throws', async () => {
+    const stream = createPacedStream(BATCHES, 0, new AbortController().signal)
+    const refuse = () => {
+      throw new Error('full')
+    }
+    await expect(stream.pump(refuse)).rejects.toThrow('full')
   })
 })
