@@ -131,6 +131,13 @@ test('only the HTTP surface knows Elysia', () => {
   expect([...new Set(knowing)].filter((folder) => !['http', 'admin'].includes(folder))).toEqual([])
 })
 
+test('drizzle stays with its store, and the services know no store but the contract', () => {
+  const drizzle = imports.filter(({ to }) => to.startsWith('drizzle-orm')).map(({ from }) => from)
+  expect(drizzle.filter((from) => !from.startsWith('store/sqlite/'))).toEqual([])
+  const services = imports.filter(({ from }) => /^(keys|catalog|limits|gateway|http)\//.test(from))
+  expect(services.filter(({ to }) => to.includes('store/sqlite/'))).toEqual([])
+})
+
 const PURE =
   /^(domain\/(?!id\.ts)|formats\/|upstreams\/(dialects\/|sse|refusal)|routing\/|limits\/|validation\/|accounting\/price|structured\/(plan|json|schema|string)|tokens\/(?!count))/
 const IMPURE =

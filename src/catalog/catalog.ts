@@ -2,55 +2,25 @@
  * What a catalogue declares, once it is read, checked and complete: the plain value between `file.ts`, which makes it,
  * and `plan.ts`, which compares it with the tables. Types only.
  */
+import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/config-store.ts'
 
-import type { Feature, Modality } from '../domain/model.ts'
-import type { Deadlines, UpstreamSettings } from '../domain/settings.ts'
-import type { PricingItem } from '../domain/usage.ts'
+export type DeclaredUpstream = Omit<UpstreamRow, 'origin' | 'createdMs' | 'updatedMs'>
 
-export interface DeclaredUpstream {
-  id: string
-  dialect: string
-  /** Without a slash at its end; null where the dialect needs none. */
-  baseUrl: string | null
-  /** A reference such as `${OPENAI_API_KEY}`, never a secret. */
-  apiKeyRef: string | null
-  local: boolean
-  enabled: boolean
-  deadlines: Partial<Deadlines>
-  options: UpstreamSettings
-}
-
-export interface DeclaredRoute {
-  upstream: string
-  upstreamModel: string
-  priority: number
-  weight: number
-  /** Null where the route costs what its model costs. */
-  pricing: PricingItem[] | null
-  /** Null where the route can do what its model can. */
-  contextLength: number | null
-  maxOutputLength: number | null
-  supportedFeatures: Feature[] | null
-  enabled: boolean
-}
+export type DeclaredRoute = Omit<RouteRow, 'model' | 'priceId' | 'origin'>
 
 /** The public facts of a model. */
-export interface Facts {
-  name: string
-  contextLength: number
-  maxOutputLength: number
-  inputModalities: Modality[]
-  outputModalities: Modality[]
-  supportedFeatures: Feature[]
-  pricing: PricingItem[]
-}
+export type Facts = Pick<
+  ModelRow,
+  | 'name'
+  | 'contextLength'
+  | 'maxOutputLength'
+  | 'inputModalities'
+  | 'outputModalities'
+  | 'supportedFeatures'
+  | 'pricing'
+>
 
-export interface DeclaredModel extends Facts {
-  slug: string
-  ownedBy: string
-  enabled: boolean
-  /** False for one that a wildcard stands for. */
-  listed: boolean
+export interface DeclaredModel extends Omit<ModelRow, 'priceId' | 'origin' | 'createdMs' | 'updatedMs'> {
   /** Null where the catalogue does not say; the row then keeps the time at which it was made. */
   createdMs: number | null
   routes: DeclaredRoute[]
@@ -59,7 +29,7 @@ export interface DeclaredModel extends Facts {
 export interface Catalog {
   upstreams: DeclaredUpstream[]
   models: DeclaredModel[]
-  aliases: { alias: string; model: string }[]
+  aliases: Omit<AliasRow, 'origin'>[]
 }
 
 /** A problem in a catalogue file: where, and one sentence. */

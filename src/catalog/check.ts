@@ -3,7 +3,7 @@
  * each other. Called by `file.ts` on the raw document, right after the schema and whatever the schema said, so that
  * every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
-import { toVariable } from '../store/sqlite/snapshot.ts'
+import { toVariable } from '../store/snapshot-upstreams.ts'
 import { toList } from '../validation/explain-words.ts'
 import type { Issue } from './catalog.ts'
 import { checkModel } from './check-model.ts'

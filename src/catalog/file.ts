@@ -5,7 +5,7 @@
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
-import { toVariable } from '../store/sqlite/snapshot.ts'
+import { toVariable } from '../store/snapshot-upstreams.ts'
 import { explain, type Problem } from '../validation/explain.ts'
 import { isObject, toPath } from '../validation/explain-words.ts'
 import type { Catalog, Issue } from './catalog.ts'

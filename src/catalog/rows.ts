@@ -1,25 +1,11 @@
 /**
  * The rows that a catalogue asks for, seen beside the rows that there are: what an operator or an earlier catalogue has
- * set otherwise (times, prices already on record, a sealed credential) carries over. Called by `plan.ts`. Pure.
+ * set otherwise (times, prices already on record) carries over. Called by `plan.ts`. Pure.
  */
-
 import type { Origin } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import type { aliases, models, prices, routes, upstreams } from '../store/sqlite/schema.ts'
+import type { CatalogRows, PriceRow } from '../store/config-store.ts'
 import type { Catalog } from './catalog.ts'
-
-export type UpstreamRow = typeof upstreams.$inferSelect
-export type ModelRow = typeof models.$inferSelect
-export type RouteRow = typeof routes.$inferSelect
-export type AliasRow = typeof aliases.$inferSelect
-export type PriceRow = typeof prices.$inferSelect
-
-export interface CatalogRows {
-  upstreams: UpstreamRow[]
-  models: ModelRow[]
-  routes: RouteRow[]
-  aliases: AliasRow[]
-}
 
 export interface RowOptions {
   /** The origin that the rows get. */
@@ -60,7 +46,6 @@ export function toRows(
       const before = upstreamsById.get(upstream.id)
       return {
         ...upstream,
-        apiKeySealed: before?.apiKeySealed ?? null,
         origin,
         createdMs: before?.createdMs ?? nowMs,
         updatedMs: nowMs,

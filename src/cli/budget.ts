@@ -3,7 +3,7 @@
  * beneath it.
  */
 import type { Database } from 'bun:sqlite'
-import type { Budget, Period } from '../domain/settings.ts'
+import type { Budget } from '../domain/settings.ts'
 import { toUsd } from '../domain/usage.ts'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 
@@ -11,8 +11,8 @@ import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 export async function createStandings(sqlite: Database, kind: 'key' | 'team', nowMs: number) {
   const { createSpendReader } = await import('../ledger/spent.ts')
   const { spent } = createSpendReader(sqlite)
-  return (row: { id: string; budgetNanoUsd: number | null; budgetPeriod: Period | null }) =>
-    toStanding(row, (fromMs) => spent({ kind, id: row.id }, fromMs), nowMs)
+  return ({ id, budget }: { id: string; budget: Budget | null }) =>
+    toStanding(budget, (fromMs) => spent({ kind, id }, fromMs), nowMs)
 }
 
 /** The fields of a key or a team; all of them null without a budget. */

@@ -4,8 +4,7 @@
  */
 import type { Command } from 'commander'
 import type { CatalogSource } from '../catalog/source.ts'
-import { CommandError } from './command-error.ts'
-import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
+import { type Io, printJson, sharedOptions, toDataFolder, withStore } from './io.ts'
 import { version } from './version.ts'
 
 /** Adds the group to the program. */
@@ -43,40 +42,29 @@ async function validate(file: string | undefined, command: Command, io: Io): Pro
     const detail = name === 'models' && parts !== '' ? ` (${parts})` : ''
     return `${count} ${count === 1 ? one(name) : name}${detail}`
   })
-  io.stdout(`${nameOf(source)} is valid: ${words.join(', ')}.\n`)
+  io.stdout(`${toTitle(source)} is valid: ${words.join(', ')}.\n`)
 }
 
 async function apply(file: string | undefined, command: Command, io: Io): Promise<void> {
   const { source, catalog } = await load(file, command, io)
-  const { openForCommand } = await import('../store/sqlite/open.ts')
-  const { applyCatalog, hasRowsOf, toDigest } = await import('../catalog/apply.ts')
-  const { sqlite, store } = openForCommand(toDataFolder(command, io))
-  try {
-    if (source.origin === 'builtin' && hasRowsOf(store, 'file'))
-      throw new CommandError(
-        'catalog_missing',
-        'There is no catalog.yaml in the data folder or here, and this database was set up from one. Name the file: tollgate catalog apply FILE',
-      )
-    const { origin } = source
-    const options = {
-      origin,
-      actor: 'cli',
-      subject: source.path ?? 'built-in',
-      digest: toDigest(source, version()),
-      nowMs: io.nowMs(),
-    }
-    const summary = applyCatalog(store, catalog, options)
-    if (sharedOptions(command).json) return printJson(io, { path: source.path, origin, ...summary })
-    for (const conflict of summary.conflicts) io.stderr(`conflict: ${conflict}\n`)
-    const { created, updated, deleted, unchanged } = summary
-    io.stdout(
-      created + updated + deleted === 0
-        ? `${nameOf(source)}: nothing to change.\n`
-        : `${nameOf(source)} applied: ${created} created, ${updated} updated, ${deleted} deleted, ${unchanged} unchanged.\n`,
-    )
-  } finally {
-    sqlite.close()
+  const { applyCatalog, toDigest } = await import('../catalog/apply.ts')
+  const { origin } = source
+  const options = {
+    origin,
+    actor: 'cli',
+    subject: source.path ?? 'built-in',
+    digest: toDigest(source, version()),
+    nowMs: io.nowMs(),
   }
+  const summary = await withStore(command, io, {}, (store) => applyCatalog(store, catalog, options))
+  if (sharedOptions(command).json) return printJson(io, { path: source.path, origin, ...summary })
+  for (const conflict of summary.conflicts) io.stderr(`conflict: ${conflict}\n`)
+  const { created, updated, deleted, unchanged } = summary
+  io.stdout(
+    created + updated + deleted === 0
+      ? `${toTitle(source)}: nothing to change.\n`
+      : `${toTitle(source)} applied: ${created} created, ${updated} updated, ${deleted} deleted, ${unchanged} unchanged.\n`,
+  )
 }
 
 async function load(file: string | undefined, command: Command, io: Io) {
@@ -92,5 +80,5 @@ async function load(file: string | undefined, command: Command, io: Io) {
   return { source, ...parsed }
 }
 
-const nameOf = (source: CatalogSource) => source.path ?? 'The built-in catalogue'
+const toTitle = (source: CatalogSource) => source.path ?? 'The built-in catalogue'
 const one = (name: string) => (name === 'aliases' ? 'alias' : name.slice(0, -1))

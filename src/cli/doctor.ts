@@ -63,14 +63,14 @@ function toLiving(found: Found, sqlite: Database | null): string | null | undefi
 }
 
 async function examineCatalog(sqlite: Database, found: Found, io: Io): Promise<Check[]> {
-  const { toStore } = await import('../store/sqlite/open.ts')
-  const { loadSnapshot } = await import('../store/sqlite/snapshot.ts')
-  const { readUpstreams, toRow } = await import('./upstream-rows.ts')
+  const { createConfigStore } = await import('../store/sqlite/config-store.ts')
+  const { toSnapshot } = await import('../store/snapshot.ts')
+  const { toDeclared, toRow } = await import('./upstream-rows.ts')
   const { checkModels, checkUpstreams } = await import('./doctor-catalog.ts')
-  const store = toStore(sqlite)
+  const configuration = await createConfigStore(sqlite).read()
   const status = found.kind === 'server' ? found.status : null
-  const rows = readUpstreams(store, io.environment).map((declared) => toRow(declared, status))
-  const snapshot = loadSnapshot(store, io.environment)
+  const rows = toDeclared(configuration.upstreams, io.environment).map((declared) => toRow(declared, status))
+  const snapshot = toSnapshot(configuration, io.environment)
   return [...checkUpstreams(rows, status !== null, io.nowMs()), ...checkModels(snapshot, rows, status !== null)]
 }
 

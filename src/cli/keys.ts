@@ -7,7 +7,7 @@ import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 import type { ListedKey } from '../keys/service.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
-import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
+import { type Io, printJson, sharedOptions, withStore } from './io.ts'
 import { toPrintable, toTable, toTime } from './text.ts'
 import { toBudget, toCount, toExpiry, toName } from './values.ts'
 
@@ -55,20 +55,18 @@ const collect = (value: string, before: string[] = []) => [...before, value]
 async function create(given: CreateOptions, command: Command, io: Io): Promise<void> {
   const nowMs = io.nowMs()
   const options = toKeyOptions(given, nowMs)
-  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { createKey } = await import('../keys/service.ts')
-  const { sqlite, store } = openForCommand(toDataFolder(command, io))
-  try {
-    const { key, secret } = createKey(store, options, { actor: 'cli', nowMs })
-    // It is too new to have spent anything.
-    const standing = toStanding(key, () => 0, nowMs)
-    const { id, name, ...rest } = toJson(key, standing)
-    if (sharedOptions(command).json) return printJson(io, { id, name, key: secret, ...rest })
-    io.stderr(`Key ${id} (${toPrintable(name)}). Keep it now; it is not shown again:\n`)
-    io.stdout(`${secret}\n`)
-  } finally {
-    sqlite.close()
-  }
+  const { key, secret } = await withStore(command, io, {}, (store) =>
+    createKey(store, options, { actor: 'cli', nowMs }),
+  )
+  // It is too new to have spent anything.
+  const { id, name, ...rest } = toJson(
+    key,
+    toStanding(key.budget, () => 0, nowMs),
+  )
+  if (sharedOptions(command).json) return printJson(io, { id, name, key: secret, ...rest })
+  io.stderr(`Key ${id} (${toPrintable(name)}). Keep it now; it is not shown again:\n`)
+  io.stdout(`${secret}\n`)
 }
 
 function toKeyOptions(given: CreateOptions, nowMs: number) {
@@ -92,60 +90,52 @@ function toKeyOptions(given: CreateOptions, nowMs: number) {
 }
 
 async function list(command: Command, io: Io): Promise<void> {
-  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { listKeys } = await import('../keys/service.ts')
-  const { sqlite, store } = openForCommand(toDataFolder(command, io), { readonly: true })
-  try {
-    const nowMs = io.nowMs()
+  const nowMs = io.nowMs()
+  const all = await withStore(command, io, { readonly: true }, async (store, sqlite) => {
     const standingOf = await createStandings(sqlite, 'key', nowMs)
-    const all = listKeys(store, nowMs).map((key) => ({ key, standing: standingOf(key) }))
-    if (sharedOptions(command).json)
-      return printJson(io, { keys: all.map(({ key, standing }) => toJson(key, standing)) })
-    if (all.length === 0) return io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
-    const headings = ['ID', 'NAME', 'KEY', 'TEAM', 'SCOPE', 'MODELS', 'LIMITS', 'BUDGET', 'EXPIRES', 'STATUS']
-    const rows = all.map(({ key, standing }) => toCells(key, standing))
-    io.stdout(toTable(...withoutEmpty(headings, rows)))
-    for (const { key, standing } of all) {
-      const warning = key.status === 'active' ? toBudgetWarning(`key ${toPrintable(key.name)}`, standing) : null
-      if (warning) io.stderr(warning)
-    }
-  } finally {
-    sqlite.close()
+    return (await listKeys(store, nowMs)).map((key) => ({ key, standing: standingOf(key) }))
+  })
+  if (sharedOptions(command).json) return printJson(io, { keys: all.map(({ key, standing }) => toJson(key, standing)) })
+  if (all.length === 0) return io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
+  const headings = ['ID', 'NAME', 'KEY', 'TEAM', 'SCOPE', 'MODELS', 'LIMITS', 'BUDGET', 'EXPIRES', 'STATUS']
+  const rows = all.map(({ key, standing }) => toCells(key, standing))
+  io.stdout(toTable(...withoutEmpty(headings, rows)))
+  for (const { key, standing } of all) {
+    const warning = key.status === 'active' ? toBudgetWarning(`key ${toPrintable(key.name)}`, standing) : null
+    if (warning) io.stderr(warning)
   }
 }
 
 async function revoke(id: string, command: Command, io: Io): Promise<void> {
-  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { revokeKey } = await import('../keys/service.ts')
-  const { sqlite, store } = openForCommand(toDataFolder(command, io))
-  try {
-    const nowMs = io.nowMs()
-    const { key, alreadyRevoked } = revokeKey(store, id, { actor: 'cli', nowMs })
+  const nowMs = io.nowMs()
+  await withStore(command, io, {}, async (store, sqlite) => {
+    const { key, alreadyRevoked } = await revokeKey(store, id, { actor: 'cli', nowMs })
     if (sharedOptions(command).json) {
       const standingOf = await createStandings(sqlite, 'key', nowMs)
       return printJson(io, { ...toJson(key, standingOf(key)), already_revoked: alreadyRevoked })
     }
     const what = `Key ${key.id} (${toPrintable(key.name)})`
     io.stdout(alreadyRevoked ? `${what} was revoked already.\n` : `${what} is revoked.\n`)
-  } finally {
-    sqlite.close()
-  }
+  })
 }
 
-/** A key under its columns' names (design 6). */
+/** A key under its columns' names. */
 function toJson(key: ListedKey, standing: BudgetStanding | null) {
+  const { limits } = key
   return {
     id: key.id,
     name: key.name,
-    last_four: key.lastFours.at(-1) ?? null,
+    last_four: key.secrets.at(-1)?.lastFour ?? null,
     status: key.status,
     scope: key.scope,
     models: key.models,
     team_id: key.teamId,
     team: key.team,
-    rpm: key.requestsPerMinute,
-    tpm: key.tokensPerMinute,
-    concurrency: key.concurrency,
+    rpm: limits.requestsPerMinute,
+    tpm: limits.tokensPerMinute,
+    concurrency: limits.concurrency,
     ...toBudgetFields(standing),
     metadata: key.metadata,
     created_ms: key.createdMs,
@@ -155,15 +145,16 @@ function toJson(key: ListedKey, standing: BudgetStanding | null) {
 }
 
 function toCells(key: ListedKey, standing: BudgetStanding | null): string[] {
+  const { requestsPerMinute, tokensPerMinute, concurrency } = key.limits
   const limits = [
-    key.requestsPerMinute === null ? [] : `${key.requestsPerMinute} rpm`,
-    key.tokensPerMinute === null ? [] : `${key.tokensPerMinute} tpm`,
-    key.concurrency === null ? [] : `${key.concurrency} at a time`,
+    requestsPerMinute === null ? [] : `${requestsPerMinute} rpm`,
+    tokensPerMinute === null ? [] : `${tokensPerMinute} tpm`,
+    concurrency === null ? [] : `${concurrency} at a time`,
   ].flat()
   return [
     key.id,
     toPrintable(key.name),
-    key.lastFours.map((lastFour) => `sk-tg-…${lastFour}`).join(' '),
+    key.secrets.map(({ lastFour }) => `sk-tg-…${lastFour}`).join(' '),
     key.team === null ? '-' : toPrintable(key.team),
     key.scope,
     key.models.map(toPrintable).join(' ') || 'all',

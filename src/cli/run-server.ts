@@ -2,15 +2,16 @@
  * Runs the server until a signal ends it: applies the catalogue, makes a first key where there is none, says how to
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
-import { APPLIED_DIGEST, applyCatalog, hasRowsOf, toDigest } from '../catalog/apply.ts'
+import { type ApplySummary, applyCatalog, isApplied, toDigest } from '../catalog/apply.ts'
 import { parseCatalog } from '../catalog/file.ts'
 import { isReady } from '../catalog/public.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { toServeConfig } from '../config.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import { createKey, listKeys } from '../keys/service.ts'
 import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'
-import type { Store } from '../store/sqlite/open.ts'
+import type { ConfigStore } from '../store/config-store.ts'
 import { type Io, printJson } from './io.ts'
 import { version } from './version.ts'
 
@@ -51,10 +52,9 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
     commands,
     async prepare(store, settings) {
       // Reading a catalogue takes as long as the rest of the start: one that is applied already is left alone.
-      if (settings[APPLIED_DIGEST] !== toDigest(source, version())) {
-        const apply = await read(source, io, log)
-        apply(store)
-      }
+      if (isApplied(settings, toDigest(source, version()))) return
+      const apply = await read(source, io, log)
+      await apply(store)
     },
   }).catch(async (error) => {
     await log.flush()
@@ -62,7 +62,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   })
   const stopped = untilStopped(server, log)
   process.on('SIGHUP', () => void commands.reload().catch(() => {}))
-  const firstKey = options.wantsFirstKey ? makeFirstKey(server, now(), log) : null
+  const firstKey = options.wantsFirstKey ? await makeFirstKey(server, now(), log) : null
   log.info('serving', {
     version: version(),
     url: server.baseUrl,
@@ -75,7 +75,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   await stopped
 }
 
-/** A bug in one request must not end the others: it is logged, and the process lives on (platform-notes 2.2). */
+/** A bug in one request must not end the others: it is logged, and the process lives on. */
 function installCrashHandlers(log: Log): void {
   for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
     process.on(event, (error: unknown) => {
@@ -92,7 +92,7 @@ const findSource = (io: Io, { catalogFile, dataFolder }: RunOptions): Promise<Ca
 const nameOf = (source: CatalogSource) => source.path ?? source.name
 
 /** Parses a catalogue and returns how it is applied. Throws a CommandError that names all that is wrong with it. */
-async function read(source: CatalogSource, io: Io, log: Log): Promise<(store: Store) => void> {
+async function read(source: CatalogSource, io: Io, log: Log): Promise<(store: ConfigStore) => Promise<void>> {
   const { catalog, warnings } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
   for (const warning of warnings) log.warn('the catalogue has something to look at', { warning })
   const options = {
@@ -102,19 +102,23 @@ async function read(source: CatalogSource, io: Io, log: Log): Promise<(store: St
     digest: toDigest(source, version()),
     nowMs: io.nowMs(),
   }
-  return (store) => {
-    // The built-in catalogue stands in for a file; it never comes back beside what a file has declared.
-    if (source.origin === 'builtin' && hasRowsOf(store, 'file')) return
-    const { conflicts } = applyCatalog(store, catalog, options)
+  return async (store) => {
+    const { conflicts } = await applyCatalog(store, catalog, options).catch(keepWhatIsThere)
     for (const conflict of conflicts) log.warn('the catalogue gives way to an administrator', { conflict })
   }
+}
+
+/** A server without the file that it was set up from serves by what that has declared. */
+function keepWhatIsThere(error: unknown): Pick<ApplySummary, 'conflicts'> {
+  if (error instanceof ServiceError && error.failure.kind === 'catalog_missing') return { conflicts: [] }
+  throw error
 }
 
 /** Applies the catalogue again. Where that fails it has said so in the log, and throws. */
 async function reload(server: Server, io: Io, options: RunOptions, log: Log): Promise<void> {
   try {
     const source = await findSource(io, options)
-    server.reload(await read(source, io, log))
+    await server.reload(await read(source, io, log))
     log.info('reloaded', { catalog: nameOf(source) })
   } catch (error) {
     log.error('the reload failed; everything stays as it was', { error: String(error) })
@@ -143,12 +147,12 @@ function untilStopped(server: Server, log: Log): Promise<void> {
 }
 
 /** Makes a key where there is none yet; only now, when somebody is sure to see it. */
-function makeFirstKey(server: Server, nowMs: number, log: Log): string | null {
+async function makeFirstKey(server: Server, nowMs: number, log: Log): Promise<string | null> {
   let secret: string | null = null
   try {
-    server.reload((store) => {
-      if (listKeys(store, nowMs).length > 0) return
-      secret = createKey(store, { name: 'first key' }, { actor: 'server', nowMs }).secret
+    await server.reload(async (store) => {
+      if ((await listKeys(store, nowMs)).length > 0) return
+      secret = (await createKey(store, { name: 'first key' }, { actor: 'server', nowMs })).secret
     })
   } catch (error) {
     log.warn('no first key could be made; make one with: tollgate keys create', { error: String(error) })

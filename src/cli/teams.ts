@@ -1,9 +1,9 @@
 /** `tollgate teams create | list`. Works beside a running server, which takes a change within moments. */
 import type { Command } from 'commander'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
-import type { Team } from '../keys/teams.ts'
+import type { StoredTeam } from '../store/config-store.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
-import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
+import { type Io, printJson, sharedOptions, withStore } from './io.ts'
 import { toPrintable, toTable, toTime } from './text.ts'
 import { toBudget, toName } from './values.ts'
 
@@ -31,50 +31,40 @@ async function create(given: CreateOptions, command: Command, io: Io): Promise<v
   const nowMs = io.nowMs()
   const name = toName(given.name, 'say who the team is, such as --name research')
   const options = { name, ...(given.budget === undefined ? {} : { budget: toBudget(given.budget) }) }
-  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { createTeam } = await import('../keys/teams.ts')
-  const { sqlite, store } = openForCommand(toDataFolder(command, io))
-  try {
-    const team = createTeam(store, options, { actor: 'cli', nowMs })
-    // It has no keys yet that could have spent anything.
-    const standing = toStanding(team, () => 0, nowMs)
-    if (sharedOptions(command).json) return printJson(io, toJson(team, standing))
-    io.stdout(
-      `Team ${team.id} (${toPrintable(name)}) is made. Make keys of it with: tollgate keys create --name NAME --team ${team.id}\n`,
-    )
-  } finally {
-    sqlite.close()
-  }
+  const team = await withStore(command, io, {}, (store) => createTeam(store, options, { actor: 'cli', nowMs }))
+  // It has no keys yet that could have spent anything.
+  const standing = toStanding(team.budget, () => 0, nowMs)
+  if (sharedOptions(command).json) return printJson(io, toJson(team, standing))
+  io.stdout(
+    `Team ${team.id} (${toPrintable(name)}) is made. Make keys of it with: tollgate keys create --name NAME --team ${team.id}\n`,
+  )
 }
 
 async function list(command: Command, io: Io): Promise<void> {
-  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { listTeams } = await import('../keys/teams.ts')
-  const { sqlite, store } = openForCommand(toDataFolder(command, io), { readonly: true })
-  try {
+  const all = await withStore(command, io, { readonly: true }, async (store, sqlite) => {
     const standingOf = await createStandings(sqlite, 'team', io.nowMs())
-    const all = listTeams(store).map((team) => ({ team, standing: standingOf(team) }))
-    if (sharedOptions(command).json)
-      return printJson(io, { teams: all.map(({ team, standing }) => toJson(team, standing)) })
-    if (all.length === 0) return io.stderr('There are no teams yet. Make one with: tollgate teams create --name NAME\n')
-    const rows = all.map(({ team, standing }) => [
-      team.id,
-      toPrintable(team.name),
-      toBudgetCell(standing),
-      toTime(team.createdMs),
-    ])
-    io.stdout(toTable(['ID', 'NAME', 'BUDGET', 'CREATED'], rows))
-    for (const { team, standing } of all) {
-      const warning = toBudgetWarning(`team ${toPrintable(team.name)}`, standing)
-      if (warning) io.stderr(warning)
-    }
-  } finally {
-    sqlite.close()
+    return (await listTeams(store)).map((team) => ({ team, standing: standingOf(team) }))
+  })
+  if (sharedOptions(command).json)
+    return printJson(io, { teams: all.map(({ team, standing }) => toJson(team, standing)) })
+  if (all.length === 0) return io.stderr('There are no teams yet. Make one with: tollgate teams create --name NAME\n')
+  const rows = all.map(({ team, standing }) => [
+    team.id,
+    toPrintable(team.name),
+    toBudgetCell(standing),
+    toTime(team.createdMs),
+  ])
+  io.stdout(toTable(['ID', 'NAME', 'BUDGET', 'CREATED'], rows))
+  for (const { team, standing } of all) {
+    const warning = toBudgetWarning(`team ${toPrintable(team.name)}`, standing)
+    if (warning) io.stderr(warning)
   }
 }
 
-/** A team under its columns' names (design 6). */
-const toJson = (team: Team, standing: BudgetStanding | null) => ({
+/** A team under its columns' names. */
+const toJson = (team: StoredTeam, standing: BudgetStanding | null) => ({
   id: team.id,
   name: team.name,
   ...toBudgetFields(standing),

@@ -1,14 +1,13 @@
 /**
  * Every upstream of the database together with what the running server knows of it, if one runs: the document behind
- * `upstreams list` and `doctor`. Pure, but for reading the store.
+ * `upstreams list` and `doctor`. Pure.
  */
 
 import type { Environment, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/health.ts'
 import { type Status, toUpstreamFacts, type UpstreamFacts } from '../server/protocol.ts'
-import type { Store } from '../store/sqlite/open.ts'
-import { upstreams } from '../store/sqlite/schema.ts'
-import { toUpstreams, toVariable } from '../store/sqlite/snapshot-upstreams.ts'
+import type { UpstreamRow as StoredUpstream } from '../store/config-store.ts'
+import { toUpstreams, toVariable } from '../store/snapshot-upstreams.ts'
 import { NOT_TAKEN_IN } from './live.ts'
 
 /** An upstream as the database declares it, its credential looked for in this process's environment. */
@@ -29,9 +28,8 @@ export interface UpstreamRow extends UpstreamFacts, Omit<UpstreamHealth, 'state'
   credential: { variable: string | null; status: 'set' | 'not_set' } | null
 }
 
-/** Reads all upstreams, also the disabled ones, in the order in which they were declared. */
-export function readUpstreams(store: Store, environment: Environment): Declared[] {
-  const rows = store.select().from(upstreams).all()
+/** All upstreams, also the disabled ones, in the order in which they were declared. */
+export function toDeclared(rows: readonly StoredUpstream[], environment: Environment): Declared[] {
   const byId = toUpstreams(
     rows.map((row) => ({ ...row, enabled: true })),
     environment,

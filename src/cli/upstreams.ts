@@ -5,7 +5,7 @@
 import type { Command } from 'commander'
 import type { Status, TestResult } from '../server/protocol.ts'
 import { CommandError } from './command-error.ts'
-import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
+import { type Io, printJson, sharedOptions, toDataFolder, withStore } from './io.ts'
 import type { Found } from './live.ts'
 import { toPrintable, toTable } from './text.ts'
 import type { Declared } from './upstream-rows.ts'
@@ -61,16 +61,11 @@ async function test(ids: readonly string[], command: Command, io: Io): Promise<v
 
 /** What both commands begin with: what the database declares, and the server, if there is one. */
 async function look(command: Command, io: Io): Promise<{ declared: Declared[]; found: Found; dataFolder: string }> {
-  const { openForCommand } = await import('../store/sqlite/open.ts')
   const { findServer } = await import('./live.ts')
-  const { readUpstreams } = await import('./upstream-rows.ts')
+  const { toDeclared } = await import('./upstream-rows.ts')
   const dataFolder = toDataFolder(command, io)
-  const { sqlite, store } = openForCommand(dataFolder, { readonly: true })
-  try {
-    return { declared: readUpstreams(store, io.environment), found: await findServer(dataFolder), dataFolder }
-  } finally {
-    sqlite.close()
-  }
+  const { upstreams } = await withStore(command, io, { readonly: true }, (store) => store.readCatalog())
+  return { declared: toDeclared(upstreams, io.environment), found: await findServer(dataFolder), dataFolder }
 }
 
 const statusOf = (found: Found) => (found.kind === 'server' ? found.status : null)

@@ -1,8 +1,6 @@
 /** How the budget of a key or a team stands in its current period. Lists show it; admission has its own count. Pure. */
-
-import { BUDGET_WARNING_PERCENT, type Budget, type Period } from '../domain/settings.ts'
+import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/settings.ts'
 import { endOf, startOf } from '../limits/period.ts'
-import { toBudget } from '../store/sqlite/snapshot-keys.ts'
 
 export interface BudgetStanding {
   budget: Budget
@@ -16,16 +14,15 @@ export interface BudgetStanding {
 }
 
 /**
- * Works out how a budget stands; null where the row has none.
+ * Works out how a budget stands; null where there is none.
  *
  * @param spentSince nano-dollars spent since the first ms of a period.
  */
 export function toStanding(
-  row: { budgetNanoUsd: number | null; budgetPeriod: Period | null },
+  budget: Budget | null,
   spentSince: (fromMs: number) => number,
   nowMs: number,
 ): BudgetStanding | null {
-  const budget = toBudget(row)
   if (budget === null) return null
   const spentNanoUsd = spentSince(startOf(budget.period, nowMs))
   // BigInt: a hundred times a large sum is beyond what a number holds exactly. A budget of nothing is spent.

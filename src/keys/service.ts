@@ -2,17 +2,14 @@
  * Creates, revokes and lists keys. Called by the keys command, `serve` (for the first key) and later the dashboard.
  * Keys are revoked and never deleted: the ledger names them. A secret leaves this file once, from `createKey`.
  */
-import { asc, eq } from 'drizzle-orm'
 import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Budget } from '../domain/settings.ts'
-import type { Store } from '../store/sqlite/open.ts'
-import { changeConfig } from '../store/sqlite/revision.ts'
-import { keyModels, keySecrets, keys } from '../store/sqlite/schema.ts'
-import { findTeam, listTeams } from './teams.ts'
+import type { Budget, Limits } from '../domain/settings.ts'
+import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
+import { toTeam } from './teams.ts'
 import { hashToken, mintToken, toMasked } from './token.ts'
 
-export interface KeyOptions {
+export interface KeyOptions extends Partial<Limits> {
   name: string
   /** Allow-list patterns over slugs; none = every model of the scope. */
   models?: string[]
@@ -20,122 +17,102 @@ export interface KeyOptions {
   /** A team's id or name. */
   team?: string
   expiresMs?: number
-  requestsPerMinute?: number
-  tokensPerMinute?: number
-  concurrency?: number
   budget?: Budget
   metadata?: Record<string, string>
 }
 
-/** A key as it is listed: the columns of its row, its team's name, its patterns and what is shown of its secret. */
-export type ListedKey = typeof keys.$inferSelect & {
+export interface ListedKey extends StoredKey {
+  /** Name of its team. */
   team: string | null
-  models: string[]
-  /** Last four characters of each of its secrets, newest last. */
-  lastFours: string[]
   status: 'active' | 'revoked' | 'expired'
 }
 
-export interface Actor {
-  /** For the audit row: `cli`, `server`, or an administrator's id. */
-  actor: string
-  nowMs: number
+/** A key with its secret, which nobody can ever show again. */
+export interface CreatedKey {
+  key: ListedKey
+  secret: string
 }
 
-/** Creates a key and returns it with its secret, which nobody can ever show again. Throws for an unknown team. */
-export function createKey(
-  store: Store,
-  options: KeyOptions,
-  { actor, nowMs }: Actor,
-): { key: ListedKey; secret: string } {
-  const id = mintId(nowMs)
+/** Creates a key. Throws `team_not_found`. */
+export function createKey(store: ConfigStore, options: KeyOptions, by: Actor): Promise<CreatedKey> {
+  return store.changeKeys(by, (rows) => decideKey(rows, options, by))
+}
+
+/** What `createKey` writes and returns. Pure, but for the secret and the id that it mints. */
+export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Actor): Decided<KeyWrite, CreatedKey> {
   const secret = mintToken()
   const lastFour = secret.slice(-4)
-  const models = [...new Set(options.models ?? [])]
-  const detail = { name: options.name, key: toMasked(lastFour) }
-  return changeConfig(store, { actor, action: 'keys.create', subject: id, detail, nowMs }, (tx) => {
-    const team = options.team === undefined ? null : findTeam(tx, options.team)
-    const row = tx
-      .insert(keys)
-      .values({
-        id,
-        name: options.name,
-        scope: options.scope ?? 'all',
-        teamId: team?.id ?? null,
-        expiresMs: options.expiresMs ?? null,
-        requestsPerMinute: options.requestsPerMinute ?? null,
-        tokensPerMinute: options.tokensPerMinute ?? null,
-        concurrency: options.concurrency ?? null,
-        budgetNanoUsd: options.budget?.nanoUsd ?? null,
-        budgetPeriod: options.budget?.period ?? null,
-        metadata: options.metadata ?? {},
-        createdMs: nowMs,
-      })
-      .returning()
-      .get()
-    tx.insert(keySecrets)
-      .values({ hash: hashToken(secret), keyId: id, lastFour, createdMs: nowMs })
-      .run()
-    for (const pattern of models) tx.insert(keyModels).values({ keyId: id, pattern }).run()
-    const key = { ...row, team: team?.name ?? null, models, lastFours: [lastFour], status: toStatus(row, nowMs) }
-    return { key, secret }
-  })
+  const key: StoredKey = {
+    id: mintId(nowMs),
+    name: options.name,
+    scope: options.scope ?? 'all',
+    teamId: options.team === undefined ? null : toTeam(teams, options.team).id,
+    expiresMs: options.expiresMs ?? null,
+    revokedMs: null,
+    models: [...new Set(options.models)],
+    limits: {
+      requestsPerMinute: options.requestsPerMinute ?? null,
+      tokensPerMinute: options.tokensPerMinute ?? null,
+      concurrency: options.concurrency ?? null,
+    },
+    budget: options.budget ?? null,
+    metadata: options.metadata ?? {},
+    createdMs: nowMs,
+    secrets: [{ hash: hashToken(secret), lastFour, createdMs: nowMs, expiresMs: null }],
+  }
+  const detail = { name: key.name, key: toMasked(lastFour) }
+  return {
+    value: { key: toListed(key, teams, nowMs), secret },
+    change: { action: 'keys.create', subject: key.id, detail, write: { keys: [key] } },
+  }
 }
 
 /** Lists every key there ever was, oldest first. */
-export function listKeys(store: Pick<Store, 'select'>, nowMs: number): ListedKey[] {
-  const patterns = Map.groupBy(store.select().from(keyModels).all(), (row) => row.keyId)
-  const secrets = Map.groupBy(
-    store.select().from(keySecrets).orderBy(asc(keySecrets.createdMs)).all(),
-    (row) => row.keyId,
-  )
-  const teamNames = new Map(listTeams(store).map(({ id, name }) => [id, name]))
-  return store
-    .select()
-    .from(keys)
-    .orderBy(asc(keys.createdMs), asc(keys.id))
-    .all()
-    .map((row) => ({
-      ...row,
-      team: row.teamId === null ? null : (teamNames.get(row.teamId) ?? null),
-      models: (patterns.get(row.id) ?? []).map(({ pattern }) => pattern),
-      lastFours: (secrets.get(row.id) ?? []).map(({ lastFour }) => lastFour),
-      status: toStatus(row, nowMs),
-    }))
+export async function listKeys(store: ConfigStore, nowMs: number): Promise<ListedKey[]> {
+  const { keys, teams } = await store.readKeys()
+  return keys.map((key) => toListed(key, teams, nowMs))
 }
 
 /**
  * Revokes a key by its id or by what is shown of it (`sk-tg-…abcd`, or its last four). Revoking twice is no error.
- * Throws where no key, or more than one, is meant.
+ * Throws `key_not_found` and `key_ambiguous`.
  */
 export function revokeKey(
-  store: Store,
-  name: string,
-  { actor, nowMs }: Actor,
-): { key: ListedKey; alreadyRevoked: boolean } {
-  const found = findKey(listKeys(store, nowMs), name)
-  if (found.revokedMs !== null) return { key: found, alreadyRevoked: true }
-  const change = { actor, action: 'keys.revoke', subject: found.id, detail: { name: found.name }, nowMs }
-  changeConfig(store, change, (tx) => tx.update(keys).set({ revokedMs: nowMs }).where(eq(keys.id, found.id)).run())
-  return { key: { ...found, revokedMs: nowMs, status: 'revoked' }, alreadyRevoked: false }
+  store: ConfigStore,
+  idOrShown: string,
+  by: Actor,
+): Promise<{ key: ListedKey; alreadyRevoked: boolean }> {
+  return store.changeKeys(by, ({ keys, teams }) => {
+    const found = toKey(keys, idOrShown)
+    const alreadyRevoked = found.revokedMs !== null
+    const key = alreadyRevoked ? found : { ...found, revokedMs: by.nowMs }
+    const record = { action: 'keys.revoke', subject: key.id, detail: { name: key.name } }
+    return {
+      value: { key: toListed(key, teams, by.nowMs), alreadyRevoked },
+      change: alreadyRevoked ? null : { ...record, write: { keys: [key] } },
+    }
+  })
 }
 
-function toStatus(row: { revokedMs: number | null; expiresMs: number | null }, nowMs: number): ListedKey['status'] {
-  if (row.revokedMs !== null) return 'revoked'
-  return row.expiresMs !== null && row.expiresMs <= nowMs ? 'expired' : 'active'
+function toListed(key: StoredKey, teams: readonly StoredTeam[], nowMs: number): ListedKey {
+  const isExpired = key.expiresMs !== null && key.expiresMs <= nowMs
+  return {
+    ...key,
+    team: teams.find(({ id }) => id === key.teamId)?.name ?? null,
+    status: key.revokedMs !== null ? 'revoked' : isExpired ? 'expired' : 'active',
+  }
 }
 
-function findKey(all: ListedKey[], name: string): ListedKey {
-  const byId = all.find((key) => key.id === name.toLowerCase())
+function toKey(keys: readonly StoredKey[], idOrShown: string): StoredKey {
+  const byId = keys.find(({ id }) => id === idOrShown.toLowerCase())
   if (byId) return byId
-  const lastFour = /^(?:sk-tg-(?:…|\.\.\.)?)?([A-Za-z0-9]{4})$/.exec(name)?.[1]
-  const matches = all.filter((key) => lastFour !== undefined && key.lastFours.includes(lastFour))
+  const [, lastFour] = /^(?:sk-tg-(?:…|\.\.\.)?)?([A-Za-z0-9]{4})$/.exec(idOrShown) ?? []
+  const matches = keys.filter(({ secrets }) => secrets.some((secret) => secret.lastFour === lastFour))
   const [only] = matches
-  if (matches.length === 1 && only) return only
   if (lastFour !== undefined && matches.length > 1)
     throw new ServiceError({ kind: 'key_ambiguous', lastFour }, `More than one key ends in ${lastFour}.`)
-  throw new ServiceError({ kind: 'key_not_found', key: shown(name) }, `There is no key '${shown(name)}'.`)
+  if (only) return only
+  // Somebody may have pasted the secret itself.
+  const key = idOrShown.startsWith('sk-tg-') ? toMasked(idOrShown.slice(-4)) : idOrShown.slice(0, 64)
+  throw new ServiceError({ kind: 'key_not_found', key }, `There is no key '${key}'.`)
 }
-
-/** Somebody may have pasted the secret itself. */
-const shown = (name: string) => (name.startsWith('sk-tg-') ? toMasked(name.slice(-4)) : name.slice(0, 64))

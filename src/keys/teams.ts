@@ -1,15 +1,11 @@
 /**
- * Creates, finds and lists teams: keys that share a budget. Called by the teams command, by `service.ts` for a key that
- * names its team, and later the dashboard. Names are unique, so that a command may name a team by either.
+ * Creates and lists teams: keys that share a budget. Called by the teams command, by `service.ts` for a key that names its
+ * team, and later the dashboard. Names are unique, so that a command may name a team by either.
  */
-import { asc, eq, or } from 'drizzle-orm'
 import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Budget } from '../domain/settings.ts'
-import type { Store } from '../store/sqlite/open.ts'
-import { changeConfig } from '../store/sqlite/revision.ts'
-import { teams } from '../store/sqlite/schema.ts'
-import type { Actor } from './service.ts'
+import type { Actor, ConfigStore, StoredTeam } from '../store/config-store.ts'
 
 export interface TeamOptions {
   name: string
@@ -17,47 +13,30 @@ export interface TeamOptions {
   metadata?: Record<string, string>
 }
 
-export type Team = typeof teams.$inferSelect
-
-/** Creates a team. Throws where there is one of that name already. */
-export function createTeam(store: Store, options: TeamOptions, { actor, nowMs }: Actor): Team {
-  const id = mintId(nowMs)
-  const change = { actor, action: 'teams.create', subject: id, detail: { name: options.name }, nowMs }
-  return changeConfig(store, change, (tx) => {
-    const there = tx.select().from(teams).where(eq(teams.name, options.name)).get()
-    if (there)
+/** Creates a team. Throws `team_exists`. */
+export function createTeam(store: ConfigStore, options: TeamOptions, by: Actor): Promise<StoredTeam> {
+  const { name, budget = null, metadata = {} } = options
+  return store.changeKeys(by, ({ teams }) => {
+    const taken = teams.find((team) => team.name === name)
+    if (taken)
       throw new ServiceError(
-        { kind: 'team_exists', team: options.name, id: there.id },
-        `There is a team '${options.name}' already (${there.id}).`,
+        { kind: 'team_exists', team: name, id: taken.id },
+        `There is a team '${name}' already (${taken.id}).`,
       )
-    return tx
-      .insert(teams)
-      .values({
-        id,
-        name: options.name,
-        budgetNanoUsd: options.budget?.nanoUsd ?? null,
-        budgetPeriod: options.budget?.period ?? null,
-        metadata: options.metadata ?? {},
-        createdMs: nowMs,
-      })
-      .returning()
-      .get()
+    const team: StoredTeam = { id: mintId(by.nowMs), name, budget, metadata, createdMs: by.nowMs }
+    const record = { action: 'teams.create', subject: team.id, detail: { name } }
+    return { value: team, change: { ...record, write: { teams: [team] } } }
   })
 }
 
 /** Lists every team, oldest first. */
-export function listTeams(store: Pick<Store, 'select'>): Team[] {
-  return store.select().from(teams).orderBy(asc(teams.createdMs), asc(teams.id)).all()
+export async function listTeams(store: ConfigStore): Promise<StoredTeam[]> {
+  return (await store.readKeys()).teams
 }
 
-/** Finds a team by its id or its name, and by its id if both could be meant. Throws where there is none. */
-export function findTeam(store: Pick<Store, 'select'>, idOrName: string): Team {
-  const matches = store
-    .select()
-    .from(teams)
-    .where(or(eq(teams.id, idOrName), eq(teams.name, idOrName)))
-    .all()
-  const found = matches.find(({ id }) => id === idOrName) ?? matches[0]
-  if (found) return found
+/** The team of this id or name, of this id if both could be meant. Throws `team_not_found`. */
+export function toTeam(teams: readonly StoredTeam[], idOrName: string): StoredTeam {
+  const team = teams.find(({ id }) => id === idOrName) ?? teams.find(({ name }) => name === idOrName)
+  if (team) return team
   throw new ServiceError({ kind: 'team_not_found', team: idOrName }, `There is no team '${idOrName}'.`)
 }

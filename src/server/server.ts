@@ -10,10 +10,8 @@ import { createLoadShedder } from '../gateway/load.ts'
 import { createApp } from '../http/app.ts'
 import { createSpendReader } from '../ledger/spent.ts'
 import type { Log } from '../log.ts'
-import { readSettings, type Settings } from '../store/sqlite/facts.ts'
-import type { Store } from '../store/sqlite/open.ts'
-import { loadSnapshot } from '../store/sqlite/snapshot.ts'
-import { createWatch } from '../store/sqlite/watch.ts'
+import type { ConfigStore, Settings } from '../store/config-store.ts'
+import { toSnapshot } from '../store/snapshot.ts'
 import { createChecker } from '../structured/checker.ts'
 import { createCounter } from '../tokens/count.ts'
 import { createAllBackends } from './backends.ts'
@@ -39,7 +37,7 @@ export interface ServerOptions {
   /** The pause before the targets of a request are tried again, ms. */
   backoffMs?: number
   /** Runs on the open, migrated store before anything is loaded from it: applies the catalogue. */
-  prepare(store: Store, settings: Settings): void | Promise<void>
+  prepare(store: ConfigStore, settings: Settings): void | Promise<void>
   /** What the control socket has done by whoever runs the server. */
   commands: Pick<ControlDeps, 'reload' | 'drain'>
 }
@@ -49,7 +47,7 @@ export interface Server {
   baseUrl: string
   snapshot(): Snapshot
   /** Runs a change of configuration on the server's own connection, then reads everything again. */
-  reload(change: (store: Store) => void): void
+  reload(change: (store: ConfigStore) => Promise<void>): Promise<void>
   /** Lets what is under way end, as long as the drain setting says, then closes everything. True if nothing was cut. */
   stop(): Promise<boolean>
 }
@@ -69,11 +67,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 
   const storage = openStorage({ dataFolder: options.dataFolder, instance, startedMs, log }, opened)
   const { writer, store } = storage
-  const settings = readSettings(writer)
+  const settings = await store.readSettings()
   const config = options.configure(settings)
   await options.prepare(store, settings)
 
-  let snapshot = loadSnapshot(store, environment)
+  let snapshot = toSnapshot(await store.read(), environment)
   const backendFor = createAllBackends({ maxEventBytes: config.maxEventBytes })
   const live = createLive({
     snapshot: () => snapshot,
@@ -84,8 +82,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     log,
   })
   const { limiter, health, prober } = live
-  const refresh = () => {
-    const next = loadSnapshot(store, environment)
+  const refresh = async () => {
+    const next = toSnapshot(await store.read(), environment)
+    // Of two that read at once, the later answer may be the older one.
+    if (next.revision < snapshot.revision) return
     live.renew(next)
     logNotReady(next, log, snapshot)
     snapshot = next
@@ -93,7 +93,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
 
   const ledger = storage.openLedger(config.durability)
-  const watch = createWatch(writer, snapshot.revision, refresh, log)
+  const watch = store.watch(snapshot.revision, refresh, log)
   opened.defer(() => watch.stop())
   const inFlight = createInFlightTracker()
   const load = createLoadShedder(config)
@@ -161,9 +161,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   return {
     baseUrl,
     snapshot: () => snapshot,
-    reload(change) {
-      change(store)
-      refresh()
+    async reload(change) {
+      await change(store)
+      await refresh()
     },
     async stop() {
       inFlight.drain()

@@ -10,18 +10,13 @@ import { createLedger, type Ledger } from '../ledger/ledger.ts'
 import { recover } from '../ledger/recover.ts'
 import { createSpool } from '../ledger/spool.ts'
 import type { Log } from '../log.ts'
+import type { ConfigStore } from '../store/config-store.ts'
 import { createCheckpointer } from '../store/sqlite/checkpoint.ts'
+import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { writeFacts } from '../store/sqlite/facts.ts'
 import { takeLock } from '../store/sqlite/lock.ts'
 import { migrate } from '../store/sqlite/migrate.ts'
-import {
-  COMMAND_BUSY_MS,
-  databasePath,
-  openDatabase,
-  prepareDataFolder,
-  type Store,
-  toStore,
-} from '../store/sqlite/open.ts'
+import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder } from '../store/sqlite/open.ts'
 
 export interface StorageOptions {
   dataFolder: string
@@ -34,7 +29,7 @@ export interface StorageOptions {
 export interface Storage {
   /** The one connection that writes. */
   writer: Database
-  store: Store
+  store: ConfigStore
   /** Opens the ledger. From then on the writer never waits inside SQLite: the event loop would wait with it. */
   openLedger(durability: ServeConfig['durability']): Ledger
 }
@@ -60,7 +55,7 @@ export function openStorage(options: StorageOptions, cleanup: AsyncDisposableSta
 
   return {
     writer,
-    store: toStore(writer),
+    store: createConfigStore(writer),
     openLedger(durability) {
       if (durability === 'power') writer.run('PRAGMA synchronous = FULL')
       writer.run('PRAGMA busy_timeout = 0')

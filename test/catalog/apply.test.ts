@@ -5,7 +5,8 @@ import { applyCatalog } from '../../src/catalog/apply.ts'
 import type { Catalog, DeclaredModel, DeclaredRoute } from '../../src/catalog/catalog.ts'
 import type { Origin } from '../../src/domain/settings.ts'
 import { createKey } from '../../src/keys/service.ts'
-import { type Store, toStore } from '../../src/store/sqlite/open.ts'
+import type { ConfigStore } from '../../src/store/config-store.ts'
+import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
 import {
   audit,
   keyModels,
@@ -21,10 +22,12 @@ import {
 import { createFolder, type Folder } from '../ledger/fixture.ts'
 
 let folder: Folder
-let store: Store
+let store: ConfigStore
+let tables: ReturnType<typeof toTables>
 beforeEach(() => {
   folder = createFolder()
-  store = toStore(folder.database)
+  store = createConfigStore(folder.database)
+  tables = toTables(folder.database)
 })
 afterEach(() => folder.close())
 
@@ -73,26 +76,34 @@ const catalog = (...declared: DeclaredModel[]): Catalog => ({
 
 const apply = (declared: Catalog, origin: Origin = 'file', nowMs = 1_000) =>
   applyCatalog(store, declared, { origin, actor: 'test', subject: 'catalog.yaml', digest: 'd', nowMs })
-const revision = () => store.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
+const revision = () => tables.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
 const slugs = () =>
-  store
+  tables
     .select()
     .from(models)
     .all()
     .map((row) => `${row.slug} ${row.origin}`)
 
 describe('applyCatalog', () => {
-  test('adds one revision and one audit row for a change, and none for no change', () => {
-    expect(apply(catalog(model('v/a')))).toEqual({ created: 3, updated: 0, deleted: 0, unchanged: 0, conflicts: [] })
-    expect(apply(catalog(model('v/a')), 'file', 2_000)).toMatchObject({ created: 0, updated: 0, unchanged: 3 })
+  test('adds one revision and one audit row for a change, and none for no change', async () => {
+    expect(await apply(catalog(model('v/a')))).toEqual({
+      created: 3,
+      updated: 0,
+      deleted: 0,
+      unchanged: 0,
+      conflicts: [],
+    })
+    expect(await apply(catalog(model('v/a')), 'file', 2_000)).toMatchObject({ created: 0, updated: 0, unchanged: 3 })
     expect(revision()).toBe('1')
-    expect(store.select().from(audit).all()).toHaveLength(1)
+    expect(tables.select().from(audit).all()).toHaveLength(1)
   })
 
-  test('keeps the time at which a row was made, and moves the other only with a change', () => {
-    apply(catalog(model('v/a'), model('v/b')))
-    expect(apply(catalog(model('v/a', { name: 'New' }), model('v/b')), 'file', 2_000)).toMatchObject({ updated: 1 })
-    const times = store
+  test('keeps the time at which a row was made, and moves the other only with a change', async () => {
+    await apply(catalog(model('v/a'), model('v/b')))
+    expect(await apply(catalog(model('v/a', { name: 'New' }), model('v/b')), 'file', 2_000)).toMatchObject({
+      updated: 1,
+    })
+    const times = tables
       .select()
       .from(models)
       .all()
@@ -103,83 +114,83 @@ describe('applyCatalog', () => {
     ])
   })
 
-  test('adds a price row when a price changes, keeps the old one, and touches neither otherwise', () => {
-    apply(catalog(model('v/a')))
-    const before = store.select().from(models).get()?.priceId
-    apply(catalog(model('v/a', { name: 'Other name' })))
-    expect(store.select().from(models).get()?.priceId).toBe(before as string)
-    apply(catalog(model('v/a', { pricing: [{ prompt: '3', completion: '2' }] })))
-    const rows = store.select().from(prices).all()
+  test('adds a price row when a price changes, keeps the old one, and touches neither otherwise', async () => {
+    await apply(catalog(model('v/a')))
+    const before = tables.select().from(models).get()?.priceId
+    await apply(catalog(model('v/a', { name: 'Other name' })))
+    expect(tables.select().from(models).get()?.priceId).toBe(before as string)
+    await apply(catalog(model('v/a', { pricing: [{ prompt: '3', completion: '2' }] })))
+    const rows = tables.select().from(prices).all()
     expect(rows.map((row) => row.pricing[0]?.prompt)).toEqual(['1', '3'])
-    expect(store.select().from(models).get()?.priceId).toBe(rows[1]?.id as string)
+    expect(tables.select().from(models).get()?.priceId).toBe(rows[1]?.id as string)
   })
 
-  test('records the price of a route that has its own', () => {
+  test('records the price of a route that has its own', async () => {
     const pricing = [{ prompt: '9', completion: '9' }]
-    apply(catalog(model('v/a', { routes: [{ ...ROUTE, pricing }] })))
-    const price = store.select().from(prices).where(eq(prices.upstream, 'u')).get()
+    await apply(catalog(model('v/a', { routes: [{ ...ROUTE, pricing }] })))
+    const price = tables.select().from(prices).where(eq(prices.upstream, 'u')).get()
     expect(price?.pricing).toEqual(pricing)
-    expect(store.select().from(routes).get()?.priceId).toBe(price?.id as string)
+    expect(tables.select().from(routes).get()?.priceId).toBe(price?.id as string)
   })
 
-  test('keeps what a route says of itself, and that a model is not listed, and takes both back', () => {
+  test('keeps what a route says of itself, and that a model is not listed, and takes both back', async () => {
     const facts = { contextLength: 8, maxOutputLength: 4, supportedFeatures: ['tools' as const] }
-    const read = () => [store.select().from(models).get()?.listed, store.select().from(routes).get()]
-    apply(catalog(model('v/a', { listed: false, routes: [{ ...ROUTE, ...facts }] })))
+    const read = () => [tables.select().from(models).get()?.listed, tables.select().from(routes).get()]
+    await apply(catalog(model('v/a', { listed: false, routes: [{ ...ROUTE, ...facts }] })))
     expect(read()).toMatchObject([false, facts])
-    expect(apply(catalog(model('v/a')))).toMatchObject({ updated: 2 })
+    expect(await apply(catalog(model('v/a')))).toMatchObject({ updated: 2 })
     expect(read()).toMatchObject([true, { contextLength: null, maxOutputLength: null, supportedFeatures: null }])
   })
 
-  test('has two routes of one model on the same upstream, where the upstream calls them differently', () => {
-    apply(catalog(model('v/a', { routes: [ROUTE, { ...ROUTE, upstreamModel: 'n', priority: 1 }] })))
-    expect(store.select().from(routes).all()).toMatchObject([
+  test('has two routes of one model on the same upstream, where the upstream calls them differently', async () => {
+    await apply(catalog(model('v/a', { routes: [ROUTE, { ...ROUTE, upstreamModel: 'n', priority: 1 }] })))
+    expect(tables.select().from(routes).all()).toMatchObject([
       { upstreamModel: 'm', priority: 0 },
       { upstreamModel: 'n', priority: 1 },
     ])
   })
 
-  test('touches no key, no secret, no team', () => {
+  test('touches no key, no secret, no team', async () => {
     const nowMs = 1_000
     const team = { id: 't', name: 'Red', budgetNanoUsd: 5, budgetPeriod: 'day' as const, metadata: {}, createdMs: 1 }
-    store.insert(teams).values(team).run()
-    createKey(store, { name: 'k', models: ['v/*'] }, { actor: 'cli', nowMs })
-    const tables = [teams, keys, keySecrets, keyModels]
-    const read = () => tables.map((table) => store.select().from(table).all())
+    tables.insert(teams).values(team).run()
+    await createKey(store, { name: 'k', models: ['v/*'] }, { actor: 'cli', nowMs })
+    const untouched = [teams, keys, keySecrets, keyModels]
+    const read = () => untouched.map((table) => tables.select().from(table).all())
     const before = read()
-    apply(catalog(model('v/a')))
-    apply({ upstreams: [], models: [], aliases: [] })
+    await apply(catalog(model('v/a')))
+    await apply({ upstreams: [], models: [], aliases: [] })
     expect(read()).toEqual(before)
   })
 
-  test('deletes rows of its own origin and built-in ones that a file no longer declares', () => {
-    apply({ ...catalog(model('tollgate/demo')), aliases: [{ alias: 'demo', model: 'tollgate/demo' }] }, 'builtin')
-    apply(catalog(model('v/a'), model('v/b')))
+  test('deletes rows of its own origin and built-in ones that a file no longer declares', async () => {
+    await apply({ ...catalog(model('tollgate/demo')), aliases: [{ alias: 'demo', model: 'tollgate/demo' }] }, 'builtin')
+    await apply(catalog(model('v/a'), model('v/b')))
     expect(slugs()).toEqual(['v/a file', 'v/b file'])
-    expect(apply(catalog(model('v/b')))).toMatchObject({ deleted: 2 })
+    expect(await apply(catalog(model('v/b')))).toMatchObject({ deleted: 2 })
     expect(slugs()).toEqual(['v/b file'])
   })
 
-  test('leaves discovered rows alone, and takes one over that it declares itself', () => {
-    apply({ ...catalog(model('v/found'), model('v/a')), upstreams: [upstream('u')] }, 'discovered')
-    apply(catalog(model('v/a')))
+  test('leaves discovered rows alone, and takes one over that it declares itself', async () => {
+    await apply({ ...catalog(model('v/found'), model('v/a')), upstreams: [upstream('u')] }, 'discovered')
+    await apply(catalog(model('v/a')))
     expect(slugs().sort()).toEqual(['v/a file', 'v/found discovered'])
   })
 
-  test('never overwrites a stronger row, and names it where it differs', () => {
-    apply(catalog(model('v/a', { name: 'By hand' })), 'admin')
-    const { conflicts } = apply(catalog(model('v/a')))
+  test('never overwrites a stronger row, and names it where it differs', async () => {
+    await apply(catalog(model('v/a', { name: 'By hand' })), 'admin')
+    const { conflicts } = await apply(catalog(model('v/a')))
     expect(conflicts).toEqual(["models.v/a: left as it is, because its admin settings win over the file's."])
-    expect(store.select().from(models).get()?.name).toBe('By hand')
-    expect(apply({ upstreams: [], models: [], aliases: [] })).toMatchObject({ deleted: 0 })
+    expect(tables.select().from(models).get()?.name).toBe('By hand')
+    expect(await apply({ upstreams: [], models: [], aliases: [] })).toMatchObject({ deleted: 0 })
   })
 
-  test('keeps an upstream that a stronger route still uses', () => {
-    apply(catalog(model('v/a')))
-    store.update(routes).set({ origin: 'admin' }).run()
-    const { conflicts } = apply({ upstreams: [], models: [], aliases: [] })
+  test('keeps an upstream that a stronger route still uses', async () => {
+    await apply(catalog(model('v/a')))
+    tables.update(routes).set({ origin: 'admin' }).run()
+    const { conflicts } = await apply({ upstreams: [], models: [], aliases: [] })
     expect(conflicts[0]).toContain('kept for this admin route')
-    expect(store.select().from(upstreams).all()).toHaveLength(1)
-    expect(store.select().from(routes).all()).toHaveLength(1)
+    expect(tables.select().from(upstreams).all()).toHaveLength(1)
+    expect(tables.select().from(routes).all()).toHaveLength(1)
   })
 })

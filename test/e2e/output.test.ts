@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { closeSync, constants, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { createKey } from '../../src/keys/service.ts'
+import { decideKey } from '../../src/keys/service.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from '../cli/run.ts'
 
@@ -14,9 +14,15 @@ beforeEach(() => {
 })
 afterEach(() => bench.close())
 
-function addKeys(): void {
+async function addKeys(): Promise<void> {
   const { sqlite, store } = openForCommand(bench.folder)
-  for (let i = 0; i < KEYS; i++) createKey(store, { name: `key ${i}` }, { actor: 'cli', nowMs: i })
+  await store.changeKeys({ actor: 'cli', nowMs: 0 }, (rows) => {
+    const made = Array.from({ length: KEYS }, (_, i) =>
+      decideKey(rows, { name: `key ${i}` }, { actor: 'cli', nowMs: i }),
+    )
+    const keys = made.map(({ value }) => value.key)
+    return { value: null, change: { action: 'keys.create', subject: 'all', detail: {}, write: { keys } } }
+  })
   sqlite.close()
 }
 
@@ -34,7 +40,7 @@ async function listInto(reader: string) {
 }
 
 test('more than a pipe holds arrives at a slow reader, and a reader that leaves is no error', async () => {
-  addKeys()
+  await addKeys()
   const slow = await listInto('{ sleep 1; cat; }')
   expect(slow.stdout.length).toBeGreaterThan(2 * 64 * 1024)
   expect(JSON.parse(slow.stdout).keys).toHaveLength(KEYS)

@@ -5,7 +5,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
-import { databasePath, openDatabase, toStore } from '../../src/store/sqlite/open.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
 import { expectEnvelope } from '../support/scenario.ts'
@@ -124,7 +125,7 @@ models:
     const { catalog } = await parseCatalog(text, { name: 'changed', environment })
     const sqlite = openDatabase(databasePath(several.app.dataFolder), { busyMs: 5_000 })
     const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'e', nowMs: several.app.clock.nowMs } as const
-    applyCatalog(toStore(sqlite), catalog, how)
+    await applyCatalog(createConfigStore(sqlite), catalog, how)
     sqlite.close()
   }
 

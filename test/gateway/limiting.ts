@@ -45,7 +45,7 @@ export async function startBench({ tight = '', config = {} }: BenchOptions = {})
       }),
     team(options) {
       const { sqlite, store } = openForCommand(app.dataFolder)
-      createTeam(store, options, { actor: 'test', nowMs: app.clock.nowMs })
+      void createTeam(store, options, { actor: 'test', nowMs: app.clock.nowMs })
       sqlite.close()
     },
     async stop() {

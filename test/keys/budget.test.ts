@@ -6,27 +6,26 @@ import { toStanding } from '../../src/keys/budget.ts'
 const NOW = Date.UTC(2026, 10, 21, 13)
 const none = () => 0
 
-test('a row without a budget has no standing, and nothing is asked about it', () => {
+test('what has no budget has no standing, and nothing is asked about it', () => {
   const ask = () => {
     throw new Error('asked')
   }
-  expect(toStanding({ budgetNanoUsd: null, budgetPeriod: null }, ask, NOW)).toBeNull()
+  expect(toStanding(null, ask, NOW)).toBeNull()
 })
 
 describe('what was spent is asked for since the period began, and the next one is named', () => {
-  const scenarios: [Period | null, number, number | null][] = [
+  const scenarios: [Period, number, number | null][] = [
     ['day', Date.UTC(2026, 10, 21), Date.UTC(2026, 10, 22)],
     ['week', Date.UTC(2026, 10, 16), Date.UTC(2026, 10, 23)],
     ['month', Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)],
     ['total', 0, null],
-    [null, 0, null],
   ]
-  for (const [budgetPeriod, fromMs, resetMs] of scenarios) {
-    test(`for ${budgetPeriod}`, () => {
+  for (const [period, fromMs, resetMs] of scenarios) {
+    test(`for ${period}`, () => {
       const asked: number[] = []
-      const standing = toStanding({ budgetNanoUsd: 5, budgetPeriod }, (from) => asked.push(from), NOW)
+      const standing = toStanding({ nanoUsd: 5, period }, (from) => asked.push(from), NOW)
       expect(standing).toEqual({
-        budget: { nanoUsd: 5, period: budgetPeriod ?? 'total' },
+        budget: { nanoUsd: 5, period },
         spentNanoUsd: 1,
         percent: 20,
         resetMs,
@@ -47,12 +46,12 @@ describe('the state changes at 80 and at 100 percent, exactly', () => {
     [1_250, 1_000, 'spent', 125],
     [Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER, 'warning', 99],
   ]
-  for (const [spent, budgetNanoUsd, state, percent] of scenarios) {
-    test(`${spent} of ${budgetNanoUsd} is ${state}`, () => {
-      expect(toStanding({ budgetNanoUsd, budgetPeriod: 'day' }, () => spent, NOW)).toMatchObject({ state, percent })
+  for (const [spent, nanoUsd, state, percent] of scenarios) {
+    test(`${spent} of ${nanoUsd} is ${state}`, () => {
+      expect(toStanding({ nanoUsd, period: 'day' }, () => spent, NOW)).toMatchObject({ state, percent })
     })
   }
   test('and a budget of nothing is spent', () => {
-    expect(toStanding({ budgetNanoUsd: 0, budgetPeriod: 'day' }, none, NOW)).toMatchObject({ state: 'spent' })
+    expect(toStanding({ nanoUsd: 0, period: 'day' }, none, NOW)).toMatchObject({ state: 'spent' })
   })
 })

@@ -4,26 +4,29 @@ import { eq } from 'drizzle-orm'
 import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { hashToken } from '../../src/keys/token.ts'
-import { type Store, toStore } from '../../src/store/sqlite/open.ts'
+import type { ConfigStore } from '../../src/store/config-store.ts'
+import { toSnapshot } from '../../src/store/snapshot.ts'
+import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
 import { audit, keySecrets, settings } from '../../src/store/sqlite/schema.ts'
-import { loadSnapshot } from '../../src/store/sqlite/snapshot.ts'
 import { createFolder, type Folder } from '../ledger/fixture.ts'
 
 let folder: Folder
-let store: Store
+let store: ConfigStore
+let tables: ReturnType<typeof toTables>
 beforeEach(() => {
   folder = createFolder()
-  store = toStore(folder.database)
+  store = createConfigStore(folder.database)
+  tables = toTables(folder.database)
 })
 afterEach(() => folder.close())
 
 const by = (nowMs: number) => ({ actor: 'test', nowMs })
-const revision = () => store.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
+const revision = () => tables.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
 
 describe('createKey', () => {
-  test('stores every option, and of the secret only its hash and last four characters', () => {
-    const team = createTeam(store, { name: 'Blue' }, by(1))
-    const { key, secret } = createKey(
+  test('stores every option, and of the secret only its hash and last four characters', async () => {
+    const team = await createTeam(store, { name: 'Blue' }, by(1))
+    const { key, secret } = await createKey(
       store,
       {
         name: 'dev',
@@ -47,7 +50,7 @@ describe('createKey', () => {
       status: 'active',
       createdMs: 1_000,
     })
-    const held = loadSnapshot(store, {}).secrets.get(hashToken(secret))
+    const held = toSnapshot(await store.read(), {}).secrets.get(hashToken(secret))
     expect(held?.lastFour).toBe(secret.slice(-4))
     expect(held?.key).toMatchObject({
       models: ['openai/*', 'a/b'],
@@ -55,48 +58,51 @@ describe('createKey', () => {
       budget: { nanoUsd: 20_000_000_000, period: 'month' },
     })
     expect(
-      JSON.stringify([key, store.select().from(keySecrets).all(), store.select().from(audit).all()]),
+      JSON.stringify([key, tables.select().from(keySecrets).all(), tables.select().from(audit).all()]),
     ).not.toContain(secret)
     expect(revision()).toBe('2')
-    expect(listKeys(store, 2_000)).toEqual([{ ...key, models: expect.arrayContaining(key.models) }])
+    expect(await listKeys(store, 2_000)).toEqual([{ ...key, models: expect.arrayContaining(key.models) }])
   })
 
-  test('refuses an unknown team and leaves nothing behind', () => {
-    expect(() => createKey(store, { name: 'dev', team: 'Red' }, by(1))).toThrow("There is no team 'Red'")
-    expect(listKeys(store, 2)).toEqual([])
+  test('refuses an unknown team and leaves nothing behind', async () => {
+    await expect(createKey(store, { name: 'dev', team: 'Red' }, by(1))).rejects.toThrow("There is no team 'Red'")
+    expect(await listKeys(store, 2)).toEqual([])
     expect(revision()).toBeUndefined()
   })
 })
 
 describe('revokeKey', () => {
-  test('leaves the key listed, oldest first, and says so the second time without a new revision', () => {
-    const { key: first } = createKey(store, { name: 'first' }, by(1))
-    createKey(store, { name: 'second', expiresMs: 50 }, by(2))
-    expect(revokeKey(store, first.id, by(10))).toMatchObject({ alreadyRevoked: false, key: { status: 'revoked' } })
-    expect(revokeKey(store, first.id, by(20))).toMatchObject({ alreadyRevoked: true, key: { revokedMs: 10 } })
+  test('leaves the key listed, oldest first, and says so the second time without a new revision', async () => {
+    const { key: first } = await createKey(store, { name: 'first' }, by(1))
+    await createKey(store, { name: 'second', expiresMs: 50 }, by(2))
+    expect(await revokeKey(store, first.id, by(10))).toMatchObject({
+      alreadyRevoked: false,
+      key: { status: 'revoked' },
+    })
+    expect(await revokeKey(store, first.id, by(20))).toMatchObject({ alreadyRevoked: true, key: { revokedMs: 10 } })
     expect(revision()).toBe('3')
-    expect(listKeys(store, 60).map((key) => [key.name, key.status])).toEqual([
+    expect((await listKeys(store, 60)).map((key) => [key.name, key.status])).toEqual([
       ['first', 'revoked'],
       ['second', 'expired'],
     ])
   })
 
-  test('takes what is shown of a key for its id, unless that means more than one', () => {
-    const { key, secret } = createKey(store, { name: 'one' }, by(1))
-    const other = createKey(store, { name: 'other' }, by(2))
-    expect(revokeKey(store, `sk-tg-…${secret.slice(-4)}`, by(3)).key.id).toBe(key.id)
-    store
+  test('takes what is shown of a key for its id, unless that means more than one', async () => {
+    const { key, secret } = await createKey(store, { name: 'one' }, by(1))
+    const other = await createKey(store, { name: 'other' }, by(2))
+    expect((await revokeKey(store, `sk-tg-…${secret.slice(-4)}`, by(3))).key.id).toBe(key.id)
+    tables
       .update(keySecrets)
       .set({ lastFour: secret.slice(-4) })
       .where(eq(keySecrets.keyId, other.key.id))
       .run()
-    expect(() => revokeKey(store, secret.slice(-4), by(4))).toThrow('More than one key ends in')
+    await expect(revokeKey(store, secret.slice(-4), by(4))).rejects.toThrow('More than one key ends in')
   })
 
-  test('names a key that it does not know, without repeating a secret', () => {
-    const { secret } = createKey(store, { name: 'one' }, by(1))
-    expect(() => revokeKey(store, 'nope', by(2))).toThrow("There is no key 'nope'.")
+  test('names a key that it does not know, without repeating a secret', async () => {
+    const { secret } = await createKey(store, { name: 'one' }, by(1))
+    await expect(revokeKey(store, 'nope', by(2))).rejects.toThrow("There is no key 'nope'.")
     const end = secret.slice(-3)
-    expect(() => revokeKey(store, `${secret}x`, by(2))).toThrow(`There is no key 'sk-tg-…${end}x'.`)
+    await expect(revokeKey(store, `${secret}x`, by(2))).rejects.toThrow(`There is no key 'sk-tg-…${end}x'.`)
   })
 })

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { type ServeConfig, toServeConfig } from '../../src/config.ts'
-import { createKey, type KeyOptions, revokeKey } from '../../src/keys/service.ts'
+import { decideKey, type KeyOptions, revokeKey } from '../../src/keys/service.ts'
 import { createLog } from '../../src/log.ts'
 import { startServer } from '../../src/server/server.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
@@ -92,14 +92,10 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
     monotonicMs: () => clock.monotonicMs,
     backoffMs: 1,
     configure: () => ({ ...toServeConfig(NO_SETTINGS), port: 0, retries: 0, probeMs: 0, ...config }),
-    prepare: (store) =>
-      void applyCatalog(store, parsed.catalog, {
-        origin: 'file',
-        actor: 'test',
-        subject: 'test',
-        digest: 'd',
-        nowMs: now(),
-      }),
+    async prepare(store) {
+      const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'd', nowMs: now() } as const
+      await applyCatalog(store, parsed.catalog, how)
+    },
     commands: { reload: async () => {}, drain() {} },
   })
   const reader = new Database(databasePath(dataFolder), { readonly: true })
@@ -123,13 +119,20 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
     },
     key(options = {}) {
       let secret = ''
-      server.reload((store) => {
-        secret = createKey(store, { name: 'test', ...options }, actor()).secret
-      })
+      // This store decides at once, and the server has read it again before any request can reach it.
+      void server.reload((store) =>
+        store.changeKeys(actor(), (rows) => {
+          const decided = decideKey(rows, { name: 'test', ...options }, actor())
+          secret = decided.value.secret
+          return { ...decided, value: undefined }
+        }),
+      )
       secrets.push(secret)
       return secret
     },
-    revoke: (secret) => server.reload((store) => void revokeKey(store, secret.slice(-4), actor())),
+    revoke(secret) {
+      void server.reload(async (store) => void (await revokeKey(store, secret.slice(-4), actor())))
+    },
     rows,
     async settled(count) {
       const until = performance.now() + 10_000

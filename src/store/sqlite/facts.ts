@@ -1,8 +1,5 @@
-/** Rows of the settings table that a server reads and writes about itself. */
+/** Rows of the settings table that a server writes about itself. */
 import type { Database } from 'bun:sqlite'
-
-/** Rows of the settings table, by key. */
-export type Settings = Readonly<Record<string, string>>
 
 const HOUR_MS = 3_600_000
 
@@ -16,9 +13,4 @@ export function writeFacts(writer: Database, instance: string, nowMs: number): v
       write('ON CONFLICT (key) DO UPDATE SET value = excluded.value', 'instance', instance)
     })
     .immediate()
-}
-
-export function readSettings(writer: Database): Settings {
-  const rows = writer.query<{ key: string; value: string }, []>('SELECT key, value FROM settings').all()
-  return Object.fromEntries(rows.map((row) => [row.key, row.value]))
 }

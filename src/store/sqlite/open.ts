@@ -1,15 +1,15 @@
 /**
- * Opens the database file with the pragmas that everything else relies on, in the order that matters
- * (platform-notes 4.1). The server's writer never waits inside SQLite; commands wait up to 5 s.
+ * Opens the database file with the pragmas that everything else relies on, in the order that matters: how long to wait
+ * comes first, since switching to WAL may have to. The server's writer never waits inside SQLite; commands wait up to 5 s.
  */
 import { Database } from 'bun:sqlite'
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { codeOf } from '../../domain/error.ts'
 import { ServiceError } from '../../domain/service-error.ts'
+import type { ConfigStore } from '../config-store.ts'
+import { createConfigStore } from './config-store.ts'
 import { requireCurrentSchema } from './migrate.ts'
-import * as schema from './schema.ts'
 
 export const COMMAND_BUSY_MS = 5_000
 
@@ -18,10 +18,6 @@ export interface OpenOptions {
   busyMs: number
   readonly?: boolean
 }
-
-export type Store = ReturnType<typeof toStore>
-
-const toStore = (sqlite: Database) => drizzle(sqlite, { schema })
 
 /** Path of the database in a data folder. */
 export const databasePath = (dataFolder: string) => join(dataFolder, 'tollgate.db')
@@ -62,20 +58,18 @@ export function openDatabase(path: string, options: OpenOptions): Database {
   return database
 }
 
-/** Opens the store of a data folder for a command; refuses with a sentence where no server has made one yet. */
+/** Opens the store of a data folder for a command. Throws a ServiceError where no server has made one yet. */
 export function openForCommand(
   dataFolder: string,
   options: { readonly?: boolean } = {},
-): { sqlite: Database; store: Store } {
+): { sqlite: Database; store: ConfigStore } {
   const path = databasePath(dataFolder)
   if (!existsSync(path))
     throw new ServiceError({ kind: 'no_database', dataFolder }, `There is no Tollgate database in ${dataFolder}.`)
   const sqlite = openDatabase(path, { busyMs: COMMAND_BUSY_MS, ...options })
   requireCurrentSchema(sqlite)
-  return { sqlite, store: toStore(sqlite) }
+  return { sqlite, store: createConfigStore(sqlite) }
 }
-
-export { toStore }
 
 function reasonOf(cause: unknown): string {
   const code = codeOf(cause)

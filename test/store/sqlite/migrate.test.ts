@@ -5,6 +5,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/api'
+import { toSnapshot } from '../../../src/store/snapshot.ts'
+import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
 import {
   MIGRATIONS,
   type Migration,
@@ -12,9 +14,8 @@ import {
   readSchemaState,
   requireCurrentSchema,
 } from '../../../src/store/sqlite/migrate.ts'
-import { openDatabase, toStore } from '../../../src/store/sqlite/open.ts'
+import { openDatabase } from '../../../src/store/sqlite/open.ts'
 import * as schema from '../../../src/store/sqlite/schema.ts'
-import { loadSnapshot } from '../../../src/store/sqlite/snapshot.ts'
 
 const DRIZZLE = resolve(import.meta.dir, '../../../drizzle')
 const NOW = Date.UTC(2026, 10, 21, 12)
@@ -67,7 +68,7 @@ test('the tables of the ledger are one B-tree each, which no generated migration
   expect(flat).toEqual([{ name: 'calls' }, { name: 'requests' }, { name: 'usage_hourly' }])
 })
 
-test('a catalogue of the first release keeps its models listed, and its routes as able as they are', () => {
+test('a catalogue of the first release keeps its models listed, and its routes as able as they are', async () => {
   migrate(database, folder, NOW, MIGRATIONS.slice(0, 1))
   database.run(`INSERT INTO upstreams VALUES ('u', 'demo', NULL, NULL, NULL, 1, 1, '{}', '{}', 'file', 0, 0)`)
   database.run(
@@ -75,7 +76,7 @@ test('a catalogue of the first release keeps its models listed, and its routes a
   )
   database.run(`INSERT INTO routes VALUES ('v/m', 'u', 'm', 0, 1, NULL, NULL, 1, 'file')`)
   migrate(database, folder, NOW)
-  const model = loadSnapshot(toStore(database), {}).models.get('v/m')
+  const model = toSnapshot(await createConfigStore(database).read(), {}).models.get('v/m')
   expect(model).toMatchObject({
     listed: true,
     targets: [{ contextLength: 9, maxOutputLength: 5, features: ['tools'] }],

@@ -3,24 +3,28 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog } from '../../../src/catalog/apply.ts'
 import { parseCatalog } from '../../../src/catalog/file.ts'
 import { NO_LIMITS } from '../../../src/domain/settings.ts'
-import { type Store, toStore } from '../../../src/store/sqlite/open.ts'
+import type { ConfigStore } from '../../../src/store/config-store.ts'
+import { toSnapshot } from '../../../src/store/snapshot.ts'
+import { createConfigStore, toTables } from '../../../src/store/sqlite/config-store.ts'
 import { keySecrets, keys, models, prices, teams } from '../../../src/store/sqlite/schema.ts'
-import { loadSnapshot } from '../../../src/store/sqlite/snapshot.ts'
 import { createFolder, type Folder } from '../../ledger/fixture.ts'
 
 let folder: Folder
-let store: Store
+let store: ConfigStore
+let tables: ReturnType<typeof toTables>
 beforeEach(() => {
   folder = createFolder()
-  store = toStore(folder.database)
+  store = createConfigStore(folder.database)
+  tables = toTables(folder.database)
 })
 afterEach(() => folder.close())
 
 async function apply(text: string): Promise<void> {
   const { catalog } = await parseCatalog(text, { name: 'test', environment: {} })
-  applyCatalog(store, catalog, { origin: 'file', actor: 'test', subject: 'test', digest: text, nowMs: 1_000 })
+  await applyCatalog(store, catalog, { origin: 'file', actor: 'test', subject: 'test', digest: text, nowMs: 1_000 })
 }
-const targetsOf = (slug: string) => loadSnapshot(store, {}).models.get(slug)?.targets
+const load = async () => toSnapshot(await store.read(), {})
+const targetsOf = async (slug: string) => (await load()).models.get(slug)?.targets
 
 /** One model; the routes are written in the order given. */
 const withRoutes = (...routes: string[]) => `version: 1
@@ -39,7 +43,11 @@ describe('the targets of a model', () => {
     await apply(
       withRoutes('model: z, priority: 1, weight: 3', 'model: b', 'model: y, priority: 1', 'model: a, weight: 7'),
     )
-    const order = targetsOf('v/m')?.map(({ upstreamModel, priority, weight }) => [upstreamModel, priority, weight])
+    const order = (await targetsOf('v/m'))?.map(({ upstreamModel, priority, weight }) => [
+      upstreamModel,
+      priority,
+      weight,
+    ])
     expect(order).toEqual([
       ['b', 0, 1],
       ['a', 0, 7],
@@ -57,7 +65,7 @@ describe('the targets of a model', () => {
         'model: d, supported_features: []',
       ),
     )
-    expect(targetsOf('v/m')).toMatchObject([
+    expect(await targetsOf('v/m')).toMatchObject([
       { contextLength: 100, maxOutputLength: 50, features: ['tools', 'json_mode', 'reasoning'] },
       { contextLength: 80, maxOutputLength: 20, features: ['tools', 'reasoning'] },
       // What is written stands in the context.
@@ -68,16 +76,16 @@ describe('the targets of a model', () => {
 
   test('never have more than their model, whoever wrote its row', async () => {
     await apply(withRoutes('model: a, context_length: 80, max_output_length: 40, supported_features: [tools]'))
-    store
+    tables
       .update(models)
       .set({ contextLength: 60, maxOutputLength: 10, supportedFeatures: ['json_mode'] })
       .run()
-    expect(targetsOf('v/m')).toMatchObject([{ contextLength: 60, maxOutputLength: 10, features: [] }])
+    expect(await targetsOf('v/m')).toMatchObject([{ contextLength: 60, maxOutputLength: 10, features: [] }])
   })
 
   test('know what their upstream is asked at most', async () => {
     await apply(withRoutes('model: a'))
-    const { upstreams, models: found } = loadSnapshot(store, {})
+    const { upstreams, models: found } = await load()
     expect(upstreams.get('paid')?.limits).toEqual({ requestsPerMinute: 60, tokensPerMinute: 9_000, concurrency: 4 })
     expect(upstreams.get('here')?.limits).toEqual(NO_LIMITS)
     // The same object: what is counted for one is counted for all of its targets.
@@ -92,14 +100,14 @@ models:
   openai/gpt-4o: { routes: [{ upstream: openai, model: gpt-4o }] }
   openai/gpt-4o-m*: { routes: [{ upstream: openai, model: gpt-4o-m* }] }
 `)
-  const { models: found } = loadSnapshot(store, {})
+  const { models: found } = await load()
   expect([...found].map(([slug, { listed }]) => [slug, listed])).toEqual([
     ['openai/gpt-4o', true],
     ['openai/gpt-4o-mini', false],
   ])
   const [target] = found.get('openai/gpt-4o-mini')?.targets ?? []
   expect(target).toMatchObject({ upstreamModel: 'gpt-4o-mini', contextLength: 128_000 })
-  const price = store
+  const price = tables
     .select()
     .from(prices)
     .all()
@@ -107,16 +115,16 @@ models:
   expect(price).toMatchObject({ model: 'openai/gpt-4o-mini', pricing: [{ prompt: '0.00000015' }] })
 })
 
-test('keys and teams arrive with their limits and budgets', () => {
+test('keys and teams arrive with their limits and budgets', async () => {
   const at = { metadata: {}, createdMs: 0 }
-  store
+  tables
     .insert(teams)
     .values([
       { id: 't1', name: 'Red', budgetNanoUsd: 20_000_000_000, budgetPeriod: 'month', ...at },
       { id: 't2', name: 'Blue', ...at },
     ])
     .run()
-  store
+  tables
     .insert(keys)
     .values([
       { id: 'k1', name: 'ann', teamId: 't1', requestsPerMinute: 6, concurrency: 2, budgetNanoUsd: 5, ...at },
@@ -125,9 +133,9 @@ test('keys and teams arrive with their limits and budgets', () => {
     ])
     .run()
   const secretOf = (keyId: string) => ({ hash: `hash of ${keyId}`, keyId, lastFour: 'abcd', createdMs: 0 })
-  store.insert(keySecrets).values(['k1', 'k2', 'k3'].map(secretOf)).run()
+  tables.insert(keySecrets).values(['k1', 'k2', 'k3'].map(secretOf)).run()
 
-  const snapshot = loadSnapshot(store, {})
+  const snapshot = await load()
   expect(snapshot.teams).toEqual(
     new Map([
       ['t1', { id: 't1', name: 'Red', budget: { nanoUsd: 20_000_000_000, period: 'month' } }],

@@ -2,17 +2,17 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createKey } from '../../../src/keys/service.ts'
 import { createApplier } from '../../../src/ledger/apply.ts'
-import { type Store, toStore } from '../../../src/store/sqlite/open.ts'
-import { loadSnapshot } from '../../../src/store/sqlite/snapshot.ts'
-import { createWatch, type Watch } from '../../../src/store/sqlite/watch.ts'
+import type { ConfigStore, Watch } from '../../../src/store/config-store.ts'
+import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
+import { createWatch } from '../../../src/store/sqlite/watch.ts'
 import { createFolder, createTestLog, type Folder, HOUR, opening, toOpen, until } from '../../ledger/fixture.ts'
 
 let folder: Folder
-let store: Store
+let store: ConfigStore
 let watch: Watch | null = null
 beforeEach(() => {
   folder = createFolder()
-  store = toStore(folder.database)
+  store = createConfigStore(folder.database)
 })
 afterEach(() => {
   watch?.stop()
@@ -20,7 +20,7 @@ afterEach(() => {
   folder.close()
 })
 
-const addKey = (to: Store) => createKey(to, { name: 'new' }, { actor: 'cli', nowMs: HOUR })
+const addKey = (to: ConfigStore) => createKey(to, { name: 'new' }, { actor: 'cli', nowMs: HOUR })
 
 /** A writer that counts how often the revision is asked for. */
 function counted() {
@@ -44,23 +44,23 @@ function counted() {
   return { writer, queries }
 }
 
-test('a change by another process is seen, and is in the snapshot that is read then', async () => {
-  const before = loadSnapshot(store, {})
+test('a change by another process is seen, and is in what is read then', async () => {
+  const before = await store.read()
   let seen = before
-  watch = createWatch(folder.database, before.revision, (revision) => {
-    seen = loadSnapshot(store, {})
+  watch = createWatch(folder.database, before.revision, async (revision) => {
+    seen = await store.read()
     expect(seen.revision).toBe(revision)
   })
-  addKey(toStore(folder.other()))
+  await addKey(createConfigStore(folder.other()))
   await until('the change', () => seen.revision === before.revision + 1)
-  expect([before.secrets.size, seen.secrets.size]).toEqual([0, 1])
+  expect([before.keys.length, seen.keys.length]).toEqual([0, 1])
   expect(watch.healthy()).toBe(true)
 })
 
 test('commits of our own ledger ask for no revision, and those of others change nothing without one', async () => {
   const { writer, queries } = counted()
   let changes = 0
-  watch = createWatch(writer, 0, () => void changes++)
+  watch = createWatch(writer, 0, async () => void changes++)
   await until('the first poll', () => queries.version > 0)
   const asked = queries.revision
   const applier = createApplier(folder.database, () => {})
@@ -82,13 +82,13 @@ test('a change that could not be taken in is tried again, and until then the wat
   watch = createWatch(
     folder.database,
     0,
-    (revision) => {
+    async (revision) => {
       if (fails-- > 0) throw new Error('no disk')
       taken = revision
     },
     log,
   )
-  addKey(toStore(folder.other()))
+  await addKey(createConfigStore(folder.other()))
   await until('the failure', () => watch?.healthy() === false)
   expect(log.messages).toEqual([expect.stringContaining('cannot be read')])
   await until('the next try', () => taken === 1)

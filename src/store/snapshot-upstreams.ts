@@ -2,12 +2,9 @@
  * From rows of `upstreams` to what a call needs of one: every default filled in, its credential resolved. Called by
  * `snapshot.ts`. Pure.
  */
-
-import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, LOCAL_HEADERS_MS, LOCAL_OPTIONS } from '../../domain/settings.ts'
-import type { Environment, Upstream } from '../../domain/snapshot.ts'
-import type { upstreams } from './schema.ts'
-
-type UpstreamRow = typeof upstreams.$inferSelect
+import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, LOCAL_HEADERS_MS, LOCAL_OPTIONS } from '../domain/settings.ts'
+import type { Environment, Upstream } from '../domain/snapshot.ts'
+import type { UpstreamRow } from './config-store.ts'
 
 const REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
 

@@ -4,24 +4,20 @@
  * A model's facts are what a client is promised. A route may be weaker and never stronger: whatever it says is cut to
  * what its model has, so that the promise holds even where the two rows come from different hands.
  */
-
-import type { CatalogModel, Target, Upstream } from '../../domain/snapshot.ts'
-import type { models, routes } from './schema.ts'
-
-type ModelRow = typeof models.$inferSelect
-type RouteRow = typeof routes.$inferSelect
+import type { CatalogModel, Target, Upstream } from '../domain/snapshot.ts'
+import type { ModelRow, RouteRow } from './config-store.ts'
 
 /** Converts the enabled models, by slug; a route counts where it and its upstream are enabled. */
 export function toModels(
   modelRows: ModelRow[],
   routeRows: RouteRow[],
-  places: ReadonlyMap<string, Upstream>,
+  upstreams: ReadonlyMap<string, Upstream>,
 ): Map<string, CatalogModel> {
   const rows = new Map(modelRows.filter((row) => row.enabled).map((row) => [row.slug, row]))
   const bySlug = new Map([...rows].map(([slug, row]) => [slug, toModel(row)]))
   for (const route of routeRows) {
     const row = rows.get(route.model)
-    const upstream = places.get(route.upstream)
+    const upstream = upstreams.get(route.upstream)
     if (route.enabled && row && upstream) bySlug.get(row.slug)?.targets.push(toTarget(route, row, upstream))
   }
   // A stable sort: routes of one priority stay in the order of their rows.

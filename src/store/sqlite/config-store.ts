@@ -1,0 +1,180 @@
+/**
+ * The store of configuration in SQLite: contract in `../config-store.ts`. Works on the connection that it is given, the
+ * server's writer among them, so that nothing here waits between the begin of a transaction and its end.
+ */
+import type { Database } from 'bun:sqlite'
+import { and, asc, eq, sql } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import type { Budget, Period } from '../../domain/settings.ts'
+import type {
+  Actor,
+  CatalogRows,
+  CatalogWrite,
+  ConfigStore,
+  Decided,
+  KeyRows,
+  KeyWrite,
+  RouteRow,
+  StoredKey,
+  StoredTeam,
+} from '../config-store.ts'
+import * as schema from './schema.ts'
+import { createWatch } from './watch.ts'
+
+const { aliases, audit, keyModels, keySecrets, keys, models, prices, routes, settings, teams, upstreams } = schema
+
+/** The tables of an open database, as drizzle sees them. */
+export const toTables = (sqlite: Database) => drizzle(sqlite, { schema })
+
+type Connection = ReturnType<typeof toTables>
+type Transaction = Parameters<Parameters<Connection['transaction']>[0]>[0]
+
+export function createConfigStore(sqlite: Database): ConfigStore {
+  const database = toTables(sqlite)
+
+  function change<Rows, Write, T>(
+    by: Actor,
+    read: (tx: Transaction) => Rows,
+    decide: (rows: Rows) => Decided<Write, T>,
+    write: (tx: Transaction, what: Write) => void,
+  ): T {
+    return database.transaction(
+      (tx) => {
+        const decided = decide(read(tx))
+        for (const [key, value] of Object.entries(decided.settings ?? {})) {
+          const set = { value, updatedMs: by.nowMs }
+          tx.insert(settings)
+            .values({ key, ...set })
+            .onConflictDoUpdate({ target: settings.key, set })
+            .run()
+        }
+        if (decided.change === null) return decided.value
+        const { write: what, ...record } = decided.change
+        write(tx, what)
+        bumpRevision(tx, by.nowMs)
+        const id = Bun.randomUUIDv7().replaceAll('-', '')
+        tx.insert(audit)
+          .values({ id, atMs: by.nowMs, actor: by.actor, ...record })
+          .run()
+        return decided.value
+      },
+      { behavior: 'immediate' },
+    )
+  }
+
+  return {
+    read: async () =>
+      database.transaction((tx) => ({ revision: readRevision(tx), ...readKeys(tx), ...readCatalog(tx) })),
+    readKeys: async () => database.transaction(readKeys),
+    readCatalog: async () => database.transaction(readCatalog),
+    async readSettings() {
+      const rows = database.select().from(settings).all()
+      return Object.fromEntries(rows.map(({ key, value }) => [key, value]))
+    },
+    readAudit: async () => database.select().from(audit).orderBy(asc(audit.atMs), asc(audit.id)).all(),
+    changeKeys: async (by, decide) => change(by, readKeys, decide, writeKeys),
+    changeCatalog: async (by, decide) => change(by, readCatalog, decide, writeCatalog),
+    watch: (revision, onChange, log) => createWatch(sqlite, revision, onChange, log),
+  }
+}
+
+function readRevision(tx: Transaction): number {
+  return Number(tx.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value ?? 0)
+}
+
+function bumpRevision(tx: Transaction, nowMs: number): void {
+  const value = sql`CAST(${settings.value} AS INTEGER) + 1`
+  tx.insert(settings)
+    .values({ key: 'config_revision', value: '1', updatedMs: nowMs })
+    .onConflictDoUpdate({ target: settings.key, set: { value, updatedMs: nowMs } })
+    .run()
+}
+
+function readKeys(tx: Transaction): KeyRows {
+  // By age, so that the same tables give the same order, whatever an index would make of it.
+  const patterns = Map.groupBy(tx.select().from(keyModels).orderBy(sql`rowid`).all(), (row) => row.keyId)
+  const secrets = Map.groupBy(
+    tx.select().from(keySecrets).orderBy(asc(keySecrets.createdMs), sql`rowid`).all(),
+    (row) => row.keyId,
+  )
+  const keyRows = tx.select().from(keys).orderBy(asc(keys.createdMs), asc(keys.id)).all()
+  return {
+    keys: keyRows.map(({ requestsPerMinute, tokensPerMinute, concurrency, budgetNanoUsd, budgetPeriod, ...row }) => ({
+      ...row,
+      limits: { requestsPerMinute, tokensPerMinute, concurrency },
+      budget: toBudget(budgetNanoUsd, budgetPeriod),
+      models: (patterns.get(row.id) ?? []).map(({ pattern }) => pattern),
+      secrets: (secrets.get(row.id) ?? []).map(({ keyId: _, ...secret }) => secret),
+    })),
+    teams: tx
+      .select()
+      .from(teams)
+      .orderBy(asc(teams.createdMs), asc(teams.id))
+      .all()
+      .map(({ budgetNanoUsd, budgetPeriod, ...row }) => ({ ...row, budget: toBudget(budgetNanoUsd, budgetPeriod) })),
+  }
+}
+
+const toBudget = (nanoUsd: number | null, period: Period | null): Budget | null =>
+  nanoUsd === null ? null : { nanoUsd, period: period ?? 'total' }
+
+const toBudgetColumns = (budget: Budget | null) => ({
+  budgetNanoUsd: budget?.nanoUsd ?? null,
+  budgetPeriod: budget?.period ?? null,
+})
+
+function writeKeys(tx: Transaction, write: KeyWrite): void {
+  for (const team of write.teams ?? []) writeTeam(tx, team)
+  for (const key of write.keys ?? []) writeKey(tx, key)
+}
+
+function writeTeam(tx: Transaction, { budget, ...team }: StoredTeam): void {
+  const row = { ...team, ...toBudgetColumns(budget) }
+  tx.insert(teams).values(row).onConflictDoUpdate({ target: teams.id, set: row }).run()
+}
+
+function writeKey(tx: Transaction, { limits, budget, models: patterns, secrets, ...key }: StoredKey): void {
+  const row = { ...key, ...limits, ...toBudgetColumns(budget) }
+  tx.insert(keys).values(row).onConflictDoUpdate({ target: keys.id, set: row }).run()
+  tx.delete(keyModels).where(eq(keyModels.keyId, key.id)).run()
+  for (const pattern of patterns) tx.insert(keyModels).values({ keyId: key.id, pattern }).run()
+  tx.delete(keySecrets).where(eq(keySecrets.keyId, key.id)).run()
+  for (const secret of secrets)
+    tx.insert(keySecrets)
+      .values({ keyId: key.id, ...secret })
+      .run()
+}
+
+function readCatalog(tx: Transaction): CatalogRows {
+  return {
+    upstreams: tx
+      .select()
+      .from(upstreams)
+      .orderBy(sql`rowid`)
+      .all()
+      .map(({ apiKeySealed: _, ...row }) => row),
+    models: tx.select().from(models).orderBy(sql`rowid`).all(),
+    routes: tx.select().from(routes).orderBy(sql`rowid`).all(),
+    aliases: tx.select().from(aliases).orderBy(sql`rowid`).all(),
+  }
+}
+
+/** Parents before children, and children deleted before parents: routes refer to models and upstreams. */
+function writeCatalog(tx: Transaction, write: CatalogWrite): void {
+  for (const price of write.prices) tx.insert(prices).values(price).run()
+  for (const row of write.routes.delete) tx.delete(routes).where(isRoute(row)).run()
+  for (const row of write.aliases.delete) tx.delete(aliases).where(eq(aliases.alias, row.alias)).run()
+  for (const row of write.models.delete) tx.delete(models).where(eq(models.slug, row.slug)).run()
+  for (const row of write.upstreams.delete) tx.delete(upstreams).where(eq(upstreams.id, row.id)).run()
+  for (const row of write.upstreams.create) tx.insert(upstreams).values(row).run()
+  for (const row of write.upstreams.update) tx.update(upstreams).set(row).where(eq(upstreams.id, row.id)).run()
+  for (const row of write.models.create) tx.insert(models).values(row).run()
+  for (const row of write.models.update) tx.update(models).set(row).where(eq(models.slug, row.slug)).run()
+  for (const row of write.routes.create) tx.insert(routes).values(row).run()
+  for (const row of write.routes.update) tx.update(routes).set(row).where(isRoute(row)).run()
+  for (const row of write.aliases.create) tx.insert(aliases).values(row).run()
+  for (const row of write.aliases.update) tx.update(aliases).set(row).where(eq(aliases.alias, row.alias)).run()
+}
+
+const isRoute = (row: RouteRow) =>
+  and(eq(routes.model, row.model), eq(routes.upstream, row.upstream), eq(routes.upstreamModel, row.upstreamModel))

@@ -1,0 +1,193 @@
+/** What every store of configuration must do: its contract, as tests. Each implementation runs them with its own stores. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { NO_LIMITS } from '../../src/domain/settings.ts'
+import type {
+  AliasRow,
+  CatalogWrite,
+  ConfigStore,
+  Decided,
+  ModelRow,
+  RouteRow,
+  StoredKey,
+  StoredTeam,
+  UpstreamRow,
+  Watch,
+} from '../../src/store/config-store.ts'
+import { until } from '../ledger/fixture.ts'
+
+/** Stores that see the same configuration, as two processes would. */
+export interface StorePair {
+  store: ConfigStore
+  other: ConfigStore
+  close(): void
+}
+
+const BY = { actor: 'test', nowMs: 1_000 }
+const RECORD = { action: 'test.change', subject: 'it', detail: { why: 'a test' } }
+
+const team = (id: string, more: Partial<StoredTeam> = {}): StoredTeam => ({
+  id,
+  name: `team ${id}`,
+  budget: null,
+  metadata: {},
+  createdMs: 1,
+  ...more,
+})
+
+const key = (id: string, more: Partial<StoredKey> = {}): StoredKey => ({
+  id,
+  name: `key ${id}`,
+  scope: 'all',
+  teamId: null,
+  expiresMs: null,
+  revokedMs: null,
+  models: [],
+  limits: NO_LIMITS,
+  budget: null,
+  metadata: {},
+  createdMs: 1,
+  secrets: [{ hash: `hash of ${id}`, lastFour: 'abcd', createdMs: 1, expiresMs: null }],
+  ...more,
+})
+
+const AT = { origin: 'file', createdMs: 1, updatedMs: 1 } as const
+const UPSTREAM: UpstreamRow = {
+  ...{ id: 'u', dialect: 'openai', baseUrl: 'http://h/v1', apiKeyRef: null, local: true, enabled: true },
+  ...{ deadlines: { idle: 5 }, options: { rpm: 3 }, ...AT },
+}
+const MODEL: ModelRow = {
+  ...{ slug: 'v/m', name: 'M', ownedBy: 'v', contextLength: 10, maxOutputLength: 5, listed: true, enabled: true },
+  ...{ inputModalities: ['text'], outputModalities: ['text'], supportedFeatures: ['tools'] },
+  ...{ pricing: [{ prompt: '1', completion: '2' }], priceId: 'p', ...AT },
+}
+const ROUTE: RouteRow = {
+  ...{ model: 'v/m', upstream: 'u', upstreamModel: 'z', priority: 0, weight: 1, pricing: null, priceId: null },
+  ...{ contextLength: null, maxOutputLength: null, supportedFeatures: null, enabled: true, origin: 'file' },
+}
+const ALIAS: AliasRow = { alias: 'fast', model: 'v/m', origin: 'file' }
+const nothing = { create: [], update: [], delete: [] }
+const write = (more: Partial<CatalogWrite>): CatalogWrite => ({
+  ...{ upstreams: nothing, models: nothing, routes: nothing, aliases: nothing, prices: [] },
+  ...more,
+})
+const ALL = write({
+  upstreams: { ...nothing, create: [UPSTREAM] },
+  models: { ...nothing, create: [MODEL] },
+  routes: { ...nothing, create: [ROUTE, { ...ROUTE, upstreamModel: 'a' }] },
+  aliases: { ...nothing, create: [ALIAS] },
+  prices: [{ id: 'p', model: 'v/m', upstream: null, pricing: MODEL.pricing, createdMs: 1 }],
+})
+
+const decided = <Write>(what: Write): Decided<Write, null> => ({ value: null, change: { ...RECORD, write: what } })
+
+/** Runs the contract's tests. `open` makes an empty store, seen twice. */
+export function testConfigStore(name: string, open: () => StorePair): void {
+  describe(name, () => {
+    let pair: StorePair
+    let store: ConfigStore
+    let watch: Watch | null = null
+    beforeEach(() => {
+      pair = open()
+      store = pair.store
+    })
+    afterEach(() => {
+      watch?.stop()
+      watch = null
+      pair.close()
+    })
+
+    test('is empty at first', async () => {
+      const empty = { keys: [], teams: [], upstreams: [], models: [], routes: [], aliases: [] }
+      expect(await store.read()).toEqual({ ...empty, revision: 0 })
+      expect(await store.readAudit()).toEqual([])
+    })
+
+    test('a change is written with its audit row and the next revision, and others see it', async () => {
+      await store.changeKeys(BY, () => decided({ teams: [team('t')] }))
+      await store.changeCatalog({ ...BY, nowMs: 2_000 }, () => decided(ALL))
+      const { revision, teams, models } = await pair.other.read()
+      expect([revision, teams, models]).toEqual([2, [team('t')], [MODEL]])
+      expect(await store.readAudit()).toEqual([
+        { id: expect.any(String), atMs: 1_000, actor: 'test', ...RECORD },
+        { id: expect.any(String), atMs: 2_000, actor: 'test', ...RECORD },
+      ])
+    })
+
+    test('what was decided to stay leaves no trace but its settings, and the value is handed back', async () => {
+      const value = await store.changeKeys(BY, () => ({ value: 5, settings: { seen: 'yes' }, change: null }))
+      expect(value).toBe(5)
+      expect(await store.readSettings()).toEqual({ seen: 'yes' })
+      expect([(await store.read()).revision, await store.readAudit()]).toEqual([0, []])
+    })
+
+    test('what a decision throws reaches the caller, and nothing is written', async () => {
+      const refused = store.changeKeys(BY, () => {
+        throw new Error('no')
+      })
+      await expect(refused).rejects.toThrow('no')
+      const broken = decided({ teams: [team('t')], keys: [key('k', { teamId: 'nowhere' })] })
+      await expect(store.changeKeys(BY, () => ({ ...broken, settings: { a: 'b' } }))).rejects.toThrow()
+      expect(await store.read()).toMatchObject({ revision: 0, teams: [], keys: [] })
+      expect([await store.readSettings(), await store.readAudit()]).toEqual([{}, []])
+    })
+
+    test('a key and a team become what they are given as, whole, and others stay', async () => {
+      const first = key('k1', {
+        ...{ teamId: 't', expiresMs: 5, models: ['v/*', 'a/b'], scope: 'local', metadata: { a: 'b' } },
+        limits: { requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3 },
+        budget: { nanoUsd: 7, period: 'week' },
+      })
+      const second = key('k2', { createdMs: 0 })
+      await store.changeKeys(BY, () => decided({ teams: [team('t')], keys: [first, second] }))
+      // Oldest first, whatever the order in which they came.
+      expect((await store.readKeys()).keys).toEqual([second, first])
+
+      const next = { hash: 'next', lastFour: 'efgh', createdMs: 9, expiresMs: null }
+      const rotated = { ...first, models: ['c/d'], budget: null, secrets: [...first.secrets, next] }
+      const renamed = team('t', { name: 'new', budget: { nanoUsd: 1, period: 'total' } })
+      await store.changeKeys(BY, () => decided({ teams: [renamed], keys: [rotated] }))
+      expect(await store.readKeys()).toEqual({ keys: [second, rotated], teams: [renamed] })
+    })
+
+    test('two teams of one name are refused, whoever decided so', async () => {
+      await store.changeKeys(BY, () => decided({ teams: [team('a', { name: 'Blue' })] }))
+      const again = decided({ teams: [team('b', { name: 'Blue' })] })
+      await expect(store.changeKeys(BY, () => again)).rejects.toThrow()
+    })
+
+    test('a decision sees what is there, and catalogue rows come in the order in which they were made', async () => {
+      await store.changeCatalog(BY, () => decided(ALL))
+      const seen = await store.changeCatalog(BY, (rows) => ({ value: rows, change: null }))
+      expect(seen).toEqual(await store.readCatalog())
+      expect(seen.routes.map(({ upstreamModel }) => upstreamModel)).toEqual(['z', 'a'])
+      expect(seen).toMatchObject({ upstreams: [UPSTREAM], models: [MODEL], aliases: [ALIAS] })
+    })
+
+    test('catalogue rows are updated and deleted by their names, routes with what they lead to', async () => {
+      await store.changeCatalog(BY, () => decided(ALL))
+      const [other, narrow] = [
+        { ...MODEL, name: 'Other' },
+        { ...ROUTE, maxOutputLength: 2 },
+      ]
+      const changes = write({
+        models: { ...nothing, update: [other] },
+        routes: { ...nothing, update: [narrow], delete: [{ ...ROUTE, upstreamModel: 'a' }] },
+        aliases: { ...nothing, delete: [ALIAS] },
+      })
+      await store.changeCatalog(BY, () => decided(changes))
+      expect(await store.readCatalog()).toEqual({
+        ...{ upstreams: [UPSTREAM], models: [other], routes: [narrow], aliases: [] },
+      })
+      await store.changeCatalog(BY, () => decided(write({ upstreams: { ...nothing, delete: [UPSTREAM] } })))
+      expect(await store.readCatalog()).toMatchObject({ upstreams: [], models: [other], routes: [] })
+    })
+
+    test('a change by another process is noticed, with its revision', async () => {
+      const seen: number[] = []
+      watch = store.watch(0, async (revision) => void seen.push(revision))
+      await pair.other.changeKeys(BY, () => decided({ teams: [team('t')] }))
+      await until('the change', () => seen.length > 0)
+      expect([seen, watch.healthy()]).toEqual([[1], true])
+    })
+  })
+}
