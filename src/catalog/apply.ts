@@ -48,6 +48,14 @@ export function applyCatalog(store: ConfigStore, catalog: Catalog, options: Appl
   })
 }
 
+/** How the catalogue of a source is applied by this version of the program. */
+export const toApplyOptions = (source: CatalogSource, version: string, by: Actor): ApplyOptions => ({
+  ...by,
+  origin: source.origin,
+  subject: source.path ?? 'built-in',
+  digest: toDigest(source, version),
+})
+
 /** Names what a catalogue says, and the program that read it: another version may know other facts. */
 export function toDigest(source: Pick<CatalogSource, 'origin' | 'text'>, version: string): string {
   return new Bun.CryptoHasher('sha256').update(`${version}\n${source.origin}\n${source.text}`).digest('hex')

@@ -1,6 +1,6 @@
 /**
  * Turns checked catalogue entries into declarations: defaults, known facts for what an entry leaves out, and a problem
- * for what is then still missing (design 10). Called by `file.ts`. Pure.
+ * for what is then still missing. Called by `file.ts`. Pure.
  */
 import type { Deadlines, UpstreamSettings } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'

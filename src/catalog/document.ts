@@ -2,7 +2,9 @@
  * Reads the text of a catalogue, YAML or JSON, into plain values, and finds the line of a field for the sentences about
  * it. The only file that knows the YAML library; it knows nothing of catalogues.
  */
+
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import { messageOf } from '../domain/error.ts'
 
 export interface CatalogDocument {
   /** The document as plain values; null where it is empty or cannot be read at all. */
@@ -61,7 +63,7 @@ export function parseText(text: string): CatalogDocument {
   try {
     return { raw: revealAll(document.toJS()), errors, readable, lineOf }
   } catch (cause) {
-    const reason = reveal(cause instanceof Error ? cause.message : String(cause))
+    const reason = reveal(messageOf(cause))
     const message = `not valid YAML: ${reason}.${adviceFor(reason)}`
     return { raw: null, errors: [...errors, { line: 1, message }], readable: false, lineOf }
   }

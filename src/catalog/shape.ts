@@ -1,5 +1,5 @@
 /**
- * The shape of `catalog.yaml` as a TypeBox schema (design 10): which fields there are and of which type. What fields
+ * The shape of `catalog.yaml` as a TypeBox schema: which fields there are and of which type. What fields
  * mean to each other is in `check.ts`. A section that is there but empty is null, as YAML reads it.
  */
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'

@@ -1,5 +1,5 @@
 /**
- * What a wildcard model such as `openai/*` stands for: the public models whose facts and price are known (design 10), each
+ * What a wildcard model such as `openai/*` stands for: the public models whose facts and price are known, each
  * as an entry of its own, so that prices, rows and targets are those of any other model. Called by `file.ts` on the raw
  * document before it is checked. Pure.
  *

@@ -47,17 +47,10 @@ async function validate(file: string | undefined, command: Command, io: Io): Pro
 
 async function apply(file: string | undefined, command: Command, io: Io): Promise<void> {
   const { source, catalog } = await load(file, command, io)
-  const { applyCatalog, toDigest } = await import('../catalog/apply.ts')
-  const { origin } = source
-  const options = {
-    origin,
-    actor: 'cli',
-    subject: source.path ?? 'built-in',
-    digest: toDigest(source, version()),
-    nowMs: io.nowMs(),
-  }
+  const { applyCatalog, toApplyOptions } = await import('../catalog/apply.ts')
+  const options = toApplyOptions(source, version(), { actor: 'cli', nowMs: io.nowMs() })
   const summary = await withStore(command, io, {}, (store) => applyCatalog(store, catalog, options))
-  if (sharedOptions(command).json) return printJson(io, { path: source.path, origin, ...summary })
+  if (sharedOptions(command).json) return printJson(io, { path: source.path, origin: source.origin, ...summary })
   for (const conflict of summary.conflicts) io.stderr(`conflict: ${conflict}\n`)
   const { created, updated, deleted, unchanged } = summary
   io.stdout(

@@ -1,8 +1,8 @@
 /** What `doctor` says of upstreams and models: which of them cannot be used now, and why. Pure. */
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 import { type Check, count, ok, problem, warning } from './doctor-check.ts'
+import { toBreakers, toTrouble } from './upstream-messages.ts'
 import type { UpstreamRow } from './upstream-rows.ts'
-import { toBreakers, toTrouble } from './upstream-words.ts'
 
 /** Looks at every upstream that is enabled. */
 export function checkUpstreams(rows: readonly UpstreamRow[], serves: boolean, nowMs: number): Check[] {

@@ -1,4 +1,5 @@
-/** One finding of `tollgate doctor`, and how it is made. Pure. */
+/** One finding of `tollgate doctor`, and how it is made. */
+import { messageOf } from '../domain/error.ts'
 
 export interface Check {
   name: string
@@ -16,7 +17,7 @@ export async function guarded(name: string, look: () => Check[] | Promise<Check[
   try {
     return await look()
   } catch (error) {
-    return [problem(name, `This could not be looked at: ${error instanceof Error ? error.message : error}.`)]
+    return [problem(name, `This could not be looked at: ${messageOf(error)}.`)]
   }
 }
 

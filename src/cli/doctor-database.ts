@@ -6,7 +6,7 @@
 import { constants, Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
-import { codeOf } from '../domain/error.ts'
+import { codeOf, messageOf } from '../domain/error.ts'
 import { readSchemaState } from '../store/sqlite/migrate.ts'
 import { databasePath } from '../store/sqlite/open.ts'
 import { type Check, count, ok, problem, toMissing, warning } from './doctor-check.ts'
@@ -67,7 +67,7 @@ const toDamaged = (path: string, message: string) =>
 
 function toTrouble(path: string, error: unknown): string {
   const code = codeOf(error)
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   if (/^SQLITE_(BUSY|LOCKED)/.test(code))
     return `Another process keeps ${path} locked. Find it (fuser ${path}) and end it.`
   if (/^SQLITE_(CORRUPT|NOTADB|FORMAT)/.test(code)) return toDamaged(path, message)

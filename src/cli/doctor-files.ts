@@ -5,7 +5,7 @@
 
 import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { codeOf } from '../domain/error.ts'
+import { codeOf, messageOf } from '../domain/error.ts'
 import { filesIn, listSegments, REJECTED, readSegment } from '../ledger/segment.ts'
 import { SEGMENT_BYTES } from '../ledger/spool.ts'
 import { type Check, count, ok, problem, toMissing, warning } from './doctor-check.ts'
@@ -24,7 +24,7 @@ export function checkFolder(dataFolder: string, served: boolean): { checks: Chec
     if (code === 'EACCES' || code === 'EPERM')
       return broken(`This user may not look into ${dataFolder}. Run this as the user that the server runs as.`)
     if (code === 'ENOENT' || code === 'ENOTDIR') return broken(toMissing(dataFolder, dataFolder))
-    return broken(`${dataFolder} cannot be looked into: ${error instanceof Error ? error.message : error}.`)
+    return broken(`${dataFolder} cannot be looked into: ${messageOf(error)}.`)
   }
   return { checks: [checkWritable(dataFolder, found, served), checkModes(dataFolder, found)], usable: true }
 }

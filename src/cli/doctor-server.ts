@@ -1,11 +1,11 @@
 /** What `doctor` learns from the running server, or from there being none. Pure. */
 import type { Status } from '../server/protocol.ts'
 import { type Check, ok, problem, warning } from './doctor-check.ts'
-import type { Found } from './live.ts'
-import { toAgo } from './upstream-words.ts'
+import type { ServerLookup } from './live.ts'
+import { toAgo } from './upstream-messages.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
-export function checkServer(found: Found, own: string, nowMs: number): Check[] {
+export function checkServer(found: ServerLookup, own: string, nowMs: number): Check[] {
   if (found.kind === 'none')
     return [warning('server', 'No server runs on this data folder. Start it with: tollgate serve')]
   if (found.kind === 'silent')

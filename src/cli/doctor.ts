@@ -7,7 +7,7 @@ import type { Command } from 'commander'
 import { CommandError } from './command-error.ts'
 import type { Check } from './doctor-check.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
-import type { Found } from './live.ts'
+import type { ServerLookup } from './live.ts'
 import { toPrintable } from './text.ts'
 import { version } from './version.ts'
 
@@ -54,7 +54,7 @@ async function examine(dataFolder: string, io: Io): Promise<Check[]> {
 }
 
 /** The instance that is running, as it says itself or has written down; null for none, undefined where nobody knows. */
-function toLiving(found: Found, sqlite: Database | null): string | null | undefined {
+function toLiving(found: ServerLookup, sqlite: Database | null): string | null | undefined {
   if (found.kind === 'server') return found.status.instance
   if (found.kind === 'none') return null
   if (!sqlite) return undefined
@@ -62,7 +62,7 @@ function toLiving(found: Found, sqlite: Database | null): string | null | undefi
   return setting?.value
 }
 
-async function examineCatalog(sqlite: Database, found: Found, io: Io): Promise<Check[]> {
+async function examineCatalog(sqlite: Database, found: ServerLookup, io: Io): Promise<Check[]> {
   const { createConfigStore } = await import('../store/sqlite/config-store.ts')
   const { toSnapshot } = await import('../store/snapshot.ts')
   const { toDeclared, toRow } = await import('./upstream-rows.ts')

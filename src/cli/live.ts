@@ -3,7 +3,7 @@
  * running server knows. Writes nothing, and never waits for long.
  */
 
-import { codeOf } from '../domain/error.ts'
+import { codeOf, messageOf } from '../domain/error.ts'
 import { type ControlError, type Status, socketPath, type TestResult } from '../server/protocol.ts'
 import { isServed } from '../store/sqlite/lock.ts'
 import { CommandError } from './command-error.ts'
@@ -12,7 +12,7 @@ import { CommandError } from './command-error.ts'
  * `silent`: there is a server that cannot be asked, for the reason given; where it is not seen to hold the folder's lock,
  * there only seems to be one.
  */
-export type Found =
+export type ServerLookup =
   | { kind: 'server'; status: Status }
   | { kind: 'none' }
   | { kind: 'silent'; why: string; holdsLock: boolean }
@@ -26,7 +26,7 @@ const STATUS_MS = 5_000
 const TEST_MS = 30_000
 
 /** Looks for the server of a data folder and asks for its status. Never throws. */
-export async function findServer(dataFolder: string): Promise<Found> {
+export async function findServer(dataFolder: string): Promise<ServerLookup> {
   try {
     const response = await ask(dataFolder, 'GET', '/status', STATUS_MS)
     const body: unknown = await response.json()
@@ -65,7 +65,7 @@ function reasonOf(error: unknown): string {
   if (code === 'ECONNREFUSED') return 'nobody listens on control.sock'
   if (code === 'EACCES' || code === 'EPERM') return FORBIDDEN
   if (error instanceof Error && error.name === 'TimeoutError') return 'control.sock did not answer in time'
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }
 
 /** Tells whether the lists can be made of it: a server of another version may say less. */

@@ -3,7 +3,7 @@
  * what parses the words is loaded here; each command imports what it needs when it runs, so that none pays for another.
  */
 import { Command, CommanderError } from 'commander'
-import { codeOf } from '../domain/error.ts'
+import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { addAuditCommand } from './audit.ts'
 import { addCatalogCommands } from './catalog.ts'
@@ -86,5 +86,5 @@ function explain(cause: unknown): CommandError {
     )
   if (code.startsWith('SQLITE_FULL'))
     return new CommandError('disk_full', 'The disk is full. Nothing was changed; make room and try again.')
-  return new CommandError('internal', `Something went wrong: ${cause instanceof Error ? cause.message : String(cause)}`)
+  return new CommandError('internal', `Something went wrong: ${messageOf(cause)}`)
 }

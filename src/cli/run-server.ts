@@ -2,13 +2,13 @@
  * Runs the server until a signal ends it: applies the catalogue, makes a first key where there is none, says how to
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
-import { type ApplySummary, applyCatalog, isApplied, toDigest } from '../catalog/apply.ts'
+import { type ApplySummary, applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
 import { parseCatalog } from '../catalog/file.ts'
 import { isReady } from '../catalog/public.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { toServeConfig } from '../config.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { createKey, listKeys } from '../keys/service.ts'
+import { createFirstKey } from '../keys/service.ts'
 import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'
 import type { ConfigStore } from '../store/config-store.ts'
@@ -67,7 +67,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
     version: version(),
     url: server.baseUrl,
     data: dataFolder,
-    catalog: nameOf(source),
+    catalog: toLabel(source),
   })
   if (options.json) printJson(io, { base_url: server.baseUrl, data: dataFolder, key: firstKey })
   else io.stdout(toWelcome(server, dataFolder, source, firstKey))
@@ -89,19 +89,13 @@ function installCrashHandlers(log: Log): void {
 const findSource = (io: Io, { catalogFile, dataFolder }: RunOptions): Promise<CatalogSource> =>
   loadSource({ file: catalogFile, dataFolder, cwd: io.cwd })
 
-const nameOf = (source: CatalogSource) => source.path ?? source.name
+const toLabel = (source: CatalogSource) => source.path ?? source.name
 
 /** Parses a catalogue and returns how it is applied. Throws a CommandError that names all that is wrong with it. */
 async function read(source: CatalogSource, io: Io, log: Log): Promise<(store: ConfigStore) => Promise<void>> {
   const { catalog, warnings } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
   for (const warning of warnings) log.warn('the catalogue has something to look at', { warning })
-  const options = {
-    origin: source.origin,
-    actor: 'server',
-    subject: nameOf(source),
-    digest: toDigest(source, version()),
-    nowMs: io.nowMs(),
-  }
+  const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs() })
   return async (store) => {
     const { conflicts } = await applyCatalog(store, catalog, options).catch(keepWhatIsThere)
     for (const conflict of conflicts) log.warn('the catalogue gives way to an administrator', { conflict })
@@ -119,7 +113,7 @@ async function reload(server: Server, io: Io, options: RunOptions, log: Log): Pr
   try {
     const source = await findSource(io, options)
     await server.reload(await read(source, io, log))
-    log.info('reloaded', { catalog: nameOf(source) })
+    log.info('reloaded', { catalog: toLabel(source) })
   } catch (error) {
     log.error('the reload failed; everything stays as it was', { error: String(error) })
     throw error
@@ -151,8 +145,7 @@ async function makeFirstKey(server: Server, nowMs: number, log: Log): Promise<st
   let secret: string | null = null
   try {
     await server.reload(async (store) => {
-      if ((await listKeys(store, nowMs)).length > 0) return
-      secret = (await createKey(store, { name: 'first key' }, { actor: 'server', nowMs })).secret
+      secret = await createFirstKey(store, { name: 'first key' }, { actor: 'server', nowMs })
     })
   } catch (error) {
     log.warn('no first key could be made; make one with: tollgate keys create', { error: String(error) })
@@ -169,7 +162,7 @@ function toWelcome(
   const lines = [
     `Tollgate ${version()} serves ${baseUrl}`,
     `  data       ${dataFolder}`,
-    `  catalogue  ${nameOf(source)}`,
+    `  catalogue  ${toLabel(source)}`,
     '',
   ]
   if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')

@@ -6,10 +6,10 @@ import type { Command } from 'commander'
 import type { Status, TestResult } from '../server/protocol.ts'
 import { CommandError } from './command-error.ts'
 import { type Io, printJson, sharedOptions, toDataFolder, withStore } from './io.ts'
-import type { Found } from './live.ts'
+import type { ServerLookup } from './live.ts'
 import { toPrintable, toTable } from './text.ts'
+import { hasFailed, toTestMessage, toUpstreamCells, UPSTREAM_HEADINGS } from './upstream-messages.ts'
 import type { Declared } from './upstream-rows.ts'
-import { hasFailed, toTestWords, toUpstreamCells, UPSTREAM_HEADINGS } from './upstream-words.ts'
 
 /** Adds the group to the program. */
 export function addUpstreamsCommands(program: Command, io: Io): void {
@@ -28,12 +28,12 @@ export function addUpstreamsCommands(program: Command, io: Io): void {
 }
 
 async function list(command: Command, io: Io): Promise<void> {
-  const { declared, found } = await look(command, io)
+  const { declared, found } = await gather(command, io)
   const { toRow } = await import('./upstream-rows.ts')
   const status = statusOf(found)
   const rows = declared.map((each) => toRow(each, status))
   if (sharedOptions(command).json) return printJson(io, { upstreams: rows, server: toServer(status) })
-  sayWhoAnswers(found, io, 'This is what the database and this environment say.')
+  noteServer(found, io, 'This is what the database and this environment say.')
   if (rows.length === 0) return io.stderr('There are no upstreams yet. Declare them in a catalogue: catalog.yaml\n')
   const nowMs = io.nowMs()
   io.stdout(
@@ -45,11 +45,11 @@ async function list(command: Command, io: Io): Promise<void> {
 }
 
 async function test(ids: readonly string[], command: Command, io: Io): Promise<void> {
-  const { declared, found, dataFolder } = await look(command, io)
+  const { declared, found, dataFolder } = await gather(command, io)
   const chosen = choose(ids, declared)
   const status = statusOf(found)
   const { json } = sharedOptions(command)
-  if (!json) sayWhoAnswers(found, io, 'Asking from here, with the credentials of this environment.')
+  if (!json) noteServer(found, io, 'Asking from here, with the credentials of this environment.')
   const results = status === null ? await testFromHere(chosen) : await testByServer(chosen, dataFolder)
   if (json) printJson(io, { upstreams: results, server: toServer(status) })
   else if (results.length === 0) io.stderr('There is no upstream to ask.\n')
@@ -60,7 +60,10 @@ async function test(ids: readonly string[], command: Command, io: Io): Promise<v
 }
 
 /** What both commands begin with: what the database declares, and the server, if there is one. */
-async function look(command: Command, io: Io): Promise<{ declared: Declared[]; found: Found; dataFolder: string }> {
+async function gather(
+  command: Command,
+  io: Io,
+): Promise<{ declared: Declared[]; found: ServerLookup; dataFolder: string }> {
   const { findServer } = await import('./live.ts')
   const { toDeclared } = await import('./upstream-rows.ts')
   const dataFolder = toDataFolder(command, io)
@@ -68,7 +71,7 @@ async function look(command: Command, io: Io): Promise<{ declared: Declared[]; f
   return { declared: toDeclared(upstreams, io.environment), found: await findServer(dataFolder), dataFolder }
 }
 
-const statusOf = (found: Found) => (found.kind === 'server' ? found.status : null)
+const statusOf = (found: ServerLookup) => (found.kind === 'server' ? found.status : null)
 
 /** What the documents say of the server: all but its upstreams, which have a list of their own. */
 function toServer(status: Status | null): Omit<Status, 'upstreams'> | null {
@@ -77,7 +80,7 @@ function toServer(status: Status | null): Omit<Status, 'upstreams'> | null {
   return server
 }
 
-function sayWhoAnswers(found: Found, io: Io, instead: string): void {
+function noteServer(found: ServerLookup, io: Io, instead: string): void {
   if (found.kind === 'none') io.stderr(`No server runs on this data folder. ${instead}\n`)
   if (found.kind === 'silent') io.stderr(`The server cannot be asked: ${found.why}. ${instead}\n`)
 }
@@ -122,5 +125,5 @@ const toCells = (result: TestResult) => [
   toPrintable(result.id),
   result.state.replace('_', ' '),
   result.ms === null ? '-' : String(result.ms),
-  toTestWords(result),
+  toTestMessage(result),
 ]

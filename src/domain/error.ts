@@ -215,6 +215,9 @@ export class UpstreamError extends Error {
 /** What ends a call whose client has gone. */
 export const clientLeft = () => new UpstreamError('aborted', 'the client left', { retryable: false })
 
+/** What an error says, whatever was thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
 /** The code that the system or a library has given an error, such as `ENOENT` or `SQLITE_BUSY`; '' where it has none. */
 export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''

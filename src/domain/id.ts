@@ -1,4 +1,4 @@
-/** The one id of a request, and its shapes (design 6). */
+/** The one id of a request, and its shapes: ledger id, completion id and `x-request-id` all hold it. */
 
 /** Mints a UUIDv7 as 32 lower-case hex digits; its time is `nowMs`. */
 export const mintId = (nowMs: number) => Bun.randomUUIDv7('hex', nowMs).replaceAll('-', '')

@@ -1,4 +1,4 @@
-/** The vocabulary of the catalogue and the public Model object (api-contract, rulings). */
+/** The vocabulary of the catalogue and the public Model object. */
 import type { PricingItem } from './usage.ts'
 
 export const MODALITIES = ['text', 'image', 'file', 'audio', 'video'] as const

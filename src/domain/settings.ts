@@ -28,7 +28,7 @@ export interface Budget {
 /** From here on a budget's owner is warned, in lists and in the log. */
 export const BUDGET_WARNING_PERCENT = 80
 
-/** How long a call to an upstream may take, in ms (design 8). A whole answer has only `totalWhole`. */
+/** How long a call to an upstream may take, in ms. A whole answer has only `totalWhole`. */
 export interface Deadlines {
   headers: number
   firstToken: number

@@ -38,6 +38,15 @@ export function createKey(store: ConfigStore, options: KeyOptions, by: Actor): P
   return store.changeKeys(by, (rows) => decideKey(rows, options, by))
 }
 
+/** Creates a key where there is none yet, and returns its secret; null where there are keys. */
+export function createFirstKey(store: ConfigStore, options: KeyOptions, by: Actor): Promise<string | null> {
+  return store.changeKeys(by, (rows) => {
+    if (rows.keys.length > 0) return { value: null, change: null }
+    const { value, change } = decideKey(rows, options, by)
+    return { value: value.secret, change }
+  })
+}
+
 /** What `createKey` writes and returns. Pure, but for the secret and the id that it mints. */
 export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Actor): Decided<KeyWrite, CreatedKey> {
   const secret = mintToken()

@@ -1,7 +1,7 @@
 /** Keys in the tables: what is stored, and what revoking does. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
+import { createFirstKey, createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { hashToken } from '../../src/keys/token.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
@@ -69,6 +69,14 @@ describe('createKey', () => {
     expect(await listKeys(store, 2)).toEqual([])
     expect(revision()).toBeUndefined()
   })
+})
+
+test('createFirstKey makes one key, and none beside others', async () => {
+  const secret = await createFirstKey(store, { name: 'first key' }, by(1))
+  expect(await createFirstKey(store, { name: 'first key' }, by(2))).toBeNull()
+  const keys = await listKeys(store, 3)
+  expect(keys.map(({ name, secrets }) => [name, secrets[0]?.hash])).toEqual([['first key', hashToken(String(secret))]])
+  expect(revision()).toBe('1')
 })
 
 describe('revokeKey', () => {

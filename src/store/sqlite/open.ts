@@ -5,7 +5,7 @@
 import { Database } from 'bun:sqlite'
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { codeOf } from '../../domain/error.ts'
+import { codeOf, messageOf } from '../../domain/error.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import type { ConfigStore } from '../config-store.ts'
 import { createConfigStore } from './config-store.ts'
@@ -75,5 +75,5 @@ function reasonOf(cause: unknown): string {
   const code = codeOf(cause)
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return 'it cannot be written'
   if (code === 'EEXIST' || code === 'ENOTDIR') return 'there is a file of that name'
-  return cause instanceof Error ? cause.message : String(cause)
+  return messageOf(cause)
 }

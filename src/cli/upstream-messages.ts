@@ -83,7 +83,7 @@ export function toTrouble({ reason, last_error: error }: UpstreamRow, nowMs: num
 }
 
 /** What came of a test, in words. */
-export function toTestWords({ state, reason }: TestResult): string {
+export function toTestMessage({ state, reason }: TestResult): string {
   if (state === 'ready') return 'answers'
   if (state === 'unknown') return 'answers, but not to a question that costs nothing'
   return toPrintable(reason ?? state)
