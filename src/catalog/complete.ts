@@ -24,19 +24,21 @@ const FACT_FIELDS = [
   ['supportedFeatures', 'supported_features'],
 ] as const satisfies [keyof Facts, keyof ModelEntry][]
 
+const DEADLINE_FIELDS = [
+  ['headers', 'headers'],
+  ['firstToken', 'first_token'],
+  ['idle', 'idle'],
+  ['total', 'total'],
+  ['totalWhole', 'total_whole'],
+] as const satisfies [keyof Deadlines, string][]
+
 /** Converts an upstream that has passed every check. */
 export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
-  const given = entry.deadlines ?? {}
   const deadlines: Partial<Deadlines> = {}
-  const set = (name: keyof Deadlines, value: number | string | undefined) => {
-    const ms = value === undefined ? null : toMilliseconds(value)
+  for (const [name, field] of DEADLINE_FIELDS) {
+    const ms = toMilliseconds(entry.deadlines?.[field] ?? '')
     if (ms !== null) deadlines[name] = ms
   }
-  set('headers', given.headers)
-  set('firstToken', given.first_token)
-  set('idle', given.idle)
-  set('total', given.total)
-  set('totalWhole', given.total_whole)
   return {
     id,
     dialect: entry.dialect,
@@ -120,14 +122,8 @@ function toFallbackPrice(routes: DeclaredRoute[]): PricingItem[] {
 }
 
 function toOwnFacts(entry: ModelEntry): Partial<Facts> {
-  return {
-    ...(entry.name === undefined ? {} : { name: entry.name }),
-    ...(entry.context_length === undefined ? {} : { contextLength: entry.context_length }),
-    ...(entry.max_output_length === undefined ? {} : { maxOutputLength: entry.max_output_length }),
-    ...(entry.input_modalities === undefined ? {} : { inputModalities: entry.input_modalities }),
-    ...(entry.output_modalities === undefined ? {} : { outputModalities: entry.output_modalities }),
-    ...(entry.supported_features === undefined ? {} : { supportedFeatures: entry.supported_features }),
-  }
+  const given = FACT_FIELDS.filter(([, field]) => entry[field] !== undefined)
+  return Object.fromEntries(given.map(([fact, field]) => [fact, entry[field]]))
 }
 
 function toRoute(route: ModelEntry['routes'][number]): DeclaredRoute {

@@ -53,8 +53,6 @@ export const MAX_TOKENS_FIELDS = ['max_tokens', 'max_completion_tokens'] as cons
 
 /** What is particular about an upstream, as the catalogue states it. */
 export interface UpstreamSettings {
-  /** Command of a managed process, and whatever later dialects need. */
-  process?: { command: string[] }
   /** Demo backend only: pause between two chunks, in ms. */
   pace_ms?: number
   /** The name under which it takes the output cap; null sends the one that the client used. */

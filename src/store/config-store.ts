@@ -147,27 +147,26 @@ export interface Actor {
   nowMs: number
 }
 
+/** What was done, for the audit row. */
+export interface AuditEntry {
+  /** `keys.create`, `catalog.apply`, … */
+  action: string
+  subject: string
+  detail: Record<string, unknown>
+}
+
 export interface Decided<Write, T> {
   value: T
   /** Written in any case; of itself it changes no configuration. */
   settings?: Settings
   /** Null where nothing is to change: no audit row, no new revision. */
-  change: {
-    write: Write
-    /** `keys.create`, `catalog.apply`, … */
-    action: string
-    subject: string
-    detail: Record<string, unknown>
-  } | null
+  change: (AuditEntry & { write: Write }) | null
 }
 
-export interface AuditRow {
+export interface AuditRow extends AuditEntry {
   id: string
   atMs: number
   actor: string
-  action: string
-  subject: string
-  detail: Record<string, unknown>
 }
 
 export interface Watch {

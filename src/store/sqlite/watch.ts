@@ -22,41 +22,27 @@ export function createWatch(
   let healthy = true
   let isBusy = false
 
-  const succeed = () => {
-    if (!healthy) log?.info('changes of the configuration are taken in again', {})
-    healthy = true
+  const look = async () => {
+    const now = version.get()?.data_version ?? -1
+    if (now === seenVersion) return
+    const current = Number(stored.get()?.value ?? 0)
+    if (current !== seenRevision) await onChange(current)
+    seenRevision = current
+    seenVersion = now
   }
-  const fail = (error: unknown) => {
-    if (healthy)
-      log?.error('a change of the configuration cannot be read; what was in force stays', { error: String(error) })
-    healthy = false
-  }
-  const take = async (current: number, now: number) => {
+  const poll = async () => {
+    if (isBusy) return
     isBusy = true
     try {
-      await onChange(current)
-      seenRevision = current
-      seenVersion = now
-      succeed()
+      await look()
+      if (!healthy) log?.info('changes of the configuration are taken in again', {})
+      healthy = true
     } catch (error) {
-      fail(error)
-    } finally {
-      isBusy = false
+      if (healthy)
+        log?.error('a change of the configuration cannot be read; what was in force stays', { error: String(error) })
+      healthy = false
     }
-  }
-  const poll = () => {
-    if (isBusy) return
-    try {
-      const now = version.get()?.data_version ?? -1
-      if (now !== seenVersion) {
-        const current = Number(stored.get()?.value ?? 0)
-        if (current !== seenRevision) return void take(current, now)
-        seenVersion = now
-      }
-      succeed()
-    } catch (error) {
-      fail(error)
-    }
+    isBusy = false
   }
   const timer = setInterval(poll, POLL_MS)
 
