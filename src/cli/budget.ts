@@ -41,7 +41,7 @@ export function toBudgetWarning(whose: string, standing: BudgetStanding | null):
   if (!standing || standing.state === 'ok') return null
   const { budget, percent, resetMs, state } = standing
   const part = state === 'spent' ? 'all' : `${percent} %`
-  const next = resetMs === null ? 'It never begins anew' : `It begins anew on ${toDay(resetMs)}`
+  const next = resetMs === null ? 'It never resets' : `It resets on ${toDay(resetMs)}`
   return `warning: ${whose} has spent ${part} of its budget of ${toText(budget)}. ${next}.\n`
 }
 

@@ -12,12 +12,12 @@ export const ok = (name: string, message: string): Check => ({ name, status: 'ok
 export const warning = (name: string, message: string): Check => ({ name, status: 'warning', message })
 export const problem = (name: string, message: string): Check => ({ name, status: 'problem', message })
 
-/** Runs checks that look at something which may be broken in ways that nobody thought of. */
+/** Runs checks of something that may be broken in ways that they do not expect. */
 export async function guarded(name: string, look: () => Check[] | Promise<Check[]>): Promise<Check[]> {
   try {
     return await look()
   } catch (error) {
-    return [problem(name, `This could not be looked at: ${messageOf(error)}.`)]
+    return [problem(name, `This check failed: ${messageOf(error)}.`)]
   }
 }
 

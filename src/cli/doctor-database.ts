@@ -7,8 +7,10 @@ import { constants, Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { codeOf, messageOf } from '../domain/error.ts'
-import { readSchemaState } from '../store/sqlite/migrate.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { readSchemaState, requireCurrentSchema } from '../store/sqlite/migrate.ts'
 import { databasePath } from '../store/sqlite/open.ts'
+import { toCommandError } from './command-error.ts'
 import { type Check, count, ok, problem, toMissing, warning } from './doctor-check.ts'
 
 /** A writer holds up a reader for moments only, or for good. */
@@ -75,18 +77,19 @@ function toTrouble(path: string, error: unknown): string {
 }
 
 function checkSchema(sqlite: Database): { check: Check; readable: boolean } {
-  const { applied, missing, unknown } = readSchemaState(sqlite)
-  if (unknown.length > 0) {
-    const message = `The database was used by a newer Tollgate (it has ${unknown.join(', ')}). Use that version, or restore a backup from before it.`
-    return { check: problem('schema', message), readable: false }
-  }
-  if (missing.length === 0)
+  const { applied } = readSchemaState(sqlite)
+  if (applied.length === 0)
+    return {
+      check: problem('schema', 'The database is empty. The next start of the server sets it up.'),
+      readable: false,
+    }
+  try {
+    requireCurrentSchema(sqlite)
     return { check: ok('schema', `As this version has it (${count(applied.length, 'migration')}).`), readable: true }
-  const message =
-    applied.length === 0
-      ? 'The database is empty. The next start of the server sets it up.'
-      : 'The database is of an older Tollgate. The next start of the server (tollgate serve) keeps a copy of it and brings it up to date.'
-  return { check: problem('schema', message), readable: false }
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    return { check: problem('schema', toCommandError(error).message), readable: false }
+  }
 }
 
 /** Ids begin with their time, so that the last one is the newest. */

@@ -35,7 +35,7 @@ describe('teams list', () => {
     const { stdout, stderr } = await bench.run('teams', 'list')
     expect(stdout).toMatch(/Blue +\$0\.90 of \$1 in total \(90 %\) +2026-11-21 12:30\n/)
     expect(stdout).toMatch(/Free +- +2026/)
-    expect(stderr).toBe('warning: team Blue has spent 90 % of its budget of $1 in total. It never begins anew.\n')
+    expect(stderr).toBe('warning: team Blue has spent 90 % of its budget of $1 in total. It never resets.\n')
     expect((await json('teams', 'list')).teams).toMatchObject([
       { spent_nano_usd: 90 * CENT, budget_state: 'warning', budget_reset_ms: null },
       { spent_nano_usd: null, budget_state: null, budget_nano_usd: null, budget_period: null, budget_reset_ms: null },
@@ -62,7 +62,7 @@ describe('keys list', () => {
     })
     const { stdout, stderr } = await bench.run('keys', 'list')
     expect(stdout).toContain('$16.20 of $20/month (81 %, resets 2026-12-01)')
-    expect(stderr).toBe('warning: key dev has spent 81 % of its budget of $20/month. It begins anew on 2026-12-01.\n')
+    expect(stderr).toBe('warning: key dev has spent 81 % of its budget of $20/month. It resets on 2026-12-01.\n')
   })
 
   const shown: [string, number, string, string][] = [
@@ -94,7 +94,7 @@ describe('keys list', () => {
     spend(other.id, CENT)
     const { stdout, stderr } = await bench.run('keys', 'list')
     expect(stdout).toMatch(/^ID +NAME +KEY +SCOPE +MODELS +LIMITS +BUDGET +EXPIRES +STATUS\n/)
-    expect(stderr).toBe('warning: key other has spent all of its budget of $0.01 in total. It never begins anew.\n')
+    expect(stderr).toBe('warning: key other has spent all of its budget of $0.01 in total. It never resets.\n')
     expect(await json('keys', 'revoke', other.id)).toMatchObject({ spent_nano_usd: CENT, budget_state: 'spent' })
     expect((await bench.run('keys', 'list')).stderr).toBe('')
   })
