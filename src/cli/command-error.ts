@@ -27,43 +27,29 @@ export function toCommandError({ failure, message }: ServiceError): CommandError
 
 /** What to do, as it is appended to what happened; '' where that says it already. */
 function toAdvice(failure: ServiceFailure): string {
-  switch (failure.kind) {
-    case 'key_not_found':
-      return ' See the ids with: tollgate keys list'
-    case 'key_ambiguous':
-      return ' Name the key by its id: tollgate keys list'
-    case 'team_not_found':
-      return ' See them with: tollgate teams list. Make one with: tollgate teams create --name NAME'
-    case 'team_exists':
-      return ' Use that one, or choose another name.'
-    case 'catalog_unreadable':
-      return ' Name another file.'
-    case 'catalog_invalid':
-      return `\nCorrect the file and check it with: tollgate catalog validate ${failure.name}`
-    case 'catalog_missing':
-      return ' Name the file: tollgate catalog apply FILE'
-    case 'data_unwritable':
-      return ' Choose another one with --data, or give this user the right to write there.'
-    case 'no_database':
-      return ` Start the server once (tollgate serve --data ${failure.dataFolder}) or name another folder with --data.`
-    case 'database_unusable':
-      return ' If the file is damaged, restore a backup.'
-    case 'schema_outdated':
-      return ' Start the server of this version once (tollgate serve): it keeps a copy in backups/ and brings the database up to date.'
-    case 'schema_newer':
-      return ' Use that version, or restore a backup from before it.'
-    case 'migration_failed':
-      return ' Please report it.'
-    case 'already_served':
-      return ' Stop it first, or give this one a data folder of its own with --data.'
-    case 'port_in_use':
-      return ' Choose another port with --port.'
-    case 'port_forbidden':
-      return ' Choose a port above 1023 with --port.'
-    case 'no_such_address':
-      return ' Choose another one with --host.'
-    case 'not_listening':
-    case 'bad_config':
-      return ''
+  const file = failure.kind === 'catalog_invalid' ? failure.name : 'FILE'
+  const folder = failure.kind === 'no_database' ? failure.dataFolder : 'FOLDER'
+  const advice: Record<ServiceFailure['kind'], string> = {
+    key_not_found: ' See the ids with: tollgate keys list',
+    key_ambiguous: ' Name the key by its id: tollgate keys list',
+    team_not_found: ' See them with: tollgate teams list. Make one with: tollgate teams create --name NAME',
+    team_exists: ' Use that one, or choose another name.',
+    catalog_unreadable: ' Name another file.',
+    catalog_invalid: `\nCorrect the file and check it with: tollgate catalog validate ${file}`,
+    catalog_missing: ' Name the file: tollgate catalog apply FILE',
+    data_unwritable: ' Choose another one with --data, or give this user the right to write there.',
+    no_database: ` Start the server once (tollgate serve --data ${folder}) or name another folder with --data.`,
+    database_unusable: ' If the file is damaged, restore a backup.',
+    schema_outdated:
+      ' Start the server of this version once (tollgate serve): it keeps a copy in backups/ and brings the database up to date.',
+    schema_newer: ' Use that version, or restore a backup from before it.',
+    migration_failed: ' Please report it.',
+    already_served: ' Stop it first, or give this one a data folder of its own with --data.',
+    port_in_use: ' Choose another port with --port.',
+    port_forbidden: ' Choose a port above 1023 with --port.',
+    no_such_address: ' Choose another one with --host.',
+    not_listening: '',
+    bad_config: '',
   }
+  return advice[failure.kind]
 }

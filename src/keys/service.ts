@@ -6,7 +6,7 @@ import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Budget, Limits } from '../domain/settings.ts'
 import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
-import { toTeam } from './teams.ts'
+import { findTeam } from './teams.ts'
 import { hashToken, mintToken, toMasked } from './token.ts'
 
 export interface KeyOptions extends Partial<Limits> {
@@ -55,7 +55,7 @@ export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Ac
     id: mintId(nowMs),
     name: options.name,
     scope: options.scope ?? 'all',
-    teamId: options.team === undefined ? null : toTeam(teams, options.team).id,
+    teamId: options.team === undefined ? null : findTeam(teams, options.team).id,
     expiresMs: options.expiresMs ?? null,
     revokedMs: null,
     models: [...new Set(options.models)],
@@ -92,7 +92,7 @@ export function revokeKey(
   by: Actor,
 ): Promise<{ key: ListedKey; alreadyRevoked: boolean }> {
   return store.changeKeys(by, ({ keys, teams }) => {
-    const found = toKey(keys, idOrShown)
+    const found = findKey(keys, idOrShown)
     const alreadyRevoked = found.revokedMs !== null
     const key = alreadyRevoked ? found : { ...found, revokedMs: by.nowMs }
     const record = { action: 'keys.revoke', subject: key.id, detail: { name: key.name } }
@@ -112,7 +112,7 @@ function toListed(key: StoredKey, teams: readonly StoredTeam[], nowMs: number): 
   }
 }
 
-function toKey(keys: readonly StoredKey[], idOrShown: string): StoredKey {
+function findKey(keys: readonly StoredKey[], idOrShown: string): StoredKey {
   const byId = keys.find(({ id }) => id === idOrShown.toLowerCase())
   if (byId) return byId
   const [, lastFour] = /^(?:sk-tg-(?:…|\.\.\.)?)?([A-Za-z0-9]{4})$/.exec(idOrShown) ?? []

@@ -35,7 +35,7 @@ export async function listTeams(store: ConfigStore): Promise<StoredTeam[]> {
 }
 
 /** The team of this id or name, of this id if both could be meant. Throws `team_not_found`. */
-export function toTeam(teams: readonly StoredTeam[], idOrName: string): StoredTeam {
+export function findTeam(teams: readonly StoredTeam[], idOrName: string): StoredTeam {
   const team = teams.find(({ id }) => id === idOrName) ?? teams.find(({ name }) => name === idOrName)
   if (team) return team
   throw new ServiceError({ kind: 'team_not_found', team: idOrName }, `There is no team '${idOrName}'.`)

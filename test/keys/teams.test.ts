@@ -1,6 +1,6 @@
 /** Teams in the tables: what is stored, what is refused, and how one is found. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { createTeam, listTeams, toTeam } from '../../src/keys/teams.ts'
+import { createTeam, findTeam, listTeams } from '../../src/keys/teams.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
@@ -52,7 +52,7 @@ test('teams are listed oldest first', async () => {
 
 test('a team is found by its name or its id, by the id if both could be meant', async () => {
   const blue = await createTeam(store, { name: 'Blue' }, by(1))
-  const find = async (idOrName: string) => toTeam(await listTeams(store), idOrName)
+  const find = async (idOrName: string) => findTeam(await listTeams(store), idOrName)
   expect([await find('Blue'), await find(blue.id)]).toEqual([blue, blue])
   await createTeam(store, { name: blue.id }, by(2))
   expect(await find(blue.id)).toEqual(blue)
