@@ -3,7 +3,7 @@
  * Each is given up in bounded memory, with the ledger exact.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { HELLO } from '../support/gateway.ts'
 import { endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
 import { endlessAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
@@ -76,48 +76,59 @@ describe('what is too much', () => {
 })
 
 describe('a client that does not read', () => {
+  /** Waits for a client for longer than any test lasts. */
+  let patient: Several
+  beforeAll(async () => {
+    patient = await startSeveral({ config: { slowReaderMs: 600_000 } })
+  })
+  afterAll(() => endWell(patient))
+
   /** Asks for a stream on a socket of its own, and stops reading once something came. */
-  async function askAndStop() {
-    const { hostname, port } = new URL(several.app.origin)
+  async function askAndStop({ app, key }: Several) {
+    const { hostname, port } = new URL(app.origin)
     const socket = connect(Number(port), hostname)
     const json = JSON.stringify({ ...HELLO, model: 'acme/only', stream: true })
     socket.on('error', () => {})
     socket.write(
-      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${several.key}\r\ncontent-type: application/json\r\ncontent-length: ${json.length}\r\n\r\n${json}`,
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${json.length}\r\n\r\n${json}`,
     )
     await new Promise((resolve) => socket.once('data', resolve))
     socket.pause()
     return socket
   }
 
-  test.each([
-    ['is given up in time', 'slow_reader'],
-    ['vanishes', 'client_closed_request'],
-  ])('and %s holds up the upstream, costs no memory, and is billed', async (how, code) => {
-    several.first.script(() => endlessAnswer(1_024))
-    const calls = several.first.requests.length
-    const socket = await askAndStop()
-    const call = several.first.requests[calls]
+  /** Has a client stop reading, lets `leave` end it once the upstream stands still, and checks what that has cost. */
+  async function expectBounded(at: Several, leave: (socket: Socket) => void, code: string) {
+    at.first.script(() => endlessAnswer(1_024))
+    const [calls, before] = [at.first.requests.length, at.app.rows().length]
+    const socket = await askAndStop(at)
+    const call = at.first.requests[calls]
     let sent = -1
     // The upstream stands still as soon as everything between is full.
     while (sent !== call?.bytesSent) {
       sent = call?.bytesSent ?? 0
       await Bun.sleep(50)
     }
-    if (how === 'vanishes') socket.resetAndDestroy()
-    await several.first.waitFor((all) => all[calls]?.abortedAtMs !== null, 'the end of the call')
+    leave(socket)
+    await at.first.waitFor((all) => all[calls]?.abortedAtMs !== null, 'the end of the call')
     expect(call?.bytesSent).toBeLessThan(40 * MIB)
-    const row = await lastRow()
+    const row = (await at.app.settled(before + 1)).at(-1)
     expect(row).toMatchObject({ status: 'cut', error_code: code, upstream: 'first', estimated: 1 })
     expect(row?.completion_tokens).toBeGreaterThan(0)
-    several.calm()
-    expect(await (await ask()).text()).toContain('this is first')
+    at.calm()
+    expect(await (await at.chat({ model: 'acme/only' })).text()).toContain('this is first')
     socket.destroy()
-  })
+  }
+
+  test('holds up the upstream, costs no memory, is given up in time, and is billed', () =>
+    expectBounded(several, () => {}, 'slow_reader'))
+
+  test('and vanishes long before its time is up is noticed by that alone, and billed', () =>
+    expectBounded(patient, (socket) => socket.resetAndDestroy(), 'client_closed_request'))
 
   test('and then reads on finds that its answer was broken off', async () => {
     several.first.script(() => endlessAnswer(1_024))
-    const socket = await askAndStop()
+    const socket = await askAndStop(several)
     await lastRow()
     let end = ''
     const over = new Promise((resolve) => socket.once('end', resolve).once('close', resolve))
