@@ -23,8 +23,8 @@ export interface LogOptions {
 
 const FLUSH_MS = 100
 const MAX_GATHERED_CHARS = 4 * 1024 * 1024
-/** Our keys, and the shapes in which providers' keys and bearer headers come. */
-const SECRETS = /\b(?:sk|pk|rk|gsk|xai|AIza)[-_][A-Za-z0-9_-]{12,}|\bBearer\s+[^\s"\\]+/gi
+/** Our keys, and the shapes in which providers' keys (Google's begin with `AIza`, without a separator) and bearer headers come. */
+const SECRETS = /\b(?:(?:sk|pk|rk|gsk|xai)[-_]|AIza)[A-Za-z0-9_-]{12,}|\bBearer\s+[^\s"\\]+/gi
 
 /** Masks everything in a text that looks like a credential. */
 export function redact(text: string): string {

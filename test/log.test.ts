@@ -1,6 +1,6 @@
 /** The log: a reader that does not keep up costs lines, never memory, however often it stalls. */
 import { expect, test } from 'bun:test'
-import { createLog } from '../src/log.ts'
+import { createLog, redact } from '../src/log.ts'
 
 const LINE = 'x'.repeat(64 * 1024)
 /** 4 MiB of such lines, and the one that goes beyond it. */
@@ -30,4 +30,23 @@ test('what may wait for a stalled reader is bounded, also after an earlier stall
     expect(`${stall}: ${lines}`).toBe(`${stall}: ${Math.min(lines, MOST)}`)
     expect(lines).toBeGreaterThan(MOST - 5)
   }
+})
+
+test.each([
+  ['ours', 'sk-tg-0123456789abcdefghij'],
+  ['of OpenAI', 'sk-proj-0123456789abcdefghij'],
+  ['of Anthropic', 'sk-ant-api03-0123456789abcdefghij'],
+  ['of Groq', 'gsk_0123456789abcdefghij'],
+  ['of xAI', 'xai-0123456789abcdefghij'],
+  ['of Google, which has no separator', 'AIzaSyA0123456789abcdefghijABCDEFGHIJKLMN'],
+])('a key %s is masked wherever it stands in a line', (_, key) => {
+  const text = redact(`{"error":"Incorrect key ${key}.","url":"https://example.com/?key=${key}&alt=sse"}`)
+  expect(text).not.toContain(key.slice(4, -4))
+  expect(text).toContain(`…${key.slice(-4)}.`)
+})
+
+test('a bearer header is masked whatever its token looks like, and words that only begin like keys are not', () => {
+  expect(redact('authorization: Bearer abc.def')).not.toContain('abc')
+  for (const text of ['a task-force-of-twenty-people', 'risk-management-committee', 'sk-short', 'AIza is a prefix'])
+    expect(redact(text)).toBe(text)
 })
