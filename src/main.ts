@@ -1,11 +1,11 @@
 /**
  * From argv to an exit code. `serve` first replaces this process by itself with Bun's limit on concurrent fetches
- * raised, which works from the real environment alone (platform-notes 2.1); everything else is loaded after that.
+ * raised: Bun reads it when the process starts, from the environment alone. Everything else is loaded after that.
  */
 
 import { execPath } from 'node:process'
 
-/** Beyond the 4,096 requests that may be in flight, with room for probes. */
+/** Twice the most requests that may be in flight (`config.ts`), for probes and requests with several calls. */
 const MAX_FETCHES = '16384'
 
 const args = process.argv.slice(2)

@@ -1,5 +1,5 @@
 /** Turns a failed call into what the client is told: the contract's table of rulings for upstream failures. Pure. */
-import { GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
+import { GatewayError, internalError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { blamesTheRequest, toRefusal } from '../upstreams/refusal.ts'
 
 /** A code is stored and logged: an upstream's may not be longer than this. */
@@ -18,11 +18,7 @@ export function toReason(error: unknown): string | null {
 /** @param lastUpstream the id of the upstream that was tried last, for a failure that does not say whose it is. */
 export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError {
   if (error instanceof GatewayError) return error
-  if (!(error instanceof UpstreamError)) {
-    return new GatewayError('internal', 'Tollgate made a mistake; its log has the cause under this request id.', {
-      cause: error,
-    })
-  }
+  if (!(error instanceof UpstreamError)) return internalError(error)
   const { kind, status, retryAfterMs } = error
   const upstream = error.upstream ?? lastUpstream
   const retryAfter = { 'retry-after': toRetryAfter(retryAfterMs ?? WAIT_MS) }

@@ -212,6 +212,10 @@ export class UpstreamError extends Error {
   }
 }
 
+/** What a client is told where `cause` is a fault of ours: the log has it under the request's id, the answer never. */
+export const internalError = (cause: unknown) =>
+  new GatewayError('internal', "Internal error: the server's log has the cause under this request id.", { cause })
+
 /** What ends a call whose client has gone. */
 export const clientLeft = () => new UpstreamError('aborted', 'the client left', { retryable: false })
 

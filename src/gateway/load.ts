@@ -29,7 +29,7 @@ export function createLoadShedder({ maxInFlight, maxBufferedBytes }: LoadOptions
   let buffered = 0
   return {
     enter() {
-      if (inFlight >= maxInFlight) return refuse(overloaded(`${maxInFlight} requests are under way, its most`))
+      if (inFlight >= maxInFlight) return refuse(overloaded(`${maxInFlight} requests are under way, the most it takes`))
       inFlight++
       let held = 0
       let released = false
@@ -61,7 +61,4 @@ export function createLoadShedder({ maxInFlight, maxBufferedBytes }: LoadOptions
 const toMebibytes = (bytes: number) => Math.round(bytes / 1024 ** 2)
 
 const overloaded = (why: string) =>
-  new GatewayError(
-    'overloaded',
-    `This Tollgate has too much to do: ${why}. Nothing was done for this request; try again.`,
-  )
+  new GatewayError('overloaded', `Tollgate is overloaded: ${why}. Nothing was done for this request; try again.`)

@@ -2,7 +2,7 @@
  * The public surface: mounts the controllers, and turns whatever they throw into the error that clients know from OpenAI's
  * API. Built from its dependencies alone, so that a test can run it with a clock and upstreams of its own.
  */
-import { GatewayError } from '../domain/error.ts'
+import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import { authenticate } from '../gateway/authenticate.ts'
 import { MAX_BODY_BYTES } from '../gateway/body.ts'
@@ -36,7 +36,7 @@ export type App = ReturnType<typeof createApp>
 
 function toGatewayError(deps: AppDeps, request: Request, error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
-  if (!(error instanceof NoRoute)) return new GatewayError('internal', INTERNAL, { cause: error })
+  if (!(error instanceof NoRoute)) return internalError(error)
   const { path, allow, message } = error
   // Under /v1 only a key learns what there is.
   if (path === '/v1' || path.startsWith('/v1/')) {
@@ -48,8 +48,6 @@ function toGatewayError(deps: AppDeps, request: Request, error: unknown): Gatewa
     : new GatewayError('method_not_supported', message, { headers: { allow } })
 }
 
-const INTERNAL = 'Tollgate made a mistake; its log has the cause under this request id.'
-
 /** Gives an error its request's id, where the gateway has not done so, and logs what has not been logged yet. */
 function logged({ log, now }: AppDeps, request: Request, error: GatewayError): GatewayError {
   if (error.requestId === null) {
@@ -59,7 +57,7 @@ function logged({ log, now }: AppDeps, request: Request, error: GatewayError): G
     log.info('refused', { id, method: request.method, path, http: error.status, code: error.code ?? error.kind })
   }
   if (error.kind === 'internal') {
-    log.error('a request failed for a reason of our own', { id: error.requestId, error: traceOf(error.cause) })
+    log.error('a request failed for an internal error', { id: error.requestId, error: traceOf(error.cause) })
   }
   return error
 }

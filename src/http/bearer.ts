@@ -1,7 +1,7 @@
 /**
  * The bearer token of a request. @elysiajs/bearer reads the header. It would also take a secret from the URL, where
- * logs and histories keep it: that is switched off by a parameter name that nobody can guess. A scheme in lower case,
- * which it does not know, is read here (platform-notes 3.6).
+ * logs and histories keep it: that is switched off by a parameter name that nobody can guess. It knows the scheme as
+ * `Bearer` only, though the case of a scheme does not count (RFC 9110, section 11.1): others are read here.
  */
 import { bearer } from '@elysiajs/bearer'
 import type { RequestHeaders } from '../gateway/body.ts'

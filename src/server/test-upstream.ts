@@ -1,4 +1,4 @@
-/** A free question to one upstream, now, because somebody asked for it: the server does it, or a command without one. */
+/** A probe of one upstream, now, because somebody asked for it: by the server, or by a command where no server runs. */
 
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
@@ -15,7 +15,7 @@ export interface ProbeDeps {
   onFound?(readiness: Readiness): void
 }
 
-/** Asks an upstream whether it could answer, and how long that took. Never throws. */
+/** Finds out whether an upstream could answer, and how long that took. Never throws. */
 export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise<TestResult> {
   const { id, notReady } = upstream
   if (notReady !== null) return { id, state: 'not_ready', reason: notReady, ms: null }
