@@ -3,8 +3,9 @@
  * running server knows. Writes nothing, and never waits for long.
  */
 
+import { Value } from '@sinclair/typebox/value'
 import { codeOf, messageOf } from '../domain/error.ts'
-import { type ControlError, type Status, socketPath, type TestResult } from '../server/protocol.ts'
+import { ControlError, Status, socketPath, TestResult } from '../server/protocol.ts'
 import { isServed } from '../store/sqlite/lock.ts'
 import { CommandError } from './command-error.ts'
 
@@ -30,8 +31,8 @@ export async function findServer(dataFolder: string): Promise<ServerLookup> {
   try {
     const response = await ask(dataFolder, 'GET', '/status', STATUS_MS)
     const body: unknown = await response.json()
-    if (response.ok && isStatus(body)) return { kind: 'server', status: body }
-    return { kind: 'silent', why: 'it answers in words of another version', holdsLock: isServed(dataFolder) }
+    if (response.ok && Value.Check(Status, body)) return { kind: 'server', status: body }
+    return { kind: 'silent', why: OTHER_VERSION, holdsLock: isServed(dataFolder) }
   } catch (error) {
     const why = reasonOf(error)
     // Without the right to open the socket there is no telling whether a server is behind it.
@@ -46,8 +47,11 @@ export async function testThroughServer(dataFolder: string, upstreamId: string):
   const response = await ask(dataFolder, 'POST', path, TEST_MS).catch((error) => {
     throw new CommandError('server_silent', `The server did not answer: ${reasonOf(error)}.`)
   })
-  if (response.ok) return (await response.json()) as TestResult
-  const { error } = (await response.json()) as ControlError
+  const body: unknown = await response.json()
+  if (response.ok && Value.Check(TestResult, body)) return body
+  if (!Value.Check(ControlError, body))
+    throw new CommandError('server_silent', `The server cannot be asked: ${OTHER_VERSION}.`)
+  const { error } = body
   if (error.kind === 'unknown_upstream') return { id: upstreamId, state: 'not_ready', reason: NOT_TAKEN_IN, ms: null }
   throw new CommandError(error.kind, error.message)
 }
@@ -57,6 +61,7 @@ function ask(dataFolder: string, method: string, path: string, patienceMs: numbe
   return fetch(`http://localhost${path}`, { unix, method, signal: AbortSignal.timeout(patienceMs) })
 }
 
+const OTHER_VERSION = 'it answers otherwise than a server of this version; restart it with this one'
 const FORBIDDEN = 'only the user that it runs as may ask it'
 
 function reasonOf(error: unknown): string {
@@ -67,12 +72,3 @@ function reasonOf(error: unknown): string {
   if (error instanceof Error && error.name === 'TimeoutError') return 'control.sock did not answer in time'
   return messageOf(error)
 }
-
-/** Tells whether the lists can be made of it: a server of another version may say less. */
-function isStatus(body: unknown): body is Status {
-  if (typeof body !== 'object' || body === null || !('version' in body) || !('upstreams' in body)) return false
-  return Array.isArray(body.upstreams) && body.upstreams.every(isUpstream)
-}
-
-const isUpstream = (value: unknown) =>
-  typeof value === 'object' && value !== null && 'id' in value && 'deadlines' in value && 'targets' in value

@@ -4,7 +4,7 @@
  * credential only whether there is one.
  */
 import { join } from 'node:path'
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/health.ts'
 
@@ -16,6 +16,8 @@ const Amount = Type.Number()
 const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 const oneOf = <T extends string>(...values: T[]) =>
   Type.Unsafe<T>(Type.Union(values.map((value) => Type.Literal(value))))
+/** A whole answer. Said outright that it may have more fields: Elysia would write the opposite into the schema itself. */
+const answer = <T extends TProperties>(fields: T) => Type.Object(fields, { additionalProperties: true })
 
 /** How an upstream is set up, in the words of the catalogue, with every default filled in. */
 export const UpstreamFacts = Type.Object({
@@ -48,7 +50,7 @@ export const UpstreamStatus = Type.Intersect([
 export type UpstreamStatus = Static<typeof UpstreamStatus>
 
 /** Answer of `GET /status`. */
-export const Status = Type.Object({
+export const Status = answer({
   version: Text,
   /** Id of this run of the server: a part of the names of its spool files, and in its ledger rows. */
   instance: Text,
@@ -72,7 +74,7 @@ export type Status = Static<typeof Status>
  * `refused` = it refuses the credential; `doubtful` = it said nothing in time, or an error; `down` = it cannot be reached;
  * `not_ready` = it was not asked, since it could not be called anyway.
  */
-export const TestResult = Type.Object({
+export const TestResult = answer({
   id: Text,
   state: oneOf('ready', 'unknown', 'refused', 'doubtful', 'down', 'not_ready'),
   /** In words, where it is neither `ready` nor `unknown`. */
@@ -83,7 +85,7 @@ export const TestResult = Type.Object({
 export type TestResult = Static<typeof TestResult>
 
 /** Body of every answer that is not 2xx. */
-export const ControlError = Type.Object({ error: Type.Object({ kind: Text, message: Text }) })
+export const ControlError = answer({ error: Type.Object({ kind: Text, message: Text }) })
 export type ControlError = Static<typeof ControlError>
 
 /** Every upstream of a snapshot, in its order, with what is known of it. */

@@ -117,6 +117,11 @@ describe('an order', () => {
     expect(response.headers.get('content-type')).toBe('application/json')
   })
 
+  test('says whatever the server says, beyond what this version describes', async () => {
+    start({ status: () => Object.assign(toStatus(), { more: 1 }) })
+    expect(await (await ask('GET', '/status')).json()).toEqual({ ...toStatus(), more: 1 })
+  })
+
   test('reaches the server only in its own words', async () => {
     const done: string[] = []
     start({ reload: async () => void done.push('reload'), drain: () => void done.push('drain') })
