@@ -5,23 +5,19 @@
 import { Elysia } from 'elysia'
 import { pathOf } from './path.ts'
 
-/** A request that no route takes. */
+/** A request that no route takes. Its message is a sentence for whoever asked. */
 export class NoRoute extends Error {
-  readonly method: string
-  readonly path: string
-  /** The methods that its path is served with, as the header `allow` lists them; null where the path is not served at all. */
-  readonly allow: string | null
-
-  /** `message` is a sentence for whoever asked. */
-  constructor(method: string, path: string, allow: string | null) {
+  /** @param allow the methods that its path is served with, for the header `allow`; null where the path is not served. */
+  constructor(
+    method: string,
+    readonly path: string,
+    readonly allow: string | null,
+  ) {
     super(
       allow === null
         ? `Invalid URL (${method} ${path.slice(0, 200)})`
         : `Not allowed to ${method} on ${path}; use ${allow} instead.`,
     )
-    this.method = method
-    this.path = path
-    this.allow = allow
   }
 }
 
@@ -58,14 +54,10 @@ export function createInstance({ toResponse, idleSeconds, maxBodyBytes }: Instan
 
 function toNoRoute(routes: readonly { method: string; path: string }[], request: Request): NoRoute {
   const path = pathOf(request)
-  const methods = new Set(routes.filter((route) => matches(route.path, path)).map(({ method }) => method))
+  const methods = new Set(routes.filter((route) => toPattern(route.path).test(path)).map(({ method }) => method))
   const isServed = methods.size > 0 && !methods.has(request.method)
   return new NoRoute(request.method, path, isServed ? [...methods].join(', ') : null)
 }
 
-/** Whether a route's path, which may have `:name` segments and end in `*`, is that of a request. */
-function matches(route: string, path: string): boolean {
-  const [wanted, given] = [route.split('/'), path.split('/')]
-  const fits = wanted.every((part, i) => part === '*' || part.startsWith(':') || part === given[i])
-  return fits && (wanted.at(-1) === '*' ? given.length >= wanted.length : given.length === wanted.length)
-}
+/** A route's path, which may have `:name` segments and end in `*`, as a pattern. */
+const toPattern = (route: string) => new RegExp(`^${route.replaceAll(/:[^/]+/g, '[^/]+').replace('*', '.*')}$`)
