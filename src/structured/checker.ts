@@ -3,7 +3,7 @@
  * not goes to a thread of its own, so that one client's hostile schema keeps nobody else waiting.
  */
 import { GatewayError } from '../domain/error.ts'
-import { createCheckThread } from './check-thread.ts'
+import { createThread } from '../threads.ts'
 import type { CheckReply, CheckRequest, Verdict } from './check-worker.ts'
 
 export interface Checker {
@@ -11,7 +11,7 @@ export interface Checker {
   prepare(schema: string, signal: AbortSignal): Promise<string | null>
   /** Looks for JSON that meets the schema; null = for any JSON object. Nothing is checked once the signal has aborted. */
   judge(text: string, schema: string | null, signal: AbortSignal): Promise<Verdict | 'slow'>
-  /** From now on everything takes too long, and what is under way at once. */
+  /** From now on everything takes too long, and what is under way does so at once. */
   close(): void
 }
 
@@ -25,33 +25,33 @@ const IDLE_MS = 60_000
 const MAX_SLOW = 1_000
 
 export function createChecker({ prepareMs = PREPARE_MS, judgeMs = JUDGE_MS, idleMs = IDLE_MS } = {}): Checker {
-  const quick = createCheckThread(idleMs)
-  const patient = createCheckThread(idleMs)
+  const quick = createThread<CheckRequest, CheckReply>('structured/check-worker', { idleMs })
+  const patient = createThread<CheckRequest, CheckReply>('structured/check-worker', { idleMs })
   const slow = new Set<number | bigint>()
   let closed = false
 
-  const run = async (request: CheckRequest, limitMs: number, signal: AbortSignal): Promise<CheckReply | 'slow'> => {
+  const run = async (request: CheckRequest, limitMs: number, signal: AbortSignal): Promise<CheckReply | null> => {
     const name = request.schema === null ? null : Bun.hash(request.schema)
     if (name === null || !slow.has(name)) {
-      const reply = await quick.run(request, Math.min(QUICK_MS, limitMs), signal)
-      if (reply !== 'slow' || signal.aborted) return reply
+      const reply = await quick.ask(request, { limitMs: Math.min(QUICK_MS, limitMs), signal })
+      if (reply !== null || signal.aborted) return reply
       if (slow.size >= MAX_SLOW) slow.clear()
       // Without a schema it was the text alone.
       if (name !== null) slow.add(name)
     }
-    return patient.run(request, limitMs, signal)
+    return patient.ask(request, { limitMs, signal })
   }
 
   return {
     async prepare(schema, signal) {
       const reply = await run({ schema, text: null }, prepareMs, signal)
-      if (reply === 'slow' && closed) throw new GatewayError('overloaded', 'This Tollgate is stopping. Try again.')
-      if (reply === 'slow') return 'it takes too long to compile'
+      if (reply === null && closed) throw new GatewayError('overloaded', 'This Tollgate is stopping. Try again.')
+      if (reply === null) return 'it takes too long to compile'
       return 'badSchema' in reply ? reply.badSchema : null
     },
     async judge(text, schema, signal) {
       const reply = await run({ schema, text }, judgeMs, signal)
-      if (reply === 'slow') return 'slow'
+      if (reply === null) return 'slow'
       return 'badSchema' in reply ? { json: null, problem: reply.badSchema } : reply
     },
     close() {

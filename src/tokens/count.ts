@@ -5,7 +5,9 @@
 
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Usage } from '../domain/usage.ts'
-import { type CountThreadOptions, createCountThread } from './count-thread.ts'
+import type { Log } from '../log.ts'
+import { createThread, type ThreadOptions } from '../threads.ts'
+import type { CountReply, CountRequest } from './count-worker.ts'
 import { estimate, tokensOfBytes } from './estimate.ts'
 import { type Excerpt, HEARD_BYTES, PROMPT_BYTES, toExcerpt, toPromptExcerpt, toWhole } from './excerpt.ts'
 import { toPrompt } from './prompt.ts'
@@ -28,13 +30,29 @@ export interface Counter {
   close(): void
 }
 
+export interface CounterOptions extends Pick<ThreadOptions, 'idleMs' | 'maxWaiting' | 'createWorker'> {
+  /** How long anybody waits for a count, starting the thread included. */
+  timeoutMs?: number
+  log?: Pick<Log, 'warn'>
+}
+
 /** OpenAI's formula for chats (cookbook, "How to count tokens"): a message's frame and role, its name, the answer's beginning. */
 const TOKENS_PER_MESSAGE = 3 + 1
 const TOKENS_PER_NAME = 1
 const TOKENS_TO_PRIME = 3
 
-export function createCounter(options: CountThreadOptions = {}): Counter {
-  const thread = createCountThread(options)
+export function createCounter({ log, timeoutMs = 5_000, ...options }: CounterOptions = {}): Counter {
+  const thread = createThread<CountRequest, CountReply>('tokens/count-worker', {
+    idleMs: 60_000,
+    maxWaiting: 256,
+    patienceMs: timeoutMs,
+    ...options,
+  })
+  const count = (lists: CountRequest): Promise<CountReply | null> =>
+    thread.ask(lists, { limitMs: timeoutMs }).catch((error) => {
+      log?.warn('the counting thread failed', { error: String(error) })
+      return null
+    })
   /** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */
   const counted = new WeakMap<
     CanonicalRequest['messages'],
@@ -54,7 +72,7 @@ export function createCounter(options: CountThreadOptions = {}): Counter {
   const countPrompt = async (body: CanonicalRequest): Promise<number | null> => {
     const prompt = toPrompt(body)
     const excerpt = toPromptExcerpt(prompt, PROMPT_BYTES)
-    const sums = excerpt.texts.length > 0 ? await thread.count([excerpt.texts]) : [0]
+    const sums = excerpt.texts.length > 0 ? await count([excerpt.texts]) : [0]
     const tokens = sums && toWhole(sums[0] ?? 0, excerpt)
     if (tokens === null) return null
     const { messages, names, attachments } = prompt
@@ -66,7 +84,7 @@ export function createCounter(options: CountThreadOptions = {}): Counter {
       const [answer, reasoning] = toHeardExcerpts(heard)
       const [prompt, sums] = await Promise.all([
         countOnce(body),
-        answer.bytes + reasoning.bytes > 0 ? thread.count([answer.texts, reasoning.texts]) : [0, 0],
+        answer.bytes + reasoning.bytes > 0 ? count([answer.texts, reasoning.texts]) : [0, 0],
       ])
       const tokensOf = (excerpt: Excerpt, tokens: number | undefined) =>
         (tokens === undefined ? null : toWhole(tokens, excerpt)) ?? tokensOfBytes(excerpt.ofBytes)

@@ -1,6 +1,5 @@
 /** Checks away from the event loop: a hostile one costs its own client time, and nobody waits for one that has no use. */
 import { afterAll, expect, test } from 'bun:test'
-import { createCheckThread } from '../../src/structured/check-thread.ts'
 import { createChecker } from '../../src/structured/checker.ts'
 
 const wanted = new AbortController().signal
@@ -34,14 +33,14 @@ test('what nobody waits for any more is not checked', async () => {
   expect(await shared.judge('{"a":1}', ordinary, wanted)).toMatchObject({ problem: null })
 })
 
-test('closing a thread ends what is under way and what waits, at once', async () => {
-  const thread = createCheckThread(60_000)
-  await thread.run({ schema: null, text: '{}' }, 60_000, wanted)
-  const checks = [1, 2, 3].map(() => thread.run({ schema: hostile, text: items }, 60_000, wanted))
+test('closing ends what is under way and what waits, at once', async () => {
+  const checker = createChecker({ judgeMs: 60_000 })
+  await checker.judge('{}', null, wanted)
+  const checks = [1, 2, 3].map(() => checker.judge(items, hostile, wanted))
   await Bun.sleep(1)
-  thread.close()
+  checker.close()
   expect(await Promise.all(checks)).toEqual(['slow', 'slow', 'slow'])
-  expect(await thread.run({ schema: null, text: '{}' }, 60_000, wanted)).toBe('slow')
+  expect(await checker.judge('{}', null, wanted)).toBe('slow')
 })
 
 test('a schema that nobody can look at any more is not the client’s mistake', async () => {

@@ -1,8 +1,7 @@
 /** Counting on its thread: what is counted, what is only estimated, and that the thread comes and goes with the need. */
 import { afterAll, afterEach, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import { type Counter, createCounter, type Heard } from '../../src/tokens/count.ts'
-import type { CountThreadOptions } from '../../src/tokens/count-thread.ts'
+import { type Counter, type CounterOptions, createCounter, type Heard } from '../../src/tokens/count.ts'
 import { estimate } from '../../src/tokens/estimate.ts'
 
 const WORKER = new URL('../../src/tokens/count-worker.ts', import.meta.url).href
@@ -14,7 +13,7 @@ afterAll(() => plain.close())
 let counter: Counter | undefined
 let workers: Worker[]
 /** Counts on the real thread, whose every start is noted. */
-function open(options: CountThreadOptions = {}) {
+function open(options: CounterOptions = {}) {
   workers = []
   const createWorker = () => {
     const worker = new Worker(WORKER)

@@ -22,6 +22,7 @@ let database: Database | null = null
 self.onmessage = (event: MessageEvent<CheckpointRequest>) => {
   self.postMessage(checkpoint(event.data.path))
 }
+self.postMessage('ready')
 
 function checkpoint(path: string): CheckpointReply {
   try {

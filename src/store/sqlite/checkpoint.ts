@@ -3,6 +3,7 @@
  * does it is started on first need, so that a quiet server does not pay for one.
  */
 import type { Log } from '../../log.ts'
+import { createThread } from '../../threads.ts'
 import type { CheckpointReply, CheckpointRequest } from './checkpoint-worker.ts'
 
 /** About 20 MB of WAL under load. */
@@ -16,35 +17,25 @@ export interface Checkpointer {
   close(): void
 }
 
-/** In the binary everything but the thread is one file at its root, and the thread stands where the build put it. */
-const WORKER = import.meta.url.endsWith('/checkpoint.ts')
-  ? './checkpoint-worker.ts'
-  : './store/sqlite/checkpoint-worker.js'
-
 export function createCheckpointer(path: string, log: Log): Checkpointer {
-  let worker: Worker | null = null
+  const thread = createThread<CheckpointRequest, CheckpointReply>('store/sqlite/checkpoint-worker')
   let commits = 0
   let running: Promise<boolean> | null = null
-  let closed = false
+
+  const checkpoint = async (): Promise<boolean> => {
+    try {
+      const reply = await thread.ask({ path })
+      if (reply?.error) log.warn('a checkpoint failed', { error: reply.error })
+      return reply?.done ?? false
+    } catch (error) {
+      log.warn('the checkpoint thread failed', { error: String(error) })
+      return false
+    }
+  }
 
   const start = (): Promise<boolean> => {
-    if (closed) return Promise.resolve(false)
     commits = 0
-    worker ??= new Worker(new URL(WORKER, import.meta.url).href)
-    const thread = worker
-    const request: CheckpointRequest = { path }
-    running = new Promise<boolean>((resolve) => {
-      thread.onmessage = (event: MessageEvent<CheckpointReply>) => {
-        if (event.data.error) log.warn('a checkpoint failed', { error: event.data.error })
-        resolve(event.data.done)
-      }
-      thread.onerror = (event) => {
-        log.warn('the checkpoint thread failed', { error: event.message })
-        worker = null
-        resolve(false)
-      }
-      thread.postMessage(request)
-    }).finally(() => {
+    running = checkpoint().finally(() => {
       running = null
     })
     return running
@@ -59,9 +50,6 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
       // Of several who waited, the first starts one that covers them all.
       return running ?? start()
     },
-    close() {
-      closed = true
-      worker?.terminate()
-    },
+    close: thread.close,
   }
 }
