@@ -8,7 +8,7 @@ export interface Problem {
   /** `messages[0].content[1].text`; empty for the value itself. */
   path: string
   segments: (string | number)[]
-  /** A code of the contract, such as `invalid_type`. */
+  /** As OpenAI's API has it, such as `invalid_type`. */
   code: string
   /** One sentence. It may quote the value, shortened. */
   message: string
@@ -21,8 +21,6 @@ export const isNull = (schema: TSchema) => schema[Kind] === 'Null'
 export const isLiteral = (schema: TSchema | undefined) => schema?.[Kind] === 'Literal'
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
-export const isPlainObject = (value: unknown) =>
-  isObject(value) && !(value instanceof Date) && !(value instanceof Uint8Array)
 
 /** Flattens a union of unions into its alternatives; any other schema is its own only one. */
 export function toAlternatives(schema: TSchema): TSchema[] {
@@ -105,10 +103,13 @@ export const missing = (at: Segments) =>
 export const unknown = (at: Segments) =>
   problem(at, 'unknown_parameter', `Unknown parameter: '${shorten(toPath(at))}'.`)
 
-export function longName(at: Segments, name: string, most: number): Problem {
-  const what = `Invalid property name in '${shorten(toPath(at))}': '${shorten(name)}' is too long.`
+/** What is wrong with a name that a record does not take, where its schema says how long one may be. */
+export function longName({ maxNameLength: most }: TSchema, at: Segments): Problem | null {
+  const name = String(at.at(-1))
+  if (typeof most !== 'number' || name.length <= most) return null
+  const what = `Invalid property name in '${shorten(toPath(at.slice(0, -1)))}': '${shorten(name)}' is too long.`
   const limit = `Expected a string with maximum length ${most}, but got a string with length ${name.length} instead.`
-  return problem([...at, name], 'property_name_above_max_length', `${what} ${limit}`)
+  return problem(at, 'property_name_above_max_length', `${what} ${limit}`)
 }
 
 export function bound(at: Segments, code: string, what: string, expected: string, got: string): Problem {

@@ -1,11 +1,12 @@
 /**
- * Says what is wrong with a value that a TypeBox schema refuses, in the sentences and codes of the contract's
- * section 5. `formats/chat/validate.ts` runs it on a request that the compiled checker refused, `catalog/file.ts` on a
- * catalogue. Pure; it must agree with TypeBox: a value has a problem here exactly when `Value.Check` refuses it.
+ * Says what is wrong with a value that a TypeBox schema refuses, in the sentences and codes that OpenAI's API has for it.
+ * `formats/chat/validate.ts` runs it on a request that the compiled checker refused, `catalog/file.ts` on a catalogue.
+ * Pure. The errors are TypeBox's own, so that a value has a problem here exactly when `Value.Check` refuses it; of a union
+ * that refuses a value, the branch that was meant is looked for.
  */
 import { Kind, type TSchema } from '@sinclair/typebox'
-import { Value } from '@sinclair/typebox/value'
-import { accepts, checkBounds } from './explain-bounds.ts'
+import { Errors, ValueErrorType } from '@sinclair/typebox/errors'
+import { brokenBound } from './explain-bounds.ts'
 import {
   invalidType,
   invalidValue,
@@ -23,159 +24,113 @@ import {
 
 export type { Problem }
 
-/** Where the walk puts what it finds. Every loop stops once it is full: a body may hold 100,000 messages. */
-interface Findings {
-  add(problem: Problem): undefined
-  full: boolean
+/** Of TypeBox's errors; `path` is a JSON pointer (RFC 6901) from the whole value. */
+interface Refusal {
+  type: ValueErrorType
+  schema: TSchema
+  path: string
+  value: unknown
 }
 
+/** A value of another JSON type, or none of the values that there are. */
+const MISTYPED = new Set([
+  ValueErrorType.Array,
+  ValueErrorType.Boolean,
+  ValueErrorType.Integer,
+  ValueErrorType.Literal,
+  ValueErrorType.Null,
+  ValueErrorType.Number,
+  ValueErrorType.Object,
+  ValueErrorType.String,
+  ValueErrorType.Union,
+])
+
 /** Returns the first problem of the value, or every one of them with `all`. Empty where the schema accepts it. */
-export function explain(schema: TSchema, value: unknown, options: { all?: boolean } = {}): Problem[] {
+export function explain(schema: TSchema, value: unknown, { all = false } = {}): Problem[] {
   const problems: Problem[] = []
-  const out: Findings = {
-    full: false,
-    add(problem) {
-      // A step that finds two problems adds both; only the first was asked for.
-      if (!out.full) problems.push(problem)
-      out.full = options.all !== true
-    },
+  const told = new Set<string>()
+  for (const refusal of refusals(schema, value, '')) {
+    // What is wrong with 129 tools is that they are 129.
+    if (isWithin(told, refusal.path)) continue
+    told.add(refusal.path)
+    problems.push(toProblem(refusal, toSegments(refusal.path, value)))
+    if (!all) break
   }
-  walk(schema, value, [], out)
   return problems
 }
 
-function walk(schema: TSchema, value: unknown, at: Segments, out: Findings): undefined {
-  const { nullable, branches, literals, others, tag } = toChoice(schema)
-  if (value === null && nullable) return
-  const [only] = others
-  if (only !== undefined && branches.length === 1) return walkOne(only, value, at, out)
-  if (literals.some((literal) => literal.const === value)) return
-  if (tag !== null && isObject(value)) return walkTagged(others.filter(isObjectSchema), tag, value, at, out)
-
-  const fitting = others.filter((branch) => accepts(branch, value))
-  if (fitting.length === 0) {
-    if (literals.some((literal) => typeof literal.const === typeof value))
-      return out.add(invalidValue(literals, value, at))
-    return out.add(invalidType(branches, value, at))
+/** In the order of the schema's properties, and only then fields that are not known. */
+function* refusals(schema: TSchema, value: unknown, at: string): Generator<Refusal> {
+  const last: Refusal[] = []
+  for (const error of Errors(schema, value)) {
+    const refusal = { type: error.type, schema: error.schema, path: at + error.path, value: error.value }
+    // What is required and missing mostly comes again at its place, as `undefined`.
+    if (LAST.has(error.type)) last.push(refusal)
+    else if (error.type === ValueErrorType.Union) yield* ofMeantBranch(refusal)
+    else yield refusal
   }
-  if (fitting.length === 1 && fitting[0] !== undefined) return walkOne(fitting[0], value, at, out)
-  if (fitting.some((branch) => Value.Check(branch, value))) return
-  walkOne(fitting[0] ?? schema, value, at, out)
+  yield* last
 }
 
-/** A schema as the alternatives that it offers. */
-interface Choice {
-  nullable: boolean
-  /** All but null. */
-  branches: TSchema[]
-  literals: TSchema[]
-  others: TSchema[]
-  /** What tells its objects apart, where it has several and nothing else would take an object. */
-  tag: string | null
-}
+const LAST = new Set([ValueErrorType.ObjectRequiredProperty, ValueErrorType.ObjectAdditionalProperties])
 
-/** Taking a union apart costs more than walking it, and a body may hold 100,000 messages. Schemas never change. */
-const choices = new WeakMap<TSchema, Choice>()
-
-function toChoice(schema: TSchema): Choice {
-  const known = choices.get(schema)
-  if (known) return known
-  const alternatives = toAlternatives(schema)
-  const branches = alternatives.filter((branch) => !isNull(branch))
-  const others = branches.filter((branch) => !isLiteral(branch))
-  const takers = others.filter((branch) => accepts(branch, {}))
-  const choice = {
-    nullable: branches.length < alternatives.length,
-    branches,
-    literals: branches.filter(isLiteral),
-    others,
-    tag: takers.length > 1 && takers.every(isObjectSchema) ? sharedTag(takers) : null,
+/** What is wrong with a value of a union by the branch that it was meant for: the one that its tag names, or that has its type. */
+function* ofMeantBranch(refusal: Refusal): Generator<Refusal> {
+  const { schema, value, path } = refusal
+  const branches = toAlternatives(schema)
+  const tag = isObject(value) ? sharedTag(branches.filter(isObjectSchema)) : null
+  if (tag === null || !isObject(value)) {
+    const meant = branches.find((branch) => hasType(branch, value))
+    if (meant) yield* refusals(meant, value, path)
+    else yield refusal
+    return
   }
-  choices.set(schema, choice)
-  return choice
+  const tags = branches.filter(isObjectSchema).map((branch) => branch.properties[tag])
+  const meant = branches.find((branch) => branch.properties?.[tag].const === value[tag])
+  if (meant) yield* refusals(meant, value, path)
+  else yield { ...refusal, schema: { ...schema, anyOf: tags }, path: `${path}/${tag}`, value: value[tag] }
 }
 
-/** Follows the one branch that the discriminating property names. */
-function walkTagged(
-  branches: TSchema[],
-  tag: string,
-  value: Record<string, unknown>,
-  at: Segments,
-  out: Findings,
-): undefined {
-  const chosen = value[tag]
-  const path = [...at, tag]
-  if (chosen === undefined) return out.add(missing(path))
-  const branch = branches.find((candidate) => propertyOf(candidate, tag)?.const === chosen)
-  if (branch) return walkOne(branch, value, at, out)
-  const literals = branches.flatMap((candidate) => propertyOf(candidate, tag) ?? [])
-  if (literals.some((literal) => typeof literal.const === typeof chosen))
-    return out.add(invalidValue(literals, chosen, path))
-  out.add(invalidType(literals, chosen, path))
+const isObjectSchema = (schema: TSchema) => schema[Kind] === 'Object' || schema[Kind] === 'Record'
+
+/** Whether a branch that refuses a value does so for what is in it, not for its type. */
+function hasType(branch: TSchema, value: unknown): boolean {
+  const first = Errors(branch, value).First()
+  return first !== undefined && !(first.path === '' && MISTYPED.has(first.type))
 }
 
-function walkOne(schema: TSchema, value: unknown, at: Segments, out: Findings): undefined {
-  if (!accepts(schema, value)) return out.add(invalidType([schema], value, at))
-  const problem = checkBounds(schema, value, at)
-  if (problem) out.add(problem)
-  const kind = schema[Kind]
-  if (kind === 'Array' && Array.isArray(value)) {
-    // What is wrong with 129 tools is that they are 129.
-    if (!problem) walkArray(schema, value, at, out)
-  } else if (kind === 'Object' && isObject(value)) walkObject(schema, value, at, out)
-  else if (kind === 'Record' && isObject(value)) walkRecord(schema, value, at, out)
-  else if (!problem && !BOUNDED.has(kind) && !Value.Check(schema, value)) out.add(unexplained(at))
-}
-
-/** Kinds whose rules `checkBounds` knows; any other is still refused, so that the walk never contradicts TypeBox. */
-const BOUNDED = new Set(['String', 'Number', 'Integer', 'Boolean', 'Unknown', 'Any'])
-
-function walkArray(schema: TSchema, value: unknown[], at: Segments, out: Findings): void {
-  for (const [index, item] of value.entries()) {
-    if (out.full) return
-    walk(schema.items, item, [...at, index], out)
-  }
-}
-
-function walkObject(schema: TSchema, value: Record<string, unknown>, at: Segments, out: Findings): void {
-  const required: string[] = schema.required ?? []
-  for (const [name, property] of Object.entries<TSchema>(schema.properties)) {
-    if (out.full) return
-    if (value[name] !== undefined) walk(property, value[name], [...at, name], out)
-    else if (required.includes(name)) out.add(missing([...at, name]))
-  }
-  if (schema.additionalProperties === undefined || schema.additionalProperties === true) return
-  for (const name of Object.keys(value)) {
-    if (out.full) return
-    if (Object.hasOwn(schema.properties, name)) continue
-    if (schema.additionalProperties === false) out.add(unknown([...at, name]))
-    else walk(schema.additionalProperties, value[name], [...at, name], out)
-  }
-}
-
-function walkRecord(schema: TSchema, value: Record<string, unknown>, at: Segments, out: Findings): void {
-  const [pattern = '', item] = Object.entries<TSchema>(schema.patternProperties)[0] ?? []
-  const names = new RegExp(pattern)
-  for (const [name, held] of Object.entries(value)) {
-    if (out.full) return
-    const inside = names.test(name) ? item : schema.additionalProperties
-    if (inside === false) out.add(tooLong(schema, name, at) ?? unknown([...at, name]))
-    else if (typeof inside === 'object') walk(inside, held, [...at, name], out)
-  }
-}
-
-/** What is wrong with a name that the record does not take, where its schema says how long one may be. */
-function tooLong({ maxNameLength: most }: TSchema, name: string, at: Segments): Problem | null {
-  return typeof most === 'number' && name.length > most ? longName(at, name, most) : null
-}
-
-const isObjectSchema = (schema: TSchema) => schema[Kind] === 'Object'
-const propertyOf = (branch: TSchema, name: string): TSchema | undefined => branch.properties?.[name]
-
-/** The property by which object branches tell themselves apart (`type`, `role`): a literal in each of them. */
+/** The property by which several object branches tell themselves apart (`type`, `role`): a literal in each of them. */
 function sharedTag(branches: TSchema[]): string | null {
   const isTag = (name: string) =>
-    branches.every((branch) => isLiteral(propertyOf(branch, name)) && branch.required?.includes(name))
-  for (const name in branches[0]?.properties) if (isTag(name)) return name
-  return null
+    branches.every(({ properties, required }) => isLiteral(properties?.[name]) && required?.includes(name))
+  return branches.length > 1 ? (Object.keys(branches[0]?.properties ?? {}).find(isTag) ?? null) : null
+}
+
+function toProblem({ type, schema, value }: Refusal, at: Segments): Problem {
+  if (value === undefined) return missing(at)
+  if (type === ValueErrorType.ObjectAdditionalProperties) return longName(schema, at) ?? unknown(at)
+  if (!MISTYPED.has(type)) return brokenBound(type, schema, value, at) ?? unexplained(at)
+  const branches = toAlternatives(schema).filter((branch) => !isNull(branch))
+  const literals = branches.filter(isLiteral)
+  const isOther = literals.some((literal) => typeof literal.const === typeof value)
+  return isOther ? invalidValue(literals, value, at) : invalidType(branches, value, at)
+}
+
+/** Whether a path is among others, or inside of one of them. */
+function isWithin(paths: ReadonlySet<string>, path: string): boolean {
+  for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1))
+    if (paths.has(path.slice(0, end))) return true
+  return paths.has('')
+}
+
+/** Reads a pointer; a step into an array is a number. */
+function toSegments(pointer: string, value: unknown): Segments {
+  const segments: Segments = []
+  let inside = value
+  for (const step of pointer.split('/').slice(1)) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
+    segments.push(Array.isArray(inside) ? Number(name) : name)
+    inside = typeof inside === 'object' && inside !== null ? Reflect.get(inside, name) : undefined
+  }
+  return segments
 }
