@@ -15,8 +15,7 @@ const NAMES: Record<RateRefusal['on'], string> = {
   concurrency: 'concurrent requests',
 }
 
-/** No command changes a limit or a budget that was set: a larger one comes with another key. */
-const ASK = 'ask whoever runs this Tollgate for a key'
+const ASK = 'ask your administrator for a key'
 
 const ADVICE: Record<RateRefusal['on'], string> = {
   requests: `Send requests more slowly, or ${ASK} with a larger limit.`,
@@ -73,10 +72,10 @@ const toWords = ({ nanoUsd, period }: Budget) =>
 function toBudgetAdvice({ kind, budget, spentNanoUsd, askedNanoUsd, resetMs }: BudgetRefusal): string {
   const another = `${ASK} ${kind === 'key' ? 'with' : 'of a team with'} a larger budget`
   const later = resetMs === null ? '' : 'wait for that, or '
-  if (spentNanoUsd >= budget.nanoUsd) return toSentence(`${later}${another}`)
+  if (spentNanoUsd >= budget.nanoUsd) return capitalized(`${later}${another}`)
   const smaller = 'set a smaller max_tokens, ask a cheaper model'
-  if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return toSentence(`${smaller}, or ${later}${another}`)
-  return toSentence(`wait for requests under way to end, ${smaller}, or ${another}`)
+  if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return capitalized(`${smaller}, or ${later}${another}`)
+  return capitalized(`wait for requests under way to end, ${smaller}, or ${another}`)
 }
 
-const toSentence = (words: string) => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`
+const capitalized = (words: string) => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`

@@ -1,5 +1,5 @@
 /**
- * Has a model's words checked away from the event loop, in two lanes: nearly every check is done in a moment, and what is
+ * Has what a model wrote checked away from the event loop, in two lanes: nearly every check is done in a moment, and what is
  * not goes to a thread of its own, so that one client's hostile schema keeps nobody else waiting.
  */
 import { GatewayError } from '../domain/error.ts'
@@ -45,7 +45,7 @@ export function createChecker({ prepareMs = PREPARE_MS, judgeMs = JUDGE_MS, idle
   return {
     async prepare(schema, signal) {
       const reply = await run({ schema, text: null }, prepareMs, signal)
-      if (reply === null && closed) throw new GatewayError('overloaded', 'This Tollgate is stopping. Try again.')
+      if (reply === null && closed) throw new GatewayError('overloaded', 'The server is shutting down. Try again.')
       if (reply === null) return 'it takes too long to compile'
       return 'badSchema' in reply ? reply.badSchema : null
     },

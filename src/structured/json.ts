@@ -1,11 +1,11 @@
 /**
- * Finds JSON in what a model wrote: alone, in a code fence, between sentences, or nearly JSON and mended. Pure, but as
+ * Finds JSON in what a model wrote: alone, in a code fence, between sentences, or nearly JSON and repaired. Pure, but as
  * slow as a text is nasty: only `check-worker.ts` runs it.
  */
 import { jsonrepair } from 'jsonrepair'
 
-/** A piece of an answer that is JSON. `text` is as the model wrote it, or mended: numbers and the order of keys are kept. */
-export interface Found {
+/** A piece of an answer that is JSON. `text` is as the model wrote it, or repaired: numbers and the order of keys are kept. */
+export interface JsonPiece {
   text: string
   value: unknown
 }
@@ -14,7 +14,7 @@ export interface Found {
 const MAX_OPENINGS = 32
 
 /** Yields the pieces of a text that are or could be meant as JSON, in the order in which they stand there. */
-export function* findJson(written: string): Generator<Found> {
+export function* findJson(written: string): Generator<JsonPiece> {
   const text = written.replace(/^\uFEFF/, '').trim()
   const whole = parse(text)
   if (whole) {
@@ -27,7 +27,7 @@ export function* findJson(written: string): Generator<Found> {
   for (let tried = 0; at !== -1 && tried < MAX_OPENINGS; tried++) {
     const end = endOf(text, at)
     const piece = end === -1 ? withoutFence(text.slice(at)) : text.slice(at, end)
-    const found = parse(piece) ?? mend(piece)
+    const found = parse(piece) ?? repair(piece)
     if (found) yield found
     // Inside of a piece there are only parts of an answer.
     if (found && end === -1) return
@@ -61,10 +61,10 @@ function withoutFence(text: string): string {
   return fence === -1 ? text : text.slice(0, fence)
 }
 
-/** `{` before a key or an end, `[` before a value: what is mended has to begin like JSON, or any prose would do. */
+/** `{` before a key or an end, `[` before a value: what is repaired has to begin like JSON, or any prose would do. */
 const LIKE_JSON = /^(?:\{\s*(?:["'“”‘’`}]|\/[/*]|[\w$]+\s*:)|\[\s*(?:["'“”‘’{[\]-]|\d|\/[/*]|true|false|null))/i
 
-/** Mending is recursive: how deep it gets depends on the stack of the moment, and no answer is nested like that. */
+/** Repairing is recursive: how deep it gets depends on the stack of the moment, and no answer is nested like that. */
 const MAX_DEPTH = 1_000
 
 function isTooDeep(text: string): boolean {
@@ -77,7 +77,7 @@ function isTooDeep(text: string): boolean {
   return false
 }
 
-function mend(text: string): Found | null {
+function repair(text: string): JsonPiece | null {
   if (!LIKE_JSON.test(text) || isTooDeep(text)) return null
   try {
     return parse(jsonrepair(text))
@@ -86,7 +86,7 @@ function mend(text: string): Found | null {
   }
 }
 
-function parse(text: string): Found | null {
+function parse(text: string): JsonPiece | null {
   try {
     return { text: text.trim(), value: JSON.parse(text) }
   } catch {

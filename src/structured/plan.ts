@@ -1,5 +1,5 @@
 /**
- * What `response_format` means for one target, decided (design 9): what the upstream is sent, what it is told in words
+ * What `response_format` means for one target: what the upstream is sent, what it is told in words
  * because it does not know the field, and what it is told when its answer was not good enough. Pure; `enforce.ts` acts
  * on it, and `fanout.ts` asks whether it will.
  */

@@ -42,12 +42,12 @@ export function compile({ $schema: _, ...schema }: Record<string, unknown>): Che
   try {
     const drafts = METAS.map((meta) => ({ valid: meta.validateSchema(schema) === true, errors: meta.errors }))
     const Draft = DRAFTS[drafts.findIndex(({ valid }) => valid)]
-    if (!Draft) return { problem: toSentence(drafts[0]?.errors ?? [], 'the schema') }
+    if (!Draft) return { problem: describe(drafts[0]?.errors ?? [], 'the schema') }
     const ajv = new Draft({ ...OPTIONS, meta: false, validateSchema: false, formats: FORMATS })
     // The name of a schema in an older draft: of no use here, but ajv would refuse it.
     const validate = ajv.removeKeyword('id').compile(schema)
     if ('$async' in validate) return { problem: '$async is not supported' }
-    return (value) => (validate(value) ? null : toSentence(validate.errors ?? [], 'the top level'))
+    return (value) => (validate(value) ? null : describe(validate.errors ?? [], 'the top level'))
   } catch (error) {
     return { problem: cut(error instanceof Error ? error.message : String(error), MAX_SENTENCE_CHARS) }
   }
@@ -61,12 +61,12 @@ const MAX_ERRORS = 6
 const MAX_PART_CHARS = 200
 const MAX_SENTENCE_CHARS = 800
 
-function toSentence(errors: readonly ErrorObject[], top: string): string {
-  const said = new Set(errors.slice(0, MAX_ERRORS * 4).map((error) => toWords(error, top)))
+function describe(errors: readonly ErrorObject[], top: string): string {
+  const said = new Set(errors.slice(0, MAX_ERRORS * 4).map((error) => describeOne(error, top)))
   return cut([...said].slice(0, MAX_ERRORS).join('; '), MAX_SENTENCE_CHARS)
 }
 
-function toWords({ instancePath, message, params }: ErrorObject, top: string): string {
+function describeOne({ instancePath, message, params }: ErrorObject, top: string): string {
   const where = instancePath === '' ? top : cut(instancePath, MAX_PART_CHARS)
   const detail = params.allowedValues ?? params.allowedValue ?? params.additionalProperty ?? params.unevaluatedProperty
   const which = detail === undefined ? '' : ` (${cut(JSON.stringify(detail), MAX_PART_CHARS)})`

@@ -1,5 +1,5 @@
 /**
- * The `format`s that strict schemas may name (contract, section 4), as simple patterns. They catch what a client's own
+ * The `format`s that strict schemas may name in OpenAI's API, as simple patterns. They catch what a client's own
  * parser would stumble over; a format that is not here is not checked.
  */
 

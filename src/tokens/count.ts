@@ -1,6 +1,7 @@
 /**
- * Usage where the upstream gave none, or not all of it: counted with the o200k vocabulary on a thread of its own, and
- * estimated from bytes where that is not to be had in time. Either is ours and not the upstream's, and marked as such.
+ * The tokens that a call has used, where its upstream did not say so: counted with the o200k vocabulary on a thread of its
+ * own, and guessed from bytes where that takes too long. Either is marked as estimated. What may be used at most, before
+ * a call, is in `estimate.ts`.
  */
 
 import type { CanonicalRequest } from '../domain/request.ts'
@@ -9,7 +10,7 @@ import type { Log } from '../log.ts'
 import { createThread, type ThreadOptions } from '../threads.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
 import { estimate, tokensOfBytes } from './estimate.ts'
-import { type Excerpt, HEARD_BYTES, PROMPT_BYTES, toExcerpt, toPromptExcerpt, toWhole } from './excerpt.ts'
+import { type Excerpt, extrapolate, HEARD_BYTES, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
 import { toPrompt } from './prompt.ts'
 
 /** What an upstream sent in one call, as far as it was kept. */
@@ -73,7 +74,7 @@ export function createCounter({ log, timeoutMs = 5_000, ...options }: CounterOpt
     const prompt = toPrompt(body)
     const excerpt = toPromptExcerpt(prompt, PROMPT_BYTES)
     const sums = excerpt.texts.length > 0 ? await count([excerpt.texts]) : [0]
-    const tokens = sums && toWhole(sums[0] ?? 0, excerpt)
+    const tokens = sums && extrapolate(sums[0] ?? 0, excerpt)
     if (tokens === null) return null
     const { messages, names, attachments } = prompt
     return tokens + messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME + attachments
@@ -87,7 +88,7 @@ export function createCounter({ log, timeoutMs = 5_000, ...options }: CounterOpt
         answer.bytes + reasoning.bytes > 0 ? count([answer.texts, reasoning.texts]) : [0, 0],
       ])
       const tokensOf = (excerpt: Excerpt, tokens: number | undefined) =>
-        (tokens === undefined ? null : toWhole(tokens, excerpt)) ?? tokensOfBytes(excerpt.ofBytes)
+        (tokens === undefined ? null : extrapolate(tokens, excerpt)) ?? tokensOfBytes(excerpt.ofBytes)
       return toUsage(
         prompt ?? estimate(body, 0).promptTokens,
         tokensOf(answer, sums?.[0]),

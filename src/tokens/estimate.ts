@@ -1,6 +1,7 @@
 /**
- * What a request will at most cost, before anybody counted its tokens: the figure that is reserved, and that an
- * abandoned request is charged. Never a tokenizer: those are quadratic on hostile input (design 7). Pure.
+ * The most tokens that a request may use, guessed from its bytes before it is sent: what is reserved, and what a request
+ * is charged that nobody could settle. Never a tokenizer, whose time grows with the square of a hostile text. What was
+ * really used, where no upstream says it, is counted in `count.ts`. Pure.
  */
 import type { CanonicalRequest } from '../domain/request.ts'
 import { bytesOfBase64 } from './base64.ts'

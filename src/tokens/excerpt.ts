@@ -1,6 +1,7 @@
 /**
- * How much of a text is tokenised, and in which pieces. Tokenising takes time quadratic in the length of a word, and a
- * hostile text is a single word; so only the head of a long text is counted, and a long word is cut. Pure.
+ * What `count.ts` tokenises of a long text, in which pieces, and what the whole comes to by that. Tokenising takes time
+ * quadratic in the length of a word, and a hostile text is a single word; so only the head of a long text is counted, and
+ * a long word is cut. Pure.
  */
 import { O200K_TOKEN_SPLIT_REGEX as WORDS } from 'gpt-tokenizer/encodingParams/constants'
 import { isHighHalf } from '../domain/utf16.ts'
@@ -86,7 +87,7 @@ const encoder = new TextEncoder()
 const headOf = (text: string, bytes: number) => text.slice(0, encoder.encodeInto(text, new Uint8Array(bytes)).read)
 
 /** Infers the tokens of all from those of the excerpt: the rest is taken to be like it. Null where there is nothing to go by. */
-export function toWhole(tokens: number, { bytes, ofBytes }: Excerpt): number | null {
+export function extrapolate(tokens: number, { bytes, ofBytes }: Excerpt): number | null {
   if (ofBytes === 0) return 0
   return bytes === 0 ? null : Math.ceil((tokens * ofBytes) / bytes)
 }

@@ -8,7 +8,15 @@
  * message only: chat templates keep it for tool calls under way and drop it from earlier turns. Not read: ids of tool
  * calls, the audio of earlier answers, predictions, and every parameter.
  */
-import type { CanonicalRequest, Message } from '../domain/request.ts'
+import type {
+  AudioPart,
+  CanonicalRequest,
+  FilePart,
+  ImagePart,
+  Message,
+  RefusalPart,
+  TextPart,
+} from '../domain/request.ts'
 import { type Data, fromDataUrl } from './base64.ts'
 import { TOKENS_PER_FILE, tokensOfAudio, tokensOfImage } from './media.ts'
 
@@ -61,13 +69,10 @@ function readMessage(message: Message, prompt: Prompt) {
 /** Clients send the one or the other back, or both, with the same text. */
 function reasoningOf(message: Message): unknown {
   if (message.role !== 'assistant') return null
-  const { reasoning, reasoning_content: content } = message as { reasoning?: unknown; reasoning_content?: unknown }
-  return reasoning || content
+  return message.reasoning || message.reasoning_content
 }
 
-type Part = Exclude<Extract<Message, { role: 'user' | 'assistant' }>['content'], string | null | undefined>[number]
-
-function readPart(part: Part, prompt: Prompt) {
+function readPart(part: TextPart | RefusalPart | ImagePart | AudioPart | FilePart, prompt: Prompt) {
   if (part.type === 'text') read(prompt, part.text)
   else if (part.type === 'refusal') read(prompt, part.refusal)
   else if (part.type === 'image_url') prompt.attachments += tokensOfImage(part.image_url)

@@ -1,6 +1,5 @@
 /**
- * The subset of JSON Schema that `strict: true` allows (contract, section 4), in the words of the real thing where they
- * are known. Pure. Words that are no keywords of JSON Schema, and those that only describe, are allowed.
+ * The subset of JSON Schema that `strict: true` allows in OpenAI's API, in its own words where they are known. Pure. Words that are no keywords of JSON Schema, and those that only describe, are allowed.
  */
 import { isObject, quote, shorten } from './explain-words.ts'
 import { checkSchema, isRoot, type SchemaNode, type SchemaProblem, type SchemaRule } from './json-schema.ts'

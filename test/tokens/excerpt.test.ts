@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { array, assert, integer, property, string, tuple } from 'fast-check'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
-import { LONGEST_WORD, toExcerpt, toPieces, toPromptExcerpt, toWhole } from '../../src/tokens/excerpt.ts'
+import { extrapolate, LONGEST_WORD, toExcerpt, toPieces, toPromptExcerpt } from '../../src/tokens/excerpt.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
@@ -77,6 +77,6 @@ describe('an excerpt', () => {
     ['nothing where there is nothing', 0, { texts: [], bytes: 0, ofBytes: 0 }, 0],
     ['no figure where nothing was counted', 0, { texts: [], bytes: 0, ofBytes: 50 }, null],
   ])('tells of the whole %s', (_, tokens, excerpt, whole) => {
-    expect(toWhole(tokens, excerpt)).toBe(whole)
+    expect(extrapolate(tokens, excerpt)).toBe(whole)
   })
 })

@@ -1,12 +1,10 @@
 /**
- * What the messages of a request must be to each other (contract, section 2): every tool call is answered before the
+ * What the messages of a request must be to each other, as in OpenAI's API: every tool call is answered before the
  * next turn, every tool message answers one, an assistant says something. One pass, whatever the number of messages.
  */
 import { GatewayError } from '../../domain/error.ts'
-import type { Message } from '../../domain/request.ts'
+import type { AssistantMessage, Message } from '../../domain/request.ts'
 import { quote, shorten } from '../../validation/explain-words.ts'
-
-type AssistantMessage = Message & { role: 'assistant' }
 
 /** The calls of one assistant message, by id: whether a tool message has answered. */
 type Calls = Map<string, boolean>

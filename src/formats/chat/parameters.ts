@@ -1,9 +1,9 @@
 /**
- * Rules across the fields of a request (contract, sections 1 and 5): what excludes, needs or names what. Called for
+ * Rules across the fields of a request, those of OpenAI's API: what excludes, needs or names what. Called for
  * requests whose fields are each right, and from which nulls and empty lists of tools are gone already.
  */
 import { GatewayError } from '../../domain/error.ts'
-import type { CanonicalRequest } from '../../domain/request.ts'
+import type { CanonicalRequest, ToolChoice } from '../../domain/request.ts'
 import { quote } from '../../validation/explain-words.ts'
 
 /** Returns the first rule that the request breaks, or null. */
@@ -35,8 +35,6 @@ function checkFunctionCall({ functions, function_call: call }: CanonicalRequest)
   )
 }
 
-type ToolChoice = Exclude<CanonicalRequest['tool_choice'], null | undefined>
-
 function checkToolFields({ tools, tool_choice: choice, parallel_tool_calls: parallel }: CanonicalRequest) {
   if (!tools) {
     if (choice !== undefined) return onlyWith('tool_choice', 'tools')
@@ -47,10 +45,10 @@ function checkToolFields({ tools, tool_choice: choice, parallel_tool_calls: para
 
 function checkToolChoice(choice: ToolChoice, tools: NonNullable<CanonicalRequest['tools']>): GatewayError | null {
   if (typeof choice === 'string') return null
-  const known = new Set(tools.map((tool) => JSON.stringify([tool.type, nameOf(tool)])))
+  const known = new Set(tools.map((tool) => JSON.stringify([tool.type, toolNameOf(tool)])))
   const chosen = choice.type === 'allowed_tools' ? choice.allowed_tools.tools : [choice]
   for (const [index, tool] of chosen.entries()) {
-    const name = nameOf(tool)
+    const name = toolNameOf(tool)
     if (typeof name !== 'string') return missingName(tool, index)
     if (known.has(JSON.stringify([tool.type, name]))) continue
     return invalid(`Tool choice ${quote(name)} not found in 'tools' parameter.`, 'tool_choice')
@@ -59,7 +57,7 @@ function checkToolChoice(choice: ToolChoice, tools: NonNullable<CanonicalRequest
 }
 
 /** Reads `{type: 'function', function: {name}}`; allowed tools may be anything. */
-function nameOf(tool: Record<string, unknown>): unknown {
+function toolNameOf(tool: Record<string, unknown>): unknown {
   const named = tool.type === 'custom' ? tool.custom : tool.function
   return typeof named === 'object' && named !== null && 'name' in named ? named.name : undefined
 }

@@ -107,7 +107,7 @@ export const ChatRequestSchema = Type.Object({
   response_format: optional(ResponseFormat),
   reasoning_effort: optional(oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
   verbosity: optional(oneOf('low', 'medium', 'high')),
-  // `image` is not in the contract's table: clients of catalogues with models that draw send it.
+  // OpenAI has no `image` here: clients of catalogues with models that draw send it.
   modalities: optional(Type.Array(oneOf('text', 'audio', 'image'))),
   audio: optional(
     Type.Object({

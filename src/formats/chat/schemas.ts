@@ -1,7 +1,7 @@
 /**
- * The JSON Schemas of a request, checked before anything is dispatched (contract, section 4; design 9): those of tools
- * and functions, and the one of `response_format`. Here are the contract's sentences, codes and params; the rules are
- * in `validation/strict-schema.ts` and `validation/json-schema.ts`.
+ * The JSON Schemas of a request, checked before anything is dispatched: those of tools and functions, and the one of
+ * `response_format`. Here are the sentences, codes and params of OpenAI's API; the rules are in
+ * `validation/strict-schema.ts` and `validation/json-schema.ts`.
  */
 import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
@@ -61,7 +61,7 @@ function checkFormat({ response_format: format }: CanonicalRequest, budget: Sche
   const problem = strict ? checkStrict(schema, budget, patterns) : checkSchema(schema, budget, patterns)
   return (
     problem &&
-    new GatewayError('invalid_request', toSentence('response_format', name, problem), { param: 'response_format' })
+    new GatewayError('invalid_request', toMessage('response_format', name, problem), { param: 'response_format' })
   )
 }
 
@@ -74,12 +74,12 @@ function missingSchema(): GatewayError {
 }
 
 const invalidFunction = (name: string, problem: SchemaProblem, param: string) =>
-  new GatewayError('invalid_request', toSentence('function', name, problem), {
+  new GatewayError('invalid_request', toMessage('function', name, problem), {
     code: 'invalid_function_parameters',
     param,
   })
 
-const toSentence = (what: string, name: string, { path, reason }: SchemaProblem) =>
+const toMessage = (what: string, name: string, { path, reason }: SchemaProblem) =>
   `Invalid schema for ${what} '${name}': In context=${toTuple(path)}, ${reason}`
 
 const MAX_CONTEXT_CHARS = 1_000

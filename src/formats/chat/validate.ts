@@ -1,6 +1,6 @@
 /**
  * Checks a chat request before anything is dispatched: its fields by the schema, then the rules across fields, messages
- * and JSON Schemas; the first one that is broken answers, with the contract's sentence, code and `param` (section 5).
+ * and JSON Schemas; the first one that is broken answers, with the sentence, code and `param` that OpenAI's API has for it.
  * The compiled checker decides; the slow explanation runs only for a request that is refused anyway.
  */
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
@@ -11,7 +11,7 @@ import { checkConversation } from './conversation.ts'
 import { checkParameters } from './parameters.ts'
 import { ChatRequestSchema } from './request.ts'
 import { checkSchemas } from './schemas.ts'
-import { tidy } from './tidy.ts'
+import { stripNulls } from './strip-nulls.ts'
 
 /** Compiled on first need: that takes as long as the rest of a start. */
 let checker: TypeCheck<typeof ChatRequestSchema> | null = null
@@ -20,7 +20,7 @@ let checker: TypeCheck<typeof ChatRequestSchema> | null = null
 export function validate(body: unknown): Decision<CanonicalRequest> {
   checker ??= TypeCompiler.Compile(ChatRequestSchema)
   if (!checker.Check(body)) return refuse(toRefusal(body))
-  const request = tidy(body)
+  const request = stripNulls(body)
   const broken = checkParameters(request) ?? checkConversation(request.messages) ?? checkSchemas(request)
   return broken ? refuse(broken) : allow(request)
 }

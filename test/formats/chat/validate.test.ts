@@ -1,4 +1,4 @@
-/** Which requests are valid, what is left of them, and which words refuse the others: the contract's sections 1, 2, 4, 5. */
+/** Which requests are valid, what is left of them, and which words refuse the others. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions'
