@@ -17,11 +17,11 @@ function checkUpstream(row: UpstreamRow, serves: boolean, nowMs: number): Check 
   if (bad !== undefined) return warning(name, `${bad}: ${trouble ?? 'nobody knows why'}.${where}`)
   if (row.targets.some(({ breaker }) => breaker !== 'closed'))
     return warning(name, `Breakers: ${toBreakers(row)}. Last error: ${trouble ?? 'none'}.`)
-  const doubts = row.targets.flatMap(({ model, doubt }) => (doubt === undefined ? [] : [`${model}: ${doubt}`]))
-  if (doubts.length > 0) return warning(name, `Called after others, or in vain: ${doubts.join('; ')}.`)
+  const penalties = row.targets.flatMap(({ model, reason }) => (reason === null ? [] : [`${model}: ${reason}`]))
+  if (penalties.length > 0) return warning(name, `Called after others, or in vain: ${penalties.join('; ')}.`)
   if (!serves && row.reason !== null) return warning(name, `Not ready here: ${row.reason}.`)
   if (!serves) return ok(name, 'Set up; only a running server knows how it is.')
-  const state = row.state === 'up' ? 'Up' : 'Not asked yet'
+  const state = row.state === 'healthy' ? 'Healthy' : 'Not asked yet'
   return ok(name, trouble === null ? `${state}.` : `${state}. Last trouble: ${trouble}.`)
 }
 
@@ -29,7 +29,7 @@ function checkUpstream(row: UpstreamRow, serves: boolean, nowMs: number): Check 
 const BAD: Partial<Record<UpstreamRow['state'], string>> = {
   down: 'Down',
   refused: 'Refuses us',
-  doubtful: 'Doubtful, and called after others',
+  degraded: 'Degraded, and called after others',
   not_ready: 'Not ready',
 }
 
@@ -71,8 +71,8 @@ function toReason(
   if (!serves) return upstream.notReady === null ? null : `${upstream.id}: ${row?.reason ?? upstream.notReady}`
   if (row && OUT.has(row.state)) return `${upstream.id}: ${row.reason ?? row.state}`
   const target = row?.targets.find((each) => each.model === model && each.upstream_model === upstreamModel)
-  return target?.breaker === 'open'
-    ? `${upstream.id}: failed ${target.failures_in_a_row} times in a row, and rests`
+  return target?.breaker === 'open' && target.open_for_keys === null
+    ? `${upstream.id}: ${target.failures_in_a_row} requests in a row failed, and its breaker is open`
     : null
 }
 

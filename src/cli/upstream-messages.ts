@@ -55,7 +55,7 @@ export function toUpstreamCells(row: UpstreamRow, nowMs: number): string[] {
   return cells.map(toPrintable)
 }
 
-/** Such as `1 of 3 not closed: openai/gpt-4o open for 8s`. */
+/** Such as `1 of 3 not closed: openai/gpt-4o open for 8s, for 2 keys only`. */
 export function toBreakers({ targets }: Pick<UpstreamRow, 'targets'>): string {
   if (targets.length === 0) return '-'
   const tripped = targets.filter(({ breaker }) => breaker !== 'closed')
@@ -64,10 +64,11 @@ export function toBreakers({ targets }: Pick<UpstreamRow, 'targets'>): string {
   return `${tripped.length} of ${targets.length} not closed: ${which.join(', ')}`
 }
 
-/** A half-open one has to wait only while another call is its trial. */
-function toPhase({ breaker, retry_in_ms: ms }: UpstreamRow['targets'][number]): string {
-  if (breaker === 'half_open') return ms === 0 ? 'half open' : 'on trial'
-  return ms === null ? 'open' : `open for ${Math.ceil(ms / 1_000)}s`
+/** A half-open one has to wait only while another request is its probe. */
+function toPhase({ breaker, retry_in_ms: ms, open_for_keys: keys }: UpstreamRow['targets'][number]): string {
+  const whose = keys === null ? '' : ` for ${keys} ${keys === 1 ? 'key' : 'keys'} only`
+  if (breaker === 'half_open') return `half-open${whose}${ms === 0 ? '' : ', its probe under way'}`
+  return `${ms === null ? 'open' : `open for ${Math.ceil(ms / 1_000)}s`}${whose}`
 }
 
 const toDeadlines = (deadlines: UpstreamFacts['deadlines']) =>
@@ -85,7 +86,7 @@ export function toTrouble({ reason, last_error: error }: UpstreamRow, nowMs: num
 /** What came of a test, in words. */
 export function toTestMessage({ state, reason }: TestResult): string {
   if (state === 'ready') return 'answers'
-  if (state === 'unknown') return 'answers, but not to a question that costs nothing'
+  if (state === 'unknown') return 'answers, but not to a request that costs nothing'
   return toPrintable(reason ?? state)
 }
 

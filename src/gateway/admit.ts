@@ -9,6 +9,7 @@ import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Health } from '../health/health.ts'
+import type { RequestHealth } from '../health/request.ts'
 import { type Amount, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
 import { order } from '../routing/order.ts'
 import { resolve } from '../routing/resolve.ts'
@@ -21,7 +22,7 @@ import type { InFlightTracker } from './in-flight.ts'
 
 export interface AdmitDeps {
   counter: Counter
-  health: Pick<Health, 'standing' | 'whyOut'>
+  health: Pick<Health, 'forRequest'>
   limiter: Pick<Limiter, 'admit' | 'isFull'>
   inFlight: Pick<InFlightTracker, 'draining'>
   /** Both clocks. */
@@ -39,6 +40,8 @@ export interface Admitted {
   reserve: Reserve
   /** What is reserved for it until it ends. */
   hold: Reservation
+  /** How targets stand for it. */
+  health: RequestHealth
 }
 
 /** Decides about a valid request of a key that was let in. */
@@ -57,8 +60,9 @@ export async function admit(
   if (!able.ok) return able
   const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
   const body = key.budget || team?.budget ? withCap(asked, able.value) : asked
-  const [first, ...others] = choose(deps, able.value, key, body, promptTokens)
-  if (!first) return refuse(noneReady(deps.health, able.value))
+  const health = deps.health.forRequest(key.id)
+  const [first, ...others] = choose(deps, health, able.value, key, body, promptTokens)
+  if (!first) return refuse(noneReady(health, able.value))
   // 2. Is there room? Rates, concurrency and budgets, as one reservation.
   if (deps.inFlight.draining()) return refuse(stopping())
   const targets = [first, ...others] as const
@@ -67,20 +71,21 @@ export async function admit(
   const reserving = deps.limiter.admit(key, team, most, deps.moment())
   const held = reserving instanceof Promise ? await reserving : reserving
   if (!held.ok) return held
-  return allow({ key, body, slug: model.facts.id, targets, reserve, hold: held.value })
+  return allow({ key, body, slug: model.facts.id, targets, reserve, hold: held.value, health })
 }
 
 const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
 
 /** Who is at the limit of its provider comes after all others. */
 function choose(
-  { health, limiter, moment }: AdmitDeps,
+  { limiter, moment }: AdmitDeps,
+  health: RequestHealth,
   targets: readonly Target[],
   key: Key,
   body: CanonicalRequest,
   promptTokens: number,
 ): readonly Target[] {
-  const ordered = order(targets, key, body, health.standing)
+  const ordered = order(targets, key, body, (target) => health.standing(target))
   const { monotonicMs } = moment()
   const isFull = (target: Target) => {
     const { completionTokens } = toAsk(promptTokens, body, target)

@@ -8,7 +8,7 @@ import type { BackendAnswer } from '../domain/answer.ts'
 import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import type { Health } from '../health/health.ts'
+import type { RequestHealth } from '../health/request.ts'
 import { blamesTheRequest } from '../upstreams/refusal.ts'
 
 /**
@@ -30,7 +30,7 @@ export interface Ask {
 export type Dispatch = (ask: Ask) => Promise<BackendAnswer>
 
 export interface AttemptOptions {
-  health: Pick<Health, 'enter' | 'report' | 'whyOut'>
+  health: Pick<RequestHealth, 'enter' | 'report' | 'whyUnavailable'>
   /** How often the list is tried again. */
   retries: number
   /** The pause before it is tried again for the first time, ms; each next one is twice as long. */
@@ -77,8 +77,8 @@ export async function attempt<T>(
         return opened
       } catch (error) {
         if (!(error instanceof UpstreamError) || isFinal(error)) {
-          // Perhaps no call was made at all, and nobody else would give back a breaker's trial.
-          health.report(target, 'given_up')
+          // Perhaps no call was made at all, and nobody else would give back a breaker's half-open probe.
+          health.report(target, 'aborted')
           throw error
         }
         error.upstream ??= target.upstream.id
@@ -133,8 +133,8 @@ const toTelling = (failures: readonly UpstreamError[]) =>
   failures.at(-1)
 
 /** The refusal of a request none of whose targets may be called now. */
-export function noneReady(health: Pick<Health, 'whyOut'>, targets: readonly Target[]): GatewayError {
-  const whys = targets.flatMap((target) => health.whyOut(target) ?? [])
+export function noneReady(health: Pick<RequestHealth, 'whyUnavailable'>, targets: readonly Target[]): GatewayError {
+  const whys = targets.flatMap((target) => health.whyUnavailable(target) ?? [])
   const reasons = [...new Set(whys.map(({ reason }) => reason))].join('; ')
   const soonestMs = whys.length === 0 ? 1_000 : Math.min(...whys.map(({ retryAfterMs }) => retryAfterMs))
   return new GatewayError(

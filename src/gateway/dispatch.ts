@@ -7,7 +7,8 @@ import { type Call, type Tally, toAmount } from '../accounting/calls.ts'
 import { fail, type Meter, watch } from '../accounting/meter.ts'
 import { GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Target } from '../domain/snapshot.ts'
-import type { CallNews, Health } from '../health/health.ts'
+import type { CallNews } from '../health/health.ts'
+import type { RequestHealth } from '../health/request.ts'
 import type { Limiter, Moment, Permit } from '../limits/limiter.ts'
 import type { Backend } from '../upstreams/backend.ts'
 import type { Ask, Dispatch } from './attempt.ts'
@@ -16,18 +17,23 @@ import type { MemoryReservation } from './load.ts'
 export interface DispatchDeps {
   backendFor(target: Target): Backend
   limiter: Pick<Limiter, 'enter'>
-  health: Pick<Health, 'report'>
   /** Both clocks. */
   moment(): Moment
 }
 
 /** Prepares the dispatches of one request. `memory` counts the bytes that it holds. */
-export function createDispatch(deps: DispatchDeps, id: string, tally: Tally, memory: MemoryReservation): Dispatch {
+export function createDispatch(
+  deps: DispatchDeps,
+  id: string,
+  tally: Tally,
+  memory: MemoryReservation,
+  health: Pick<RequestHealth, 'report'>,
+): Dispatch {
   const { backendFor } = deps
   return async (asked) => {
     const ask = toWithin(asked)
     const { body, target, signal } = ask
-    const { number, meter } = await begin(deps, tally, ask)
+    const { number, meter } = await begin(deps, tally, health, ask)
     try {
       const { deadlines } = target.upstream
       const callId = `${id}-${number}`
@@ -52,8 +58,7 @@ function toWithin(ask: Ask): Ask {
 const leftUnread = () => new UpstreamError('aborted', 'there was no room for the answer', { retryable: false })
 
 /** Puts the call where it counts. Throws what keeps it from being made. */
-async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> {
-  const { health } = deps
+async function begin(deps: DispatchDeps, tally: Tally, health: Pick<RequestHealth, 'report'>, ask: Ask): Promise<Call> {
   const { target } = ask
   let pass: Permit | null = null
   try {
@@ -68,7 +73,7 @@ async function begin(deps: DispatchDeps, tally: Tally, ask: Ask): Promise<Call> 
     return call
   } catch (error) {
     pass?.leave(0)
-    health.report(target, 'not_made')
+    health.report(target, 'aborted')
     throw error
   }
 }
@@ -85,5 +90,5 @@ const toTokens = ({ end, usage }: Meter) => (end === 'failed' ? 0 : usage ? usag
 
 function toNews({ end, error }: Meter): CallNews {
   if (end === 'ok') return 'ok'
-  return error instanceof UpstreamError ? error : 'given_up'
+  return error instanceof UpstreamError ? error : 'aborted'
 }

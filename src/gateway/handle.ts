@@ -125,15 +125,15 @@ async function readRequest(
 function answer(
   deps: WalkDeps,
   signal: AbortSignal,
-  { body, targets, slug, hold }: Admitted,
+  { body, targets, slug, hold, health }: Admitted,
   row: OpenRow,
   memory: MemoryReservation,
   onEnd: () => void,
 ): Promise<Response> {
-  const { ledger, counter, log, now, health } = deps
+  const { ledger, counter, log, now } = deps
   const { id, createdMs } = row
   const tally = createTally({ ledger, row, first: targets[0], hold, now })
-  const dispatch = fanOut(enforce(createDispatch(deps, id, tally, memory), deps.checker))
+  const dispatch = fanOut(enforce(createDispatch(deps, id, tally, memory, health), deps.checker))
   return relay({
     shape: {
       identity: { id: `chatcmpl-${id}`, created: Math.floor(createdMs / 1000), model: slug },

@@ -1,8 +1,7 @@
 /**
- * Asks upstreams how they are without a call that costs anything: a question of their dialect now and then, and a TCP look
- * every 2 s at those that could not be reached, so that a dead host is skipped and a revived one found. Tells `health`
- * what it finds. Only upstreams that a route leads to are asked, each by one question at a time. Holds up nothing: its
- * timers do not keep the process alive, and it never throws.
+ * Probes upstreams by a request of their dialect that costs nothing: each now and then, and soon and often one that could
+ * not be reached, so that a dead host is skipped and a revived one found. Tells `health` what it finds. Only upstreams
+ * that a route leads to are probed, each by one probe at a time. Its timers do not keep the process alive, and it never throws.
  */
 
 import type { Snapshot, Upstream } from '../domain/snapshot.ts'
@@ -10,17 +9,17 @@ import { type Log, traceOf } from '../log.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
 import type { Health } from './health.ts'
 import { isSame } from './state.ts'
-import { createLook, type Look } from './tcp.ts'
 
 export interface ProberDeps {
   health: Pick<Health, 'probed' | 'unreached'>
   snapshot(): Snapshot
   backendFor(at: { upstream: Upstream }): Pick<Backend, 'probe'>
-  look?: Look
-  /** How often each upstream is asked whether it is ready; 0 = never, and only the looks go on. */
+  /** How often each upstream is probed; 0 = never, but for those that could not be reached. */
   intervalMs?: number
-  /** How long an answer may take. */
+  /** How long an answer may take. `fetch` shows no connect event: only this tells a silent host. */
   timeoutMs?: number
+  /** The same for one that could not be reached. */
+  unreachedTimeoutMs?: number
   log?: Pick<Log, 'error'>
 }
 
@@ -31,30 +30,33 @@ export interface Prober {
   stop(): void
 }
 
-const LOOK_MS = 2_000
-/** One that is lost is first looked at sooner: it may only have been restarted. */
-const FIRST_LOOKS_MS = [250, 500, 1_000]
-/** One that takes connections and loses them is looked at after each call that failed, but not more often than this. */
-const LOOK_GAP_MS = 250
-/** An upstream that is down or doubtful is asked more often: the sooner it is found again, the better. */
-const LOST_INTERVAL_MS = 10_000
-/** Upstreams that are new at the same time are asked one after the other; later ones drift apart by chance. */
+/** Pauses before the next probes of one that could not be reached: it may only have been restarted. The last one stays. */
+const PAUSES_MS = [250, 500, 1_000, 2_000]
+/** One that was reached for so long has the short pauses again. */
+const STEADY_MS = 4_000
+/** One that failed its probe is probed more often: the sooner it is found again, the better. */
+const FAILED_INTERVAL_MS = 10_000
+/** Upstreams that are new at the same time are probed one after the other; later ones drift apart by chance. */
 const STAGGER_MS = 20
 const JITTER = 0.1
+const NEVER = Number.POSITIVE_INFINITY
+/** A time limit is counted in so many steps: a stall of our own loop counts as one of them, and not as silence. */
+const STEPS = 10
 
 interface Watched {
   upstream: Upstream
   isBusy: boolean
-  /** Looks in a row that found no connection. */
-  lostLooks: number
-  nextProbeMs: number
-  nextLookMs: number
+  /** Probes in a row for want of a connection. */
+  tries: number
+  lastMs: number
+  /** When it is probed in its turn. */
+  nextMs: number
   /** Aborts once nobody wants to know any more. */
   gone: AbortController
 }
 
 export function createProber(deps: ProberDeps): Prober {
-  const { health, snapshot, backendFor, look = createLook(), intervalMs = 30_000, timeoutMs = 5_000, log } = deps
+  const { health, snapshot, backendFor, intervalMs = 30_000, timeoutMs = 5_000, unreachedTimeoutMs = 2_000, log } = deps
   const watched = new Map<string, Watched>()
   let seen: Snapshot | null = null
   let isRunning = false
@@ -63,7 +65,7 @@ export function createProber(deps: ProberDeps): Prober {
   let wakeMs = 0
 
   const wake = (atMs: number): void => {
-    if (!isRunning || (timer !== null && wakeMs <= atMs)) return
+    if (!isRunning || atMs === NEVER || (timer !== null && wakeMs <= atMs)) return
     if (timer !== null) clearTimeout(timer)
     wakeMs = atMs
     timer = setTimeout(tick, Math.max(0, atMs - performance.now()))
@@ -74,14 +76,14 @@ export function createProber(deps: ProberDeps): Prober {
     timer = null
     const nowMs = performance.now()
     takeOver(snapshot(), nowMs)
-    const lost = new Set(health.unreached().map(({ id }) => id))
-    let nextMs = nowMs + LOOK_MS
+    const unreached = new Set(health.unreached().map(({ id }) => id))
+    let nextMs = NEVER
     for (const one of watched.values()) {
       if (one.isBusy) continue
-      const probeMs = intervalMs > 0 ? one.nextProbeMs : Number.POSITIVE_INFINITY
-      const lookMs = lost.has(one.upstream.id) ? one.nextLookMs : Number.POSITIVE_INFINITY
-      if (Math.min(probeMs, lookMs) <= nowMs) void run(one, probeMs <= nowMs)
-      else nextMs = Math.min(nextMs, probeMs, lookMs)
+      const isUnreached = unreached.has(one.upstream.id)
+      const dueMs = Math.min(intervalMs > 0 ? one.nextMs : NEVER, isUnreached ? soonOf(one, nowMs) : NEVER)
+      if (dueMs <= nowMs) void run(one, isUnreached)
+      else nextMs = Math.min(nextMs, dueMs)
     }
     wake(nextMs)
   }
@@ -105,18 +107,12 @@ export function createProber(deps: ProberDeps): Prober {
     }
   }
 
-  /** Looks, and asks if it is time and the look found nothing against it. */
-  const run = async (one: Watched, isProbe: boolean): Promise<void> => {
+  const run = async (one: Watched, isUnreached: boolean): Promise<void> => {
     one.isBusy = true
-    const wasLost = one.lostLooks > 0
-    let looked: Readiness | null = null
-    let asked: Readiness | null = null
+    let found: Readiness | null = null
     try {
-      looked = await look(one.upstream, one.gone.signal)
-      one.lostLooks = isLost(looked) ? one.lostLooks + 1 : 0
-      tell(one, looked, 'look')
-      if (isProbe && !isLost(looked)) asked = await ask(one)
-      tell(one, asked, 'probe')
+      found = await probe(one, isUnreached ? unreachedTimeoutMs : timeoutMs)
+      if (!one.gone.signal.aborted) health.probed(one.upstream, found)
     } catch (error) {
       log?.error('an upstream could not be probed for a reason of our own', {
         upstream: one.upstream.id,
@@ -124,27 +120,24 @@ export function createProber(deps: ProberDeps): Prober {
       })
     }
     const nowMs = performance.now()
+    const failed = found !== null && FAILED.has(found.state)
     one.isBusy = false
-    one.nextLookMs = nowMs + toLookPause(one, looked)
-    if (isProbe)
-      one.nextProbeMs = nowMs + toPause(isLost(asked ?? looked) ? Math.min(intervalMs, LOST_INTERVAL_MS) : intervalMs)
-    // It takes connections again; whether it also answers is another question.
-    else if (wasLost && one.lostLooks === 0) one.nextProbeMs = nowMs
+    one.tries = isUnreached || failed ? one.tries + 1 : 0
+    one.lastMs = nowMs
+    one.nextMs = nowMs + jitter(failed ? Math.min(intervalMs, FAILED_INTERVAL_MS) : intervalMs)
     wake(nowMs)
   }
 
-  const ask = async ({ upstream, gone }: Watched): Promise<Readiness> => {
+  const probe = async ({ upstream, gone }: Watched, limitMs: number): Promise<Readiness> => {
     const timeout = new AbortController()
-    const timer = setTimeout(() => timeout.abort(), timeoutMs)
+    let steps = 0
+    const timer = setInterval(() => ++steps === STEPS && timeout.abort(), limitMs / STEPS)
     timer.unref()
-    const signal = AbortSignal.any([gone.signal, timeout.signal])
-    const readiness = await backendFor({ upstream }).probe(upstream, signal)
-    clearTimeout(timer)
-    return readiness
-  }
-
-  const tell = ({ upstream, gone }: Watched, readiness: Readiness | null, by: 'look' | 'probe'): void => {
-    if (readiness !== null && !gone.signal.aborted) health.probed(upstream, readiness, by)
+    try {
+      return await backendFor({ upstream }).probe(upstream, AbortSignal.any([gone.signal, timeout.signal]))
+    } finally {
+      clearInterval(timer)
+    }
   }
 
   return {
@@ -164,6 +157,8 @@ export function createProber(deps: ProberDeps): Prober {
   }
 }
 
+const FAILED: ReadonlySet<Readiness['state']> = new Set(['degraded', 'timeout', 'down'])
+
 /** Upstreams that an enabled route leads to and that have what a call needs. */
 function toUsed({ models }: Snapshot): Map<string, Upstream> {
   const used = new Map<string, Upstream>()
@@ -173,21 +168,19 @@ function toUsed({ models }: Snapshot): Map<string, Upstream> {
   return used
 }
 
-const toWatched = (upstream: Upstream, nextProbeMs: number): Watched => ({
+const toWatched = (upstream: Upstream, nextMs: number): Watched => ({
   upstream,
   isBusy: false,
-  lostLooks: 0,
-  nextProbeMs,
-  nextLookMs: 0,
+  tries: 0,
+  lastMs: Number.NEGATIVE_INFINITY,
+  nextMs,
   gone: new AbortController(),
 })
 
-const isLost = (found: Readiness | null) => found?.state === 'down' || found?.state === 'doubtful'
-
-/** How long until it may be looked at again. A look that learns nothing will learn nothing in a moment. */
-function toLookPause({ lostLooks }: Watched, looked: Readiness | null): number {
-  if (lostLooks > 0) return FIRST_LOOKS_MS[lostLooks - 1] ?? LOOK_MS
-  return looked === null ? LOOK_MS : LOOK_GAP_MS
+/** When one that could not be reached is probed again. */
+function soonOf({ tries, lastMs }: Watched, nowMs: number): number {
+  if (nowMs - lastMs > STEADY_MS) return nowMs
+  return lastMs + (PAUSES_MS[Math.min(Math.max(tries, 1), PAUSES_MS.length) - 1] ?? 0)
 }
 
-const toPause = (ms: number) => ms * (1 - JITTER + 2 * JITTER * Math.random())
+const jitter = (ms: number) => ms * (1 - JITTER + 2 * JITTER * Math.random())

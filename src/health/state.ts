@@ -1,108 +1,112 @@
 /**
- * What `health.ts` remembers of each upstream and of each target on it, and where it finds that again: quickly for a
- * target it has seen, and over a change of configuration for all that did not change.
+ * What is known of each upstream and of each target on it, and where that is found again: quickly for a target that was
+ * seen before, and over a change of configuration for all that did not change.
  */
 
 import type { Snapshot, Target, Upstream } from '../domain/snapshot.ts'
-import type { Readiness } from '../upstreams/backend.ts'
 import { type Breaker, createBreaker } from './breaker.ts'
 
-/** Something that is held against a place until it passes by itself. */
-export interface Against {
+/** Something held against an upstream or a target, until it passes by itself. */
+export interface Penalty {
   reason: string
   untilMs: number
 }
 
-/** What a probe may hold against an upstream that is not down. */
-export type Found = Extract<Readiness, { state: 'refused' | 'doubtful' }>
-
-/** An upstream. */
-export interface Place {
+export interface UpstreamState {
   upstream: Upstream
-  /** Nothing is held against it: all that a request has to read. */
-  calm: boolean
-  /** `by`: what found it so. A look that connects does not disprove what only a probe sees, such as a bad certificate. */
-  down: (Against & { by: 'look' | 'probe' }) | null
-  /** A call was refused for its credential or account: what a probe does not disprove. */
-  refused: Against | null
+  /** No penalty: all that a request has to read. */
+  cleared: boolean
+  /** It cannot be reached, and is not called. */
+  down: Penalty | null
+  /** A call was refused for its credential or account: a free probe does not disprove that. */
+  refused: Penalty | null
   /** What the last probe held against it. */
-  found: (Found & Against) | null
-  /** It could not be connected to, or kept silent, when that was last tried. */
+  probed: (Penalty & { state: 'refused' | 'degraded' }) | null
+  /** The last probe failed, whether or not that counts against it. */
+  probeFailed: boolean
+  /** It could not be connected to, or kept silent, when it was last called or probed. */
   unreached: boolean
-  /** Whether it answered when it was last tried; null while nothing was. */
-  answers: boolean | null
+  /** Probes in a row without an answer in time. */
+  timeouts: number
+  /** Whether it has ever answered. */
+  answers: boolean
   /** When a call went well last, on the clock that never steps. */
   workedMs: number
   /** The same for people. */
   lastOkMs: number | null
   lastError: { message: string; at_ms: number } | null
   /** By the upstream's own name of the model. */
-  spots: Map<string, Spot>
+  targets: Map<string, TargetState>
 }
 
-/** A target: one model of an upstream, whatever models of ours lead to it. */
-export interface Spot {
-  place: Place
+/** One model of an upstream, whatever models of ours lead to it. */
+export interface TargetState {
+  owner: UpstreamState
   upstreamModel: string
-  calm: boolean
+  /** No penalty, and its breaker is closed for every key. */
+  cleared: boolean
   breaker: Breaker
   /** Its model or its address was refused. */
-  refused: Against | null
+  refused: Penalty | null
   /** Its provider asked for a pause. */
-  paused: Against | null
-  /** What made its breaker count last, in words. */
-  lastFailure: string
+  paused: Penalty | null
 }
 
-export interface Places {
-  of(upstream: Upstream): Place
-  spot(target: Target): Spot
-  all(): Iterable<Place>
+/** Whether it still holds. */
+export const isOn = <P extends Penalty>(penalty: P | null, nowMs: number): penalty is P =>
+  penalty !== null && nowMs < penalty.untilMs
+
+export interface States {
+  of(upstream: Upstream): UpstreamState
+  target(target: Target): TargetState
+  all(): Iterable<UpstreamState>
   /** Keeps what did not change, and forgets the rest. */
   renew(snapshot: Snapshot): void
 }
 
-export function createPlaces(): Places {
-  let places = new Map<string, Place>()
-  /** The quick way: targets are objects that live as long as their snapshot. */
-  const found = new WeakMap<Target, Spot>()
+export function createStates(): States {
+  let states = new Map<string, UpstreamState>()
+  /** Targets are objects that live as long as their snapshot. */
+  const found = new WeakMap<Target, TargetState>()
 
-  const of = (upstream: Upstream): Place => {
-    const known = places.get(upstream.id)
+  const of = (upstream: Upstream): UpstreamState => {
+    const known = states.get(upstream.id)
     // What a call under an old configuration finds out is no news of the present one.
-    if (known) return isSame(known.upstream, upstream) ? known : createPlace(upstream)
-    const place = createPlace(upstream)
-    places.set(upstream.id, place)
-    return place
+    if (known) return isSame(known.upstream, upstream) ? known : createUpstreamState(upstream)
+    const state = createUpstreamState(upstream)
+    states.set(upstream.id, state)
+    return state
   }
 
   return {
     of,
-    spot(target) {
+    target(target) {
       const known = found.get(target)
       if (known) return known
-      const spot = spotOf(of(target.upstream), target.upstreamModel)
-      found.set(target, spot)
-      return spot
+      const state = targetOf(of(target.upstream), target.upstreamModel)
+      found.set(target, state)
+      return state
     },
-    all: () => places.values(),
+    all: () => states.values(),
     renew(snapshot) {
-      const next = new Map<string, Place>()
+      const next = new Map<string, UpstreamState>()
       for (const upstream of snapshot.upstreams.values()) {
-        const known = places.get(upstream.id)
-        const place = known && isSame(known.upstream, upstream) ? known : createPlace(upstream)
-        place.upstream = upstream
-        next.set(upstream.id, place)
+        const known = states.get(upstream.id)
+        const state = known && isSame(known.upstream, upstream) ? known : createUpstreamState(upstream)
+        state.upstream = upstream
+        next.set(upstream.id, state)
       }
-      const routed = new Set<Spot>()
+      const routed = new Set<TargetState>()
       for (const { targets } of snapshot.models.values()) {
         for (const { upstream, upstreamModel } of targets) {
-          const place = next.get(upstream.id)
-          if (place) routed.add(spotOf(place, upstreamModel))
+          const state = next.get(upstream.id)
+          if (state) routed.add(targetOf(state, upstreamModel))
         }
       }
-      for (const { spots } of next.values()) for (const [name, spot] of spots) if (!routed.has(spot)) spots.delete(name)
-      places = next
+      for (const { targets } of next.values()) {
+        for (const [name, target] of targets) if (!routed.has(target)) targets.delete(name)
+      }
+      states = next
     },
   }
 }
@@ -111,25 +115,26 @@ export function createPlaces(): Places {
 export const isSame = (a: Upstream, b: Upstream): boolean =>
   a.baseUrl === b.baseUrl && a.credential === b.credential && a.dialect === b.dialect
 
-const createPlace = (upstream: Upstream): Place => ({
+const createUpstreamState = (upstream: Upstream): UpstreamState => ({
   upstream,
-  calm: true,
+  cleared: true,
   down: null,
   refused: null,
-  found: null,
+  probed: null,
+  probeFailed: false,
   unreached: false,
-  answers: null,
+  timeouts: 0,
+  answers: false,
   workedMs: Number.NEGATIVE_INFINITY,
   lastOkMs: null,
   lastError: null,
-  spots: new Map(),
+  targets: new Map(),
 })
 
-function spotOf(place: Place, upstreamModel: string): Spot {
-  const known = place.spots.get(upstreamModel)
+function targetOf(owner: UpstreamState, upstreamModel: string): TargetState {
+  const known = owner.targets.get(upstreamModel)
   if (known) return known
-  const breaker = createBreaker()
-  const spot: Spot = { place, upstreamModel, calm: true, breaker, refused: null, paused: null, lastFailure: '' }
-  place.spots.set(upstreamModel, spot)
-  return spot
+  const state = { owner, upstreamModel, cleared: true, breaker: createBreaker(), refused: null, paused: null }
+  owner.targets.set(upstreamModel, state)
+  return state
 }

@@ -15,7 +15,7 @@ import { pathOf } from './path.ts'
 
 export interface ModelsDeps {
   snapshot(): Snapshot
-  health: Pick<Health, 'standing'>
+  health: Pick<Health, 'forRequest'>
   log: Log
   now(): number
 }
@@ -52,7 +52,9 @@ export const modelsController = (deps: ModelsDeps) => {
 
 function modelFor({ snapshot, health }: ModelsDeps, key: Key, slug: string): Model | null {
   const visible = visibleModel(snapshot(), key, slug)
-  return visible && toPublicModel(visible.model, visible.targets, (target) => health.standing(target) === 'out')
+  if (!visible) return null
+  const request = health.forRequest(key.id)
+  return toPublicModel(visible.model, visible.targets, (target) => request.standing(target) === 'unavailable')
 }
 
 function decode(text: string): string {

@@ -1,5 +1,5 @@
 /**
- * In which order the targets of a request are tried (design 8): by priority, and within one by weighted rendezvous
+ * In which order the targets of a request are tried: by priority, and within one by weighted rendezvous
  * hashing, so that weights hold over conversations and one conversation stays with one target and its prompt cache. What
  * is known to fail comes last or not at all. Pure: the same request on the same snapshot has the same order.
  */
@@ -8,7 +8,7 @@ import type { CanonicalRequest, Message } from '../domain/request.ts'
 import type { Key, Target } from '../domain/snapshot.ts'
 import type { Standing } from '../health/health.ts'
 
-/** Sorts targets, best first, and leaves out those that are `out`. */
+/** Sorts targets, best first, and leaves out those that are unavailable. */
 export function order(
   targets: readonly Target[],
   key: Pick<Key, 'id'>,
@@ -18,7 +18,7 @@ export function order(
   const candidates: Candidate[] = []
   for (const target of targets) {
     const found = standing(target)
-    if (found !== 'out') candidates.push({ target, isDoubtful: found === 'doubtful', score: 0 })
+    if (found !== 'unavailable') candidates.push({ target, isDegraded: found === 'degraded', score: 0 })
   }
   if (candidates.length > 1) {
     const conversation = Bun.hash.xxHash32(`${key.id}\n${toConversation(body.messages)}`)
@@ -30,12 +30,12 @@ export function order(
 
 interface Candidate {
   target: Target
-  isDoubtful: boolean
+  isDegraded: boolean
   score: number
 }
 
 const compare = (a: Candidate, b: Candidate) =>
-  Number(a.isDoubtful) - Number(b.isDoubtful) || a.target.priority - b.target.priority || b.score - a.score
+  Number(a.isDegraded) - Number(b.isDegraded) || a.target.priority - b.target.priority || b.score - a.score
 
 /**
  * The highest score wins as often as the weights say, and a target that comes or goes moves only its own share of the

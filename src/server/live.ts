@@ -15,7 +15,7 @@ export interface LiveDeps {
   snapshot(): Snapshot
   spending: SpendReader
   backendFor(at: { upstream: Upstream }): Backend
-  /** How often upstreams are asked whether they are ready, ms; 0 = never. */
+  /** How often upstreams are probed, ms; 0 = only those that could not be reached. */
   probeMs: number
   moment(): Moment
   log: Log

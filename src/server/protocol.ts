@@ -71,12 +71,13 @@ export type Status = Static<typeof Status>
 
 /**
  * Answer of `POST /upstreams/<id>/test`. States: `ready`; `unknown` = it answers, but not to a request that costs nothing;
- * `refused` = it refuses the credential; `doubtful` = it said nothing in time, or an error; `down` = it cannot be reached;
- * `not_ready` = it was not asked, since it could not be called anyway.
+ * `refused` = it refuses the credential; `degraded` = it answers with an error, or breaks off; `timeout` = it said nothing in
+ * time; `down` = it cannot be reached; `not_made` = this process has no files or ports left to ask it; `not_ready` = it was
+ * not asked, since it could not be called anyway.
  */
 export const TestResult = answer({
   id: Text,
-  state: oneOf('ready', 'unknown', 'refused', 'doubtful', 'down', 'not_ready'),
+  state: oneOf('ready', 'unknown', 'refused', 'degraded', 'timeout', 'down', 'not_made', 'not_ready'),
   /** In words, where it is neither `ready` nor `unknown`. */
   reason: orNull(Text),
   /** How long the answer took; null where nothing was asked. */

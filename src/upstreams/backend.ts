@@ -37,13 +37,14 @@ export interface Backend {
 }
 
 /**
- * What a free question found out: `unknown` = it answers, but not to this; `doubtful` = it may be there, but said nothing in
- * time, or an error; `down` = it cannot be reached. Reasons name no host: clients read some of them.
+ * What a free probe found out: `unknown` = it answers, but not to this; `degraded` = it answers with an error, or breaks
+ * off; `timeout` = it said nothing in time; `down` = it cannot be reached; `not_made` = for a reason of ours the probe could
+ * not be made. Reasons name no host: clients read some of them.
  */
 export type Readiness =
   | { state: 'ready' | 'unknown' }
-  | { state: 'refused' | 'doubtful'; reason: string }
-  | { state: 'down'; reason: string }
+  | { state: 'refused' | 'degraded'; reason: string }
+  | { state: 'timeout' | 'down' | 'not_made'; reason: string }
 
 /** What a dialect wants sent: path below the base URL, headers and JSON text. */
 export interface WireRequest {

@@ -1,7 +1,9 @@
 /**
- * Says in words why a host could not be reached, from the codes of sockets, resolvers and `fetch`. Never their
- * messages: those may quote what was sent. Pure.
+ * Says in words why a host could not be reached, from the codes of sockets, resolvers and `fetch`, and whether it was for
+ * want of something of our own. Never in their messages: those may quote what was sent.
  */
+import { closeSync, openSync } from 'node:fs'
+import { devNull } from 'node:os'
 import { codeOf } from '../domain/error.ts'
 
 const WORDS: Readonly<Record<string, string>> = {
@@ -39,8 +41,20 @@ export function toNetworkWords(error: unknown): string {
 /** Whether the other side had taken the connection before it broke. */
 export const wasConnected = (error: unknown): boolean => BROKEN_OFF.has(nameOf(error))
 
-/** Whether it failed for want of files, ports or memory of our own. */
-export const isOurShortage = (error: unknown): boolean => OUR_OWN.has(nameOf(error))
+/** Whether it failed for want of files, ports or memory of our own. Bun's fetch calls it a refusal when no file is left. */
+export const isOurShortage = (error: unknown): boolean =>
+  OUR_OWN.has(nameOf(error)) || (REFUSED.has(nameOf(error)) && isOutOfFiles())
+
+const REFUSED = new Set(['ECONNREFUSED', 'ConnectionRefused'])
+
+function isOutOfFiles(): boolean {
+  try {
+    closeSync(openSync(devNull, 'r'))
+    return false
+  } catch {
+    return true
+  }
+}
 
 /** Its code, or else what it calls itself. */
 export const nameOf = (error: unknown): string => codeOf(error) || (error instanceof Error ? error.name : 'unknown')

@@ -1,6 +1,6 @@
 /**
- * Asks an HTTP upstream the free question of its dialect: whether it could answer now. Called by the prober and by
- * whoever tests an upstream by hand. Its words never hold a credential: they are made of statuses and codes only.
+ * Probes an HTTP upstream by the request of its dialect that costs nothing: whether it could answer now. Called by the
+ * prober and by whoever tests an upstream by hand. Its words never hold a credential: they are made of statuses and codes only.
  */
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Question, Readiness } from './backend.ts'
@@ -8,7 +8,7 @@ import { isOurShortage, toNetworkWords, wasConnected } from './network-messages.
 
 /**
  * Never throws. A signal that aborts counts as no answer in time. Down is only what cannot be reached: one that is late, or
- * breaks off, may chat all the same, and doubt does less harm then than an outage.
+ * breaks off, may chat all the same. Behind a proxy the proxy is asked, as it is for calls.
  */
 export async function askReadiness(question: Question, upstream: Upstream, signal: AbortSignal): Promise<Readiness> {
   const { path, headers } = question.request(upstream)
@@ -18,13 +18,15 @@ export async function askReadiness(question: Question, upstream: Upstream, signa
     const response = await fetch(url, {
       headers: { accept: 'application/json', ...headers },
       redirect: 'manual',
+      // Whether a new connection comes about is part of what it asks.
+      keepalive: false,
       signal,
     })
     response.body?.cancel().catch(() => {})
     return question.readiness(response.status)
   } catch (error) {
-    if (signal.aborted) return { state: 'doubtful', reason: `its ${path} did not answer in time` }
-    if (isOurShortage(error)) return { state: 'unknown' }
-    return { state: wasConnected(error) ? 'doubtful' : 'down', reason: toNetworkWords(error) }
+    if (signal.aborted) return { state: 'timeout', reason: `its ${path} did not answer in time` }
+    if (isOurShortage(error)) return { state: 'not_made', reason: 'this process has no files or ports left to ask it' }
+    return { state: wasConnected(error) ? 'degraded' : 'down', reason: toNetworkWords(error) }
   }
 }

@@ -52,7 +52,7 @@ const WARM_UP = 300
 const CONNECTIONS = 32
 /** The dead upstream's deadline for a first byte; its default would be a minute and more. */
 export const DEADLINE = '1s'
-/** The prober looks every 2 s. */
+/** One that could not be reached is probed every 2 s at least, with a limit of 2 s. */
 const SETTLE_MS = 5_000
 
 /** Takes one build through each way to die. */

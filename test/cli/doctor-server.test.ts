@@ -37,8 +37,10 @@ describe('an upstream', () => {
     model: 'local/a',
     upstream_model: 'a',
     breaker: 'open',
+    open_for_keys: null,
     failures_in_a_row: 5,
     retry_in_ms: 7_000,
+    reason: null,
   }
   const down = toUpstreamStatus('here', { state: 'down', reason: 'connection refused', last_error })
 
@@ -73,13 +75,13 @@ describe('an upstream', () => {
     })
     expect((await clinic.examine()).troubles).toEqual([
       'upstream here: warning: Breakers: 1 of 1 not closed: local/a open for 7s. Last error: connection refused (4 s ago).',
-      'models: warning: local/a: here: failed 5 times in a row, and rests.',
+      'models: warning: local/a: here: 5 requests in a row failed, and its breaker is open.',
     ])
   })
 
   test.each([
-    [0, 'half open'],
-    [7_000, 'on trial'],
+    [0, 'half-open'],
+    [7_000, 'half-open, its probe under way'],
   ])('whose half-open breaker lets a call through in %d ms is %s, and can be asked', async (retry_in_ms, phase) => {
     const targets: UpstreamStatus['targets'] = [{ ...target, breaker: 'half_open', retry_in_ms }]
     clinic.serve({ upstreams: [toUpstreamStatus('here', { targets }), toUpstreamStatus('keyed')] })
@@ -98,25 +100,25 @@ describe('an upstream', () => {
     })
   })
 
-  test('that is in doubt, or one of whose models is refused, is a warning, and can be asked', async () => {
-    const doubtful = toUpstreamStatus('here', { state: 'doubtful', reason: 'its /models answered 503' })
-    const doubted: UpstreamStatus['targets'] = [
-      { ...target, breaker: 'closed', failures_in_a_row: 0, retry_in_ms: null, doubt: 'it answered 404' },
+  test('that is degraded, or one of whose models is refused, is a warning, and can be asked', async () => {
+    const degraded = toUpstreamStatus('here', { state: 'degraded', reason: 'its /models answered 503' })
+    const refused: UpstreamStatus['targets'] = [
+      { ...target, breaker: 'closed', failures_in_a_row: 0, retry_in_ms: null, reason: 'it answered 404' },
     ]
-    clinic.serve({ upstreams: [doubtful, toUpstreamStatus('keyed', { targets: doubted })] })
+    clinic.serve({ upstreams: [degraded, toUpstreamStatus('keyed', { targets: refused })] })
     const { code, troubles, of } = await clinic.examine()
     expect([code, of('models')]).toEqual([0, 'ok: 3 of 3 models can be asked.'])
     expect(troubles).toEqual([
-      'upstream here: warning: Doubtful, and called after others: its /models answered 503.',
+      'upstream here: warning: Degraded, and called after others: its /models answered 503.',
       'upstream keyed: warning: Called after others, or in vain: local/a: it answered 404.',
     ])
   })
 
-  test('that has recovered is well, and its last error is told', async () => {
+  test('that has recovered is healthy, and its last error is told', async () => {
     clinic.serve({ upstreams: [toUpstreamStatus('here', { last_error }), toUpstreamStatus('keyed')] })
     const { troubles, of } = await clinic.examine()
     expect(troubles).toEqual([])
-    expect(of('upstream here')).toBe('ok: Up. Last trouble: connection refused (4 s ago).')
+    expect(of('upstream here')).toBe('ok: Healthy. Last trouble: connection refused (4 s ago).')
   })
 
   test('cannot command the terminal with what it says', async () => {

@@ -49,8 +49,10 @@ const tripped = {
   model: 'local/tiny',
   upstream_model: 'tiny',
   breaker: 'open',
+  open_for_keys: 2,
   failures_in_a_row: 5,
   retry_in_ms: 8_100,
+  reason: null,
 } as const
 
 const json = (text: string) => JSON.parse(text)
@@ -71,9 +73,9 @@ describe('upstreams list', () => {
 
     const { code, stdout, stderr } = await bench.run('upstreams', 'list')
     expect([code, stderr]).toEqual([0, ''])
-    expect(lineOf('paid', stdout)).toMatch(/PAID_KEY set +up +- +1m\/5m\/90s\/1h\/1500ms +-$/)
+    expect(lineOf('paid', stdout)).toMatch(/PAID_KEY set +healthy +- +1m\/5m\/90s\/1h\/1500ms +-$/)
     expect(lineOf('here', stdout)).toMatch(
-      / - +down +1 of 1 not closed: local\/tiny open for 9s .* no answer; last error: connection refused \(3 min ago\)$/,
+      / - +down +1 of 1 not closed: local\/tiny open for 9s for 2 keys only .* no answer; last error: connection refused \(3 min ago\)$/,
     )
     expect(lineOf('off', stdout)).toMatch(/disabled/)
 
@@ -81,7 +83,7 @@ describe('upstreams list', () => {
     expect(document.server).toMatchObject({ version: '0.1.0', pid: 4242, readiness: 'ok' })
     expect(document.server.upstreams).toBeUndefined()
     expect(document.upstreams).toMatchObject([
-      { id: 'paid', state: 'up', enabled: true, credential: { variable: 'PAID_KEY', status: 'set' } },
+      { id: 'paid', state: 'healthy', enabled: true, credential: { variable: 'PAID_KEY', status: 'set' } },
       { id: 'here', state: 'down', credential: null, last_error, targets: [tripped] },
       { id: 'off', state: 'disabled', enabled: false },
     ])
@@ -146,7 +148,7 @@ describe('upstreams test', () => {
     expect(asked.sort()).toEqual(['here', 'paid'])
     expect([code, stderr]).toEqual([1, 'error: 1 of 2 could not answer.\n'])
     expect(lineOf('paid', stdout)).toMatch(/refused +12 +the key is wrong$/)
-    expect(lineOf('here', stdout)).toMatch(/unknown +3 +answers, but not to a question that costs nothing$/)
+    expect(lineOf('here', stdout)).toMatch(/unknown +3 +answers, but not to a request that costs nothing$/)
 
     const named = await bench.run('upstreams', 'test', 'here', '--json')
     expect(named.code).toBe(0)
@@ -169,7 +171,7 @@ describe('upstreams test', () => {
     try {
       await declare(upstream.url)
       const { code, stdout, stderr } = await bench.run('upstreams', 'test')
-      expect(upstream.requests.length).toBeGreaterThan(0)
+      expect(upstream.probes.length).toBeGreaterThan(0)
       expect(code).toBe(1)
       expect(stderr).toStartWith('No server runs on this data folder. Asking from here')
       expect(lineOf('here', stdout)).toMatch(/(ready|unknown) +\d+ +answers/)

@@ -52,7 +52,7 @@ async function play(
   const health = {
     enter: (target: Target) => enters(target.upstream.id),
     report: (target: Target, end: CallNews) => void reported.push([target.upstream.id, end]),
-    whyOut: () => ({ reason: 'its upstream is down', retryAfterMs: 2_500 }),
+    whyUnavailable: () => ({ reason: 'its upstream is down', retryAfterMs: 2_500 }),
   }
   const body = { model: 'acme/large', messages: [] }
   try {
@@ -100,8 +100,8 @@ describe('a target that fails', () => {
   ])('because %s has none either', async (_, error) => {
     const played = await play({ a: [error], b: ['answer'] })
     expect(played).toMatchObject({ calls: ['a:first'], error })
-    // No call may have been made at all: what was claimed of its breaker is given back.
-    expect(played.reported).toEqual([['a', 'given_up']])
+    // No call may have been made at all: its breaker's half-open probe is given back.
+    expect(played.reported).toEqual([['a', 'aborted']])
   })
 })
 
@@ -170,7 +170,7 @@ describe('when no target is left', () => {
   })
 })
 
-describe('a target that is out', () => {
+describe('a target that is unavailable', () => {
   test('is passed over without a call', async () => {
     const { calls, value } = await play({ a: ['answer'], b: ['answer'] }, { out: ['a'] })
     expect({ calls, value }).toEqual({ calls: ['b:first'], value: 'b' })

@@ -25,12 +25,21 @@ function setUp(fields: Partial<Upstream> = {}) {
   const write = (level: string) => (message: string, more: object) =>
     void lines.push(`${level} ${message} ${JSON.stringify(more)}`)
   let kicks = 0
-  const health = createHealth({
+  const known = createHealth({
     nowMs: () => ms,
     wallMs: () => WALL_MS + ms,
     log: { info: write('info'), warn: write('warn') },
     onUnreached: () => void kicks++,
   })
+  const ask = (keyId = 'k1') => known.forRequest(keyId)
+  /** As it is for a request of its own each time. */
+  const health = {
+    ...known,
+    standing: (at: Target) => ask().standing(at),
+    enter: (at: Target) => ask().enter(at),
+    report: (at: Target, news: CallNews) => ask().report(at, news),
+    whyUnavailable: (at: Target) => ask().whyUnavailable(at),
+  }
   const target = toTarget(fields)
   const renew = (...targets: Target[]) =>
     health.renew({
@@ -45,40 +54,47 @@ function setUp(fields: Partial<Upstream> = {}) {
     ms += byMs
   }
   const stateOf = (id = 'paid') => health.states().find((state) => state.id === id)
-  return { health, target, renew, fail, pass, lines, stateOf, kicks: () => kicks }
+  /** A request that is let in: the half-open probe, where the breaker is half-open. */
+  const enter = (keyId = 'k1', at = target) => {
+    const request = ask(keyId)
+    expect(request.enter(at)).toBe(true)
+    return request
+  }
+  return { health, target, renew, ask, enter, fail, pass, lines, stateOf, kicks: () => kicks }
 }
 
 describe('the breaker', () => {
   test('opens for an upstream that begins every answer and breaks it off', () => {
-    const { health, target, fail } = setUp()
+    const { health, target, enter } = setUp()
     for (let each = 0; each < 5; each++) {
-      expect(health.enter(target)).toBe(true)
-      health.report(target, 'begun')
-      fail(1, broken)
+      const request = enter()
+      request.report(target, 'begun')
+      request.report(target, broken)
     }
-    expect(health.standing(target)).toBe('out')
+    expect(health.standing(target)).toBe('unavailable')
   })
 
-  test('closes as soon as its trial has begun to answer, and opens again at the next failure', () => {
-    const { health, target, fail, pass } = setUp()
+  test('closes as soon as its probe has begun to answer, and opens again at the next failure', () => {
+    const { health, target, enter, fail, pass } = setUp()
     fail(5)
     pass(10_000)
-    expect(health.enter(target)).toBe(true)
-    health.report(target, 'begun')
-    expect(health.standing(target)).toBe('well')
-    fail(1, broken)
-    expect(health.standing(target)).toBe('out')
+    const probe = enter()
+    probe.report(target, 'begun')
+    expect(health.standing(target)).toBe('healthy')
+    probe.report(target, broken)
+    expect(health.standing(target)).toBe('unavailable')
   })
 
   test('stays open where an answer and its failure came at once, and says so once', () => {
-    const { health, target, pass, lines } = setUp()
+    const { health, target, ask, pass, lines } = setUp()
     for (let round = 0; round < 3; round++) {
       for (let each = 0; each < 5; each++) {
-        if (!health.enter(target)) continue
-        health.report(target, broken)
-        health.report(target, 'begun')
+        const request = ask()
+        if (!request.enter(target)) continue
+        request.report(target, broken)
+        request.report(target, 'begun')
       }
-      expect(health.standing(target)).toBe('out')
+      expect(health.standing(target)).toBe('unavailable')
       pass(10_000)
     }
     expect(lines).toHaveLength(1)
@@ -94,9 +110,13 @@ describe('the breaker', () => {
   ])('opens after five in a row of %s, and not before', (_, end) => {
     const { health, target, fail } = setUp()
     fail(4, end)
-    expect([health.standing(target), health.enter(target), health.whyOut(target)]).toEqual(['well', true, null])
+    expect([health.standing(target), health.enter(target), health.whyUnavailable(target)]).toEqual([
+      'healthy',
+      true,
+      null,
+    ])
     fail(1, end)
-    expect([health.standing(target), health.enter(target)]).toEqual(['out', false])
+    expect([health.standing(target), health.enter(target)]).toEqual(['unavailable', false])
   })
 
   test.each([
@@ -104,17 +124,17 @@ describe('the breaker', () => {
     ['a 408', status(408)],
     ['a 429', status(429)],
     ['a client that left', aborted],
-    ['a call that was given up', 'given_up' as const],
+    ['a call that was given up', 'aborted' as const],
     ['a process without files', noFiles],
   ])('neither counts %s nor begins anew with it', (_, end) => {
     const { health, target, fail } = setUp()
     fail(20, end)
-    expect(health.standing(target)).toBe('well')
+    expect(health.standing(target)).toBe('healthy')
     fail(4)
     fail(1, end)
-    expect(health.standing(target)).toBe('well')
+    expect(health.standing(target)).toBe('healthy')
     fail(1)
-    expect(health.standing(target)).toBe('out')
+    expect(health.standing(target)).toBe('unavailable')
   })
 
   test('begins anew with an answer', () => {
@@ -122,7 +142,7 @@ describe('the breaker', () => {
     fail(4)
     health.report(target, 'ok')
     fail(4)
-    expect(health.standing(target)).toBe('well')
+    expect(health.standing(target)).toBe('healthy')
   })
 
   test('says why, and for how long', () => {
@@ -130,44 +150,45 @@ describe('the breaker', () => {
     fail(4)
     fail(1, status(503))
     const reason = 'its last 5 calls to `paid` failed, the last one with: status 503'
-    expect(health.whyOut(target)).toEqual({ reason, retryAfterMs: 10_000 })
+    expect(health.whyUnavailable(target)).toEqual({ reason, retryAfterMs: 10_000 })
     pass(9_500)
-    expect(health.whyOut(target)).toEqual({ reason, retryAfterMs: 1_000 })
+    expect(health.whyUnavailable(target)).toEqual({ reason, retryAfterMs: 1_000 })
     pass(500)
-    expect(health.whyOut(target)).toBeNull()
+    expect(health.whyUnavailable(target)).toBeNull()
   })
 
   test('says so without quoting at length what an upstream sent', () => {
     const { health, target, fail } = setUp()
     fail(5, new UpstreamError('broken', `answered a stream with ${'x'.repeat(5_000)}`))
-    expect(health.whyOut(target)?.reason.length).toBeLessThan(200)
+    expect(health.whyUnavailable(target)?.reason.length).toBeLessThan(200)
   })
 
   test('lets one call through after 10 s, and the others once that went well', () => {
-    const { health, target, fail, pass } = setUp()
+    const { health, target, enter, fail, pass } = setUp()
     fail(5)
     pass(9_999)
     expect(health.enter(target)).toBe(false)
     pass(1)
-    expect([health.standing(target), health.enter(target), health.enter(target)]).toEqual(['doubtful', true, false])
-    expect([health.standing(target), health.whyOut(target)?.retryAfterMs]).toEqual(['doubtful', 1_000])
-    health.report(target, 'ok')
-    expect([health.standing(target), health.enter(target), health.enter(target)]).toEqual(['well', true, true])
+    expect(health.standing(target)).toBe('degraded')
+    const probe = enter()
+    expect(health.enter(target)).toBe(false)
+    expect([health.standing(target), health.whyUnavailable(target)?.retryAfterMs]).toEqual(['degraded', 1_000])
+    probe.report(target, 'ok')
+    expect([health.standing(target), health.enter(target), health.enter(target)]).toEqual(['healthy', true, true])
     fail(4)
-    expect(health.standing(target)).toBe('well')
+    expect(health.standing(target)).toBe('healthy')
   })
 
-  test('opens for another 10 s where the trial fails', () => {
-    const { health, target, fail, pass } = setUp()
+  test('opens for another 10 s where the probe fails', () => {
+    const { health, target, enter, fail, pass } = setUp()
     fail(5)
     pass(10_000)
-    health.enter(target)
-    fail(1, broken)
-    expect(health.whyOut(target)).toMatchObject({ retryAfterMs: 10_000 })
+    enter().report(target, broken)
+    expect(health.whyUnavailable(target)).toMatchObject({ retryAfterMs: 10_000 })
     pass(9_999)
-    expect([health.standing(target), health.enter(target)]).toEqual(['out', false])
+    expect([health.standing(target), health.enter(target)]).toEqual(['unavailable', false])
     pass(1)
-    expect([health.standing(target), health.enter(target)]).toEqual(['doubtful', true])
+    expect([health.standing(target), health.enter(target)]).toEqual(['degraded', true])
   })
 
   test('is not held open by calls from before', () => {
@@ -181,67 +202,90 @@ describe('the breaker', () => {
   })
 
   test.each([
-    ['was given up', 'given_up' as const],
+    ['was given up', 'aborted' as const],
     ['ended with its client', aborted],
     ['was refused for what it asked', status(400)],
-  ])('has room for another trial as soon as one %s', (_, end) => {
-    const { health, target, fail, pass } = setUp()
+  ])('has room for another probe as soon as one %s', (_, end) => {
+    const { health, target, enter, fail, pass } = setUp()
     fail(5)
     pass(10_000)
-    health.enter(target)
-    health.report(target, end)
-    expect([health.standing(target), health.enter(target), health.enter(target)]).toEqual(['doubtful', true, false])
+    enter().report(target, end)
+    expect([health.standing(target), health.enter(target), health.enter(target)]).toEqual(['degraded', true, false])
   })
 
-  test('has room for another trial when one says nothing for 10 s, and hears that one still', () => {
-    const { health, target, fail, pass } = setUp()
+  test('has room for another probe when one says nothing for 10 s, and hears that one still', () => {
+    const { health, target, enter, fail, pass } = setUp()
     fail(5)
     pass(10_000)
-    health.enter(target)
+    const probe = enter()
     pass(9_999)
     expect(health.enter(target)).toBe(false)
     pass(1)
     expect([health.enter(target), health.enter(target)]).toEqual([true, false])
-    fail(1)
-    expect(health.standing(target)).toBe('out')
+    probe.report(target, 'ok')
+    expect(health.standing(target)).toBe('healthy')
   })
 
-  test('that nobody tried for 10 s gets its trial in its own place: a neighbour that is well would keep it waiting', () => {
+  test('that nobody tried for 10 s gets its probe in its own place: a neighbour that is well would keep it waiting', () => {
     const { health, target, fail, pass } = setUp()
     fail(5)
     pass(19_999)
-    expect(health.standing(target)).toBe('doubtful')
+    expect(health.standing(target)).toBe('degraded')
     pass(1)
-    expect([health.standing(target), health.enter(target), health.standing(target)]).toEqual(['well', true, 'doubtful'])
+    expect([health.standing(target), health.enter(target), health.standing(target)]).toEqual([
+      'healthy',
+      true,
+      'degraded',
+    ])
   })
 
-  test('gets another trial in its own place where nobody has heard of the last one for 10 s', () => {
+  test('gets another probe in its own place where nobody has heard of the last one for 10 s', () => {
     const { health, target, fail, pass } = setUp()
     fail(5)
     pass(20_000)
     health.enter(target)
     pass(9_999)
-    expect(health.standing(target)).toBe('doubtful')
+    expect(health.standing(target)).toBe('degraded')
     pass(1)
-    expect([health.standing(target), health.enter(target)]).toEqual(['well', true])
+    expect([health.standing(target), health.enter(target)]).toEqual(['healthy', true])
   })
 
-  test('lets no crowd of trials in for a crowd of older calls that are given up', () => {
+  test('lets no crowd of probes in for a crowd of older calls that are aborted', () => {
     const { health, target, fail, pass } = setUp()
     fail(5)
     pass(10_000)
-    let trials = 0
+    let probes = 0
     for (let each = 0; each < 50; each++) {
-      if (health.enter(target)) trials++
-      health.report(target, 'given_up')
+      if (health.enter(target)) probes++
+      health.report(target, 'aborted')
     }
-    expect(trials).toBe(2)
-    // And again once the next one has failed.
+    expect(probes).toBe(1)
+  })
+
+  test('counts a request once, however often it is tried and in however many calls', () => {
+    const { health, target, ask, fail } = setUp()
+    fail(3)
+    const request = ask()
+    for (let each = 0; each < 20; each++) request.report(target, status(500))
+    expect(health.standing(target)).toBe('healthy')
     fail(1)
+    expect(health.standing(target)).toBe('unavailable')
+    // Another target is another matter.
+    const other = toTarget({ id: 'other' })
+    request.report(other, status(500))
+    fail(4, status(500), other)
+    expect(health.standing(other)).toBe('unavailable')
+  })
+
+  test('opens again for a half-open probe whose request was counted before', () => {
+    const { health, target, ask, fail, pass } = setUp()
+    const request = ask()
+    request.report(target, status(500))
+    fail(4)
     pass(10_000)
-    health.enter(target)
-    health.report(target, 'given_up')
-    expect(health.enter(target)).toBe(true)
+    expect(request.enter(target)).toBe(true)
+    request.report(target, status(500))
+    expect(health.standing(target)).toBe('unavailable')
   })
 
   test('is one for all models that lead to the same one there, and another for each model there', () => {
@@ -250,22 +294,61 @@ describe('the breaker', () => {
     const same = { ...toTarget(), model: 'acme/alias' }
     const other = { ...toTarget(), upstreamModel: 'small-v1' }
     const elsewhere = toTarget({ id: 'other' })
-    expect([same, other, elsewhere].map(health.standing)).toEqual(['out', 'well', 'well'])
+    expect([same, other, elsewhere].map(health.standing)).toEqual(['unavailable', 'healthy', 'healthy'])
     health.report(same, 'ok')
-    expect(health.standing(target)).toBe('well')
+    expect(health.standing(target)).toBe('healthy')
+  })
+})
+
+describe('the breaker of a key', () => {
+  test('opens for that key alone: others go on', () => {
+    const { health, target, ask, fail, stateOf } = setUp()
+    fail(8)
+    expect([health.standing(target), ask('k2').standing(target)]).toEqual(['unavailable', 'healthy'])
+    expect([ask('k2').enter(target), ask('k2').whyUnavailable(target)]).toEqual([true, null])
+    expect(stateOf()?.targets).toMatchObject([{ breaker: 'open', open_for_keys: 1, failures_in_a_row: 5 }])
+  })
+
+  test('opens for everyone as soon as a second key fails in that row', () => {
+    const { target, ask, fail, stateOf } = setUp()
+    fail(5)
+    ask('k2').report(target, status(500))
+    expect([ask('k1'), ask('k2'), ask('k3')].map((each) => each.standing(target))).toEqual(Array(3).fill('unavailable'))
+    expect(stateOf()?.targets).toMatchObject([{ breaker: 'open', open_for_keys: null, failures_in_a_row: 6 }])
+  })
+
+  test.each<[string, Readiness]>([
+    ['an error', { state: 'degraded', reason: 'its /models answered 503' }],
+    ['no answer in time', { state: 'timeout', reason: 'late' }],
+  ])('opens for everyone as soon as a free probe fails too, before or after: %s', (_, found) => {
+    for (const isBefore of [true, false]) {
+      const { health, target, ask, fail } = setUp()
+      if (isBefore) health.probed(target.upstream, found)
+      fail(5)
+      if (!isBefore) health.probed(target.upstream, found)
+      expect(ask('k2').standing(target)).toBe('unavailable')
+    }
+  })
+
+  test('is not opened for everyone by a probe that found it well, or refused us', () => {
+    const { health, target, ask, fail } = setUp()
+    fail(5)
+    for (const state of ['ready', 'unknown'] as const) health.probed(target.upstream, { state })
+    health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401' })
+    expect(ask('k2').standing(target)).toBe('degraded')
   })
 })
 
 describe('what an upstream refuses', () => {
   test.each([
-    [401, 'doubtful', 'doubtful'],
-    [402, 'doubtful', 'doubtful'],
-    [403, 'doubtful', 'doubtful'],
-    [404, 'doubtful', 'well'],
-    [405, 'doubtful', 'well'],
-    [400, 'well', 'well'],
-    [409, 'well', 'well'],
-    [422, 'well', 'well'],
+    [401, 'degraded', 'degraded'],
+    [402, 'degraded', 'degraded'],
+    [403, 'degraded', 'degraded'],
+    [404, 'degraded', 'healthy'],
+    [405, 'degraded', 'healthy'],
+    [400, 'healthy', 'healthy'],
+    [409, 'healthy', 'healthy'],
+    [422, 'healthy', 'healthy'],
   ] as [number, Standing, Standing][])('with %d makes its target %s, and its other models %s, for 60 s', (...row) => {
     const [code, ofTarget, ofOther] = row
     const { health, target, pass } = setUp()
@@ -273,26 +356,26 @@ describe('what an upstream refuses', () => {
     health.report(target, status(code))
     expect([target, other].map(health.standing)).toEqual([ofTarget, ofOther])
     // It is still tried: nothing else may be there.
-    expect([health.enter(target), health.enter(target), health.whyOut(target)]).toEqual([true, true, null])
+    expect([health.enter(target), health.enter(target), health.whyUnavailable(target)]).toEqual([true, true, null])
     pass(60_000)
-    expect([target, other].map(health.standing)).toEqual(['well', 'well'])
+    expect([target, other].map(health.standing)).toEqual(['healthy', 'healthy'])
   })
 
   test.each([401, 402, 404])('with %d is forgotten with an answer, and not with a probe: that is no chat', (code) => {
     const { health, target, lines } = setUp()
     health.report(target, status(code))
     health.report(target, 'ok')
-    expect(health.standing(target)).toBe('well')
+    expect(health.standing(target)).toBe('healthy')
     lines.splice(0)
     for (let each = 0; each < 3; each++) {
       health.report(target, status(code))
       health.probed(target.upstream, { state: 'ready' })
-      expect(health.standing(target)).toBe('doubtful')
+      expect(health.standing(target)).toBe('degraded')
     }
     expect(lines).toHaveLength(1)
   })
 
-  test('is its state, in which it is neither up nor down', () => {
+  test('is its state, in which it is neither healthy nor down', () => {
     const { health, target, stateOf, pass } = setUp()
     health.report(target, status(403))
     expect(stateOf()).toMatchObject({ state: 'refused', reason: expect.stringMatching(/^it answered 403: /) })
@@ -301,13 +384,13 @@ describe('what an upstream refuses', () => {
     health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401' })
     expect(stateOf()).toMatchObject({ state: 'refused', reason: 'its /models answered 401' })
     health.probed(target.upstream, { state: 'ready' })
-    expect(stateOf()).toMatchObject({ state: 'up', reason: null })
+    expect(stateOf()).toMatchObject({ state: 'healthy', reason: null })
   })
 
   test('is in its state, in words and without its own', () => {
     const { health, target, stateOf } = setUp()
     health.report(target, status(404))
-    expect(stateOf()?.targets).toMatchObject([{ doubt: expect.stringMatching(/^it answered 404: its base_url, or/) }])
+    expect(stateOf()?.targets).toMatchObject([{ reason: expect.stringMatching(/^it answered 404: its base_url, or/) }])
     health.report(target, status(401))
     expect(stateOf()?.reason).toBe('it answered 401: its api_key in the catalogue is missing or wrong')
   })
@@ -316,94 +399,121 @@ describe('what an upstream refuses', () => {
     [5_000, 5_000],
     [3_600_000, 60_000],
     [Number.POSITIVE_INFINITY, 60_000],
-  ])('for a pause of %d ms is doubtful for %d ms, whatever other calls do', (asked, lasts) => {
+  ])('for a pause of %d ms is degraded for %d ms, whatever other calls do', (asked, lasts) => {
     const { health, target, pass } = setUp()
     health.report(target, status(429, asked))
     health.report(target, 'ok')
     pass(lasts - 1)
-    expect([health.standing(target), health.enter(target)]).toEqual(['doubtful', true])
+    expect([health.standing(target), health.enter(target)]).toEqual(['degraded', true])
     pass(1)
-    expect(health.standing(target)).toBe('well')
+    expect(health.standing(target)).toBe('healthy')
   })
 })
 
 describe('what a probe meets with', () => {
   const refusal: Readiness = { state: 'refused', reason: 'its /models answered 401' }
-  const late: Readiness = { state: 'doubtful', reason: 'its /models did not answer in time' }
+  const failing: Readiness = { state: 'degraded', reason: 'its /models answered 503' }
+  const late: Readiness = { state: 'timeout', reason: 'its /models did not answer in time' }
 
   test.each([
-    ['a refusal', refusal, 'doubtful'],
-    ['a late answer, or an error', late, 'well'],
+    ['a refusal', refusal, 'degraded'],
+    ['an error', failing, 'healthy'],
+    ['no answer in time', late, 'healthy'],
   ] as [string, Readiness, Standing][])('puts it behind others until a call or a probe goes well: %s', (...row) => {
     const [, found, afterAnswer] = row
     const { health, target, pass } = setUp()
     const ends: [() => void, Standing][] = [
-      [() => health.report(target, 'ok'), 'well'],
-      [() => health.probed(target.upstream, { state: 'ready' }), 'well'],
+      [() => health.report(target, 'ok'), 'healthy'],
+      [() => health.probed(target.upstream, { state: 'ready' }), 'healthy'],
       [() => health.probed(target.upstream, { state: 'unknown' }), afterAnswer],
-      [() => pass(60_000), 'well'],
+      [() => pass(60_000), 'healthy'],
     ]
     for (const [end, expected] of ends) {
       health.probed(target.upstream, found)
-      expect([health.standing(target), health.enter(target)]).toEqual(['doubtful', true])
+      expect([health.standing(target), health.enter(target)]).toEqual(['degraded', true])
       end()
       expect(health.standing(target)).toBe(expected)
       pass(60_000)
     }
   })
 
-  test.each([refusal, late])('says nothing of one that chats: %j', (found) => {
+  test.each([refusal, failing, late])('says nothing of one that chats: %j', (found) => {
     const { health, target, pass, lines } = setUp()
     for (let round = 0; round < 3; round++) {
       health.report(target, 'ok')
       pass(59_999)
       health.probed(target.upstream, found)
-      expect(health.standing(target)).toBe('well')
+      expect(health.standing(target)).toBe('healthy')
     }
     expect(lines).toEqual([])
   })
 
-  test('does not raise one that cannot be reached, where it was only late', () => {
-    const { health, target } = setUp()
-    health.probed(target.upstream, { state: 'down', reason: 'connection refused' }, 'look')
-    health.probed(target.upstream, late)
-    expect(health.standing(target)).toBe('out')
+  test('that could not be made for want of our own files is nothing', () => {
+    const { health, target, fail, stateOf } = setUp()
+    const none: Readiness = { state: 'not_made', reason: 'no files are left' }
+    health.probed(target.upstream, none)
+    expect(stateOf()).toMatchObject({ state: 'unknown', reason: null })
+    fail(1, refused)
+    health.probed(target.upstream, none)
+    expect<unknown[]>([health.standing(target), health.unreached()]).toEqual(['healthy', [target.upstream]])
+    health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
+    health.probed(target.upstream, none)
+    expect(health.standing(target)).toBe('unavailable')
   })
 })
 
-describe('a look that was late', () => {
-  const late: Readiness = { state: 'doubtful', reason: 'no connection within 2 s' }
+describe('a probe that nobody answers in time', () => {
+  const late: Readiness = { state: 'timeout', reason: 'its /models did not answer in time' }
 
-  test('is held against one that did answer only where the next one is late too', () => {
+  test('of an upstream whose calls go well is made again soon, and counts where that one is late too', () => {
     const { health, target } = setUp()
-    const look = (readiness: Readiness) => health.probed(target.upstream, readiness, 'look')
-    look({ state: 'unknown' })
-    look(late)
-    expect([health.standing(target), health.unreached()]).toEqual(['well', [target.upstream]])
-    look({ state: 'unknown' })
-    expect(health.unreached()).toEqual([])
-    look(late)
     health.report(target, 'ok')
-    look(late)
-    expect(health.standing(target)).toBe('well')
-    look(late)
-    expect(health.standing(target)).toBe('out')
-    expect(health.whyOut(target)?.reason).toBe('its upstream `paid` is down: no connection within 2 s')
+    health.probed(target.upstream, late)
+    expect<unknown[]>([health.standing(target), health.unreached()]).toEqual(['healthy', [target.upstream]])
+    health.probed(target.upstream, { state: 'unknown' })
+    expect(health.unreached()).toEqual([])
+    health.probed(target.upstream, late)
+    health.report(target, 'ok')
+    health.probed(target.upstream, late)
+    expect(health.standing(target)).toBe('healthy')
+    health.probed(target.upstream, late)
+    expect([health.standing(target), health.enter(target)]).toEqual(['degraded', true])
   })
 
-  test.each([
-    ['that never answered', false],
-    ['whose calls fail as well', true],
-  ])('puts down one %s', (_, answered) => {
+  test('never takes out an upstream that calls did not find silent: it may chat all the same', () => {
+    const { health, target } = setUp()
+    for (let each = 0; each < 20; each++) health.probed(target.upstream, late)
+    expect([health.standing(target), health.enter(target), health.unreached()]).toEqual(['degraded', true, []])
+  })
+
+  test('is a dead host where calls got no word either, and the next probe does not', () => {
+    const { health, target, fail, stateOf } = setUp()
+    health.report(target, 'ok')
+    fail(1, deadline('headers'))
+    health.probed(target.upstream, late)
+    expect(health.standing(target)).toBe('degraded')
+    health.probed(target.upstream, late)
+    expect(health.standing(target)).toBe('unavailable')
+    const why = health.whyUnavailable(target)?.reason
+    expect(why).toBe('its upstream `paid` is down: its /models did not answer in time')
+    health.probed(target.upstream, { state: 'ready' })
+    expect([health.standing(target), stateOf()?.state]).toEqual(['healthy', 'healthy'])
+  })
+
+  test('is forgotten with an answer that has begun', () => {
     const { health, target, fail } = setUp()
-    if (answered) {
-      health.report(target, 'ok')
-      health.probed(target.upstream, late, 'look')
-      health.report(target, 'ok')
-      fail(1, deadline('headers'))
-    }
-    health.probed(target.upstream, late, 'look')
-    expect(health.standing(target)).toBe('out')
+    fail(1, deadline('headers'))
+    health.probed(target.upstream, late)
+    health.report(target, 'begun')
+    health.probed(target.upstream, late)
+    expect([health.standing(target), health.enter(target)]).toEqual(['degraded', true])
+  })
+
+  test('does not raise one that is down', () => {
+    const { health, target } = setUp()
+    health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
+    health.probed(target.upstream, late)
+    expect(health.standing(target)).toBe('unavailable')
   })
 })
 
@@ -413,69 +523,62 @@ describe('an upstream that is down', () => {
   test('takes all its targets out, and says why', () => {
     const { health, target } = setUp()
     const other = { ...toTarget(), upstreamModel: 'small-v1' }
-    health.probed(target.upstream, down, 'look')
+    health.probed(target.upstream, down)
     for (const each of [target, other]) {
-      expect([health.standing(each), health.enter(each)]).toEqual(['out', false])
-      const why = health.whyOut(each)
+      expect([health.standing(each), health.enter(each)]).toEqual(['unavailable', false])
+      const why = health.whyUnavailable(each)
       expect(why?.reason).toBe('its upstream `paid` is down: connection refused')
       expect(why?.retryAfterMs).toBeGreaterThanOrEqual(1_000)
     }
-    expect(health.standing(toTarget({ id: 'other' }))).toBe('well')
+    expect(health.standing(toTarget({ id: 'other' }))).toBe('healthy')
   })
 
   test.each([
-    ['a probe that finds it ready', { state: 'ready' }, 'well'],
-    ['a probe that it answers', { state: 'unknown' }, 'well'],
-    ['a probe that it refuses', { state: 'refused', reason: 'its /models answered 401' }, 'doubtful'],
+    ['a probe that finds it ready', { state: 'ready' }, 'healthy'],
+    ['a probe that it answers', { state: 'unknown' }, 'healthy'],
+    ['a probe that it refuses', { state: 'refused', reason: 'its /models answered 401' }, 'degraded'],
   ] as [string, Readiness, Standing][])('is up again with %s', (_, readiness, expected) => {
-    for (const found of ['look', 'probe'] as const) {
-      const { health, target } = setUp()
-      health.probed(target.upstream, down, found)
-      health.probed(target.upstream, readiness)
-      expect(health.standing(target)).toBe(expected)
-    }
+    const { health, target } = setUp()
+    health.probed(target.upstream, down)
+    health.probed(target.upstream, readiness)
+    expect(health.standing(target)).toBe(expected)
   })
 
   test('is up again with a call that went well', () => {
     const { health, target } = setUp()
     health.probed(target.upstream, down)
     health.report(target, 'ok')
-    expect([health.standing(target), health.unreached()]).toEqual(['well', []])
-  })
-
-  test('for want of a connection is up again with one; where a probe saw more than that, it is not', () => {
-    const { health, target } = setUp()
-    health.probed(target.upstream, down, 'look')
-    health.probed(target.upstream, { state: 'unknown' }, 'look')
-    expect(health.standing(target)).toBe('well')
-    health.probed(target.upstream, { state: 'down', reason: 'its certificate has expired' }, 'probe')
-    health.probed(target.upstream, { state: 'unknown' }, 'look')
-    expect(health.standing(target)).toBe('out')
+    expect([health.standing(target), health.unreached()]).toEqual(['healthy', []])
   })
 
   test('is tried again where no probe comes back to it', () => {
     const { health, target, pass } = setUp()
     health.probed(target.upstream, down)
     pass(15_000)
-    expect(health.standing(target)).toBe('out')
+    expect(health.standing(target)).toBe('unavailable')
     pass(15_000)
-    expect([health.standing(target), health.enter(target), health.whyOut(target)]).toEqual(['well', true, null])
+    expect([health.standing(target), health.enter(target), health.whyUnavailable(target)]).toEqual([
+      'healthy',
+      true,
+      null,
+    ])
   })
 })
 
-test('the breakers of an upstream that is found again have their trial at once, one each', () => {
-  const { health, target, fail } = setUp()
+test('the breakers of an upstream that is found again have their half-open probe at once, one each', () => {
+  const { health, target, enter, fail } = setUp()
   fail(5, refused)
-  health.probed(target.upstream, { state: 'down', reason: 'connection refused' }, 'look')
-  expect(health.standing(target)).toBe('out')
-  health.probed(target.upstream, { state: 'unknown' }, 'look')
-  expect(health.standing(target)).toBe('well')
-  expect([health.enter(target), health.enter(target)]).toEqual([true, false])
-  health.report(target, 'begun')
-  expect(health.standing(target)).toBe('well')
+  health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
+  expect(health.standing(target)).toBe('unavailable')
+  health.probed(target.upstream, { state: 'unknown' })
+  expect(health.standing(target)).toBe('healthy')
+  const probe = enter()
+  expect(health.enter(target)).toBe(false)
+  probe.report(target, 'begun')
+  expect(health.standing(target)).toBe('healthy')
 })
 
-describe('the TCP prober is asked to look', () => {
+describe('the prober is asked to probe', () => {
   test.each([
     ['refused its connection', refused, 1],
     ['sent no headers in time', deadline('headers'), 1],
@@ -487,9 +590,9 @@ describe('the TCP prober is asked to look', () => {
     const { health, target, fail, kicks } = setUp()
     fail(3, end)
     expect([health.unreached().length, kicks()]).toEqual([expected, expected])
-    health.probed(target.upstream, { state: 'down', reason: 'connection refused' }, 'look')
+    health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
     expect(health.unreached()).toEqual([target.upstream])
-    health.probed(target.upstream, { state: 'unknown' }, 'look')
+    health.probed(target.upstream, { state: 'unknown' })
     expect(health.unreached()).toEqual([])
   })
 
@@ -506,8 +609,8 @@ describe('a new configuration', () => {
     fail(5)
     const next = toTarget({ deadlines: { ...toTarget().upstream.deadlines, headers: 1 } })
     renew(next)
-    expect(health.standing(next)).toBe('out')
-    health.probed(next.upstream, { state: 'down', reason: 'no' }, 'look')
+    expect(health.standing(next)).toBe('unavailable')
+    health.probed(next.upstream, { state: 'down', reason: 'no' })
     expect(health.unreached()[0]).toBe(next.upstream)
   })
 
@@ -516,14 +619,22 @@ describe('a new configuration', () => {
     (fields) => {
       const { health, target, renew, fail, stateOf } = setUp()
       fail(5)
-      health.probed(target.upstream, { state: 'down', reason: 'no' }, 'look')
+      health.probed(target.upstream, { state: 'down', reason: 'no' })
       const next = toTarget(fields)
       renew(next)
-      expect<unknown[]>([health.standing(next), health.unreached(), stateOf()?.last_error]).toEqual(['well', [], null])
+      expect<unknown[]>([health.standing(next), health.unreached(), stateOf()?.last_error]).toEqual([
+        'healthy',
+        [],
+        null,
+      ])
       fail(5)
       fail(5, status(401), { ...target })
-      health.probed(target.upstream, { state: 'down', reason: 'no' }, 'look')
-      expect<unknown[]>([health.standing(next), health.unreached(), stateOf()?.last_error]).toEqual(['well', [], null])
+      health.probed(target.upstream, { state: 'down', reason: 'no' })
+      expect<unknown[]>([health.standing(next), health.unreached(), stateOf()?.last_error]).toEqual([
+        'healthy',
+        [],
+        null,
+      ])
     },
   )
 
@@ -552,25 +663,27 @@ describe('the state of an upstream', () => {
         model: 'acme/large',
         upstream_model,
         breaker: 'closed',
+        open_for_keys: null,
         failures_in_a_row: 0,
         retry_in_ms: null,
+        reason: null,
       })),
     })
     health.report(small, 'ok')
     fail(5, status(500))
     pass(4_000)
     expect(stateOf()).toMatchObject({
-      state: 'up',
+      state: 'healthy',
       last_ok_ms: WALL_MS + 1_000,
       last_error: { message: 'status 500: their words', at_ms: WALL_MS + 1_000 },
       targets: [
-        { breaker: 'open', failures_in_a_row: 5, retry_in_ms: 6_000 },
+        { breaker: 'open', open_for_keys: 1, failures_in_a_row: 5, retry_in_ms: 6_000 },
         { breaker: 'closed', failures_in_a_row: 0 },
       ],
     })
     pass(6_000)
     expect(stateOf()?.targets[0]).toMatchObject({ breaker: 'half_open', retry_in_ms: 0 })
-    health.probed(target.upstream, { state: 'down', reason: 'connection refused' }, 'look')
+    health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
     expect(stateOf()).toMatchObject({ state: 'down', reason: 'connection refused' })
   })
 
@@ -597,23 +710,28 @@ describe('the state of an upstream', () => {
 
 describe('the log', () => {
   test('has a line for each change, and none for each call', () => {
-    const { health, target, fail, pass, lines } = setUp()
+    const { health, target, ask, enter, fail, pass, lines } = setUp()
     fail(3)
     health.report(target, 'ok')
     expect(lines).toEqual([])
     fail(9)
     pass(10_000)
-    health.enter(target)
-    fail(1)
+    enter().report(target, status(500))
     pass(10_000)
-    health.enter(target)
-    health.report(target, 'ok')
+    enter().report(target, 'ok')
+    expect(lines.splice(0)).toEqual([
+      'warn a breaker opened {"upstream":"paid","model":"large-v1","key":"k1","reason":"status 500"}',
+      'info a breaker closed {"upstream":"paid","model":"large-v1","key":"k1"}',
+    ])
+    for (let each = 0; each < 4; each++) for (const key of ['k1', 'k2']) ask(key).report(target, status(500))
+    pass(20_000)
+    enter('k2').report(target, 'ok')
     expect(lines.splice(0)).toEqual([
       'warn a breaker opened {"upstream":"paid","model":"large-v1","reason":"status 500"}',
       'info a breaker closed {"upstream":"paid","model":"large-v1"}',
     ])
     for (let each = 0; each < 3; each++) {
-      health.probed(target.upstream, { state: 'down', reason: 'connection refused' }, 'look')
+      health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
       pass(30_000)
     }
     for (let each = 0; each < 3; each++) health.probed(target.upstream, { state: 'ready' })
@@ -623,8 +741,8 @@ describe('the log', () => {
     expect(lines).toEqual([
       'warn an upstream is down {"upstream":"paid","host":"127.0.0.1:1","reason":"connection refused"}',
       'info an upstream is up again {"upstream":"paid"}',
-      'warn an upstream is marked {"upstream":"paid","reason":"it answered 401: its api_key in the catalogue is missing or wrong"}',
-      'info an upstream is no longer marked {"upstream":"paid"}',
+      'warn an upstream has a penalty {"upstream":"paid","reason":"it answered 401: its api_key in the catalogue is missing or wrong"}',
+      'info an upstream has no penalty any more {"upstream":"paid"}',
     ])
   })
 })

@@ -7,7 +7,7 @@ import { order } from '../../src/routing/order.ts'
 import { toTarget } from '../support/snapshot.ts'
 
 const target = (id: string, fields: Partial<Target> = {}): Target => ({ ...toTarget({ id }), ...fields })
-const well = (): Standing => 'well'
+const healthy = (): Standing => 'healthy'
 const body = (...messages: Message[]) => ({ messages })
 const user = (content: string): Message => ({ role: 'user', content })
 const ids = (targets: Target[]) => targets.map(({ upstream }) => upstream.id)
@@ -15,7 +15,7 @@ const ids = (targets: Target[]) => targets.map(({ upstream }) => upstream.id)
 const key = { id: 'k1' }
 
 /** How many of so many conversations each target gets first. */
-function share(targets: Target[], conversations: number, standing = well): Record<string, number> {
+function share(targets: Target[], conversations: number, standing = healthy): Record<string, number> {
   const firsts: Record<string, number> = {}
   for (let i = 0; i < conversations; i++) {
     const [first] = ids(order(targets, key, body(user(`question ${i}`)), standing))
@@ -27,7 +27,7 @@ function share(targets: Target[], conversations: number, standing = well): Recor
 describe('the order of targets', () => {
   test('is by priority, the lowest number first', () => {
     const targets = [target('c', { priority: 2 }), target('a'), target('b', { priority: 1 })]
-    for (let i = 0; i < 50; i++) expect(ids(order(targets, key, body(user(`${i}`)), well))).toEqual(['a', 'b', 'c'])
+    for (let i = 0; i < 50; i++) expect(ids(order(targets, key, body(user(`${i}`)), healthy))).toEqual(['a', 'b', 'c'])
   })
 
   test('within a priority shares conversations out by weight', () => {
@@ -40,7 +40,7 @@ describe('the order of targets', () => {
     const targets = [target('a'), target('b'), target('c')]
     const seconds = new Set<string | undefined>()
     for (let i = 0; i < 50; i++) {
-      const [first, second] = ids(order(targets, key, body(user(`${i}`)), well))
+      const [first, second] = ids(order(targets, key, body(user(`${i}`)), healthy))
       if (first === 'a') seconds.add(second)
     }
     expect(seconds).toEqual(new Set(['b', 'c']))
@@ -50,7 +50,7 @@ describe('the order of targets', () => {
     const targets = ['a', 'b', 'c', 'd'].map((id) => target(id))
     const beginning: Message[] = [{ role: 'system', content: 'Be brief.' }, user('What is a gateway?')]
     const longer: Message[] = [...beginning, { role: 'assistant', content: 'A door.' }, user('Which one?')]
-    expect(order(targets, key, body(...longer), well)).toEqual(order(targets, key, body(...beginning), well))
+    expect(order(targets, key, body(...longer), healthy)).toEqual(order(targets, key, body(...beginning), healthy))
   })
 
   test.each([
@@ -59,28 +59,30 @@ describe('the order of targets', () => {
     ['key', body(user('Hi')), { id: 'k2' }],
   ])('may be another one with another %s', (_, other, otherKey) => {
     const targets = Array.from({ length: 40 }, (_, i) => target(`t${i}`))
-    expect(ids(order(targets, otherKey, other, well))).not.toEqual(ids(order(targets, key, body(user('Hi')), well)))
+    expect(ids(order(targets, otherKey, other, healthy))).not.toEqual(
+      ids(order(targets, key, body(user('Hi')), healthy)),
+    )
   })
 
   test('moves only its own share when a target leaves', () => {
     const targets = ['a', 'b', 'c'].map((id) => target(id))
     for (let i = 0; i < 200; i++) {
-      const before = ids(order(targets, key, body(user(`${i}`)), well))
-      const after = ids(order(targets.slice(0, 2), key, body(user(`${i}`)), well))
+      const before = ids(order(targets, key, body(user(`${i}`)), healthy))
+      const after = ids(order(targets.slice(0, 2), key, body(user(`${i}`)), healthy))
       expect(after).toEqual(before.filter((id) => id !== 'c'))
     }
   })
 
-  test('puts the doubtful after all that are well, whatever their priority, and leaves out what is out', () => {
-    const targets = [target('doubtful'), target('out'), target('well', { priority: 9 })]
-    const standing = ({ upstream }: Target) => (upstream.id === 'well' ? 'well' : (upstream.id as Standing))
-    expect(ids(order(targets, key, body(user('Hi')), standing))).toEqual(['well', 'doubtful'])
+  test('puts the degraded after all that are healthy, whatever their priority, and leaves out what is unavailable', () => {
+    const targets = [target('degraded'), target('unavailable'), target('healthy', { priority: 9 })]
+    const standing = ({ upstream }: Target) => (upstream.id === 'healthy' ? 'healthy' : (upstream.id as Standing))
+    expect(ids(order(targets, key, body(user('Hi')), standing))).toEqual(['healthy', 'degraded'])
   })
 
   test.each([
-    ['well', ['only']],
-    ['doubtful', ['only']],
-    ['out', []],
+    ['healthy', ['only']],
+    ['degraded', ['only']],
+    ['unavailable', []],
   ] as [Standing, string[]][])('of one target that is %s is %j', (standing, expected) => {
     expect(ids(order([target('only')], key, body(user('Hi')), () => standing))).toEqual(expected)
   })
@@ -94,7 +96,7 @@ describe('the order of targets', () => {
       ],
     })
     const targets = Array.from({ length: 40 }, (_, i) => target(`t${i}`))
-    const ordered = (url: string) => ids(order(targets, key, body(image(url)), well))
+    const ordered = (url: string) => ids(order(targets, key, body(image(url)), healthy))
     expect(ordered('data:image/png;base64,AAAA')).not.toEqual(ordered('data:image/png;base64,AAAB'))
   })
 })

@@ -34,7 +34,7 @@ export const toUpstreamStatus = (id: string, fields: Partial<UpstreamStatus> = {
   },
   limits: { rpm: null, tpm: null, concurrency: null },
   credential: 'set',
-  state: 'up',
+  state: 'healthy',
   reason: null,
   last_ok_ms: null,
   last_error: null,

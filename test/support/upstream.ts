@@ -46,30 +46,40 @@ export interface ScriptedUpstream {
   /** Base URL, ends in `/v1`. */
   readonly url: string
   readonly port: number
+  /** But for probes. */
   readonly requests: Seen[]
+  /** Requests for the list of models, by which a gateway finds out for free how it is: they have a script of their own. */
+  readonly probes: Seen[]
   /** Connections open now. */
   readonly connections: number
   /** Changes the behaviour from the next request on. */
   script(next: Script): void
+  /** The same for probes; until then they are answered well. */
+  scriptProbes(next: Script): void
   /** Waits until `test` holds for what was seen. Throws after `timeoutMs` (5 s) with what it was waiting for. */
   waitFor(test: (requests: Seen[]) => boolean, what?: string, timeoutMs?: number): Promise<void>
   stop(): Promise<void>
 }
 
 /** Answers like a well-behaved upstream: a stream where one is asked for, usage where it is. */
-export const obliging: Script = ({ method, json }) => {
-  if (method === 'GET')
-    return { kind: 'whole', body: { object: 'list', data: [{ id: 'upstream-model', object: 'model' }] } }
+export const obliging: Script = ({ json }) => {
   if (json?.stream !== true) return wholeAnswer()
   const options = json.stream_options
   const asked = typeof options === 'object' && options !== null && 'include_usage' in options && options.include_usage
   return streamAnswer(asked ? {} : { usage: null })
 }
 
+const MODELS: Behaviour = {
+  kind: 'whole',
+  body: { object: 'list', data: [{ id: 'upstream-model', object: 'model' }] },
+}
+
 /** Starts an upstream on a free port of 127.0.0.1. */
 export async function startUpstream(script: Script = obliging, port = 0): Promise<ScriptedUpstream> {
   let current = script
+  let probing: Script = MODELS
   const requests: Seen[] = []
+  const probes: Seen[] = []
   const lines = new Set<Line>()
   const server = createServer({ noDelay: true }, (socket) => {
     const line = createLine(socket)
@@ -78,12 +88,15 @@ export async function startUpstream(script: Script = obliging, port = 0): Promis
     socket.on(
       'data',
       createRequestReader((raw) => {
-        const seen = toSeen(raw, requests.length)
-        requests.push(seen)
+        const isProbe = raw.head.startsWith('GET /v1/models ')
+        const among = isProbe ? probes : requests
+        const seen = toSeen(raw, among.length)
+        among.push(seen)
         line.onGone = () => {
           if (seen.answeredAtMs === null) seen.abortedAtMs ??= performance.now()
         }
-        void play(line, seen, typeof current === 'function' ? current(seen) : current)
+        const script = isProbe ? probing : current
+        void play(line, seen, typeof script === 'function' ? script(seen) : script)
       }),
     )
   })
@@ -92,11 +105,15 @@ export async function startUpstream(script: Script = obliging, port = 0): Promis
     url: `http://127.0.0.1:${bound}/v1`,
     port: bound,
     requests,
+    probes,
     get connections() {
       return lines.size
     },
     script(next) {
       current = next
+    },
+    scriptProbes(next) {
+      probing = next
     },
     async waitFor(test, what = 'a condition', timeoutMs = 5_000) {
       const until = performance.now() + timeoutMs

@@ -54,7 +54,7 @@ const toAuthorization = ({ credential }: Upstream): Record<string, string> =>
 /** Not every server lists its models, and some fail at it while they chat: whatever else it says, it answers. */
 function toReadiness(status: number): Readiness {
   if (status === 200) return { state: 'ready' }
-  if (status >= 500 && status !== 501) return { state: 'doubtful', reason: `its /models answered ${status}` }
+  if (status >= 500 && status !== 501) return { state: 'degraded', reason: `its /models answered ${status}` }
   const refusal = toRefusal(status)
   if (refusal?.of !== 'upstream') return { state: 'unknown' }
   return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }

@@ -1,0 +1,119 @@
+/**
+ * One key's requests that an upstream cannot stand must not take the upstream away from other keys; an upstream that fails
+ * for several keys is left alone for all. Over the wire: two keys and more, two upstreams.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { answering, endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
+import type { Seen } from '../support/upstream.ts'
+import { errorAnswer } from '../support/upstream-answers.ts'
+
+const PARALLEL = 8
+
+let several: Several
+let poisoner: string
+let bystander: string
+beforeEach(async () => {
+  several = await startSeveral()
+  poisoner = several.app.key({ name: 'poisoner' })
+  bystander = several.app.key({ name: 'bystander' })
+})
+afterEach(() => endWell(several))
+
+const failing = (seen: Seen) => (seen.body.includes('poison') ? errorAnswer(500) : answering('first')(seen))
+
+async function ask(key: string, words: string, body: Record<string, unknown> = {}) {
+  const response = await several.chat({ messages: [{ role: 'user', content: words }], ...body }, { key })
+  await response.text()
+  return { status: response.status, upstream: response.headers.get('x-tollgate-upstream') }
+}
+
+const poison = (body = {}) => Promise.all(Array.from({ length: PARALLEL }, () => ask(poisoner, 'poison', body)))
+
+const breakers = async (): Promise<{ breaker: string; open_for_keys: number | null }[]> => {
+  const unix = join(several.app.dataFolder, 'control.sock')
+  const status: { upstreams: { id: string; targets: { model: string; breaker: string; open_for_keys: number }[] }[] } =
+    JSON.parse(await (await fetch('http://localhost/status', { unix })).text())
+  const targets = status.upstreams.find(({ id }) => id === 'first')?.targets ?? []
+  return targets.filter(({ model }) => model === 'acme/both')
+}
+
+test('eight parallel requests of one key that end in 500 leave the upstream to other keys, and that key is failed over', async () => {
+  const { first } = several
+  first.script(failing)
+  for (const { status, upstream } of await poison()) expect([status, upstream]).toEqual([200, 'second'])
+  for (let each = 0; each < 10; each++) {
+    expect(await ask(bystander, `question ${each}`)).toEqual({ status: 200, upstream: 'first' })
+    // Failed over without a call: its breaker is open.
+    const before = first.requests.length
+    expect(await ask(poisoner, 'poison')).toEqual({ status: 200, upstream: 'second' })
+    expect(first.requests.length).toBe(before)
+  }
+  expect(await breakers()).toMatchObject([{ breaker: 'open', open_for_keys: 1 }])
+})
+
+test('where there is no other upstream, that key alone is refused', async () => {
+  several.first.script(failing)
+  const only = { model: 'acme/only' }
+  for (const { status } of await poison(only)) expect(status).toBe(502)
+  for (let each = 0; each < 10; each++) {
+    expect((await ask(bystander, `question ${each}`, only)).status).toBe(200)
+    expect((await ask(poisoner, 'poison', only)).status).toBe(503)
+  }
+})
+
+test('a poisoner comes back every ten seconds with one request, and harms nobody', async () => {
+  const { app, first } = several
+  first.script(failing)
+  await poison()
+  for (let round = 0; round < 5; round++) {
+    app.pass(20_000)
+    const before = first.requests.length
+    await poison()
+    expect(first.requests.length).toBe(before + 1)
+    expect(await ask(bystander, `question ${round}`)).toEqual({ status: 200, upstream: 'first' })
+  }
+})
+
+test('an upstream that fails for a second key too is left alone for all', async () => {
+  const { first } = several
+  first.script(errorAnswer(500))
+  await poison()
+  expect((await ask(bystander, 'question')).upstream).toBe('second')
+  const before = first.requests.length
+  for (const key of [poisoner, bystander, several.key, several.app.key({ name: 'new' })]) {
+    expect(await ask(key, 'question')).toEqual({ status: 200, upstream: 'second' })
+  }
+  expect(first.requests.length).toBe(before)
+  expect(await breakers()).toMatchObject([{ breaker: 'open', open_for_keys: null }])
+})
+
+test('a poisoner does not keep shut what was open for all', async () => {
+  const { app, first } = several
+  first.script(errorAnswer(500))
+  await poison()
+  await ask(bystander, 'question')
+  first.script(failing)
+  app.pass(20_000)
+  await poison()
+  expect((await ask(poisoner, 'poison')).upstream).toBe('second')
+  app.pass(10_000)
+  expect(await ask(bystander, 'question')).toEqual({ status: 200, upstream: 'first' })
+  expect(await ask(several.key, 'question')).toEqual({ status: 200, upstream: 'first' })
+})
+
+test('a request counts once, however often it is tried', async () => {
+  await several.stop()
+  several = await startSeveral({ config: { retries: 2 } })
+  const { first, chat } = several
+  first.script(errorAnswer(500))
+  const status = async () => {
+    const response = await chat({ model: 'acme/only' })
+    await response.text()
+    return response.status
+  }
+  for (let each = 0; each < 4; each++) expect(await status()).toBe(502)
+  expect(first.requests).toHaveLength(12)
+  first.script(answering('first'))
+  expect(await status()).toBe(200)
+})

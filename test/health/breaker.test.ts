@@ -1,0 +1,215 @@
+/** For whom a breaker is open, and what a row of failures is: events of keys on one target, with a clock that the test moves. */
+import { describe, expect, test } from 'bun:test'
+import {
+  abortProbe,
+  allowProbe,
+  confirmFailures,
+  createBreaker,
+  enter,
+  halfOpenSuccess,
+  isClosed,
+  recordFailure,
+  recordSuccess,
+  viewsOf,
+} from '../../src/health/breaker.ts'
+
+function setUp() {
+  const breaker = createBreaker()
+  let nowMs = 1_000
+  const caller = (keyId: string) => ({ keyId })
+  const fail = (keyId: string, times = 1) => {
+    let change = null
+    for (let each = 0; each < times; each++) change = recordFailure(breaker, caller(keyId), 'status 500', false, nowMs)
+    return change
+  }
+  const succeed = (keyId: string) => recordSuccess(breaker, caller(keyId))
+  /** The phase that counts for a key. */
+  const phaseFor = (keyId: string) => {
+    const phases = viewsOf(breaker, keyId, nowMs).map(({ phase }) => phase)
+    return phases.includes('open') ? 'open' : phases.includes('half_open') ? 'half_open' : 'closed'
+  }
+  const phases = (...keyIds: string[]) => keyIds.map(phaseFor)
+  const tryEnter = (keyId: string) => {
+    const request = caller(keyId)
+    return enter(breaker, request, nowMs) ? request : null
+  }
+  const failProbe = (keyId: string) => {
+    const probe = tryEnter(keyId)
+    if (!probe) throw new Error(`${keyId} is not let in`)
+    return recordFailure(breaker, probe, 'status 500', false, nowMs)
+  }
+  const pass = (ms: number) => {
+    nowMs += ms
+  }
+  return { breaker, fail, succeed, phases, tryEnter, failProbe, pass, now: () => nowMs }
+}
+
+describe('a row of failures', () => {
+  test('of one key opens for it at the fifth, and never for others', () => {
+    const { fail, phases } = setUp()
+    expect([fail('a', 4), ...phases('a', 'b')]).toEqual([null, 'closed', 'closed'])
+    expect([fail('a'), ...phases('a', 'b')]).toEqual(['key', 'open', 'closed'])
+    expect([fail('a', 100), ...phases('a', 'b')]).toEqual([null, 'open', 'closed'])
+  })
+
+  test('of a key is not ended by what other keys do', () => {
+    const { fail, succeed, phases } = setUp()
+    for (let each = 0; each < 5; each++) {
+      fail('a')
+      succeed('b')
+    }
+    expect(phases('a', 'b')).toEqual(['open', 'closed'])
+  })
+
+  test('of a key is ended by its own success', () => {
+    const { fail, succeed, phases } = setUp()
+    for (let each = 0; each < 5; each++) {
+      fail('a', 4)
+      succeed('a')
+    }
+    expect(phases('a')).toEqual(['closed'])
+  })
+
+  test.each([
+    [['a', 'a', 'a', 'a', 'b']],
+    [['a', 'b', 'a', 'b', 'a']],
+    [['a', 'b', 'c', 'd', 'e']],
+    [['a', 'a', 'a', 'a', 'a', 'a', 'a', 'b']],
+  ])('of several keys opens for everyone: %j', (keys) => {
+    const { fail, phases } = setUp()
+    const last = keys.map((key) => fail(key)).at(-1)
+    expect([last, ...phases('a', 'b', 'z')]).toEqual(['everyone', 'open', 'open', 'open'])
+  })
+
+  test('for everyone is ended by anyone’s success', () => {
+    const { fail, succeed, phases } = setUp()
+    fail('a', 8)
+    succeed('b')
+    fail('b')
+    expect(phases('a', 'b', 'z')).toEqual(['open', 'closed', 'closed'])
+    fail('c', 3)
+    expect(phases('z')).toEqual(['closed'])
+    fail('c')
+    expect(phases('z')).toEqual(['open'])
+  })
+
+  test('of one key is confirmed for everyone by a free probe, and nothing shorter is', () => {
+    const { breaker, fail, phases, now } = setUp()
+    fail('a', 4)
+    expect(confirmFailures(breaker, now())).toBe(false)
+    fail('a')
+    expect(phases('b')).toEqual(['closed'])
+    expect(confirmFailures(breaker, now())).toBe(true)
+    expect(phases('a', 'b')).toEqual(['open', 'open'])
+    expect(confirmFailures(breaker, now())).toBe(false)
+  })
+})
+
+describe('half-open', () => {
+  test('for a key lets one request of that key pass, and others any number', () => {
+    const { fail, tryEnter, pass, phases } = setUp()
+    fail('a', 5)
+    pass(9_999)
+    expect(tryEnter('a')).toBeNull()
+    pass(1)
+    expect([tryEnter('a') !== null, tryEnter('a'), ...phases('a')]).toEqual([true, null, 'half_open'])
+    expect([tryEnter('b'), tryEnter('b')]).not.toContain(null)
+  })
+
+  test('for everyone lets one request of all pass, and closes for all with its success', () => {
+    const { breaker, fail, tryEnter, pass, phases } = setUp()
+    fail('a', 4)
+    fail('b')
+    pass(10_000)
+    const probe = tryEnter('c')
+    expect([probe !== null, tryEnter('a'), tryEnter('c')]).toEqual([true, null, null])
+    expect(probe && recordSuccess(breaker, probe)).toBe('everyone')
+    expect(phases('a', 'b', 'c')).toEqual(['closed', 'closed', 'closed'])
+    expect(isClosed(breaker)).toBe(true)
+  })
+
+  test('for everyone is not shut again by one key’s failure: it waits, and another key may be the next probe', () => {
+    const { fail, tryEnter, failProbe, succeed, pass, phases } = setUp()
+    fail('a', 5)
+    fail('b')
+    pass(10_000)
+    failProbe('a')
+    expect(phases('a', 'b')).toEqual(['open', 'half_open'])
+    expect(tryEnter('a')).toBeNull()
+    expect(tryEnter('b')).not.toBeNull()
+    succeed('b')
+    expect(phases('a', 'b')).toEqual(['closed', 'closed'])
+  })
+
+  test('for everyone is shut for everyone by a second key’s failure', () => {
+    const { fail, failProbe, pass, phases } = setUp()
+    fail('a', 5)
+    fail('b')
+    pass(10_000)
+    failProbe('a')
+    failProbe('b')
+    expect(phases('a', 'b', 'z')).toEqual(['open', 'open', 'open'])
+    pass(9_999)
+    expect(phases('z')).toEqual(['open'])
+    pass(1)
+    expect(phases('a', 'b', 'z')).toEqual(['half_open', 'half_open', 'half_open'])
+  })
+
+  test('is closed by a probe that begins to answer, and opened by the next failures', () => {
+    const { breaker, fail, tryEnter, failProbe, pass, phases } = setUp()
+    fail('a', 5)
+    pass(10_000)
+    const own = tryEnter('a')
+    expect(own && halfOpenSuccess(breaker, own)).toBe('key')
+    expect([...phases('a'), fail('a')]).toEqual(['closed', 'key'])
+    fail('b')
+    pass(10_000)
+    const probe = tryEnter('b')
+    expect(probe && halfOpenSuccess(breaker, probe)).toBe('everyone')
+    fail('a')
+    expect([...phases('z'), fail('b'), ...phases('z')]).toEqual(['closed', 'everyone', 'open'])
+    // What failed while it was half-open is not held together with what one key fails at afterwards.
+    pass(10_000)
+    failProbe('c')
+    const next = tryEnter('b')
+    if (next) halfOpenSuccess(breaker, next)
+    fail('a')
+    expect(phases('z')).toEqual(['closed'])
+  })
+
+  test('has room for another probe where one ends without a word', () => {
+    const { breaker, fail, tryEnter, pass } = setUp()
+    fail('a', 5)
+    pass(10_000)
+    const probe = tryEnter('a')
+    expect(tryEnter('a')).toBeNull()
+    if (probe) abortProbe(breaker, probe)
+    expect(tryEnter('a')).not.toBeNull()
+  })
+
+  test('comes at once, for all, where what it opened for is over', () => {
+    const { breaker, fail, tryEnter, now } = setUp()
+    fail('a', 4)
+    fail('b')
+    allowProbe(breaker, now())
+    expect(viewsOf(breaker, 'z', now())).toMatchObject([{ phase: 'half_open', isProbeDue: true }])
+    expect(tryEnter('a')).not.toBeNull()
+  })
+})
+
+test('keys are remembered while their last request failed, and for ten minutes at most', () => {
+  const { breaker, fail, succeed, pass, phases } = setUp()
+  for (let each = 0; each < 5_000; each++) {
+    fail(`k${each}`)
+    succeed('good')
+  }
+  fail('a', 5)
+  expect(breaker.keys.size).toBe(5_001)
+  pass(10 * 60_000)
+  succeed('good')
+  fail('b')
+  expect([...breaker.keys.keys()]).toEqual(['b'])
+  expect(phases('a')).toEqual(['closed'])
+  succeed('b')
+  expect(breaker.keys.size).toBe(0)
+})
