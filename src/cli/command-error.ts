@@ -30,6 +30,7 @@ function toAdvice(failure: ServiceFailure): string {
   const file = failure.kind === 'catalog_invalid' ? failure.name : 'FILE'
   const folder = failure.kind === 'no_database' ? failure.dataFolder : 'FOLDER'
   const advice: Record<ServiceFailure['kind'], string> = {
+    invalid: '',
     key_not_found: ' See the ids with: tollgate keys list',
     key_ambiguous: ' Name the key by its id: tollgate keys list',
     team_not_found: ' See them with: tollgate teams list. Make one with: tollgate teams create --name NAME',

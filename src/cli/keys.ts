@@ -4,6 +4,7 @@
  */
 import type { Command } from 'commander'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
+import { isPattern } from '../keys/rules.ts'
 import type { ListedKey } from '../keys/service.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
@@ -73,7 +74,7 @@ function toKeyOptions(given: CreateOptions, nowMs: number) {
   const name = toName(given.name, 'say what the key is for, such as --name dev')
   const { scope = 'all' } = given
   if (scope !== 'all' && scope !== 'local') throw usageError(`--scope '${scope}' is unknown: write all or local.`)
-  const bad = given.model?.find((pattern) => !/^[^\s]{1,200}$/.test(pattern))
+  const bad = given.model?.find((pattern) => !isPattern(pattern))
   if (bad !== undefined)
     throw usageError(`--model '${bad}' is no pattern: write a model such as openai/gpt-4o-mini or openai/*.`)
   return {

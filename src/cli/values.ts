@@ -3,6 +3,7 @@
  * and exit code 2. Pure; no floating point touches money.
  */
 import { type Budget, MAX_LIMIT, PERIODS } from '../domain/settings.ts'
+import { isName } from '../keys/rules.ts'
 import { usageError } from './command-error.ts'
 
 /** Such as `day, week, month or total`. */
@@ -63,6 +64,6 @@ export function toCount(option: string, text: string): number {
 export function toName(text: string | undefined, hint: string): string {
   if (text === undefined) throw usageError(`--name is missing: ${hint}.`)
   const name = text.trim()
-  if (name === '' || name.length > 200) throw usageError('--name must have 1 to 200 characters.')
+  if (!isName(name)) throw usageError('--name must have 1 to 200 characters.')
   return name
 }

@@ -5,6 +5,8 @@
  */
 
 export type ServiceFailure =
+  /** A field of what was asked for breaks a rule. */
+  | { kind: 'invalid'; field: string }
   | { kind: 'key_not_found'; key: string }
   | { kind: 'key_ambiguous'; lastFour: string }
   | { kind: 'team_not_found'; team: string }

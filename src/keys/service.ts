@@ -4,20 +4,17 @@
  */
 import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Budget, Limits } from '../domain/settings.ts'
 import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
+import { type CheckedOptions, checkOptions } from './rules.ts'
 import { findTeam } from './teams.ts'
 import { hashToken, mintToken, toMasked } from './token.ts'
 
-export interface KeyOptions extends Partial<Limits> {
-  name: string
-  /** Allow-list patterns over slugs; none = every model of the scope. */
-  models?: string[]
+/** `models` are patterns over slugs; none = every model of the scope. */
+export interface KeyOptions extends CheckedOptions {
   scope?: 'all' | 'local'
   /** A team's id or name. */
   team?: string
   expiresMs?: number
-  budget?: Budget
   metadata?: Record<string, string>
 }
 
@@ -33,7 +30,7 @@ export interface CreatedKey {
   secret: string
 }
 
-/** Creates a key. Throws `team_not_found`. */
+/** Creates a key. Throws `invalid` and `team_not_found`. */
 export function createKey(store: ConfigStore, options: KeyOptions, by: Actor): Promise<CreatedKey> {
   return store.changeKeys(by, (rows) => decideKey(rows, options, by))
 }
@@ -49,6 +46,7 @@ export function createFirstKey(store: ConfigStore, options: KeyOptions, by: Acto
 
 /** What `createKey` writes and returns. Pure, but for the secret and the id that it mints. */
 export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Actor): Decided<KeyWrite, CreatedKey> {
+  checkOptions(options)
   const secret = mintToken()
   const lastFour = secret.slice(-4)
   const key: StoredKey = {

@@ -6,6 +6,7 @@ import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Budget } from '../domain/settings.ts'
 import type { Actor, ConfigStore, StoredTeam } from '../store/config-store.ts'
+import { checkOptions } from './rules.ts'
 
 export interface TeamOptions {
   name: string
@@ -13,10 +14,11 @@ export interface TeamOptions {
   metadata?: Record<string, string>
 }
 
-/** Creates a team. Throws `team_exists`. */
+/** Creates a team. Throws `invalid` and `team_exists`. */
 export function createTeam(store: ConfigStore, options: TeamOptions, by: Actor): Promise<StoredTeam> {
   const { name, budget = null, metadata = {} } = options
   return store.changeKeys(by, ({ teams }) => {
+    checkOptions(options)
     const taken = teams.find((team) => team.name === name)
     if (taken)
       throw new ServiceError(

@@ -64,6 +64,19 @@ describe('createKey', () => {
     expect(await listKeys(store, 2_000)).toEqual([{ ...key, models: expect.arrayContaining(key.models) }])
   })
 
+  test.each([
+    ['name', { name: '' }],
+    ['name', { name: 'x'.repeat(201) }],
+    ['models', { models: ['a b'] }],
+    ['requestsPerMinute', { requestsPerMinute: 0 }],
+    ['concurrency', { concurrency: 1.5 }],
+    ['budget', { budget: { nanoUsd: 0, period: 'day' as const } }],
+  ])('refuses a wrong %s: %o', async (field, wrong) => {
+    const failure = await createKey(store, { name: 'dev', ...wrong }, by(1)).catch((error) => error.failure)
+    expect(failure).toEqual({ kind: 'invalid', field })
+    expect(await listKeys(store, 2)).toEqual([])
+  })
+
   test('refuses an unknown team and leaves nothing behind', async () => {
     await expect(createKey(store, { name: 'dev', team: 'Red' }, by(1))).rejects.toThrow("There is no team 'Red'")
     expect(await listKeys(store, 2)).toEqual([])

@@ -1,0 +1,33 @@
+/** What a key or a team may be called, limited to and restricted to, whoever asks for it. Pure. */
+import { ServiceError } from '../domain/service-error.ts'
+import { type Budget, type Limits, MAX_LIMIT } from '../domain/settings.ts'
+
+/** A name, once the spaces around it are gone. */
+export const isName = (text: string) => text.length >= 1 && text.length <= 200
+
+/** A pattern of an allow-list, such as `openai/*`. */
+export const isPattern = (text: string) => /^\S{1,200}$/.test(text)
+
+export const isLimit = (value: number) => Number.isInteger(value) && value >= 1 && value <= MAX_LIMIT
+
+export const isAmount = (nanoUsd: number) => Number.isSafeInteger(nanoUsd) && nanoUsd > 0
+
+export interface CheckedOptions extends Partial<Limits> {
+  name: string
+  models?: string[]
+  budget?: Budget
+}
+
+/** Throws `invalid` for the first field that breaks a rule. */
+export function checkOptions(options: CheckedOptions): void {
+  const refuse = (field: keyof CheckedOptions, rule: string) => {
+    throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)
+  }
+  if (!isName(options.name)) refuse('name', 'it must have 1 to 200 characters')
+  if (options.models?.every(isPattern) === false) refuse('models', 'each must be a pattern such as openai/*')
+  if (options.budget && !isAmount(options.budget.nanoUsd)) refuse('budget', 'it must be more than 0')
+  for (const field of ['requestsPerMinute', 'tokensPerMinute', 'concurrency'] as const) {
+    const limit = options[field] ?? null
+    if (limit !== null && !isLimit(limit)) refuse(field, `it must be a whole number from 1 to ${MAX_LIMIT}`)
+  }
+}
