@@ -12,7 +12,14 @@ import { closest } from './hint.ts'
 import { toMilliseconds } from './time.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
-export const DIALECTS = ['openai', 'demo'] as const
+const OF_HTTP = ['base_url', 'api_key', 'max_tokens_field', 'n', 'user', 'think_tags']
+
+/** Of the fields that not every upstream has: those that one of this dialect may have, and those that it needs. */
+const DIALECTS: Readonly<Record<string, { has: string[]; needs: string[] }>> = {
+  openai: { has: OF_HTTP, needs: ['base_url'] },
+  demo: { has: ['pace_ms'], needs: [] },
+}
+const PARTICULAR = new Set(Object.values(DIALECTS).flatMap(({ has }) => has))
 const LATER_DIALECTS = ['anthropic', 'gemini']
 
 /** A smaller number without a unit was meant as seconds. */
@@ -42,15 +49,13 @@ function checkUpstream(id: string, entry: Entry): Issue[] {
   if (!UPSTREAM_ID.test(id))
     report(null, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
   const { dialect, base_url: baseUrl, api_key: apiKey } = entry
-  if (typeof dialect === 'string' && !DIALECTS.some((known) => known === dialect))
-    report('dialect', unknownDialect(dialect))
-  if (dialect === 'openai' && baseUrl === undefined)
-    report(null, "base_url is missing: the 'openai' dialect needs one, such as https://api.openai.com/v1.")
-  if (dialect === 'demo') {
-    for (const field of ['base_url', 'api_key', 'max_tokens_field', 'n', 'user', 'think_tags'])
-      if (entry[field] !== undefined) report(field, `the 'demo' dialect has no ${field}; remove it.`)
-  }
-  if (dialect !== 'demo' && entry.pace_ms !== undefined) report('pace_ms', "only the 'demo' dialect has pace_ms.")
+  const known = typeof dialect === 'string' && Object.hasOwn(DIALECTS, dialect) ? DIALECTS[dialect] : undefined
+  if (typeof dialect === 'string' && !known) report('dialect', unknownDialect(dialect))
+  for (const field of known?.needs ?? [])
+    if (entry[field] === undefined)
+      report(null, `${field} is missing: the '${dialect}' dialect needs one, such as https://api.openai.com/v1.`)
+  for (const field of known ? PARTICULAR : [])
+    if (entry[field] !== undefined && !known?.has.includes(field)) report(field, toForeign(field))
   const badUrl = typeof baseUrl === 'string' ? explainUrl(baseUrl) : null
   if (badUrl) report('base_url', badUrl)
   if (typeof apiKey === 'string' && toVariable(apiKey) === null) {
@@ -83,11 +88,18 @@ const toExample = (id: string) =>
     .replace(/[^A-Z0-9]/g, '_')
     .replace(/^(?=\d)/, '_')}_API_KEY`
 
-function unknownDialect(dialect: string): string {
-  const known = `Known are ${toList(
-    DIALECTS.map((name) => `'${name}'`),
+function toForeign(field: string): string {
+  const owners = Object.keys(DIALECTS).filter((name) => DIALECTS[name]?.has.includes(field))
+  const names = toList(
+    owners.map((name) => `'${name}'`),
     'and',
-  )}.`
+  )
+  return `only the ${names} ${owners.length === 1 ? 'dialect has' : 'dialects have'} ${field}; remove it.`
+}
+
+function unknownDialect(dialect: string): string {
+  const names = Object.keys(DIALECTS).map((name) => `'${name}'`)
+  const known = `Known are ${toList(names, 'and')}.`
   if (LATER_DIALECTS.includes(dialect))
     return `the '${dialect}' dialect is not supported yet; it comes with a later version. ${known}`
   return `there is no dialect '${dialect}'. ${known}`
