@@ -7,7 +7,7 @@ import type { Environment, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/health.ts'
 import { type Status, toUpstreamFacts, type UpstreamFacts } from '../server/protocol.ts'
 import type { UpstreamRow as StoredUpstream } from '../store/config-store.ts'
-import { toUpstreams, toVariable } from '../store/snapshot-upstreams.ts'
+import { toUpstream, toVariable } from '../store/snapshot-upstreams.ts'
 import { NOT_TAKEN_IN } from './live.ts'
 
 /** An upstream as the database declares it, its credential looked for in this process's environment. */
@@ -30,14 +30,12 @@ export interface UpstreamRow extends UpstreamFacts, Omit<UpstreamHealth, 'state'
 
 /** All upstreams, also the disabled ones, in the order in which they were declared. */
 export function toDeclared(rows: readonly StoredUpstream[], environment: Environment): Declared[] {
-  const byId = toUpstreams(
-    rows.map((row) => ({ ...row, enabled: true })),
-    environment,
-  )
-  return rows.flatMap(({ id, enabled, origin, apiKeyRef }) => {
-    const upstream = byId.get(id)
-    return upstream ? [{ upstream, enabled, origin, variable: apiKeyRef === null ? null : toVariable(apiKeyRef) }] : []
-  })
+  return rows.map((row) => ({
+    upstream: toUpstream(row, environment),
+    enabled: row.enabled,
+    origin: row.origin,
+    variable: row.apiKeyRef === null ? null : toVariable(row.apiKeyRef),
+  }))
 }
 
 /** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */

@@ -18,7 +18,8 @@ export function toUpstreams(rows: UpstreamRow[], environment: Environment): Map<
   return new Map(rows.filter((row) => row.enabled).map((row) => [row.id, toUpstream(row, environment)]))
 }
 
-function toUpstream(row: UpstreamRow, environment: Environment): Upstream {
+/** Converts one, enabled or not. */
+export function toUpstream(row: UpstreamRow, environment: Environment): Upstream {
   const variable = row.apiKeyRef === null ? null : toVariable(row.apiKeyRef)
   const credential = variable === null ? null : environment[variable] || null
   return {
