@@ -14,21 +14,21 @@ function checkUpstream(row: UpstreamRow, serves: boolean, nowMs: number): Check 
   const trouble = toTrouble(row, nowMs)
   const bad = BAD[row.state]
   const where = row.state === 'down' && row.base_url !== null ? ` Its address is ${row.base_url}.` : ''
-  if (bad !== undefined) return warning(name, `${bad}: ${trouble ?? 'nobody knows why'}.${where}`)
+  if (bad !== undefined) return warning(name, `${bad}: ${trouble ?? 'no reason is known'}.${where}`)
   if (row.targets.some(({ breaker }) => breaker !== 'closed'))
     return warning(name, `Breakers: ${toBreakers(row)}. Last error: ${trouble ?? 'none'}.`)
   const penalties = row.targets.flatMap(({ model, reason }) => (reason === null ? [] : [`${model}: ${reason}`]))
-  if (penalties.length > 0) return warning(name, `Called after others, or in vain: ${penalties.join('; ')}.`)
+  if (penalties.length > 0) return warning(name, `Called only after others: ${penalties.join('; ')}.`)
   if (!serves && row.reason !== null) return warning(name, `Not ready here: ${row.reason}.`)
   if (!serves) return ok(name, 'Set up; only a running server knows how it is.')
-  const state = row.state === 'healthy' ? 'Healthy' : 'Not asked yet'
+  const state = row.state === 'healthy' ? 'Healthy' : 'Not probed yet'
   return ok(name, trouble === null ? `${state}.` : `${state}. Last trouble: ${trouble}.`)
 }
 
 /** What is wrong with an upstream, by its state. */
 const BAD: Partial<Record<UpstreamRow['state'], string>> = {
   down: 'Down',
-  refused: 'Refuses us',
+  refused: 'Refuses its credential or account',
   degraded: 'Degraded, and called after others',
   not_ready: 'Not ready',
 }

@@ -12,7 +12,7 @@ export function checkServer(found: ServerLookup, own: string, nowMs: number): Ch
     return [
       found.holdsLock
         ? ok('server', 'A server holds serve.lock.')
-        : warning('server', 'Whether a server runs, this user cannot see.'),
+        : warning('server', 'This user may not see whether a server runs.'),
       problem('control_socket', `The server cannot be asked how it is: ${found.why}.`),
     ]
   const { status } = found

@@ -5,6 +5,7 @@
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
+import { messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { createLedger, type Ledger } from '../ledger/ledger.ts'
 import { recover } from '../ledger/recover.ts'
@@ -83,9 +84,6 @@ function openWriter(path: string): Database {
   try {
     return openDatabase(path, { busyMs: COMMAND_BUSY_MS })
   } catch (error) {
-    throw new ServiceError(
-      { kind: 'database_unusable', path },
-      `Cannot open ${path}: ${error instanceof Error ? error.message : error}.`,
-    )
+    throw new ServiceError({ kind: 'database_unusable', path }, `Cannot open ${path}: ${messageOf(error)}.`)
   }
 }

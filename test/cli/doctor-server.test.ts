@@ -96,7 +96,7 @@ describe('an upstream', () => {
     clinic.serve({ upstreams: [refused('here'), toUpstreamStatus('keyed')] })
     expect(await clinic.examine()).toMatchObject({
       code: 0,
-      troubles: [`upstream here: warning: Refuses us: ${reason}.`],
+      troubles: [`upstream here: warning: Refuses its credential or account: ${reason}.`],
     })
   })
 
@@ -110,7 +110,7 @@ describe('an upstream', () => {
     expect([code, of('models')]).toEqual([0, 'ok: 3 of 3 models can be asked.'])
     expect(troubles).toEqual([
       'upstream here: warning: Degraded, and called after others: its /models answered 503.',
-      'upstream keyed: warning: Called after others, or in vain: local/a: it answered 404.',
+      'upstream keyed: warning: Called only after others: local/a: it answered 404.',
     ])
   })
 
