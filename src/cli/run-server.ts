@@ -23,7 +23,7 @@ export interface RunOptions {
   json: boolean
 }
 
-/** Resolves once the server has stopped in good order. Throws a CommandError where it cannot start. */
+/** Resolves once the server has stopped in good order. Throws a ServiceError where it cannot start. */
 export async function runServer(io: Io, options: RunOptions): Promise<void> {
   const { dataFolder } = options
   const { environment, nowMs: now } = io
@@ -91,7 +91,7 @@ const findSource = (io: Io, { catalogFile, dataFolder }: RunOptions): Promise<Ca
 
 const toLabel = (source: CatalogSource) => source.path ?? source.name
 
-/** Parses a catalogue and returns how it is applied. Throws a CommandError that names all that is wrong with it. */
+/** Parses a catalogue and returns how it is applied. Throws a ServiceError that names all that is wrong with it. */
 async function read(source: CatalogSource, io: Io, log: Log): Promise<(store: ConfigStore) => Promise<void>> {
   const { catalog, warnings } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
   for (const warning of warnings) log.warn('the catalogue has something to look at', { warning })
