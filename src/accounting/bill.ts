@@ -1,14 +1,12 @@
 /**
  * What each call of a request used and costs: by what its upstream reported, or else by a count of our own, marked as
- * such. Every call is rounded once, and a request is the sum of its calls (design 5).
+ * such. Every call is rounded once, and a request is the sum of its calls.
  */
 import { UpstreamError } from '../domain/error.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome, SettledCall } from '../ledger/rows.ts'
-import type { Counter, Heard } from '../tokens/count.ts'
-import { createThinkSplitter } from '../upstreams/dialects/openai/think.ts'
+import type { Counter } from '../tokens/count.ts'
 import type { Call } from './calls.ts'
-import { heardOf } from './meter.ts'
 import { costNanoUsd } from './price.ts'
 
 export interface Bill {
@@ -25,27 +23,13 @@ export interface Bill {
  * @param requestStatus how its request ends: that of a call that nobody has ended.
  */
 export function toBill(call: Call, requestStatus: Outcome['status'], counter: Counter): Bill | Promise<Bill> {
-  const { end, usage } = call.meter
-  const status = end ?? (requestStatus === 'ok' ? 'ok' : 'cut')
+  const { outcome, usage } = call.meter
+  const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (status === 'failed') return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
   if (status === 'ok' && usage) return charge(call, status, usage, false)
-  const heard = call.target.upstream.options.think_tags ? withThoughts(heardOf(call.meter)) : heardOf(call.meter)
   return counter
-    .usage(call.body, heard)
+    .usage(call.body, call.meter.captured())
     .then((counted) => charge(call, status, usage ? toLarger(usage, counted) : counted, true))
-}
-
-/** Tells the block of thought that begins an answer from the answer, as the client is shown it. */
-function withThoughts({ answer, reasoning, ...more }: Heard): Heard {
-  const parts = answer.map((text) => {
-    const splitter = createThinkSplitter()
-    return [splitter.take(text), splitter.end()]
-  })
-  return {
-    answer: parts.map((each) => each.map(({ content }) => content).join('')),
-    reasoning: [...reasoning, ...parts.map((each) => each.map((part) => part.reasoning).join(''))],
-    ...more,
-  }
 }
 
 function charge({ target }: Call, status: Outcome['status'], usage: Usage, estimated: boolean): Bill {
@@ -77,12 +61,12 @@ export function addBills(bills: readonly Bill[]): Omit<Bill, 'status'> {
 
 const COUNTS = ['prompt', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'completion', 'reasoning'] as const
 
-/** The outcome of a further call; nothing for the first one, which stands inline. */
+/** The outcome of an additional call; nothing for the first one, which stands inline. */
 export function toSettledCall({ row, meter }: Call, bill: Bill | undefined): SettledCall[] {
   if (!row || !bill) return []
   const { usage } = bill
   const error = meter.error instanceof UpstreamError ? meter.error : null
-  // Nobody tells why a call is given up: it is no longer wanted.
+  // Nobody tells why a call is aborted: it is no longer wanted.
   const reason = error?.kind ?? (meter.error === null ? 'aborted' : 'internal')
   return [
     {

@@ -1,18 +1,21 @@
 /**
- * The calls of one request. A call is on record before it is made: the first one stands inline in the row that the walk
- * has opened, a further one gets a row of `calls` here, and room in the budget. What each of them used is read off its
+ * The calls of one request. A call is on record before it is made: the first one stands inline in the row that the gateway
+ * has opened, an additional one gets a row of `calls` here, and room in the budget. What each of them used is read off its
  * meter when the request is settled.
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { OpenCall, OpenRow } from '../ledger/rows.ts'
 import type { Amount, Reservation } from '../limits/limiter.ts'
-import { type Estimate, estimate } from '../tokens/estimate.ts'
-import { createMeter, type Meter, skip } from './meter.ts'
+import { estimate } from '../tokens/estimate.ts'
+import { Meter } from './meter.ts'
 import { costNanoUsd } from './price.ts'
+import { type Reserve, toAmount, toReserve } from './reserve.ts'
+
+/** Why a call is made. The first one stands in the request's own row, the others in `calls`. */
+export type CallReason = 'first' | OpenCall['reason']
 
 export interface Call {
   /** From 1 on. */
@@ -24,153 +27,135 @@ export interface Call {
   meter: Meter
 }
 
-export interface Tally {
-  /**
-   * Gives the call once it is on record. Throws `ledger_unavailable`; `insufficient_quota` where a budget has no room for
-   * one more; `aborted` where nobody waits any more.
-   */
-  begin(
-    ask: Pick<Call, 'target' | 'body'> & { reason: OpenCall['reason'] | 'first'; signal: AbortSignal },
-    reserve: Reserve,
-  ): Call | Promise<Call>
-  /** What a call may at most use and cost, if it is begun next. */
-  reserveOf(ask: Pick<Call, 'target' | 'body'>): Reserve
-  /** How many calls were begun; a first target that was passed over counts as one. */
-  count(): number
-  /** Id of the upstream that was tried last. */
-  upstream(): string
-  /** Lets no further call begin and returns all that were, once those on their way to the record are there. */
-  close(): readonly Call[] | Promise<readonly Call[]>
-}
-
-export interface TallyDeps {
+export interface CallLogDeps {
   ledger: Pick<Ledger, 'openCall'>
   row: OpenRow
   /** The target that `row` was opened for. */
   first: Target
-  hold: Pick<Reservation, 'raise'>
+  reservation: Pick<Reservation, 'raise'>
   /** Wall clock, ms. */
   now(): number
 }
 
-/** What a call may at most use and cost, as its row says it. */
-export function toReserve({ pricing }: Target, { promptTokens, completionTokens }: Estimate) {
-  return {
-    reservedPromptTokens: promptTokens,
-    reservedCompletionTokens: completionTokens,
-    reservedNanoUsd: toMostNanoUsd(pricing, promptTokens, completionTokens),
-  }
-}
+type Asked = Pick<Call, 'target' | 'body'> & { reason: CallReason; signal: AbortSignal }
 
-/** Where they have prices of their own, all of a prompt may be written to a cache, and all of an answer be reasoning. */
-function toMostNanoUsd(pricing: Target['pricing'], prompt: number, completion: number): number {
-  const costOf = (special: Partial<Usage>) => costNanoUsd(pricing, { ...NO_USAGE, prompt, completion, ...special })
-  let most = costOf({})
-  if (pricing.every(({ input_cache_write, internal_reasoning }) => !input_cache_write && !internal_reasoning))
-    return most
-  for (const cacheWrite of [0, prompt]) {
-    for (const reasoning of [0, completion]) most = Math.max(most, costOf({ cacheWrite, reasoning }))
-  }
-  return most
-}
-
-export type Reserve = ReturnType<typeof toReserve>
-
-export function createTally({ ledger, row, first, hold, now }: TallyDeps): Tally {
-  const calls: Call[] = []
-  const { reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd } = row
-  const own: Reserve = { reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd }
-  let numbers = 0
-  let closed = false
-  const recording: Promise<void>[] = []
+export class CallLog {
+  readonly #deps: CallLogDeps
+  readonly #calls: Call[] = []
+  /** Of the first call, as the request's row says it: what was worked out already. */
+  readonly #firstReserve: Reserve
+  readonly #recording: Promise<void>[] = []
   /** Reserves of the calls on their way to the record: several may set out before the first of them is there. */
-  const pending = new Set<OpenCall>()
+  readonly #pending = new Set<OpenCall>()
+  #isClosed = false
+  /** How many calls were begun; a first target that was passed over counts as one. */
+  count = 0
 
-  const record = async (call: Call, opened: OpenCall) => {
-    pending.add(opened)
+  constructor(deps: CallLogDeps) {
+    this.#deps = deps
+    const { reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd } = deps.row
+    this.#firstReserve = { reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd }
+  }
+
+  /** Id of the upstream that was tried last. */
+  get upstream(): string {
+    return this.#calls.at(-1)?.target.upstream.id ?? this.#deps.row.upstream
+  }
+
+  /** What a call may at most use and cost, if it is begun next. */
+  reserveOf({ target, body }: Pick<Call, 'target' | 'body'>): Reserve {
+    if (this.count === 0 && target === this.#deps.first) return this.#firstReserve
+    return toReserve(target, estimate(body, target.maxOutputLength))
+  }
+
+  /**
+   * Gives the call once it is on record. Throws `ledger_unavailable`; `insufficient_quota` where a budget has no room for
+   * one more; `aborted` where nobody waits any more.
+   */
+  begin(asked: Asked, reserve: Reserve): Call | Promise<Call> {
+    if (this.#isClosed || asked.signal.aborted) throw noLongerWanted()
+    const { target, body } = asked
+    const { first } = this.#deps
+    const isPassedOver = this.count === 0 && target !== first
+    if (isPassedOver) {
+      // The row names a target that was not called after all: its provider's limit was reached, or its breaker opened.
+      const call = this.#add(first, body, null)
+      this.#calls.push(call)
+      call.meter.end('failed', noLongerWanted())
+    }
+    if (this.count > 0) return this.#beginAdditional(asked, reserve, isPassedOver)
+    const call = this.#add(target, body, null)
+    this.#calls.push(call)
+    return call
+  }
+
+  /** Lets no further call begin and returns all that were, once those on their way to the record are there. */
+  close(): readonly Call[] | Promise<readonly Call[]> {
+    this.#isClosed = true
+    return this.#recording.length === 0 ? this.#calls : Promise.allSettled(this.#recording).then(() => this.#calls)
+  }
+
+  #add(target: Target, body: CanonicalRequest, row: OpenCall | null): Call {
+    return { number: ++this.count, target, body, row, meter: new Meter() }
+  }
+
+  async #beginAdditional(
+    { target, body, reason, signal }: Asked,
+    reserve: Reserve,
+    isPassedOver: boolean,
+  ): Promise<Call> {
+    const { row, now } = this.#deps
+    const opened: OpenCall = {
+      requestId: row.id,
+      number: this.count + 1,
+      instance: row.instance,
+      // Nothing was asked of the first target: a crash must not charge it.
+      reason: isPassedOver || reason === 'first' ? 'fallback' : reason,
+      upstream: target.upstream.id,
+      upstreamModel: target.upstreamModel,
+      createdMs: now(),
+      priceId: target.priceId,
+      ...reserve,
+    }
+    this.#raise(opened)
+    const call = this.#add(target, body, opened)
+    const recorded = this.#record(call, opened)
+    this.#recording.push(recorded)
+    await recorded
+    if (!this.#isClosed && !signal.aborted) return call
+    const error = noLongerWanted()
+    call.meter.end('failed', error)
+    throw error
+  }
+
+  async #record(call: Call, opened: OpenCall): Promise<void> {
+    this.#pending.add(opened)
     try {
-      await ledger.openCall(opened)
-      calls.push(call)
+      await this.#deps.ledger.openCall(opened)
+      this.#calls.push(call)
     } finally {
-      pending.delete(opened)
+      this.#pending.delete(opened)
     }
   }
 
   /** Makes room for what all calls have come to or may, and for this one. */
-  const raise = (next: OpenCall) => {
+  #raise(next: OpenCall): void {
     const amount = toAmount(next)
-    for (const { tokens, nanoUsd } of [...calls.map(amountOf), ...[...pending].map(toAmount)]) {
+    const others = [...this.#calls.map((call) => this.#amountOf(call)), ...[...this.#pending].map(toAmount)]
+    for (const { tokens, nanoUsd } of others) {
       amount.tokens += tokens
       amount.nanoUsd += nanoUsd
     }
-    const refusal = hold.raise(amount)
+    const refusal = this.#deps.reservation.raise(amount)
     if (refusal) throw refusal
   }
 
   /** What a call has come to, or may. Of one that failed nothing is paid. */
-  const amountOf = ({ row: further, target, meter: { end, usage } }: Call): Amount => {
-    if (end === 'failed') return { tokens: 0, nanoUsd: 0 }
-    if (end !== 'ok' || usage === null) return toAmount(further ?? row)
+  #amountOf({ row, target, meter: { outcome, usage } }: Call): Amount {
+    if (outcome === 'failed') return { tokens: 0, nanoUsd: 0 }
+    if (outcome !== 'ok' || usage === null) return toAmount(row ?? this.#deps.row)
     return { tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd(target.pricing, usage) }
   }
-
-  /** The row names a target that was not called after all: its provider's limit was reached, or its breaker opened. */
-  const passOver = (body: CanonicalRequest) => {
-    const call: Call = { number: ++numbers, target: first, body, row: null, meter: createMeter() }
-    skip(call.meter, noLongerWanted())
-    calls.push(call)
-  }
-
-  return {
-    reserveOf({ target, body }) {
-      // What was worked out already: nearly every request has one call.
-      if (numbers === 0 && target === first) return own
-      return toReserve(target, estimate(body, target.maxOutputLength))
-    },
-    count: () => numbers,
-    upstream: () => calls.at(-1)?.target.upstream.id ?? row.upstream,
-    begin({ target, body, reason, signal }, reserve) {
-      if (closed || signal.aborted) throw noLongerWanted()
-      const isPassedOver = numbers === 0 && target !== first
-      if (isPassedOver) passOver(body)
-      if (numbers === 0) {
-        const call: Call = { number: ++numbers, target, body, row: null, meter: createMeter() }
-        calls.push(call)
-        return call
-      }
-      const opened: OpenCall = {
-        requestId: row.id,
-        number: numbers + 1,
-        instance: row.instance,
-        // Nothing was asked of the first target: a crash must not charge it.
-        reason: isPassedOver || reason === 'first' ? 'fallback' : reason,
-        upstream: target.upstream.id,
-        upstreamModel: target.upstreamModel,
-        createdMs: now(),
-        priceId: target.priceId,
-        ...reserve,
-      }
-      raise(opened)
-      const call: Call = { number: ++numbers, target, body, row: opened, meter: createMeter() }
-      const recorded = record(call, opened)
-      recording.push(recorded)
-      return recorded.then(() => {
-        if (!closed && !signal.aborted) return call
-        const error = noLongerWanted()
-        skip(call.meter, error)
-        throw error
-      })
-    },
-    close() {
-      closed = true
-      return recording.length === 0 ? calls : Promise.allSettled(recording).then(() => calls)
-    },
-  }
 }
-
-export const toAmount = (reserve: Reserve): Amount => ({
-  tokens: reserve.reservedPromptTokens + reserve.reservedCompletionTokens,
-  nanoUsd: reserve.reservedNanoUsd,
-})
 
 const noLongerWanted = () => new UpstreamError('aborted', 'nobody waits for the answer any more', { retryable: false })

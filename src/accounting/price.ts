@@ -34,7 +34,7 @@ export function toAtto(decimal: string): bigint {
 
 /**
  * Charges one call. A missing cache price costs as `prompt`, a missing reasoning price as `completion`; of several
- * items the last one whose condition holds counts (design 5). No pricing = free.
+ * items the last one whose condition holds counts. No pricing = free.
  */
 export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage): number {
   if (pricing.length === 0) return 0

@@ -1,4 +1,4 @@
-/** Turns a failed call into what the client is told: the contract's table of rulings for upstream failures. Pure. */
+/** Turns a failed call into what the client is told: its kind, and with that its status, type and code. Pure. */
 import { GatewayError, internalError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { blamesTheRequest, toRefusal } from '../upstreams/refusal.ts'
 

@@ -1,5 +1,5 @@
 /**
- * Keeps a silent stream alive (design 4): a comment after every so much silence, before the first token as well as
+ * Keeps a silent stream alive: a comment after every so much silence, before the first token as well as
  * between two. Proxies and clients give up on a connection that says nothing; parsers pass over comments.
  */
 

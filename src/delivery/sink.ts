@@ -1,113 +1,109 @@
 /**
- * The writing end of a streamed answer: a direct stream with the back-pressure that Bun leaves to us (platform-notes
- * 2.5), and with heartbeats while there is nothing to write. A client that has left, or does not read for too long, ends
- * the writing.
+ * The writing end of a streamed answer: a direct stream with the back-pressure that Bun leaves to us, and with keep-alives
+ * while there is nothing to write. A client that has left, or does not read for too long, ends the writing.
+ *
+ * A direct stream takes all that is written, however slow its reader, unless the promise of a full `write` is awaited
+ * (https://github.com/oven-sh/bun/issues/32469).
  */
 import { clientLeft, GatewayError } from '../domain/error.ts'
-import { createHeartbeat, KEEP_ALIVE } from './heartbeat.ts'
-
-export interface Sink {
-  /**
-   * Writes text at once; returns a promise only where the client must read first. Throws once the client is gone, and a
-   * GatewayError `slow_reader` where it did not read for too long.
-   */
-  write(text: string): Promise<void> | undefined
-  /** Writes the last words and waits for nobody: whoever reads on some day finds them. Never throws. */
-  end(text: string): void
-  close(): void
-}
-
-/** The sink of a client that was gone before the first byte. */
-export const CLOSED_SINK: Sink = {
-  write() {
-    throw clientLeft()
-  },
-  end() {},
-  close() {},
-}
+import { createHeartbeat, type Heartbeat, KEEP_ALIVE } from './heartbeat.ts'
 
 export interface SinkOptions {
   /** How long a client may leave a full buffer standing. */
   slowReaderMs: number
-  /** 0 = no heartbeats. */
+  /** 0 = no keep-alives. */
   heartbeatMs: number
 }
 
-export function createSink(
-  controller: Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>,
-  signal: AbortSignal,
-  { slowReaderMs, heartbeatMs }: SinkOptions,
-): Sink {
-  let left = signal.aborted
-  /** A write waits for its reader. */
-  let full = false
-  let wake = () => {}
-  signal.addEventListener(
-    'abort',
-    () => {
-      left = true
-      wake()
-    },
-    { once: true },
-  )
+type Controller = Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>
 
-  const drained = async (pending: Promise<number>): Promise<void> => {
-    full = true
-    const givenUp = new Promise<'given up'>((resolve) => {
-      wake = () => resolve('given up')
-    })
-    const timer = setTimeout(wake, slowReaderMs)
-    let read = false
-    try {
-      read = (await Promise.race([pending, givenUp])) !== 'given up'
-    } catch {
-      left = true
-    } finally {
-      clearTimeout(timer)
-      full = false
+export class Sink {
+  readonly #controller: Controller | null
+  readonly #slowReaderMs: number
+  readonly #heartbeat: Heartbeat
+  #hasLeft: boolean
+  /** A write waits for its reader. */
+  #isFull = false
+  #wake = () => {}
+
+  /** @param controller null for a client that was gone before the first byte. */
+  constructor(controller: Controller | null, signal: AbortSignal, { slowReaderMs, heartbeatMs }: SinkOptions) {
+    this.#controller = controller
+    this.#slowReaderMs = slowReaderMs
+    this.#hasLeft = controller === null || signal.aborted
+    this.#heartbeat = createHeartbeat(this.#hasLeft ? 0 : heartbeatMs, () => this.#keepAlive())
+    const leave = () => {
+      this.#hasLeft = true
+      this.#wake()
     }
-    if (left) throw clientLeft()
-    if (!read) throw tooSlow(slowReaderMs)
+    if (!this.#hasLeft) signal.addEventListener('abort', leave, { once: true })
   }
-  const send = (text: string): Promise<void> | undefined => {
-    if (left) throw clientLeft()
+
+  /**
+   * Writes text at once; returns a promise only where the client must read first. Throws once the client is gone, and a
+   * GatewayError `slow_reader` where it did not read for too long.
+   */
+  write(text: string): Promise<void> | undefined {
+    this.#heartbeat.touch()
+    return this.#send(text)
+  }
+
+  /** Writes the last words and waits for nobody: whoever reads on some day finds them. Never throws. */
+  end(text: string): void {
+    this.#heartbeat.stop()
+    if (this.#hasLeft) return
+    try {
+      this.#controller?.write(text)
+      this.#controller?.flush()
+    } catch {
+      // It has left meanwhile.
+    }
+  }
+
+  close(): void {
+    this.#heartbeat.stop()
+    try {
+      this.#controller?.close()
+    } catch {
+      // Already closed with the connection.
+    }
+  }
+
+  #send(text: string): Promise<void> | undefined {
+    const controller = this.#controller
+    if (this.#hasLeft || controller === null) throw clientLeft()
     const written = controller.write(text)
     controller.flush()
-    return typeof written === 'number' ? undefined : drained(written)
+    return typeof written === 'number' ? undefined : this.#drained(written)
   }
-  const heartbeat = createHeartbeat(heartbeatMs, () => {
-    if (left || full) return
+
+  async #drained(pending: Promise<number>): Promise<void> {
+    this.#isFull = true
+    const tooLong = new Promise<'too long'>((resolve) => {
+      this.#wake = () => resolve('too long')
+    })
+    const timer = setTimeout(this.#wake, this.#slowReaderMs)
+    let isRead = false
+    try {
+      isRead = (await Promise.race([pending, tooLong])) !== 'too long'
+    } catch {
+      this.#hasLeft = true
+    } finally {
+      clearTimeout(timer)
+      this.#isFull = false
+    }
+    if (this.#hasLeft) throw clientLeft()
+    if (!isRead) throw tooSlow(this.#slowReaderMs)
+  }
+
+  #keepAlive(): void {
+    if (this.#hasLeft || this.#isFull) return
     try {
       // What it may throw later is told to the next write.
-      send(KEEP_ALIVE)?.catch(() => {})
+      this.#send(KEEP_ALIVE)?.catch(() => {})
     } catch {
-      left = true
+      this.#hasLeft = true
     }
-  })
-
-  return {
-    write(text) {
-      heartbeat.touch()
-      return send(text)
-    },
-    end(text) {
-      heartbeat.stop()
-      if (left) return
-      try {
-        controller.write(text)
-        controller.flush()
-      } catch {
-        // It has left meanwhile.
-      }
-    },
-    close() {
-      heartbeat.stop()
-      try {
-        controller.close()
-      } catch {
-        // Already closed with the connection.
-      }
-    },
   }
 }
 

@@ -1,33 +1,20 @@
+/** Delivers a whole answer: settled before a byte of it leaves. Streams are in `stream.ts`. */
+import { type Begun, type Exchange, settleComplete, settleFailure, toHeaders } from './exchange.ts'
+
 /**
- * Carries an answer from a pending attempt to the client. Settles the request exactly once, whatever happens, and lets
- * the tail of the answer go only after that (promise 2). Streams are in `stream.ts`.
+ * Resolves to the response. Throws a GatewayError for a failure, its row already settled.
+ * @param opening the answer, once all of it is there.
  */
-
-import { toCompletion, toCompletionJson } from '../formats/chat/normalise.ts'
-import { asWhole } from './events.ts'
-import { relayStream } from './stream.ts'
-import { headersOf, type RelayInput, settleComplete, settleFailure, shapeOf, type Trip } from './trip.ts'
-
-/** Resolves to the response. Throws a GatewayError for a failure before it has begun, its row already settled. */
-export async function relay(input: RelayInput): Promise<Response> {
-  if (input.stream) return relayStream(input)
+export async function deliverWhole(exchange: Exchange, opening: Promise<Begun>): Promise<Response> {
+  using _held = exchange.held
   try {
-    return await relayWhole(input)
+    const begun = await opening
+    exchange.settlement.firstToken()
+    const receipt = await settleComplete(exchange)
+    const headers = toHeaders(exchange, begun)
+    headers['content-type'] = 'application/json'
+    return new Response(exchange.writer.whole(begun.events, receipt), { headers })
   } catch (error) {
-    throw await settleFailure(input, error, 'nothing')
-  } finally {
-    input.onEnd()
+    throw await settleFailure(exchange, error, 'nothing')
   }
-}
-
-async function relayWhole(input: RelayInput): Promise<Response> {
-  const { trip, completion } = await input.attempt((answer, target) => {
-    const trip: Trip = { input, answer, target }
-    return { trip, completion: toCompletion(shapeOf(trip), asWhole(answer).completion) }
-  })
-  input.settlement.firstToken()
-  const usageJson = await settleComplete(input)
-  const headers = headersOf(trip)
-  headers['content-type'] = 'application/json'
-  return new Response(toCompletionJson(completion, usageJson), { headers })
 }

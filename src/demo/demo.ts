@@ -1,10 +1,9 @@
 /**
  * The built-in backend: an honest stand-in for a model, so that a first run, a client's integration test and a
- * benchmark need nothing else. Whole answers come at once; streams send one token a chunk at the upstream's `pace_ms`.
+ * benchmark need nothing else. Whole answers come at once; streams send one token a batch at the upstream's `pace_ms`.
  * What it says is in `reply.ts`. Keeps no state between calls and does no I/O.
  */
 import type { Backend } from '../upstreams/backend.ts'
-import { toChoices, toChunks } from './answer.ts'
 import { toEvents } from './events.ts'
 import { aborted, createPacedStream } from './pace.ts'
 import { toReply } from './reply.ts'
@@ -14,7 +13,7 @@ const DEFAULT_PACE_MS = 15
 /** Builds the demo backend. One instance serves every demo upstream. */
 export function createDemoBackend(): Backend {
   return {
-    async chat({ body, target, signal, callId }) {
+    async call({ body, target, signal, callId }) {
       if (signal.aborted) throw aborted()
       const wanted = body.max_completion_tokens ?? body.max_tokens ?? target.maxOutputLength
       const reply = toReply(body, Math.min(wanted, target.maxOutputLength))
@@ -22,17 +21,9 @@ export function createDemoBackend(): Backend {
       const toId = (choice: number, index: number) =>
         `call_${Bun.hash(`${callId}/${choice}/${index}`).toString(16).padStart(16, '0')}`
       const batches = toEvents(reply, body, toId)
-      if (!body.stream)
-        return {
-          kind: 'whole',
-          completion: { choices: toChoices(reply, batches.flat()) },
-          usage: reply.usage,
-        }
-      const stream = createPacedStream(batches, target.upstream.options.pace_ms ?? DEFAULT_PACE_MS, signal)
-      return {
-        kind: 'stream',
-        events: { [Symbol.asyncIterator]: () => toChunks(reply, stream) },
-      }
+      if (!body.stream) return { events: batches.flat(), rest: null, upstreamRequestId: null }
+      const rest = createPacedStream(batches, target.upstream.options.pace_ms ?? DEFAULT_PACE_MS, signal)
+      return { events: [], rest, upstreamRequestId: null }
     },
     probe: async () => ({ state: 'ready' }),
   }

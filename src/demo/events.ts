@@ -32,7 +32,8 @@ export function toEvents({ choices, usage }: Reply, request: Request, toId: ToId
 function toSteps(parts: readonly Part[], choice: number, request: Request, toId: ToId): AnswerEvent[][] {
   let index = -1
   return parts.flatMap((part) => {
-    const pieces = request.stream ? part.tokens.map((token) => [token]) : part.tokens.length > 0 ? [part.tokens] : []
+    const written = part.tokens.map((token) => token.toWellFormed())
+    const pieces = request.stream ? written.map((token) => [token]) : written.length > 0 ? [written] : []
     if (!('name' in part))
       return pieces.map((tokens): AnswerEvent[] => [
         { kind: part.kind, choice, text: tokens.join(''), ...toLogprobs(request, part, tokens) },

@@ -1,7 +1,7 @@
 /**
- * Every failure that Tollgate names, and the one table that turns its kind into status, type and code
- * (api-contract, rulings and section 5). Whoever throws knows the kind and the sentence; only the root
- * (`app.ts`) turns an error into bytes.
+ * Every failure that Tollgate names, and the one table that turns its kind into status, type and code, in the words of
+ * OpenAI's error guide where it has some. Whoever throws knows the kind and the sentence; only `http/app.ts` turns an
+ * error into bytes.
  */
 
 interface Row {
@@ -226,5 +226,5 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 
-/** The header `retry-after` for a wait: whole seconds, from 1 to the 60 that clients obey (contract, section 7). */
+/** The header `retry-after` for a wait: whole seconds, from 1 to the 60 that client libraries obey. */
 export const toRetryAfter = (ms: number): string => String(Math.min(60, Math.max(1, Math.ceil(ms / 1_000))))

@@ -71,7 +71,8 @@ export type Take = (events: readonly AnswerEvent[]) => boolean | Promise<boolean
 export interface AnswerStream {
   /**
    * Reads on and hands over each batch as it comes, one at a time. Resolves once `take` wants no more, or after the batch that
-   * ends in `done` or `failure`; called again, it goes on where it was. Throws only what `take` throws.
+   * ends in `done` or `failure`; called again, it goes on where it was. Throws what `take` throws, and what is no failure of
+   * an upstream, such as a refusal of ours.
    */
   pump(take: Take): Promise<void>
   /** Gives up the call if it is not over. Idempotent. */

@@ -19,6 +19,12 @@ export interface Usage {
   raw: unknown
 }
 
+/** What a request used and cost, as its client is told: the sums over its calls. */
+export interface Receipt {
+  usage: Usage
+  costNanoUsd: number
+}
+
 /** The usage of a call that read and wrote nothing. */
 export const NO_USAGE: Usage = {
   prompt: 0,
@@ -43,38 +49,6 @@ export interface PricingItem {
   request?: string
   /** The item holds for requests with more prompt tokens than this (strictly). The first item has no condition. */
   min_prompt_tokens?: number
-}
-
-/** The `usage` object of the contract, section 3a, with Tollgate's receipt. */
-export interface WireUsage {
-  prompt_tokens: number
-  completion_tokens: number
-  total_tokens: number
-  prompt_tokens_details: { cached_tokens: number; cache_write_tokens?: number }
-  completion_tokens_details: { reasoning_tokens: number }
-  /** Integer nano-dollars, and the same in USD. */
-  cost_nano_usd: number
-  cost: number
-}
-
-/**
- * Writes the client's `usage` as JSON text, from what the ledger row says, so that both always show the same sums.
- * Text, because `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth.
- */
-export function toUsageJson(usage: Usage, costNanoUsd: number): string {
-  const cacheWrite = usage.cacheWrite + usage.cacheWrite1h
-  const counts: Omit<WireUsage, 'cost'> = {
-    prompt_tokens: usage.prompt,
-    completion_tokens: usage.completion,
-    total_tokens: usage.prompt + usage.completion,
-    prompt_tokens_details: {
-      cached_tokens: usage.cacheRead,
-      ...(cacheWrite > 0 ? { cache_write_tokens: cacheWrite } : {}),
-    },
-    completion_tokens_details: { reasoning_tokens: usage.reasoning },
-    cost_nano_usd: costNanoUsd,
-  }
-  return `${JSON.stringify(counts).slice(0, -1)},"cost":${toUsd(costNanoUsd)}}`
 }
 
 /** Writes nano-dollars as exact dollars, without zeros that say nothing: `0.1`, `20`. */

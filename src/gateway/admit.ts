@@ -1,20 +1,19 @@
 /**
- * Everything that is decided about a valid request before it costs anything, in the order that the contract gives its
- * refusals: where it could be answered, and whether its key may. Each step is a Decision; the first refusal is the answer,
- * and leaves no ledger row.
+ * Everything that is decided about a valid request before it costs anything: where it could be answered, then whether its
+ * key may. Each step is a Decision; the first refusal is the answer, and leaves no ledger row.
  */
 
-import { type Reserve, toAmount, toReserve } from '../accounting/calls.ts'
+import { type Reserve, toAmount, toReserve } from '../accounting/reserve.ts'
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
-import type { Health } from '../health/health.ts'
+import type { Task } from '../domain/task.ts'
 import type { RequestHealth } from '../health/request.ts'
 import { type Amount, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
 import { order } from '../routing/order.ts'
 import { resolve } from '../routing/resolve.ts'
 import type { Counter } from '../tokens/count.ts'
-import { DEFAULT_OUTPUT_TOKENS, type Estimate, estimatePrompt, toCap } from '../tokens/estimate.ts'
+import { DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
 import { noneReady } from './attempt.ts'
 import { isSplit } from './fanout.ts'
 import { fit } from './fit.ts'
@@ -22,15 +21,22 @@ import type { InFlightTracker } from './in-flight.ts'
 
 export interface AdmitDeps {
   counter: Counter
-  health: Pick<Health, 'forRequest'>
   limiter: Pick<Limiter, 'admit' | 'isFull'>
   inFlight: Pick<InFlightTracker, 'draining'>
   /** Both clocks. */
   moment(): Moment
 }
 
-export interface Admitted {
+/** Who asks for what. */
+export interface Asked {
+  snapshot: Snapshot
   key: Key
+  task: Task
+  health: Pick<RequestHealth, 'standing' | 'whyUnavailable'>
+}
+
+export interface Admitted {
+  /** The canonical request as it is sent: under a budget it has a cap. */
   body: CanonicalRequest
   /** The resolved model. */
   slug: string
@@ -38,40 +44,32 @@ export interface Admitted {
   targets: readonly [Target, ...Target[]]
   /** What its first call reserves. */
   reserve: Reserve
-  /** What is reserved for it until it ends. */
-  hold: Reservation
-  /** How targets stand for it. */
-  health: RequestHealth
+  /** What is reserved on its key and team until it ends. */
+  reservation: Reservation
 }
 
 /** Decides about a valid request of a key that was let in. */
-export async function admit(
-  deps: AdmitDeps,
-  snapshot: Snapshot,
-  key: Key,
-  asked: CanonicalRequest,
-): Promise<Decision<Admitted>> {
+export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Admitted>> {
+  const { snapshot, key, task, health } = asked
   // 1. Where could it be answered?
-  const resolved = resolve(snapshot, key, asked.model)
+  const resolved = resolve(snapshot, key, task.model)
   if (!resolved.ok) return resolved
   const { model } = resolved.value
-  const promptTokens = estimatePrompt(asked)
-  const able = await fit(asked, model.facts, resolved.value.targets, promptTokens, deps.counter)
+  const able = await fit(task.body, model.facts, resolved.value.targets, task.promptTokens, deps.counter)
   if (!able.ok) return able
   const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
-  const body = key.budget || team?.budget ? withCap(asked, able.value) : asked
-  const health = deps.health.forRequest(key.id)
-  const [first, ...others] = choose(deps, health, able.value, key, body, promptTokens)
+  const body = key.budget || team?.budget ? withCap(task, able.value) : task.body
+  const [first, ...others] = choose(deps, asked, able.value, body)
   if (!first) return refuse(noneReady(health, able.value))
   // 2. Is there room? Rates, concurrency and budgets, as one reservation.
   if (deps.inFlight.draining()) return refuse(stopping())
   const targets = [first, ...others] as const
-  const reserve = toReserve(first, toAsk(promptTokens, body, first))
-  const most = isLimited(key, team) ? toMost(promptTokens, body, targets, reserve) : NOTHING
-  const reserving = deps.limiter.admit(key, team, most, deps.moment())
-  const held = reserving instanceof Promise ? await reserving : reserving
-  if (!held.ok) return held
-  return allow({ key, body, slug: model.facts.id, targets, reserve, hold: held.value, health })
+  const reserve = toReserve(first, toAsk(task.promptTokens, body, first))
+  const most = isLimited(key, team) ? toMost(task.promptTokens, body, targets, reserve) : NOTHING
+  const admitting = deps.limiter.admit(key, team, most, deps.moment())
+  const admitted = admitting instanceof Promise ? await admitting : admitting
+  if (!admitted.ok) return admitted
+  return allow({ body, slug: model.facts.id, targets, reserve, reservation: admitted.value })
 }
 
 const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
@@ -79,17 +77,15 @@ const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
 /** Who is at the limit of its provider comes after all others. */
 function choose(
   { limiter, moment }: AdmitDeps,
-  health: RequestHealth,
+  { key, task, health }: Asked,
   targets: readonly Target[],
-  key: Key,
   body: CanonicalRequest,
-  promptTokens: number,
 ): readonly Target[] {
-  const ordered = order(targets, key, body, (target) => health.standing(target))
+  const ordered = order(targets, key, task.affinity, (target) => health.standing(target))
   const { monotonicMs } = moment()
   const isFull = (target: Target) => {
-    const { completionTokens } = toAsk(promptTokens, body, target)
-    return limiter.isFull(target.upstream, promptTokens + completionTokens, monotonicMs)
+    const { completionTokens } = toAsk(task.promptTokens, body, target)
+    return limiter.isFull(target.upstream, task.promptTokens + completionTokens, monotonicMs)
   }
   const [first] = ordered
   if (!first || !isFull(first)) return ordered
@@ -140,15 +136,15 @@ const isLike = (one: Target, other: Target) =>
   one.upstream.options.n === other.upstream.options.n
 
 /**
- * The request with a cap on what it writes: without one, nothing would keep it within a budget (design 7). Models that
- * reason know the newer name only; servers of other models often the older one. `max_tokens_field` has the last word, and a
- * target that can write less is sent less (`dispatch.ts`).
+ * The request with a cap on what it writes: without one, nothing would keep it within a budget. Models that reason know
+ * the newer name only; servers of other models often the older one. `max_tokens_field` has the last word, and a target
+ * that can write less is sent less (`dispatch.ts`).
  */
-function withCap(body: CanonicalRequest, targets: readonly Target[]): CanonicalRequest {
-  if ((body.max_completion_tokens ?? body.max_tokens ?? null) !== null) return body
-  const cap = Math.min(DEFAULT_OUTPUT_TOKENS, Math.max(...targets.map(({ maxOutputLength }) => maxOutputLength)))
+function withCap({ body, cap }: Task, targets: readonly Target[]): CanonicalRequest {
+  if (cap !== null) return body
+  const ours = Math.min(DEFAULT_OUTPUT_TOKENS, Math.max(...targets.map(({ maxOutputLength }) => maxOutputLength)))
   const reasons = targets.some(({ features }) => features.includes('reasoning'))
-  return reasons ? { ...body, max_completion_tokens: cap } : { ...body, max_tokens: cap }
+  return reasons ? { ...body, max_completion_tokens: ours } : { ...body, max_tokens: ours }
 }
 
 const stopping = () => new GatewayError('overloaded', 'This Tollgate is stopping and takes no new requests. Try again.')

@@ -1,36 +1,34 @@
 /**
- * Tries the targets of a request until one answers (design 8): the next one at once after a failure that another may not
- * have, and when none is left those that may recover once more, after a pause. All of it before the commit point: once
- * an answer has begun, nothing is tried again. Asks the breakers before each call; `dispatch` tells them how it ended.
+ * Tries the targets of a request until an answer begins: the next one at once after a failure that another may not have,
+ * and when none is left those that may recover once more, after a pause. Once an answer has begun, nothing is tried again.
+ * Asks the breakers before each call; `dispatch` tells them how it ended.
  */
-
-import type { BackendAnswer } from '../domain/answer.ts'
+import type { CallReason } from '../accounting/calls.ts'
+import type { Begun } from '../delivery/exchange.ts'
 import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
+import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { RequestHealth } from '../health/request.ts'
 import { blamesTheRequest } from '../upstreams/refusal.ts'
 
-/**
- * Why a call of a request is made: `retry` and `fallback` after one that failed, `limit` where a limit of ours kept the one
- * before from being made. The first one stands in the request's own row, the others in `calls`.
- */
-export type CallReason = 'first' | 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema'
-
+/** One call to be made. */
 export interface Ask {
   target: Target
   /** The canonical request. `fanOut` and `enforce` change copies of it. */
   body: CanonicalRequest
+  /** `retry` and `fallback` after a call that failed, `limit` where a limit of ours kept the one before from being made. */
   reason: CallReason
   /** Aborts when the answer is no longer wanted. */
   signal: AbortSignal
 }
 
 /** Makes one call to one target, or as many as it takes: `fanOut` and `enforce` wrap one and have its type. */
-export type Dispatch = (ask: Ask) => Promise<BackendAnswer>
+export type Dispatch = (ask: Ask) => Promise<Answer>
 
 export interface AttemptOptions {
   health: Pick<RequestHealth, 'enter' | 'report' | 'whyUnavailable'>
+  dispatch: Dispatch
   /** How often the list is tried again. */
   retries: number
   /** The pause before it is tried again for the first time, ms; each next one is twice as long. */
@@ -48,16 +46,13 @@ export interface Attempted {
 const MAX_PAUSE_MS = 10_000
 
 /**
- * Resolves to what `open` makes of the first answer that reaches the commit point; an UpstreamError of `open` counts as
- * the call's own. Throws the UpstreamError that tells most of why no target answered, with the name of its upstream; or
- * whatever else ends the request.
+ * Resolves to the first answer that begins. Throws the UpstreamError that tells most of why no target answered, with the
+ * name of its upstream; or whatever else ends the request.
  */
-export async function attempt<T>(
-  { health, retries, backoffMs }: AttemptOptions,
+export async function attempt(
+  { health, dispatch, retries, backoffMs }: AttemptOptions,
   { targets, body, signal }: Attempted,
-  dispatch: Dispatch,
-  open: (answer: BackendAnswer, target: Target) => T | Promise<T>,
-): Promise<T> {
+): Promise<Begun> {
   const failures: UpstreamError[] = []
   let left = targets
   for (let round = 0; ; round++) {
@@ -72,9 +67,9 @@ export async function attempt<T>(
       }
       const reason = toReason(failures.at(-1), round)
       try {
-        const opened = await open(await dispatch({ target, body, reason, signal }), target)
+        const begun = await begin(target, await dispatch({ target, body, reason, signal }))
         health.report(target, 'begun')
-        return opened
+        return begun
       } catch (error) {
         if (!(error instanceof UpstreamError) || isFinal(error)) {
           // Perhaps no call was made at all, and nobody else would give back a breaker's half-open probe.
@@ -88,11 +83,36 @@ export async function attempt<T>(
         pauseMs = Math.max(pauseMs, error.retryAfterMs ?? 0)
       }
     }
-    if (recovering.length === 0 || round >= retries) throw toTelling(failures) ?? noneReady(health, targets)
+    if (recovering.length === 0 || round >= retries) throw mostInformative(failures) ?? noneReady(health, targets)
     await pause(pauseMs, signal)
     left = recovering
   }
 }
+
+/** Reads an answer until it has begun. Throws what it failed with before that: another target may do better. */
+async function begin(target: Target, answer: Answer): Promise<Begun> {
+  let { events } = answer
+  if (answer.rest && !events.some(isContent)) {
+    const read = [...events]
+    try {
+      await answer.rest.pump((batch) => {
+        read.push(...batch)
+        return !batch.some(isContent)
+      })
+    } catch (error) {
+      answer.rest.close()
+      throw error
+    }
+    events = read
+  }
+  const last = events.at(-1)
+  if (last?.kind === 'failure' && !events.some(isContent)) throw last.error
+  return { target, answer, events }
+}
+
+/** Whether it is something that a client reads: with the first of these an answer has begun. */
+const isContent = ({ kind }: AnswerEvent) =>
+  kind !== 'origin' && kind !== 'usage' && kind !== 'finish' && kind !== 'done' && kind !== 'failure'
 
 function toReason(last: UpstreamError | undefined, round: number): CallReason {
   if (last === undefined) return 'first'
@@ -126,7 +146,7 @@ const mayRecover = ({ kind, retryable, retryAfterMs }: UpstreamError) =>
  * The last failure that may pass, else the last one; but that one provider limits its rate, or that one target lacks
  * something, does not tell why the others failed.
  */
-const toTelling = (failures: readonly UpstreamError[]) =>
+const mostInformative = (failures: readonly UpstreamError[]) =>
   failures.findLast((failure) => failure.status !== 429 && failure.retryable) ??
   failures.findLast((failure) => failure.status !== 429 && !isAboutTheTarget(failure)) ??
   failures.findLast(({ status }) => status === 429) ??

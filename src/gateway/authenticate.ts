@@ -1,4 +1,7 @@
-/** Turns a bearer token into a key, from memory alone: promise 4. Pure but for the hash. */
+/**
+ * Turns a bearer token into a key, from memory alone: a locked or full database never turns a valid key away. Pure but
+ * for the hash.
+ */
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 import { hashToken, maskToken } from '../keys/token.ts'
@@ -24,4 +27,5 @@ export function authenticate(snapshot: Snapshot, token: string | null, nowMs: nu
   return allow(key)
 }
 
-const invalidKey = (what: string) => new GatewayError('invalid_key', `${what} Ask whoever runs this Tollgate for one.`)
+const invalidKey = (what: string) =>
+  new GatewayError('invalid_key', `${what} Ask the administrator of this server for one.`)

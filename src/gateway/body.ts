@@ -1,4 +1,4 @@
-/** Reads the body of a chat request once: its size, its content type, its JSON, in the contract's order. */
+/** Reads the body of a request once: its size, then its content type, then its JSON; the first fault answers. */
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 import type { MemoryReservation } from './load.ts'
 

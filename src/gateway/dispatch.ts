@@ -1,11 +1,12 @@
 /**
- * Makes one call to one target, and is the only caller of `Backend.chat`: a call stays under its upstream's limits, is on
+ * Makes one call to one target, and is the only caller of a backend: a call stays under its upstream's limits, is on
  * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
  */
-
-import { type Call, type Tally, toAmount } from '../accounting/calls.ts'
-import { fail, type Meter, watch } from '../accounting/meter.ts'
+import type { Call, CallLog } from '../accounting/calls.ts'
+import type { Meter } from '../accounting/meter.ts'
+import { toAmount } from '../accounting/reserve.ts'
 import { GatewayError, UpstreamError } from '../domain/error.ts'
+import type { AnswerStream, Take } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { CallNews } from '../health/health.ts'
 import type { RequestHealth } from '../health/request.ts'
@@ -21,28 +22,55 @@ export interface DispatchDeps {
   moment(): Moment
 }
 
-/** Prepares the dispatches of one request. `memory` counts the bytes that it holds. */
-export function createDispatch(
-  deps: DispatchDeps,
-  id: string,
-  tally: Tally,
-  memory: MemoryReservation,
-  health: Pick<RequestHealth, 'report'>,
-): Dispatch {
-  const { backendFor } = deps
+/** What the calls of one request share. */
+export interface CallsOf {
+  id: string
+  calls: CallLog
+  health: Pick<RequestHealth, 'report'>
+  /** Where it keeps what it must hold in memory. */
+  memory: MemoryReservation
+}
+
+/** Prepares the dispatches of one request. */
+export function createDispatch(deps: DispatchDeps, request: CallsOf): Dispatch {
   return async (asked) => {
     const ask = toWithin(asked)
     const { body, target, signal } = ask
-    const { number, meter } = await begin(deps, tally, health, ask)
+    const { number, meter } = await begin(deps, request, ask)
     try {
       const { deadlines } = target.upstream
-      const callId = `${id}-${number}`
-      return watch(meter, await backendFor(target).chat({ body, target, signal, deadlines, callId, take: memory.take }))
+      const callId = `${request.id}-${number}`
+      const { take } = request.memory
+      const answer = await deps.backendFor(target).call({ body, target, signal, deadlines, callId, take })
+      meter.upstreamRequestId = answer.upstreamRequestId
+      meter.take(answer.events)
+      return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, meter) } : answer
     } catch (error) {
-      // For want of memory we leave an answer unread that was written, and that will be charged for.
-      fail(meter, error instanceof GatewayError ? leftUnread() : error)
+      // For want of room we leave an answer unread that was written, and that will be charged for.
+      meter.fail(error instanceof GatewayError ? leftUnread() : error)
       throw error
     }
+  }
+}
+
+/** The same stream, metered. */
+class MeteredStream implements AnswerStream {
+  constructor(
+    readonly inner: AnswerStream,
+    readonly meter: Meter,
+  ) {}
+
+  pump(take: Take): Promise<void> {
+    const { meter } = this
+    return this.inner.pump((events) => {
+      meter.take(events)
+      return take(events)
+    })
+  }
+
+  close(): void {
+    this.meter.end('cut')
+    this.inner.close()
   }
 }
 
@@ -58,27 +86,27 @@ function toWithin(ask: Ask): Ask {
 const leftUnread = () => new UpstreamError('aborted', 'there was no room for the answer', { retryable: false })
 
 /** Puts the call where it counts. Throws what keeps it from being made. */
-async function begin(deps: DispatchDeps, tally: Tally, health: Pick<RequestHealth, 'report'>, ask: Ask): Promise<Call> {
+async function begin(deps: DispatchDeps, { calls, health }: CallsOf, ask: Ask): Promise<Call> {
   const { target } = ask
-  let pass: Permit | null = null
+  let permit: Permit | null = null
   try {
-    const reserve = tally.reserveOf(ask)
-    pass = enter(deps, target, toAmount(reserve).tokens)
-    const begun = tally.begin(ask, reserve)
+    const reserve = calls.reserveOf(ask)
+    permit = enter(deps, target, toAmount(reserve).tokens)
+    const begun = calls.begin(ask, reserve)
     const call = begun instanceof Promise ? await begun : begun
     call.meter.onEnd = (meter) => {
-      pass?.leave(toTokens(meter))
+      permit?.leave(toTokens(meter))
       health.report(target, toNews(meter))
     }
     return call
   } catch (error) {
-    pass?.leave(0)
+    permit?.leave(0)
     health.report(target, 'aborted')
     throw error
   }
 }
 
-/** A place at its upstream. Throws what a provider would answer who has the same limits. */
+/** A permit of its upstream. Throws what a provider would answer who has the same limits. */
 function enter({ limiter, moment }: DispatchDeps, { upstream }: Target, tokens: number): Permit {
   const entered = limiter.enter(upstream, tokens, moment().monotonicMs)
   if (entered instanceof UpstreamError) throw entered
@@ -86,9 +114,10 @@ function enter({ limiter, moment }: DispatchDeps, { upstream }: Target, tokens: 
 }
 
 /** What fails is not counted by a provider either; what broke off and says nothing stays at its estimate. */
-const toTokens = ({ end, usage }: Meter) => (end === 'failed' ? 0 : usage ? usage.prompt + usage.completion : null)
+const toTokens = ({ outcome, usage }: Meter) =>
+  outcome === 'failed' ? 0 : usage ? usage.prompt + usage.completion : null
 
-function toNews({ end, error }: Meter): CallNews {
-  if (end === 'ok') return 'ok'
+function toNews({ outcome, error }: Meter): CallNews {
+  if (outcome === 'ok') return 'ok'
   return error instanceof UpstreamError ? error : 'aborted'
 }

@@ -1,22 +1,14 @@
 /**
- * Structured output on targets that do not do it by themselves (design 9): asks in words for a whole answer, checks
+ * Structured output on targets that do not do it by themselves: asks in words for a whole answer, checks
  * it, and asks again with what was wrong, twice at most. Wraps a dispatch, so every call is recorded and metered there;
  * a request without a `response_format`, or a target that knows it, goes through as it is.
  */
-import { asWhole, type WholeAnswer } from '../delivery/events.ts'
 import { clientLeft, GatewayError, UpstreamError } from '../domain/error.ts'
+import type { Answer } from '../domain/events.ts'
+import { isFinal, splitThinking, textOf, withJson } from '../structured/answer.ts'
 import type { Verdict } from '../structured/check-worker.ts'
 import type { Checker } from '../structured/checker.ts'
-import {
-  isFinal,
-  splitThinking,
-  toCorrecting,
-  toInstructed,
-  toPlan,
-  toReminded,
-  type Wanted,
-  withJson,
-} from '../structured/plan.ts'
+import { toCorrecting, toInstructed, toPlan, toReminded, type Wanted } from '../structured/plan.ts'
 import type { Ask, Dispatch } from './attempt.ts'
 
 const MAX_CALLS = 3
@@ -28,10 +20,10 @@ export const enforce =
     const plan = toPlan(ask.body, ask.target.features)
     if (plan.kind === 'pass') return dispatch(ask)
     if (plan.kind === 'remind') return dispatch({ ...ask, body: toReminded(ask.body) })
-    return insist(ask, plan.wanted, dispatch, checker)
+    return enforced(ask, plan.wanted, dispatch, checker)
   }
 
-async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Checker): Promise<WholeAnswer> {
+async function enforced(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Checker): Promise<Answer> {
   const schema = wanted.schema === null ? null : JSON.stringify(wanted.schema)
   const wrong = schema === null ? null : await checker.prepare(schema, ask.signal)
   const mustBeWanted = () => {
@@ -43,26 +35,23 @@ async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Che
   let body = instructed
   let problem = ''
   /** The last answer that was JSON, though not the right one. */
-  let unmet: WholeAnswer | null = null
+  let unmet: Answer | null = null
   for (let call = 1; call <= MAX_CALLS; call++) {
     mustBeWanted()
-    let answer: WholeAnswer
+    let answer: Answer
     try {
-      answer = asWhole(await dispatch({ ...ask, body, reason: call === 1 ? ask.reason : 'schema' }))
+      answer = await dispatch({ ...ask, body, reason: call === 1 ? ask.reason : 'schema' })
     } catch (error) {
       // What is there already is worth more than why there is nothing better.
-      if (unmet && !wanted.strict && isBearable(error)) return unmet
+      if (unmet && !wanted.strict && isRecoverable(error)) return unmet
       throw error
     }
-    const [choice, ...others] = answer.completion.choices
-    if (!choice || isFinal(choice)) return answer
-    const written = typeof choice.message?.content === 'string' ? choice.message.content : ''
-    const { thinking, answer: said } = splitThinking(written)
+    if (isFinal(answer.events)) return answer
+    const { thinking, answer: said } = splitThinking(textOf(answer.events))
     const verdict = await judge(checker, said, schema, ask.signal)
     mustBeWanted()
     if (verdict.json !== null && (verdict.problem === null || wanted.schema !== null)) {
-      const choices = [withJson(choice, verdict.json, thinking), ...others]
-      const read: WholeAnswer = { ...answer, completion: { ...answer.completion, choices } }
+      const read: Answer = { ...answer, events: withJson(answer.events, verdict.json, thinking) }
       if (verdict.problem === null) return read
       unmet = { ...read, schema: 'unmet' }
     }
@@ -75,7 +64,7 @@ async function insist(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Che
 }
 
 /** Whether it only keeps a better answer from being made: the upstream failed, or a budget has no room for a correction. */
-const isBearable = (error: unknown) =>
+const isRecoverable = (error: unknown) =>
   error instanceof UpstreamError
     ? error.kind !== 'aborted'
     : error instanceof GatewayError && error.kind === 'insufficient_quota'

@@ -1,6 +1,6 @@
 /**
  * Which targets of a model can take a request at all, by its facts and theirs: before anything is reserved, the client
- * learns what it asks of the wrong model (contract, rulings and section 5), and a target that is weaker than its model is
+ * learns what it asks of the wrong model, and a target that is weaker than its model is
  * passed over for one that can.
  */
 

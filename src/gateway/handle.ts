@@ -1,22 +1,23 @@
 /**
- * One chat request, from the raw request to the response, read forward (design 4). What decides about it is in
- * `admit.ts`; the first refusal ends the walk. What is refused before dispatch leaves a log line and no ledger row; what
- * is dispatched is settled by the relay.
+ * One request, from the raw request to the response, read forward. What decides about it is in `admit.ts`; the first
+ * refusal ends it. What is refused before dispatch leaves a log line and no ledger row; what is dispatched is settled by
+ * its delivery. What it holds is released by one scope, whichever way it ends.
  */
-
-import { createTally } from '../accounting/calls.ts'
-import { createSettlement } from '../accounting/settle.ts'
+import { CallLog } from '../accounting/calls.ts'
+import { type Finished, Settlement } from '../accounting/settle.ts'
+import type { Exchange } from '../delivery/exchange.ts'
 import { toGatewayError } from '../delivery/failure.ts'
-import { relay } from '../delivery/whole.ts'
-import { type Decision, type GatewayError, orThrow } from '../domain/error.ts'
+import { deliverStream } from '../delivery/stream.ts'
+import { deliverWhole } from '../delivery/whole.ts'
+import { type GatewayError, orThrow } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
-import type { Snapshot } from '../domain/snapshot.ts'
-import { validate } from '../formats/chat/validate.ts'
+import type { Key, Snapshot } from '../domain/snapshot.ts'
+import type { Task } from '../domain/task.ts'
+import type { Format } from '../formats/format.ts'
 import type { Health } from '../health/health.ts'
+import type { RequestHealth } from '../health/request.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { OpenRow } from '../ledger/rows.ts'
-import type { Limiter, Reservation } from '../limits/limiter.ts'
 import type { Fields, Log } from '../log.ts'
 import { visibleModel } from '../routing/resolve.ts'
 import type { Checker } from '../structured/checker.ts'
@@ -24,21 +25,23 @@ import { type AdmitDeps, type Admitted, admit } from './admit.ts'
 import { type AttemptOptions, attempt } from './attempt.ts'
 import { authenticate } from './authenticate.ts'
 import { type RequestHeaders, readJson } from './body.ts'
-import { createDispatch, type DispatchDeps } from './dispatch.ts'
+import { type CallsOf, createDispatch, type DispatchDeps } from './dispatch.ts'
 import { enforce } from './enforce.ts'
 import { fanOut } from './fanout.ts'
 import type { InFlightTracker } from './in-flight.ts'
-import type { LoadShedder, MemoryReservation } from './load.ts'
+import type { LoadShedder } from './load.ts'
 
-export interface WalkDeps extends AdmitDeps, DispatchDeps {
+export interface HandleDeps extends AdmitDeps, DispatchDeps {
   snapshot(): Snapshot
   ledger: Ledger
   checker: Checker
-  limiter: Limiter
-  health: Health
+  limiter: AdmitDeps['limiter'] & DispatchDeps['limiter']
+  health: Pick<Health, 'forRequest'>
   inFlight: InFlightTracker
   load: LoadShedder
   log: Log
+  /** Told of every request that was dispatched, once it has come to its end. */
+  onFinished(finished: Finished): void
   /** Wall clock, ms. */
   now(): number
   /** Id of this process in the ledger. */
@@ -50,132 +53,105 @@ export interface WalkDeps extends AdmitDeps, DispatchDeps {
   retry: Pick<AttemptOptions, 'retries' | 'backoffMs'>
 }
 
-export interface Arrival {
+export interface IncomingRequest {
   request: Request
   /** Its headers as Elysia has read them already: reading them again would cost as much. */
   headers: RequestHeaders
   token: string | null
   /** Lifts the connection's idle limit: a client that has proved its key may wait for its answer. */
-  lift(): void
+  liftIdleLimit(): void
   /** Puts it back, before the last bytes leave: after them Bun takes no more settings for the connection. */
-  restore(): void
+  restoreIdleLimit(): void
 }
 
-/** Answers a chat request. Throws a GatewayError that carries the request's id. */
-export async function walk(deps: WalkDeps, arrival: Arrival): Promise<Response> {
+/** Answers a request of this format. Throws a GatewayError that carries the request's id. */
+export async function handle(deps: HandleDeps, format: Format, incoming: IncomingRequest): Promise<Response> {
   const createdMs = deps.now()
   const id = mintId(createdMs)
-  let rates: Reservation['headers'] = {}
+  using held = new DisposableStack()
+  let rates: Admitted['reservation']['headers'] = {}
   /** What the log says about a refusal, beside its code. Only a refused request has it worked out. */
   let about = (): Fields => ({})
-  let end = () => {}
-  let handedOver = false
+  let isDispatched = false
   try {
     // 1. Who asks, and is there room for one more?
     const snapshot = deps.snapshot()
-    const key = orThrow(authenticate(snapshot, arrival.token, createdMs))
+    const key = orThrow(authenticate(snapshot, incoming.token, createdMs))
     about = () => ({ key: key.id })
     const memory = orThrow(deps.load.enter())
+    held.defer(memory.release)
+    held.defer(incoming.restoreIdleLimit)
     // 2. What is asked? Read and parsed once.
-    end = () => {
-      memory.release()
-      arrival.restore()
-    }
-    const body = orThrow(await readRequest(arrival, memory))
-    about = () => ({ key: key.id, model: visibleModel(snapshot, key, body.model)?.model.facts.id })
+    const body = orThrow(await readJson(incoming.request, incoming.headers, memory))
+    incoming.liftIdleLimit()
+    const task = orThrow(format.toTask(body))
+    about = () => ({ key: key.id, model: visibleModel(snapshot, key, task.model)?.model.facts.id })
     // 3. Where, and may they? From here on it is reserved for.
-    const admitted = orThrow(await admit(deps, snapshot, key, body))
-    const { hold } = admitted
-    rates = hold.headers
-    const done = deps.inFlight.begin()
-    end = () => {
-      hold.cancel()
-      memory.release()
-      done()
-      arrival.restore()
-    }
-    // 4. On record, durably, before any backend sees it.
-    const row = toOpenRow(deps.instance, id, createdMs, admitted)
+    const health = deps.health.forRequest(key.id)
+    const admitted = orThrow(await admit(deps, { snapshot, key, task, health }))
+    rates = admitted.reservation.headers
+    held.defer(admitted.reservation.cancel)
+    held.defer(deps.inFlight.begin())
+    // 4. On record, durably, before any upstream sees it.
+    const row = toOpenRow(deps.instance, id, createdMs, key, task, admitted)
     await deps.ledger.open(row)
     // 5. Asked, answered, settled.
-    handedOver = true
-    return await answer(deps, arrival.request.signal, admitted, row, memory, end)
+    isDispatched = true
+    const { signal } = incoming.request
+    const { reservation, targets, slug } = admitted
+    const { ledger, counter, now, onFinished } = deps
+    const calls = new CallLog({ ledger, row, first: targets[0], reservation, now })
+    const exchange: Exchange = {
+      requestId: toRequestId(id),
+      writer: format.writer(task, { id, created: Math.floor(createdMs / 1000), model: slug }),
+      settlement: new Settlement({ ledger, counter, row, calls, reservation, onFinished }),
+      signal,
+      headers: rates,
+      held: held.move(),
+    }
+    const opening = answer(deps, { id, calls, health, memory }, admitted, signal)
+    return await (task.stream ? deliverStream(exchange, opening, deps) : deliverWhole(exchange, opening))
   } catch (cause) {
     const error = toGatewayError(cause)
     error.requestId = toRequestId(id)
     Object.assign(error.headers, rates)
-    if (!handedOver && cause === error) logRefusal(deps.log, { id, ...about() }, error)
+    if (!isDispatched && cause === error) logRefusal(deps.log, { id, ...about() }, error)
     throw error
-  } finally {
-    if (!handedOver) end()
   }
 }
 
-async function readRequest(
-  { request, headers, lift }: Arrival,
-  memory: MemoryReservation,
-): Promise<Decision<CanonicalRequest>> {
-  const json = await readJson(request, headers, memory)
-  if (!json.ok) return json
-  lift()
-  return validate(json.value)
-}
-
-/** Has the targets tried and their answer carried to the client, which settles the request. */
+/** Has the targets tried until one answers. */
 function answer(
-  deps: WalkDeps,
+  deps: HandleDeps,
+  request: CallsOf & { health: RequestHealth },
+  { targets, body }: Admitted,
   signal: AbortSignal,
-  { body, targets, slug, hold, health }: Admitted,
-  row: OpenRow,
-  memory: MemoryReservation,
-  onEnd: () => void,
-): Promise<Response> {
-  const { ledger, counter, log, now } = deps
-  const { id, createdMs } = row
-  const tally = createTally({ ledger, row, first: targets[0], hold, now })
-  const dispatch = fanOut(enforce(createDispatch(deps, id, tally, memory, health), deps.checker))
-  return relay({
-    shape: {
-      identity: { id: `chatcmpl-${id}`, created: Math.floor(createdMs / 1000), model: slug },
-      includeUsage: body.stream_options?.include_usage === true,
-      choices: body.n ?? 1,
-      logprobs: body.logprobs === true,
-    },
-    stream: body.stream === true,
-    requestId: toRequestId(id),
-    attempt: (open) => attempt({ health, ...deps.retry }, { targets, body, signal }, dispatch, open),
-    settlement: createSettlement({ ledger, counter, log, row, tally, hold }),
-    headers: hold.headers,
-    signal,
-    heartbeatMs: deps.heartbeatMs,
-    slowReaderMs: deps.slowReaderMs,
-    onEnd,
-  })
+) {
+  const dispatch = fanOut(enforce(createDispatch(deps, request), deps.checker))
+  return attempt({ health: request.health, dispatch, ...deps.retry }, { targets, body, signal })
 }
 
 /** The row as it stands before the first call, with what that call reserves. */
-function toOpenRow(
+const toOpenRow = (
   instance: string,
   id: string,
   createdMs: number,
-  { key, body, targets: [target], reserve, slug }: Admitted,
-): OpenRow {
-  return {
-    id,
-    instance,
-    keyId: key.id,
-    model: slug,
-    upstream: target.upstream.id,
-    upstreamModel: target.upstreamModel,
-    stream: body.stream ? 1 : 0,
-    createdMs,
-    ...reserve,
-    priceId: target.priceId,
-    user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
-  }
-}
-
-const MAX_USER_CHARS = 256
+  key: Key,
+  task: Task,
+  { targets: [target], reserve, slug }: Admitted,
+): OpenRow => ({
+  id,
+  instance,
+  keyId: key.id,
+  model: slug,
+  upstream: target.upstream.id,
+  upstreamModel: target.upstreamModel,
+  stream: task.stream ? 1 : 0,
+  createdMs,
+  ...reserve,
+  priceId: target.priceId,
+  user: task.user,
+})
 
 /** A refusal leaves one log line, and no ledger row. */
 function logRefusal(log: Log, about: Fields, { status, code, kind, param }: GatewayError): void {

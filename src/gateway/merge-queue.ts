@@ -1,79 +1,75 @@
 /**
- * Joins several producers into one stream that is read at its reader's pace: `put` resolves once the item was taken, so
- * no producer is more than one item ahead. Pure plumbing; it knows nothing of answers.
+ * Merges several producers into one stream of events that is read at its reader's pace: `put` resolves once the batch was
+ * taken, so no producer is more than one batch ahead.
  */
+import type { AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
 
-interface Funnel<T> extends AsyncIterable<T> {
-  /** Resolves true once the item was taken; false where nobody reads any more. */
-  put(item: T): Promise<boolean>
-  /** Adds the last item. Nothing may be put after it. */
-  end(last: T): void
-  /** Ends it in an error, which the reader meets after what was put. Nothing may be put after it. */
-  fail(error: unknown): void
+interface Waiting {
+  events: readonly AnswerEvent[]
+  taken(yes: boolean): void
 }
 
-/** @param onLeave called once where the reader leaves before the end. */
-export function createFunnel<T>(onLeave: () => void): Funnel<T> {
-  const waiting: { item: T; taken(yes: boolean): void }[] = []
-  let reader: ((result: IteratorResult<T> | Promise<IteratorResult<T>>) => void) | null = null
-  let last: Promise<IteratorResult<T>> | null = null
-  let over = false
+export class MergeQueue implements AnswerStream {
+  readonly #waiting: Waiting[] = []
+  #last: readonly AnswerEvent[] | null = null
+  #error: unknown = null
+  #wake = () => {}
+  #isOver = false
 
-  const END: IteratorResult<T> = { done: true, value: undefined }
+  /** @param onLeave called once where the reader leaves before the end. */
+  constructor(readonly onLeave: () => void) {}
 
-  const take = (): IteratorResult<T> | Promise<IteratorResult<T>> | null => {
-    if (over) return END
-    const first = waiting.shift()
+  /** Resolves true once the batch was taken; false where nobody reads any more. */
+  put(events: readonly AnswerEvent[]): Promise<boolean> {
+    if (this.#isOver) return Promise.resolve(false)
+    return new Promise((taken) => {
+      this.#waiting.push({ events, taken })
+      this.#wake()
+    })
+  }
+
+  /** Adds the end. Nothing may be put after it. */
+  end(): void {
+    this.#last = [{ kind: 'done' }]
+    this.#wake()
+  }
+
+  /** Ends it in an error, which the reader is thrown after what was put. Nothing may be put after it. */
+  fail(error: unknown): void {
+    this.#error = error
+    this.end()
+  }
+
+  async pump(take: Take): Promise<void> {
+    while (!this.#isOver) {
+      const batch = this.#next()
+      if (batch === null) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+        continue
+      }
+      const went = take(batch)
+      if (went !== true && (went === false || !(await went))) return
+    }
+  }
+
+  close(): void {
+    if (!this.#isOver) this.onLeave()
+    this.#isOver = true
+    for (const { taken } of this.#waiting.splice(0)) taken(false)
+    this.#wake()
+  }
+
+  #next(): readonly AnswerEvent[] | null {
+    const first = this.#waiting.shift()
     if (first) {
       first.taken(true)
-      return { done: false, value: first.item }
+      return first.events
     }
-    if (last === null) return null
-    over = true
-    return last
-  }
-  const wake = () => {
-    if (reader === null) return
-    const result = take()
-    if (result === null) return
-    const resolve = reader
-    reader = null
-    resolve(result)
-  }
-  const finish = (result: Promise<IteratorResult<T>>) => {
-    // Its reader may have left.
-    result.catch(() => {})
-    last = result
-    wake()
-  }
-  const leave = () => {
-    if (!over) onLeave()
-    over = true
-    for (const { taken } of waiting.splice(0)) taken(false)
-  }
-
-  return {
-    put(item) {
-      if (over) return Promise.resolve(false)
-      return new Promise((taken) => {
-        waiting.push({ item, taken })
-        wake()
-      })
-    },
-    end: (item) => finish(Promise.resolve({ done: false, value: item })),
-    fail: (error) => finish(Promise.reject(error)),
-    [Symbol.asyncIterator]: () => ({
-      next() {
-        const result = take()
-        if (result !== null) return Promise.resolve(result)
-        return new Promise((resolve) => {
-          reader = resolve
-        })
-      },
-      return() {
-        leave()
-        return Promise.resolve(END)
-      },
-    }),
+    if (this.#last === null) return null
+    this.#isOver = true
+    if (this.#error !== null) throw this.#error
+    return this.#last
   }
 }

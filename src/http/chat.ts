@@ -1,9 +1,10 @@
-/** `POST /v1/chat/completions`. The body stays raw: the walk reads, checks and answers it (platform-notes 3.1). */
+/** `POST /v1/chat/completions`. The body stays raw: Elysia would drop fields that its schema does not name. */
 import { Elysia } from 'elysia'
-import { type WalkDeps, walk } from '../gateway/handle.ts'
+import { chat } from '../formats/chat/chat.ts'
+import { type HandleDeps, handle } from '../gateway/handle.ts'
 import { bearerToken, toToken } from './bearer.ts'
 
-export interface ChatDeps extends WalkDeps {
+export interface ChatDeps extends HandleDeps {
   /** Sets after how many seconds of silence the connection of a request is closed; 0 is never. */
   setIdleLimit(request: Request, seconds: number): void
 }
@@ -15,12 +16,12 @@ export const chatController = (deps: ChatDeps) =>
   new Elysia({ name: 'chat' }).use(bearerToken()).post(
     '/v1/chat/completions',
     ({ request, headers, bearer }) =>
-      walk(deps, {
+      handle(deps, chat, {
         request,
         headers,
         token: toToken(bearer, headers),
-        lift: () => deps.setIdleLimit(request, 0),
-        restore: () => deps.setIdleLimit(request, IDLE_SECONDS),
+        liftIdleLimit: () => deps.setIdleLimit(request, 0),
+        restoreIdleLimit: () => deps.setIdleLimit(request, IDLE_SECONDS),
       }),
     { parse: 'none' },
   )

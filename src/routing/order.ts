@@ -4,15 +4,17 @@
  * is known to fail comes last or not at all. Pure: the same request on the same snapshot has the same order.
  */
 
-import type { CanonicalRequest, Message } from '../domain/request.ts'
 import type { Key, Target } from '../domain/snapshot.ts'
 import type { Standing } from '../health/health.ts'
 
-/** Sorts targets, best first, and leaves out those that are unavailable. */
+/**
+ * Sorts targets, best first, and leaves out those that are unavailable.
+ * @param affinity what the requests of one conversation have in common; asked for only where there is a choice.
+ */
 export function order(
   targets: readonly Target[],
   key: Pick<Key, 'id'>,
-  body: Pick<CanonicalRequest, 'messages'>,
+  affinity: () => string,
   standing: (target: Target) => Standing,
 ): Target[] {
   const candidates: Candidate[] = []
@@ -21,7 +23,7 @@ export function order(
     if (found !== 'unavailable') candidates.push({ target, isDegraded: found === 'degraded', score: 0 })
   }
   if (candidates.length > 1) {
-    const conversation = Bun.hash.xxHash32(`${key.id}\n${toConversation(body.messages)}`)
+    const conversation = Bun.hash.xxHash32(`${key.id}\n${affinity()}`)
     for (const candidate of candidates) candidate.score = scoreOf(candidate.target, conversation)
     candidates.sort(compare)
   }
@@ -61,31 +63,4 @@ function nameOf(target: Target): number {
   const name = Bun.hash.xxHash32(`${target.upstream.id}\n${target.upstreamModel}\n${target.model}`)
   names.set(target, name)
   return name
-}
-
-/** A conversation is told from another by this much of how it begins. */
-const MAX_CHARS = 16_384
-
-/** What does not change as a conversation goes on: its instructions and its first question. */
-function toConversation(messages: readonly Message[]): string {
-  let text = ''
-  for (const message of messages) {
-    const { role } = message
-    if (role === 'system' || role === 'developer' || role === 'user') text += `${role}\n${textOf(message)}\n`
-    if (role === 'user') break
-  }
-  return text
-}
-
-function textOf({ content }: Message): string {
-  const text = typeof content === 'string' ? content : (content ?? []).map(toMark).join('\n')
-  return text.length > MAX_CHARS ? text.slice(0, MAX_CHARS) : text
-}
-
-type Part = Exclude<Message['content'], string | null | undefined>[number]
-
-/** Of an image its end, in which two that begin alike differ. */
-function toMark(part: Part): string {
-  if (part.type === 'text') return part.text
-  return part.type === 'image_url' ? part.image_url.url.slice(-256) : part.type
 }

@@ -2,6 +2,7 @@
  * A running server, put together from its parts in the order that safety asks for: storage, catalogue, snapshot, what is
  * known beside the database, and only then the network. `cli/run-server.ts` starts it and decides when it stops.
  */
+import { logFinished } from '../accounting/log-finished.ts'
 import type { ServeConfig } from '../config.ts'
 import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
@@ -123,6 +124,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     inFlight,
     load,
     log,
+    onFinished: (finished) => logFinished(log, finished),
     now,
     moment,
     instance,

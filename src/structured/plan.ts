@@ -3,7 +3,6 @@
  * because it does not know the field, and what it is told when its answer was not good enough. Pure; `enforce.ts` acts
  * on it, and `fanout.ts` asks whether it will.
  */
-import type { ChatMessage, Choice } from '../domain/answer.ts'
 import type { Feature } from '../domain/model.ts'
 import type { CanonicalRequest, Message } from '../domain/request.ts'
 
@@ -125,40 +124,5 @@ export function toCorrecting(instructed: CanonicalRequest, answer: string, probl
         content: `That answer was not accepted: ${problem}. Answer again, with the whole corrected JSON and nothing else.`,
       },
     ],
-  }
-}
-
-const FINAL = new Set<unknown>(['length', 'content_filter', 'tool_calls', 'function_call'])
-
-/** Whether an answer is delivered as it is: it was cut short, it is a refusal, or it calls a tool. */
-export function isFinal(choice: Choice | undefined): boolean {
-  const message: Partial<ChatMessage> = choice?.message ?? {}
-  return Boolean(
-    FINAL.has(choice?.finish_reason) || message.refusal || message.tool_calls?.length || message.function_call,
-  )
-}
-
-/** Takes the thinking off the beginning of a text, also where only its closing tag was written. */
-export function splitThinking(content: string): { thinking: string; answer: string } {
-  const text = content.trimStart()
-  const opened = text.startsWith('<think>')
-  const from = opened ? '<think>'.length : 0
-  const to = text.indexOf('</think>')
-  if (opened && to === -1) return { thinking: text.slice(from).trim(), answer: '' }
-  // What begins as JSON has no thinking before it, whatever tags its texts may hold.
-  if (to === -1 || (!opened && /^[{["`]/.test(text))) return { thinking: '', answer: content }
-  return { thinking: text.slice(from, to).trim(), answer: text.slice(to + '</think>'.length) }
-}
-
-/** Puts what was found in place of what was written. */
-export function withJson(choice: Choice, json: string, thinking: string): Choice {
-  const { message } = choice
-  const unchanged = message.content === json
-  const known = message.reasoning_content || message.reasoning
-  return {
-    ...choice,
-    message: { ...message, content: json, ...(thinking === '' || known ? {} : { reasoning_content: thinking }) },
-    // They are the tokens of what was written.
-    logprobs: unchanged ? choice.logprobs : null,
   }
 }

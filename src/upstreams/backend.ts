@@ -1,14 +1,13 @@
 /**
- * The contract of everything that answers, and of the wire formats that HTTP upstreams speak (design 4). `dispatch`
- * is the only caller of `chat`: a call that is not in the ledger is not made.
+ * The contract of everything that answers, and of the wire formats that HTTP upstreams speak. `dispatch` is the only
+ * caller of `call`: a call that is not in the ledger is not made.
  */
 
-import type { AnswerEvent, BackendAnswer, Completion } from '../domain/answer.ts'
 import type { GatewayError, UpstreamError } from '../domain/error.ts'
+import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Deadlines } from '../domain/settings.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
-import type { Usage } from '../domain/usage.ts'
 import type { SseEvent } from './sse.ts'
 
 export interface BackendCall {
@@ -28,10 +27,10 @@ export interface BackendCall {
 export interface Backend {
   /**
    * Makes one call. Resolves once it is certain that there is an answer: a whole one, or a stream that has begun.
-   * Throws an UpstreamError for everything else. A stream's events end after `done` or `failure`; an iteration that
-   * is left early (`return()`) gives up the call.
+   * Throws an UpstreamError for everything else. What was asked for whole has no `rest`; what was asked for as a stream
+   * may have none, where the upstream answers whole.
    */
-  chat(call: BackendCall): Promise<BackendAnswer>
+  call(call: BackendCall): Promise<Answer>
   /** Asks whether the upstream could answer now, by what costs nothing. Never throws. */
   probe(upstream: Upstream, signal: AbortSignal): Promise<Readiness>
 }
@@ -59,11 +58,27 @@ export interface Question {
   readiness(status: number): Readiness
 }
 
-/** Turns one upstream's stream into canonical events. One instance a stream. */
+/** What a decoder has to know of the call that it reads the answer of. */
+export interface Expected {
+  target: Target
+  /** So many choices were asked for; any beyond them are left out, because an index beyond them breaks clients. */
+  choices: number
+  /** Whether log probabilities were asked for: some upstreams send them to whoever does not ask. */
+  logprobs: boolean
+  callId: string
+}
+
+/** Turns one upstream's stream into events. One instance a stream. */
 export interface Decoder {
-  event(event: SseEvent): AnswerEvent[]
-  /** Called at the end of the body. Without a terminal event before it, the answer was cut: returns a `failure`. */
-  end(): AnswerEvent[]
+  /**
+   * Takes text that begins with a server-sent event, as far as it is of the plainest make, and adds its events. Returns how much
+   * it has taken, always up to the end of an event; what is left is read as server-sent events.
+   */
+  take(text: string, out: AnswerEvent[]): number
+  /** Adds the events of one server-sent event. */
+  event(event: SseEvent, out: AnswerEvent[]): void
+  /** Called at the end of the body. Without a terminal event before it, the answer was truncated: adds a `failure`. */
+  end(out: AnswerEvent[]): void
 }
 
 /** One upstream wire format, as pure functions to and from the canonical one. */
@@ -71,9 +86,9 @@ export interface Dialect {
   readonly name: string
   readonly probe: Question
   request(body: CanonicalRequest, target: Target): WireRequest
-  /** Throws an UpstreamError `broken` or `status` where the JSON is no completion. */
-  completion(json: unknown, target: Target): { completion: Completion; usage?: Usage }
-  decoder(target: Target): Decoder
+  /** Reads a whole answer, up to `done`. Throws an UpstreamError `broken` or `status` where the JSON is no answer. */
+  whole(json: unknown, expected: Expected): AnswerEvent[]
+  decoder(expected: Expected): Decoder
   /** Turns an error status into an UpstreamError, with the target's credential taken out of its message. */
   failure(status: number, body: string, headers: Headers, target: Target): UpstreamError
 }

@@ -7,22 +7,7 @@ import { clientLeft, UpstreamError } from '../domain/error.ts'
 
 const TICK_MS = 50
 
-export interface Deadline {
-  /** Enters a phase: from now on, silence of more than `ms` ends the call. */
-  enter(name: string, ms: number): void
-  /** Something arrived: the phase begins anew. */
-  touch(): void
-  /** While we are the ones who keep the upstream waiting, its silence does not count. */
-  pause(paused: boolean): void
-  stop(): void
-}
-
-interface Running {
-  /** Looks at the clock and the client; true once the call was ended. */
-  check(nowMs: number): boolean
-}
-
-const running = new Set<Running>()
+const running = new Set<Deadline>()
 let ticker: ReturnType<typeof setInterval> | null = null
 
 function tick(): void {
@@ -33,62 +18,76 @@ function tick(): void {
   ticker = null
 }
 
-/**
- * Watches one call. `end` is called at most once, with the error that tells what ended it: a deadline that passed, or
- * the client's signal.
- */
-export function createDeadline(
-  name: string,
-  ms: number,
-  totalMs: number,
-  end: (error: UpstreamError) => void,
-  client?: AbortSignal,
-): Deadline {
-  const startedMs = performance.now()
-  let phase = { name, ms }
-  let touched = false
-  let paused = false
-  let since = startedMs
+export interface DeadlineOptions {
+  /** The first phase, and the silence in it that ends the call. */
+  name: string
+  ms: number
+  /** How long the call may take in all. */
+  totalMs?: number
+  /** Called at most once, with what ended the call: a deadline that passed, or the client's signal. */
+  end(error: UpstreamError): void
+  client?: AbortSignal
+}
 
-  const self: Running = {
-    check(nowMs) {
-      if (client?.aborted) {
-        end(clientLeft())
-        return true
-      }
-      if (touched || paused) since = nowMs
-      touched = false
-      const isTotal = nowMs - startedMs >= totalMs
-      if (!isTotal && nowMs - since < phase.ms) return false
-      const passed = isTotal ? { name: 'total', ms: totalMs } : phase
-      end(
-        new UpstreamError('deadline', `the ${passed.name} deadline of ${passed.ms / 1000} s passed`, {
-          deadline: passed.name,
-          retryable: true,
-        }),
-      )
-      return true
-    },
+/** Watches one call, from now on. */
+export class Deadline {
+  readonly #startedMs = performance.now()
+  readonly #totalMs: number
+  readonly #end: (error: UpstreamError) => void
+  readonly #client: AbortSignal | undefined
+  #name: string
+  #ms: number
+  #since = this.#startedMs
+  #isTouched = false
+  #isPaused = false
+
+  constructor({ name, ms, totalMs = Number.POSITIVE_INFINITY, end, client }: DeadlineOptions) {
+    this.#name = name
+    this.#ms = ms
+    this.#totalMs = totalMs
+    this.#end = end
+    this.#client = client
+    running.add(this)
+    ticker ??= setInterval(tick, TICK_MS)
   }
-  running.add(self)
-  ticker ??= setInterval(tick, TICK_MS)
 
-  return {
-    enter(nextName, nextMs) {
-      phase = { name: nextName, ms: nextMs }
-      since = performance.now()
-      touched = false
-    },
-    touch() {
-      touched = true
-    },
-    pause(value) {
-      // The clock of the phase starts when we ask again.
-      if (paused && !value) touched = true
-      paused = value
-    },
-    stop() {
-      running.delete(self)
-    },
+  /** Enters a phase: from now on, silence of more than `ms` ends the call. */
+  enter(name: string, ms: number): void {
+    this.#name = name
+    this.#ms = ms
+    this.#since = performance.now()
+    this.#isTouched = false
+  }
+
+  /** Something arrived: the phase begins anew. */
+  touch(): void {
+    this.#isTouched = true
+  }
+
+  /** While we are the ones who keep the upstream waiting, its silence does not count. */
+  pause(paused: boolean): void {
+    // The clock of the phase starts when we ask again.
+    if (this.#isPaused && !paused) this.#isTouched = true
+    this.#isPaused = paused
+  }
+
+  stop(): void {
+    running.delete(this)
+  }
+
+  /** Looks at the clock and the client; true once the call was ended. Called by the ticker. */
+  check(nowMs: number): boolean {
+    if (this.#client?.aborted) {
+      this.#end(clientLeft())
+      return true
+    }
+    if (this.#isTouched || this.#isPaused) this.#since = nowMs
+    this.#isTouched = false
+    const isTotal = nowMs - this.#startedMs >= this.#totalMs
+    if (!isTotal && nowMs - this.#since < this.#ms) return false
+    const [name, ms] = isTotal ? ['total', this.#totalMs] : [this.#name, this.#ms]
+    const message = `the ${name} deadline of ${Number(ms) / 1000} s passed`
+    this.#end(new UpstreamError('deadline', message, { deadline: String(name), retryable: true }))
+    return true
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Whom an upstream's status blames: the client's request, or this Tollgate, which is then never the fault of a client. Pure.
+ * Whom an upstream's status blames: the client's request, or the configuration of this server, which is then never
+ * the fault of a client. Pure.
  */
 
 /** What an upstream says about the request itself: the client should read it, and the next upstream would say it too. */

@@ -15,6 +15,8 @@ export class SseTooLarge extends Error {}
 export interface SseReader {
   /** Takes the next piece of text and returns the events that it completes. Throws SseTooLarge. */
   feed(text: string): SseEvent[]
+  /** Whether what comes next begins an event. */
+  isBetweenEvents(): boolean
   /** Returns an event that the end of the stream completes: some servers leave out the last blank line. */
   end(): SseEvent[]
 }
@@ -90,6 +92,7 @@ export function createSseReader(maxEventChars: number): SseReader {
       join(piece)
       return drain(false)
     },
+    isBetweenEvents: () => rest === '' && unendedChars === 0 && data === null && name === null,
     end() {
       join('')
       const out = drain(true)

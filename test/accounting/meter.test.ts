@@ -1,68 +1,65 @@
 /** What a call used, read off what its upstream sent: the same whole and streamed, whatever the upstream sends. */
 import { describe, expect, test } from 'bun:test'
-import { createMeter, heardOf, watch } from '../../src/accounting/meter.ts'
-import { toEvents } from '../../src/delivery/events.ts'
-import type { AnswerEvent, Choice, Completion } from '../../src/domain/answer.ts'
+import { Meter } from '../../src/accounting/meter.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
+import type { AnswerEvent } from '../../src/domain/events.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
+import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
+import { DONE, text } from '../support/answers.ts'
+import { toExpected, toShape } from '../support/transcript.ts'
 
-const chunk = (delta: unknown, index = 0): AnswerEvent => ({
-  chunk: { choices: [{ index, delta, finish_reason: null }] } as never,
-})
+const expected = toExpected(toShape({ choices: 2 }))
 
-async function* stream(...batches: AnswerEvent[][]) {
-  yield* batches
-}
-
-async function listen(...batches: AnswerEvent[][]) {
-  const meter = createMeter()
-  const answer = watch(meter, { kind: 'stream', events: stream(...batches) })
-  if (answer.kind === 'stream') for await (const _ of answer.events);
+function listen(...batches: AnswerEvent[][]): Meter {
+  const meter = new Meter()
+  for (const batch of batches) meter.take(batch)
   return meter
 }
 
-const completion: Completion = {
-  choices: [
-    { content: 'Hello ', reasoning: 'Hm. ', refusal: null },
-    {
-      content: null,
-      refusal: 'No.',
-      tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{"at":1}' } }],
-    },
-  ].map(
-    (message, index): Choice =>
-      ({ index, message: { role: 'assistant', ...message }, finish_reason: 'stop', logprobs: null }) as Choice,
-  ),
+const messages = [
+  { role: 'assistant', content: 'Hello ', reasoning: 'Hm. ', refusal: null },
+  {
+    role: 'assistant',
+    content: null,
+    refusal: 'No.',
+    tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{"at":1}' } }],
+  },
+]
+
+/** The events of a stream that says these deltas. */
+function decode(...deltas: { index: number; delta: unknown }[]): AnswerEvent[] {
+  const decoder = openai.decoder(expected)
+  const events: AnswerEvent[] = []
+  const chunks = deltas.map((choice) => JSON.stringify({ choices: [{ ...choice, finish_reason: null }] }))
+  for (const data of [...chunks, '[DONE]']) decoder.event({ name: null, data }, events)
+  return events
 }
+
 const said = { answer: ['Hello ', 'No.look{"at":1}'], reasoning: ['Hm. '], moreAnswer: 0, moreReasoning: 0 }
 
 describe('what was said', () => {
-  test('is the same whole and streamed, choice by choice', async () => {
-    const whole = createMeter()
-    watch(whole, { kind: 'whole', completion })
-    expect(heardOf(whole)).toEqual(said)
-    expect(heardOf(await listen(toEvents(completion)))).toEqual(said)
+  test('is the same whole and streamed, choice by choice', () => {
+    const choices = messages.map((message, index) => ({ index, message, finish_reason: 'stop', logprobs: null }))
+    expect(listen(openai.whole({ choices }, expected)).captured()).toEqual(said)
+    expect(listen(decode(...messages.map((delta, index) => ({ index, delta })))).captured()).toEqual(said)
   })
 
-  test('of choices that come interleaved is told apart', async () => {
-    const meter = await listen(
-      [chunk({ content: 'a' }), chunk({ content: '1' }, 1)],
-      [chunk({ content: 'b' }), chunk({ content: '2' }, 1)],
-    )
-    expect(heardOf(meter).answer).toEqual(['ab', '12'])
+  test('of choices that come interleaved is told apart', () => {
+    const meter = listen([text('a'), text('1', 1)], [text('b'), text('2', 1)])
+    expect(meter.captured().answer).toEqual(['ab', '12'])
   })
 
   test.each([[null], [7], [{ content: 7 }], [{ tool_calls: [null, 7, { function: 'f' }] }], [{ function_call: 'f' }]])(
     'as %j is passed over',
-    async (delta) => {
-      expect(heardOf(await listen([chunk(delta)])).answer).toEqual([])
+    (delta) => {
+      expect(listen(decode({ index: 0, delta })).captured().answer).toEqual([])
     },
   )
 
-  test('beyond what is kept is counted in bytes, cut or in one piece', async () => {
+  test('beyond what is kept is counted in bytes, cut or in one piece', () => {
     const long = '\u{1F98A}'.repeat(40_000)
-    const once = heardOf(await listen([chunk({ content: long })]))
-    const pieces = heardOf(await listen([...long].map((content) => chunk({ content }))))
+    const once = listen([text(long)]).captured()
+    const pieces = listen([...long].map((content) => text(content))).captured()
     expect(once).toEqual(pieces)
     expect(Buffer.byteLength(once.answer.join('')) + once.moreAnswer).toBe(160_000)
   })
@@ -70,31 +67,43 @@ describe('what was said', () => {
 
 describe('how a call ended', () => {
   const broken = new UpstreamError('broken', 'it broke')
+  const failure = (error: UpstreamError): AnswerEvent => ({ kind: 'failure', error })
   test.each([
-    ['ok', [chunk({ content: 'a' }), { done: true } as const]],
-    ['cut', [chunk({ content: 'a' }), { failure: broken }]],
-    ['failed', [chunk({ role: 'assistant' }), { failure: broken }]],
-    ['cut', [{ failure: new UpstreamError('aborted', 'the client left') }]],
-  ])('is %s', async (end, events) => {
-    expect(await listen(events)).toMatchObject({ end })
+    ['ok', [text('a'), DONE]],
+    ['cut', [text('a'), failure(broken)]],
+    ['failed', [failure(broken)]],
+    ['cut', [failure(new UpstreamError('aborted', 'the client left'))]],
+  ] as const)('is %s', (outcome, events) => {
+    expect(listen([...events])).toMatchObject({ outcome })
   })
 
-  test('is a cut where its reader leaves', async () => {
-    const meter = createMeter()
-    const answer = watch(meter, { kind: 'stream', events: stream([chunk({ content: 'a' })], [{ done: true }]) })
-    if (answer.kind === 'stream') for await (const _ of answer.events) break
-    expect(meter.end).toBe('cut')
-    expect(heardOf(meter).answer).toEqual(['a'])
+  test.each([
+    ['failed', broken],
+    ['failed', new TypeError('a bug')],
+    ['cut', new UpstreamError('aborted', 'the client left')],
+  ] as const)('is %s where there is no answer', (outcome, error) => {
+    const meter = new Meter()
+    meter.fail(error)
+    expect(meter).toMatchObject({ outcome, error })
+  })
+
+  test('is told once, and nothing that comes later changes it', () => {
+    const meter = listen([text('a')])
+    const ends: (string | null)[] = []
+    meter.onEnd = ({ outcome }) => ends.push(outcome)
+    meter.end('cut')
+    meter.take([DONE])
+    meter.fail(broken)
+    expect({ ends, error: meter.error }).toEqual({ ends: ['cut'], error: null })
+    expect(meter.captured().answer).toEqual(['a'])
   })
 })
 
-test('usage that comes in pieces, or again and again, is what was said last of each figure', async () => {
-  const { usage } = await listen([
-    { usage: { prompt: 5, completion: 1 } },
-    chunk({ content: 'a' }),
-    { usage: { completion: 2 } },
-    { usage: { completion: 3 } },
-    { done: true },
-  ])
-  expect(usage).toEqual({ ...NO_USAGE, prompt: 5, completion: 3 })
+test('usage that comes again and again is what was said last', () => {
+  const usage = (prompt: number, completion: number): AnswerEvent => ({
+    kind: 'usage',
+    usage: { ...NO_USAGE, prompt, completion },
+  })
+  const meter = listen([usage(5, 1)], [text('a')], [usage(5, 2)], [usage(5, 3)], [DONE])
+  expect(meter.usage).toEqual({ ...NO_USAGE, prompt: 5, completion: 3 })
 })

@@ -1,6 +1,6 @@
 /** The writing end of a stream: it waits only where the client must read first, and not for ever. */
 import { describe, expect, test } from 'bun:test'
-import { createSink, type SinkOptions } from '../../src/delivery/sink.ts'
+import { Sink, type SinkOptions } from '../../src/delivery/sink.ts'
 
 function open(answer: number | Promise<number>, options: Partial<SinkOptions> = {}) {
   const client = new AbortController()
@@ -18,7 +18,7 @@ function open(answer: number | Promise<number>, options: Partial<SinkOptions> = 
   return {
     client,
     written,
-    sink: createSink(controller, client.signal, { heartbeatMs: 0, slowReaderMs: 60_000, ...options }),
+    sink: new Sink(controller, client.signal, { heartbeatMs: 0, slowReaderMs: 60_000, ...options }),
   }
 }
 

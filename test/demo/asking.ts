@@ -1,10 +1,14 @@
 /** Asks the demo backend as dispatch does, and puts its streams together again as a client would. */
 
 import { createDemoBackend } from '../../src/demo/demo.ts'
-import type { AnswerEvent, ChatMessage, Choice, Delta, Logprobs, ToolCall } from '../../src/domain/answer.ts'
+import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, NO_LIMITS } from '../../src/domain/settings.ts'
+import { NO_USAGE } from '../../src/domain/usage.ts'
+import { toCompletion } from '../../src/formats/chat/whole.ts'
+import type { Delta } from '../../src/formats/chat/wire.ts'
 import type { BackendCall } from '../../src/upstreams/backend.ts'
+import { createWriter } from '../support/transcript.ts'
 
 export const demo = createDemoBackend()
 
@@ -44,85 +48,59 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
 export const say = (content: string): CanonicalRequest['messages'] => [{ role: 'user', content }]
 
 export async function askWhole(body: Asked) {
-  const answer = await demo.chat(toCall(body))
-  if (answer.kind !== 'whole') throw new Error('expected a whole answer')
-  return answer
+  const { events, rest } = await demo.call(toCall(body))
+  if (rest) throw new Error('expected a whole answer')
+  return join(events)
 }
 
 /** Returns the first choice of a whole answer, and its usage. */
 export async function ask(body: Asked) {
-  const { completion, usage } = await askWhole(body)
-  const [choice] = completion.choices
+  const { choices, usage } = await askWhole(body)
+  const [choice] = choices
   if (!choice) throw new Error('expected a choice')
-  return { ...choice, usage }
+  return { ...choice, usage: usage.at(-1) }
 }
 
-export async function openStream(body: Asked, more: Parameters<typeof toCall>[1] = {}) {
-  const answer = await demo.chat(toCall({ ...body, stream: true }, more))
-  if (answer.kind !== 'stream') throw new Error('expected a stream')
-  return answer.events[Symbol.asyncIterator]()
+export async function openStream(body: Asked, more: Parameters<typeof toCall>[1] = {}): Promise<AnswerStream> {
+  const { rest } = await demo.call(toCall({ ...body, stream: true }, more))
+  if (!rest) throw new Error('expected a stream')
+  return rest
+}
+
+/** The next batch of a stream; null at its end. */
+export async function nextOf(stream: AnswerStream): Promise<readonly AnswerEvent[] | null> {
+  let next: readonly AnswerEvent[] | null = null
+  await stream.pump((events) => {
+    next = events
+    return false
+  })
+  return next
 }
 
 export async function readStream(body: Asked): Promise<AnswerEvent[]> {
-  const iterator = await openStream(body)
   const events: AnswerEvent[] = []
-  for (let next = await iterator.next(); !next.done; next = await iterator.next()) events.push(...next.value)
+  const stream = await openStream(body)
+  await stream.pump((batch) => {
+    events.push(...batch)
+    return true
+  })
   return events
 }
 
-/** Puts a stream together to what a whole answer would have been. */
-export function join(events: readonly AnswerEvent[]) {
-  const choices: Choice[] = []
-  for (const event of events) {
-    for (const { index, delta, finish_reason, logprobs } of 'chunk' in event ? event.chunk.choices : []) {
-      choices[index] ??= { index, message: toMessage(delta), finish_reason: 'stop', logprobs: null }
-      const choice = choices[index]
-      add(choice.message, delta)
-      if (logprobs) choice.logprobs = addLogprobs(choice.logprobs, logprobs)
-      if (finish_reason) choice.finish_reason = finish_reason
-    }
-  }
-  return { choices, usage: events.flatMap((event) => ('usage' in event ? [event.usage] : [])) }
-}
+const identity = { id: '0', created: 0, model: 'tollgate/demo' }
 
-const toMessage = ({ content }: Delta): ChatMessage => ({
-  role: 'assistant',
-  content: content === null ? null : '',
-  refusal: null,
+/** Puts events together to what a client reads of a whole answer. */
+export const join = (events: readonly AnswerEvent[]) => ({
+  choices: toCompletion(identity, events).choices,
+  usage: events.flatMap((event) => (event.kind === 'usage' ? [event.usage] : [])),
 })
 
-function add(message: ChatMessage, delta: Delta) {
-  if (delta.content) message.content = `${message.content ?? ''}${delta.content}`
-  if (delta.refusal) message.refusal = `${message.refusal ?? ''}${delta.refusal}`
-  if (delta.reasoning) message.reasoning = `${message.reasoning ?? ''}${delta.reasoning}`
-  if (delta.function_call) {
-    message.function_call ??= { name: '', arguments: '' }
-    message.function_call.name += delta.function_call.name ?? ''
-    message.function_call.arguments += delta.function_call.arguments ?? ''
-  }
-  for (const { index, id, type, function: called, custom } of delta.tool_calls ?? []) {
-    message.tool_calls ??= []
-    message.tool_calls[index] ??= toToolCall(type ?? 'function', id ?? '')
-    const call = message.tool_calls[index]
-    if (call.type === 'function') {
-      call.function.name += called?.name ?? ''
-      call.function.arguments += called?.arguments ?? ''
-    } else {
-      call.custom.name += custom?.name ?? ''
-      call.custom.input += custom?.input ?? ''
-    }
-  }
-}
-
-const toToolCall = (type: 'function' | 'custom', id: string): ToolCall =>
-  type === 'function'
-    ? { id, type, function: { name: '', arguments: '' } }
-    : { id, type, custom: { name: '', input: '' } }
-
-function addLogprobs(sum: Logprobs | null, more: Logprobs): Logprobs {
-  const both = (key: keyof Logprobs) => {
-    const [before, after] = [sum?.[key], more[key]]
-    return before || after ? [...(before ?? []), ...(after ?? [])] : null
-  }
-  return { content: both('content'), refusal: both('refusal') }
+/** The choices of each chunk that a client reads of a stream. */
+export function chunksOf(events: readonly AnswerEvent[]): { index: number; delta: Delta }[] {
+  const writer = createWriter({ includeUsage: false })
+  const text = writer.take(events) + writer.tail({ usage: NO_USAGE, costNanoUsd: 0 })
+  return text
+    .split('\n\n')
+    .filter((frame) => frame.startsWith('data: {'))
+    .flatMap((frame) => JSON.parse(frame.slice('data: '.length)).choices)
 }

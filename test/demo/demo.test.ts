@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { countTokens, toTokens } from '../../src/demo/tokens.ts'
-import type { Choice } from '../../src/domain/answer.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
-import { type Asked, askWhole, demo, join, openStream, readStream, say, toCall } from './asking.ts'
+import type { Choice } from '../../src/formats/chat/wire.ts'
+import { type Asked, askWhole, chunksOf, demo, join, nextOf, openStream, readStream, say, toCall } from './asking.ts'
 
 const WEATHER = {
   type: 'function' as const,
@@ -44,16 +44,16 @@ async function expectSame(body: Asked) {
   const whole = await askWhole(body)
   const events = await readStream(body)
   const { choices, usage } = join(events)
-  expect(choices).toEqual(whole.completion.choices)
-  expect(usage).toEqual([{ ...whole.usage }])
-  expect(events.at(-1)).toEqual({ done: true })
+  expect(choices).toEqual(whole.choices)
+  expect(usage).toEqual(whole.usage)
+  expect(events.at(-1)).toEqual({ kind: 'done' })
   return whole
 }
 
 describe('the demo backend', () => {
   test.each(Object.entries(REQUESTS))('answers and costs the same whole and streamed: %s', async (name, body) => {
-    const { completion, usage } = await expectSame(body)
-    if (name !== 'hidden reasoning') expect(usage?.completion).toBe(countRead(completion.choices))
+    const { choices, usage } = await expectSame(body)
+    if (name !== 'hidden reasoning') expect(usage[0]?.completion).toBe(countRead(choices))
   })
 
   test('answers and costs the same whole and streamed, and never more than it may, whatever is combined', async () => {
@@ -62,9 +62,9 @@ describe('the demo backend', () => {
       .map(([bodies, max_tokens]): Asked => ({ ...Object.assign({}, ...bodies), max_tokens }))
     await fc.assert(
       fc.asyncProperty(combined, async (body) => {
-        const { completion, usage } = await expectSame(body)
-        expect(completion.choices).toHaveLength(body.n ?? 1)
-        expect(usage?.completion).toBeLessThanOrEqual((body.max_tokens ?? 4096) * (body.n ?? 1))
+        const { choices, usage } = await expectSame(body)
+        expect(choices).toHaveLength(body.n ?? 1)
+        expect(usage[0]?.completion).toBeLessThanOrEqual((body.max_tokens ?? 4096) * (body.n ?? 1))
       }),
       { numRuns: 60 },
     )
@@ -72,14 +72,14 @@ describe('the demo backend', () => {
 
   test('streams the role first, then one token a chunk, then the finish in an empty delta', async () => {
     const events = await readStream({ max_tokens: 3 })
-    const deltas = events.flatMap((event) => ('chunk' in event ? event.chunk.choices.map(({ delta }) => delta) : []))
+    const deltas = chunksOf(events).map(({ delta }) => delta)
     expect(deltas[0]).toEqual({ role: 'assistant', content: '', refusal: null })
     expect(deltas.slice(1)).toEqual([{ content: 'This' }, { content: ' is' }, { content: ' Tollgate' }, {}])
   })
 
   test('streams calls with indexes from 0, and id, type and name once', async () => {
     const events = await readStream({ messages: BOTH, tools: [WEATHER, CODE], max_tokens: 9 })
-    const deltas = events.flatMap((event) => ('chunk' in event ? event.chunk.choices.map(({ delta }) => delta) : []))
+    const deltas = chunksOf(events).map(({ delta }) => delta)
     expect(deltas[0]).toEqual({ role: 'assistant', content: null, refusal: null })
     expect(deltas.slice(1, -1).flatMap(({ tool_calls }) => tool_calls)).toEqual([
       { index: 0, id: expect.any(String), type: 'function', function: { name: 'weather', arguments: '' } },
@@ -91,16 +91,17 @@ describe('the demo backend', () => {
 
   test('lets the choices of a request advance side by side', async () => {
     const events = await readStream({ n: 3, max_tokens: 2 })
-    const order = events.flatMap((event) => ('chunk' in event ? event.chunk.choices.map(({ index }) => index) : []))
-    expect(order).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2])
+    const order = chunksOf(events)
+      .filter(({ delta }) => !delta.role)
+      .map(({ index }) => index)
+    expect(order).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2])
   })
 
   test('gives every call of an answer its own id, and each answer others', async () => {
     const body: Asked = { messages: BOTH, tools: [WEATHER, CODE], n: 2 }
     const idsOf = async (callId: string) => {
-      const answer = await demo.chat({ ...toCall(body), callId })
-      if (answer.kind !== 'whole') throw new Error('expected a whole answer')
-      return answer.completion.choices.flatMap(({ message }) => (message.tool_calls ?? []).map(({ id }) => id))
+      const { events } = await demo.call({ ...toCall(body), callId })
+      return join(events).choices.flatMap(({ message }) => (message.tool_calls ?? []).map(({ id }) => id))
     }
     const ids = [...(await idsOf('a-1')), ...(await idsOf('b-1'))]
     expect(new Set(ids).size).toBe(8)
@@ -108,32 +109,30 @@ describe('the demo backend', () => {
   })
 
   test('keeps its pace', async () => {
-    const iterator = await openStream({}, { paceMs: 20 })
+    const stream = await openStream({}, { paceMs: 20 })
     const began = performance.now()
-    for (let i = 0; i < 4; i += 1) await iterator.next()
+    for (let i = 0; i < 4; i += 1) await nextOf(stream)
     expect(performance.now() - began).toBeGreaterThan(55)
-    await iterator.return?.()
+    stream.close()
   })
 
   test.each([0, 60_000])('stops at once when the client leaves, at a pace of %d ms', async (paceMs) => {
     const leave = new AbortController()
-    const iterator = await openStream({}, { paceMs, signal: leave.signal })
-    await iterator.next()
-    const pending = iterator.next()
+    const stream = await openStream({}, { paceMs, signal: leave.signal })
+    await nextOf(stream)
+    const pending = nextOf(stream)
     leave.abort()
-    const { value } = await pending
-    expect(value).toEqual([{ failure: expect.any(UpstreamError) }])
-    expect(value[0].failure.kind).toBe('aborted')
-    expect(await iterator.next()).toEqual({ done: true, value: undefined })
-    await expect(demo.chat(toCall({}, { signal: leave.signal }))).rejects.toMatchObject({ kind: 'aborted' })
+    expect(await pending).toEqual([{ kind: 'failure', error: expect.any(UpstreamError) }])
+    expect(await nextOf(stream)).toBeNull()
+    await expect(demo.call(toCall({}, { signal: leave.signal }))).rejects.toMatchObject({ kind: 'aborted' })
   })
 
   test('can be left in the middle of a pause', async () => {
-    const iterator = await openStream({}, { paceMs: 60_000 })
-    await iterator.next()
-    const pending = iterator.next()
-    await iterator.return?.()
-    expect(await pending).toEqual({ done: true, value: undefined })
+    const stream = await openStream({}, { paceMs: 60_000 })
+    await nextOf(stream)
+    const pending = nextOf(stream)
+    stream.close()
+    expect(await pending).toBeNull()
   })
 
   test('without a pace still lets the loop turn between two tokens', async () => {

@@ -66,6 +66,15 @@ describe('events of the demo model', () => {
     }
   })
 
+  test.each([false, true])('hold no half of a character, whatever is said back (stream: %p)', (stream) => {
+    const events = batchesOf({ messages: say('a \ud83d\ude00 \ud800'), stop: '\ude00', stream, logprobs: true }).flat()
+    for (const event of events) {
+      if (event.kind !== 'text') continue
+      expect(event.text.isWellFormed()).toBe(true)
+      expect(event.logprobs?.content?.map(({ token }) => token).join('')).toBe(event.text)
+    }
+  })
+
   test('let the choices advance side by side, each with its own finish', () => {
     const batches = batchesOf({ n: 2, max_tokens: 2, stream: true })
     expect(batches.map((batch) => batch.map((event) => ('choice' in event ? event.choice : event.kind)))).toEqual([

@@ -1,13 +1,13 @@
-/** Which target is tried when, and what a request is told when none answers. On scripted calls; sockets are in test/chat. */
+/** Which target is tried when, and what a request is told when none answers. On scripted calls; `failover.test.ts` has sockets. */
 import { describe, expect, test } from 'bun:test'
-import type { BackendAnswer } from '../../src/domain/answer.ts'
 import { GatewayError, UpstreamError, type UpstreamErrorDetail } from '../../src/domain/error.ts'
+import type { Answer, AnswerEvent } from '../../src/domain/events.ts'
 import type { Target } from '../../src/domain/snapshot.ts'
 import { type Ask, attempt } from '../../src/gateway/attempt.ts'
 import type { CallNews } from '../../src/health/health.ts'
+import { DONE, stop, text, toStreamed, toWhole } from '../support/answers.ts'
 import { toTarget } from '../support/snapshot.ts'
 
-const ANSWER: BackendAnswer = { kind: 'whole', completion: { choices: [] } }
 const status = (code: number, detail: UpstreamErrorDetail = {}) =>
   new UpstreamError('status', `answered ${code}`, {
     status: code,
@@ -18,13 +18,15 @@ const refused = () => new UpstreamError('connection', 'could not be reached')
 const late = () => new UpstreamError('deadline', 'too late', { deadline: 'headers', retryable: true })
 const broken = () => new UpstreamError('broken', 'answered 200 with HTML')
 
-type Outcome = Error | 'answer'
+type Outcome = Error | Answer | 'answer'
 
 interface Played {
   /** `<target>:<reason>` of each call. */
   calls: string[]
   reported: [string, CallNews][]
   value: unknown
+  /** What was read of the answer. */
+  events: readonly AnswerEvent[]
   error: unknown
 }
 
@@ -47,7 +49,7 @@ async function play(
     const left = script[target.upstream.id] ?? []
     const outcome = left.length > 1 ? left.shift() : left[0]
     if (outcome instanceof Error) throw outcome
-    return ANSWER
+    return outcome === undefined || outcome === 'answer' ? toWhole(text('Hi')) : outcome
   }
   const health = {
     enter: (target: Target) => enters(target.upstream.id),
@@ -56,12 +58,10 @@ async function play(
   }
   const body = { model: 'acme/large', messages: [] }
   try {
-    const opened = await attempt({ health, retries, backoffMs }, { targets, body, signal }, dispatch, (_, target) => {
-      return target.upstream.id
-    })
-    return { calls, reported, value: opened, error: null }
+    const { target, events } = await attempt({ health, dispatch, retries, backoffMs }, { targets, body, signal })
+    return { calls, reported, value: target.upstream.id, events, error: null }
   } catch (error) {
-    return { calls, reported, value: null, error }
+    return { calls, reported, value: null, events: [], error }
   }
 }
 
@@ -102,6 +102,43 @@ describe('a target that fails', () => {
     expect(played).toMatchObject({ calls: ['a:first'], error })
     // No call may have been made at all: its breaker's half-open probe is given back.
     expect(played.reported).toEqual([['a', 'aborted']])
+  })
+})
+
+describe('a stream', () => {
+  const failure = (error = broken()): AnswerEvent => ({ kind: 'failure', error })
+  const origin: AnswerEvent = { kind: 'origin', origin: { service_tier: 'flex' } }
+
+  test('that fails before its first word gives way to the next target', async () => {
+    const played = await play({ a: [toStreamed([origin], [failure()])], b: [toStreamed([origin, text('Hi')], [DONE])] })
+    expect(played).toMatchObject({ calls: ['a:first', 'b:fallback'], value: 'b', reported: [['b', 'begun']] })
+    expect(played.events).toEqual([origin, text('Hi')])
+  })
+
+  test('that fails in the batch of its first word has begun', async () => {
+    const ends = failure()
+    const { calls, value, events } = await play({ a: [toStreamed([text('Hi'), ends])], b: ['answer'] })
+    expect({ calls, value, events }).toEqual({ calls: ['a:first'], value: 'a', events: [text('Hi'), ends] })
+  })
+
+  test('without a word is an answer, if it is complete', async () => {
+    const { calls, events } = await play({ a: [toStreamed([origin], [stop(), DONE])], b: ['answer'] })
+    expect({ calls, events }).toEqual({ calls: ['a:first'], events: [origin, stop(), DONE] })
+  })
+
+  test('is read no further than its first word', async () => {
+    const answer = toStreamed([origin], [text('Hi')], [text(' there')], [stop(), DONE])
+    const { events } = await play({ a: [answer] })
+    expect(events).toEqual([origin, text('Hi')])
+    const rest: AnswerEvent[] = []
+    await answer.rest?.pump((batch) => rest.push(...batch) > 0)
+    expect(rest).toEqual([text(' there'), stop(), DONE])
+  })
+
+  test('of ours that throws what is no failure of an upstream ends the request', async () => {
+    const refusal = new GatewayError('schema_not_met', 'no JSON')
+    const played = await play({ a: [toStreamed(refusal)], b: ['answer'] })
+    expect(played).toMatchObject({ calls: ['a:first'], error: refusal, reported: [['a', 'aborted']] })
   })
 })
 

@@ -1,13 +1,16 @@
 /** Structured output on targets that cannot do it, over scripted calls and the real checking thread. */
 import { afterAll, describe, expect, test } from 'bun:test'
-import type { BackendAnswer, Choice } from '../../src/domain/answer.ts'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
+import type { Answer } from '../../src/domain/events.ts'
 import type { Feature } from '../../src/domain/model.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import type { Ask } from '../../src/gateway/attempt.ts'
 import { enforce } from '../../src/gateway/enforce.ts'
+import { textOf } from '../../src/structured/answer.ts'
 import { createChecker } from '../../src/structured/checker.ts'
+import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../support/snapshot.ts'
+import { toExpected } from '../support/transcript.ts'
 
 const SCHEMA = {
   type: 'object',
@@ -26,13 +29,13 @@ const ANN = '{"name":"Ann","age":3}'
 const NEARLY = '{"name":"Ann","age":"three"}'
 
 /** What one call gives: a text, a choice's own fields, or a failure. */
-type Scripted = string | (Partial<Omit<Choice, 'message'>> & { message?: Record<string, unknown> }) | Error
+type Scripted = string | { finish_reason?: string; message: Record<string, unknown> } | Error
 
-function toAnswer(scripted: Exclude<Scripted, Error>): BackendAnswer & { kind: 'whole' } {
+function toAnswer(scripted: Exclude<Scripted, Error>): Answer {
   const fields = typeof scripted === 'string' ? { message: { content: scripted } } : scripted
   const choice = { index: 0, finish_reason: 'stop', logprobs: null, ...fields }
-  const message = { role: 'assistant', content: null, refusal: null, ...fields.message }
-  return { kind: 'whole', upstreamRequestId: 'up-1', completion: { choices: [{ ...choice, message } as Choice] } }
+  const events = openai.whole({ choices: [choice] }, toExpected())
+  return { events, rest: null, upstreamRequestId: 'up-1' }
 }
 
 interface Options {
@@ -79,8 +82,7 @@ async function run(calls: Scripted[], { format = toFormat(true), features = [], 
 const shared = createChecker()
 afterAll(() => shared.close())
 
-const contentOf = (answer: BackendAnswer | null) =>
-  answer?.kind === 'whole' ? answer.completion.choices[0]?.message.content : undefined
+const contentOf = (answer: Answer | null) => answer && textOf(answer.events)
 
 describe('a request goes through as it is', () => {
   const through: [string, Options][] = [
@@ -124,26 +126,9 @@ describe('an answer that is right', () => {
     expect(answer).toEqual(toAnswer(delivered))
   })
 
-  test('keeps its thinking, beside the choices that came with it', async () => {
-    const other = {
-      index: 1,
-      finish_reason: 'stop',
-      logprobs: null,
-      message: { role: 'assistant', content: 'x', refusal: null },
-    } as Choice
-    const dispatch = enforce(async () => {
-      const answer = toAnswer(`<think>Hm, {"name":1}.</think>\n${ANN}`)
-      return { ...answer, completion: { choices: [...answer.completion.choices, other] } }
-    }, shared)
-    const answer = await dispatch({
-      target: toTarget(),
-      body: { model: 'm', messages: [{ role: 'user', content: 'Who?' }], response_format: toFormat(true) },
-      reason: 'first',
-      signal: new AbortController().signal,
-    })
-    if (answer.kind !== 'whole') throw new Error('not whole')
-    expect(answer.completion.choices[0]?.message).toMatchObject({ content: ANN, reasoning_content: 'Hm, {"name":1}.' })
-    expect(answer.completion.choices[1]).toBe(other)
+  test('keeps its thinking', async () => {
+    const { answer } = await run([`<think>Hm, {"name":1}.</think>\n${ANN}`])
+    expect(answer).toEqual(toAnswer({ message: { content: ANN, reasoning_content: 'Hm, {"name":1}.' } }))
   })
 
   test('may be helped by a JSON mode', async () => {

@@ -1,10 +1,10 @@
 /** Several choices, from upstreams that write them in one call and from those that do not. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { BackendAnswer } from '../../src/domain/answer.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
 import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
 import type { Ask } from '../../src/gateway/attempt.ts'
 import { fanOut } from '../../src/gateway/fanout.ts'
+import { DONE, stop, text, toWhole } from '../support/answers.ts'
 import { toFrames } from '../support/frames.ts'
 import { costOf, type Gateway, startGateway, usageOf } from '../support/gateway.ts'
 import { expectHonest, reading } from '../support/several-upstreams.ts'
@@ -307,10 +307,7 @@ describe('of the calls to a target that writes one choice', () => {
     reason: 'first',
     signal: new AbortController().signal,
   })
-  const saying = (content: string): BackendAnswer => {
-    const message = { role: 'assistant', content, refusal: null } as const
-    return { kind: 'whole', completion: { choices: [{ index: 0, message, finish_reason: 'stop', logprobs: null }] } }
-  }
+  const saying = (content: string) => toWhole(text(content))
 
   test('one that answers after another has failed is not begun with, and holds up nobody', async () => {
     const late = Promise.withResolvers<void>()
@@ -335,7 +332,7 @@ describe('of the calls to a target that writes one choice', () => {
         return saying('second')
       })
     const answer = await refusing(1)(asking(2, false))
-    expect(answer).toMatchObject({ completion: { choices: [{ index: 0 }, { message: { content: 'second' } }] } })
+    expect(answer.events).toEqual([text('first'), stop(), text('second', 1), stop(1), DONE])
     refusals = 0
     await expect(refusing(9)(asking(2, false))).rejects.toThrow('no place')
     expect(refusals).toBe(2)

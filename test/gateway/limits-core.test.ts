@@ -2,7 +2,8 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { clientLeft, GatewayError } from '../../src/domain/error.ts'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
-import { type WalkDeps, walk } from '../../src/gateway/handle.ts'
+import { chat } from '../../src/formats/chat/chat.ts'
+import { type HandleDeps, handle } from '../../src/gateway/handle.ts'
 import { createInFlightTracker } from '../../src/gateway/in-flight.ts'
 import { createLoadShedder } from '../../src/gateway/load.ts'
 import { createHealth } from '../../src/health/health.ts'
@@ -13,6 +14,7 @@ import { createLog } from '../../src/log.ts'
 import { createChecker } from '../../src/structured/checker.ts'
 import { type Counter, createCounter } from '../../src/tokens/count.ts'
 import type { Backend } from '../../src/upstreams/backend.ts'
+import { text, toWhole } from '../support/answers.ts'
 import { HELLO, HELLO_TOKENS } from '../support/gateway.ts'
 import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 
@@ -25,14 +27,13 @@ afterAll(() => {
 
 const fine = () => Promise.resolve()
 const full = (): Promise<void> => Promise.reject(new GatewayError('ledger_unavailable', 'The ledger has no place.'))
-const message = { role: 'assistant' as const, content: 'Hi', refusal: null }
-const completion = { choices: [{ index: 0, message, finish_reason: 'stop' as const, logprobs: null }] }
 const usage = { prompt: 20, completion: 30, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, reasoning: 0, raw: null }
+const answering: Backend['call'] = async () => toWhole(text('Hi'), { kind: 'usage', usage })
 
 interface Fakes {
   ledger?: Partial<Ledger>
   counter?: Counter
-  chat?: Backend['chat']
+  call?: Backend['call']
 }
 
 /** Builds the core for a key with one place, 5 requests and 10,000 tokens a minute, and returns how it is asked. */
@@ -40,8 +41,7 @@ function createAsking(fakes: Fakes) {
   const token = mintToken()
   const limits = { ...NO_LIMITS, requestsPerMinute: 5, tokensPerMinute: 10_000, concurrency: 1 }
   const secrets = new Map([[hashToken(token), { key: toKey({ limits }), lastFour: '0000', expiresMs: null }]])
-  const chat: Backend['chat'] = async () => ({ kind: 'whole', completion, usage })
-  const deps: WalkDeps = {
+  const deps: HandleDeps = {
     snapshot: () => ({ ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets }),
     ledger: { open: fine, openCall: fine, settle: fine, state: () => 'ok', close: fine, ...fakes.ledger },
     counter: fakes.counter ?? counter,
@@ -53,18 +53,20 @@ function createAsking(fakes: Fakes) {
     moment: () => ({ monotonicMs: 0, wallMs: 0 }),
     limiter: createLimiter(),
     health: createHealth({ nowMs: () => 0, wallMs: () => 0 }),
+    onFinished() {},
     instance: 'i1',
     heartbeatMs: 0,
     slowReaderMs: 1_000,
     retry: { retries: 0, backoffMs: 0 },
-    backendFor: () => ({ chat: fakes.chat ?? chat, probe: async () => ({ state: 'ready' }) }),
+    backendFor: () => ({ call: fakes.call ?? answering, probe: async () => ({ state: 'ready' }) }),
   }
   /** Gives the status, and what is left of the rates. */
   return async (signal?: AbortSignal) => {
     const init = { method: 'POST', body: JSON.stringify(HELLO), ...(signal ? { signal } : {}) }
     const request = new Request('http://localhost/', init)
-    const arrival = { request, headers: { 'content-type': 'application/json' }, token, lift() {}, restore() {} }
-    const answer = await walk(deps, arrival).catch((error: GatewayError) => error)
+    const headers = { 'content-type': 'application/json' }
+    const incoming = { request, headers, token, liftIdleLimit() {}, restoreIdleLimit() {} }
+    const answer = await handle(deps, chat, incoming).catch((error: GatewayError) => error)
     const rates = new Headers(answer.headers)
     const left = (unit: string) => Number(rates.get(`x-ratelimit-remaining-${unit}`))
     return { status: answer.status, requests: left('requests'), tokens: left('tokens') }
@@ -94,19 +96,19 @@ describe('a ledger without a place', () => {
 test('the place of a client that has left does not wait for the count of what it used', async () => {
   const leaving = new AbortController()
   const begun = Promise.withResolvers<void>()
-  const chat: Backend['chat'] = ({ signal }) =>
+  const call: Backend['call'] = ({ signal }) =>
     new Promise((_, reject) => {
       signal.addEventListener('abort', () => reject(clientLeft()))
       begun.resolve()
     })
   const endless: Counter = { usage: () => new Promise(() => {}), prompt: async () => null, close() {} }
-  const fakes: Fakes = { counter: endless, chat }
+  const fakes: Fakes = { counter: endless, call }
   const ask = createAsking(fakes)
   void ask(leaving.signal)
   await begun.promise
   expect((await ask()).status).toBe(429)
   leaving.abort()
   await Bun.sleep(0)
-  fakes.chat = async () => ({ kind: 'whole', completion, usage })
+  fakes.call = answering
   expect((await ask()).status).toBe(200)
 })

@@ -1,64 +1,119 @@
 /** Several producers, one reader: each at the reader's pace. */
 import { expect, test } from 'bun:test'
-import { createFunnel } from '../../src/gateway/merge-queue.ts'
+import type { AnswerEvent } from '../../src/domain/events.ts'
+import { MergeQueue } from '../../src/gateway/merge-queue.ts'
+import { testAnswerStream } from '../support/answer-stream.ts'
+import { DONE, text } from '../support/answers.ts'
 
-test('gives everything that was put, in order, then the last item', async () => {
-  const funnel = createFunnel<number>(() => {})
-  void Promise.all([funnel.put(1), funnel.put(2)]).then(() => funnel.end(3))
-  expect(await Array.fromAsync(funnel)).toEqual([1, 2, 3])
-})
+/** Reads to the end. */
+async function read(queue: MergeQueue): Promise<AnswerEvent[]> {
+  const events: AnswerEvent[] = []
+  await queue.pump((batch) => events.push(...batch) > 0)
+  return events
+}
 
-test('lets a producer go on only once its item was taken', async () => {
-  const funnel = createFunnel<number>(() => {})
-  let free = false
-  const putting = funnel.put(1).then(() => {
-    free = true
+/** Reads one batch. */
+async function readOne(queue: MergeQueue): Promise<AnswerEvent[]> {
+  const events: AnswerEvent[] = []
+  await queue.pump((batch) => {
+    events.push(...batch)
+    return false
   })
-  await Bun.sleep(1)
-  expect(free).toBe(false)
-  await funnel[Symbol.asyncIterator]().next()
-  await putting
-  expect(free).toBe(true)
+  return events
+}
+
+const nobody = () => {
+  throw new Error('the reader has not left')
+}
+
+testAnswerStream((texts) => {
+  const queue = new MergeQueue(() => {})
+  void (async () => {
+    for (const each of texts) {
+      await Bun.sleep(1)
+      if (!(await queue.put([text(each)]))) return
+    }
+    queue.end()
+  })()
+  return queue
 })
 
-test('hands an item to a reader that waits already', async () => {
-  const funnel = createFunnel<number>(() => {})
-  const reading = funnel[Symbol.asyncIterator]().next()
-  expect(await funnel.put(1)).toBe(true)
-  expect(await reading).toEqual({ done: false, value: 1 })
+test('gives everything that was put, in order, then the end', async () => {
+  const queue = new MergeQueue(nobody)
+  void Promise.all([queue.put([text('a')]), queue.put([text('b', 1)])]).then(() => queue.end())
+  expect(await read(queue)).toEqual([text('a'), text('b', 1), DONE])
+})
+
+test('lets a producer go on only once its batch was taken', async () => {
+  const queue = new MergeQueue(nobody)
+  const order: string[] = []
+  const puts = ['a', 'b'].map((each) => queue.put([text(each)]).then(() => order.push(each)))
+  await Bun.sleep(1)
+  expect(order).toEqual([])
+  await readOne(queue)
+  await puts[0]
+  expect(order).toEqual(['a'])
+  await readOne(queue)
+  await puts[1]
+  expect(order).toEqual(['a', 'b'])
+})
+
+test('hands a batch to a reader that waits already', async () => {
+  const queue = new MergeQueue(nobody)
+  const reading = readOne(queue)
+  expect(await queue.put([text('a')])).toBe(true)
+  expect(await reading).toEqual([text('a')])
 })
 
 test('tells its producers when the reader has left, and says so once', async () => {
   let left = 0
-  const funnel = createFunnel<number>(() => {
+  const queue = new MergeQueue(() => {
     left++
   })
-  const putting = funnel.put(1)
-  const iterator = funnel[Symbol.asyncIterator]()
-  await iterator.return?.()
-  await iterator.return?.()
+  const putting = queue.put([text('a')])
+  queue.close()
+  queue.close()
   expect(await putting).toBe(false)
-  expect(await funnel.put(2)).toBe(false)
+  expect(await queue.put([text('b')])).toBe(false)
+  expect(left).toBe(1)
+})
+
+test('that is closed while its reader waits lets the reader go', async () => {
+  let left = 0
+  const queue = new MergeQueue(() => {
+    left++
+  })
+  const reading = read(queue)
+  await Bun.sleep(1)
+  queue.close()
+  expect(await reading).toEqual([])
   expect(left).toBe(1)
 })
 
 test('that was read to its end is not left', async () => {
-  let left = 0
-  const funnel = createFunnel<number>(() => {
-    left++
-  })
-  funnel.end(1)
-  const iterator = funnel[Symbol.asyncIterator]()
-  expect(await iterator.next()).toEqual({ done: false, value: 1 })
-  await iterator.return?.()
-  expect(left).toBe(0)
+  const queue = new MergeQueue(nobody)
+  queue.end()
+  expect(await read(queue)).toEqual([DONE])
+  queue.close()
 })
 
 test('ends in an error after what was put', async () => {
-  const funnel = createFunnel<number>(() => {})
-  void funnel.put(1).then(() => funnel.fail(new Error('broken')))
-  const iterator = funnel[Symbol.asyncIterator]()
-  expect(await iterator.next()).toEqual({ done: false, value: 1 })
-  await expect(iterator.next()).rejects.toThrow('broken')
-  expect(await iterator.next()).toMatchObject({ done: true })
+  const queue = new MergeQueue(nobody)
+  void queue.put([text('a')])
+  void queue.put([text('b')])
+  queue.fail(new Error('broken'))
+  expect(await readOne(queue)).toEqual([text('a')])
+  const events: AnswerEvent[] = []
+  await expect(queue.pump((batch) => events.push(...batch) > 0)).rejects.toThrow('broken')
+  expect(events).toEqual([text('b')])
+  expect(await read(queue)).toEqual([])
+  queue.close()
+})
+
+test('that fails while its reader waits throws at once', async () => {
+  const queue = new MergeQueue(nobody)
+  const reading = read(queue)
+  await Bun.sleep(1)
+  queue.fail(new Error('broken'))
+  await expect(reading).rejects.toThrow('broken')
 })

@@ -1,6 +1,6 @@
 /** The HTTP surface on fakes, for what no scripted upstream can bring about: bugs of our own, and a ledger that is full. */
 import { describe, expect, test } from 'bun:test'
-import type { AnswerEvent } from '../../src/domain/answer.ts'
+import { logFinished } from '../../src/accounting/log-finished.ts'
 import { GatewayError } from '../../src/domain/error.ts'
 import { createInFlightTracker } from '../../src/gateway/in-flight.ts'
 import { createLoadShedder } from '../../src/gateway/load.ts'
@@ -14,6 +14,7 @@ import { createLog } from '../../src/log.ts'
 import { createChecker } from '../../src/structured/checker.ts'
 import { createCounter } from '../../src/tokens/count.ts'
 import type { Backend } from '../../src/upstreams/backend.ts'
+import { DONE, text as saying, stop, toStreamed, toWhole } from '../support/answers.ts'
 import { toFrames } from '../support/frames.ts'
 import { HELLO } from '../support/gateway.ts'
 import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
@@ -26,22 +27,14 @@ const full = () => Promise.reject(new GatewayError('ledger_unavailable', 'The le
 const fine = () => Promise.resolve()
 
 interface Fakes {
-  chat?: Backend['chat']
+  call?: Backend['call']
   open?: Ledger['open']
   settle?: () => Promise<void>
 }
 
-const words: AnswerEvent[] = [{ chunk: { choices: [{ index: 0, delta: { content: 'Hi' }, finish_reason: null }] } }]
+const words = [saying('Hi')]
 
-async function* stream(...batches: AnswerEvent[][]) {
-  yield* batches
-}
-
-const answering = (...batches: AnswerEvent[][]): Backend['chat'] => {
-  return async () => ({ kind: 'stream', events: stream(...batches) })
-}
-
-async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream = false) {
+async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream = false) {
   const settled: SettledRow[] = []
   const lines: string[] = []
   const now = () => Date.UTC(2026, 10, 21)
@@ -66,6 +59,7 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
     checker: createChecker(),
     inFlight,
     log,
+    onFinished: (finished) => logFinished(log, finished),
     now,
     moment: () => ({ monotonicMs: 0, wallMs: now() }),
     limiter: createLimiter(),
@@ -75,7 +69,7 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
     heartbeatMs: 0,
     slowReaderMs: 60_000,
     retry: { retries: 0, backoffMs: 0 },
-    backendFor: () => ({ chat, probe: async () => ({ state: 'ready' }) }),
+    backendFor: () => ({ call, probe: async () => ({ state: 'ready' }) }),
     readiness: () => 'ok',
   })
   const request = new Request('http://localhost/v1/chat/completions', {
@@ -93,7 +87,7 @@ async function ask({ chat = bug, open = fine, settle = fine }: Fakes, asStream =
 describe('a mistake of our own', () => {
   test.each([
     ['before the ledger knows of the request', { open: bug }, []],
-    ['after it', { chat: bug }, [{ status: 'failed', httpStatus: 500, errorCode: 'internal', costNanoUsd: 0 }]],
+    ['after it', { call: bug }, [{ status: 'failed', httpStatus: 500, errorCode: 'internal', costNanoUsd: 0 }]],
   ])('%s is told in a fixed sentence, and its cause logged under the request’s id', async (_, fakes, rows) => {
     const { response, text, settled, log } = await ask(fakes)
     expect(response.status).toBe(500)
@@ -105,8 +99,8 @@ describe('a mistake of our own', () => {
   })
 
   test('in the middle of a stream is an error frame, a row that is cut, and a line in the log', async () => {
-    const broken = [{ chunk: { choices: 7 } }] as unknown as AnswerEvent[]
-    const { text, settled, log } = await ask({ chat: answering(words, broken) }, true)
+    const call = async () => toStreamed(words, new TypeError('a bug of ours'))
+    const { text, settled, log } = await ask({ call }, true)
     const { content, done, error } = toFrames(text)
     expect({ content, done }).toEqual({ content: 'Hi', done: false })
     expect(error).toMatchObject({ type: 'server_error', code: null })
@@ -120,30 +114,25 @@ describe('a ledger without a place', () => {
 
   test('for the request: nothing is dispatched', async () => {
     let calls = 0
-    const chat: Backend['chat'] = (call) => {
+    const call = async () => {
       calls++
-      return answering(words, [{ done: true }])(call)
+      return toWhole(...words)
     }
-    const { response, text } = await ask({ open: full, chat })
+    const { response, text } = await ask({ open: full, call })
     expect({ status: response.status, calls }).toEqual({ status: 503, calls: 0 })
     expect(response.headers.get('retry-after')).toMatch(/^\d+$/)
     expect(JSON.parse(text)).toMatchObject(refusal)
   })
 
   test('for the outcome: a stream keeps back its tail and says so', async () => {
-    const { text } = await ask({ settle: full, chat: answering(words, [{ done: true }]) }, true)
+    const { text } = await ask({ settle: full, call: async () => toStreamed(words, [stop(), DONE]) }, true)
     const { content, done, error } = toFrames(text)
     expect({ content, done }).toEqual({ content: 'Hi', done: false })
     expect(error).toMatchObject(refusal.error)
   })
 
   test('for the outcome: a whole answer is not given', async () => {
-    const message = { role: 'assistant' as const, content: 'Hi', refusal: null }
-    const choices = [{ index: 0, message, finish_reason: 'stop' as const, logprobs: null }]
-    const { response, text } = await ask({
-      settle: full,
-      chat: async () => ({ kind: 'whole', completion: { choices } }),
-    })
+    const { response, text } = await ask({ settle: full, call: async () => toWhole(...words) })
     expect(response.status).toBe(503)
     expect(JSON.parse(text)).toMatchObject(refusal)
     expect(text).not.toContain('Hi')

@@ -2,13 +2,18 @@
 import { describe, expect, test } from 'bun:test'
 import type { Message } from '../../src/domain/request.ts'
 import type { Target } from '../../src/domain/snapshot.ts'
+import { toAffinity } from '../../src/formats/chat/affinity.ts'
 import type { Standing } from '../../src/health/health.ts'
 import { order } from '../../src/routing/order.ts'
 import { toTarget } from '../support/snapshot.ts'
 
 const target = (id: string, fields: Partial<Target> = {}): Target => ({ ...toTarget({ id }), ...fields })
 const healthy = (): Standing => 'healthy'
-const body = (...messages: Message[]) => ({ messages })
+/** What these messages have in common with the rest of their conversation. */
+const body =
+  (...messages: Message[]) =>
+  () =>
+    toAffinity(messages)
 const user = (content: string): Message => ({ role: 'user', content })
 const ids = (targets: Target[]) => targets.map(({ upstream }) => upstream.id)
 

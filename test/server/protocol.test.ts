@@ -64,7 +64,7 @@ describe('the status of an upstream', () => {
 
 describe('a test of an upstream', () => {
   const backendOf = (readiness: Readiness): Backend => ({
-    chat: () => Promise.reject(new Error('a test makes no call')),
+    call: () => Promise.reject(new Error('a test makes no call')),
     probe: async () => readiness,
   })
   const clockOf =

@@ -1,19 +1,9 @@
 /** What `response_format` means for a target, the words for it, and what is read out of a model's answer. */
 import { describe, expect, test } from 'bun:test'
-import type { Choice } from '../../src/domain/answer.ts'
 import type { Feature } from '../../src/domain/model.ts'
 import type { CanonicalRequest, Message } from '../../src/domain/request.ts'
 import { findJson } from '../../src/structured/json.ts'
-import {
-  isFinal,
-  splitThinking,
-  toCorrecting,
-  toInstructed,
-  toInstruction,
-  toPlan,
-  toReminded,
-  withJson,
-} from '../../src/structured/plan.ts'
+import { toCorrecting, toInstructed, toInstruction, toPlan, toReminded } from '../../src/structured/plan.ts'
 import { compile } from '../../src/structured/schema.ts'
 import { FORMATS } from '../../src/structured/string-formats.ts'
 
@@ -161,52 +151,6 @@ describe('of an answer', () => {
     const found = [...findJson(text)]
     expect(found.map((each) => each.text)).toEqual(expected)
     for (const { text: json, value } of found) expect(JSON.parse(json)).toEqual(value)
-  })
-
-  const thoughts: [string, string, string, string][] = [
-    ['a block at its beginning', '\n<think>\nhm {"a":0}\n</think>\n{"a":1}', 'hm {"a":0}', '\n{"a":1}'],
-    ['a block whose beginning the template wrote', 'hm\n</think>{"a":1}', 'hm', '{"a":1}'],
-    ['a block without an end', '<think>hm {"a":1}', 'hm {"a":1}', ''],
-    ['no block', '{"a":"</think>"}', '', '{"a":"</think>"}'],
-    ['none at all', 'hm', '', 'hm'],
-  ]
-  test.each(thoughts)('thinking is taken off: %s', (_, content, thinking, answer) => {
-    expect(splitThinking(content)).toEqual({ thinking, answer })
-  })
-
-  const toChoice = (message: object = {}, finish: unknown = 'stop') =>
-    ({
-      index: 0,
-      message: { role: 'assistant', content: 'x', refusal: null, ...message },
-      finish_reason: finish,
-      logprobs: { content: [], refusal: null },
-    }) as unknown as Choice
-
-  const ends: [string, Choice | undefined, boolean][] = [
-    ['a stop', toChoice(), false],
-    ['no reason', toChoice({}, null), false],
-    ['an empty list of calls', toChoice({ tool_calls: [] }), false],
-    ['a message that is missing', { ...toChoice(), message: null } as unknown as Choice, false],
-    ['a length', toChoice({}, 'length'), true],
-    ['a filter', toChoice({}, 'content_filter'), true],
-    ['a refusal', toChoice({ refusal: 'No.' }), true],
-    [
-      'calls that say stop',
-      toChoice({ tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] }),
-      true,
-    ],
-    ['a legacy call', toChoice({ function_call: { name: 'f', arguments: '{}' } }), true],
-  ]
-  test.each(ends)('%s ends it or not', (_, choice, yes) => {
-    expect(isFinal(choice)).toBe(yes)
-  })
-
-  test('thinking and the tokens of what was written go the way of the words', () => {
-    const moved = withJson(toChoice(), '{}', 'hm')
-    expect(moved).toMatchObject({ message: { content: '{}', reasoning_content: 'hm' }, logprobs: null })
-    const kept = withJson(toChoice({ content: '{}', reasoning: 'own' }), '{}', 'hm')
-    expect(kept.message).toEqual({ role: 'assistant', content: '{}', refusal: null, reasoning: 'own' })
-    expect(kept.logprobs).toEqual({ content: [], refusal: null })
   })
 })
 

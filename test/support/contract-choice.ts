@@ -1,5 +1,6 @@
 /** What a client accumulates of one streamed choice, with the rules that every delta has to keep (contract, section 3b). */
-import type { FunctionCall, Logprobs, ToolCall } from '../../src/domain/answer.ts'
+import type { Logprobs } from '../../src/domain/events.ts'
+import type { FunctionCall, ToolCall } from '../../src/formats/chat/wire.ts'
 import {
   checkFinish,
   checkKeys,

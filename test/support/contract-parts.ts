@@ -1,5 +1,5 @@
 /** Pieces of an answer that look the same whole and streamed, each with the checks that it has to pass. */
-import type { Logprobs } from '../../src/domain/answer.ts'
+import type { Logprobs } from '../../src/domain/events.ts'
 
 export type Json = null | boolean | number | string | Json[] | JsonObject
 export interface JsonObject {

@@ -1,34 +1,56 @@
 /**
- * Carries an upstream's bytes to what a client reads, without a socket: events, dialect and normaliser as `events.ts`
- * and `stream.ts` put them together. Bytes may come in any pieces.
+ * Carries an upstream's bytes to what a client reads, without a socket: dialect and writer as a call and its delivery put
+ * them together. Bytes may come in any pieces.
  */
-import { toEvents } from '../../src/delivery/events.ts'
 import { toGatewayError } from '../../src/delivery/failure.ts'
-import type { AnswerEvent, Completion } from '../../src/domain/answer.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
+import type { AnswerEvent } from '../../src/domain/events.ts'
 import { parseJson } from '../../src/domain/json.ts'
-import { NO_USAGE, toUsageJson, type Usage } from '../../src/domain/usage.ts'
-import {
-  createStreamNormaliser,
-  errorFrame,
-  type Shape,
-  toCompletion,
-  toCompletionJson,
-} from '../../src/formats/chat/normalise.ts'
+import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
+import { NO_USAGE, type Usage } from '../../src/domain/usage.ts'
+import { toTask } from '../../src/formats/chat/chat.ts'
+import { ChatWriter } from '../../src/formats/chat/writer.ts'
+import type { Expected } from '../../src/upstreams/backend.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { createSseReader } from '../../src/upstreams/sse.ts'
 import { toTarget } from './snapshot.ts'
 
 export const MODEL = 'acme/large'
 
+/** What was asked for, of whom. */
+export interface Shape {
+  /** The client's `stream_options.include_usage`. */
+  includeUsage: boolean
+  choices: number
+  logprobs: boolean
+  /** The upstream's `think_tags`. */
+  thinkTags: boolean
+}
+
 export const toShape = (shape: Partial<Shape> = {}): Shape => ({
-  identity: { id: 'chatcmpl-0199', created: 1_763_726_400, model: MODEL },
   includeUsage: false,
   choices: 1,
   logprobs: true,
   thinkTags: false,
   ...shape,
 })
+
+export const toExpected = ({ choices, logprobs, thinkTags }: Shape = toShape()): Expected => ({
+  target: toTarget({ options: { ...DEFAULT_OPTIONS, think_tags: thinkTags } }),
+  choices,
+  logprobs,
+  callId: '0199-1',
+})
+
+export const createWriter = ({ includeUsage }: Pick<Shape, 'includeUsage'> = toShape()) =>
+  new ChatWriter(
+    toTask({
+      model: MODEL,
+      messages: [{ role: 'user', content: 'Hello' }],
+      stream_options: { include_usage: includeUsage },
+    }),
+    { id: '0199', created: 1_763_726_400, model: MODEL },
+  )
 
 export interface Played {
   /** All that the client reads, with its tail or its error frame. */
@@ -38,46 +60,50 @@ export interface Played {
   usage: Usage | null
 }
 
-const target = toTarget()
-
-/** Plays a stream that arrives in these pieces and then ends. */
-export function playStream(pieces: Iterable<Uint8Array>, shape: Shape): Played {
-  const player = createPlayer(shape)
-  const decoder = openai.decoder(target)
+/** The events of a stream that arrives in these pieces and then ends. */
+export function decodeStream(pieces: Iterable<Uint8Array>, shape: Shape): AnswerEvent[] {
+  const decoder = openai.decoder(toExpected(shape))
   const sse = createSseReader(1_000_000)
   const utf8 = new TextDecoder()
-  const decode = (text: string) => player.take(sse.feed(text).flatMap((event) => decoder.event(event)))
+  const events: AnswerEvent[] = []
+  const decode = (text: string) => {
+    const taken = sse.isBetweenEvents() ? decoder.take(text, events) : 0
+    for (const event of sse.feed(text.slice(taken))) decoder.event(event, events)
+  }
   for (const piece of pieces) decode(utf8.decode(piece, { stream: true }))
   decode(utf8.decode())
-  player.take(sse.end().flatMap((event) => decoder.event(event)))
-  player.take(decoder.end())
-  return player.end()
+  for (const event of sse.end()) decoder.event(event, events)
+  decoder.end(events)
+  return events
 }
+
+/** The events of a whole answer. Throws an UpstreamError where it is none. */
+export function decodeWhole(body: Uint8Array, shape: Shape): AnswerEvent[] {
+  return openai.whole(readJson(body), toExpected(shape))
+}
+
+/** Plays a stream that arrives in these pieces and then ends. */
+export const playStream = (pieces: Iterable<Uint8Array>, shape: Shape): Played =>
+  playEvents(decodeStream(pieces, shape), shape)
 
 /** Plays a whole answer to a client that did not ask for a stream. */
-export function playWhole(body: Uint8Array, shape: Shape): Played {
-  return withCompletion(body, (completion, usage) => {
-    const text = toCompletionJson(toCompletion(shape, completion), toUsageJson(usage ?? NO_USAGE, 0))
+export const playWhole = (body: Uint8Array, shape: Shape): Played =>
+  withWhole(body, shape, (events) => {
+    const usage = usageOf(events)
+    const text = createWriter(shape).whole(events, { usage: usage ?? NO_USAGE, costNanoUsd: 0 })
     return { text, failure: null, usage }
   })
-}
 
 /** Plays a whole answer to a client that asked for a stream. */
-export function playWholeAsStream(body: Uint8Array, shape: Shape): Played {
-  return withCompletion(body, (completion, usage) => {
-    const player = createPlayer(shape)
-    player.take(usage ? [{ usage }, ...toEvents(completion)] : toEvents(completion))
-    return player.end()
-  })
-}
+export const playWholeAsStream = (body: Uint8Array, shape: Shape): Played =>
+  withWhole(body, shape, (events) => playEvents(events, shape))
 
-function withCompletion(body: Uint8Array, play: (completion: Completion, usage: Usage | null) => Played): Played {
+function withWhole(body: Uint8Array, shape: Shape, play: (events: AnswerEvent[]) => Played): Played {
   try {
-    const { completion, usage } = openai.completion(readJson(body), target)
-    return play(completion, usage ?? null)
+    return play(decodeWhole(body, shape))
   } catch (error) {
-    if (error instanceof UpstreamError) return { text: toErrorFrame(error), failure: error, usage: null }
-    throw error
+    if (!(error instanceof UpstreamError)) throw error
+    return { text: toErrorFrame(error), failure: error, usage: null }
   }
 }
 
@@ -89,31 +115,21 @@ function readJson(body: Uint8Array): unknown {
   }
 }
 
-const toErrorFrame = (failure: UpstreamError) => errorFrame(toGatewayError(failure, 'paid').toBody())
+const toErrorFrame = (failure: UpstreamError) => createWriter().failure(toGatewayError(failure, 'paid'))
 
-interface Player {
-  take(events: AnswerEvent[]): void
-  end(): Played
+const usageOf = (events: readonly AnswerEvent[]): Usage | null => {
+  const last = events.findLast((event) => event.kind === 'usage')
+  return last?.kind === 'usage' ? last.usage : null
 }
 
-function createPlayer(shape: Shape): Player {
-  const normaliser = createStreamNormaliser(shape)
-  let text = ''
-  let usage: Usage | null = null
-  return {
-    take(events) {
-      for (const event of events) if ('usage' in event) usage = { ...NO_USAGE, ...usage, ...event.usage }
-      text += normaliser.take(events)
-    },
-    end() {
-      const outcome = normaliser.outcome()
-      if (outcome === null) throw new Error('the stream has neither an end nor a failure')
-      if (outcome === 'done') {
-        return { text: text + normaliser.tail(toUsageJson(usage ?? NO_USAGE, 0)), failure: null, usage }
-      }
-      return { text: text + toErrorFrame(outcome), failure: outcome, usage }
-    },
-  }
+function playEvents(events: readonly AnswerEvent[], shape: Shape): Played {
+  const writer = createWriter(shape)
+  const usage = usageOf(events)
+  const text = writer.take(events)
+  const last = events.at(-1)
+  if (last?.kind === 'failure') return { text: text + toErrorFrame(last.error), failure: last.error, usage }
+  if (last?.kind !== 'done') throw new Error('the stream has neither an end nor a failure')
+  return { text: text + writer.tail({ usage: usage ?? NO_USAGE, costNanoUsd: 0 }), failure: null, usage }
 }
 
 /** Cuts bytes into pieces of one byte each. */

@@ -1,7 +1,7 @@
 /** The deadlines of a call: which one passes, and that it does so once. Waits for events, never for a stopwatch. */
 import { afterEach, expect, test } from 'bun:test'
 import type { UpstreamError } from '../../src/domain/error.ts'
-import { createDeadline, type Deadline } from '../../src/upstreams/deadline.ts'
+import { Deadline } from '../../src/upstreams/deadline.ts'
 
 const LONG_MS = 60_000
 /** The ticker looks every 50 ms: in this time at least twice. */
@@ -14,10 +14,11 @@ afterEach(() => {
 function start(ms: number, totalMs = LONG_MS) {
   const passed = Promise.withResolvers<UpstreamError>()
   let count = 0
-  const deadline = createDeadline('headers', ms, totalMs, (error) => {
+  const end = (error: UpstreamError) => {
     count++
     passed.resolve(error)
-  })
+  }
+  const deadline = new Deadline({ name: 'headers', ms, totalMs, end })
   running.push(deadline)
   return { deadline, passed: passed.promise, count: () => count }
 }
@@ -60,7 +61,7 @@ test('what arrives begins the phase anew, as long as it goes on arriving', async
 test('the total holds however much arrives', async () => {
   const { deadline, passed } = start(LONG_MS, 30)
   deadline.enter('idle', LONG_MS)
-  const busy = setInterval(deadline.touch, 5)
+  const busy = setInterval(() => deadline.touch(), 5)
   expect(await passed).toMatchObject({ deadline: 'total', message: 'the total deadline of 0.03 s passed' })
   clearInterval(busy)
 })
@@ -70,4 +71,23 @@ test('a stopped deadline never passes', async () => {
   deadline.stop()
   await Bun.sleep(TWO_TICKS_MS)
   expect(count()).toBe(0)
+})
+
+test('a pause of ours is no silence of the upstream’s, and the phase begins anew after it', async () => {
+  const { deadline, passed, count } = start(100)
+  deadline.pause(true)
+  await Bun.sleep(2 * TWO_TICKS_MS)
+  expect(count()).toBe(0)
+  deadline.pause(false)
+  expect(await passed).toMatchObject({ deadline: 'headers' })
+})
+
+test('a client that leaves ends the call, also while we keep the upstream waiting', async () => {
+  const passed = Promise.withResolvers<UpstreamError>()
+  const client = new AbortController()
+  const deadline = new Deadline({ name: 'headers', ms: LONG_MS, end: passed.resolve, client: client.signal })
+  running.push(deadline)
+  deadline.pause(true)
+  client.abort()
+  expect(await passed.promise).toMatchObject({ kind: 'aborted' })
 })

@@ -1,6 +1,6 @@
 /** One call to an upstream over a real socket, where what comes back is not the kind of answer that was asked for. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { BackendAnswer } from '../../src/domain/answer.ts'
+import type { Answer } from '../../src/domain/events.ts'
 import type { BackendCall } from '../../src/upstreams/backend.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { createHttpBackend } from '../../src/upstreams/http.ts'
@@ -14,31 +14,34 @@ beforeAll(async () => {
 })
 afterAll(() => upstream.stop())
 
-function ask(script: Script, stream: boolean): Promise<BackendAnswer> {
+function ask(script: Script, stream: boolean): Promise<Answer> {
   upstream.script(script)
   const target = toTarget({ baseUrl: upstream.url })
   const body: BackendCall['body'] = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream }
   const { signal } = new AbortController()
   const { deadlines } = target.upstream
-  return createHttpBackend(openai).chat({ body, target, signal, deadlines, callId: 'x-1', take: () => null })
+  return createHttpBackend(openai).call({ body, target, signal, deadlines, callId: 'x-1', take: () => null })
 }
 
 const json = { 'content-type': 'application/json; charset=utf-8' }
 
 test('a whole answer to a stream is a whole answer, with its usage', async () => {
   const answer = await ask({ ...wholeAnswer({ tokens: ['a'] }), headers: json }, true)
-  expect(answer).toMatchObject({
-    kind: 'whole',
-    completion: { choices: [{ message: { content: 'a' } }] },
-    usage: { prompt: 10, completion: 1 },
-  })
+  expect(answer.rest).toBeNull()
+  expect(answer.events).toMatchObject([
+    { kind: 'text', choice: 0, text: 'a' },
+    { kind: 'finish', choice: 0, reason: 'stop' },
+    { kind: 'usage', usage: { prompt: 10, completion: 1 } },
+    { kind: 'done' },
+  ])
 })
 
 test('blank lines before a whole answer, and numbers that are none in it, are no matter', async () => {
   const text = `\n\n\n${JSON.stringify(wholeAnswer({ tokens: ['a'] }).body).replace('"logprobs":null', '"logprobs":NaN')}`
   for (const stream of [true, false]) {
     const answer = await ask({ kind: 'whole', headers: json, body: text }, stream)
-    expect(answer).toMatchObject({ kind: 'whole', completion: { choices: [{ logprobs: null }] } })
+    expect(answer.events.map(({ kind }) => kind)).toEqual(['text', 'finish', 'usage', 'done'])
+    expect(answer.events[0]).not.toHaveProperty('logprobs')
   }
 })
 

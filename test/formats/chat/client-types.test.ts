@@ -6,12 +6,12 @@
 import { describe, expect, test } from 'bun:test'
 import type OpenAI from 'openai'
 import type { ChatCompletionCreateParamsBase } from 'openai/resources/chat/completions/completions'
-import type { ChatChunk, ChatCompletion, ChatMessage, Delta } from '../../../src/domain/answer.ts'
 import type { ErrorBody } from '../../../src/domain/error.ts'
+import type { FinishReason, Logprobs, Origin } from '../../../src/domain/events.ts'
 import type { Model } from '../../../src/domain/model.ts'
 import type { CanonicalRequest, Message } from '../../../src/domain/request.ts'
-import type { WireUsage } from '../../../src/domain/usage.ts'
 import { validate } from '../../../src/formats/chat/validate.ts'
+import type { ChatCompletion, ChatMessage, Delta, WireUsage } from '../../../src/formats/chat/wire.ts'
 
 /** Compiles only where a `From` may stand wherever a `To` is expected. */
 type Assignable<From extends To, To> = [From, To]
@@ -29,10 +29,15 @@ type Sent = Omit<ChatCompletion, 'choices' | 'moderation'> & {
   choices: (Omit<ChatCompletion['choices'][number], 'message'> & { message: Omit<ChatMessage, Passed> })[]
 }
 type Frame = Pick<ChatCompletion, 'id' | 'created' | 'model'> &
-  Omit<ChatChunk, 'choices' | 'moderation'> & {
+  Omit<Origin, 'moderation'> & {
     object: 'chat.completion.chunk'
     usage?: WireUsage | null
-    choices: (Omit<ChatChunk['choices'][number], 'delta'> & { delta: Omit<Delta, Passed> })[]
+    choices: {
+      index: number
+      delta: Omit<Delta, Passed>
+      finish_reason: FinishReason | null
+      logprobs?: Logprobs | null
+    }[]
   }
 
 export type Checked = [

@@ -1,26 +1,34 @@
 /** Every shape in which servers of the OpenAI dialect say that they failed, and what a client learns of it. */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../../src/domain/error.ts'
+import type { AnswerEvent } from '../../../src/domain/events.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../../support/snapshot.ts'
+import { toExpected } from '../../support/transcript.ts'
 
 const CREDENTIAL = 'our own secret'
 const target = toTarget({ credential: CREDENTIAL })
 
-/** The failure that a decoder or a completion comes to. */
-function failureOf(run: () => unknown): UpstreamError | null {
+const expected = { ...toExpected(), target }
+
+/** The failure that a stream begins with. */
+function inStream(data: string, name: string | null = null): UpstreamError | null {
+  const events: AnswerEvent[] = []
+  openai.decoder(expected).event({ name, data }, events)
+  const [first] = events
+  return first?.kind === 'failure' ? first.error : null
+}
+
+/** The failure that a whole answer is. */
+function inWhole(json: unknown): UpstreamError | null {
   try {
-    const [event] = [run()].flat()
-    return typeof event === 'object' && event !== null && 'failure' in event ? (event.failure as UpstreamError) : null
+    openai.whole(json, expected)
+    return null
   } catch (error) {
     if (error instanceof UpstreamError) return error
     throw error
   }
 }
-
-const inStream = (data: string, name: string | null = null) =>
-  failureOf(() => openai.decoder(target).event({ name, data }))
-const inWhole = (json: unknown) => failureOf(() => openai.completion(json, target))
 
 const fastApi = [
   { loc: ['body', 'messages', 0, 'content'], msg: 'field required', type: 'missing' },

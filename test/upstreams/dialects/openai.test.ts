@@ -1,13 +1,16 @@
 /** The OpenAI dialect, as pure functions. Over real sockets it is in `test/chat`. */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../../src/domain/error.ts'
+import type { AnswerEvent } from '../../../src/domain/events.ts'
 import type { CanonicalRequest } from '../../../src/domain/request.ts'
 import { DEFAULT_OPTIONS } from '../../../src/domain/settings.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../../support/snapshot.ts'
+import { toExpected, toShape } from '../../support/transcript.ts'
 
 const CREDENTIAL = 'our own secret'
 const target = toTarget({ credential: CREDENTIAL })
+const expected = { ...toExpected(toShape({ choices: 2 })), target }
 const body: CanonicalRequest = { model: 'fast', messages: [{ role: 'user', content: 'Hi' }] }
 
 function failureOf(run: () => unknown): UpstreamError {
@@ -62,47 +65,48 @@ describe('a request', () => {
 })
 
 describe('a stream', () => {
-  const play = (...data: string[]) => {
-    const decoder = openai.decoder(target)
-    return [...data.flatMap((each) => decoder.event({ name: null, data: each })), ...decoder.end()].map((event) =>
-      'failure' in event ? event.failure.kind : Object.keys(event)[0],
-    )
+  const play = (...data: string[]): string[] => {
+    const decoder = openai.decoder(expected)
+    const events: AnswerEvent[] = []
+    for (const each of data) decoder.event({ name: null, data: each }, events)
+    decoder.end(events)
+    return events.map((event) => (event.kind === 'failure' ? event.error.kind : event.kind))
   }
   const word = '{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}'
   const finish = '{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'
   const usage = '{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}'
 
   test.each([
-    ['that is complete', [word, finish, usage, '[DONE]'], ['chunk', 'chunk', 'usage', 'done']],
-    ['with [DONE] and no finish', [word, '[DONE]'], ['chunk', 'done']],
-    ['with a finish and no [DONE]', [word, finish], ['chunk', 'chunk', 'done']],
-    ['with neither', [word], ['chunk', 'broken']],
+    ['that is complete', [word, finish, usage, '[DONE]'], ['text', 'usage', 'finish', 'done']],
+    ['with [DONE] and no finish', [word, '[DONE]'], ['text', 'finish', 'done']],
+    ['with a finish and no [DONE]', [word, finish], ['text', 'finish', 'done']],
+    ['with neither', [word], ['text', 'broken']],
     ['of nothing', [], ['broken']],
-    ['that goes on after its end', [word, '[DONE]', word], ['chunk', 'done']],
-    ['with an error', [word, '{"error":{"message":"x"}}', word], ['chunk', 'status']],
-    ['with "error": null', ['{"error":null,"choices":[]}', finish], ['chunk', 'done']],
-    ['of something else', [word, '<html>'], ['chunk', 'broken']],
-    ['without choices', ['{}', '{"choices":null}', finish], ['chunk', 'done']],
-    ['with blanks around its end', [word, ' [DONE] ', word], ['chunk', 'done']],
-    ['with heartbeats for data', ['', ': keepalive', word, ' ', finish], ['chunk', 'chunk', 'done']],
-    ['of events that one line end parts', [`${word}\n${finish}\n[DONE]`], ['chunk', 'chunk', 'done']],
-    ['of an event over two lines', [word.replace('[{', '[\n{'), '[DONE]'], ['chunk', 'done']],
+    ['that goes on after its end', [word, '[DONE]', word], ['text', 'finish', 'done']],
+    ['with an error', [word, '{"error":{"message":"x"}}', word], ['text', 'status']],
+    ['with "error": null', ['{"error":null,"choices":[]}', finish], ['finish', 'done']],
+    ['of something else', [word, '<html>'], ['text', 'broken']],
+    ['without choices', ['{}', '{"choices":null}', finish], ['finish', 'done']],
+    ['with blanks around its end', [word, ' [DONE] ', word], ['text', 'finish', 'done']],
+    ['with heartbeats for data', ['', ': keepalive', word, ' ', finish], ['text', 'finish', 'done']],
+    ['of events that one line end parts', [`${word}\n${finish}\n[DONE]`], ['text', 'finish', 'done']],
+    ['of an event over two lines', [word.replace('[{', '[\n{'), '[DONE]'], ['text', 'finish', 'done']],
     ['of events of which one is no JSON', [`${word}\nx`], ['broken']],
     [
       'with finishes that are none',
       [word.replace('null', '""'), word.replace('null', '"null"')],
-      ['chunk', 'chunk', 'broken'],
+      ['text', 'text', 'broken'],
     ],
-    ['that finishes one choice of two', [word, finish.replace('0', '1')], ['chunk', 'chunk', 'broken']],
+    ['that finishes one choice of two', [word, finish.replace('0', '1')], ['text', 'broken']],
     [
       'with a number that is none',
       [word.replace('null', 'null,"logprobs":{"content":[{"logprob":NaN}]}'), finish],
-      ['chunk', 'chunk', 'done'],
+      ['text', 'finish', 'done'],
     ],
-    ['that finishes in an error', [word, finish.replace('stop', 'error'), '[DONE]'], ['chunk', 'status']],
-    ['with zeros before its usage', [usage.replaceAll('1', '0'), finish, usage], ['chunk', 'usage', 'done']],
-  ])('%s', (_, data, expected) => {
-    expect(play(...data)).toEqual(expected)
+    ['that finishes in an error', [word, finish.replace('stop', 'error'), '[DONE]'], ['text', 'status']],
+    ['with zeros before its usage', [usage.replaceAll('1', '0'), finish, usage], ['usage', 'finish', 'done']],
+  ])('%s', (_, data, kinds) => {
+    expect(play(...data)).toEqual(kinds)
   })
 })
 
@@ -114,5 +118,5 @@ test.each([
   ['an error', { error: { message: 'm', code: 429 } }, 'status'],
   ['a choice that failed', { choices: [{ message: { content: 'a' }, finish_reason: 'error' }] }, 'status'],
 ])('a 200 with %s is a failure', (_, json, kind) => {
-  expect(failureOf(() => openai.completion(json, target)).kind as string).toBe(kind)
+  expect(failureOf(() => openai.whole(json, expected)).kind as string).toBe(kind)
 })

@@ -1,124 +1,144 @@
 /**
- * Reads one choice of an answer, streamed or whole, whatever its upstream makes of the format (contract, section 8), and
- * says it again as deltas of the contract: one thing a delta, in the order thought, text, refusal, calls. A whole
- * message is one delta that says everything. Pure.
+ * Reads one choice of an answer, streamed or whole, whatever its upstream makes of the format, and says it again as
+ * events: in the order thought, text, refusal, calls. A whole message is one delta that says everything. Pure.
  */
-import type { Delta, FinishReason } from '../../../domain/answer.ts'
+import type { AnswerEvent, FinishReason, Logprobs } from '../../../domain/events.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
-import { isCutShort, toFinishReason, toFinishWord } from './finish.ts'
-import { createLegacyCall, type LegacyCall } from './function-call.ts'
-import { isFinish } from './is-finish.ts'
-import { createAnnotations, createDetails } from './items.ts'
-import { createJoiner, type Joiner } from './join.ts'
+import type { Expected } from '../../backend.ts'
+import { isFinish, isTruncated, toFinishReason, toKnownReason } from './finish.ts'
+import { FunctionCall } from './function-call.ts'
+import { ItemNumbers } from './items.ts'
+import { SurrogateBuffer } from './surrogate-buffer.ts'
 import { toTexts } from './texts.ts'
 import { createThinkSplitter } from './think.ts'
-import { createToolCalls, type ToolCalls } from './tool-deltas.ts'
+import { ToolCalls } from './tool-calls.ts'
 
-export interface ChoiceReader {
-  /** Returns what may go out now. */
-  take(delta: unknown): Delta[]
-  /** Notes an upstream's finish reason; false where it is none. The first one that means something counts. */
-  finish(reason: unknown): boolean
-  /** What was held back, once nothing more comes. */
-  end(): Delta[]
-  /** Why it ended, by what was said; after `end`. */
-  finishReason(): FinishReason
-  /** Whether a piece of content goes out exactly as it comes. */
-  passes(content: string): boolean
-}
-
-export interface ChoiceShape {
-  thinkTags: boolean
-  /** Gives the id of the tool call at a position, if it has none. */
-  mintToolId(position: number): string
-}
-
-export function createChoiceReader({ thinkTags, mintToolId }: ChoiceShape): ChoiceReader {
-  const think = thinkTags ? createThinkSplitter() : null
-  const content = createJoiner()
+export class ChoiceDecoder {
+  readonly #index: number
+  readonly #callId: string
+  readonly #think: ReturnType<typeof createThinkSplitter> | null
+  readonly #content = new SurrogateBuffer()
   // Made where they are needed: most choices are content alone, and there may be a thousand streams.
-  let reasoning: Joiner | null = null
-  let refusal: Joiner | null = null
-  let tools: ToolCalls | null = null
-  let legacy: LegacyCall | null = null
-  let toDetails: ((list: unknown) => object[]) | null = null
-  let toAnnotations: ((list: unknown) => object[]) | null = null
-  let word: FinishReason | null = null
+  #reasoning: SurrogateBuffer | null = null
+  #refusal: SurrogateBuffer | null = null
+  #tools: ToolCalls | null = null
+  #legacy: FunctionCall | null = null
+  #details: ItemNumbers | null = null
+  #annotations: ItemNumbers | null = null
+  #reason: FinishReason | null = null
+  /** Whether its upstream has named it, if only by a role. */
+  isNamed = false
+  /** Whether it has a finish reason, if only one that nobody knows. */
+  isFinished = false
 
-  const joinReasoning = (text: string): string => {
-    if (text !== '') reasoning ??= createJoiner()
-    return reasoning?.take(text) ?? ''
-  }
-  const joinRefusal = (text: string): string => {
-    if (text !== '') refusal ??= createJoiner()
-    return refusal?.take(text) ?? ''
+  constructor({ target, callId }: Expected, index: number) {
+    this.#index = index
+    this.#callId = callId
+    this.#think = target.upstream.options.think_tags ? createThinkSplitter() : null
   }
 
-  const thought = (text: string, details: object[]): Delta[] => {
-    if (text === '' && details.length === 0) return []
-    return [
-      {
-        ...(text === '' ? {} : { reasoning: text, reasoning_content: text }),
-        ...(details.length === 0 ? {} : { reasoning_details: details }),
-      },
-    ]
+  /** Whether a piece of content goes out exactly as it comes. */
+  passes(content: string): boolean {
+    return this.passesAll && content !== '' && content.isWellFormed()
   }
-  const said = (text: string): Delta[] => (text === '' ? [] : [{ content: text }])
-  const refused = (text: string): Delta[] => (text === '' ? [] : [{ refusal: text }])
 
-  const takeTexts = (delta: JsonObject, calls: boolean): Delta[] => {
+  /** The same for any piece that is well-formed. */
+  get passesAll(): boolean {
+    return (this.#think === null || this.#think.past()) && this.#content.isEmpty
+  }
+
+  /** Takes a delta or a message, with the log probabilities beside it. */
+  take(value: unknown, logprobs: Logprobs | null, out: AnswerEvent[]): void {
+    const from = out.length
+    const delta = asObject(value)
+    if (delta) this.#takeDelta(delta, out)
+    if (logprobs) this.#attach(logprobs, out, from)
+  }
+
+  /** Notes an upstream's finish reason. The first one that means something counts. */
+  finish(reason: unknown): void {
+    if (!isFinish(reason)) return
+    this.isFinished = true
+    this.#reason ??= toKnownReason(reason)
+  }
+
+  /** What was held back, once nothing more comes, and why it ended, by what was said. */
+  end(out: AnswerEvent[]): void {
+    const rest = this.#think?.end() ?? { reasoning: '', content: '' }
+    const isComplete = !isTruncated(this.#reason)
+    this.#sayThought(this.#joinReasoning(rest.reasoning) + (this.#reasoning?.end() ?? ''), [], out)
+    this.#say('text', this.#content.take(rest.content) + this.#content.end(), out)
+    this.#say('refusal', this.#refusal?.end() ?? '', out)
+    this.#tools?.end(isComplete, out)
+    this.#legacy?.end(isComplete, out)
+    const called = this.#tools?.any ? 'tools' : this.#legacy?.any ? 'function' : 'nothing'
+    out.push({ kind: 'finish', choice: this.#index, reason: toFinishReason(this.#reason, called) })
+  }
+
+  #takeDelta(delta: JsonObject, out: AnswerEvent[]): void {
+    const calls: AnswerEvent[] = []
+    if (delta.tool_calls) this.#toolCalls().take(delta.tool_calls, calls)
+    if (delta.function_call) {
+      this.#legacy ??= new FunctionCall(this.#index)
+      this.#legacy.take(delta.function_call, calls)
+    }
+    this.#takeTexts(delta, calls.length > 0, out)
+    const audio = asObject(delta.audio)
+    if (audio) out.push({ kind: 'audio', choice: this.#index, audio: withoutNulls(audio) })
+    if (delta.annotations) {
+      this.#annotations ??= new ItemNumbers(false)
+      const items = this.#annotations.take(delta.annotations)
+      if (items.length > 0) out.push({ kind: 'annotations', choice: this.#index, items })
+    }
+    for (const call of calls) out.push(call)
+  }
+
+  #takeTexts(delta: JsonObject, calls: boolean, out: AnswerEvent[]): void {
     const texts = toTexts(delta)
-    if (think) {
-      const parts = [think.take(texts.content), ...(calls ? [think.end()] : [])]
+    if (this.#think) {
+      const parts = [this.#think.take(texts.content), ...(calls ? [this.#think.end()] : [])]
       texts.reasoning += parts.map((part) => part.reasoning).join('')
       texts.content = parts.map((part) => part.content).join('')
     }
-    return [
-      ...thought(joinReasoning(texts.reasoning), toDetails?.(delta.reasoning_details) ?? []),
-      ...said(content.take(texts.content)),
-      ...refused(joinRefusal(texts.refusal)),
-    ]
+    if (delta.reasoning_details) this.#details ??= new ItemNumbers(true)
+    const details = this.#details?.take(delta.reasoning_details) ?? []
+    this.#sayThought(this.#joinReasoning(texts.reasoning), details, out)
+    this.#say('text', this.#content.take(texts.content), out)
+    if (texts.refusal !== '') this.#refusal ??= new SurrogateBuffer()
+    this.#say('refusal', this.#refusal?.take(texts.refusal) ?? '', out)
   }
 
-  return {
-    take(value) {
-      const delta = asObject(value)
-      if (!delta) return []
-      if (delta.tool_calls) tools ??= createToolCalls(mintToolId)
-      if (delta.function_call) legacy ??= createLegacyCall()
-      if (delta.annotations) toAnnotations ??= createAnnotations()
-      if (delta.reasoning_details) toDetails ??= createDetails()
-      const calls = tools?.take(delta.tool_calls) ?? []
-      const called = legacy?.take(delta.function_call) ?? []
-      const audio = asObject(delta.audio)
-      const annotations = toAnnotations?.(delta.annotations) ?? []
-      return [
-        ...takeTexts(delta, calls.length > 0),
-        ...(audio ? [{ audio: withoutNulls(audio) }] : []),
-        ...(annotations.length > 0 ? [{ annotations }] : []),
-        ...calls.map((call) => ({ tool_calls: [call] })),
-        ...called.map((call) => ({ function_call: call })),
-      ]
-    },
-    finish(reason) {
-      word ??= toFinishWord(reason)
-      return isFinish(reason)
-    },
-    end() {
-      const rest = think?.end() ?? { reasoning: '', content: '' }
-      const complete = !isCutShort(word)
-      return [
-        ...thought(joinReasoning(rest.reasoning) + (reasoning?.end() ?? ''), []),
-        ...said(content.take(rest.content) + content.end()),
-        ...refused(refusal?.end() ?? ''),
-        ...(tools?.end(complete) ?? []).map((call) => ({ tool_calls: [call] })),
-        ...(legacy?.end(complete) ?? []).map((call) => ({ function_call: call })),
-      ]
-    },
-    finishReason: () => toFinishReason(word, tools?.any() ? 'tools' : legacy?.any() ? 'function' : 'nothing'),
-    passes: (text) => text !== '' && (think?.past() ?? true) && content.idle() && text.isWellFormed(),
+  #sayThought(text: string, details: object[], out: AnswerEvent[]): void {
+    if (text === '' && details.length === 0) return
+    const event = { kind: 'reasoning', choice: this.#index, text } as const
+    out.push(details.length === 0 ? event : { ...event, details })
+  }
+
+  #say(kind: 'text' | 'refusal', text: string, out: AnswerEvent[]): void {
+    if (text !== '') out.push({ kind, choice: this.#index, text })
+  }
+
+  #joinReasoning(text: string): string {
+    if (text !== '') this.#reasoning ??= new SurrogateBuffer()
+    return this.#reasoning?.take(text) ?? ''
+  }
+
+  #toolCalls(): ToolCalls {
+    const mint = (position: number) => `call_${toHex(Bun.hash(`${this.#callId}/${this.#index}/${position}`))}`
+    this.#tools ??= new ToolCalls(this.#index, mint)
+    return this.#tools
+  }
+
+  /** Log probabilities go with the first words of their delta, or with no words at all. */
+  #attach(logprobs: Logprobs, out: AnswerEvent[], from: number): void {
+    const first = out[from]
+    if (first && (first.kind === 'text' || first.kind === 'refusal' || first.kind === 'reasoning')) {
+      first.logprobs = logprobs
+    } else out.splice(from, 0, { kind: 'text', choice: this.#index, text: '', logprobs })
   }
 }
 
 const withoutNulls = (value: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(value).filter(([, each]) => each !== null))
+
+const toHex = (hash: number | bigint) => hash.toString(16).padStart(16, '0')

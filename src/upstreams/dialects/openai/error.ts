@@ -5,6 +5,7 @@
 import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import { toPublic } from '../../public-text.ts'
 
 /**
  * Looks for an error in what should be a completion or a chunk. Returns what tells of it, for `toUpstreamError`, or null
@@ -58,7 +59,7 @@ function readBody(body: string): unknown {
   }
 }
 
-/** How servers of local models say that a prompt does not fit, with no code of the contract's. */
+/** How servers of local models say that a prompt does not fit, where they give no code. */
 const OVERFLOW = /maximum context length is \d+ tokens/i
 
 const RETRYABLE = new Set([408, 409, 429])
@@ -88,8 +89,8 @@ export function toUpstreamError(
   })
 }
 
-/** Words that stand for a status where none is given, as the contract's section 5 pairs them. */
-const STATUS_OF_WORD: Record<string, number> = {
+/** Codes and types that stand for a status where none is given, as OpenAI's error guide pairs them. */
+const STATUS_OF_CODE: Record<string, number> = {
   invalid_request_error: 400,
   context_length_exceeded: 400,
   authentication_error: 401,
@@ -111,7 +112,7 @@ function toStatus(error: JsonObject): number {
     const number = Number(value)
     if (Number.isInteger(number) && number >= 400 && number <= 599) return number
   }
-  return STATUS_OF_WORD[asText(error.code)] ?? STATUS_OF_WORD[asText(error.type)] ?? 500
+  return STATUS_OF_CODE[asText(error.code)] ?? STATUS_OF_CODE[asText(error.type)] ?? 500
 }
 
 const WORDS = ['message', 'msg', 'detail', 'error', 'errors', 'title'] as const
@@ -136,7 +137,7 @@ function toSentence(value: unknown, depth = 0): string {
   return ''
 }
 
-/** The field that FastAPI names first, as the contract writes paths. */
+/** The field that FastAPI names first, as `messages[0].content`. */
 function toParam(error: JsonObject): string {
   for (const list of [error.detail, asObject(error.message)?.detail, error.errors]) {
     const place = toPath(asObject(asList(list)[0])?.loc)
@@ -153,12 +154,4 @@ function toPath(loc: unknown): string {
     .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
     .join('')
     .replace(/^\./, '')
-}
-
-const MAX_PUBLIC_CHARS = 1_000
-
-/** Takes our credential out of an upstream's words, then cuts them: the other way round could leave half of it. */
-function toPublic(text: string, { upstream }: Target): string {
-  const hidden = upstream.credential ? text.replaceAll(upstream.credential, '…') : text
-  return hidden.slice(0, MAX_PUBLIC_CHARS)
 }

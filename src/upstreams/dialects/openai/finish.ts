@@ -1,7 +1,7 @@
-/** Why a choice ended, in the contract's five words (section 3a), from whatever word an upstream has for it. Pure. */
-import type { FinishReason } from '../../../domain/answer.ts'
+/** Why a choice ended, in the five words that clients know, from whatever word an upstream has for it. Pure. */
+import type { FinishReason } from '../../../domain/events.ts'
 
-const WORDS: Record<string, FinishReason> = {
+const REASONS: Record<string, FinishReason> = {
   stop: 'stop',
   length: 'length',
   max_tokens: 'length',
@@ -17,16 +17,19 @@ const WORDS: Record<string, FinishReason> = {
   sensitive: 'content_filter',
 }
 
+/** Whether a `finish_reason` says that a choice ended, in any word: some servers write '' or "null" into every chunk. */
+export const isFinish = (reason: unknown): boolean => typeof reason === 'string' && reason !== '' && reason !== 'null'
+
 /** Reads an upstream's word; null for one that nobody knows. */
-export const toFinishWord = (value: unknown): FinishReason | null =>
-  typeof value === 'string' ? (WORDS[value.toLowerCase()] ?? null) : null
+export const toKnownReason = (value: unknown): FinishReason | null =>
+  typeof value === 'string' ? (REASONS[value.toLowerCase()] ?? null) : null
 
 /** Whether an answer was broken off rather than ended: then the last call in it may be half a call. */
-export const isCutShort = (word: FinishReason | null): boolean => word === 'length' || word === 'content_filter'
+export const isTruncated = (reason: FinishReason | null): boolean => reason === 'length' || reason === 'content_filter'
 
-/** Decides by what was really said: calls make `tool_calls`, and without any there is no such reason (check 3). */
-export function toFinishReason(word: FinishReason | null, called: 'tools' | 'function' | 'nothing'): FinishReason {
-  if (word === 'length' || word === 'content_filter') return word
+/** Decides by what was really said: calls make `tool_calls`, and without any there is no such reason. */
+export function toFinishReason(reason: FinishReason | null, called: 'tools' | 'function' | 'nothing'): FinishReason {
+  if (reason === 'length' || reason === 'content_filter') return reason
   if (called === 'tools') return 'tool_calls'
   return called === 'function' ? 'function_call' : 'stop'
 }

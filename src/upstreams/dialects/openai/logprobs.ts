@@ -1,11 +1,11 @@
 /**
- * Completes the log probabilities of an answer (check 22): every key, every number finite, every list a list. What has
- * not the shape of a token is left out. Pure.
+ * Completes the log probabilities of an answer, so that typed clients can read them: every key, every number finite, every
+ * list a list. What has not the shape of a token is left out. Pure.
  */
-import type { Logprobs, TokenLogprob } from '../../../domain/answer.ts'
+import type { Logprob, Logprobs, TokenLogprob } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
 
-/** The contract's figure for a token that has none. */
+/** OpenAI's figure for a token that is not among the likeliest. */
 const OFF_THE_LIST = -9999
 
 /** Returns null where there is not one token. */
@@ -26,7 +26,7 @@ function toTokens(value: unknown): TokenLogprob[] | null {
   return tokens.length > 0 ? tokens : null
 }
 
-function toLikeliest(value: unknown): Omit<TokenLogprob, 'top_logprobs'>[] {
+function toLikeliest(value: unknown): Logprob[] {
   const map = asObject(value)
   const items = map ? Object.entries(map).map(([token, logprob]) => ({ token, logprob })) : asList(value)
   return items.flatMap((each) => {
@@ -35,7 +35,7 @@ function toLikeliest(value: unknown): Omit<TokenLogprob, 'top_logprobs'>[] {
   })
 }
 
-function toToken({ token, logprob, bytes }: JsonObject): Omit<TokenLogprob, 'top_logprobs'> | null {
+function toToken({ token, logprob, bytes }: JsonObject): Logprob | null {
   if (typeof token !== 'string') return null
   return { token: token.toWellFormed(), logprob: toFinite(logprob), bytes: toBytes(token, bytes) }
 }

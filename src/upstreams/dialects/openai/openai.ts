@@ -1,18 +1,18 @@
 /**
  * The OpenAI dialect: the public chat-completions format itself, so near the identity. Pure. Whatever servers that
- * claim to speak it get wrong about an answer is put right later, once for all dialects, in `formats/chat/normalise.ts`.
+ * claim to speak it get wrong about an answer is put right here, where it becomes events.
  */
 
-import type { Completion } from '../../../domain/answer.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target, Upstream } from '../../../domain/snapshot.ts'
 import type { Dialect, Readiness } from '../../backend.ts'
 import { toRefusal } from '../../refusal.ts'
+import { toRetryAfterMs } from '../../retry-after.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
-import { createDecoder } from './stream.ts'
-import { findUsage } from './usage.ts'
+import { StreamDecoder } from './stream.ts'
+import { toEvents } from './whole.ts'
 
 export const openai: Dialect = {
   name: 'openai',
@@ -30,20 +30,16 @@ export const openai: Dialect = {
     }
   },
 
-  completion(json, target) {
+  whole(json, expected) {
     const answer = asObject(json)
     if (!answer) throw notCompletion()
     const error = findError(answer)
-    if (error) throw toUpstreamError(null, error, target)
+    if (error) throw toUpstreamError(null, error, expected.target)
     if (!asList(answer.choices).some(asObject)) throw notCompletion()
-    // What is in it is looked at where the answer is written.
-    const { choices, service_tier, system_fingerprint, moderation } = answer
-    const completion = { choices, service_tier, system_fingerprint, moderation } as Completion
-    const usage = findUsage(answer)
-    return usage ? { completion, usage } : { completion }
+    return toEvents(answer, expected)
   },
 
-  decoder: createDecoder,
+  decoder: (expected) => new StreamDecoder(expected),
 
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
 }
@@ -80,21 +76,5 @@ function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: T
   const { max_tokens: _, max_completion_tokens: __, ...uncapped } = sent
   return { ...uncapped, [field]: cap } as Sent
 }
-
-/** How long an upstream asks to be left alone: in milliseconds, in seconds, or until a date (RFC 9110, 10.2.3). */
-function toRetryAfterMs(headers: Headers): number | undefined {
-  const ms = Number(headers.get('retry-after-ms') ?? Number.NaN)
-  if (Number.isFinite(ms) && ms >= 0) return ms
-  const header = headers.get('retry-after')
-  if (header === null) return undefined
-  const seconds = Number(header)
-  if (Number.isFinite(seconds) && seconds >= 0) return seconds * 1000
-  // A date is compared with the upstream's own clock; without that it says nothing, because ours may differ.
-  const waitMs = toMs(header) - toMs(headers.get('date'))
-  return Number.isNaN(waitMs) ? undefined : Math.max(0, waitMs)
-}
-
-/** An HTTP date; NaN for anything else. */
-const toMs = (date: string | null) => (date?.endsWith(' GMT') ? Date.parse(date) : Number.NaN)
 
 const notCompletion = () => new UpstreamError('broken', 'answered 200 with something that is no completion')

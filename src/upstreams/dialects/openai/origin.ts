@@ -1,26 +1,29 @@
-/** Keeps what an upstream says about itself that clients may read, in words that typed clients know (section 3a). Pure. */
-import type { Origin, ServiceTier } from '../../../domain/answer.ts'
-import { asObject } from '../../../domain/json.ts'
+/** Keeps what an upstream says about itself that clients may read, in words that typed clients know. Pure. */
+import type { Origin } from '../../../domain/events.ts'
+import { asObject, type JsonObject } from '../../../domain/json.ts'
 
-const TIERS = new Set<unknown>(['auto', 'default', 'flex', 'scale', 'priority', 'fast'] satisfies ServiceTier[])
+const TIERS = new Set<unknown>([
+  'auto',
+  'default',
+  'flex',
+  'scale',
+  'priority',
+  'fast',
+] satisfies Origin['service_tier'][])
 
-/** What was found first stays: a stream says the same in every frame. */
-export function toOrigin(
-  found: Origin,
-  { service_tier: tier, system_fingerprint: fingerprint, moderation }: Origin,
-): Origin {
+/** Adds what an answer or a chunk says to what was found: what was found first stays. The same object where nothing is new. */
+export function addOrigin(found: Origin, { service_tier, system_fingerprint, moderation }: JsonObject): Origin {
+  // Nearly every chunk says nothing, or the same again.
+  if (!service_tier && !system_fingerprint && !moderation) return found
+  const isNew =
+    (!found.moderation && asObject(moderation)) ||
+    (!found.service_tier && TIERS.has(service_tier)) ||
+    (!found.system_fingerprint && typeof system_fingerprint === 'string' && system_fingerprint !== '')
+  if (!isNew) return found
   return {
-    ...(asObject(moderation) ? { moderation } : {}),
-    ...(TIERS.has(tier) ? { service_tier: tier as ServiceTier } : {}),
-    ...(typeof fingerprint === 'string' && fingerprint !== '' ? { system_fingerprint: fingerprint } : {}),
+    ...(asObject(moderation) ? { moderation: moderation as object } : {}),
+    ...(TIERS.has(service_tier) ? { service_tier: service_tier as NonNullable<Origin['service_tier']> } : {}),
+    ...(typeof system_fingerprint === 'string' && system_fingerprint !== '' ? { system_fingerprint } : {}),
     ...found,
   }
 }
-
-/** Whether there may be something new in it: asked of every chunk, so it does not look closely. */
-export const tellsMore = (found: Origin, { service_tier, system_fingerprint, moderation }: Origin): boolean =>
-  Boolean(
-    (service_tier && !found.service_tier) ||
-      (system_fingerprint && !found.system_fingerprint) ||
-      (moderation && !found.moderation),
-  )

@@ -1,84 +1,134 @@
-/** Decodes a stream of the OpenAI dialect: what is a chunk, an error, an end, and what is none of them. Pure. */
-
-import type { AnswerEvent, ChatChunk, ChunkChoice } from '../../../domain/answer.ts'
+/** Decodes a stream of the OpenAI format into events: what is a chunk, an error, an end, and what is none of them. Pure. */
 import { UpstreamError } from '../../../domain/error.ts'
-import { asObject, type JsonObject, parseJson } from '../../../domain/json.ts'
-import type { Target } from '../../../domain/snapshot.ts'
-import type { Decoder } from '../../backend.ts'
+import type { AnswerEvent, Origin } from '../../../domain/events.ts'
+import { asList, asObject, type JsonObject, parseJson } from '../../../domain/json.ts'
+import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
+import { ChoiceDecoder } from './choice.ts'
+import { toIndex } from './choices.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
-import { isFinish } from './is-finish.ts'
+import { isFinish } from './finish.ts'
+import { toLogprobs } from './logprobs.ts'
+import { addOrigin } from './origin.ts'
+import { PlainChunks } from './plain-chunks.ts'
+import { toPlainText } from './texts.ts'
 import { findUsage } from './usage.ts'
 
-export function createDecoder(target: Target): Decoder {
-  let terminal = false
-  /** By choice: whether it has a finish reason. */
-  const finished = new Map<unknown, boolean>()
+export class StreamDecoder implements Decoder {
+  readonly #expected: Expected
+  readonly #choices: ChoiceDecoder[] = []
+  readonly #plain = new PlainChunks()
+  #origin: Origin = {}
+  #isOver = false
 
-  const fail = (failure: UpstreamError): AnswerEvent[] => {
-    terminal = true
-    return [{ failure }]
+  constructor(expected: Expected) {
+    this.#expected = expected
   }
 
-  const takeChunk = (chunk: JsonObject): AnswerEvent[] => {
-    const error = findError(chunk)
-    if (error) return fail(toUpstreamError(null, error, target))
-    const events: AnswerEvent[] = []
-    const choices: ChunkChoice[] = Array.isArray(chunk.choices) ? chunk.choices : []
-    if (choices.length > 0) events.push({ chunk: toChunk(chunk, choices) })
-    for (const choice of choices) {
-      const index = choice?.index ?? 0
-      if (isFinish(choice?.finish_reason)) finished.set(index, true)
-      else if (!finished.has(index)) finished.set(index, false)
+  take(text: string, out: AnswerEvent[]): number {
+    let at = 0
+    while (at < text.length && !this.#isOver) {
+      const said = this.#plain.read(text, at)
+      if (!said || !this.#choices[said.choice]?.passesAll) break
+      out.push(said)
+      at = this.#plain.end
     }
-    const usage = findUsage(chunk)
-    if (usage) events.push({ usage })
-    return events
+    return at
   }
 
-  const takeData = (data: string): AnswerEvent[] => {
+  event({ name, data }: SseEvent, out: AnswerEvent[]): void {
+    if (this.#isOver) return
+    if (name === 'error') this.#fail(toBodyError(null, data, this.#expected.target), out)
+    else this.#takeData(data, out)
+  }
+
+  end(out: AnswerEvent[]): void {
+    if (this.#isOver) return
+    // A finish reason without [DONE] is a finished answer; an end without either is a truncated one.
+    const named = this.#choices.filter((choice) => choice.isNamed)
+    if (named.length > 0 && named.every((choice) => choice.isFinished)) this.#finish(out)
+    else this.#fail(new UpstreamError('broken', 'ended its stream in the middle of the answer'), out)
+  }
+
+  #takeData(data: string, out: AnswerEvent[]): void {
     const chunk = tryParse(data)
-    if (chunk) return takeChunk(chunk)
-    if (isDone(data)) {
-      terminal = true
-      return [{ done: true }]
-    }
-    if (isSilence(data)) return []
-    // Events that are parted by one line end instead of two arrive as one.
-    const lines = data.split('\n').filter((line) => !isSilence(line))
-    if (lines.length > 1 && lines.every((line) => isDone(line) || tryParse(line))) {
-      return lines.flatMap((line) => (terminal ? [] : takeData(line)))
-    }
-    return fail(new UpstreamError('broken', 'sent a stream event that is not JSON'))
+    if (chunk) this.#takeChunk(chunk, data, out)
+    else if (isDone(data)) this.#finish(out)
+    else if (!isSilence(data)) this.#takeLines(data.split('\n'), out)
   }
 
-  return {
-    event({ name, data }: SseEvent) {
-      if (terminal) return []
-      if (name === 'error') return fail(toBodyError(null, data, target))
-      return takeData(data)
-    },
-    end() {
-      if (terminal) return []
-      // A finish reason without [DONE] is a finished answer; an end without either is a cut (design 9).
-      if (finished.size > 0 && [...finished.values()].every(Boolean)) return [{ done: true }]
-      return fail(new UpstreamError('broken', 'ended its stream in the middle of the answer'))
-    },
+  /** Events that are parted by one line end instead of two arrive as one. */
+  #takeLines(all: string[], out: AnswerEvent[]): void {
+    const lines = all.filter((line) => !isSilence(line))
+    if (lines.length > 1 && lines.every((line) => isDone(line) || tryParse(line))) {
+      for (const line of lines) if (!this.#isOver) this.#takeData(line, out)
+    } else this.#fail(new UpstreamError('broken', 'sent a stream event that is not JSON'), out)
+  }
+
+  #takeChunk(chunk: JsonObject, data: string, out: AnswerEvent[]): void {
+    const error = findError(chunk)
+    if (error) {
+      this.#fail(toUpstreamError(null, error, this.#expected.target), out)
+      return
+    }
+    const from = out.length
+    const origin = addOrigin(this.#origin, chunk)
+    if (origin !== this.#origin) out.push({ kind: 'origin', origin })
+    this.#origin = origin
+    const choices = asList(chunk.choices)
+    let isPlain = choices.length === 1
+    choices.forEach((choice, place) => {
+      isPlain = this.#takeChoice(choice, place, out) && isPlain
+    })
+    const usage = findUsage(chunk)
+    if (usage) out.push({ kind: 'usage', usage })
+    const [said] = out.slice(from)
+    if (isPlain && out.length === from + 1 && said?.kind === 'text') this.#plain.learn(data, said)
+  }
+
+  /** Returns whether it was a piece of content, which went out as it came, and nothing else. */
+  #takeChoice(value: unknown, place: number, out: AnswerEvent[]): boolean {
+    const choice = asObject(value)
+    const index = toIndex(choice?.index, place)
+    if (!choice || index >= this.#expected.choices) return false
+    const decoder = this.#choice(index)
+    decoder.isNamed = true
+    const { delta, finish_reason: reason } = choice
+    const logprobs = this.#expected.logprobs ? toLogprobs(choice.logprobs) : null
+    const content = logprobs ? null : toPlainText(delta)
+    if (content === null || (content !== '' && !decoder.passes(content))) {
+      decoder.take(delta, logprobs, out)
+    } else if (content !== '') out.push({ kind: 'text', choice: index, text: content })
+    decoder.finish(reason)
+    return content !== null && content !== '' && !isFinish(reason)
+  }
+
+  /** The decoder of a choice; those of lower ones, which may not have begun, are made with it. */
+  #choice(index: number): ChoiceDecoder {
+    while (this.#choices.length <= index) {
+      this.#choices.push(new ChoiceDecoder(this.#expected, this.#choices.length))
+    }
+    return this.#choices[index] as ChoiceDecoder
+  }
+
+  #finish(out: AnswerEvent[]): void {
+    this.#isOver = true
+    this.#choice(0)
+    for (const choice of this.#choices) choice.end(out)
+    out.push({ kind: 'done' })
+  }
+
+  #fail(error: UpstreamError, out: AnswerEvent[]): void {
+    this.#isOver = true
+    out.push({ kind: 'failure', error })
   }
 }
 
 /** The mark of the end, whatever stands around it. */
 const isDone = (data: string) => data.trimStart().startsWith('[DONE]')
 
-/** A heartbeat in the place of data: nothing, or a comment. */
+/** A keep-alive in the place of data: nothing, or a comment. */
 const isSilence = (data: string) => data[0] === ':' || data.trim() === ''
-
-function toChunk({ service_tier, system_fingerprint, moderation }: JsonObject, choices: ChunkChoice[]): ChatChunk {
-  // What these are worth is decided where the answer is written.
-  return service_tier || system_fingerprint || moderation
-    ? ({ choices, service_tier, system_fingerprint, moderation } as ChatChunk)
-    : { choices }
-}
 
 function tryParse(data: string): JsonObject | null {
   const text = data[0] === '{' ? data : data.trimStart()

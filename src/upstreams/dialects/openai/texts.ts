@@ -45,3 +45,12 @@ function toDetailsText(details: unknown): string {
     .map((each) => asText(asObject(each)?.text) || asText(asObject(each)?.summary))
     .join('')
 }
+
+/** The content of a delta or message that says nothing else, as nearly all do; null for any other. */
+export function toPlainText(value: unknown): string | null {
+  const said = asObject(value)
+  if (!said) return null
+  for (const key in said) if (key !== 'content' && key !== 'role' && said[key] != null) return null
+  const { content } = said
+  return typeof content === 'string' ? content : content == null ? '' : null
+}

@@ -1,12 +1,24 @@
-/** Which call a piece of one belongs to, and what is sent of it: section 3b and check 2 of the contract. */
+/** Which call a piece of one belongs to, and what a client reads of it. */
 import { describe, expect, test } from 'bun:test'
-import type { ToolCallDelta } from '../../../src/domain/answer.ts'
-import { createToolCalls } from '../../../src/upstreams/dialects/openai/tool-deltas.ts'
+import type { AnswerEvent } from '../../../src/domain/events.ts'
+import type { ToolCallDelta } from '../../../src/formats/chat/wire.ts'
+import { ToolCalls } from '../../../src/upstreams/dialects/openai/tool-calls.ts'
+import { toFrames } from '../../support/frames.ts'
+import { createWriter } from '../../support/transcript.ts'
+
+/** The deltas that a client reads. */
+const toDeltas = (events: readonly AnswerEvent[]) =>
+  toFrames(createWriter().take(events))
+    .frames.flatMap(({ choices }) => choices)
+    .flatMap(({ delta }) => (delta.tool_calls ?? []) as ToolCallDelta[])
 
 /** Plays lists of `tool_calls` and returns what a client has put together of each call, and all deltas. */
 function play(lists: unknown[], complete = true) {
-  const calls = createToolCalls((position) => `minted${position}`)
-  const deltas: ToolCallDelta[] = [...lists.flatMap((list) => calls.take(list)), ...calls.end(complete)]
+  const calls = new ToolCalls(0, (position) => `minted${position}`)
+  const events: AnswerEvent[] = []
+  for (const list of lists) calls.take(list, events)
+  calls.end(complete, events)
+  const deltas = toDeltas(events)
   const joined: { id: string; type: string; name: string; text: string }[] = []
   for (const { index, id, type, function: called, custom } of deltas) {
     const call = joined[index] ?? { id: '', type: '', name: '', text: '' }

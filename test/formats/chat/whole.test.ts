@@ -1,28 +1,29 @@
-/** Whole answers, as they are and as the stream of one: every field of the contract's section 3a, and the same either way. */
+/** Whole answers, as they are and as the stream of one: every field that a client reads, and the same either way. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { toEvents } from '../../../src/delivery/events.ts'
-import type { Choice, ChunkChoice, Completion } from '../../../src/domain/answer.ts'
-import {
-  createStreamNormaliser,
-  type Shape,
-  toCompletion,
-  toCompletionJson,
-} from '../../../src/formats/chat/normalise.ts'
-import { toMessage } from '../../../src/formats/chat/whole-message.ts'
+import { UpstreamError } from '../../../src/domain/error.ts'
+import { NO_USAGE } from '../../../src/domain/usage.ts'
+import { toCompletionJson } from '../../../src/formats/chat/whole.ts'
+import type {
+  ChatCompletion,
+  ChatMessage,
+  Choice,
+  Delta,
+  ToolCall,
+  ToolCallDelta,
+} from '../../../src/formats/chat/wire.ts'
+import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
+import { createWriter, type Shape, toExpected, toShape } from '../../support/transcript.ts'
 
-const shape: Shape = {
-  identity: { id: 'chatcmpl-1', created: 1_700_000_000, model: 'acme/large' },
-  includeUsage: false,
-  choices: 2,
-  logprobs: true,
-  thinkTags: false,
-}
+const shape = toShape({ choices: 2 })
+const receipt = { usage: NO_USAGE, costNanoUsd: 0 }
 
 /** Upstreams send what they like. */
-const toUpstream = (...choices: unknown[]) => ({ choices }) as Completion
+const toEvents = (asked: Shape, ...choices: unknown[]) => openai.whole({ choices }, toExpected(asked))
+const toCompletion = (asked: Shape, ...choices: unknown[]): ChatCompletion =>
+  JSON.parse(createWriter(asked).whole(toEvents(asked, ...choices), receipt))
 const convert = (message: unknown, finish: unknown = 'stop', changes: Partial<Shape> = {}) =>
-  toCompletion({ ...shape, ...changes }, toUpstream({ message, finish_reason: finish })).choices[0]
+  toCompletion({ ...shape, ...changes }, { message, finish_reason: finish }).choices[0]
 
 const called = (text: unknown, id = 'c') => ({ id, type: 'function', function: { name: 'f', arguments: text } })
 const said = { role: 'assistant', content: '', refusal: null }
@@ -140,18 +141,15 @@ test.each([
   ],
   ['beyond those asked for', ['a', 'b', 'c'].map((content, index) => ({ index, message: { content } })), ['a', 'b']],
   ['that are none', [null, 'x', { message: { content: 'a' } }], ['a']],
-  ['of which there are none', [], ['']],
 ])('choices %s are numbered from 0', (_, choices, contents) => {
-  const found = toCompletion(shape, toUpstream(...choices)).choices
+  const found = toCompletion(shape, ...choices).choices
   expect(found.map(({ index, message }) => [index, message.content])).toEqual(contents.map((each, at) => [at, each]))
 })
 
 test('the text of an answer is one line to everyone, and its usage stands at its end', () => {
-  const completion = {
-    ...toUpstream({ message: { content: 'a\u2028\u0085b\ud83e' } }),
-    service_tier: 'default' as const,
-  }
-  const text = toCompletionJson(toCompletion(shape, completion), '{"cost":0.0000001}')
+  const choices = [{ message: { content: 'a\u2028\u0085b\ud83e' } }]
+  const events = openai.whole({ choices, service_tier: 'default' }, toExpected(shape))
+  const text = toCompletionJson({ id: '1', created: 1_700_000_000, model: 'acme/large' }, events, '{"cost":0.0000001}')
   expect(text).not.toMatch(/[\u0085\u2028]/)
   expect(text).toEndWith('"service_tier":"default","usage":{"cost":0.0000001}}')
   expect(JSON.parse(text).choices[0].message.content).toBe('a\u2028\u0085b\ufffd')
@@ -159,7 +157,7 @@ test('the text of an answer is one line to everyone, and its usage stands at its
 
 /** Reads a stream to its end, as a client puts it together. */
 function readStream(text: string) {
-  const choices: { deltas: ChunkChoice['delta'][]; finish: unknown }[] = []
+  const choices: { deltas: Delta[]; finish: unknown }[] = []
   for (const data of text.split('\n\n').slice(0, -2)) {
     for (const { index, delta, finish_reason } of JSON.parse(data.slice('data: '.length)).choices) {
       const deltas = choices[index]?.deltas ?? []
@@ -167,6 +165,48 @@ function readStream(text: string) {
     }
   }
   return choices.map(({ deltas, finish }) => ({ message: toMessage(deltas), finish }))
+}
+
+/** Puts the deltas of one choice together, as a client does, into the message of a whole answer. */
+function toMessage(deltas: readonly Delta[]): ChatMessage {
+  let content = ''
+  let refusal = ''
+  const calls: ToolCall[] = []
+  const message: ChatMessage = { role: 'assistant', content: null, refusal: null }
+  for (const delta of deltas) {
+    content += delta.content ?? ''
+    refusal += delta.refusal ?? ''
+    for (const call of delta.tool_calls ?? []) addCall(calls, call)
+    if (delta.function_call) {
+      message.function_call ??= { name: delta.function_call.name ?? '', arguments: '' }
+      message.function_call.arguments += delta.function_call.arguments ?? ''
+    }
+    if (delta.reasoning) {
+      message.reasoning = (message.reasoning ?? '') + delta.reasoning
+      message.reasoning_content = message.reasoning
+    }
+    if (delta.reasoning_details) {
+      message.reasoning_details = [...(message.reasoning_details ?? []), ...delta.reasoning_details]
+    }
+    if (delta.annotations) {
+      const items = delta.annotations.map((item) => ({ ...item, index: undefined }))
+      message.annotations = [...(message.annotations ?? []), ...items]
+    }
+    if (delta.audio) message.audio = delta.audio
+  }
+  if (calls.length > 0) message.tool_calls = calls
+  if (refusal !== '') message.refusal = refusal
+  const instead = calls.length > 0 || message.function_call || message.audio || refusal !== ''
+  message.content = content === '' && instead ? null : content
+  return message
+}
+
+function addCall(calls: ToolCall[], { index, id = '', type, function: called, custom }: ToolCallDelta): void {
+  const call = calls[index]
+  if (call?.type === 'function') call.function.arguments += called?.arguments ?? ''
+  else if (call?.type === 'custom') call.custom.input += custom?.input ?? ''
+  else if (type === 'custom') calls[index] = { id, type, custom: { name: custom?.name ?? '', input: '' } }
+  else calls[index] = { id, type: 'function', function: { name: called?.name ?? '', arguments: '' } }
 }
 
 const junk = fc.jsonValue({ maxDepth: 2 })
@@ -211,14 +251,25 @@ const choice = or(
   fc.record({ index: or(fc.nat(2)), message, finish_reason: text, logprobs: junk }, { requiredKeys: [] }),
 )
 
+/** The events of an answer; null where these choices are an error, or none at all. */
+function answered(asked: Shape, choices: unknown[]) {
+  try {
+    return toEvents(asked, ...choices)
+  } catch (error) {
+    if (error instanceof UpstreamError) return null
+    throw error
+  }
+}
+
 test('whatever an upstream answers, its stream says the same as its whole answer', () => {
   fc.assert(
     fc.property(fc.array(choice, { minLength: 1, maxLength: 3 }), fc.boolean(), (choices, thinkTags) => {
       const asked = { ...shape, thinkTags }
-      const whole = JSON.parse(toCompletionJson(toCompletion(asked, toUpstream(...choices)), '{}')).choices as Choice[]
-      const normaliser = createStreamNormaliser(asked)
-      const streamed = readStream(normaliser.take(toEvents(toUpstream(...choices))) + normaliser.tail('{}'))
-      expect(normaliser.outcome()).toBe('done')
+      const events = answered(asked, choices)
+      if (events === null) return
+      const whole: Choice[] = JSON.parse(createWriter(asked).whole(events, receipt)).choices
+      const writer = createWriter(asked)
+      const streamed = readStream(writer.take(events) + writer.tail(receipt))
       expect(streamed).toEqual(whole.map(({ message, finish_reason }) => ({ message, finish: finish_reason })))
       for (const { message } of whole) expect(`${message.content}${message.reasoning}`.isWellFormed()).toBe(true)
     }),

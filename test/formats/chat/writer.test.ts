@@ -1,11 +1,11 @@
-/** What clients are sent, whatever an upstream's stream or answer looks like: the contract's section 3, frame by frame. */
+/** What clients are sent, whatever an upstream's stream looks like, frame by frame: through the dialect and the writer. */
 import { describe, expect, test } from 'bun:test'
-import type { AnswerEvent, ChunkChoice } from '../../../src/domain/answer.ts'
-import { GatewayError, UpstreamError } from '../../../src/domain/error.ts'
-import { toUsageJson, type Usage } from '../../../src/domain/usage.ts'
-import { createStreamNormaliser, errorFrame, type Shape } from '../../../src/formats/chat/normalise.ts'
+import { GatewayError } from '../../../src/domain/error.ts'
+import type { AnswerEvent } from '../../../src/domain/events.ts'
+import type { Receipt, Usage } from '../../../src/domain/usage.ts'
+import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
+import { createWriter, type Shape, toExpected, toShape } from '../../support/transcript.ts'
 
-const identity = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'acme/large' }
 const usage: Usage = {
   prompt: 3,
   cacheRead: 0,
@@ -15,14 +15,33 @@ const usage: Usage = {
   reasoning: 0,
   raw: null,
 }
+const receipt: Receipt = { usage, costNanoUsd: 7 }
 
-const start = (shape: Partial<Shape> = {}) =>
-  createStreamNormaliser({ identity, includeUsage: false, choices: 8, logprobs: true, thinkTags: false, ...shape })
+/** A stream between an upstream and a client: takes chunks and gives frames. */
+function start(changes: Partial<Shape> = {}) {
+  const shape = toShape({ choices: 8, ...changes })
+  const decoder = openai.decoder(toExpected(shape))
+  const writer = createWriter(shape)
+  return {
+    take(...chunks: string[]): string {
+      const events: AnswerEvent[] = []
+      for (const data of chunks) decoder.event({ name: null, data }, events)
+      return writer.take(events)
+    },
+    /** All that is left once the upstream's stream has ended. */
+    end(): string {
+      const events: AnswerEvent[] = []
+      decoder.end(events)
+      return writer.take(events) + writer.tail(receipt)
+    },
+  }
+}
 
-/** Upstreams send what they like: the types are what the contract allows. */
-const chunk = (delta: unknown, finish: unknown = null, index: unknown = 0): AnswerEvent => ({
-  chunk: { choices: [{ index, delta, finish_reason: finish } as ChunkChoice] },
-})
+const DONE = '[DONE]'
+
+/** Upstreams send what they like. */
+const chunk = (delta: unknown, finish: unknown = null, index: unknown = 0, beside: object = {}) =>
+  JSON.stringify({ choices: [{ index, delta, finish_reason: finish }], ...beside })
 
 const parse = (text: string) =>
   text
@@ -31,9 +50,9 @@ const parse = (text: string) =>
     .map((event) => JSON.parse(event.replace(/^data: /, '')))
 
 /** Plays a finished stream and returns [index, delta, finish] of each frame that it had. */
-function play(...events: AnswerEvent[]): unknown[] {
-  const normaliser = start()
-  const text = normaliser.take(events) + normaliser.tail(toUsageJson(usage, 0))
+function play(...chunks: string[]): unknown[] {
+  const stream = start()
+  const text = stream.take(...chunks, DONE) + stream.end()
   expect(text).toEndWith('data: [DONE]\n\n')
   return parse(text).map(({ choices: [choice] }) => [choice.index, choice.delta, choice.finish_reason])
 }
@@ -43,10 +62,10 @@ const call = (text: string) => ({ id: 'c0', type: 'function', function: { name: 
 const opened = { tool_calls: [{ index: 0, ...call('') }] }
 const piece = (text: string) => ({ tool_calls: [{ index: 0, function: { arguments: text } }] })
 
-const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
+const TABLE: { name: string; chunks: string[]; frames: unknown[] }[] = [
   {
     name: 'a role that comes again, and texts that are empty',
-    events: [
+    chunks: [
       chunk({ role: 'assistant', content: '' }),
       chunk({ role: 'assistant', content: 'a' }),
       chunk({ content: '' }, 'stop'),
@@ -59,7 +78,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'no role at all, and nulls',
-    events: [
+    chunks: [
       chunk({ role: null, content: 'a', tool_calls: null, refusal: null }),
       chunk(null),
       chunk(undefined, 'stop'),
@@ -72,7 +91,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'a finish that comes with the last words',
-    events: [chunk({ content: 'a' }, 'length')],
+    chunks: [chunk({ content: 'a' }, 'length')],
     frames: [
       [0, role, null],
       [0, { content: 'a' }, null],
@@ -81,7 +100,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'a finish that comes twice',
-    events: [chunk({ content: 'a' }, 'length'), chunk({}, 'stop')],
+    chunks: [chunk({ content: 'a' }, 'length'), chunk({}, 'stop')],
     frames: [
       [0, role, null],
       [0, { content: 'a' }, null],
@@ -90,7 +109,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'no finish',
-    events: [chunk({ content: 'a' }), { done: true }],
+    chunks: [chunk({ content: 'a' })],
     frames: [
       [0, role, null],
       [0, { content: 'a' }, null],
@@ -99,7 +118,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'nothing at all',
-    events: [{ done: true }],
+    chunks: [],
     frames: [
       [0, role, null],
       [0, {}, 'stop'],
@@ -107,7 +126,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'a finish reason of its own invention',
-    events: [chunk({ content: 'a' }, 'eos_token')],
+    chunks: [chunk({ content: 'a' }, 'eos_token')],
     frames: [
       [0, role, null],
       [0, { content: 'a' }, null],
@@ -116,7 +135,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'tool calls that end in "stop"',
-    events: [chunk({ tool_calls: [call('{"a":1}')] }), chunk({}, 'stop')],
+    chunks: [chunk({ tool_calls: [call('{"a":1}')] }), chunk({}, 'stop')],
     frames: [
       [0, { ...role, content: null }, null],
       [0, opened, null],
@@ -126,7 +145,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'tool calls without a finish',
-    events: [chunk({ tool_calls: [call('{"a":1}')] }), { done: true }],
+    chunks: [chunk({ tool_calls: [call('{"a":1}')] })],
     frames: [
       [0, { ...role, content: null }, null],
       [0, opened, null],
@@ -136,7 +155,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'reasoning under one name',
-    events: [chunk({ reasoning: 'hm' }), chunk({ reasoning_content: 'so' }), chunk({ content: 'a' }, 'stop')],
+    chunks: [chunk({ reasoning: 'hm' }), chunk({ reasoning_content: 'so' }), chunk({ content: 'a' }, 'stop')],
     frames: [
       [0, role, null],
       [0, { reasoning: 'hm', reasoning_content: 'hm' }, null],
@@ -147,7 +166,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'two choices',
-    events: [chunk({ content: 'a' }), chunk({ content: 'b' }, 'stop', 1), chunk({}, 'length')],
+    chunks: [chunk({ content: 'a' }), chunk({ content: 'b' }, 'stop', 1), chunk({}, 'length')],
     frames: [
       [0, role, null],
       [0, { content: 'a' }, null],
@@ -159,7 +178,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
   },
   {
     name: 'an index that is none',
-    events: [chunk({ content: 'a' }, 'stop', null)],
+    chunks: [chunk({ content: 'a' }, 'stop', null)],
     frames: [
       [0, role, null],
       [0, { content: 'a' }, null],
@@ -171,7 +190,7 @@ const TABLE: { name: string; events: AnswerEvent[]; frames: unknown[] }[] = [
 const MORE: typeof TABLE = [
   {
     name: 'a higher choice first',
-    events: [chunk({ content: 'b' }, null, 1), chunk({ content: 'a' })],
+    chunks: [chunk({ content: 'b' }, null, 1), chunk({ content: 'a' })],
     frames: [
       [0, role, null],
       [1, role, null],
@@ -183,7 +202,7 @@ const MORE: typeof TABLE = [
   },
   {
     name: 'choices that nobody asked for',
-    events: [chunk({ content: 'a' }), chunk({ content: 'b' }, 'length', 8)],
+    chunks: [chunk({ content: 'a' }), chunk({ content: 'b' }, 'length', 8)],
     frames: [
       [0, role, null],
       [0, { content: 'a' }, null],
@@ -192,7 +211,7 @@ const MORE: typeof TABLE = [
   },
   {
     name: 'everything in one delta',
-    events: [
+    chunks: [
       chunk({
         tool_calls: [call('{"a":1}')],
         refusal: 'no',
@@ -211,7 +230,7 @@ const MORE: typeof TABLE = [
   },
   {
     name: 'an emoji in two halves, and a half that stays alone',
-    events: [chunk({ content: 'a\ud83e' }), chunk({ content: '\udd8a' }), chunk({ content: 'b\udd8a\ud83e' })],
+    chunks: [chunk({ content: 'a\ud83e' }), chunk({ content: '\udd8a' }), chunk({ content: 'b\udd8a\ud83e' })],
     frames: [
       [0, role, null],
       [0, { content: 'a' }, null],
@@ -223,7 +242,7 @@ const MORE: typeof TABLE = [
   },
   {
     name: 'words after its finish',
-    events: [chunk({ content: 'a' }, 'length'), chunk({ content: 'b' })],
+    chunks: [chunk({ content: 'a' }, 'length'), chunk({ content: 'b' })],
     frames: [
       [0, role, null],
       [0, { content: 'a' }, null],
@@ -233,7 +252,7 @@ const MORE: typeof TABLE = [
   },
   {
     name: 'a finish of calls without a call',
-    events: [chunk({ content: 'a', tool_calls: [] }, 'tool_calls')],
+    chunks: [chunk({ content: 'a', tool_calls: [] }, 'tool_calls')],
     frames: [
       [0, role, null],
       [0, { content: 'a' }, null],
@@ -242,7 +261,7 @@ const MORE: typeof TABLE = [
   },
   {
     name: 'a legacy call in pieces that repeat its name',
-    events: [
+    chunks: [
       chunk({ function_call: { name: 'f', arguments: '{' } }),
       chunk({ function_call: { name: 'f', arguments: '}' } }, 'stop'),
     ],
@@ -256,7 +275,7 @@ const MORE: typeof TABLE = [
   },
   {
     name: 'reasoning in details alone, without indexes',
-    events: [
+    chunks: [
       chunk({ reasoning_details: [{ type: 'reasoning.text', text: 'h' }] }),
       chunk({
         reasoning_details: [
@@ -293,7 +312,7 @@ const MORE: typeof TABLE = [
   },
   {
     name: 'annotations and sound',
-    events: [
+    chunks: [
       chunk({ audio: { id: 'x', data: 'AA==', transcript: null }, timings: {} }),
       chunk({ annotations: [{ type: 'url_citation' }] }),
       chunk({ annotations: [{ type: 'url_citation' }, null] }),
@@ -309,24 +328,22 @@ const MORE: typeof TABLE = [
 ]
 
 describe('a stream with', () => {
-  test.each([...TABLE, ...MORE])('$name', ({ events, frames }) => {
-    expect(play(...events)).toEqual(frames)
+  test.each([...TABLE, ...MORE])('$name', ({ chunks, frames }) => {
+    expect(play(...chunks)).toEqual(frames)
   })
 })
 
-test('nothing is sent for a role alone: that is before the commit point', () => {
-  const normaliser = start()
-  expect(normaliser.take([chunk({ role: 'assistant', content: '' }), { usage }])).toBe('')
-  expect(normaliser.committed()).toBe(false)
-  expect(normaliser.take([chunk({ content: 'a' })])).not.toBe('')
-  expect(normaliser.committed()).toBe(true)
+test('nothing is sent for a role alone', () => {
+  const stream = start()
+  const numbers = { choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } }
+  expect(stream.take(chunk({ role: 'assistant', content: '' }), JSON.stringify(numbers))).toBe('')
+  expect(stream.take(chunk({ content: 'a' }))).not.toBe('')
 })
 
 test('usage is null in every frame but its own, where it was asked for, and nowhere otherwise', () => {
   for (const include of [true, false]) {
-    const normaliser = start({ includeUsage: include })
-    const text = normaliser.take([chunk({ content: 'a' }, 'stop'), { usage }]) + normaliser.tail(toUsageJson(usage, 7))
-    const frames = parse(text)
+    const stream = start({ includeUsage: include })
+    const frames = parse(stream.take(chunk({ content: 'a' }, 'stop')) + stream.end())
     expect(frames.map((frame) => frame.usage?.total_tokens ?? frame.usage)).toEqual(
       include ? [null, null, null, 5] : [undefined, undefined, undefined],
     )
@@ -334,47 +351,44 @@ test('usage is null in every frame but its own, where it was asked for, and nowh
   }
 })
 
-test('nothing is taken after the end, and a failure stays the outcome', () => {
-  const normaliser = start()
-  const failure = new UpstreamError('broken', 'ended early')
-  normaliser.take([chunk({ content: 'a' }), { failure }])
-  expect(normaliser.take([chunk({ content: 'b' }), { done: true }])).toBe('')
-  expect(normaliser.outcome()).toBe(failure)
+test.each([
+  ['its end', DONE],
+  ['a failure', '{"error":{"message":"it broke"}}'],
+])('nothing is taken after %s', (_, last) => {
+  const stream = start()
+  stream.take(chunk({ content: 'a' }), last)
+  expect(stream.take(chunk({ content: 'b' }), DONE)).toBe('')
+  expect(stream.end()).not.toContain('"content"')
 })
 
 test('line separators that some clients split on are escaped', () => {
-  const normaliser = start()
-  const text = normaliser.take([chunk({ content: 'a\u2028b\u2029c\u0085d' })])
+  const text = start().take(chunk({ content: 'a\u2028b\u2029c\u0085d' }))
   expect(text).not.toMatch(/[\u2028\u2029\u0085]/)
   expect(parse(text).at(-1).choices[0].delta.content).toBe('a\u2028b\u2029c\u0085d')
 })
 
 test('an error frame is one line that begins with the error', () => {
-  const frame = errorFrame(new GatewayError('upstream_failed', 'It\nbroke.').toBody())
+  const frame = createWriter().failure(new GatewayError('upstream_failed', 'It\nbroke.'))
   expect(frame).toMatch(/^data: \{"error":\{[^\n]+\}\}\n\n$/)
 })
 
 test('what an upstream says about itself stands in every frame, in words that clients know', () => {
-  const normaliser = start({ includeUsage: true })
-  const { chunk: said } = chunk({ content: 'a' }) as { chunk: object }
+  const stream = start({ includeUsage: true })
   const about = { service_tier: 'priority', system_fingerprint: 'fp_1' }
-  const events = [
-    { ...said, ...about },
-    { ...said, service_tier: 'on_demand', system_fingerprint: 'fp_2' },
-  ]
-  const text = normaliser.take(events.map((each) => ({ chunk: each }) as AnswerEvent)) + normaliser.tail('{}')
-  const frames = parse(text)
+  const chunks = [about, { service_tier: 'on_demand', system_fingerprint: 'fp_2' }].map((each) =>
+    chunk({ content: 'a' }, null, 0, each),
+  )
+  const frames = parse(stream.take(...chunks, DONE) + stream.end())
   expect(frames).toHaveLength(5)
   for (const frame of frames) expect(frame).toMatchObject(about)
 })
 
 test('log probabilities go out with their own chunk, with a text or without one', () => {
-  const normaliser = start()
-  const token = { token: 'a', logprob: Number.NaN }
-  const withLogprobs = (delta: object): AnswerEvent => ({
-    chunk: { choices: [{ index: 0, delta, finish_reason: null, logprobs: { content: [token] } } as never] },
-  })
-  const [, ...frames] = parse(normaliser.take([withLogprobs({ content: 'a' }), withLogprobs({ content: '' })]))
+  const withLogprobs = (delta: object) =>
+    JSON.stringify({
+      choices: [{ index: 0, delta, finish_reason: null, logprobs: { content: [{ token: 'a', logprob: '#' }] } }],
+    }).replace('"#"', 'NaN')
+  const [, ...frames] = parse(start().take(withLogprobs({ content: 'a' }), withLogprobs({ content: '' })))
   const logprobs = { content: [{ token: 'a', logprob: -9999, bytes: [97], top_logprobs: [] }], refusal: null }
   expect(frames.map(({ choices: [choice] }) => [choice.delta, choice.logprobs])).toEqual([
     [{ content: 'a' }, logprobs],
@@ -382,11 +396,10 @@ test('log probabilities go out with their own chunk, with a text or without one'
   ])
 })
 
-test('what may be the beginning of a thought is held back, and is before the commit point', () => {
-  const normaliser = start({ thinkTags: true })
-  expect(normaliser.take([chunk({ content: '\n<thi' })])).toBe('')
-  expect(normaliser.committed()).toBe(false)
-  const text = normaliser.take([chunk({ content: 'nk>hm</think>\n\na' })])
+test('what may be the beginning of a thought is held back', () => {
+  const stream = start({ thinkTags: true })
+  expect(stream.take(chunk({ content: '\n<thi' }))).toBe('')
+  const text = stream.take(chunk({ content: 'nk>hm</think>\n\na' }))
   expect(parse(text).map(({ choices: [choice] }) => choice.delta)).toEqual([
     role,
     { reasoning: 'hm', reasoning_content: 'hm' },
@@ -397,7 +410,7 @@ test('what may be the beginning of a thought is held back, and is before the com
 test('a call without an id gets one that is the same each time and another for each call', () => {
   const ids = [0, 1].map(() => {
     const list = [{ function: { name: 'f' } }, { function: { name: 'g' } }]
-    const text = start().take([chunk({ tool_calls: list }), chunk({ tool_calls: list }, null, 1)])
+    const text = start().take(chunk({ tool_calls: list }), chunk({ tool_calls: list }, null, 1))
     return parse(text).flatMap(({ choices: [{ delta }] }) => delta.tool_calls?.[0].id ?? [])
   })
   expect(ids[0]).toEqual(ids[1] ?? [])

@@ -1,0 +1,28 @@
+/**
+ * One request, whatever format its client speaks: all that routing, limits, accounting and delivery know of it. A format
+ * makes it. Types only.
+ */
+import type { CanonicalRequest } from './request.ts'
+
+/** What clients speak, as the ledger names it. */
+export type Endpoint = 'chat'
+
+export interface Task {
+  endpoint: Endpoint
+  /** What the client asked for: a slug or an alias. */
+  model: string
+  /** The canonical request. */
+  body: CanonicalRequest
+  /** Whether the client wants a stream. */
+  stream: boolean
+  /** How many choices it wants. */
+  choices: number
+  /** The most tokens that it lets a choice have; null where it gives no cap. */
+  cap: number | null
+  /** Tokens of the prompt, estimated from bytes. */
+  promptTokens: number
+  /** Who it is for, as the client names them; null where it does not. */
+  user: string | null
+  /** What does not change as a conversation goes on: requests of one conversation stay with one target. Worked out on demand. */
+  affinity(): string
+}

@@ -1,0 +1,128 @@
+/**
+ * Writes events as what a client of chat completions reads. The finish frames, the usage frame and `[DONE]` are the tail,
+ * which is asked for only once the ledger has the outcome. Pure.
+ */
+import type { GatewayError } from '../../domain/error.ts'
+import type { AnswerEvent, FinishReason, Logprobs, Origin, ToolKind } from '../../domain/events.ts'
+import type { Task } from '../../domain/task.ts'
+import type { Receipt } from '../../domain/usage.ts'
+import type { Identity, Writer } from '../format.ts'
+import { DONE, FrameWriter, toLine } from './frames.ts'
+import { toUsageJson } from './usage.ts'
+import { toCompletionJson } from './whole.ts'
+import type { Delta } from './wire.ts'
+
+export class ChatWriter implements Writer {
+  readonly #identity: Identity
+  readonly #includeUsage: boolean
+  #frames: FrameWriter | null = null
+  #origin: Origin = {}
+  /** So many choices have had their role frame, the lower ones always first. */
+  #begun = 0
+  /** Why each choice ended, by its index. */
+  readonly #reasons: FinishReason[] = []
+  /** What each tool call is, by choice and index: its arguments are written by it. */
+  readonly #kinds = new Map<string, ToolKind>()
+
+  constructor({ body }: Task, identity: Identity) {
+    this.#identity = identity
+    this.#includeUsage = body.stream_options?.include_usage === true
+  }
+
+  take(events: readonly AnswerEvent[]): string {
+    let text = ''
+    for (const event of events) text += this.#write(event)
+    return text
+  }
+
+  tail(receipt: Receipt): string {
+    const frames = this.#writer()
+    let text = ''
+    this.#reasons.forEach((reason, index) => {
+      text += this.#begin(index, '') + frames.finish(index, reason)
+    })
+    return `${text}${this.#includeUsage ? frames.usage(toUsageJson(receipt)) : ''}${DONE}`
+  }
+
+  whole(events: readonly AnswerEvent[], receipt: Receipt): string {
+    return toCompletionJson(this.#identity, events, toUsageJson(receipt))
+  }
+
+  failure(error: GatewayError): string {
+    return `data: ${toLine(error.toBody())}\n\n`
+  }
+
+  #write(event: AnswerEvent): string {
+    switch (event.kind) {
+      case 'text': {
+        const { choice, text, json = toLine(text), logprobs } = event
+        if (logprobs) return this.#delta(choice, { content: text }, logprobs)
+        return this.#begin(choice, '') + this.#writer().content(choice, json)
+      }
+      case 'reasoning':
+        return this.#delta(event.choice, toThought(event), event.logprobs)
+      case 'refusal':
+        return this.#delta(event.choice, { refusal: event.text }, event.logprobs)
+      case 'tool':
+        return this.#beginTool(event)
+      case 'arguments':
+        return this.#delta(event.choice, this.#toArguments(event))
+      case 'annotations':
+        return this.#delta(event.choice, { annotations: [...event.items] })
+      case 'audio':
+        return this.#begin(event.choice, null) + this.#delta(event.choice, { audio: event.audio })
+      case 'finish':
+        this.#reasons[event.choice] = event.reason
+        return ''
+      case 'origin':
+        this.#origin = event.origin
+        this.#frames = null
+        return ''
+      default:
+        return ''
+    }
+  }
+
+  #writer(): FrameWriter {
+    this.#frames ??= new FrameWriter(this.#identity, this.#origin, this.#includeUsage)
+    return this.#frames
+  }
+
+  #delta(choice: number, delta: Delta, logprobs?: Logprobs): string {
+    return this.#begin(choice, '') + this.#writer().delta(choice, delta, logprobs)
+  }
+
+  /** The role frames up to a choice. The content of the last one is null where the choice begins with something else. */
+  #begin(choice: number, content: '' | null): string {
+    let text = ''
+    for (; this.#begun <= choice; this.#begun += 1) {
+      const silent = this.#begun === choice ? content : ''
+      text += this.#writer().delta(this.#begun, { role: 'assistant', content: silent, refusal: null })
+    }
+    return text
+  }
+
+  #beginTool({ choice, index, id, name, type }: AnswerEvent & { kind: 'tool' }): string {
+    this.#kinds.set(`${choice}/${index}`, type)
+    const begun = this.#begin(choice, null)
+    if (type === 'function_call') return begun + this.#delta(choice, { function_call: { name, arguments: '' } })
+    const head = { index, id, type }
+    const call =
+      type === 'custom' ? { ...head, custom: { name, input: '' } } : { ...head, function: { name, arguments: '' } }
+    return begun + this.#delta(choice, { tool_calls: [call] })
+  }
+
+  #toArguments({ choice, index, text }: AnswerEvent & { kind: 'arguments' }): Delta {
+    const kind = this.#kinds.get(`${choice}/${index}`)
+    if (kind === 'function_call') return { function_call: { arguments: text } }
+    if (kind === 'custom') return { tool_calls: [{ index, custom: { input: text } }] }
+    return { tool_calls: [{ index, function: { arguments: text } }] }
+  }
+}
+
+function toThought({ text, details }: AnswerEvent & { kind: 'reasoning' }): Delta {
+  return {
+    ...(text === '' ? {} : { reasoning: text, reasoning_content: text }),
+    ...(details ? { reasoning_details: [...details] } : {}),
+  }
+}

@@ -1,0 +1,40 @@
+/** Answers that a test makes up: whole ones, and streams of given batches. */
+import type { Answer, AnswerEvent, AnswerStream, Take } from '../../src/domain/events.ts'
+
+export const text = (said: string, choice = 0): AnswerEvent => ({ kind: 'text', choice, text: said })
+export const stop = (choice = 0): AnswerEvent => ({ kind: 'finish', choice, reason: 'stop' })
+export const DONE: AnswerEvent = { kind: 'done' }
+
+/** An answer that says this and is complete. */
+export const toWhole = (...events: AnswerEvent[]): Answer => ({
+  events: [...events, stop(), DONE],
+  rest: null,
+  upstreamRequestId: null,
+})
+
+/** An answer that comes batch by batch; in the place of an error its stream throws it. */
+export const toStreamed = (...batches: (AnswerEvent[] | Error)[]): Answer => ({
+  events: [],
+  rest: new ScriptedStream(batches),
+  upstreamRequestId: null,
+})
+
+class ScriptedStream implements AnswerStream {
+  readonly #left: (AnswerEvent[] | Error)[]
+
+  constructor(batches: readonly (AnswerEvent[] | Error)[]) {
+    this.#left = [...batches]
+  }
+
+  async pump(take: Take): Promise<void> {
+    for (let batch = this.#left.shift(); batch; batch = this.#left.shift()) {
+      if (batch instanceof Error) throw batch
+      await Promise.resolve()
+      if (!(await take(batch))) return
+    }
+  }
+
+  close(): void {
+    this.#left.length = 0
+  }
+}

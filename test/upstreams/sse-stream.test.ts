@@ -1,0 +1,78 @@
+/** The stream of one call, over a real socket: how it is read, broken off and given up. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
+import { DEFAULT_DEADLINES } from '../../src/domain/settings.ts'
+import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
+import { createHttpBackend, type HttpOptions } from '../../src/upstreams/http.ts'
+import { testAnswerStream } from '../support/answer-stream.ts'
+import { toTarget } from '../support/snapshot.ts'
+import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { streamAnswer } from '../support/upstream-answers.ts'
+
+let upstream: ScriptedUpstream
+beforeAll(async () => {
+  upstream = await startUpstream()
+})
+afterAll(() => upstream.stop())
+
+const client = new AbortController()
+
+async function open(script: Script, deadlines = {}, options: HttpOptions = {}): Promise<AnswerStream> {
+  upstream.script(script)
+  const target = toTarget({ baseUrl: upstream.url, deadlines: { ...DEFAULT_DEADLINES, ...deadlines } })
+  const answer = await createHttpBackend(openai, options).call({
+    body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: true },
+    target,
+    signal: client.signal,
+    deadlines: target.upstream.deadlines,
+    callId: 'x-1',
+    take: () => null,
+  })
+  if (answer.rest === null) throw new Error('the answer is no stream')
+  return answer.rest
+}
+
+async function read(stream: AnswerStream): Promise<AnswerEvent[]> {
+  const events: AnswerEvent[] = []
+  await stream.pump((batch) => events.push(...batch) > 0)
+  return events
+}
+
+const textOf = (events: readonly AnswerEvent[]) =>
+  events.map((event) => (event.kind === 'text' ? event.text : '')).join('')
+
+testAnswerStream((tokens) => open(streamAnswer({ tokens, paceMs: 5 })))
+
+test('an upstream whose answer is no longer wanted sees its connection close', async () => {
+  const stream = await open({ ...streamAnswer({ tokens: 100_000 }), paceMs: 1 })
+  await stream.pump(() => false)
+  stream.close()
+  await upstream.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the end of the call')
+})
+
+test('what had come before a failure is handed over before it', async () => {
+  const { steps } = streamAnswer({ tokens: ['a', 'b'], finish: null, usage: null })
+  const stream = await open({ kind: 'stream', steps: [...steps, { waitMs: 20 }], end: 'reset' })
+  const events = await read(stream)
+  expect(textOf(events)).toBe('ab')
+  expect(events.at(-1)).toMatchObject({ kind: 'failure', error: { kind: 'connection' } })
+})
+
+test.failing('what had come in the same piece as an event that is too large is handed over before the failure', async () => {
+  const whole = [...streamAnswer({ tokens: ['a', 'b'], finish: null, usage: null }).steps].map(
+    (step) => `data: ${JSON.stringify(step)}\n\n`,
+  )
+  const steps = [`${whole.join('')}data: ${'x'.repeat(5_000)}`]
+  const events = await read(await open({ kind: 'stream', steps, end: 'hang' }, {}, { maxEventBytes: 4_096 }))
+  expect(events.at(-1)).toMatchObject({ kind: 'failure', error: { kind: 'broken' } })
+  expect(textOf(events)).toBe('ab')
+})
+
+test('silence ends it, but not the time that its reader takes', async () => {
+  const { steps } = streamAnswer({ tokens: ['a'], finish: null, usage: null })
+  const stream = await open({ kind: 'stream', steps, end: 'hang' }, { idle: 150 })
+  await stream.pump(() => false)
+  await Bun.sleep(400)
+  const events = await read(stream)
+  expect(events.at(-1)).toMatchObject({ kind: 'failure', error: { kind: 'deadline', deadline: 'idle' } })
+})
