@@ -116,16 +116,13 @@ function toTarget(root: unknown, reference: string, named: ReadonlyMap<string, u
 
 /** Reads one step of a JSON pointer (RFC 6901) in a URI fragment. */
 function toKey(step: string): string {
-  const plain = step.includes('%') ? decode(step) : step
-  return plain.replaceAll('~1', '/').replaceAll('~0', '~')
-}
-
-function decode(step: string): string {
+  let plain = step
   try {
-    return decodeURIComponent(step)
+    plain = decodeURIComponent(step)
   } catch {
-    return step
+    // A `%` that encodes nothing is one.
   }
+  return plain.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
 /**
@@ -133,29 +130,19 @@ function decode(step: string): string {
  * through a part of the value are recursion, and right. Takes away, again and again, what leads nowhere.
  */
 function findEndless(nodes: readonly SchemaNode[], jumps: readonly [SchemaNode, SchemaNode][]): SchemaNode | null {
-  const exits = new Map<SchemaNode, SchemaNode[]>()
-  const entries = new Map<SchemaNode, SchemaNode[]>()
-  const connect = (from: SchemaNode, to: SchemaNode) => {
-    push(exits, from, to)
-    push(entries, to, from)
-  }
-  for (const [from, to] of jumps) connect(from, to)
-  for (const node of nodes) if (node.parent && IN_PLACE.has(node.keys[0] ?? '')) connect(node.parent, node)
+  const edges = [...jumps]
+  for (const node of nodes) if (node.parent && IN_PLACE.has(node.keys[0] ?? '')) edges.push([node.parent, node])
+  const exits = Map.groupBy(edges, ([from]) => from)
+  const entries = Map.groupBy(edges, ([, to]) => to)
 
   const left = new Map([...exits].map(([node, ends]) => [node, ends.length]))
   const done = nodes.filter((node) => !left.has(node))
   for (const node of done) {
-    for (const from of entries.get(node) ?? []) {
+    for (const [from] of entries.get(node) ?? []) {
       const rest = (left.get(from) ?? 0) - 1
       left.set(from, rest)
       if (rest === 0) done.push(from)
     }
   }
   return jumps.find(([from, to]) => left.get(from) && left.get(to))?.[0] ?? null
-}
-
-function push<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
-  const list = lists.get(key)
-  if (list) list.push(value)
-  else lists.set(key, [value])
 }
