@@ -7,10 +7,52 @@ import { write } from 'node:fs'
 
 export type Fields = Readonly<Record<string, string | number | boolean | null | undefined>>
 
+/**
+ * What happened, as a name to search and alert on. A sentence may be reworded and several may share a name; a name never
+ * changes its meaning.
+ */
+export type LogEvent =
+  // One request
+  | 'request_finished'
+  | 'request_refused'
+  | 'models_listed'
+  // Upstreams, and what is spent on them
+  | 'upstream_not_ready'
+  | 'upstream_down'
+  | 'upstream_up'
+  | 'upstream_penalised'
+  | 'upstream_cleared'
+  | 'breaker_opened'
+  | 'breaker_closed'
+  | 'budget_threshold'
+  // The ledger
+  | 'ledger_recovered'
+  | 'ledger_behind'
+  | 'ledger_caught_up'
+  | 'ledger_row_rejected'
+  | 'journal_failed'
+  | 'journal_full'
+  | 'journal_kept'
+  | 'checkpoint_failed'
+  | 'counting_failed'
+  // The server and its configuration
+  | 'server_started'
+  | 'server_stopping'
+  | 'control_unavailable'
+  | 'config_applied'
+  | 'config_rejected'
+  | 'config_unreadable'
+  | 'config_readable'
+  | 'catalog_warning'
+  | 'catalog_conflict'
+  | 'first_key_failed'
+  // A bug: its line has a trace
+  | 'internal_error'
+
 export interface Log {
-  info(message: string, fields: Fields): void
-  warn(message: string, fields: Fields): void
-  error(message: string, fields: Fields): void
+  info(event: LogEvent, message: string, fields?: Fields): void
+  warn(event: LogEvent, message: string, fields?: Fields): void
+  error(event: LogEvent, message: string, fields?: Fields): void
   /** Writes out what is gathered and resolves when it has left. */
   flush(): Promise<void>
 }
@@ -73,7 +115,7 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
     return time.text
   }
 
-  const line = (level: string, message: string, fields: Fields) => {
+  const line = (level: string, event: LogEvent, message: string, fields: Fields = {}) => {
     if (chars > MAX_GATHERED_CHARS) {
       dropped++
       return
@@ -81,7 +123,7 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
     const lost = dropped > 0 ? `"lines_lost":${dropped},` : ''
     dropped = 0
     const rest = JSON.stringify(fields)
-    const text = `{"time":"${timeText()}","level":"${level}","msg":${JSON.stringify(message)}${rest === '{}' ? '' : ','}${lost}${rest.slice(1)}\n`
+    const text = `{"time":"${timeText()}","level":"${level}","event":"${event}","msg":${JSON.stringify(message)}${rest === '{}' ? '' : ','}${lost}${rest.slice(1)}\n`
     gathered.push(text)
     gatheredChars += text.length
     chars += text.length
@@ -89,9 +131,9 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
   }
 
   return {
-    info: (message, fields) => line('info', message, fields),
-    warn: (message, fields) => line('warn', message, fields),
-    error: (message, fields) => line('error', message, fields),
+    info: (event, message, fields) => line('info', event, message, fields),
+    warn: (event, message, fields) => line('warn', event, message, fields),
+    error: (event, message, fields) => line('error', event, message, fields),
     flush,
   }
 }

@@ -20,9 +20,9 @@ test('what may wait for a stalled reader is bounded, also after an earlier stall
     written = ''
     gate = Promise.withResolvers()
     // Two flushes in flight at a time.
-    for (let i = 0; i < 40; i++) log.info(LINE, {})
+    for (let i = 0; i < 40; i++) log.info('models_listed', LINE)
     void log.flush()
-    for (let i = 0; i < 200; i++) log.info(LINE, {})
+    for (let i = 0; i < 200; i++) log.info('models_listed', LINE)
     void log.flush()
     gate.resolve()
     await log.flush()
@@ -30,6 +30,19 @@ test('what may wait for a stalled reader is bounded, also after an earlier stall
     expect(`${stall}: ${lines}`).toBe(`${stall}: ${Math.min(lines, MOST)}`)
     expect(lines).toBeGreaterThan(MOST - 5)
   }
+})
+
+test('a line begins with its time, its level, its event and its sentence; its fields follow', async () => {
+  const written: string[] = []
+  const log = createLog({ now: () => 1_000, write: async (text) => void written.push(text) })
+  log.warn('breaker_opened', 'a breaker opened', { upstream: 'a' })
+  log.info('ledger_caught_up', 'the database takes the ledger again')
+  await log.flush()
+  expect(written.join('').split('\n')).toEqual([
+    '{"time":"1970-01-01T00:00:01.000Z","level":"warn","event":"breaker_opened","msg":"a breaker opened","upstream":"a"}',
+    '{"time":"1970-01-01T00:00:01.000Z","level":"info","event":"ledger_caught_up","msg":"the database takes the ledger again"}',
+    '',
+  ])
 })
 
 test.each([

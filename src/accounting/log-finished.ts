@@ -4,9 +4,9 @@ import type { Finished } from './settle.ts'
 
 export function logFinished(log: Log, { row, reason, mistake }: Finished): void {
   if (mistake !== undefined) {
-    log.error('an answer was cut for a reason of our own', { id: row.id, error: traceOf(mistake) })
+    log.error('internal_error', 'an answer was cut by an internal error', { id: row.id, error: traceOf(mistake) })
   }
-  log.info('request', {
+  log.info('request_finished', 'request', {
     id: row.id,
     key: row.keyId,
     model: row.model,

@@ -63,7 +63,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   const stopped = untilStopped(server, log)
   process.on('SIGHUP', () => void commands.reload().catch(() => {}))
   const firstKey = options.wantsFirstKey ? await makeFirstKey(server, now(), log) : null
-  log.info('serving', {
+  log.info('server_started', 'serving', {
     version: version(),
     url: server.baseUrl,
     data: dataFolder,
@@ -79,7 +79,7 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
 function installCrashHandlers(log: Log): void {
   for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
     process.on(event, (error: unknown) => {
-      log.error('an unexpected error; please report it', {
+      log.error('internal_error', 'an unexpected error; please report it', {
         error: traceOf(error),
       })
     })
@@ -94,11 +94,12 @@ const toLabel = (source: CatalogSource) => source.path ?? source.name
 /** Parses a catalogue and returns how it is applied. Throws a ServiceError that names all that is wrong with it. */
 async function read(source: CatalogSource, io: Io, log: Log): Promise<(store: ConfigStore) => Promise<void>> {
   const { catalog, warnings } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
-  for (const warning of warnings) log.warn('the catalogue has something to look at', { warning })
+  for (const warning of warnings) log.warn('catalog_warning', 'the catalogue has something to look at', { warning })
   const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs() })
   return async (store) => {
     const { conflicts } = await applyCatalog(store, catalog, options).catch(keepWhatIsThere)
-    for (const conflict of conflicts) log.warn('the catalogue gives way to an administrator', { conflict })
+    for (const conflict of conflicts)
+      log.warn('catalog_conflict', 'the catalogue gives way to an administrator', { conflict })
   }
 }
 
@@ -113,9 +114,9 @@ async function reload(server: Server, io: Io, options: RunOptions, log: Log): Pr
   try {
     const source = await findSource(io, options)
     await server.reload(await read(source, io, log))
-    log.info('reloaded', { catalog: toLabel(source) })
+    log.info('config_applied', 'reloaded', { catalog: toLabel(source) })
   } catch (error) {
-    log.error('the reload failed; everything stays as it was', { error: String(error) })
+    log.error('config_rejected', 'the reload failed; everything stays as it was', { error: String(error) })
     throw error
   }
 }
@@ -132,7 +133,7 @@ function untilStopped(server: Server, log: Log): Promise<void> {
       if (signal === 'SIGINT' && stoppedMs !== null && nowMs - stoppedMs < SAME_PRESS_MS) return
       if (stoppedMs !== null) process.exit(1)
       stoppedMs = nowMs
-      log.info('stopping', { signal })
+      log.info('server_stopping', 'stopping', { signal })
       server.stop().then(() => resolve(), reject)
     }
     process.on('SIGTERM', stop)
@@ -148,7 +149,9 @@ async function makeFirstKey(server: Server, nowMs: number, log: Log): Promise<st
       secret = await createFirstKey(store, { name: 'first key' }, { actor: 'server', nowMs })
     })
   } catch (error) {
-    log.warn('no first key could be made; make one with: tollgate keys create', { error: String(error) })
+    log.warn('first_key_failed', 'no first key could be made; make one with: tollgate keys create', {
+      error: String(error),
+    })
   }
   return secret
 }

@@ -155,7 +155,7 @@ const toOpenRow = (
 
 /** A refusal leaves one log line, and no ledger row. */
 function logRefusal(log: Log, about: Fields, { status, code, kind, param }: GatewayError): void {
-  log.info('refused', { ...about, http: status, code: code ?? kind, kind, param: fieldOf(param) })
+  log.info('request_refused', 'refused', { ...about, http: status, code: code ?? kind, kind, param: fieldOf(param) })
 }
 
 /** The field that a path begins with: what follows may be a name of the client's own. */

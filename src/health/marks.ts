@@ -35,14 +35,15 @@ export function createMarks({ nowMs, wallMs, log }: MarkDeps) {
     Object.assign(state, { down: null, unreached: false, timeouts: 0, answers: true })
     clear(state)
     if (!down) return
-    log?.info('an upstream is up again', { upstream: upstream.id })
+    log?.info('upstream_up', 'an upstream is up again', { upstream: upstream.id })
     // What opened its breakers is over.
     for (const { breaker } of state.targets.values()) allowProbe(breaker, nowMs())
   }
 
   const markDown = (state: UpstreamState, reason: string): void => {
     const { id, baseUrl } = state.upstream
-    if (!state.down) log?.warn('an upstream is down', { upstream: id, host: URL.parse(baseUrl ?? '')?.host, reason })
+    if (!state.down)
+      log?.warn('upstream_down', 'an upstream is down', { upstream: id, host: URL.parse(baseUrl ?? '')?.host, reason })
     state.down = { reason, untilMs: nowMs() + DOWN_MS }
     state.lastError = { message: reason, at_ms: wallMs() }
     Object.assign(state, { unreached: true, cleared: false })
@@ -51,8 +52,9 @@ export function createMarks({ nowMs, wallMs, log }: MarkDeps) {
   const tell = (state: UpstreamState | TargetState, before: Penalty | null, after: Penalty | null): void => {
     const { upstream } = 'owner' in state ? state.owner : state
     const about = { upstream: upstream.id, ...('owner' in state ? { model: state.upstreamModel } : {}) }
-    if (after && !before) log?.warn('an upstream has a penalty', { ...about, reason: after.reason })
-    if (before && !after) log?.info('an upstream has no penalty any more', about)
+    if (after && !before)
+      log?.warn('upstream_penalised', 'an upstream has a penalty', { ...about, reason: after.reason })
+    if (before && !after) log?.info('upstream_cleared', 'an upstream has no penalty any more', about)
   }
 
   const setProbed = (

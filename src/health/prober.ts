@@ -114,7 +114,7 @@ export function createProber(deps: ProberDeps): Prober {
       found = await probe(one, isUnreached ? unreachedTimeoutMs : timeoutMs)
       if (!one.gone.signal.aborted) health.probed(one.upstream, found)
     } catch (error) {
-      log?.error('an upstream could not be probed for a reason of our own', {
+      log?.error('internal_error', 'an upstream could not be probed for an internal error', {
         upstream: one.upstream.id,
         error: traceOf(error),
       })

@@ -116,7 +116,7 @@ export class RequestHealth implements Caller {
     if (!change) return
     const { upstreamModel: model, owner } = state
     const key = change === 'key' ? { key: this.keyId } : {}
-    this.deps.log?.info('a breaker closed', { upstream: owner.upstream.id, model, ...key })
+    this.deps.log?.info('breaker_closed', 'a breaker closed', { upstream: owner.upstream.id, model, ...key })
     this.clear(state)
   }
 
@@ -132,5 +132,10 @@ export function tellOpened({ log }: HealthDeps, state: TargetState, key: string 
   const { owner, upstreamModel: model, breaker } = state
   state.cleared = false
   const { reason } = breaker.everyone
-  log?.warn('a breaker opened', { upstream: owner.upstream.id, model, ...(key === null ? {} : { key }), reason })
+  log?.warn('breaker_opened', 'a breaker opened', {
+    upstream: owner.upstream.id,
+    model,
+    ...(key === null ? {} : { key }),
+    reason,
+  })
 }

@@ -54,10 +54,19 @@ function logged({ log, now }: AppDeps, request: Request, error: GatewayError): G
     const id = mintId(now())
     error.requestId = toRequestId(id)
     const path = pathOf(request)
-    log.info('refused', { id, method: request.method, path, http: error.status, code: error.code ?? error.kind })
+    log.info('request_refused', 'refused', {
+      id,
+      method: request.method,
+      path,
+      http: error.status,
+      code: error.code ?? error.kind,
+    })
   }
   if (error.kind === 'internal') {
-    log.error('a request failed for an internal error', { id: error.requestId, error: traceOf(error.cause) })
+    log.error('internal_error', 'a request failed for an internal error', {
+      id: error.requestId,
+      error: traceOf(error.cause),
+    })
   }
   return error
 }

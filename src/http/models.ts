@@ -25,7 +25,7 @@ export const modelsController = (deps: ModelsDeps) => {
     orThrow(authenticate(deps.snapshot(), toToken(bearer, headers), deps.now()))
   const reply = (key: Key, body: unknown) => {
     const id = mintId(deps.now())
-    deps.log.info('models', { id, key: key.id, http: 200 })
+    deps.log.info('models_listed', 'models', { id, key: key.id, http: 200 })
     return Response.json(body, { headers: { 'x-request-id': toRequestId(id) } })
   }
 

@@ -66,7 +66,9 @@ interface Entry {
 
 export function createLedger({ writer, spool, log, onCommit, checkpoint }: LedgerDeps): Ledger {
   const applier = createApplier(writer, (record, error) => {
-    log.error('a ledger row does not fit the database; it is kept in the spool folder', { error: String(error) })
+    log.error('ledger_row_rejected', 'a ledger row does not fit the database; it is kept in the spool folder', {
+      error: String(error),
+    })
     spool.setAside(record)
   })
   let pending: Entry[] = []
@@ -114,7 +116,7 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
     }
     tries = 0
     refusing = true
-    log.warn('the database refuses the ledger; rows go to the spool', { error: String(error) })
+    log.warn('ledger_behind', 'the database refuses the ledger; rows go to the spool', { error: String(error) })
     makeRoom(error)
     void toSpool(group)
     scheduleRecovery(PROBE_MS)
@@ -133,7 +135,7 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
       await spool.append(placed.map((entry) => entry.record))
       for (const entry of placed) entry.resolve()
     } catch (error) {
-      log.error('the spool refuses the ledger', { error: String(error) })
+      log.error('journal_failed', 'the spool refuses the ledger', { error: String(error) })
       for (const entry of placed) turnAway(entry)
     }
     spooling--
@@ -164,11 +166,11 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
     try {
       replaySlice()
     } catch (error) {
-      if (!isRefusal(error)) log.error('replaying the spool failed', { error: String(error) })
+      if (!isRefusal(error)) log.error('journal_failed', 'replaying the spool failed', { error: String(error) })
       makeRoom(error)
       return scheduleRecovery(PROBE_MS)
     }
-    if (refusing) log.info('the database takes the ledger again', {})
+    if (refusing) log.info('ledger_caught_up', 'the database takes the ledger again')
     refusing = false
     if (spool.waiting(1).length > 0) return scheduleRecovery(0)
     if (spooling === 0) void release()
@@ -206,7 +208,7 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
     try {
       if (await checkpoint()) await spool.release(mark)
     } catch (error) {
-      log.warn('the spool keeps its replayed segments for now', { error: String(error) })
+      log.warn('journal_kept', 'the spool keeps its replayed segments for now', { error: String(error) })
     }
     if (spool.heldBytes() > 0) setTimeout(release, 20 * PROBE_MS).unref()
   }
@@ -224,7 +226,9 @@ export function createLedger({ writer, spool, log, onCommit, checkpoint }: Ledge
       try {
         while (stranded.length > 0 || spool.waiting(1).length > 0) replaySlice()
       } catch (error) {
-        log.warn('the database refuses to the end; the next start replays the spool', { error: String(error) })
+        log.warn('ledger_behind', 'the database refuses to the end; the next start replays the spool', {
+          error: String(error),
+        })
       }
       // One under way may not cover the last records.
       await releasing

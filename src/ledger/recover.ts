@@ -18,7 +18,7 @@ export interface Recovered {
 
 export function recover(writer: Database, spool: Spool, spoolFolder: string, instance: string, log: Log): Recovered {
   const applier = createApplier(writer, (record, error) => {
-    log.error('a spooled ledger row does not fit the database; it is kept in the spool folder', {
+    log.error('ledger_row_rejected', 'a spooled ledger row does not fit the database; it is kept in the spool folder', {
       error: String(error),
     })
     spool.setAside(record)

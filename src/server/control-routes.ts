@@ -33,7 +33,10 @@ export function createControlRoutes({ log, status, test, reload, drain }: Contro
         : refuse(405, 'wrong_method', error.message)
     }
     if (error instanceof ServiceError) return refuse(409, error.failure.kind, error.message)
-    log.error('a request over the control socket failed', { path: pathOf(request), error: traceOf(error) })
+    log.error('internal_error', 'a request over the control socket failed', {
+      path: pathOf(request),
+      error: traceOf(error),
+    })
     return refuse(500, 'internal', 'Internal error: the log of the server has the cause.')
   }
 

@@ -30,10 +30,14 @@ export function createControl({ dataFolder, ...deps }: ControlDeps): Control {
     return { path, stop: async () => routes.server?.stop(true) }
   } catch (error) {
     void routes.server?.stop(true)
-    deps.log.warn('there is no control socket: `tollgate upstreams` and `tollgate doctor` cannot ask this server', {
-      path,
-      error: String(error),
-    })
+    deps.log.warn(
+      'control_unavailable',
+      'there is no control socket: `tollgate upstreams` and `tollgate doctor` cannot ask this server',
+      {
+        path,
+        error: String(error),
+      },
+    )
     return { path: null, stop: async () => {} }
   }
 }

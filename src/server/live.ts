@@ -34,7 +34,7 @@ const MINUTE_MS = 60_000
 export function createLive({ snapshot, spending, backendFor, probeMs, moment, log }: LiveDeps): Live {
   const limiter = createLimiter({
     onWarning: ({ scope, name, spentNanoUsd, budget, percent }) =>
-      log.warn('a budget is being used up', {
+      log.warn('budget_threshold', 'a budget is being used up', {
         [scope.kind]: scope.id,
         name,
         threshold_percent: percent,

@@ -181,6 +181,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 function logNotReady({ upstreams }: Snapshot, log: Log, before?: Snapshot): void {
   for (const { id, notReady } of upstreams.values()) {
     if (!notReady || before?.upstreams.get(id)?.notReady === notReady) continue
-    log.warn('an upstream is not ready', { upstream: id, reason: notReady })
+    log.warn('upstream_not_ready', 'an upstream is not ready', { upstream: id, reason: notReady })
   }
 }

@@ -51,7 +51,8 @@ export function openStorage(options: StorageOptions, cleanup: AsyncDisposableSta
   cleanup.defer(() => spool.close())
   migrate(writer, dataFolder, startedMs)
   const recovered = recover(writer, spool, spoolFolder, instance, log)
-  if (recovered.replayed > 0 || recovered.abandoned > 0) log.warn('recovered the ledger', { ...recovered })
+  if (recovered.replayed > 0 || recovered.abandoned > 0)
+    log.warn('ledger_recovered', 'recovered the ledger', { ...recovered })
   writeFacts(writer, instance, startedMs)
 
   return {
@@ -72,7 +73,9 @@ export function openStorage(options: StorageOptions, cleanup: AsyncDisposableSta
       })
       cleanup.defer(() => ledger.close())
       const preparing = setTimeout(() => {
-        spool.prepare().catch((error) => log.error('the spool could not be prepared', { error: String(error) }))
+        spool
+          .prepare()
+          .catch((error) => log.error('journal_failed', 'the spool could not be prepared', { error: String(error) }))
       }, SPOOL_DELAY_MS)
       cleanup.defer(() => clearTimeout(preparing))
       return ledger

@@ -51,7 +51,7 @@ export function createCounter({ log, timeoutMs = 5_000, ...options }: CounterOpt
   })
   const count = (lists: CountRequest): Promise<CountReply | null> =>
     thread.ask(lists, { limitMs: timeoutMs }).catch((error) => {
-      log?.warn('the counting thread failed', { error: String(error) })
+      log?.warn('counting_failed', 'the counting thread failed', { error: String(error) })
       return null
     })
   /** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */

@@ -22,8 +22,10 @@ const noFiles = new UpstreamError('connection', 'could not be reached', {
 function setUp(fields: Partial<Upstream> = {}) {
   let ms = 1_000
   const lines: string[] = []
-  const write = (level: string) => (message: string, more: object) =>
-    void lines.push(`${level} ${message} ${JSON.stringify(more)}`)
+  const write =
+    (level: string) =>
+    (_: string, message: string, more: object = {}) =>
+      void lines.push(`${level} ${message} ${JSON.stringify(more)}`)
   let kicks = 0
   const known = createHealth({
     nowMs: () => ms,

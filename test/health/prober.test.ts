@@ -160,7 +160,7 @@ describe('later on, it', () => {
         throw new TypeError('a bug of ours')
       },
     })
-    const log = { error: (message: string, fields: object) => void errors.push([message, fields]) }
+    const log = { error: (_: string, message: string, fields: object = {}) => void errors.push([message, fields]) }
     setUp([toTarget()], { backendFor, log, intervalMs: 5 })
     while (calls < 2) await Bun.sleep(5)
     expect(JSON.stringify(errors[0])).toContain('a bug of ours')

@@ -155,7 +155,7 @@ export const statusesOf = (database: Database) =>
 /** A log that keeps its messages. */
 export function createTestLog(): Log & { messages: string[] } {
   const messages: string[] = []
-  const note = (message: string) => void messages.push(message)
+  const note = (_: string, message: string) => void messages.push(message)
   return { messages, info: note, warn: note, error: note, flush: async () => {} }
 }
 

@@ -180,7 +180,7 @@ test.each([
   ['ends by itself', () => new Worker(URL.createObjectURL(new Blob(['process.exit(0)'])))],
 ] as [string, () => Worker][])('a thread that %s leaves estimates', async (_, createWorker) => {
   const warnings: string[] = []
-  const counter = open({ createWorker, log: { warn: (message) => warnings.push(message) } })
+  const counter = open({ createWorker, log: { warn: (_, message) => warnings.push(message) } })
   await estimated(counter.usage(body, heard('nine bytes')))
   expect(await counter.prompt(body)).toBeNull()
   expect(new Set(warnings)).toEqual(new Set(['the counting thread failed']))

@@ -25,10 +25,10 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
   const checkpoint = async (): Promise<boolean> => {
     try {
       const reply = await thread.ask({ path })
-      if (reply?.error) log.warn('a checkpoint failed', { error: reply.error })
+      if (reply?.error) log.warn('checkpoint_failed', 'a checkpoint failed', { error: reply.error })
       return reply?.done ?? false
     } catch (error) {
-      log.warn('the checkpoint thread failed', { error: String(error) })
+      log.warn('checkpoint_failed', 'the checkpoint thread failed', { error: String(error) })
       return false
     }
   }

@@ -35,11 +35,13 @@ export function createWatch(
     isBusy = true
     try {
       await look()
-      if (!healthy) log?.info('changes of the configuration are taken in again', {})
+      if (!healthy) log?.info('config_readable', 'changes of the configuration are taken in again')
       healthy = true
     } catch (error) {
       if (healthy)
-        log?.error('a change of the configuration cannot be read; what was in force stays', { error: String(error) })
+        log?.error('config_unreadable', 'a change of the configuration cannot be read; what was in force stays', {
+          error: String(error),
+        })
       healthy = false
     }
     isBusy = false
