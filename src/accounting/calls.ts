@@ -11,8 +11,7 @@ import type { OpenCall, OpenRow } from '../ledger/rows.ts'
 import type { Amount, Reservation } from '../limits/limiter.ts'
 import { estimate } from '../tokens/estimate.ts'
 import { Meter } from './meter.ts'
-import { costNanoUsd } from './price.ts'
-import { type Reserve, toAmount, toReserve } from './reserve.ts'
+import { costNanoUsd, type Reserve, toAmount, toReserve } from './price.ts'
 
 /** Why a call is made. The first one stands in the request's own row, the others in `calls`. */
 export type CallReason = 'first' | OpenCall['reason']

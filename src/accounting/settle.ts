@@ -1,12 +1,13 @@
 /**
  * Ends a request exactly once: bills its calls, frees what it had reserved, settles its ledger row and tells whoever
- * listens that it has finished. Delivery calls it before the tail of the answer leaves; whatever it learns later about
+ * listens that it has finished; the log is one that does. Delivery calls it before the tail of the answer leaves; whatever it learns later about
  * the same request changes nothing.
  */
 import type { Receipt } from '../domain/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { type OpenRow, type Outcome, type SettledRow, toWithheld } from '../ledger/rows.ts'
 import type { Reservation } from '../limits/limiter.ts'
+import { type Log, traceOf } from '../log.ts'
 import type { Counter } from '../tokens/count.ts'
 import { addBills, type Bill, toBill, toSettledCall } from './bill.ts'
 import type { CallLog } from './calls.ts'
@@ -133,3 +134,27 @@ const toOutcome = (
   estimated: estimated ? 1 : 0,
   costNanoUsd,
 })
+
+export function logFinished(log: Log, { row, reason, mistake }: Finished): void {
+  if (mistake !== undefined) {
+    log.error('internal_error', 'an answer was cut by an internal error', { id: row.id, error: traceOf(mistake) })
+  }
+  log.info('request_finished', 'request', {
+    id: row.id,
+    key: row.keyId,
+    model: row.model,
+    upstream: row.upstream,
+    stream: row.stream === 1,
+    status: row.status,
+    http: row.httpStatus,
+    code: row.errorCode,
+    ...(reason ? { reason } : {}),
+    attempts: row.attempts,
+    ms: row.durationMs,
+    first_token_ms: row.firstTokenMs,
+    prompt_tokens: row.promptTokens,
+    completion_tokens: row.completionTokens,
+    estimated: row.estimated === 1,
+    cost_nano_usd: row.costNanoUsd,
+  })
+}

@@ -1,11 +1,14 @@
-/** A request on its way to its client: what both ways of delivering an answer know, and how they end it. */
+/**
+ * A request on its way to its client: what both ways of delivering an answer know, how they end it, and what its client is
+ * told where it failed: the failure's kind, and with that its status, type and code.
+ */
 import type { End, Settlement } from '../accounting/settle.ts'
-import { GatewayError } from '../domain/error.ts'
+import { GatewayError, internalError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Receipt } from '../domain/usage.ts'
 import type { Writer } from '../formats/format.ts'
-import { toGatewayError, toReason } from './failure.ts'
+import { blamesTheRequest, toRefusal } from '../upstreams/refusal.ts'
 
 export interface Exchange {
   requestId: string
@@ -68,4 +71,56 @@ export async function settleFailure(
     return begun === 'nothing' ? unsettled : error
   }
   return error
+}
+
+/** A code is stored and logged: an upstream's may not be longer than this. */
+const MAX_CODE_CHARS = 64
+/** A client is told to wait so long where the upstream does not say. */
+const WAIT_MS = 5_000
+
+/** Why an upstream's call failed, for the log: nothing of what it said. Null where the code tells all. */
+export function toReason(error: unknown): string | null {
+  if (!(error instanceof UpstreamError) || error.kind === 'aborted') return null
+  const { kind, status, deadline } = error
+  if (kind === 'status') return `status ${status}`
+  return kind === 'deadline' ? `deadline ${deadline}` : kind
+}
+
+/** @param lastUpstream the id of the upstream that was tried last, for a failure that does not say whose it is. */
+export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError {
+  if (error instanceof GatewayError) return error
+  if (!(error instanceof UpstreamError)) return internalError(error)
+  const { kind, status, retryAfterMs } = error
+  const upstream = error.upstream ?? lastUpstream
+  const retryAfter = { 'retry-after': toRetryAfter(retryAfterMs ?? WAIT_MS) }
+  if (kind === 'aborted') return new GatewayError('client_closed', 'The client left before the answer was complete.')
+  if (kind === 'deadline') {
+    return new GatewayError('upstream_timeout', `Upstream \`${upstream}\` took too long: ${error.message}.`)
+  }
+  if (kind === 'status' && status !== null && blamesTheRequest(status)) {
+    return new GatewayError('upstream_rejected', error.message, {
+      status,
+      code: error.code?.slice(0, MAX_CODE_CHARS) ?? null,
+      param: error.param,
+    })
+  }
+  if (status === 429) {
+    return new GatewayError(
+      'upstream_rate_limited',
+      `Upstream \`${upstream}\` takes no more for now: ${error.message}`,
+      // What does not fit into an upstream's limits at all will not fit later either.
+      { headers: error.retryable ? retryAfter : { 'x-should-retry': 'false' } },
+    )
+  }
+  if (status === 503 || status === 529) {
+    return new GatewayError('overloaded', `Upstream \`${upstream}\` is overloaded (it answered ${status}).`, {
+      headers: retryAfter,
+    })
+  }
+  const what = kind === 'status' ? `answered ${status}` : error.message
+  const why = kind === 'status' && status !== null ? toRefusal(status)?.why : undefined
+  if (why === undefined) return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}.`)
+  // What is set up wrongly stays wrong: a client that tries again only waits longer.
+  const headers = { 'x-should-retry': 'false' }
+  return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}: ${why}.`, { headers })
 }

@@ -3,7 +3,7 @@
  * key may. Each step is a Decision; the first refusal is the answer, and leaves no ledger row.
  */
 
-import { type Reserve, toAmount, toReserve } from '../accounting/reserve.ts'
+import { type Reserve, toAmount, toReserve } from '../accounting/price.ts'
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
@@ -17,7 +17,7 @@ import { DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.
 import { noneReady } from './attempt.ts'
 import { isSplit } from './fanout.ts'
 import { fit } from './fit.ts'
-import type { InFlightTracker } from './in-flight.ts'
+import type { InFlightTracker } from './load.ts'
 
 export interface AdmitDeps {
   counter: Counter

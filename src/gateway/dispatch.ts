@@ -4,7 +4,7 @@
  */
 import type { Call, CallLog } from '../accounting/calls.ts'
 import type { Meter } from '../accounting/meter.ts'
-import { toAmount } from '../accounting/reserve.ts'
+import { toAmount } from '../accounting/price.ts'
 import { GatewayError, UpstreamError } from '../domain/error.ts'
 import type { AnswerStream, Take } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'

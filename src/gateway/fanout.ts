@@ -2,13 +2,12 @@
  * Several choices from an upstream that writes one at a time: `n` calls, eight of them at once, merged into one answer
  * or one interleaved stream. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
-import { clientLeft, type UpstreamError } from '../domain/error.ts'
+import { clientLeft, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { isEnforced } from '../structured/plan.ts'
 import type { Dispatch } from './attempt.ts'
-import { inParallel } from './in-parallel.ts'
 import { MergeQueue } from './merge-queue.ts'
 
 const MAX_PARALLEL = 8
@@ -109,3 +108,45 @@ function toShare(events: readonly AnswerEvent[], index: number): AnswerEvent[] {
     return event.kind === 'origin' ? event : []
   })
 }
+
+/**
+ * Runs `count` tasks, `parallel` of them at once, lowest first. Rejects with the first failure once those under way have
+ * ended. One that finds no place beside the others is put back for them, and fails only where it is alone.
+ */
+export async function inParallel(
+  count: number,
+  parallel: number,
+  task: (index: number) => Promise<void>,
+  onFailure: () => void,
+): Promise<void> {
+  const left = Array.from({ length: count }, (_, index) => index)
+  const failures: unknown[] = []
+  let underWay = 0
+  let ended = 0
+  const worker = async () => {
+    for (let index = left.shift(); index !== undefined && failures.length === 0; index = left.shift()) {
+      const endedBefore = ended
+      underWay++
+      try {
+        await task(index)
+        ended++
+      } catch (error) {
+        const isAlone = underWay === 1 && ended === endedBefore
+        if (isAlone || !isOwnLimit(error)) {
+          failures.push(error)
+          onFailure()
+          return
+        }
+        left.push(index)
+        left.sort((a, b) => a - b)
+        if (underWay > 1) return
+      } finally {
+        underWay--
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: parallel }, worker))
+  if (failures.length > 0) throw failures[0]
+}
+
+const isOwnLimit = (error: unknown) => error instanceof UpstreamError && error.isOwnLimit

@@ -3,13 +3,12 @@
  * learns what it asks of the wrong model, and a target that is weaker than its model is
  * passed over for one that can.
  */
-
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 import type { Model } from '../domain/model.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Counter } from '../tokens/count.ts'
-import { mayOverflow, overflows } from './context.ts'
+import { BYTES_PER_TOKEN } from '../tokens/estimate.ts'
 import { isSplit } from './fanout.ts'
 
 export type Facts = Pick<Model, 'id' | 'supported_features' | 'max_output_length'>
@@ -105,3 +104,13 @@ export const contextOverflow = (contextLength: number, promptTokens: number) =>
     `This model's maximum context length is ${contextLength} tokens. However, your messages resulted in ${promptTokens} tokens. Please reduce the length of the messages.`,
     { code: 'context_length_exceeded', param: 'messages' },
   )
+
+/** A model's own tokenizer may count less than ours by this factor: what is closer is left to its upstream. */
+const TOLERANCE = 1.25
+
+/** Whether there is any doubt, by what the prompt was estimated at. */
+export const mayOverflow = (promptTokens: number, contextLength: number) =>
+  promptTokens * BYTES_PER_TOKEN > contextLength
+
+/** Whether a prompt of so many tokens, counted by us, certainly does not fit. */
+export const overflows = (counted: number, contextLength: number) => counted > contextLength * TOLERANCE

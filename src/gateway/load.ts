@@ -1,6 +1,6 @@
 /**
- * Load shedding: how many requests may be under way at once, and how many bytes may be held in memory for them. What is
- * beyond is refused at once with 503, so that an overload never becomes a queue.
+ * What is under way: how many requests may be at once, and how many bytes may be held in memory for them. What is beyond is
+ * refused at once with 503, so that an overload never becomes a queue. And when all of it has ended, for a drain.
  */
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 
@@ -62,3 +62,51 @@ const toMebibytes = (bytes: number) => Math.round(bytes / 1024 ** 2)
 
 const overloaded = (why: string) =>
   new GatewayError('overloaded', `Tollgate is overloaded: ${why}. Nothing was done for this request; try again.`)
+
+export interface InFlightTracker {
+  /** Counts a request in. Returns `done`, which counts it out; idempotent. */
+  begin(): () => void
+  count(): number
+  /** From now on no new request is let in. */
+  drain(): void
+  draining(): boolean
+  /** Resolves true when nothing is under way any more, or false after `ms`. */
+  ended(ms: number): Promise<boolean>
+}
+
+export function createInFlightTracker(): InFlightTracker {
+  let count = 0
+  let draining = false
+  let waiting: (() => void)[] = []
+
+  return {
+    begin() {
+      count++
+      let ended = false
+      return () => {
+        if (ended) return
+        ended = true
+        count--
+        if (count > 0) return
+        for (const resolve of waiting) resolve()
+        waiting = []
+      }
+    },
+    count: () => count,
+    drain() {
+      draining = true
+    },
+    draining: () => draining,
+    async ended(ms) {
+      if (count === 0) return true
+      const last = Promise.withResolvers<boolean>()
+      waiting.push(() => last.resolve(true))
+      const timer = setTimeout(() => last.resolve(false), ms)
+      try {
+        return await last.promise
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+  }
+}

@@ -4,8 +4,8 @@
  */
 import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
-import { authenticate } from '../gateway/authenticate.ts'
 import { MAX_BODY_BYTES } from '../gateway/body.ts'
+import { authenticate } from '../keys/token.ts'
 import { traceOf } from '../log.ts'
 import { toToken } from './bearer.ts'
 import { type ChatDeps, chatController, IDLE_SECONDS } from './chat.ts'

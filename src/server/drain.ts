@@ -1,6 +1,6 @@
 /** How a server stops taking requests: with what is under way. Called once, by `server.ts`. */
 
-import type { InFlightTracker } from '../gateway/in-flight.ts'
+import type { InFlightTracker } from '../gateway/load.ts'
 import type { App } from '../http/app.ts'
 
 /** How long the rows of answers that a stop has cut may take to settle. */

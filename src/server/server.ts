@@ -2,12 +2,11 @@
  * A running server, put together from its parts in the order that safety asks for: storage, catalogue, snapshot, what is
  * known beside the database, and only then the network. `cli/run-server.ts` starts it and decides when it stops.
  */
-import { logFinished } from '../accounting/log-finished.ts'
+import { logFinished } from '../accounting/settle.ts'
 import type { ServeConfig } from '../config.ts'
 import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
-import { createInFlightTracker } from '../gateway/in-flight.ts'
-import { createLoadShedder } from '../gateway/load.ts'
+import { createInFlightTracker, createLoadShedder } from '../gateway/load.ts'
 import { createApp } from '../http/app.ts'
 import { createSpendReader } from '../ledger/spent.ts'
 import type { Log } from '../log.ts'

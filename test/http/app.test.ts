@@ -1,9 +1,8 @@
 /** The HTTP surface on fakes, for what no scripted upstream can bring about: bugs of our own, and a ledger that is full. */
 import { describe, expect, test } from 'bun:test'
-import { logFinished } from '../../src/accounting/log-finished.ts'
+import { logFinished } from '../../src/accounting/settle.ts'
 import { GatewayError } from '../../src/domain/error.ts'
-import { createInFlightTracker } from '../../src/gateway/in-flight.ts'
-import { createLoadShedder } from '../../src/gateway/load.ts'
+import { createInFlightTracker, createLoadShedder } from '../../src/gateway/load.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { createApp } from '../../src/http/app.ts'
 import { hashToken, mintToken } from '../../src/keys/token.ts'

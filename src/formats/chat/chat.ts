@@ -1,10 +1,9 @@
 /** Chat completions, as a format that clients speak. Pure. */
 import { allow } from '../../domain/error.ts'
-import type { CanonicalRequest } from '../../domain/request.ts'
+import type { CanonicalRequest, Message } from '../../domain/request.ts'
 import type { Task } from '../../domain/task.ts'
 import { estimatePrompt } from '../../tokens/estimate.ts'
 import type { Format } from '../format.ts'
-import { toAffinity } from './affinity.ts'
 import { validate } from './validate.ts'
 import { ChatWriter } from './writer.ts'
 
@@ -31,3 +30,30 @@ export const toTask = (body: CanonicalRequest): Task => ({
   user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
   affinity: () => toAffinity(body.messages),
 })
+
+/** A conversation is told from another by this much of how it begins. */
+const MAX_CHARS = 16_384
+
+/** What does not change as a conversation goes on: its instructions and its first question. */
+export function toAffinity(messages: readonly Message[]): string {
+  let text = ''
+  for (const message of messages) {
+    const { role } = message
+    if (role === 'system' || role === 'developer' || role === 'user') text += `${role}\n${textOf(message)}\n`
+    if (role === 'user') break
+  }
+  return text
+}
+
+function textOf({ content }: Message): string {
+  const text = typeof content === 'string' ? content : (content ?? []).map(toMark).join('\n')
+  return text.length > MAX_CHARS ? text.slice(0, MAX_CHARS) : text
+}
+
+type Part = Exclude<Message['content'], string | null | undefined>[number]
+
+/** Of an image its end, in which two that begin alike differ. */
+function toMark(part: Part): string {
+  if (part.type === 'text') return part.text
+  return part.type === 'image_url' ? part.image_url.url.slice(-256) : part.type
+}

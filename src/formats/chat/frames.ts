@@ -1,7 +1,8 @@
 /** Writes the frames of a stream, each one line of JSON behind `data: `. Pure. */
 import type { FinishReason, Logprobs, Origin } from '../../domain/events.ts'
+import { type Receipt, toUsd } from '../../domain/usage.ts'
 import type { Identity } from '../format.ts'
-import type { Delta } from './wire.ts'
+import type { Delta, WireUsage } from './wire.ts'
 
 export const DONE = 'data: [DONE]\n\n'
 
@@ -51,3 +52,20 @@ const ESCAPED: Record<string, string> = { '\u0085': '\\u0085', '\u2028': '\\u202
 
 /** Writes JSON that is one line to everyone. */
 export const toLine = (value: unknown) => JSON.stringify(value).replace(LINE_ENDS, (found) => ESCAPED[found] ?? '')
+
+/** As JSON text, because `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth. */
+export function toUsageJson({ usage, costNanoUsd }: Receipt): string {
+  const cacheWrite = usage.cacheWrite + usage.cacheWrite1h
+  const counts: Omit<WireUsage, 'cost'> = {
+    prompt_tokens: usage.prompt,
+    completion_tokens: usage.completion,
+    total_tokens: usage.prompt + usage.completion,
+    prompt_tokens_details: {
+      cached_tokens: usage.cacheRead,
+      ...(cacheWrite > 0 ? { cache_write_tokens: cacheWrite } : {}),
+    },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning },
+    cost_nano_usd: costNanoUsd,
+  }
+  return `${JSON.stringify(counts).slice(0, -1)},"cost":${toUsd(costNanoUsd)}}`
+}

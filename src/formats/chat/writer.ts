@@ -7,8 +7,7 @@ import type { AnswerEvent, FinishReason, Logprobs, Origin, ToolKind } from '../.
 import type { Task } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import type { Identity, Writer } from '../format.ts'
-import { DONE, FrameWriter, toLine } from './frames.ts'
-import { toUsageJson } from './usage.ts'
+import { DONE, FrameWriter, toLine, toUsageJson } from './frames.ts'
 import { toCompletionJson } from './whole.ts'
 import type { Delta } from './wire.ts'
 

@@ -1,13 +1,12 @@
 /**
- * Delivers a streamed answer: holds the response back until the answer has begun, so that a failure before it still has its
- * real status; keeps a long silence alive; writes with back-pressure; ends with a tail that waited for the ledger, or with
+ * Delivers an answer. A whole one is settled before a byte of it leaves. A streamed one holds the response back until the answer has begun, so that a failure before it still has its
+ * real status; keeps a long silence alive; is written with back-pressure; ends with a tail that waited for the ledger, or with
  * an error frame.
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
 import { type Begun, type Exchange, settleComplete, settleFailure, toHeaders } from './exchange.ts'
-import { createHeartbeat, KEEP_ALIVE } from './heartbeat.ts'
-import { Sink, type SinkOptions } from './sink.ts'
+import { createHeartbeat, KEEP_ALIVE, Sink, type SinkOptions } from './sink.ts'
 
 /** Resolves to the response: once the answer begins, or when the silence before it needs a first keep-alive. */
 export async function deliverStream(
@@ -140,5 +139,23 @@ async function send(sink: Sink, text: string): Promise<void> {
     await sink.write(text)
   } catch {
     // What comes next will notice.
+  }
+}
+
+/**
+ * Resolves to the response. Throws a GatewayError for a failure, its row already settled.
+ * @param opening the answer, once all of it is there.
+ */
+export async function deliverWhole(exchange: Exchange, opening: Promise<Begun>): Promise<Response> {
+  using _held = exchange.held
+  try {
+    const begun = await opening
+    exchange.settlement.firstToken()
+    const receipt = await settleComplete(exchange)
+    const headers = toHeaders(exchange, begun)
+    headers['content-type'] = 'application/json'
+    return new Response(exchange.writer.whole(begun.events, receipt), { headers })
+  } catch (error) {
+    throw await settleFailure(exchange, error, 'nothing')
   }
 }
