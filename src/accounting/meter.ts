@@ -5,7 +5,7 @@
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
 import type { Usage } from '../domain/usage.ts'
-import type { Heard } from '../tokens/count.ts'
+import type { CapturedOutput } from '../tokens/count.ts'
 
 /** Of one choice; what is beyond it is counted by the ratio of what came before. */
 const MAX_CAPTURED_CHARS = 64 * 1024
@@ -76,7 +76,7 @@ export class Meter {
   }
 
   /** What came so far, for a count. */
-  captured(): Heard {
+  captured(): CapturedOutput {
     const join = (texts: Captured[]) => texts.map(({ pieces }) => pieces.join(''))
     const more = (texts: Captured[]) => texts.reduce((sum, each) => sum + each.more, 0)
     return {

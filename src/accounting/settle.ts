@@ -1,7 +1,7 @@
 /**
  * Ends a request exactly once: bills its calls, frees what it had reserved, settles its ledger row and tells whoever
- * listens that it has finished; the log is one that does. Delivery calls it before the tail of the answer leaves; whatever it learns later about
- * the same request changes nothing.
+ * listens that it has finished, the log above all. Delivery calls it before the tail of the answer leaves; whatever it
+ * learns later about the same request changes nothing.
  */
 import type { Receipt } from '../domain/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'

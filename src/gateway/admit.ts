@@ -95,7 +95,7 @@ function choose(
 /** What its first call may use: where each choice is a call of its own, one choice. */
 const toAsk = (promptTokens: number, body: CanonicalRequest, target: Target): Estimate => ({
   promptTokens,
-  completionTokens: toCap(body, target.maxOutputLength) * (isSplit(body, target) ? 1 : (body.n ?? 1)),
+  completionTokens: (toCap(body, target.maxOutputLength) * (body.n ?? 1)) / toCalls(body, target),
 })
 
 /**
@@ -121,7 +121,10 @@ function toMost(
   return most
 }
 
-const toCalls = (body: CanonicalRequest, target: Target) => (isSplit(body, target) ? (body.n ?? 1) : 1)
+const toCalls = (body: CanonicalRequest, target: Target): number => {
+  const choices = body.n ?? 1
+  return choices > 1 && isSplit(body, target) ? choices : 1
+}
 
 const times = ({ tokens, nanoUsd }: Amount, calls: number): Amount => ({
   tokens: tokens * calls,

@@ -124,7 +124,10 @@ function answer(
   { targets, body }: Admitted,
   signal: AbortSignal,
 ) {
-  const dispatch = fanOut(enforce(createDispatch(deps, request), deps.checker))
+  const one = createDispatch(deps, request)
+  // Most requests ask for one choice in words: they need nothing around a call.
+  const isPlain = (body.n ?? 1) === 1 && !body.response_format
+  const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker))
   return attempt({ health: request.health, dispatch, ...deps.retry }, { targets, body, signal })
 }
 

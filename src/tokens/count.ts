@@ -10,11 +10,11 @@ import type { Log } from '../log.ts'
 import { createThread, type ThreadOptions } from '../threads.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
 import { estimate, tokensOfBytes } from './estimate.ts'
-import { type Excerpt, extrapolate, HEARD_BYTES, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
+import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
 import { toPrompt } from './prompt.ts'
 
 /** What an upstream sent in one call, as far as it was kept. */
-export interface Heard {
+export interface CapturedOutput {
   /** One text a choice, so that choices which come interleaved count as they do one after the other. */
   answer: string[]
   reasoning: string[]
@@ -25,7 +25,7 @@ export interface Heard {
 
 export interface Counter {
   /** Counts what a call used that reported nothing. Never rejects: where it cannot count in time it estimates by bytes. */
-  usage(body: CanonicalRequest, heard: Heard): Promise<Usage>
+  usage(body: CanonicalRequest, captured: CapturedOutput): Promise<Usage>
   /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
   prompt(body: CanonicalRequest): Promise<number | null>
   close(): void
@@ -81,8 +81,8 @@ export function createCounter({ log, timeoutMs = 5_000, ...options }: CounterOpt
   }
 
   return {
-    async usage(body, heard) {
-      const [answer, reasoning] = toHeardExcerpts(heard)
+    async usage(body, captured) {
+      const [answer, reasoning] = toCapturedExcerpts(captured)
       const [prompt, sums] = await Promise.all([
         countOnce(body),
         answer.bytes + reasoning.bytes > 0 ? count([answer.texts, reasoning.texts]) : [0, 0],
@@ -105,9 +105,9 @@ const readsTheSame = (one: CanonicalRequest, other: CanonicalRequest) =>
   one.tools === other.tools && one.functions === other.functions && one.response_format === other.response_format
 
 /** Answer and reasoning get half of what is counted each, and what the other one leaves. */
-function toHeardExcerpts({ answer, reasoning, moreAnswer, moreReasoning }: Heard): [Excerpt, Excerpt] {
-  const half = HEARD_BYTES / 2
-  const roomBeside = (other: string[]) => Math.max(half, HEARD_BYTES - Buffer.byteLength(other.join('')))
+function toCapturedExcerpts({ answer, reasoning, moreAnswer, moreReasoning }: CapturedOutput): [Excerpt, Excerpt] {
+  const half = CAPTURED_BYTES / 2
+  const roomBeside = (other: string[]) => Math.max(half, CAPTURED_BYTES - Buffer.byteLength(other.join('')))
   const excerpt = (texts: string[], more: number, limit: number): Excerpt => {
     const kept = toExcerpt(texts, limit)
     return { ...kept, ofBytes: kept.ofBytes + more }

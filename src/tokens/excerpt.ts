@@ -10,7 +10,7 @@ import type { Prompt } from './prompt.ts'
 
 /** Most bytes that are tokenised for one request: of what the model read, and of what it wrote. */
 export const PROMPT_BYTES = 192_000
-export const HEARD_BYTES = 64_000
+export const CAPTURED_BYTES = 64_000
 /** Most texts: each one has its own cost, however short it is. */
 const MOST_TEXTS = 10_000
 

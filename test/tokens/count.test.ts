@@ -1,7 +1,7 @@
 /** Counting on its thread: what is counted, what is only estimated, and that the thread comes and goes with the need. */
 import { afterAll, afterEach, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import { type Counter, type CounterOptions, createCounter, type Heard } from '../../src/tokens/count.ts'
+import { type CapturedOutput, type Counter, type CounterOptions, createCounter } from '../../src/tokens/count.ts'
 import { estimate } from '../../src/tokens/estimate.ts'
 
 const WORKER = new URL('../../src/tokens/count-worker.ts', import.meta.url).href
@@ -26,7 +26,7 @@ function open(options: CounterOptions = {}) {
 afterEach(() => counter?.close())
 
 const ask = (content: string): CanonicalRequest => ({ model: 'm', messages: [{ role: 'user', content }] })
-const heard = (answer: string, more: Partial<Heard> = {}): Heard => ({
+const heard = (answer: string, more: Partial<CapturedOutput> = {}): CapturedOutput => ({
   answer: [answer],
   reasoning: [],
   moreAnswer: 0,
