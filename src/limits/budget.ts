@@ -4,10 +4,9 @@
  * whatever settles late, or after a budget is gone, changes nothing of what came after. Used by `limiter.ts` alone. Pure.
  */
 
-import type { Budget } from '../domain/settings.ts'
+import { BUDGET_WARNING_PERCENT, type Budget, type Period } from '../domain/settings.ts'
 import type { Scope } from './limiter.ts'
-import { startOf } from './period.ts'
-import { type BudgetUsage, hasRoom, openUsage, type PeriodUsage, rollOver, toLevel } from './period-usage.ts'
+import { endOf, startOf } from './period.ts'
 
 /** A key or a team. */
 interface Owner {
@@ -56,18 +55,32 @@ interface Budgets {
 
 type SpentOf = (scope: Scope, fromMs: number) => number
 
+/** What one period of one budget has come to. Once the next period begins, only what was reserved in it still knows it. */
+interface PeriodUsage {
+  readonly startMs: number
+  /** The first ms of the period after; null where there is none. */
+  readonly endMs: number | null
+  spentNanoUsd: number
+  reservedNanoUsd: number
+  /** The percentage that was warned of last. */
+  warned: number
+  /** Whether nobody was asked what was spent before it began. */
+  readonly isProvisional: boolean
+}
+
 /** A budget as it is configured, and what it has come to. */
 interface BudgetState {
   readonly scope: Scope
   readonly name: string
   readonly budget: Budget
-  usage: BudgetUsage
+  /** Of the period in force. */
+  usage: PeriodUsage
+  /** Of the period that was in force before it: a clock that was wrong for a while comes back to that. */
+  previous: PeriodUsage | null
 }
 
 /** What a request takes from one budget, which is as the request found it. */
-interface Charge extends Omit<BudgetState, 'usage'> {
-  readonly usage: PeriodUsage
-}
+type Charge = Readonly<Omit<BudgetState, 'previous'>>
 
 type BudgetStates = Record<Scope['kind'], Map<string, BudgetState>>
 
@@ -79,21 +92,22 @@ export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budg
     const { id, name, budget } = owner
     let state = states[kind].get(id)
     if (state === undefined) {
-      state = { scope: { kind, id }, name, budget, usage: openUsage(budget.period, wallMs, 0, true) }
+      const usage = openPeriod(budget.period, wallMs, 0, true)
+      state = { scope: { kind, id }, name, budget, usage, previous: null }
       states[kind].set(id, state)
     }
     // The owner in hand may be from before the last change, which is in force all the same.
-    state.usage = rollOver(state.usage, state.budget.period, wallMs)
-    return [{ ...state, usage: state.usage.current }]
+    rollOver(state, wallMs)
+    return [{ ...state }]
   }
 
   /** The budget that a charge is on, unless it is gone or in another period by now. */
   const stateOf = ({ scope, usage }: Charge) => {
     const state = states[scope.kind].get(scope.id)
-    return state?.usage.current === usage ? state : undefined
+    return state?.usage === usage ? state : undefined
   }
 
-  const warn = ({ scope, name, budget, usage: { current: usage } }: BudgetState) => {
+  const warn = ({ scope, name, budget, usage }: BudgetState) => {
     const percent = toLevel(usage.spentNanoUsd, budget.nanoUsd)
     const isNew = percent > usage.warned
     // Also downwards: whoever gets a larger budget is warned of that one again.
@@ -134,11 +148,14 @@ export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budg
       if (budget === null || next.has(id)) continue
       const scope: Scope = { kind, id }
       const known = states[kind].get(id)
-      const stays = known !== undefined && !known.usage.current.isProvisional && known.budget.period === budget.period
-      const usage = stays
-        ? rollOver(known.usage, budget.period, wallMs)
-        : openUsage(budget.period, wallMs, spentOf(scope, startOf(budget.period, wallMs)), false)
-      next.set(id, { scope, name, budget, usage })
+      const { period } = budget
+      if (known !== undefined && !known.usage.isProvisional && known.budget.period === period) {
+        rollOver(known, wallMs)
+        next.set(id, { ...known, name, budget })
+        continue
+      }
+      const usage = openPeriod(period, wallMs, spentOf(scope, startOf(period, wallMs)), false)
+      next.set(id, { scope, name, budget, usage, previous: null })
     }
     return next
   }
@@ -159,9 +176,51 @@ export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budg
 /** What costs nothing, such as a local model, is let through whatever was spent. */
 function findFull(charges: readonly Charge[], askedNanoUsd: number): BudgetRefusal | null {
   if (askedNanoUsd === 0) return null
-  const full = charges.find(({ usage, budget }) => !hasRoom(usage, budget.nanoUsd, askedNanoUsd))
+  const hasRoom = ({ usage, budget }: Charge) =>
+    usage.spentNanoUsd + usage.reservedNanoUsd + askedNanoUsd <= budget.nanoUsd
+  const full = charges.find((charge) => !hasRoom(charge))
   if (full === undefined) return null
   const { scope, name, budget, usage } = full
   const { spentNanoUsd, reservedNanoUsd, endMs: resetMs } = usage
   return { kind: scope.kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs }
+}
+
+const openPeriod = (period: Period, wallMs: number, spentNanoUsd: number, isProvisional: boolean): PeriodUsage => ({
+  startMs: startOf(period, wallMs),
+  endMs: endOf(period, wallMs),
+  spentNanoUsd,
+  reservedNanoUsd: 0,
+  warned: 0,
+  isProvisional,
+})
+
+/**
+ * Has a budget be in the period of `wallMs`. A clock that steps over the end of a period and back finds what was spent
+ * there; one that is set back further, to where nobody knows, takes along what there is, until that period ends.
+ */
+function rollOver(state: BudgetState, wallMs: number): void {
+  const { usage, previous, budget } = state
+  if (isIn(usage, wallMs)) return
+  state.previous = usage
+  if (previous !== null && isIn(previous, wallMs)) {
+    state.usage = previous
+    return
+  }
+  const isBack = wallMs < usage.startMs
+  const taken = isBack ? usage.spentNanoUsd + usage.reservedNanoUsd : 0
+  state.usage = openPeriod(budget.period, wallMs, taken, isBack && usage.isProvisional)
+}
+
+const isIn = ({ startMs, endMs }: PeriodUsage, wallMs: number) =>
+  wallMs >= startMs && (endMs === null || wallMs < endMs)
+
+/** The highest of the percentages that are warned of which has been spent; 0 for none. */
+function toLevel(spentNanoUsd: number, limitNanoUsd: number): number {
+  if (spentNanoUsd === 0) return 0
+  if (spentNanoUsd >= limitNanoUsd) return 100
+  // Most are far from it, and every request that settles asks.
+  if (spentNanoUsd < limitNanoUsd / 2) return 0
+  // Exact: a hundred times a large budget is beyond 2^53.
+  const isNear = BigInt(spentNanoUsd) * 100n >= BigInt(limitNanoUsd) * BigInt(BUDGET_WARNING_PERCENT)
+  return isNear ? BUDGET_WARNING_PERCENT : 0
 }

@@ -6,9 +6,8 @@
 import { allow, type Decision, type GatewayError, refuse, type UpstreamError } from '../domain/error.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
 import { type BudgetReservation, type BudgetWarning, createBudgets } from './budget.ts'
-import { type Headers, NO_HEADERS, toRateHeaders } from './headers.ts'
+import { type Headers, NO_HEADERS, toBudgetError, toRateError, toRateHeaders, toUpstreamError } from './messages.ts'
 import { createRateLimiters, hasLimits, type Slot } from './rates.ts'
-import { toBudgetError, toRateError, toUpstreamError } from './refusal.ts'
 
 /** What a request may at most use and cost, or what it has. */
 export interface Amount {

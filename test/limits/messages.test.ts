@@ -1,6 +1,6 @@
 /** How times are written for clients. */
 import { expect, test } from 'bun:test'
-import { toDuration, toRetryHeaders } from '../../src/limits/headers.ts'
+import { toDuration, toRetryHeaders } from '../../src/limits/messages.ts'
 
 test.each([
   [0, '0s'],
