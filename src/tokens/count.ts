@@ -9,9 +9,8 @@ import type { Usage } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
 import { createThread, type ThreadOptions } from '../threads.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
-import { estimate, tokensOfBytes } from './estimate.ts'
+import { estimatePrompt, tokensOfBytes, toPrompt } from './estimate.ts'
 import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
-import { toPrompt } from './prompt.ts'
 
 /** What an upstream sent in one call, as far as it was kept. */
 export interface CapturedOutput {
@@ -89,11 +88,7 @@ export function createCounter({ log, timeoutMs = 5_000, ...options }: CounterOpt
       ])
       const tokensOf = (excerpt: Excerpt, tokens: number | undefined) =>
         (tokens === undefined ? null : extrapolate(tokens, excerpt)) ?? tokensOfBytes(excerpt.ofBytes)
-      return toUsage(
-        prompt ?? estimate(body, 0).promptTokens,
-        tokensOf(answer, sums?.[0]),
-        tokensOf(reasoning, sums?.[1]),
-      )
+      return toUsage(prompt ?? estimatePrompt(body), tokensOf(answer, sums?.[0]), tokensOf(reasoning, sums?.[1]))
     },
     prompt: countOnce,
     close: () => thread.close(),

@@ -3,9 +3,16 @@
  * is charged that nobody could settle. Never a tokenizer, whose time grows with the square of a hostile text. What was
  * really used, where no upstream says it, is counted in `count.ts`. Pure.
  */
-import type { CanonicalRequest } from '../domain/request.ts'
-import { bytesOfBase64 } from './base64.ts'
-import { toPrompt } from './prompt.ts'
+import type {
+  AudioPart,
+  CanonicalRequest,
+  FilePart,
+  ImagePart,
+  Message,
+  RefusalPart,
+  TextPart,
+} from '../domain/request.ts'
+import { bytesOfBase64, type Data, fromDataUrl, TOKENS_PER_FILE, tokensOfAudio, tokensOfImage } from './media.ts'
 
 /** Four UTF-8 bytes are taken for a token; each message costs eight more. */
 export const BYTES_PER_TOKEN = 4
@@ -41,3 +48,88 @@ export function estimatePrompt(body: CanonicalRequest): number {
 export function toCap(body: CanonicalRequest, maxOutputLength: number): number {
   return Math.min(body.max_completion_tokens ?? body.max_tokens ?? DEFAULT_OUTPUT_TOKENS, maxOutputLength)
 }
+
+export interface Prompt {
+  /** Never empty ones. */
+  texts: string[]
+  /** Text files, in base64. */
+  files: string[]
+  messages: number
+  /** How many messages carry a name. */
+  names: number
+  /** Tokens of images, sound and other files. */
+  attachments: number
+}
+
+/**
+ * Gathers what a model reads of a request, and so what its prompt is charged by: the estimate measures it, `count.ts`
+ * tokenises it. Decodes nothing but the heads of attachments.
+ *
+ * Read as text, each by itself: the content of messages with its text and refusal parts, refusals, names, names and
+ * arguments or inputs of tool calls and of the legacy function call, text files; tools, functions and the schema of
+ * `response_format` as their JSON. Reasoning that a client sends back is read on assistant messages after the last user
+ * message only: chat templates keep it for tool calls under way and drop it from earlier turns. Not read: ids of tool
+ * calls, the audio of earlier answers, predictions, and every parameter.
+ */
+export function toPrompt(body: CanonicalRequest): Prompt {
+  const prompt: Prompt = { texts: [], files: [], messages: body.messages.length, names: 0, attachments: 0 }
+  const lastUser = body.messages.findLastIndex(({ role }) => role === 'user')
+  body.messages.forEach((message, at) => {
+    readMessage(message, prompt)
+    if (at > lastUser) read(prompt, reasoningOf(message))
+  })
+  const schema = body.response_format?.type === 'json_schema' ? body.response_format.json_schema : null
+  for (const declared of [body.tools, body.functions, schema]) {
+    if (declared) read(prompt, JSON.stringify(declared))
+  }
+  return prompt
+}
+
+function read({ texts }: Prompt, ...found: unknown[]) {
+  for (const text of found) if (typeof text === 'string' && text !== '') texts.push(text)
+}
+
+function readMessage(message: Message, prompt: Prompt) {
+  if ('name' in message && message.name) {
+    prompt.names += 1
+    read(prompt, message.name)
+  }
+  if (typeof message.content === 'string') read(prompt, message.content)
+  else for (const part of message.content ?? []) readPart(part, prompt)
+  if (message.role !== 'assistant') return
+  read(prompt, message.refusal, message.function_call?.name, message.function_call?.arguments)
+  for (const call of message.tool_calls ?? []) {
+    if (call.type === 'function') read(prompt, call.function.name, call.function.arguments)
+    else read(prompt, call.custom.name, call.custom.input)
+  }
+}
+
+/** Clients send the one or the other back, or both, with the same text. */
+function reasoningOf(message: Message): unknown {
+  if (message.role !== 'assistant') return null
+  return message.reasoning || message.reasoning_content
+}
+
+function readPart(part: TextPart | RefusalPart | ImagePart | AudioPart | FilePart, prompt: Prompt) {
+  if (part.type === 'text') read(prompt, part.text)
+  else if (part.type === 'refusal') read(prompt, part.refusal)
+  else if (part.type === 'image_url') prompt.attachments += tokensOfImage(part.image_url)
+  else if (part.type === 'input_audio') prompt.attachments += tokensOfAudio(part.input_audio)
+  else {
+    const data = dataOf(part.file.file_data)
+    if (data && isText(data, part.file.filename)) prompt.files.push(data.base64)
+    else prompt.attachments += TOKENS_PER_FILE
+  }
+}
+
+/** A file may come as a `data:` URL or as bare base64. */
+const dataOf = (sent: string | null | undefined): Data | null =>
+  sent ? (fromDataUrl(sent) ?? { mediaType: '', base64: sent }) : null
+
+const TEXT_TYPE = /^text\/|^application\/(?:.+\+)?(?:json|xml|yaml|x-yaml|javascript|toml|sql|x-ndjson|jsonl)$/
+const TEXT_NAME =
+  /\.(?:txt|text|md|markdown|rst|tex|csv|tsv|json|jsonl|ndjson|ya?ml|toml|xml|html?|css|log|ini|sql|sh|[cm]?[jt]sx?|py|rb|go|rs|java|kt|swift|c|h|cc|cpp|hpp|cs|php|vue)$/i
+
+const isText = ({ mediaType }: Data, name: string | null | undefined) =>
+  TEXT_TYPE.test(mediaType) ||
+  ((mediaType === '' || mediaType === 'application/octet-stream') && TEXT_NAME.test(name ?? ''))

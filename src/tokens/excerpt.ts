@@ -5,8 +5,8 @@
  */
 import { O200K_TOKEN_SPLIT_REGEX as WORDS } from 'gpt-tokenizer/encodingParams/constants'
 import { isHighHalf } from '../domain/utf16.ts'
-import { bytesOfBase64, readBase64 } from './base64.ts'
-import type { Prompt } from './prompt.ts'
+import type { Prompt } from './estimate.ts'
+import { bytesOfBase64, readBase64 } from './media.ts'
 
 /** Most bytes that are tokenised for one request: of what the model read, and of what it wrote. */
 export const PROMPT_BYTES = 192_000
