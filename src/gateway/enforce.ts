@@ -5,10 +5,19 @@
  */
 import { clientLeft, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
-import { isFinal, splitThinking, textOf, withJson } from '../structured/answer.ts'
 import type { Verdict } from '../structured/check-worker.ts'
 import type { Checker } from '../structured/checker.ts'
-import { toCorrecting, toInstructed, toPlan, toReminded, type Wanted } from '../structured/plan.ts'
+import {
+  isFinal,
+  splitThinking,
+  textOf,
+  toCorrecting,
+  toInstructed,
+  toPlan,
+  toReminded,
+  type Wanted,
+  withJson,
+} from '../structured/plan.ts'
 import type { Ask, Dispatch } from './attempt.ts'
 
 const MAX_CALLS = 3

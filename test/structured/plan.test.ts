@@ -4,8 +4,7 @@ import type { Feature } from '../../src/domain/model.ts'
 import type { CanonicalRequest, Message } from '../../src/domain/request.ts'
 import { findJson } from '../../src/structured/json.ts'
 import { toCorrecting, toInstructed, toInstruction, toPlan, toReminded } from '../../src/structured/plan.ts'
-import { compile } from '../../src/structured/schema.ts'
-import { FORMATS } from '../../src/structured/string-formats.ts'
+import { compile, FORMATS } from '../../src/structured/schema.ts'
 
 const PERSON = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
 const OBJECT = { type: 'json_object' } as const
