@@ -78,9 +78,8 @@ export const traceOf = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error)
 
 export function createLog({ now, write: send = toStandardError }: LogOptions): Log {
-  let gathered: string[] = []
-  /** Characters of `gathered`, and of that together with what is on its way out. */
-  let gatheredChars = 0
+  let gathered = ''
+  /** Characters of `gathered`, together with what is on its way out. */
   let chars = 0
   let dropped = 0
   let time = { ms: -1, text: '' }
@@ -90,21 +89,13 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
   const flush = (): Promise<void> => {
     if (timer) clearTimeout(timer)
     timer = null
-    if (gathered.length === 0) return writing
-    const text = redact(gathered.join(''))
-    const size = gatheredChars
-    gathered = []
-    gatheredChars = 0
-    writing = writing
-      .then(() => send(text))
-      .then(
-        () => {
-          chars -= size
-        },
-        () => {
-          chars -= size
-        },
-      )
+    if (gathered === '') return writing
+    const text = gathered
+    gathered = ''
+    const done = () => {
+      chars -= text.length
+    }
+    writing = writing.then(() => send(redact(text))).then(done, done)
     return writing
   }
 
@@ -124,8 +115,7 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
     dropped = 0
     const rest = JSON.stringify(fields)
     const text = `{"time":"${timeText()}","level":"${level}","event":"${event}","msg":${JSON.stringify(message)}${rest === '{}' ? '' : ','}${lost}${rest.slice(1)}\n`
-    gathered.push(text)
-    gatheredChars += text.length
+    gathered += text
     chars += text.length
     timer ??= setTimeout(flush, FLUSH_MS)
   }

@@ -3,13 +3,13 @@
  * each other. Called by `file.ts` on the raw document, right after the schema and whatever the schema said, so that
  * every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
+import { TIMER_MS, toMs } from '../domain/time.ts'
 import { toVariable } from '../store/snapshot-upstreams.ts'
 import { toList } from '../validation/explain-words.ts'
 import type { Issue } from './catalog.ts'
 import { checkModel } from './check-model.ts'
 import { type Entry, isWildcard, type Path, toEntry } from './entry.ts'
 import { closest } from './hint.ts'
-import { toMilliseconds } from './time.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
 const OF_HTTP = ['base_url', 'api_key', 'max_tokens_field', 'n', 'user', 'think_tags']
@@ -67,7 +67,7 @@ function checkUpstream(id: string, entry: Entry): Issue[] {
   }
   for (const [name, value] of Object.entries(toEntry(entry.deadlines))) {
     const given = typeof value === 'string' || (Number.isInteger(value) && Number(value) >= 1)
-    const time = given ? toMilliseconds(String(value)) : 0
+    const time = given ? toMs(String(value), 'ms', TIMER_MS) : 0
     if (time === null)
       issues.push({
         segments: [...at, 'deadlines', name],

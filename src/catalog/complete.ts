@@ -3,6 +3,7 @@
  * for what is then still missing. Called by `file.ts`. Pure.
  */
 import type { Deadlines, UpstreamSettings } from '../domain/settings.ts'
+import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import { toList } from '../validation/explain-words.ts'
 import type { DeclaredModel, DeclaredRoute, DeclaredUpstream, Facts, Issue } from './catalog.ts'
@@ -10,7 +11,6 @@ import { checkRouteFacts } from './check-routes.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
 import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'
-import { toMilliseconds } from './time.ts'
 
 const FREE: PricingItem[] = [{ prompt: '0', completion: '0', input_cache_read: '0' }]
 
@@ -36,7 +36,7 @@ const DEADLINE_FIELDS = [
 export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
   const deadlines: Partial<Deadlines> = {}
   for (const [name, field] of DEADLINE_FIELDS) {
-    const ms = toMilliseconds(entry.deadlines?.[field] ?? '')
+    const ms = toMs(String(entry.deadlines?.[field] ?? ''), 'ms', TIMER_MS)
     if (ms !== null) deadlines[name] = ms
   }
   return {

@@ -1,19 +1,8 @@
 /** How commands tell of an upstream: its state, breakers, deadlines and last error in words. Pure. */
+import { toSpan } from '../domain/time.ts'
 import type { TestResult, UpstreamFacts } from '../server/protocol.ts'
 import { toPrintable } from './text.ts'
 import type { UpstreamRow } from './upstream-rows.ts'
-
-const SPANS: readonly [unit: string, ms: number][] = [
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
-]
-
-/** Writes a time span as a catalogue would: `5m`, `90s`, `250ms`. */
-function toSpan(ms: number): string {
-  const [unit, size] = SPANS.find(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1]
-  return `${ms / size}${unit}`
-}
 
 const AGES: readonly [unit: string, ms: number][] = [
   ['d', 86_400_000],

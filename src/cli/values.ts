@@ -3,13 +3,12 @@
  * and exit code 2. Pure; no floating point touches money.
  */
 import { type Budget, MAX_LIMIT, PERIODS } from '../domain/settings.ts'
+import { toMs } from '../domain/time.ts'
 import { isName } from '../keys/rules.ts'
 import { usageError } from './command-error.ts'
 
 /** Such as `day, week, month or total`. */
 const PERIODS_TEXT = PERIODS.join(', ').replace(/, (?=\w+$)/, ' or ')
-
-const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
 /** Reads `20/month`, `0.10/day` or `5` (in total) as USD, into integer nano-dollars and a period. */
 export function toBudget(text: string): Budget {
@@ -27,11 +26,14 @@ export function toBudget(text: string): Budget {
   return { nanoUsd: Number(nanoUsd), period }
 }
 
+/** A hundred times what anyone wants, and still a date. */
+const LONGEST_MS = 1e14
+
 /** Reads `90d`, `12h`, `30m`, `2w` from now, or a date (`2027-01-31`, UTC, or with a time), into ms since 1970. */
 export function toExpiry(text: string, nowMs: number): number {
   const trimmed = text.trim()
-  const [, count, unit = ''] = /^(\d{1,6})([mhdw])$/.exec(trimmed) ?? []
-  const atMs = count === undefined ? toDate(trimmed) : nowMs + Number(count) * (UNIT_MS[unit] ?? 0)
+  const spanMs = toMs(trimmed, '', { min: 0, max: LONGEST_MS })
+  const atMs = spanMs === null ? toDate(trimmed) : nowMs + spanMs
   if (Number.isNaN(atMs))
     throw usageError(`--expires '${text}' is no time: write 90d, 12h, or a date such as 2027-01-31.`)
   if (atMs <= nowMs) throw usageError(`--expires '${text}' is not in the future.`)

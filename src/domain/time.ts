@@ -1,0 +1,28 @@
+/** Spans of time as people write and read them: in the catalogue, in settings, on the command line. Pure. */
+
+const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
+type Unit = keyof typeof UNITS
+const isUnit = (text: string): text is Unit => Object.hasOwn(UNITS, text)
+
+/** What a timer can wait: beyond a signed 32-bit number of ms it fires at once. */
+export const TIMER_MS = { min: 1, max: 2_147_483_647 }
+
+/**
+ * Reads a span such as `500ms`, `90s`, `5m`, `12h`, `90d` or `2w` into ms.
+ *
+ * @returns null where it is none, or not within the bounds, in ms.
+ * @param unit of a span that names none; '' where each has to.
+ */
+export function toMs(text: string, unit: Unit | '', { min, max }: { min: number; max: number }): number | null {
+  const [, digits, given = ''] = /^(\d{1,10})([a-z]*)$/.exec(text) ?? []
+  const named = given || unit
+  if (digits === undefined || !isUnit(named)) return null
+  const ms = Number(digits) * UNITS[named]
+  return ms >= min && ms <= max ? ms : null
+}
+
+/** Writes a span in the largest unit up to hours that it is a whole number of: `5m`, `90s`, `1500ms`. */
+export function toSpan(ms: number): string {
+  const unit = (['h', 'm', 's'] as const).find((unit) => ms >= UNITS[unit] && ms % UNITS[unit] === 0) ?? 'ms'
+  return `${ms / UNITS[unit]}${unit}`
+}
