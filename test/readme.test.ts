@@ -1,4 +1,4 @@
-/** The two READMEs stay true: what they list is what there is. The import table is held by `layers.test.ts`. */
+/** The READMEs stay true: what they list is what there is. The import table is held by `layers.test.ts`. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,10 +8,12 @@ import { parseCatalog } from '../src/catalog/file.ts'
 const ROOT = join(import.meta.dir, '..')
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
 const maintainers = readFileSync(join(ROOT, 'src/README.md'), 'utf8')
+const testers = readFileSync(join(ROOT, 'test/README.md'), 'utf8')
 
 test.each([
   ['README.md', ROOT, readme],
   ['src/README.md', join(ROOT, 'src'), maintainers],
+  ['test/README.md', join(ROOT, 'test'), testers],
 ])('every file that %s links to exists', (_, folder, text) => {
   const links = [...text.matchAll(/\]\(([^)]+)\)/g)].flatMap(([, to]) => (to && !to.startsWith('http') ? [to] : []))
   expect(links.length).toBeGreaterThan(4)
@@ -25,7 +27,7 @@ test('every dependency is listed, in its version', () => {
 })
 
 test('every script that it names is one', () => {
-  const named = [...readme.matchAll(/\bbun(?:@1\.4\.5)? run ([\w:]+)/g)].map(([, name]) => String(name))
+  const named = [...(readme + testers).matchAll(/\bbun(?:@1\.4\.5)? run ([\w:]+)/g)].map(([, name]) => String(name))
   const known = Object.keys(manifest.scripts)
   expect(named.filter((name) => !known.includes(name))).toEqual([])
 })

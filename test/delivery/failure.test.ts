@@ -47,7 +47,7 @@ const TABLE: [string, unknown, { kind: string; status: number; code: string | nu
   ['a bug', new TypeError('x is not a function'), { kind: 'internal', status: 500, code: null, param: null }],
 ]
 
-test.each(TABLE)('%s is told as the rulings say', (_, cause, expected) => {
+test.each(TABLE)('%s is told in its own status, type and code', (_, cause, expected) => {
   const error = toGatewayError(cause, 'paid')
   expect(error).toMatchObject(expected)
   expect(error.message).not.toContain('is not a function')

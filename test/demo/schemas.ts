@@ -1,5 +1,5 @@
 /**
- * Any schema of the strict subset (contract, section 4) that some value meets: every type and keyword, unions, nested
+ * Any schema of the strict subset that some value meets: every type and keyword, unions, nested
  * definitions and recursion that has a way out. Bounds are put around a number that was drawn first.
  */
 import fc from 'fast-check'

@@ -1,6 +1,6 @@
 /**
  * Whether an error that a client of a chaos story got has its cause: in what the upstreams did to its calls, in a limit
- * of its key, in a breaker that the log tells of, or in the server's stopping (api-contract, rulings).
+ * of its key, in a breaker that the log tells of, or in the server's stopping.
  */
 import type { ErrorFields } from '../support/contract-frames.ts'
 import type { Held } from './chaos-answers.ts'

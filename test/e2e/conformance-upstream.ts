@@ -1,5 +1,5 @@
 /**
- * An upstream that gets wrong, all at once, what real servers get wrong one by one (contract, section 8): clients break
+ * An upstream that gets wrong, all at once, what real servers get wrong one by one: clients break
  * on it when they call it directly. Its answers are whole or streamed, as it is asked.
  */
 import type { Script } from '../support/upstream.ts'

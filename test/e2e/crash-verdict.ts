@@ -1,4 +1,4 @@
-/** Holds the ledger of a crash test against what clients received and the upstream saw (promise 2). */
+/** Holds the ledger of a crash test against what clients received and the upstream saw. */
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { readdirSync } from 'node:fs'

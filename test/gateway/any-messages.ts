@@ -1,5 +1,5 @@
 /**
- * Valid conversations for property tests: every shape of a message that the contract's section 2 knows, in an order that
+ * Valid conversations for property tests: every shape of a message that the API knows, in an order that
  * its rules allow. Written by hand beside the schema, so that the schema is tested too.
  */
 import fc from 'fast-check'

@@ -1,5 +1,5 @@
 /**
- * Valid chat requests for property tests: every parameter that the contract's section 1 knows, in combinations that its
+ * Valid chat requests for property tests: every parameter that the API knows, in combinations that its
  * rules allow. Written by hand beside the schema, so that the schema is tested too.
  */
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** Streams that break off after the first word: told as cut ones, and billed for what came (promise 5). */
+/** Streams that break off after the first word: told as cut ones, and billed for what came. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'

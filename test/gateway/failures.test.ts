@@ -1,4 +1,4 @@
-/** Upstreams that fail before the first word: each with the status of the contract's rulings, streamed or not. */
+/** Upstreams that fail before the first word: each with the status that the table of errors gives it, streamed or not. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { type Gateway, HELLO_TOKENS, startGateway } from '../support/gateway.ts'

@@ -1,4 +1,4 @@
-/** A stream that is long silent: alive to whoever waits, and honest about how it ends (design 4, the commit point). */
+/** A stream that is long silent: alive to whoever waits, and honest about how it ends. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { toFrames } from '../support/frames.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'

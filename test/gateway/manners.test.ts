@@ -1,4 +1,4 @@
-/** What real clients send along and expect back, beside the answer itself: headers, types, retries (contract, sections 3c, 5 and 7). */
+/** What real clients send along and expect back, beside the answer itself: headers, types, retries. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { checkHeaders, checkStream } from '../support/contract.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'

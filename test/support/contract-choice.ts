@@ -1,4 +1,4 @@
-/** What a client accumulates of one streamed choice, with the rules that every delta has to keep (contract, section 3b). */
+/** What a client accumulates of one streamed choice, with the rules that every delta has to keep. */
 import type { Logprobs } from '../../src/domain/events.ts'
 import type { FunctionCall, ToolCall } from '../../src/formats/chat/wire.ts'
 import {
@@ -42,12 +42,12 @@ const CHOICE_KEYS = ['index', 'delta', 'finish_reason', 'logprobs']
 
 /** Adds a choice of one chunk to what came before it; `first` says that nothing did. */
 export function takeChoice(report: ChoiceReport, choice: JsonObject, first: boolean): void {
-  checkKeys(choice, 'section 3b', CHOICE_KEYS, ['finish_reason', 'logprobs'])
+  checkKeys(choice, 'a chunk', CHOICE_KEYS, ['finish_reason', 'logprobs'])
   const { delta, finish_reason: finish } = choice
   must(4, finish !== undefined, 'finish_reason is in every choice')
   must(4, report.finish === null, 'nothing of a choice follows its finish')
-  must('section 3b', isObject(delta), 'delta is an object')
-  checkKeys(delta, 'section 3b', SAID_KEYS, first ? ['content', 'refusal'] : [])
+  must('a chunk', isObject(delta), 'delta is an object')
+  checkKeys(delta, 'a chunk', SAID_KEYS, first ? ['content', 'refusal'] : [])
   takeRole(delta, first)
   takeLogprobs(report, checkLogprobs(choice.logprobs))
   if (finish !== null) {
@@ -67,12 +67,12 @@ function takeRole(delta: JsonObject, first: boolean): void {
   must(7, first || !('role' in delta), 'the role is in the first delta only')
   if (!first) return
   must(7, delta.role === 'assistant', 'the first delta says the role "assistant"')
-  must('section 3b', 'content' in delta && 'refusal' in delta, 'the first delta has content and refusal')
-  must('section 3b', !delta.content && delta.refusal === null, 'the first delta says nothing yet')
+  must('a chunk', 'content' in delta && 'refusal' in delta, 'the first delta has content and refusal')
+  must('a chunk', !delta.content && delta.refusal === null, 'the first delta says nothing yet')
 }
 
 function toText(value: Json | undefined, name: string): string {
-  must('section 3b', value === undefined || value === null || typeof value === 'string', `${name} is a string`)
+  must('a chunk', value === undefined || value === null || typeof value === 'string', `${name} is a string`)
   return value ?? ''
 }
 

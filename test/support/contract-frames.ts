@@ -1,5 +1,5 @@
 /**
- * Reads a streamed body as strictly as the contract's section 3c writes it: one `data: {json}` line and a blank line an
+ * Reads a streamed body as strictly as clients may: one `data: {json}` line and a blank line an
  * event, `: keep-alive` comments between events, `[DONE]` or an error frame as the very last one. Parses the raw text
  * itself, since a lenient reader would hide what it is here to find.
  */

@@ -6,7 +6,7 @@ export interface JsonObject {
   [key: string]: Json | undefined
 }
 
-/** Throws an Error that names the check (a number of the contract's 25, or a section of it) unless `holds`. */
+/** Throws an Error that names the check (a rule of test/README.md by its number, or what is looked at) unless `holds`. */
 export function must(check: number | string, holds: boolean, rule: string): asserts holds {
   if (!holds) throw new Error(`${typeof check === 'number' ? `check ${check}` : check}: ${rule}`)
 }
@@ -42,7 +42,7 @@ export interface Identity {
 
 export function checkIdentity(value: JsonObject, object: string, model: string | undefined): Identity {
   const { id, created } = value
-  must('section 3', value.object === object, `object is "${object}", not ${JSON.stringify(value.object)}`)
+  must('an object', value.object === object, `object is "${object}", not ${JSON.stringify(value.object)}`)
   must(7, typeof id === 'string' && /^chatcmpl-.+/.test(id), `id is a string of ours, not ${JSON.stringify(id)}`)
   must(17, isCount(created) && created < 1e11, `created is an integer of seconds, not ${JSON.stringify(created)}`)
   must(7, typeof value.model === 'string' && value.model !== '', 'model is a string')
@@ -76,7 +76,7 @@ export function checkUsage(usage: Json | undefined): UsageReport {
   return { prompt, completion, cached, reasoning }
 }
 
-/** Checks `logprobs` of a choice: null, or complete (contract, 3a). */
+/** Checks `logprobs` of a choice: null, or complete. */
 export function checkLogprobs(value: Json | undefined): Logprobs | null {
   if (value === null || value === undefined) return null
   must(22, isObject(value), 'logprobs are an object or null')

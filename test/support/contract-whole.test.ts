@@ -54,8 +54,8 @@ describe('a whole answer breaks the contract by', () => {
     ],
     [25, 'half of a character', withMessage({ content: '\ud83d' })],
     [25, 'another model', { ...WHOLE, model: 'large-v1' }],
-    ['section 3', 'another object', { ...WHOLE, object: 'chat.completion.chunk' }],
-    ['section 3a', 'a key that is the upstream’s', { ...WHOLE, timings: {} }],
+    ['an object', 'another object', { ...WHOLE, object: 'chat.completion.chunk' }],
+    ['a whole answer', 'a key that is the upstream’s', { ...WHOLE, timings: {} }],
   ])('(%p) %s', (check, _, answer) => {
     expect(() => checkWhole(answer, { model: 'acme/large' })).toThrow(named(check))
   })

@@ -1,4 +1,4 @@
-/** The rules of a whole choice (contract, section 3a), read into what a client of the stream would have accumulated. */
+/** The rules of a whole choice, read into what a client of the stream would have accumulated. */
 import type { ToolCall } from '../../src/formats/chat/wire.ts'
 import { type ChoiceReport, emptyChoice } from './contract-choice.ts'
 import {
@@ -16,12 +16,12 @@ import {
 export function toWholeChoice(choice: Json, position: number): ChoiceReport {
   must(17, isObject(choice), 'a choice is an object')
   const required = ['index', 'finish_reason', 'message', 'logprobs']
-  checkKeys(choice, 'section 3a', required, ['finish_reason', 'logprobs'])
+  checkKeys(choice, 'a whole answer', required, ['finish_reason', 'logprobs'])
   for (const key of required) must(17, key in choice, `a choice always has "${key}"`)
   const { index, message } = choice
   must(21, index === position, `choices stand in the order of their index: ${JSON.stringify(index)} is at ${position}`)
   must(17, isObject(message), 'a choice has a message')
-  checkKeys(message, 'section 3a', SAID_KEYS, ['content', 'refusal'])
+  checkKeys(message, 'a whole answer', SAID_KEYS, ['content', 'refusal'])
   must(7, message.role === 'assistant', 'the role is "assistant"')
   const report = emptyChoice(position)
   report.content = toText(message, 'content')

@@ -167,12 +167,12 @@ const STREAMS: [check: number | string, what: string, text: string][] = [
   [25, 'an id that changes', role + hello.replace('chatcmpl-1', 'chatcmpl-2') + stop + DONE],
   [25, 'a time that changes', role + hello.replace('1700000000', '1700000001') + stop + DONE],
   [25, 'another model', good.replaceAll('acme/large', 'large-v1')],
-  ['section 3', 'another object', good.replaceAll('.chunk', '')],
-  ['section 3b', 'a key that is the upstream’s', good.replace('"choices"', '"x_groq":{},"choices"')],
-  ['section 3b', 'a role beside its first words', chunk({ ...FIRST, content: 'a' }) + stop + DONE],
-  ['section 3b', 'content in parts', role + chunk({ content: [{ type: 'text', text: 'a' }] }) + stop + DONE],
+  ['an object', 'another object', good.replaceAll('.chunk', '')],
+  ['a chunk', 'a key that is the upstream’s', good.replace('"choices"', '"x_groq":{},"choices"')],
+  ['a chunk', 'a role beside its first words', chunk({ ...FIRST, content: 'a' }) + stop + DONE],
+  ['a chunk', 'content in parts', role + chunk({ content: [{ type: 'text', text: 'a' }] }) + stop + DONE],
   [7, 'a delta that is null', role + chunk(null) + stop + DONE],
-  ['section 3b', 'a delta that is a text', role + chunk('a') + stop + DONE],
+  ['a chunk', 'a delta that is a text', role + chunk('a') + stop + DONE],
 ]
 
 const named = (check: number | string) => new RegExp(`^${typeof check === 'number' ? `check ${check}` : check}: `)

@@ -1,5 +1,5 @@
 /**
- * The one checker of what clients receive: the contract's 25 conformance checks, as far as an answer shows them. Each
+ * The one checker of what clients receive: the 25 rules of test/README.md, as far as an answer shows them. Each
  * function throws an Error that begins with the number of the check that was broken (`check 2: …`), and returns what a
  * client would have accumulated, in one shape for whole and streamed answers.
  */
@@ -56,7 +56,7 @@ export function checkStream(text: string, asked: Asked = {}): StreamReport {
   const report: StreamReport = { identity: null, choices: [], usage: null, error, frames: chunks.length, heartbeats }
   chunks.forEach((chunk, position) => {
     checkText(chunk)
-    checkKeys(chunk, 'section 3b', [...ANSWER_KEYS, 'obfuscation'], ['usage'])
+    checkKeys(chunk, 'a chunk', [...ANSWER_KEYS, 'obfuscation'], ['usage'])
     const identity = checkIdentity(chunk, 'chat.completion.chunk', asked.model)
     report.identity ??= identity
     must(25, Bun.deepEquals(identity, report.identity), 'all chunks share id, created and model')
@@ -89,7 +89,7 @@ const isFilled = (choices: Json | undefined) => Array.isArray(choices) && choice
 
 function takeChoices(report: StreamReport, chunk: JsonObject, asked: Asked): void {
   for (const choice of Array.isArray(chunk.choices) ? chunk.choices : []) {
-    must('section 3b', isObject(choice), 'a choice is an object')
+    must('a chunk', isObject(choice), 'a choice is an object')
     const { index } = choice
     must(21, isCount(index), `a choice has an integer index, not ${JSON.stringify(index)}`)
     must(21, index < (asked.choices ?? 1), `choice ${index} was not asked for`)
@@ -107,7 +107,7 @@ export function checkWhole(answer: unknown, asked: Asked = {}): Report {
   const whole = (typeof answer === 'string' ? JSON.parse(answer) : answer) as Json
   must(17, isObject(whole), 'an answer is an object')
   checkText(whole)
-  checkKeys(whole, 'section 3a', [...ANSWER_KEYS, 'metadata', 'moderation'], [])
+  checkKeys(whole, 'a whole answer', [...ANSWER_KEYS, 'metadata', 'moderation'], [])
   const identity = checkIdentity(whole, 'chat.completion', asked.model)
   const { choices: listed } = whole
   must(17, Array.isArray(listed) && listed.length > 0, 'an answer has choices')
@@ -117,7 +117,7 @@ export function checkWhole(answer: unknown, asked: Asked = {}): Report {
   return { identity, choices, usage: checkUsage(whole.usage) }
 }
 
-/** Checks an answer that is not 2xx, by its status, its headers and its body (rulings, and section 5). */
+/** Checks an answer that is not 2xx, by its status, its headers and its body. */
 export function checkError(status: number, headers: Headers, body: string): ErrorFields {
   must(11, status >= 400 && status <= 599, `${status} is the status of an error`)
   checkHeaders('error', headers)

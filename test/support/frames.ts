@@ -20,7 +20,7 @@ export interface Frames {
   error: Frame['error'] | null
 }
 
-/** Parses a whole streamed body. Fails on anything that the contract's section 3c has no room for. */
+/** Parses a whole streamed body. Fails on anything that is no frame of a chat completion. */
 export function toFrames(text: string): Frames {
   expect(text).toEndWith('\n\n')
   const events = text.slice(0, -2).split('\n\n')
