@@ -11,6 +11,8 @@ export interface ServeConfig {
   /** How long a stop waits for what is under way, in ms. */
   drainMs: number
   durability: 'process' | 'power'
+  /** What the journal may take of the disk, in bytes: beyond it nothing new is taken. */
+  maxJournalBytes: number
   /** After how much silence a stream says that it lives, ms; 0 = never. */
   heartbeatMs: number
   /** How often the targets of a request are tried again when all have failed. */
@@ -54,6 +56,8 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
     drainMs: read('drain', 30_000, time(0, TIMER_MS.max), 'a time such as 30s or 2m'),
     heartbeatMs: read('heartbeat', 10_000, orOff(time(1_000, 60_000)), 'a time from 1s to 60s, or off'),
     durability: read('durability', 'process', toDurability, 'process or power'),
+    // A few segments: one that is written, one that waits, and those that the database has not caught up with.
+    maxJournalBytes: read('journal', 1024 * MIB, size(32 * MIB), 'a size such as 512M or 1G, from 32M on'),
     retries: read('retries', 2, number(0, 10), 'a number from 0 to 10'),
     probeMs: read('probe', 30_000, orOff(time(1_000, 3_600_000)), 'a time from 1s to 1h, or off'),
     // The runtime takes twice as many fetches at once (main.ts).

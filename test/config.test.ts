@@ -45,6 +45,17 @@ test.each([
   expect(buffered).toThrow(`--max-buffered is '${text}': expected a size such as 512M or 2G, from 64M on.`)
 })
 
+test.each<[text: string, mebibytes: number | null]>([
+  ['32M', 32],
+  ['1G', 1_024],
+  ['31M', null],
+  ['off', null],
+])('a --journal of %p is %p MiB', (text, mebibytes) => {
+  const journal = () => toServeConfig({ flags: { journal: text }, environment: {}, settings: {} }).maxJournalBytes
+  if (mebibytes !== null) return expect(journal()).toBe(mebibytes * 1024 ** 2)
+  expect(journal).toThrow(`--journal is '${text}': expected a size such as 512M or 1G, from 32M on.`)
+})
+
 test('the smallest --max-buffered has room for the largest body and as much again', () => {
   const { maxBufferedBytes } = toServeConfig({ flags: { 'max-buffered': '64M' }, environment: {}, settings: {} })
   expect(maxBufferedBytes).toBeGreaterThanOrEqual(2 * MAX_BODY_BYTES)

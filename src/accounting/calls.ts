@@ -112,6 +112,7 @@ export class CallLog {
       reason: isPassedOver || reason === 'first' ? 'fallback' : reason,
       upstream: target.upstream.id,
       upstreamModel: target.upstreamModel,
+      lane: 'translated',
       createdMs: now(),
       priceId: target.priceId,
       ...reserve,

@@ -5,6 +5,7 @@
 import type { Command } from 'commander'
 import { toUsd } from '../domain/usage.ts'
 import type { Audit, Finding } from '../ledger/audit.ts'
+import type { Behind } from './catch-up.ts'
 import { CommandError } from './command-error.ts'
 import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
 import { toPrintable, toTime } from './text.ts'
@@ -19,13 +20,17 @@ export function addAuditCommand(program: Command, io: Io): void {
 
 async function audit(command: Command, io: Io): Promise<void> {
   const { openForCommand } = await import('../store/sqlite/open.ts')
-  const { auditUsage } = await import('../ledger/audit.ts')
+  const { auditLedger } = await import('../ledger/audit.ts')
+  const { createLedgerAudit } = await import('../store/sqlite/ledger-audit.ts')
+  const { catchUp, toBehindNote } = await import('./catch-up.ts')
   const dataFolder = toDataFolder(command, io)
   const { sqlite } = openForCommand(dataFolder, { readonly: true })
   try {
-    const found = auditUsage(sqlite, dataFolder, io.nowMs())
-    if (sharedOptions(command).json) printJson(io, toDocument(found))
-    else io.stdout(toLines(found))
+    const behind = await catchUp(sqlite, dataFolder)
+    const found = auditLedger(createLedgerAudit(sqlite, dataFolder), dataFolder, io.nowMs())
+    if (sharedOptions(command).json) printJson(io, toDocument(found, behind))
+    // Without a server what waits is a finding.
+    else io.stdout(toLines(found, behind.isServed ? toBehindNote(behind) : null))
     const count = found.findings.length
     if (count === 0) return
     const what = count === 1 ? 'There is 1 finding' : `There are ${count} findings`
@@ -35,22 +40,19 @@ async function audit(command: Command, io: Io): Promise<void> {
   }
 }
 
-const toDocument = ({ findings, hours, requests, costNanoUsd }: Audit) => ({
+const toDocument = ({ findings, hours, requests, costNanoUsd }: Audit, { waiting }: Behind) => ({
   ok: findings.length === 0,
   findings: findings.map((finding) => ({ ...finding, message: toSentence(finding) })),
   hours,
   requests,
   cost_nano_usd: costNanoUsd,
+  waiting,
 })
 
-function toLines(found: Audit): string {
-  const notes = found.notes.map(
-    ({ file, records }) =>
-      `note: spool/${file} holds ${records === 1 ? '1 record' : `${records} records`}; ${records === 0 ? 'the next start deletes it' : 'the running server sees to them'}.`,
-  )
-  const lines = [...notes, ...found.findings.map(toSentence)]
+function toLines(found: Audit, note: string | null): string {
+  const lines = found.findings.map(toSentence)
   if (found.findings.length === 0) lines.push(`Ledger and rollup agree: ${toScope(found)}.`)
-  return lines.map((line) => `${toPrintable(line)}\n`).join('')
+  return (note ?? '') + lines.map((line) => `${toPrintable(line)}\n`).join('')
 }
 
 const toScope = ({ hours, requests, costNanoUsd }: Audit) =>
@@ -59,7 +61,7 @@ const toScope = ({ hours, requests, costNanoUsd }: Audit) =>
 const PROBLEMS = {
   orphans: 'calls are in the ledger and the request is not',
   attempts: 'another number of attempts than of calls in the ledger',
-  sums: 'further calls cost more, or took more tokens, than the whole request',
+  sums: 'additional calls cost more, or took more tokens, than the whole request',
 }
 
 function toSentence(finding: Finding): string {
@@ -79,9 +81,9 @@ function toSentence(finding: Finding): string {
       const what = finding.rows === 1 ? '1 row is' : `${finding.rows} rows are`
       return `${what} open in ${finding.table} for instance ${finding.instance}, which is gone, the oldest since ${toTime(finding.oldest_ms)}: the next start gives them up.`
     }
-    case 'spool':
-      return `spool/${finding.file} holds ${finding.records} records of an instance that is gone: the next start replays them.`
+    case 'journal':
+      return `${finding.file} holds ${finding.records} records of an instance that is gone: the next start applies them.`
     case 'rejected':
-      return `spool/${finding.file} keeps records that the database would not take: look at them, and move the file away.`
+      return `${finding.file} keeps records that the database would not take: look at them, and move the file away.`
   }
 }

@@ -6,13 +6,17 @@ import type { Database } from 'bun:sqlite'
 import type { Budget } from '../domain/settings.ts'
 import { toUsd } from '../domain/usage.ts'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
+import { catchUp, toBehindNote } from './catch-up.ts'
+import type { Io } from './io.ts'
 
-/** Prepares to work out how the budgets of keys or of teams stand now. */
-export async function createStandings(sqlite: Database, kind: 'key' | 'team', nowMs: number) {
-  const { createSpendReader } = await import('../ledger/spent.ts')
-  const { spent } = createSpendReader(sqlite)
+/** Prepares to work out how the budgets of keys or of teams stand now. Says on standard error what is not counted yet. */
+export async function createStandings(sqlite: Database, kind: 'key' | 'team', dataFolder: string, io: Io) {
+  const { createLedgerReader } = await import('../store/sqlite/ledger-reader.ts')
+  const note = toBehindNote(await catchUp(sqlite, dataFolder))
+  if (note) io.stderr(note)
+  const { spent } = createLedgerReader(sqlite)
   return ({ id, budget }: { id: string; budget: Budget | null }) =>
-    toStanding(budget, (fromMs) => spent({ kind, id }, fromMs), nowMs)
+    toStanding(budget, (fromMs) => spent({ kind, id }, fromMs), io.nowMs())
 }
 
 /** The fields of a key or a team; all of them null without a budget. */

@@ -1,13 +1,15 @@
 /**
  * What `doctor` sees of the data folder without opening the database: who may read it, how much room there is, what the
- * spool holds. Only looks.
+ * journal holds. Only looks.
  */
 
 import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
-import { filesIn, listSegments, REJECTED, readSegment } from '../ledger/segment.ts'
-import { SEGMENT_BYTES } from '../ledger/spool.ts'
+import { readRejected, readWaiting } from '../ledger/audit.ts'
+import { SEGMENT_BYTES } from '../ledger/journal.ts'
+import { filesIn } from '../ledger/segment.ts'
+import type { LedgerAudit } from '../store/ledger-store.ts'
 import { type Check, count, ok, problem, toMissing, warning } from './doctor-check.ts'
 
 /** Looks at the folder itself. Anything but `usable` means that nothing in it can be looked at. */
@@ -48,7 +50,7 @@ function isWritable(dataFolder: string, mode: number): boolean {
 
 /** Rights of the group and of others. */
 const FOREIGN = 0o077
-const OURS = /^(tollgate\.db(-wal|-shm)?|serve\.lock|control\.sock|secret|spool|backups|logs|run)$/
+const OURS = /^(tollgate\.db(-wal|-shm)?|serve\.lock|control\.sock|secret|journal|spool|backups|logs|run)$/
 
 function checkModes(dataFolder: string, { mode }: Stats): Check {
   const ours = readdirSync(dataFolder).filter((name) => OURS.test(name))
@@ -69,7 +71,7 @@ const modeOf = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.mod
 const LEAST_BYTES = 2 * SEGMENT_BYTES
 const COMFORT_BYTES = 64 * SEGMENT_BYTES
 
-/** Looks whether the disk has room for the spool and the database's log. */
+/** Looks whether the disk has room for the journal and the database's log. */
 export function checkDisk(dataFolder: string): Check[] {
   const { bavail, bsize } = statfsSync(dataFolder)
   const free = bavail * bsize
@@ -77,48 +79,38 @@ export function checkDisk(dataFolder: string): Check[] {
   const message = `${text} are free on the disk of the data folder`
   if (free < LEAST_BYTES)
     return [
-      problem('disk', `${message}: too little for the spool. Make room, or requests will be refused before long.`),
+      problem('disk', `${message}: too little for the journal. Make room, or requests will be refused before long.`),
     ]
   return [free < COMFORT_BYTES ? warning('disk', `${message}. Make room soon.`) : ok('disk', `${message}.`)]
 }
 
 /**
- * Looks for rows that wait for the database.
+ * Looks for rows that the database does not have.
  *
+ * @param audit null where the database cannot be read.
  * @param living the instance of the running server; null where none runs, undefined where nobody knows which.
  */
-export function checkSpool(dataFolder: string, living: string | null | undefined): Check[] {
-  const folder = join(dataFolder, 'spool')
-  const checks: Check[] = []
-  if (isClosed(folder)) return [warning('spool', `This user may not look into ${folder}.`)]
-  for (const path of listSegments(folder)) {
-    const file = path.slice(folder.length + 1)
-    const records = countRecords(path)
-    if (records === null) checks.push(warning('spool', `spool/${file} cannot be read by this user.`))
-    if (!records) continue
-    const held = `spool/${file} holds ${count(records, 'ledger row')}`
-    if (living === undefined) checks.push(warning('spool', `${held}, of the running server or of one before it.`))
-    else if (living !== null && file.startsWith(`${living}-`))
-      checks.push(ok('spool', `${held} that the running server writes to the database once it can.`))
-    else checks.push(warning('spool', `${held} of a server that is gone. The next start replays them.`))
+export function checkJournal(
+  audit: LedgerAudit | null,
+  dataFolder: string,
+  living: string | null | undefined,
+): Check[] {
+  const closed = ['journal', 'spool'].map((name) => join(dataFolder, name)).find(isClosed)
+  if (closed) return [warning('journal', `This user may not look into ${closed}.`)]
+  const checks = readRejected(dataFolder).map((file) =>
+    problem(
+      'journal',
+      `${file} keeps ledger rows that the database would not take. Look at them, then move the file away.`,
+    ),
+  )
+  for (const { file, records } of audit ? readWaiting(audit, dataFolder, living ?? null) : []) {
+    const whose =
+      living === undefined
+        ? 'of the running server or of one before it.'
+        : 'of a server that is gone. The next start applies them.'
+    checks.push(warning('journal', `${file} holds ${count(records, 'ledger row')} ${whose}`))
   }
-  for (const file of filesIn(folder).filter((name) => name.endsWith(REJECTED)))
-    checks.push(
-      problem(
-        'spool',
-        `spool/${file} keeps ledger rows that the database would not take. Look at them, then move the file away.`,
-      ),
-    )
-  return checks.length > 0 ? checks : [ok('spool', 'No ledger rows wait in the spool.')]
-}
-
-/** Null where it cannot be read; 0 where the server has just deleted it. */
-function countRecords(path: string): number | null {
-  try {
-    return readSegment(path).length
-  } catch (error) {
-    return codeOf(error) === 'ENOENT' ? 0 : null
-  }
+  return checks.length > 0 ? checks : [ok('journal', 'No ledger rows wait that nobody sees to.')]
 }
 
 function isClosed(folder: string): boolean {

@@ -44,14 +44,14 @@ function checkReadiness(status: Status): Check {
     default:
       return problem(
         name,
-        'It refuses every request, since neither the database nor the spool takes ledger rows. Make room on the disk, and look for a process that keeps the database locked.',
+        'It refuses every request, since the journal has no room for ledger rows. Make room on the disk, and look for a process that keeps the database locked.',
       )
   }
 }
 
 function toDefect({ ledger, upstreams }: Status): string {
-  if (ledger === 'spooling')
-    return 'the database takes no rows: they go to the spool. Look for a process that keeps it locked, or a full disk.'
+  if (ledger === 'behind')
+    return 'the database takes no rows: they wait in the journal. Look for a process that keeps it locked, or a full disk.'
   if (upstreams.some(({ state }) => state === 'down' || state === 'refused')) return 'not all upstreams are up.'
   return 'cannot read changes of the configuration. Its log says why.'
 }

@@ -30,7 +30,7 @@ async function doctor(command: Command, io: Io): Promise<void> {
 
 async function examine(dataFolder: string, io: Io): Promise<Check[]> {
   const { guarded } = await import('./doctor-check.ts')
-  const { checkDisk, checkFolder, checkSpool } = await import('./doctor-files.ts')
+  const { checkDisk, checkFolder, checkJournal } = await import('./doctor-files.ts')
   const { checkServer } = await import('./doctor-server.ts')
   const { inspectDatabase } = await import('./doctor-database.ts')
   const { findServer } = await import('./live.ts')
@@ -44,7 +44,9 @@ async function examine(dataFolder: string, io: Io): Promise<Check[]> {
       ...folder.checks,
       ...(await guarded('disk', () => checkDisk(dataFolder))),
       ...checks,
-      ...(await guarded('spool', () => checkSpool(dataFolder, toLiving(found, sqlite)))),
+      ...(await guarded('journal', async () =>
+        checkJournal(await toAudit(sqlite, dataFolder), dataFolder, toLiving(found, sqlite)),
+      )),
       ...checkServer(found, version(), nowMs),
       ...(sqlite ? await guarded('catalog', () => examineCatalog(sqlite, found, io)) : []),
     ]
@@ -60,6 +62,11 @@ function toLiving(found: ServerLookup, sqlite: Database | null): string | null |
   if (!sqlite) return undefined
   const setting = sqlite.query<{ value: string }, []>("SELECT value FROM settings WHERE key = 'instance'").get()
   return setting?.value
+}
+
+async function toAudit(sqlite: Database | null, dataFolder: string) {
+  const { createLedgerAudit } = await import('../store/sqlite/ledger-audit.ts')
+  return sqlite && createLedgerAudit(sqlite, dataFolder)
 }
 
 async function examineCatalog(sqlite: Database, found: ServerLookup, io: Io): Promise<Check[]> {

@@ -8,7 +8,7 @@ import { isPattern } from '../keys/rules.ts'
 import type { ListedKey } from '../keys/service.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
-import { type Io, printJson, sharedOptions, withStore } from './io.ts'
+import { type Io, printJson, sharedOptions, toDataFolder, withStore } from './io.ts'
 import { toPrintable, toTable, toTime } from './text.ts'
 import { toBudget, toCount, toExpiry, toName } from './values.ts'
 
@@ -94,7 +94,7 @@ async function list(command: Command, io: Io): Promise<void> {
   const { listKeys } = await import('../keys/service.ts')
   const nowMs = io.nowMs()
   const all = await withStore(command, io, { readonly: true }, async (store, sqlite) => {
-    const standingOf = await createStandings(sqlite, 'key', nowMs)
+    const standingOf = await createStandings(sqlite, 'key', toDataFolder(command, io), io)
     return (await listKeys(store, nowMs)).map((key) => ({ key, standing: standingOf(key) }))
   })
   if (sharedOptions(command).json) return printJson(io, { keys: all.map(({ key, standing }) => toJson(key, standing)) })
@@ -114,7 +114,7 @@ async function revoke(id: string, command: Command, io: Io): Promise<void> {
   await withStore(command, io, {}, async (store, sqlite) => {
     const { key, alreadyRevoked } = await revokeKey(store, id, { actor: 'cli', nowMs })
     if (sharedOptions(command).json) {
-      const standingOf = await createStandings(sqlite, 'key', nowMs)
+      const standingOf = await createStandings(sqlite, 'key', toDataFolder(command, io), io)
       return printJson(io, { ...toJson(key, standingOf(key)), already_revoked: alreadyRevoked })
     }
     const what = `Key ${key.id} (${toPrintable(key.name)})`

@@ -5,7 +5,7 @@
 
 import { Value } from '@sinclair/typebox/value'
 import { codeOf, messageOf } from '../domain/error.ts'
-import { ControlError, Status, socketPath, TestResult } from '../server/protocol.ts'
+import { ControlError, Flushed, Status, socketPath, TestResult } from '../server/protocol.ts'
 import { isServed } from '../store/sqlite/lock.ts'
 import { CommandError } from './command-error.ts'
 
@@ -23,6 +23,8 @@ export const NOT_TAKEN_IN = 'the server has not taken it in yet'
 
 /** A server answers this from memory. */
 const STATUS_MS = 5_000
+/** The server takes 2 s for this at most. */
+const FLUSH_MS = 5_000
 /** The server gives an upstream less. */
 const TEST_MS = 30_000
 
@@ -54,6 +56,17 @@ export async function testThroughServer(dataFolder: string, upstreamId: string):
   const { error } = body
   if (error.kind === 'unknown_upstream') return { id: upstreamId, state: 'not_ready', reason: NOT_TAKEN_IN, ms: null }
   throw new CommandError(error.kind, error.message)
+}
+
+/** Has the server apply its journal. Null where there is none that can be asked, or that knows how. */
+export async function flushLedger(dataFolder: string): Promise<Flushed | null> {
+  try {
+    const response = await ask(dataFolder, 'POST', '/ledger/flush', FLUSH_MS)
+    const body: unknown = await response.json()
+    return response.ok && Value.Check(Flushed, body) ? body : null
+  } catch {
+    return null
+  }
 }
 
 function ask(dataFolder: string, method: string, path: string, patienceMs: number): Promise<Response> {

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
-import { type Io, printJson, sharedOptions, withStore } from './io.ts'
+import { type Io, printJson, sharedOptions, toDataFolder, withStore } from './io.ts'
 import { toPrintable, toTable, toTime } from './text.ts'
 import { toBudget, toName } from './values.ts'
 
@@ -44,7 +44,7 @@ async function create(given: CreateOptions, command: Command, io: Io): Promise<v
 async function list(command: Command, io: Io): Promise<void> {
   const { listTeams } = await import('../keys/teams.ts')
   const all = await withStore(command, io, { readonly: true }, async (store, sqlite) => {
-    const standingOf = await createStandings(sqlite, 'team', io.nowMs())
+    const standingOf = await createStandings(sqlite, 'team', toDataFolder(command, io), io)
     return (await listTeams(store)).map((team) => ({ team, standing: standingOf(team) }))
   })
   if (sharedOptions(command).json)

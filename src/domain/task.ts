@@ -7,6 +7,9 @@ import type { CanonicalRequest } from './request.ts'
 /** What clients speak, as the ledger names it. */
 export type Endpoint = 'chat'
 
+/** `native`: client and upstream speak the same format and the bytes pass; `translated`: read as events, written anew. */
+export type Lane = 'native' | 'translated'
+
 export interface Task {
   endpoint: Endpoint
   /** What the client asked for: a slug or an alias. */

@@ -1,13 +1,13 @@
 /**
- * What a start does with the past, before it listens: replays every spool segment, whoever wrote it, and gives up the
- * open rows of instances that are gone. Throws where the database refuses: a server must not begin on half a ledger.
+ * What a start does with the past, before it listens: applies every segment that others left, in the journal and in the
+ * `spool/` of older versions, and gives up the open rows of instances that are gone. Throws where the store refuses: a server
+ * must not begin on half a ledger.
  */
-import type { Database } from 'bun:sqlite'
 import { unlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Log } from '../log.ts'
-import { createApplier, isRefusal } from './apply.ts'
-import { listSegments, readSegment } from './segment.ts'
-import type { Spool } from './spool.ts'
+import type { LedgerStore } from '../store/ledger-store.ts'
+import { listSegments, readSegment, setAside } from './segment.ts'
 
 const SLICE = 1_000
 
@@ -16,37 +16,38 @@ export interface Recovered {
   abandoned: number
 }
 
-export function recover(writer: Database, spool: Spool, spoolFolder: string, instance: string, log: Log): Recovered {
-  const applier = createApplier(writer, (record, error) => {
-    log.error('ledger_row_rejected', 'a spooled ledger row does not fit the database; it is kept in the spool folder', {
-      error: String(error),
+export interface RecoverDeps {
+  store: LedgerStore
+  dataFolder: string
+  instance: string
+  log: Log
+}
+
+export async function recover({ store, dataFolder, instance, log }: RecoverDeps): Promise<Recovered> {
+  // On a full disk this is the room that the replay needs: in the database's log, and in segments that nobody used.
+  await store.checkpoint()
+  const segments = ['journal', 'spool']
+    .flatMap((folder) => listSegments(join(dataFolder, folder)))
+    .filter((path) => {
+      const isUsed = readSegment(path).length > 0
+      if (!isUsed) unlinkSync(path)
+      return isUsed
     })
-    spool.setAside(record)
-  })
-  // On a full disk this is the room that the replay needs: in the WAL, and in segments that a killed server never used.
-  moveToFile(writer, 'PASSIVE')
-  const segments = listSegments(spoolFolder).filter((path) => {
-    const isUsed = readSegment(path).length > 0
-    if (!isUsed) unlinkSync(path)
-    return isUsed
-  })
   let replayed = 0
   for (const path of segments) {
     const records = readSegment(path)
-    for (let at = 0; at < records.length; at += SLICE) applier.commit(records.slice(at, at + SLICE))
+    for (let at = 0; at < records.length; at += SLICE) {
+      for (const { record, error } of await store.apply(records.slice(at, at + SLICE))) {
+        log.error('ledger_row_rejected', 'a ledger row does not fit the database; it is kept in the journal folder', {
+          error: String(error),
+        })
+        setAside(join(dataFolder, 'journal'), instance, record)
+      }
+    }
     replayed += records.length
   }
-  const abandoned = applier.abandonOthers(instance)
-  if (segments.length > 0 && moveToFile(writer, 'TRUNCATE')) for (const path of segments) unlinkSync(path)
+  const abandoned = await store.abandonOthers(instance)
+  // A segment goes only once what it held has reached the database itself.
+  if (segments.length > 0 && (await store.checkpoint())) for (const path of segments) unlinkSync(path)
   return { replayed, abandoned }
-}
-
-/** Tells whether every commit has reached the database file: a segment goes only after those that replayed it have. */
-function moveToFile(writer: Database, mode: 'PASSIVE' | 'TRUNCATE'): boolean {
-  try {
-    return writer.query<{ busy: number }, []>(`PRAGMA wal_checkpoint(${mode})`).get()?.busy === 0
-  } catch (error) {
-    if (isRefusal(error)) return false
-    throw error
-  }
 }

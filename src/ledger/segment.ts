@@ -1,31 +1,21 @@
 /**
- * The spool's files: how a record is a line with its length and CRC-32, and how segments are found, read and written.
- * `spool.ts` fills them while the server runs; `recover.ts` and `audit.ts` read what others left.
+ * The journal's files: how a record is a line with its length and CRC-32, and how segments are found and read. `journal.ts`
+ * fills them while the server runs; `recover.ts`, `audit.ts` and `doctor` read what others left. The `spool/` of versions
+ * before the journal holds the same lines.
  */
-import { readdirSync, readFileSync } from 'node:fs'
-import type { FileHandle } from 'node:fs/promises'
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import { fromPacked, toPacked } from './pack.ts'
+import { fromPacked, type PackedRecord, toPacked } from './pack.ts'
 import type { LedgerRecord } from './rows.ts'
 
-/** Writes all of the bytes at a position: a disk that is nearly full takes a part and says so only in the count. */
-export async function writeAll(handle: Pick<FileHandle, 'write'>, bytes: Uint8Array, at: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, at + done)
-    if (bytesWritten === 0) throw new Error('the disk took none of what was written')
-    done += bytesWritten
-  }
-}
-
-/** Ending of the file that keeps records which no database takes. */
+/** Ending of the file that keeps records which no store takes. */
 export const REJECTED = '.rejected'
 
-/** No row is longer than this, and no call: their texts are bounded where they are made. */
-const MAX_ROW_BYTES = 8 * 1024
-const MAX_CALL_BYTES = 2 * 1024
-
-/** No line of a record with so many calls is longer. Most are a tenth of it: calls leave out what they share. */
-export const maxLineBytes = (calls: number) => MAX_ROW_BYTES + calls * MAX_CALL_BYTES
+/** Keeps a record that no store takes where an administrator finds it. Throws what the disk says. */
+export function setAside(folder: string, instance: string, record: LedgerRecord): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  appendFileSync(join(folder, `${instance}${REJECTED}`), toLine(record), { mode: 0o600, flush: true })
+}
 
 /** Names in a folder, in order; none where it is no folder, or is not for us. */
 export function filesIn(folder: string): string[] {
@@ -53,18 +43,41 @@ export function readSegment(path: string): LedgerRecord[] {
   return records
 }
 
-/** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
-export function toLine(record: LedgerRecord): string {
-  const json = JSON.stringify(toPacked(record))
-  return `${Buffer.byteLength(json)} ${Bun.hash.crc32(json).toString(16)} ${json}\n`
+const CHUNK_BYTES = 256 * 1024
+
+/** Reads up to `limit` records of an open segment from `from` on, and tells where the next one begins. */
+export function readRecords(fd: number, from: number, end: number, limit: number) {
+  const records: LedgerRecord[] = []
+  for (let size = CHUNK_BYTES; ; size *= 2) {
+    const bytes = Buffer.alloc(Math.min(size, end - from))
+    const read = bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, from))
+    let at = 0
+    for (let stop = read.indexOf(10); stop !== -1 && records.length < limit; stop = read.indexOf(10, at)) {
+      const record = fromLine(read.toString('utf8', at, stop))
+      if (record) records.push(record)
+      at = stop + 1
+    }
+    if (at > 0) return { records, next: from + at }
+    // A line may be longer than a chunk; what has no end is none.
+    if (read.length < size) return { records, next: end }
+  }
 }
 
-/** Reads a line; null where it is torn, damaged or empty. */
+/** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
+export const toHead = (schema: string) => frame(JSON.stringify({ v: 1, schema }))
+
+export const toLine = (record: LedgerRecord) => frame(JSON.stringify(toPacked(record)))
+
+/** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
+const frame = (json: string) => `${Buffer.byteLength(json)} ${Bun.hash.crc32(json).toString(16)} ${json}\n`
+
+/** Reads a line; null where it is torn, damaged, empty or no record. */
 export function fromLine(line: string): LedgerRecord | null {
   const match = /^(\d+) ([0-9a-f]+) (\{.*\})$/s.exec(line)
   if (!match) return null
   const [, length, checksum, json = ''] = match
   if (Buffer.byteLength(json) !== Number(length)) return null
   if (Bun.hash.crc32(json).toString(16) !== checksum) return null
-  return fromPacked(JSON.parse(json))
+  const value: PackedRecord | { kind?: undefined } = JSON.parse(json)
+  return value.kind === undefined ? null : fromPacked(value)
 }

@@ -7,7 +7,7 @@ import { ServiceError } from '../domain/service-error.ts'
 import { createInstance, NoRoute } from '../http/instance.ts'
 import { pathOf } from '../http/path.ts'
 import { type Log, redact, traceOf } from '../log.ts'
-import { ControlError, Status, TestResult } from './protocol.ts'
+import { ControlError, Flushed, Status, TestResult } from './protocol.ts'
 
 export interface ControlRoutesDeps {
   log: Log
@@ -16,6 +16,8 @@ export interface ControlRoutesDeps {
   test(upstreamId: string): Promise<TestResult | null>
   /** Applies the catalogue again. Throws a ServiceError that says what is wrong with it; then nothing has changed. */
   reload(): Promise<void>
+  /** Has the database take what the ledger's journal holds, for 2 s at most. */
+  flush(): Promise<Flushed>
   /** Begins to drain, and returns at once. */
   drain(): void
 }
@@ -25,7 +27,7 @@ const IDLE_SECONDS = 60
 /** No request here has a body. */
 const MAX_BODY_BYTES = 1024
 
-export function createControlRoutes({ log, status, test, reload, drain }: ControlRoutesDeps) {
+export function createControlRoutes({ log, status, test, reload, flush, drain }: ControlRoutesDeps) {
   const toResponse = (error: unknown, request: Request): Response => {
     if (error instanceof NoRoute) {
       return error.allow === null
@@ -61,6 +63,7 @@ export function createControlRoutes({ log, status, test, reload, drain }: Contro
       },
       { response: { 200: Type.Object({ reloaded: Type.Boolean() }) } },
     )
+    .post('/ledger/flush', () => flush(), { response: { 200: Flushed } })
     .post(
       '/drain',
       ({ status: answer }) => {

@@ -6,14 +6,16 @@
 import type { Key, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { createHealth, type Health } from '../health/health.ts'
 import { createProber, type Prober } from '../health/prober.ts'
-import type { SpendReader } from '../ledger/spent.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import { createLimiter, type Limiter, type Moment } from '../limits/limiter.ts'
 import type { Log } from '../log.ts'
+import type { LedgerReader, Scope } from '../store/ledger-store.ts'
 import type { Backend } from '../upstreams/backend.ts'
 
 export interface LiveDeps {
   snapshot(): Snapshot
-  spending: SpendReader
+  reader: Pick<LedgerReader, 'spent' | 'recent'>
+  ledger: Pick<Ledger, 'unapplied'>
   backendFor(at: { upstream: Upstream }): Backend
   /** How often upstreams are probed, ms; 0 = only those that could not be reached. */
   probeMs: number
@@ -31,7 +33,7 @@ export interface Live {
 
 const MINUTE_MS = 60_000
 
-export function createLive({ snapshot, spending, backendFor, probeMs, moment, log }: LiveDeps): Live {
+export function createLive({ snapshot, reader, ledger, backendFor, probeMs, moment, log }: LiveDeps): Live {
   const limiter = createLimiter({
     onWarning: ({ scope, name, spentNanoUsd, budget, percent }) =>
       log.warn('budget_threshold', 'a budget is being used up', {
@@ -51,13 +53,15 @@ export function createLive({ snapshot, spending, backendFor, probeMs, moment, lo
   })
   const prober: Prober = createProber({ health, snapshot, backendFor, intervalMs: probeMs, log })
   const { monotonicMs, wallMs } = moment()
-  const past = spending.recent(wallMs - MINUTE_MS)
+  const past = reader.recent(wallMs - MINUTE_MS)
   limiter.replay(
     past.map(({ createdMs, ...request }) => ({ ...request, agoMs: wallMs - createdMs })),
     monotonicMs,
   )
+  // The database alone never says what was spent: it is a moment behind the journal.
+  const spent = (scope: Scope, fromMs: number) => reader.spent(scope, fromMs) + ledger.unapplied(scope, fromMs)
   const renew = (next: Snapshot) => {
-    limiter.renew(keysOf(next), next.teams.values(), spending.spent, moment())
+    limiter.renew(keysOf(next), next.teams.values(), spent, moment())
     health.renew(next)
   }
   renew(snapshot())

@@ -52,14 +52,15 @@ export type UpstreamStatus = Static<typeof UpstreamStatus>
 /** Answer of `GET /status`. */
 export const Status = answer({
   version: Text,
-  /** Id of this run of the server: a part of the names of its spool files, and in its ledger rows. */
+  /** Id of this run of the server: a part of the names of its journal's files, and in its ledger rows. */
   instance: Text,
   pid: Amount,
   /** Ends in `/v1`. */
   url: Text,
   started_ms: Amount,
   readiness: oneOf('ok', 'degraded', 'starting', 'draining', 'ledger_unavailable'),
-  ledger: oneOf('ok', 'spooling', 'unavailable'),
+  /** `behind`: the oldest row has waited for the database for 10 s; `unavailable`: the journal takes no new requests. */
+  ledger: oneOf('ok', 'behind', 'unavailable'),
   config_revision: Amount,
   /** Requests under way. */
   in_flight: Amount,
@@ -84,6 +85,10 @@ export const TestResult = answer({
   ms: orNull(Amount),
 })
 export type TestResult = Static<typeof TestResult>
+
+/** Answer of `POST /ledger/flush`: ledger records that the database has taken now, and those that it has not. */
+export const Flushed = Type.Object({ applied: Amount, waiting: Amount })
+export type Flushed = Static<typeof Flushed>
 
 /** Body of every answer that is not 2xx. */
 export const ControlError = answer({ error: Type.Object({ kind: Text, message: Text }) })

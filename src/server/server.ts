@@ -8,7 +8,7 @@ import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { createInFlightTracker, createLoadShedder } from '../gateway/load.ts'
 import { createApp } from '../http/app.ts'
-import { createSpendReader } from '../ledger/spent.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore, Settings } from '../store/config-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
@@ -48,6 +48,8 @@ export interface Server {
   snapshot(): Snapshot
   /** Runs a change of configuration on the server's own connection, then reads everything again. */
   reload(change: (store: ConfigStore) => Promise<void>): Promise<void>
+  /** Has the database take what the ledger's journal holds. */
+  flush: Ledger['flush']
   /** Lets what is under way end, as long as the drain setting says, then closes everything. True if nothing was cut. */
   stop(): Promise<boolean>
 }
@@ -65,17 +67,19 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   // Closed in reverse order, at the stop or where the start fails.
   await using opened = new AsyncDisposableStack()
 
-  const storage = openStorage({ dataFolder: options.dataFolder, instance, startedMs, log }, opened)
-  const { writer, store } = storage
+  const storage = await openStorage({ dataFolder: options.dataFolder, instance, startedMs, log }, opened)
+  const { store } = storage
   const settings = await store.readSettings()
   const config = options.configure(settings)
   await options.prepare(store, settings)
 
   let snapshot = toSnapshot(await store.read(), environment)
+  const { ledger, reader } = storage.openLedger(config)
   const backendFor = createAllBackends({ maxEventBytes: config.maxEventBytes })
   const live = createLive({
     snapshot: () => snapshot,
-    spending: createSpendReader(writer),
+    reader,
+    ledger,
     backendFor,
     probeMs: config.probeMs,
     moment,
@@ -92,7 +96,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     prober.kick()
   }
 
-  const ledger = storage.openLedger(config.durability)
   const watch = store.watch(snapshot.revision, refresh, log)
   opened.defer(() => watch.stop())
   const inFlight = createInFlightTracker()
@@ -151,6 +154,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       })
     },
     reload: options.commands.reload,
+    flush: ledger.flush,
     drain() {
       // A second signal would end the process at once.
       if (!inFlight.draining()) options.commands.drain()
@@ -166,6 +170,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       await change(store)
       await refresh()
     },
+    flush: ledger.flush,
     async stop() {
       inFlight.drain()
       const clean = await drain(app, inFlight, config.drainMs, closeThreads)

@@ -7,16 +7,19 @@ import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
 import { messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { createJournal } from '../ledger/journal.ts'
 import { createLedger, type Ledger } from '../ledger/ledger.ts'
 import { recover } from '../ledger/recover.ts'
-import { createSpool } from '../ledger/spool.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { createCheckpointer } from '../store/sqlite/checkpoint.ts'
+import type { LedgerReader } from '../store/ledger-store.ts'
+import { checkpointHere, createCheckpointer } from '../store/sqlite/checkpoint.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { writeFacts } from '../store/sqlite/facts.ts'
+import { createLedgerStore } from '../store/sqlite/ledger.ts'
+import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { takeLock } from '../store/sqlite/lock.ts'
-import { migrate } from '../store/sqlite/migrate.ts'
+import { MIGRATIONS, migrate } from '../store/sqlite/migrate.ts'
 import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder } from '../store/sqlite/open.ts'
 
 export interface StorageOptions {
@@ -28,57 +31,55 @@ export interface StorageOptions {
 }
 
 export interface Storage {
-  /** The one connection that writes. */
-  writer: Database
   store: ConfigStore
   /** Opens the ledger. From then on the writer never waits inside SQLite: the event loop would wait with it. */
-  openLedger(durability: ServeConfig['durability']): Ledger
+  openLedger(config: Pick<ServeConfig, 'durability' | 'maxJournalBytes'>): { ledger: Ledger; reader: LedgerReader }
 }
 
-/** Eight megabytes of zeros can wait until the first answers are out; a group that needs them earlier makes them. */
-const SPOOL_DELAY_MS = 100
+const SEGMENT_DELAY_MS = 100
 
 /** Throws where the folder is served already, or its database cannot be used. What is opened is closed by `cleanup`. */
-export function openStorage(options: StorageOptions, cleanup: AsyncDisposableStack): Storage {
+export async function openStorage(options: StorageOptions, cleanup: AsyncDisposableStack): Promise<Storage> {
   const { dataFolder, instance, startedMs, log } = options
   prepareDataFolder(dataFolder)
   cleanup.defer(takeLock(dataFolder))
   const path = databasePath(dataFolder)
   const writer = openWriter(path)
   cleanup.defer(() => writer.close())
-  const spoolFolder = join(dataFolder, 'spool')
-  const spool = createSpool({ folder: spoolFolder, instance })
-  cleanup.defer(() => spool.close())
   migrate(writer, dataFolder, startedMs)
-  const recovered = recover(writer, spool, spoolFolder, instance, log)
+  const atStart = createLedgerStore(writer, async () => checkpointHere(writer))
+  const recovered = await recover({ store: atStart, dataFolder, instance, log })
   if (recovered.replayed > 0 || recovered.abandoned > 0)
     log.warn('ledger_recovered', 'recovered the ledger', { ...recovered })
   writeFacts(writer, instance, startedMs)
 
   return {
-    writer,
     store: createConfigStore(writer),
-    openLedger(durability) {
-      if (durability === 'power') writer.run('PRAGMA synchronous = FULL')
+    openLedger({ durability, maxJournalBytes }) {
       writer.run('PRAGMA busy_timeout = 0')
       writer.run('PRAGMA wal_autocheckpoint = 0')
       const checkpointer = createCheckpointer(path, log)
       cleanup.defer(() => checkpointer.close())
+      const reader = createLedgerReader(writer)
+      const journal = createJournal({
+        folder: join(dataFolder, 'journal'),
+        instance,
+        schema: MIGRATIONS.at(-1)?.name ?? '',
+        log,
+        maxBytes: maxJournalBytes,
+      })
       const ledger = createLedger({
-        writer,
-        spool,
+        journal,
+        store: createLedgerStore(writer, checkpointer.run),
+        reader,
+        durability,
         log,
         onCommit: checkpointer.note,
-        checkpoint: checkpointer.run,
       })
       cleanup.defer(() => ledger.close())
-      const preparing = setTimeout(() => {
-        spool
-          .prepare()
-          .catch((error) => log.error('journal_failed', 'the spool could not be prepared', { error: String(error) }))
-      }, SPOOL_DELAY_MS)
-      cleanup.defer(() => clearTimeout(preparing))
-      return ledger
+      // Eight megabytes of zeros can wait until the first answers are out; a group that needs them earlier makes them.
+      setTimeout(journal.grow, SEGMENT_DELAY_MS).unref()
+      return { ledger, reader }
     },
   }
 }

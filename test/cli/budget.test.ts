@@ -1,6 +1,6 @@
 /** What `keys list` and `teams list` say of budgets and what was spent of them. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { createApplier } from '../../src/ledger/apply.ts'
+import { createApplier } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { type Bench, createBench } from './run.ts'
@@ -17,9 +17,9 @@ afterEach(() => bench.close())
 const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
 
 /** Puts a request of the key into the ledger, which cost so much. */
-function spend(keyId: string, costNanoUsd: number, createdMs = HOUR): void {
+function spend(keyId: string, costNanoUsd: number, createdMs = HOUR, teamId: string | null = null): void {
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
-  createApplier(sqlite, () => {}).commit([settling(toSettled(toOpen({ keyId, createdMs }), { costNanoUsd }))])
+  createApplier(sqlite).apply([settling(toSettled(toOpen({ keyId, teamId, createdMs }), { costNanoUsd }))])
   sqlite.close()
 }
 
@@ -28,8 +28,8 @@ describe('teams list', () => {
     await bench.run('teams', 'create', '--name', 'Blue', '--budget', '1')
     await bench.run('teams', 'create', '--name', 'Free')
     for (const name of ['one', 'two']) {
-      const { id } = await json('keys', 'create', '--name', name, '--team', 'Blue')
-      spend(id, 45 * CENT, HOUR - 400 * 86_400_000)
+      const { id, team_id: teamId } = await json('keys', 'create', '--name', name, '--team', 'Blue')
+      spend(id, 45 * CENT, HOUR - 400 * 86_400_000, teamId)
     }
     spend((await json('keys', 'create', '--name', 'three')).id, 500 * CENT)
     const { stdout, stderr } = await bench.run('teams', 'list')
@@ -52,7 +52,7 @@ describe('keys list', () => {
     spend(id, 1_000 * CENT, Date.UTC(2026, 10))
     expect(await budgetOf()).toMatchObject({ spent_nano_usd: 1_000 * CENT, budget_state: 'ok' })
     const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
-    createApplier(sqlite, () => {}).commit([opening(toOpen({ keyId: id, reservedNanoUsd: 620 * CENT }))])
+    createApplier(sqlite).apply([opening(toOpen({ keyId: id, reservedNanoUsd: 620 * CENT }))])
     sqlite.close()
     expect(await budgetOf()).toMatchObject({
       budget_nano_usd: 2_000 * CENT,

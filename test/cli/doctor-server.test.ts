@@ -18,7 +18,7 @@ describe('a server', () => {
 
   test.each<[what: string, fields: Partial<Status>, code: number, trouble: RegExp]>([
     ['is of another version', { version: '0.0.9' }, 0, /^version: warning: .* version 0\.0\.9 .* Restart the server/],
-    ['spools', { readiness: 'degraded', ledger: 'spooling' }, 0, /^readiness: warning: .* they go to the spool/],
+    ['is behind', { readiness: 'degraded', ledger: 'behind' }, 0, /^readiness: warning: .* they wait in the journal/],
     ['cannot read changes', { readiness: 'degraded' }, 0, /^readiness: warning: .* changes of the configuration/],
     ['lacks an upstream', { readiness: 'degraded', upstreams: [gone] }, 0, /^readiness: warning: .* not all upstreams/],
     ['is refused', { readiness: 'degraded', upstreams: [barred] }, 0, /^readiness: warning: .* not all upstreams/],

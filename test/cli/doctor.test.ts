@@ -13,8 +13,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { createApplier } from '../../src/ledger/apply.ts'
 import { toLine } from '../../src/ledger/segment.ts'
+import { createApplier } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
 import { opening, toOpen } from '../ledger/fixture.ts'
 import { toUpstreamStatus } from '../support/status.ts'
@@ -103,13 +103,13 @@ describe('the data folder', () => {
   test('that is open to others is a warning that names what is', async () => {
     chmodSync(clinic.folder, 0o755)
     chmodSync(database(), 0o644)
-    mkdirSync(clinic.path('spool'), { mode: 0o700 })
-    writeFileSync(clinic.path('spool', 'a.log'), '')
-    chmodSync(clinic.path('spool', 'a.log'), 0o640)
+    mkdirSync(clinic.path('journal'), { mode: 0o700 })
+    writeFileSync(clinic.path('journal', 'a.log'), '')
+    chmodSync(clinic.path('journal', 'a.log'), 0o640)
     const { code, of } = await clinic.examine()
     expect(code).toBe(0)
     expect(of('permissions')).toBe(
-      `warning: Others than the owner may use the folder, spool/a.log, tollgate.db. Close them: chmod -R go= ${clinic.folder}`,
+      `warning: Others than the owner may use the folder, journal/a.log, tollgate.db. Close them: chmod -R go= ${clinic.folder}`,
     )
   })
 
@@ -152,8 +152,7 @@ describe('the database', () => {
   })
 
   test('whose newest row is yet to come points at the clock', async () => {
-    const commit = (createdMs: number) =>
-      createApplier(clinic.database(), () => {}).commit([opening(toOpen({ createdMs }))])
+    const commit = (createdMs: number) => createApplier(clinic.database()).apply([opening(toOpen({ createdMs }))])
     commit(NOW + 30_000)
     expect((await clinic.examine()).of('clock')).toStartWith('ok: ')
     commit(NOW + 7_200_000)
@@ -161,39 +160,41 @@ describe('the database', () => {
   })
 })
 
-describe('the spool', () => {
-  const leave = (name: string, text: string) => {
-    mkdirSync(clinic.path('spool'), { recursive: true, mode: 0o700 })
-    writeFileSync(join(clinic.path('spool'), name), text, { mode: 0o600 })
+describe('the journal', () => {
+  const leave = (folder: string, name: string, text: string) => {
+    mkdirSync(clinic.path(folder), { recursive: true, mode: 0o700 })
+    writeFileSync(join(clinic.path(folder), name), text, { mode: 0o600 })
   }
   const line = () => toLine(opening(toOpen()))
 
   test('with rows of a server that is gone is a warning, and with rejected ones a problem', async () => {
-    leave('dead-1.log', `${line()}${line()}\0\0\0`)
-    leave('dead-2.log', '\0\0\0')
-    expect((await clinic.examine()).of('spool')).toBe(
-      'warning: spool/dead-1.log holds 2 ledger rows of a server that is gone. The next start replays them.',
+    const applied = opening(toOpen())
+    createApplier(clinic.database()).apply([applied])
+    leave('journal', 'dead-1.log', `${line()}${line()}${toLine(applied)}\0\0\0`)
+    leave('journal', 'dead-2.log', '\0\0\0')
+    expect((await clinic.examine()).of('journal')).toBe(
+      'warning: journal/dead-1.log holds 2 ledger rows of a server that is gone. The next start applies them.',
     )
-    leave('dead.rejected', line())
+    leave('spool', 'dead.rejected', line())
     const { code, of } = await clinic.examine()
     expect(code).toBe(1)
-    expect(of('spool')).toContain('problem: spool/dead.rejected keeps ledger rows')
+    expect(of('journal')).toContain('problem: spool/dead.rejected keeps ledger rows')
   })
 
   test('with rows of the running server is well', async () => {
-    leave('alive-1.log', line())
+    leave('journal', 'alive-1.log', line())
     clinic.serve({ instance: 'alive', upstreams: UPSTREAMS })
     expect((await clinic.examine()).troubles).toEqual([])
   })
 
   test('is not blamed on a server that cannot be asked', async () => {
     clinic.database().run("INSERT INTO settings VALUES ('instance', 'alive', 0)")
-    leave('alive-1.log', line())
+    leave('journal', 'alive-1.log', line())
     clinic.serve()
     renameSync(clinic.path('control.sock'), clinic.path('elsewhere'))
     const { code, of } = await clinic.examine()
     expect(code).toBe(1)
-    expect(of('spool')).toStartWith('ok: spool/alive-1.log holds 1 ledger row ')
+    expect(of('journal')).toStartWith('ok: ')
     expect(of('control_socket')).toMatch(/^problem: The server cannot be asked how it is: there is no control.sock/)
     rmSync(clinic.path('elsewhere'))
   })

@@ -51,7 +51,7 @@ function judgeWhole({ story, lines }: Facts, rows: Rows): string[] {
     audits.filter(({ code }) => code !== 0),
     [],
   )
-  expectSame('an empty spool', readdirSync(join(server.data, 'spool')), [])
+  expectSame('an empty journal', readdirSync(join(server.data, 'journal')), [])
   expectSame('a sound file', rows.integrity, [{ integrity_check: 'ok' }])
   expectSame(
     'nothing open',

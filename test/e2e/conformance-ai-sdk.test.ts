@@ -62,7 +62,7 @@ describe('the built-in model', () => {
     expect(result.finalStep.reasoningText).toContain('think')
     expect(result).toMatchObject({ finishReason: 'stop', rawFinishReason: 'stop' })
     expect(result.finalStep.response).toMatchObject({ id: expect.stringMatching(/^chatcmpl-/), modelId: DEMO })
-    expect(tokensOf(result.usage)).toEqual(tokensIn(stage.billed()))
+    expect(tokensOf(result.usage)).toEqual(tokensIn(await stage.billed()))
     expect(result.usage.outputTokenDetails.reasoningTokens).toBeGreaterThan(0)
   })
 
@@ -84,7 +84,7 @@ describe('the built-in model', () => {
     ])
     expect(parts.at(-1)).toMatchObject({ finishReason: 'stop' })
     expect(await result.text).toBe(whole.text)
-    expect(tokensOf(await result.usage)).toEqual(tokensIn(stage.billed()))
+    expect(tokensOf(await result.usage)).toEqual(tokensIn(await stage.billed()))
     expect(await result.usage).toEqual(whole.usage)
   })
 
@@ -93,7 +93,7 @@ describe('the built-in model', () => {
     expect(result.steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop'])
     expect(result.toolCalls.map(({ toolName }) => toolName)).toEqual(['weather', 'clock'])
     expect(result.text).toEndWith('The tools answered: 7 degrees; noon')
-    expect(tokensOf(result.usage)).toEqual(tokensIn(stage.billed(2)))
+    expect(tokensOf(result.usage)).toEqual(tokensIn(await stage.billed(2)))
   })
 
   test('streams tool calls, their input piece by piece, and goes on with their results', async () => {
@@ -110,7 +110,7 @@ describe('the built-in model', () => {
     expect(parts.filter(({ type }) => type === 'tool-result')).toHaveLength(2)
     expect((await result.steps).map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop'])
     expect(await result.text).toEndWith('The tools answered: 7 degrees; noon')
-    expect(tokensOf(await result.usage)).toEqual(tokensIn(stage.billed(2)))
+    expect(tokensOf(await result.usage)).toEqual(tokensIn(await stage.billed(2)))
   })
 
   test('generates objects that the schema accepts, whole and streamed', async () => {
@@ -120,7 +120,7 @@ describe('the built-in model', () => {
     expect(City.parse(whole.object)).toEqual(await streamed.object)
     expect(partial.at(-1)).toEqual(whole.object)
     expect(partial.length).toBeGreaterThan(1)
-    expect(tokensOf(await streamed.usage)).toEqual(tokensIn(stage.billed()))
+    expect(tokensOf(await streamed.usage)).toEqual(tokensIn(await stage.billed()))
     const { output } = await generateText({ ...say(DEMO, 'Oslo'), output: Output.object({ schema: City }) })
     expect(output).toEqual(whole.object)
   })
@@ -165,7 +165,7 @@ describe('a sloppy upstream', () => {
     expect(result.toolCalls.map(({ input }) => input)).toEqual(calls.map(({ input }) => input))
     expect(result.text).toBe(answer.text)
     expect(result.finalStep.reasoningText).toBe(answer.reasoning)
-    expect(tokensOf(result.usage)).toEqual(tokensIn(stage.billed(2)))
+    expect(tokensOf(result.usage)).toEqual(tokensIn(await stage.billed(2)))
     expect(result.usage).toMatchObject({ inputTokens: 80, inputTokenDetails: { cacheReadTokens: 16 } })
     // The SDK sends back what was thought, and the upstream gets it.
     expect(stage.upstream.requests.at(-1)?.json?.messages).toMatchObject([
@@ -187,7 +187,7 @@ describe('a sloppy upstream', () => {
     )
     expect(await result.text).toBe(answer.text)
     expect((await result.finalStep).reasoningText).toBe(answer.reasoning)
-    expect(tokensOf(await result.usage)).toEqual(tokensIn(stage.billed(2)))
+    expect(tokensOf(await result.usage)).toEqual(tokensIn(await stage.billed(2)))
     expect((await result.usage).outputTokens).toBe(2 * SLOPPY_USAGE.completion_tokens)
   })
 })
@@ -200,10 +200,10 @@ describe('a model without structured output', () => {
     stage.upstream.script(prose)
     const whole = await generateObject({ ...say(PLAIN, 'How is Oslo?'), schema })
     expect(whole.object).toEqual({ city: 'Oslo', degrees: 7 })
-    expect(tokensOf(whole.usage)).toEqual(tokensIn(stage.billed()))
+    expect(tokensOf(whole.usage)).toEqual(tokensIn(await stage.billed()))
     const streamed = streamText({ ...say(PLAIN, 'How is Oslo?'), output: Output.object({ schema }) })
     expect(await streamed.output).toEqual(whole.object)
-    expect(tokensOf(await streamed.usage)).toEqual(tokensIn(stage.billed()))
+    expect(tokensOf(await streamed.usage)).toEqual(tokensIn(await stage.billed()))
   })
 
   test('that never writes the object is a failed call, after two corrections', async () => {

@@ -35,11 +35,11 @@ test('any valid request is answered, and says and costs the same whole and strea
   await fc.assert(
     fc.asyncProperty(anyRequest(DEMO), async (request) => {
       const whole = await ask({ ...request, stream: false, stream_options: null })
-      const { prompt, completion, cached, reasoning } = stage.billed()
+      const { prompt, completion, cached, reasoning } = await stage.billed()
       expect(whole.usage).toEqual({ prompt, completion, cached, reasoning })
       const streamed = await ask({ ...request, stream: true, stream_options: { include_usage: true } })
       expect(sayingOf(streamed)).toEqual(sayingOf(whole))
-      expect(stage.billed()).toMatchObject({ prompt, completion, cached, reasoning })
+      expect(await stage.billed()).toMatchObject({ prompt, completion, cached, reasoning })
     }),
     { numRuns: 100 },
   )

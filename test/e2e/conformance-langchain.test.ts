@@ -69,7 +69,7 @@ describe('the built-in model', () => {
     expect(message.text).toEndWith('You wrote: Hello there')
     expect(message.response_metadata).toMatchObject({ finish_reason: 'stop', model_name: DEMO })
     expect(message.id).toMatch(/^chatcmpl-/)
-    expect(tokensOf(message)).toEqual(tokensIn(stage.billed()))
+    expect(tokensOf(message)).toEqual(tokensIn(await stage.billed()))
   })
 
   test('streams the same answer, piece by piece, for the same tokens', async () => {
@@ -77,7 +77,7 @@ describe('the built-in model', () => {
     const streamed = await gather(await toModel(DEMO).stream('Hello there'))
     expect(streamed.text).toBe(whole.text)
     expect(streamed.response_metadata).toMatchObject({ finish_reason: 'stop', model_name: DEMO })
-    expect(tokensOf(streamed)).toEqual(tokensIn(stage.billed()))
+    expect(tokensOf(streamed)).toEqual(tokensIn(await stage.billed()))
     expect(tokensOf(streamed)).toEqual(tokensOf(whole))
   })
 
@@ -93,10 +93,10 @@ describe('the built-in model', () => {
       expect(called.invalid_tool_calls).toEqual([])
       expect(called.tool_calls?.map(({ name }) => name)).toEqual(['weather', 'clock'])
       expect(Weather.safeParse(called.tool_calls?.[0]?.args).success).toBeTrue()
-      expect(tokensOf(called)).toEqual(tokensIn(stage.billed()))
+      expect(tokensOf(called)).toEqual(tokensIn(await stage.billed()))
       const answered = await ask(await answerCalls(asked, called))
       expect(answered.text).toEndWith('The tools answered: 7 degrees; noon')
-      expect(tokensOf(answered)).toEqual(tokensIn(stage.billed()))
+      expect(tokensOf(answered)).toEqual(tokensIn(await stage.billed()))
     }
   })
 
@@ -155,7 +155,7 @@ describe('a sloppy upstream', () => {
       const called = await ask([asked])
       expect(called.response_metadata.finish_reason).toBe('tool_calls')
       expect(called.tool_calls?.map(({ args }) => args)).toEqual(calls.map(({ input }) => input))
-      expect(tokensOf(called)).toEqual(tokensIn(stage.billed()))
+      expect(tokensOf(called)).toEqual(tokensIn(await stage.billed()))
       const answered = await ask(await answerCalls(asked, called))
       expect(answered.text).toBe(answer.text)
       expect(answered.additional_kwargs.reasoning_content).toBe(answer.reasoning)
@@ -177,7 +177,7 @@ describe('a model without structured output', () => {
     const model = toModel(PLAIN).withStructuredOutput(schema, { name: 'weather', method: 'jsonSchema', strict: true })
     expect(await model.invoke('How is Oslo?')).toEqual({ city: 'Oslo', degrees: 7 })
     expect((await Array.fromAsync(await model.stream('How is Oslo?'))).at(-1)).toEqual({ city: 'Oslo', degrees: 7 })
-    expect(stage.billed(2)).toMatchObject({ prompt: 20, completion: 2, calls: 2 })
+    expect(await stage.billed(2)).toMatchObject({ prompt: 20, completion: 2, calls: 2 })
   })
 })
 

@@ -48,7 +48,7 @@ describe('the built-in model', () => {
     const [call] = choice?.message.tool_calls ?? []
     expect(call).toMatchObject({ id: expect.stringMatching(/^call_/), type: 'function', function: { name: 'weather' } })
     expect(Weather.safeParse(call?.type === 'function' ? call.function.parsed_arguments : null).success).toBeTrue()
-    expect(answer.usage).toEqual(usageOf(stage.billed()))
+    expect(answer.usage).toEqual(usageOf(await stage.billed()))
   })
 
   test('calls what it is forced to call, and nothing where it may not', async () => {
@@ -77,7 +77,7 @@ describe('the built-in model', () => {
       expect(await runner.finalContent()).toEndWith('The tools answered: 7 degrees; noon')
       expect(called.map(({ name }) => name)).toEqual(['weather', 'clock'])
       expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'assistant'])
-      const { prompt, completion } = stage.billed(2)
+      const { prompt, completion } = await stage.billed(2)
       expect(await runner.totalUsage()).toMatchObject({ prompt_tokens: prompt, completion_tokens: completion })
     })
   }
@@ -168,7 +168,7 @@ describe('a sloppy upstream', () => {
         UTC,
       ])
       expect(new Set(message?.tool_calls?.map(({ id }) => id)).size).toBe(2)
-      expect(answer.usage).toEqual(usageOf(stage.billed()))
+      expect(answer.usage).toEqual(usageOf(await stage.billed()))
       expect(answer.usage).toMatchObject(SLOPPY_USAGE)
     })
 
@@ -195,7 +195,7 @@ describe('a sloppy upstream', () => {
         'tool_calls',
         'stop',
       ])
-      const { prompt, completion } = stage.billed(3)
+      const { prompt, completion } = await stage.billed(3)
       expect(await runner.totalUsage()).toMatchObject({ prompt_tokens: prompt, completion_tokens: completion })
       expect(completion).toBe(3 * SLOPPY_USAGE.completion_tokens)
     })

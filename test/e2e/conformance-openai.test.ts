@@ -35,7 +35,7 @@ describe('a whole answer', () => {
     })
     expect(answer.choices[0]?.message.content).toEndWith('You wrote: Hello there')
     expect(answer._request_id).toBe(answer.id.replace('chatcmpl-', 'req_'))
-    expect(answer.usage).toEqual(usageOf(stage.billed()))
+    expect(answer.usage).toEqual(usageOf(await stage.billed()))
     expect(answer.usage?.completion_tokens).toBeGreaterThan(10)
   })
 
@@ -44,7 +44,7 @@ describe('a whole answer', () => {
     const message: object = answer.choices[0]?.message ?? {}
     expect(message).toHaveProperty('reasoning', expect.stringContaining('think'))
     expect(message).toHaveProperty('reasoning_content', Reflect.get(message, 'reasoning'))
-    const { completion, reasoning } = stage.billed()
+    const { completion, reasoning } = await stage.billed()
     expect(answer.usage?.completion_tokens_details?.reasoning_tokens).toBe(reasoning)
     expect(reasoning).toBeWithin(1, completion)
   })
@@ -67,7 +67,7 @@ describe('a whole answer', () => {
     const answer = await client.chat.completions.create({ ...say('Hello'), n: 3 })
     expect(answer.choices.map(({ index }) => index)).toEqual([0, 1, 2])
     expect(new Set(answer.choices.map(({ message }) => message.content)).size).toBe(3)
-    expect(answer.usage).toEqual(usageOf(stage.billed()))
+    expect(answer.usage).toEqual(usageOf(await stage.billed()))
   })
 
   test('has logprobs that spell its text', async () => {
@@ -92,7 +92,7 @@ describe('a streamed answer', () => {
     )
     expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual(['stop'])
     expect(chunks.filter(({ usage }) => usage)).toEqual(chunks.slice(-1))
-    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: usageOf(stage.billed()) })
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: usageOf(await stage.billed()) })
     expect(chunks.at(-1)?.usage).toEqual(whole.usage ?? null)
     expect(new Set(chunks.map(({ id, model, created }) => `${id} ${model} ${created}`)).size).toBe(1)
   })
@@ -117,7 +117,7 @@ describe('a streamed answer', () => {
     expect(await runner.finalMessage()).toMatchObject({ content: text, refusal: null })
     expect(events).toEqual([text, text, 'end'])
     expect(text).toEndWith('You wrote: Hello there')
-    expect(answer.usage).toEqual(usageOf(stage.billed()))
+    expect(answer.usage).toEqual(usageOf(await stage.billed()))
     expect(await runner.totalUsage()).toMatchObject({ total_tokens: Number(answer.usage?.total_tokens) })
   })
 
@@ -161,7 +161,7 @@ describe('structured output', () => {
     const answer = await client.chat.completions.parse({ ...say('Oslo'), response_format })
     const parsed = answer.choices[0]?.message.parsed
     expect(City.parse(parsed)).toEqual(JSON.parse(String(answer.choices[0]?.message.content)))
-    expect(answer.usage).toEqual(usageOf(stage.billed()))
+    expect(answer.usage).toEqual(usageOf(await stage.billed()))
   })
 
   test('is parsed as it streams, and is the same in the end', async () => {

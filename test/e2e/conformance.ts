@@ -4,7 +4,7 @@
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
-import { createWorkplace } from '../support/binary.ts'
+import { applyJournal, createWorkplace } from '../support/binary.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 
 /** The built-in model. */
@@ -21,7 +21,7 @@ export interface Stage {
   /** Behind `SLOPPY` and `PLAIN`. */
   upstream: ScriptedUpstream
   /** Sums of what the last `requests` requests are billed for. Throws where one of them is not settled as `ok`. */
-  billed(requests?: number): Bill
+  billed(requests?: number): Promise<Bill>
   close(): Promise<void>
 }
 
@@ -63,7 +63,10 @@ export async function startStage(...flags: string[]): Promise<Stage> {
     baseUrl: server.baseUrl,
     key: String(server.key),
     upstream,
-    billed: (requests = 1) => toBill(ledger, requests),
+    async billed(requests = 1) {
+      await applyJournal(join(place.folder, 'data'))
+      return toBill(ledger, requests)
+    },
     async close() {
       ledger.close()
       await place.close()

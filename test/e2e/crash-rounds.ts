@@ -62,7 +62,7 @@ export async function killWhileLocked(seed: number, rounds: number): Promise<Tol
       expect(await bench.start()).toBeNull()
       await lock
     }
-    // One more that it lives through to the end: the spool must be empty when it has drained.
+    // One more that it lives through to the end: the journal must be empty when it has drained.
     await holdLock(bench.data, 300)
     await Bun.sleep(100)
   })

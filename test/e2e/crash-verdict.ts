@@ -34,7 +34,7 @@ export async function expectHonestLedger(bench: CrashBench): Promise<void> {
   expect(await bench.drain()).toBe(0)
   const after = await bench.run('audit')
   expect(after).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^Ledger and rollup agree/) })
-  expect(readdirSync(join(bench.data, 'spool'))).toEqual([])
+  expect(readdirSync(join(bench.data, 'journal'))).toEqual([])
 
   const database = new Database(join(bench.data, 'tollgate.db'), { readonly: true })
   try {

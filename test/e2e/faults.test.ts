@@ -4,9 +4,9 @@
  */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { applyJournal, createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { HELLO } from '../support/gateway.ts'
 import { answering, type CallRow, isOver, toSeveralCatalogue } from '../support/several-upstreams.ts'
 import { type ScriptedUpstream, type Seen, startUpstream } from '../support/upstream.ts'
@@ -89,8 +89,7 @@ async function stopAndAudit(server: RunningBinary): Promise<void> {
   server.signal('SIGTERM')
   expect(await server.exited).toBe(0)
   expect(await place.run('audit')).toMatchObject({ code: 0, stderr: '' })
-  const spool = join(data(), 'spool')
-  expect(existsSync(spool) ? readdirSync(spool) : []).toEqual([])
+  expect(readdirSync(join(data(), 'journal'))).toEqual([])
 }
 
 /** That each answer has its row, and each row its answer. */
@@ -122,13 +121,15 @@ describe('while another process keeps the database to itself', () => {
   test('known keys are answered, also by a second upstream, and all of it is on record afterwards', async () => {
     const server = await serve()
     const before = await askMany(server, 5)
+    await applyJournal(data())
     await lock()
     // Nobody takes the lock before all of these are answered: whoever waited for it would wait for ever.
     const during = [...(await askMany(server, 40)), ...(await askMany(server, 40))]
     expect(new Set(during.map((receipt) => receipt?.status))).toEqual(new Set([200]))
-    expect(await (await fetch(new URL('/readyz', server.baseUrl))).json()).toEqual({ status: 'degraded' })
+    expect(await (await fetch(new URL('/readyz', server.baseUrl))).json()).toEqual({ status: 'ok' })
     expect((await ask(server, 'sk-tg-nobody', {}))?.status).toBe(401)
     expect(rowsNow()).toHaveLength(before.length)
+    await server.logged('the database refuses the ledger; its rows wait in the journal')
     unlock()
     const after = await askMany(server, 5)
     await server.logged('the database takes the ledger again')
@@ -150,6 +151,70 @@ describe('while another process keeps the database to itself', () => {
     const next = await serve()
     await stopAndAudit(next)
     expectReceipts(during)
+  })
+})
+
+describe('a kill between the journal and the database', () => {
+  const askMany = (server: RunningBinary) =>
+    Promise.all(
+      Array.from({ length: 20 }, (_, i) => ask(server, server.key, { model: 'acme/both', stream: i % 2 === 0 })),
+    )
+  const segments = () => readdirSync(join(data(), 'journal'))
+
+  test('before anything is applied loses nothing: what waits is told, and the next start applies it', async () => {
+    const server = await serve()
+    const holder = new Database(join(data(), 'tollgate.db'), { readwrite: true })
+    holder.run('BEGIN IMMEDIATE')
+    const receipts = await askMany(server)
+    server.signal('SIGKILL')
+    await server.exited
+    holder.run('ROLLBACK')
+    holder.close()
+    expect(rowsNow()).toEqual([])
+    const told = await place.run('audit')
+    expect(told).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^journal\/\S+ holds 40 records of an instance/),
+    })
+    expect((await place.run('keys', 'list')).stderr).toBe(
+      'note: 40 ledger records wait in the journal; the next start of the server applies them.\n',
+    )
+    // Nobody but a server applies anything.
+    expect([rowsNow(), segments().length]).toEqual([[], 1])
+    await stopAndAudit(await serve())
+    expectReceipts(receipts)
+  })
+
+  test('after the commit, with the segment still there, changes nothing when it is applied again', async () => {
+    const server = await serve()
+    const receipts = await askMany(server)
+    await applyJournal(data())
+    const rows = rowsNow()
+    server.signal('SIGKILL')
+    await server.exited
+    expect(segments().length).toBeGreaterThan(0)
+    expect(await place.run('audit')).toMatchObject({ code: 0, stderr: '' })
+    await stopAndAudit(await serve())
+    expect(rowsNow()).toEqual(rows)
+    expectReceipts(receipts)
+  })
+
+  test('with a torn last line loses nothing but that line, which nobody was told of', async () => {
+    const server = await serve()
+    const holder = new Database(join(data(), 'tollgate.db'), { readwrite: true })
+    holder.run('BEGIN IMMEDIATE')
+    const receipts = await askMany(server)
+    server.signal('SIGKILL')
+    await server.exited
+    holder.run('ROLLBACK')
+    holder.close()
+    const path = join(data(), 'journal', segments().find((name) => name.endsWith('-1.log')) ?? '')
+    const bytes = readFileSync(path)
+    const end = bytes.indexOf('\0')
+    bytes.write('412 1a2b3c4d {"kind":"open","row":{"id":"01', end)
+    writeFileSync(path, bytes)
+    await stopAndAudit(await serve())
+    expectReceipts(receipts)
   })
 })
 

@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { BINARY, createWorkplace, runBinary, type Workplace } from '../support/binary.ts'
+import { applyJournal, BINARY, createWorkplace, runBinary, type Workplace } from '../support/binary.ts'
 
 let place: Workplace
 beforeEach(() => {
@@ -66,6 +66,7 @@ test('what the demo answered is in the ledger, counted, for nothing', async () =
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const answer = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) })
   const { usage } = JSON.parse(await answer.text())
+  await applyJournal(join(place.folder, 'data'))
   const database = new Database(join(place.folder, 'data', 'tollgate.db'), { readonly: true })
   const row = database.query('SELECT status, prompt_tokens, completion_tokens, cost_nano_usd FROM requests').get()
   database.close()

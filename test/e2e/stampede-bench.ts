@@ -84,10 +84,6 @@ export async function createStampedeBench(): Promise<StampedeBench> {
     team: async (name) => (await json('teams', 'create', '--name', name, '--budget', BUDGET)).id,
     ask: (secret, number, body) => ask(baseUrl, secret, number % 2 === 0, body),
     async accounts() {
-      const sqlite = new Database(join(place.folder, 'data/tollgate.db'), { readonly: true })
-      const sums = sqlite.query<Omit<Accounts, 'spent' | 'auditCode'>, []>(SUMS).get()
-      sqlite.close()
-      if (!sums) throw new Error('no sums')
       const { keys } = await json('keys', 'list')
       const { teams } = await json('teams', 'list')
       const owners: { id: string; budget_nano_usd: number | null; spent_nano_usd: number }[] = [...keys, ...teams]
@@ -95,6 +91,10 @@ export async function createStampedeBench(): Promise<StampedeBench> {
         owner.budget_nano_usd === null ? [] : [[owner.id, owner.spent_nano_usd]],
       )
       const audit = await place.run('audit')
+      const sqlite = new Database(join(place.folder, 'data/tollgate.db'), { readonly: true })
+      const sums = sqlite.query<Omit<Accounts, 'spent' | 'auditCode'>, []>(SUMS).get()
+      sqlite.close()
+      if (!sums) throw new Error('no sums')
       return { ...sums, spent: Object.fromEntries(spent), auditCode: audit.code }
     },
     async stop() {

@@ -29,6 +29,16 @@ const full = (): Promise<void> => Promise.reject(new GatewayError('ledger_unavai
 const usage = { prompt: 20, completion: 30, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, reasoning: 0, raw: null }
 const answering: Backend['call'] = async () => toWhole(text('Hi'), { kind: 'usage', usage })
 
+const LEDGER: Ledger = {
+  open: fine,
+  openCall: fine,
+  settle: fine,
+  state: () => 'ok',
+  flush: async () => ({ applied: 0, waiting: 0 }),
+  unapplied: () => 0,
+  close: fine,
+}
+
 interface Fakes {
   ledger?: Partial<Ledger>
   counter?: Counter
@@ -42,7 +52,7 @@ function createAsking(fakes: Fakes) {
   const secrets = new Map([[hashToken(token), { key: toKey({ limits }), lastFour: '0000', expiresMs: null }]])
   const deps: HandleDeps = {
     snapshot: () => ({ ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets }),
-    ledger: { open: fine, openCall: fine, settle: fine, state: () => 'ok', close: fine, ...fakes.ledger },
+    ledger: { ...LEDGER, ...fakes.ledger },
     counter: fakes.counter ?? counter,
     checker,
     inFlight: createInFlightTracker(),

@@ -48,6 +48,8 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
       return settle()
     },
     state: () => 'ok',
+    flush: async () => ({ applied: 0, waiting: 0 }),
+    unapplied: () => 0,
     close: fine,
   }
   const secrets = new Map([[hashToken(token), { key: toKey(), lastFour: '0000', expiresMs: null }]])

@@ -66,6 +66,7 @@ describe('a route of the control socket is not served over the network', () => {
     status: () => toStatus(),
     test: async () => null,
     reload: async () => {},
+    flush: async () => ({ applied: 0, waiting: 0 }),
     drain() {},
   })
   const paths = routes.map(({ method, path }) => [method, path.replace(':id', 'first')] as const)

@@ -4,8 +4,8 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createApplier } from '../../src/ledger/apply.ts'
-import { toLine } from '../../src/ledger/segment.ts'
+import { toHead, toLine } from '../../src/ledger/segment.ts'
+import { createApplier } from '../../src/store/sqlite/ledger-apply.ts'
 import { takeLock } from '../../src/store/sqlite/lock.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from '../cli/run.ts'
@@ -19,8 +19,8 @@ beforeEach(() => {
   database = openDatabase(databasePath(bench.folder), { busyMs: 0 })
   database.run(`INSERT INTO settings VALUES ('ledger_from', '${HOUR}', 0), ('instance', 'here', 0)`)
   const rows = [toOpen(), toOpen({ createdMs: HOUR + 3_599_999 }), toOpen({ createdMs: HOUR + 3_600_000 })]
-  createApplier(database, () => {}).commit(rows.map((row) => settling(toSettled(row))))
-  mkdirSync(join(bench.folder, 'spool'))
+  createApplier(database).apply(rows.map((row) => settling(toSettled(row))))
+  for (const name of ['journal', 'spool']) mkdirSync(join(bench.folder, name))
 })
 afterEach(() => {
   unlock?.()
@@ -43,7 +43,7 @@ test('a ledger and a rollup that agree are told in one sentence, and exit 0', as
     stdout: 'Ledger and rollup agree: 3 hours, 3 settled requests, $0.0000015.\n',
     stderr: '',
   })
-  expect(await audit()).toEqual({ ok: true, findings: [], hours: 3, requests: 3, cost_nano_usd: 1_500 })
+  expect(await audit()).toEqual({ ok: true, findings: [], hours: 3, requests: 3, cost_nano_usd: 1_500, waiting: 0 })
 })
 
 describe('a difference is found', () => {
@@ -97,22 +97,22 @@ describe('a difference is found', () => {
   }
 })
 
-describe('a request and its further calls', () => {
+describe('a request and its additional calls', () => {
   const row = toOpen({ createdMs: HOUR + 3_600_000 })
   const [second, third] = [toSettledCall(toCall(row, 2)), toSettledCall(toCall(row, 3))]
   beforeEach(() => {
-    createApplier(database, () => {}).commit([settling(toSettled(row, { attempts: 3 }), [second, third])])
+    createApplier(database).apply([settling(toSettled(row, { attempts: 3 }), [second, third])])
   })
 
   test('that agree are fine, as are calls under way', async () => {
     const next = toOpen()
-    createApplier(database, () => {}).commit([opening(next), calling(toCall(next, 2))])
+    createApplier(database).apply([opening(next), calling(toCall(next, 2))])
     unlock = takeLock(bench.folder)
     expect(await audit()).toMatchObject({ ok: true, requests: 4 })
   })
 
   const attempts = 'another number of attempts than of calls in the ledger'
-  const sums = 'further calls cost more, or took more tokens, than the whole request'
+  const sums = 'additional calls cost more, or took more tokens, than the whole request'
   const scenarios: [string, string, string, string][] = [
     ['a call is missing', 'DELETE FROM calls WHERE number = 3', 'attempts', attempts],
     ['all calls are missing', 'DELETE FROM calls', 'attempts', attempts],
@@ -133,8 +133,8 @@ describe('a request and its further calls', () => {
 
   test('are a finding where calls are there without it', async () => {
     const [gone, too] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
-    const applier = createApplier(database, () => {})
-    applier.commit([calling(toCall(gone, 2)), calling(toCall(gone, 3)), calling(toCall(too, 2))])
+    const applier = createApplier(database)
+    applier.apply([calling(toCall(gone, 2)), calling(toCall(gone, 3)), calling(toCall(too, 2))])
     applier.abandonOthers('here')
     expect((await audit()).findings).toEqual([
       expect.objectContaining({ kind: 'calls', hour_ms: HOUR, problem: 'orphans', requests: 2, request_id: gone.id }),
@@ -145,14 +145,14 @@ describe('a request and its further calls', () => {
 
 describe('an open row', () => {
   test('of the running server is fine', async () => {
-    createApplier(database, () => {}).commit([opening(toOpen())])
+    createApplier(database).apply([opening(toOpen())])
     unlock = takeLock(bench.folder)
     expect(await audit()).toMatchObject({ ok: true, requests: 3 })
   })
 
   test('is a finding where that server is gone, or was another', async () => {
-    createApplier(database, () => {}).commit([opening(toOpen()), opening(toOpen({ instance: 'old' }))])
-    createApplier(database, () => {}).commit([calling(toCall(toOpen({ instance: 'old' }), 2))])
+    createApplier(database).apply([opening(toOpen()), opening(toOpen({ instance: 'old' }))])
+    createApplier(database).apply([calling(toCall(toOpen({ instance: 'old' }), 2))])
     const found = (table: string, instance: string, oldest_ms: number) =>
       expect.objectContaining({ kind: 'open', table, instance, rows: 1, oldest_ms })
     const old = [found('requests', 'old', HOUR + 1_000), found('calls', 'old', HOUR + 1_020)]
@@ -162,24 +162,37 @@ describe('an open row', () => {
   })
 })
 
-test('what the running server has spooled is mentioned; what others left, and what no database takes, is found', async () => {
-  const leave = (file: string, text: string) => writeFileSync(join(bench.folder, 'spool', file), text)
-  const line = toLine(opening(toOpen()))
-  leave('here-1.log', line + line)
-  leave('here-2.log', '\0'.repeat(64))
-  leave('old-1.log', `${line}torn`)
-  leave('old-2.log', '\0'.repeat(64))
-  leave('old.rejected', line)
+test('what waits in the journal of the running server is mentioned; what others left, and what no database takes, is found', async () => {
+  const leave = (file: string, text: string) => writeFileSync(join(bench.folder, file), text)
+  const line = () => toLine(opening(toOpen()))
+  leave('journal/here-1.log', toHead('0002') + line() + line())
+  leave('journal/old-1.log', `${line()}torn`)
+  leave('journal/old-2.log', '\0'.repeat(64))
+  leave('spool/older-1.log', line())
+  leave('journal/old.rejected', line())
   unlock = takeLock(bench.folder)
-  expect((await audit()).findings).toEqual([
-    expect.objectContaining({ kind: 'spool', file: 'old-1.log', records: 1 }),
-    expect.objectContaining({ kind: 'rejected', file: 'old.rejected' }),
-  ])
+  expect(await audit()).toMatchObject({
+    waiting: 4,
+    findings: [
+      { kind: 'journal', file: 'journal/old-1.log', records: 1 },
+      { kind: 'journal', file: 'spool/older-1.log', records: 1 },
+      { kind: 'rejected', file: 'journal/old.rejected' },
+    ],
+  })
   const { stdout } = await bench.run('audit')
   expect(stdout.match(/^note: .*/gm)).toEqual([
-    'note: spool/here-1.log holds 2 records; the running server sees to them.',
-    'note: spool/old-2.log holds 0 records; the next start deletes it.',
+    'note: 4 ledger records wait in the journal; the running server applies them.',
   ])
+  const { stderr } = await bench.run('keys', 'list')
+  expect(stderr).toStartWith('note: 4 ledger records wait in the journal; the running server applies them.\n')
+})
+
+test('what is in the database already waits for nobody', async () => {
+  const row = toOpen()
+  createApplier(database).apply([settling(toSettled(row))])
+  const records = [opening(row), calling(toCall(row, 2)), settling(toSettled(row))]
+  writeFileSync(join(bench.folder, 'journal', 'old-1.log'), records.map(toLine).join(''))
+  expect(await audit()).toMatchObject({ ok: true, waiting: 0 })
 })
 
 test('it reads beside a writer and beside a lock, and writes nothing', async () => {

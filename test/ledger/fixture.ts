@@ -1,9 +1,10 @@
-/** A migrated database in a folder of its own, and ledger rows to put into it. For the tests of `usage/` and `store/`. */
+/** A migrated database in a folder of its own, and ledger rows to put into it. For the tests of `ledger/` and `store/`. */
 import type { Database } from 'bun:sqlite'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mintId } from '../../src/domain/id.ts'
+import { auditLedger } from '../../src/ledger/audit.ts'
 import type {
   ClosedRow,
   LedgerRecord,
@@ -14,6 +15,7 @@ import type {
   SettledRow,
 } from '../../src/ledger/rows.ts'
 import type { Log } from '../../src/log.ts'
+import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 
@@ -22,7 +24,7 @@ export const HOUR = Date.UTC(2026, 10, 21, 12)
 export interface Folder {
   path: string
   /** Where segments go. */
-  spool: string
+  journal: string
   database: Database
   /** A second connection, as another process would have one. */
   other(): Database
@@ -31,8 +33,8 @@ export interface Folder {
 
 export function createFolder(): Folder {
   const path = mkdtempSync(join(tmpdir(), 'tollgate-usage-'))
-  const spool = join(path, 'spool')
-  mkdirSync(spool)
+  const journal = join(path, 'journal')
+  mkdirSync(journal)
   const open: Database[] = []
   const connect = () => {
     const database = openDatabase(databasePath(path), { busyMs: 0 })
@@ -43,7 +45,7 @@ export function createFolder(): Folder {
   migrate(database, path, HOUR)
   return {
     path,
-    spool,
+    journal,
     database,
     other: connect,
     close() {
@@ -59,7 +61,10 @@ export function toOpen(fields: Partial<OpenRow> = {}): OpenRow {
     id: mintId(createdMs),
     instance: 'here',
     keyId: 'key-a',
+    teamId: null,
     model: 'acme/large',
+    endpoint: 'chat',
+    lane: 'translated',
     upstream: 'paid',
     upstreamModel: 'large-v1',
     stream: 0,
@@ -94,7 +99,7 @@ export function toSettled(row: OpenRow, fields: Partial<OpenRow & Outcome> = {})
   }
 }
 
-/** A further call of the request, on another upstream than its first. */
+/** An additional call of the request, on another upstream than its first. */
 export function toCall(row: OpenRow, number: number, fields: Partial<OpenCall> = {}): OpenCall {
   return {
     requestId: row.id,
@@ -103,6 +108,7 @@ export function toCall(row: OpenRow, number: number, fields: Partial<OpenCall> =
     reason: 'fan_out',
     upstream: 'spare',
     upstreamModel: 'large-v2',
+    lane: 'translated',
     createdMs: row.createdMs + 10 * number,
     reservedPromptTokens: 21,
     reservedCompletionTokens: 1_001,
@@ -141,8 +147,12 @@ export const settling = (row: SettledRow, calls?: SettledCall[]): LedgerRecord =
 export const contentsOf = (database: Database) => ({
   requests: database.query('SELECT * FROM requests ORDER BY id').all(),
   calls: database.query('SELECT * FROM calls ORDER BY request_id, number').all(),
-  rollup: database.query('SELECT * FROM usage_hourly ORDER BY hour_ms, key_id, model, upstream').all(),
+  rollup: database.query('SELECT * FROM usage_hourly ORDER BY hour_ms, key_id, team_id, model, upstream').all(),
 })
+
+/** What an audit finds there. */
+export const findingsOf = (database: Database, path: string, nowMs = HOUR + 7_200_000) =>
+  auditLedger(createLedgerAudit(database, path), path, nowMs).findings
 
 export const statusesOf = (database: Database) =>
   Object.fromEntries(

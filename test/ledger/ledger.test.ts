@@ -1,14 +1,22 @@
-/** The ledger on a real database: group commit, patience, the spool while the database refuses, and the way back. */
+/** The ledger on a real journal and a real database: groups, the database that follows, refusals, and the way back. */
 import type { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { createLedger, type Ledger } from '../../src/ledger/ledger.ts'
+import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import { createJournal, type Journal, type JournalOptions } from '../../src/ledger/journal.ts'
+import { createLedger, type Ledger, type LedgerDeps } from '../../src/ledger/ledger.ts'
+import type { LedgerRecord } from '../../src/ledger/rows.ts'
 import { listSegments, readSegment } from '../../src/ledger/segment.ts'
-import { createSpool, type Spool } from '../../src/ledger/spool.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger.ts'
+import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
 import {
+  calling,
   contentsOf,
   createFolder,
   createTestLog,
   type Folder,
+  findingsOf,
+  HOUR,
+  opening,
+  settling,
   statusesOf,
   toCall,
   toOpen,
@@ -17,35 +25,59 @@ import {
   until,
 } from './fixture.ts'
 
-let folder: Folder
-let spool: Spool
-let commits: number
-let checkpoints: (() => void)[]
+const SEGMENT = 256 * 1024
 const log = createTestLog()
-beforeEach(async () => {
+let folder: Folder
+let commits: number
+const closing: (() => Promise<void>)[] = []
+beforeEach(() => {
   folder = createFolder()
-  spool = createSpool({ folder: folder.spool, instance: 'here', segmentBytes: 256 * 1024 })
-  await spool.prepare()
   commits = 0
-  checkpoints = []
   log.messages.length = 0
 })
 afterEach(async () => {
-  await spool.close()
+  for (const close of closing.splice(0)) await close()
   folder.close()
 })
 
-const create = (overrides: { spool?: Spool; checkpoint?: () => Promise<boolean> } = {}): Ledger =>
-  createLedger({
-    writer: folder.database,
-    spool,
+interface Opened {
+  ledger: Ledger
+  journal: Journal
+  /** The records of each write. */
+  writes: number[]
+}
+
+function open(options: Partial<JournalOptions> = {}, deps: Partial<LedgerDeps> = {}, sync?: Journal['sync']): Opened {
+  const journal = createJournal({
+    folder: folder.journal,
+    instance: 'here',
+    schema: '0002',
+    log,
+    maxBytes: 16 * SEGMENT,
+    segmentBytes: SEGMENT,
+    ...options,
+  })
+  const writes: number[] = []
+  const append: Journal['append'] = (group) => {
+    const rest = journal.append(group)
+    if (group.length > rest.length) writes.push(group.length - rest.length)
+    return rest
+  }
+  const ledger = createLedger({
+    journal: { ...journal, append, sync: sync ?? journal.sync },
+    store: createLedgerStore(folder.database, async () => true),
+    reader: createLedgerReader(folder.database),
+    durability: 'process',
     log,
     onCommit: () => void commits++,
-    checkpoint: () => Promise.resolve(true),
-    ...overrides,
+    ...deps,
   })
+  closing.push(ledger.close)
+  return { ledger, journal, writes }
+}
 
-const onDisk = () => listSegments(folder.spool).flatMap(readSegment)
+const onDisk = () => listSegments(folder.journal).flatMap(readSegment)
+const statuses = () => Object.values(statusesOf(folder.database))
 
 /** Locks the database as another process would. Returns how it is given back. */
 function lock(): () => void {
@@ -54,167 +86,232 @@ function lock(): () => void {
   return () => other.run('ROLLBACK')
 }
 
-test('rows that wait together commit together', async () => {
-  const ledger = create()
+test('what waits together is one write, and what opened and settled in between is one row more in one transaction', async () => {
+  const { ledger, writes, journal } = open()
+  await journal.grow()
   const rows = Array.from({ length: 50 }, () => toOpen())
   await Promise.all(rows.map((row) => ledger.open(row)))
   await Promise.all(rows.map((row) => ledger.settle(toSettled(row))))
-  expect(commits).toBe(2)
-  expect(Object.values(statusesOf(folder.database))).toEqual(rows.map(() => 'ok'))
+  expect(writes).toEqual([50, 50])
+  expect(onDisk()).toHaveLength(100)
+  expect(await ledger.flush()).toEqual({ applied: 100, waiting: 0 })
+  expect([commits, statuses()]).toEqual([1, rows.map(() => 'ok')])
 })
 
-test('is durable before it says so', async () => {
-  const ledger = create()
-  const reader = folder.other()
-  const row = toOpen()
-  await ledger.open(row)
-  expect(statusesOf(reader)).toEqual({ [row.id]: 'open' })
-  await ledger.settle(toSettled(row))
-  expect(statusesOf(reader)).toEqual({ [row.id]: 'ok' })
-})
-
-test('a further call is durable before it says so, and ends with its request in one commit', async () => {
-  const ledger = create()
-  const reader = folder.other()
+test('is in the journal before it says so, and in the database a moment later', async () => {
+  const { ledger } = open()
   const row = toOpen()
   const call = toCall(row, 2)
   await ledger.open(row)
+  expect(onDisk()).toEqual([opening(row)])
   await ledger.openCall(call)
-  expect(contentsOf(reader).calls).toMatchObject([{ request_id: row.id, number: 2, status: 'open' }])
-  commits = 0
-  await ledger.settle(toSettled(row, { attempts: 2 }), [toSettledCall(call)])
-  expect(commits).toBe(1)
-  expect(contentsOf(reader)).toMatchObject({ requests: [{ status: 'ok' }], calls: [{ status: 'ok' }] })
+  expect(onDisk()).toEqual([opening(row), calling(call)])
+  const settle = settling(toSettled(row, { attempts: 2 }), [toSettledCall(call)])
+  await ledger.settle(settle.kind === 'settle' ? settle.row : toSettled(row), [toSettledCall(call)])
+  expect(onDisk()).toEqual([opening(row), calling(call), settle])
+  await until('the database', () => statuses().join() === 'ok')
+  expect(contentsOf(folder.database).calls).toMatchObject([{ request_id: row.id, status: 'ok' }])
+  expect(ledger.state()).toBe('ok')
 })
 
-test('waits for a writer who is done in a moment, and leaves the spool alone', async () => {
-  const ledger = create()
-  const unlock = lock()
-  const row = toOpen()
-  const opened = ledger.open(row)
-  await Bun.sleep(5)
-  unlock()
-  await opened
-  expect(spool.appended()).toBe(0)
-  expect(ledger.state()).toBe('ok')
-  expect(statusesOf(folder.database)).toEqual({ [row.id]: 'open' })
+test('many records are applied before their time, in slices that leave the loop to others', async () => {
+  const { ledger, journal } = open({ segmentBytes: 8 * SEGMENT, maxBytes: 64 * SEGMENT })
+  await journal.grow()
+  const rows = Array.from({ length: 2_000 }, () => toOpen())
+  const startMs = performance.now()
+  await Promise.all(rows.map((row) => ledger.settle(toSettled(row))))
+  await until('the database', () => journal.waiting() === 0)
+  expect(commits).toBeGreaterThanOrEqual(4)
+  expect(performance.now() - startMs).toBeLessThan(2_000)
+  expect(statuses()).toHaveLength(2_000)
+})
+
+describe('with durability power', () => {
+  test('waits for the disk, one sync at a time, and what comes meanwhile is the next group', async () => {
+    const syncs: PromiseWithResolvers<void>[] = []
+    const { ledger, journal, writes } = open({}, { durability: 'power' }, () => {
+      const sync = Promise.withResolvers<void>()
+      syncs.push(sync)
+      return sync.promise
+    })
+    await journal.grow()
+    let done = 0
+    const ask = () => ledger.open(toOpen()).then(() => done++)
+    const first = ask()
+    await until('the first sync', () => syncs.length === 1)
+    const others = Promise.allSettled(Array.from({ length: 8 }, ask))
+    await Bun.sleep(20)
+    expect([done, writes, onDisk().length]).toEqual([0, [1], 1])
+    syncs[0]?.resolve()
+    await first
+    await until('the second sync', () => syncs.length === 2)
+    expect([done, writes]).toEqual([1, [1, 8]])
+    syncs[1]?.reject(new Error('EIO'))
+    for (const each of await others) expect(each).toMatchObject({ reason: { kind: 'ledger_unavailable' } })
+    expect(log.messages).toEqual(['the journal cannot be synced'])
+  })
+
+  test('is on the disk before it says so', async () => {
+    const { ledger } = open({}, { durability: 'power' })
+    const row = toOpen()
+    await ledger.open(row)
+    await ledger.settle(toSettled(row))
+    expect(onDisk()).toHaveLength(2)
+  })
 })
 
 describe('a database that stays locked', () => {
-  test('sends rows to the spool, where they are durable, and gets them back from there', async () => {
-    const checkpoint = () => {
-      const done = Promise.withResolvers<boolean>()
-      checkpoints.push(() => done.resolve(true))
-      return done.promise
-    }
-    const ledger = create({ checkpoint })
+  test('changes nothing for requests: the journal grows, also beyond its memory, and the database follows later', async () => {
+    const { ledger, journal } = open({ maxInMemory: 50 })
     const unlock = lock()
-    const rows = [toOpen(), toOpen()]
-    await Promise.all(rows.map((row) => ledger.open(row)))
-    expect(ledger.state()).toBe('spooling')
-    const [plain, retried] = rows.map((row) => toSettled(row))
-    if (!plain || !retried) throw new Error('two rows')
-    await ledger.openCall(toCall(retried, 2))
-    await ledger.settle(plain)
-    await ledger.settle({ ...retried, attempts: 2 }, [toSettledCall(toCall(retried, 2))])
-    expect(onDisk()).toHaveLength(5)
-    expect(statusesOf(folder.database)).toEqual({})
-
+    const rows = Array.from({ length: 600 }, () => toOpen())
+    for (const row of rows) await ledger.open(row)
+    await Promise.all(rows.map((row) => ledger.settle(toSettled(row))))
+    expect([journal.waiting(), ledger.state(), statuses()]).toEqual([1_200, 'ok', []])
+    await Bun.sleep(1_300)
+    expect(await ledger.flush()).toEqual({ applied: 0, waiting: 1_200 })
+    expect(log.messages).toEqual(['the database refuses the ledger; its rows wait in the journal'])
     unlock()
-    await until('the replay', () => Object.values(statusesOf(folder.database)).join() === 'ok,ok')
-    await until('the checkpoint', () => checkpoints.length === 1)
+    expect(await ledger.flush()).toEqual({ applied: 1_200, waiting: 0 })
+    expect(statuses()).toEqual(rows.map(() => 'ok'))
+    expect(log.messages.at(-1)).toBe('the database takes the ledger again')
+    expect(findingsOf(folder.database, folder.path)).toEqual([])
+  }, 20_000)
+
+  test('is told once the oldest record has waited for 10 s, whatever the wall clock does', async () => {
+    const { ledger } = open()
+    const unlock = lock()
+    const began = performance.now()
+    const clock = spyOn(performance, 'now').mockImplementation(() => began)
+    await ledger.open(toOpen())
     expect(ledger.state()).toBe('ok')
-    expect(contentsOf(folder.database).calls).toMatchObject([{ request_id: retried.id, status: 'ok' }])
-    // The segments wait for the checkpoint of the commit that replayed them.
-    expect(onDisk()).toHaveLength(5)
-    for (const done of checkpoints) done()
-    await until('the release', () => onDisk().length === 0)
-  })
-
-  test('keeps its segments for as long as no checkpoint succeeds', async () => {
-    const ledger = create({ checkpoint: () => Promise.resolve(false) })
-    const unlock = lock()
-    const row = toOpen()
-    await ledger.open(row)
+    clock.mockImplementation(() => began + 9_999)
+    // A younger one changes nothing.
+    await ledger.open(toOpen({ createdMs: HOUR - 7_200_000 }))
+    expect(ledger.state()).toBe('ok')
+    clock.mockImplementation(() => began + 10_000)
+    expect(ledger.state()).toBe('behind')
+    clock.mockRestore()
     unlock()
-    await until('the replay', () => row.id in statusesOf(folder.database))
-    await ledger.close()
-    expect(onDisk()).toHaveLength(1)
+    await ledger.flush()
+    expect([ledger.state(), statuses().length]).toEqual(['ok', 2])
   })
 
-  test('and a spool without room turn new requests away, and lose no outcome', async () => {
-    let room = { open: true, call: true, settle: true }
-    const asked: unknown[] = []
-    const hasRoom: Spool['hasRoom'] = (kind, calls) => {
-      asked.push([kind, calls])
-      return room[kind]
-    }
-    const ledger = create({ spool: { ...spool, hasRoom } })
-    const [before, during] = [toOpen(), toOpen()]
-    const [second, third] = [toCall(before, 2), toCall(before, 3)]
-    await ledger.open(before)
-    await ledger.openCall(second)
+  test('and a journal without room turn new requests away, and lose no outcome', async () => {
+    const { ledger, journal } = open({ segmentBytes: 64 * 1024, maxBytes: 64 * 1024 })
     const unlock = lock()
-    room = { open: false, call: false, settle: false }
-    const settled = ledger.settle(toSettled(before, { attempts: 2 }), [toSettledCall(second)])
-    await Promise.all([
-      expect(settled).rejects.toMatchObject({ kind: 'ledger_unavailable', status: 503 }),
-      expect(ledger.openCall(third)).rejects.toMatchObject({ kind: 'ledger_unavailable' }),
-      expect(ledger.open(during)).rejects.toMatchObject({ kind: 'ledger_unavailable' }),
-    ])
-    expect(asked).toContainEqual(['settle', 1])
+    const rows = []
+    for (;;) {
+      const row = toOpen()
+      const opened = await ledger.open(row).catch((error) => error)
+      if (opened !== undefined) {
+        expect(opened).toMatchObject({ kind: 'ledger_unavailable', status: 503 })
+        break
+      }
+      rows.push(row)
+    }
     expect(ledger.state()).toBe('unavailable')
+    const [first] = rows
+    await expect(ledger.openCall(toCall(first ?? toOpen(), 2))).rejects.toMatchObject({ kind: 'ledger_unavailable' })
+    // Errors are each request's own: what one puts on it is not another's.
+    const errors = await Promise.all([1, 2].map(() => ledger.open(toOpen()).catch((error) => error)))
+    expect(errors[0]).not.toBe(errors[1])
+    // The last quarter takes what was dispatched before; then it is withheld, and kept for later.
+    const settled = await Promise.allSettled(rows.map((row) => ledger.settle(toSettled(row))))
+    const placed = settled.filter(({ status }) => status === 'fulfilled').length
+    expect(placed).toBeGreaterThan(10)
+    expect(placed).toBeLessThan(rows.length)
     unlock()
-    await until('the stranded outcome', () => statusesOf(folder.database)[before.id] === 'failed')
+    await until('every outcome', () => statuses().every((status) => status !== 'open') && journal.waiting() === 0)
+    const counts = (status: string) => statuses().filter((each) => each === status).length
+    expect([counts('ok'), counts('failed')]).toEqual([placed, rows.length - placed])
     expect(ledger.state()).toBe('ok')
-    expect(contentsOf(folder.database)).toMatchObject({
-      requests: [{ id: before.id, cost_nano_usd: 500, attempts: 2 }],
-      calls: [{ number: 2, status: 'ok', cost_nano_usd: 200 }],
-    })
-  })
-
-  test('finds its spool ready even where the disk had no room for one at the start', async () => {
-    const late = createSpool({ folder: folder.spool, instance: 'late', segmentBytes: 256 * 1024 })
-    const ledger = create({ spool: late })
-    const unlock = lock()
-    const row = toOpen()
-    await ledger.open(row)
-    expect(onDisk()).toHaveLength(1)
-    unlock()
-    await ledger.close()
-    await late.close()
-    expect(statusesOf(folder.database)).toEqual({ [row.id]: 'open' })
-  })
+    await ledger.open(toOpen())
+  }, 20_000)
 })
 
-test('a database without room refuses until it has some, however idle it is', async () => {
-  const ledger = create({ spool: { ...spool, hasRoom: () => false } })
-  folder.database.run('INSERT INTO settings VALUES (?, ?, 0)', ['instance', 'here'])
+test('a database without room is tried until it has some, and a checkpoint makes room meanwhile', async () => {
+  let checkpoints = 0
+  const store = createLedgerStore(folder.database, async () => {
+    checkpoints++
+    return true
+  })
+  const { ledger } = open({}, { store })
   const pages = folder.database.query<{ page_count: number }, []>('PRAGMA page_count').get()?.page_count ?? 0
   folder.database.run(`PRAGMA max_page_count = ${pages}`)
   const rows = Array.from({ length: 200 }, () => toOpen({ user: 'x'.repeat(256) }))
-  const opened = await Promise.allSettled(rows.map((row) => ledger.open(row)))
-  expect(new Set(opened.map(({ status }) => status))).toEqual(new Set(['rejected']))
+  await Promise.all(rows.map((row) => ledger.open(row)))
+  await until('a checkpoint', () => checkpoints > 0)
+  expect(statuses()).toEqual([])
   folder.database.run('PRAGMA max_page_count = 100000')
-  await until('the recovery', () => ledger.state() === 'ok')
-  await ledger.open(toOpen())
+  await until('the rows', () => statuses().length === 200)
 })
 
 test('a row that does not fit is set aside, and those beside it are in the database', async () => {
-  const ledger = create()
+  const { ledger } = open()
   const [good, bad] = [toOpen(), toOpen()]
   const broken = toSettled(bad)
   Reflect.set(broken, 'completionTokens', null)
   await Promise.all([ledger.open(good), ledger.settle(toSettled(good)), ledger.settle(broken)])
+  await ledger.flush()
   expect(statusesOf(folder.database)).toEqual({ [good.id]: 'ok' })
-  expect(log.messages).toEqual(['a ledger row does not fit the database; it is kept in the spool folder'])
+  expect(log.messages).toEqual(['a ledger row does not fit the database; it is kept in the journal folder'])
 })
 
-test('closing drains what is waiting', async () => {
-  const ledger = create()
+test('closing writes down what is waiting, has the database take it, and leaves no segment', async () => {
+  const { ledger } = open()
   const rows = Array.from({ length: 20 }, () => toOpen())
   const all = Promise.all(rows.map((row) => ledger.open(row)))
   await ledger.close()
-  expect(Object.keys(statusesOf(folder.database))).toHaveLength(20)
+  closing.splice(0)
+  expect(statuses()).toHaveLength(20)
   await all
+  expect(listSegments(folder.journal)).toEqual([])
+})
+
+test('closing beside a lock leaves what the next start applies', async () => {
+  const { ledger } = open()
+  const unlock = lock()
+  const row = toOpen()
+  await ledger.open(row)
+  await ledger.close()
+  closing.splice(0)
+  expect(onDisk()).toEqual([opening(row)])
+  unlock()
+})
+
+test('what is spent is never what the database says alone: records that wait count, whoever has which of them', async () => {
+  const { ledger } = open()
+  const reader = createLedgerReader(folder.database)
+  const scopes = [
+    { kind: 'key', id: 'key-a' },
+    { kind: 'team', id: 'team-a' },
+  ] as const
+  const spent = () =>
+    scopes.flatMap((scope) => [0, HOUR].map((fromMs) => reader.spent(scope, fromMs) + ledger.unapplied(scope, fromMs)))
+  const same = async (expected: number[]) => {
+    expect(spent()).toEqual(expected)
+    await ledger.flush()
+    expect(spent()).toEqual(expected)
+  }
+  const early = toOpen({ createdMs: HOUR - 1, teamId: 'team-a', reservedNanoUsd: 1_000 })
+  const row = toOpen({ teamId: 'team-a', reservedNanoUsd: 10 })
+  const loose = toOpen({ reservedNanoUsd: 20_000 })
+  const other = toOpen({ keyId: 'key-b', teamId: 'team-a', reservedNanoUsd: 300_000 })
+  for (const each of [early, row, loose, other]) await ledger.open(each)
+  await same([21_010, 20_010, 301_010, 300_010])
+  // The reserve of a call counts with its request, of which the database has the one and the journal the other.
+  const call = toCall(row, 2, { reservedNanoUsd: 5 })
+  await ledger.openCall(call)
+  await same([21_015, 20_015, 301_015, 300_015])
+  await ledger.settle(toSettled(row, { costNanoUsd: 7, attempts: 2 }), [toSettledCall(call)])
+  await same([21_007, 20_007, 301_007, 300_007])
+  const whole = toOpen({ teamId: 'team-a' })
+  const records: [LedgerRecord['kind'], Promise<void>][] = [
+    ['open', ledger.open(whole)],
+    ['call', ledger.openCall(toCall(whole, 2))],
+    ['settle', ledger.settle(toSettled(whole, { costNanoUsd: 40, attempts: 2 }), [toSettledCall(toCall(whole, 2))])],
+  ]
+  for (const [, record] of records) await record
+  await same([21_047, 20_047, 301_047, 300_047])
 })

@@ -2,11 +2,13 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createApplier } from '../../src/ledger/apply.ts'
 import { recover } from '../../src/ledger/recover.ts'
-import { type OpenCall, toAbandoned } from '../../src/ledger/rows.ts'
+import type { OpenCall } from '../../src/ledger/rows.ts'
 import { listSegments, toLine } from '../../src/ledger/segment.ts'
-import { createSpool, type Spool } from '../../src/ledger/spool.ts'
+import { toAbandoned } from '../../src/store/ledger-abandoned.ts'
+import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger.ts'
+import { createApplier } from '../../src/store/sqlite/ledger-apply.ts'
 import {
   calling,
   contentsOf,
@@ -23,19 +25,20 @@ import {
 } from './fixture.ts'
 
 let folder: Folder
-let spool: Spool
 const log = createTestLog()
 beforeEach(() => {
   folder = createFolder()
-  spool = createSpool({ folder: folder.spool, instance: 'new' })
   log.messages.length = 0
 })
 afterEach(() => folder.close())
 
-const start = () => recover(folder.database, spool, folder.spool, 'new', log)
-const leave = (file: string, lines: string) => writeFileSync(join(folder.spool, file), lines + '\0'.repeat(4_096))
+const start = () => {
+  const store = createLedgerStore(folder.database, async () => checkpointHere(folder.database))
+  return recover({ store, dataFolder: folder.path, instance: 'new', log })
+}
+const leave = (file: string, lines: string) => writeFileSync(join(folder.journal, file), lines + '\0'.repeat(4_096))
 
-test('every segment is replayed, whoever wrote it, and what no settle ends is given up', () => {
+test('every segment is replayed, whoever wrote it, and what no settle ends is given up', async () => {
   const [settled, open, fresh] = [
     toOpen({ instance: 'old' }),
     toOpen({ instance: 'older' }),
@@ -46,12 +49,12 @@ test('every segment is replayed, whoever wrote it, and what no settle ends is gi
   leave('older-1.log', toLine(opening(open)))
   leave('old-3.log', '')
   leave('new-1.log', toLine(opening(fresh)))
-  expect(start()).toEqual({ replayed: 4, abandoned: 1 })
+  expect(await start()).toEqual({ replayed: 4, abandoned: 1 })
   expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [open.id]: 'abandoned', [fresh.id]: 'open' })
-  expect(listSegments(folder.spool)).toEqual([])
+  expect(listSegments(folder.journal)).toEqual([])
 })
 
-test('a request that was killed costs nothing for calls that another one was made in the place of', () => {
+test('a request that was killed costs nothing for calls that another one was made in the place of', async () => {
   const cost = (...reasons: OpenCall['reason'][]) => {
     const row = toOpen({ reservedNanoUsd: 1 })
     const calls = reasons.map((reason, at) => toCall(row, at + 2, { reason, reservedNanoUsd: 10 ** (at + 1) }))
@@ -70,14 +73,14 @@ test('a request that was killed costs nothing for calls that another one was mad
   expect(cost('fallback', 'fan_out', 'retry')).toBe(1_110)
 })
 
-test('a request that was killed between its calls costs what all of them had reserved', () => {
+test('a request that was killed between its calls costs what all of them had reserved', async () => {
   const [row, other] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
   const [second, third] = [toCall(row, 2), toCall(row, 3, { upstream: 'last', reservedNanoUsd: 7 })]
-  createApplier(folder.database, () => {}).commit([opening(row), calling(second)])
+  createApplier(folder.database).apply([opening(row), calling(second)])
   // Its last call, and another request as a whole, were on their way to the database.
   const retried = settling(toSettled(other, { attempts: 2 }), [toSettledCall(toCall(other, 2))])
   leave('old-1.log', toLine(calling(third)) + toLine(calling(toCall(other, 2))) + toLine(retried))
-  expect(start()).toEqual({ replayed: 3, abandoned: 1 })
+  expect(await start()).toEqual({ replayed: 3, abandoned: 1 })
   const { requests, calls, rollup } = contentsOf(folder.database)
   const given = { status: 'abandoned', error_code: 'abandoned', estimated: 1 }
   expect(requests).toEqual([
@@ -97,42 +100,42 @@ test('a request that was killed between its calls costs what all of them had res
   expect(rollup).toContainEqual(expect.objectContaining({ upstream: 'last', errors: 1, cost_nano_usd: 18_107 }))
 })
 
-test('a start that was killed half way changes nothing when it is made again', () => {
+test('a start that was killed half way changes nothing when it is made again', async () => {
   const rows = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
   const lines = rows.map((row) => toLine(opening(row))).join('') + toLine(settling(toSettled(rows[0] ?? toOpen())))
   leave('old-1.log', lines)
-  start()
+  await start()
   const before = contentsOf(folder.database)
   leave('old-1.log', lines)
-  expect(start()).toEqual({ replayed: 3, abandoned: 0 })
+  expect(await start()).toEqual({ replayed: 3, abandoned: 0 })
   expect(contentsOf(folder.database)).toEqual(before)
 })
 
-test('a segment stays where another process keeps its records out of the database file', () => {
+test('a segment stays where another process keeps its records out of the database file', async () => {
   leave('old-1.log', toLine(opening(toOpen({ instance: 'old' }))))
   const reader = folder.other()
   reader.run('BEGIN')
   reader.query('SELECT COUNT(*) FROM requests').get()
-  expect(start()).toEqual({ replayed: 1, abandoned: 1 })
-  expect(listSegments(folder.spool)).toHaveLength(1)
+  expect(await start()).toEqual({ replayed: 1, abandoned: 1 })
+  expect(listSegments(folder.journal)).toHaveLength(1)
   reader.run('COMMIT')
-  start()
-  expect(listSegments(folder.spool)).toEqual([])
+  await start()
+  expect(listSegments(folder.journal)).toEqual([])
 })
 
-test('a database that refuses stops the start and keeps the segments', () => {
+test('a database that refuses stops the start and keeps the segments', async () => {
   leave('old-1.log', toLine(opening(toOpen({ instance: 'old' }))))
   folder.other().run('BEGIN IMMEDIATE')
-  expect(start).toThrow('locked')
-  expect(listSegments(folder.spool)).toHaveLength(1)
+  await expect(start()).rejects.toThrow('locked')
+  expect(listSegments(folder.journal)).toHaveLength(1)
 })
 
-test('a record that does not fit is kept in the spool folder and stops nothing', () => {
+test('a record that does not fit is kept in the journal folder and stops nothing', async () => {
   const broken = toSettled(toOpen({ instance: 'old' }))
   Reflect.set(broken, 'attempts', null)
   const good = toOpen({ instance: 'new' })
   leave('old-1.log', toLine(settling(broken)) + toLine(opening(good)))
-  start()
+  await start()
   expect(statusesOf(folder.database)).toEqual({ [good.id]: 'open' })
-  expect(existsSync(join(folder.spool, 'new.rejected'))).toBe(true)
+  expect(existsSync(join(folder.journal, 'new.rejected'))).toBe(true)
 })

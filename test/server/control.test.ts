@@ -30,6 +30,7 @@ function start(deps: Partial<ControlDeps> = {}): Control {
     status: () => toStatus(),
     test: async () => null,
     reload: async () => {},
+    flush: async () => ({ applied: 0, waiting: 0 }),
     drain() {},
     ...deps,
   })
@@ -104,6 +105,8 @@ describe('an order', () => {
     ['POST', '/upstreams/%ff/test', 404, { error: { kind: 'unknown_upstream', message: expect.any(String) } }],
     ['POST', '/reload', 200, { reloaded: true }],
     ['POST', '/drain', 202, { draining: true }],
+    ['POST', '/ledger/flush', 200, { applied: 0, waiting: 0 }],
+    ['GET', '/ledger/flush', 405, { error: { kind: 'wrong_method', message: expect.stringContaining('use POST') } }],
     ['POST', '/status', 405, { error: { kind: 'wrong_method', message: expect.stringContaining('use GET') } }],
     ['GET', '/drain', 405, { error: { kind: 'wrong_method', message: expect.stringContaining('use POST') } }],
     ['GET', '/upstreams/a/test', 405, { error: { kind: 'wrong_method', message: expect.any(String) } }],

@@ -39,6 +39,8 @@ export interface TestApp {
   /** Lets time go by, on both clocks. */
   pass(ms: number): void
   revoke(secret: string): void
+  /** Has the database take what the journal holds: it does so at once. */
+  apply(): void
   /** Rows of the ledger, oldest first, read as another process would. */
   rows(): LedgerRow[]
   /** Waits until exactly `count` rows are there and none is open. */
@@ -53,6 +55,7 @@ export interface TestApp {
 export interface LedgerRow {
   id: string
   key_id: string
+  team_id: string | null
   model: string
   upstream: string
   status: string
@@ -101,7 +104,11 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
   const reader = new Database(databasePath(dataFolder), { readonly: true })
   const secrets = Object.values(known)
   const actor = () => ({ actor: 'test', nowMs: now() })
-  const rows = () => reader.query<LedgerRow, []>('SELECT * FROM requests ORDER BY id').all()
+  const apply = () => void server.flush()
+  const rows = () => {
+    apply()
+    return reader.query<LedgerRow, []>('SELECT * FROM requests ORDER BY id').all()
+  }
   const logText = async () => {
     await log.flush()
     return written.join('')
@@ -133,6 +140,7 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
     revoke(secret) {
       void server.reload(async (store) => void (await revokeKey(store, secret.slice(-4), actor())))
     },
+    apply,
     rows,
     async settled(count) {
       const until = performance.now() + 10_000

@@ -96,6 +96,17 @@ export async function startBinary(args: string[], options: RunOptions = {}): Pro
   }
 }
 
+/** Has the server of a data folder bring its database up to date, for a test that reads it. */
+export async function applyJournal(dataFolder: string): Promise<void> {
+  const response = await fetch('http://localhost/ledger/flush', {
+    unix: join(dataFolder, 'control.sock'),
+    method: 'POST',
+  })
+  const flushed: unknown = await response.json()
+  if (JSON.stringify(flushed).includes('"waiting":0')) return
+  throw new Error(`the server did not apply its journal: ${JSON.stringify(flushed)}`)
+}
+
 /** Gathers what a process writes. */
 function keep(stream: ReadableStream<Uint8Array>): () => string {
   let text = ''

@@ -6,7 +6,8 @@
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import type { ServeConfig } from '../../src/config.ts'
-import { auditUsage } from '../../src/ledger/audit.ts'
+import { auditLedger } from '../../src/ledger/audit.ts'
+import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
 import { CREDENTIAL, startApp, type TestApp } from './app.ts'
 import { type ChatOptions, HELLO } from './gateway.ts'
@@ -143,8 +144,11 @@ export async function startSeveral(
 
 /** Fails unless ledger, calls and rollup agree and nothing is open. */
 export function expectHonest(app: TestApp): void {
-  const { findings, notes } = reading(app, (sqlite) => auditUsage(sqlite, app.dataFolder, app.clock.nowMs))
-  expect({ findings, notes }).toEqual({ findings: [], notes: [] })
+  const { dataFolder, clock } = app
+  const { findings } = reading(app, (sqlite) =>
+    auditLedger(createLedgerAudit(sqlite, dataFolder), dataFolder, clock.nowMs),
+  )
+  expect(findings).toEqual([])
   expect(app.rows().filter(({ status }) => status === 'open')).toEqual([])
 }
 
@@ -158,8 +162,9 @@ export async function endWell(several: Several): Promise<void> {
   await several.stop()
 }
 
-/** Reads the database as another process would. */
+/** Reads the database as another process would, once it has what the journal holds. */
 export function reading<T>(app: TestApp, read: (sqlite: Database) => T): T {
+  app.apply()
   const sqlite = new Database(databasePath(app.dataFolder), { readonly: true })
   try {
     return read(sqlite)

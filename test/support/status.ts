@@ -56,6 +56,7 @@ export function pretendServer(
     status: () => status,
     test,
     reload: async () => {},
+    flush: async () => ({ applied: 0, waiting: 0 }),
     drain() {},
   })
   return async () => {

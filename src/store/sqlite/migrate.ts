@@ -8,6 +8,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import initial from '../../../drizzle/0000_initial.sql' with { type: 'text' }
 import routeFacts from '../../../drizzle/0001_route_facts.sql' with { type: 'text' }
+import endpointsAndTeams from '../../../drizzle/0002_endpoints_and_teams.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -19,6 +20,7 @@ export interface Migration {
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_initial', sql: initial },
   { name: '0001_route_facts', sql: routeFacts },
+  { name: '0002_endpoints_and_teams', sql: endpointsAndTeams },
 ]
 
 export interface SchemaState {

@@ -1,12 +1,13 @@
 /**
- * Every table of the one SQLite file (design 5). drizzle-kit turns this into `drizzle/`; migrations there are only
+ * Every table of the one SQLite file. drizzle-kit turns this into `drizzle/`; migrations there are only
  * ever added. Times are integer milliseconds, money is integer nano-dollars, ids are UUIDv7 as 32 hex digits.
  * The ledger tables have no foreign keys: a row of money outlives the configuration that it names.
  */
 import { sql } from 'drizzle-orm'
-import { index, integer, primaryKey, sqliteTable, sqliteView, text } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { Feature, Modality } from '../../domain/model.ts'
 import type { Deadlines, Origin, Period, UpstreamSettings } from '../../domain/settings.ts'
+import type { Endpoint, Lane } from '../../domain/task.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 
 const count = (name: string) => integer(name).notNull().default(0)
@@ -175,7 +176,7 @@ export const migrations = sqliteTable('migrations', {
 // Ledger. Its three tables are WITHOUT ROWID, which drizzle cannot say: the generated migration was given the words by
 // hand (one B-tree instead of two: a third less WAL and CPU a row). A test keeps it so.
 
-const tokens = () => ({
+export const tokenColumns = () => ({
   promptTokens: count('prompt_tokens'),
   cachedTokens: count('cached_tokens'),
   cacheWriteTokens: count('cache_write_tokens'),
@@ -183,23 +184,33 @@ const tokens = () => ({
   reasoningTokens: count('reasoning_tokens'),
 })
 
-const outcome = () => ({
+/** Where a call goes. Of a request it is the last call that was made. */
+export const targetColumns = () => ({
   upstream: text('upstream').notNull(),
   upstreamModel: text('upstream_model').notNull(),
+  /** `native`: the upstream's bytes were passed on; `translated`: read as events and written anew. */
+  lane: text('lane').$type<Lane>().notNull().default('translated'),
+  priceId: text('price_id'),
+})
+
+/** How a call, or a request, ended. The ledger's lists of columns follow from these groups: a column stands here alone. */
+export const outcomeColumns = () => ({
   status: text('status').$type<'open' | 'ok' | 'failed' | 'cut' | 'abandoned'>().notNull(),
   httpStatus: integer('http_status'),
   errorCode: text('error_code'),
-  createdMs: integer('created_ms').notNull(),
   durationMs: integer('duration_ms'),
   firstTokenMs: integer('first_token_ms'),
-  ...tokens(),
+  ...tokenColumns(),
   estimated: count('estimated'),
+  costNanoUsd: count('cost_nano_usd'),
+  upstreamRequestId: text('upstream_request_id'),
+})
+
+const reserveColumns = () => ({
+  createdMs: integer('created_ms').notNull(),
   reservedPromptTokens: count('reserved_prompt_tokens'),
   reservedCompletionTokens: count('reserved_completion_tokens'),
   reservedNanoUsd: count('reserved_nano_usd'),
-  costNanoUsd: count('cost_nano_usd'),
-  priceId: text('price_id'),
-  upstreamRequestId: text('upstream_request_id'),
 })
 
 /** The ledger: one row a request, its first call inline. Tokens and cost are the sums over its calls. */
@@ -209,16 +220,21 @@ export const requests = sqliteTable(
     id: text('id').primaryKey(),
     instance: text('instance').notNull(),
     keyId: text('key_id').notNull(),
+    /** The team that the key had when the request was admitted: what it costs stays that team's. */
+    teamId: text('team_id'),
     model: text('model').notNull(),
-    ...outcome(),
+    endpoint: text('endpoint').$type<Endpoint>().notNull().default('chat'),
     stream: count('stream'),
-    attempts: integer('attempts').notNull().default(1),
     user: text('user'),
+    ...targetColumns(),
+    ...reserveColumns(),
+    ...outcomeColumns(),
+    attempts: integer('attempts').notNull().default(1),
   },
   (table) => [index('requests_open').on(table.instance).where(sql`${table.status} = 'open'`)],
 )
 
-/** Each further dispatch of a request, from its second on; written before it is made. */
+/** Each additional call of a request, from its second on; written before it is made. */
 export const calls = sqliteTable(
   'calls',
   {
@@ -227,7 +243,9 @@ export const calls = sqliteTable(
     instance: text('instance').notNull(),
     /** Why it was made: `retry`, `fallback`, `limit`, `fan_out` or `schema`. */
     reason: text('reason').notNull(),
-    ...outcome(),
+    ...targetColumns(),
+    ...reserveColumns(),
+    ...outcomeColumns(),
   },
   (table) => [
     primaryKey({ columns: [table.requestId, table.number] }),
@@ -241,48 +259,28 @@ export const usageHourly = sqliteTable(
   {
     hourMs: integer('hour_ms').notNull(),
     keyId: text('key_id').notNull(),
+    /** Empty for a key without a team. */
+    teamId: text('team_id').notNull().default(''),
     model: text('model').notNull(),
     upstream: text('upstream').notNull(),
+    endpoint: text('endpoint').$type<Endpoint>().notNull().default('chat'),
     requests: count('requests'),
     /** Requests that ended `failed` or `abandoned`. */
     errors: count('errors'),
     cuts: count('cuts'),
-    ...tokens(),
+    ...tokenColumns(),
     costNanoUsd: count('cost_nano_usd'),
     /** Part of `cost_nano_usd` that rests on estimated tokens. */
     estimatedCostNanoUsd: count('estimated_cost_nano_usd'),
-    /** `{"<bucket>": count}`; bucket b holds times from 2^(b/2) ms up to 2^((b+1)/2) ms (see ledger/histogram.ts). */
+    /** `{"<bucket>": count}`; bucket b holds times from 2^(b/2) ms up to 2^((b+1)/2) ms (see histogram.ts). */
     firstTokenHistogram: text('first_token_histogram').notNull().default('{}'),
     durationHistogram: text('duration_histogram').notNull().default('{}'),
   },
   (table) => [
     primaryKey({
-      columns: [table.hourMs, table.keyId, table.model, table.upstream],
+      columns: [table.hourMs, table.keyId, table.teamId, table.model, table.upstream, table.endpoint],
     }),
     index('usage_hourly_key').on(table.keyId, table.hourMs),
+    index('usage_hourly_team').on(table.teamId, table.hourMs),
   ],
 )
-
-export const usageDaily = sqliteView('usage_daily', {
-  dayMs: integer('day_ms').notNull(),
-  keyId: text('key_id').notNull(),
-  model: text('model').notNull(),
-  upstream: text('upstream').notNull(),
-  requests: integer('requests').notNull(),
-  errors: integer('errors').notNull(),
-  cuts: integer('cuts').notNull(),
-  promptTokens: integer('prompt_tokens').notNull(),
-  cachedTokens: integer('cached_tokens').notNull(),
-  cacheWriteTokens: integer('cache_write_tokens').notNull(),
-  completionTokens: integer('completion_tokens').notNull(),
-  reasoningTokens: integer('reasoning_tokens').notNull(),
-  costNanoUsd: integer('cost_nano_usd').notNull(),
-  estimatedCostNanoUsd: integer('estimated_cost_nano_usd').notNull(),
-}).as(sql`
-  SELECT hour_ms - hour_ms % 86400000 AS day_ms, key_id, model, upstream,
-    SUM(requests) AS requests, SUM(errors) AS errors, SUM(cuts) AS cuts,
-    SUM(prompt_tokens) AS prompt_tokens, SUM(cached_tokens) AS cached_tokens,
-    SUM(cache_write_tokens) AS cache_write_tokens, SUM(completion_tokens) AS completion_tokens,
-    SUM(reasoning_tokens) AS reasoning_tokens, SUM(cost_nano_usd) AS cost_nano_usd,
-    SUM(estimated_cost_nano_usd) AS estimated_cost_nano_usd
-  FROM usage_hourly GROUP BY 1, 2, 3, 4`)

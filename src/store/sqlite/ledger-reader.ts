@@ -1,44 +1,23 @@
 /**
  * Reads from the ledger what limits must know of the past: what a key or a team has spent, for budgets and for lists,
- * and the requests of the last minute, for the rates of a server that has just started. Synchronous, on whatever
- * connection it is given; prepared once. It goes by indexes, never through all requests.
+ * and the requests of the last minute, for the rates of a server that has just started. On
+ * whatever connection it is given; prepared once. It goes by keys and indexes, never through all requests.
  */
 import type { Database } from 'bun:sqlite'
-import { toFirstId } from '../domain/id.ts'
+import { toFirstId } from '../../domain/id.ts'
+import type { LedgerReader, RecentRequest, Standing } from '../ledger-store.ts'
 
-export interface SpendReader {
-  /**
-   * Nano-dollars that a key, or all keys of a team, have spent on requests created since `fromMs`: settled ones at
-   * their cost, open ones at all that they have reserved. `fromMs` is the first ms of a UTC hour; 0 = ever.
-   */
-  spent(scope: { kind: 'key' | 'team'; id: string }, fromMs: number): number
-  /**
-   * Requests since `sinceMs`, which is a minute ago, and their calls, each oldest first, with the tokens that they used;
-   * where that is not known, what they had reserved. A clock that was set back has left requests in the future: those of
-   * the next minute are among them, later ones, which may be any number, are not.
-   */
-  recent(sinceMs: number): RecentRequest[]
-}
-
-/** A request, as its key knows it, or a call, as its upstream does: the other one's name is null. */
-export interface RecentRequest {
-  keyId: string | null
-  upstream: string | null
-  tokens: number
-  createdMs: number
-}
-
-/** What the further calls of an open request have reserved; the first call's reserve stands in the request's row. */
-const furtherReserves = (sum: string) =>
+/** What the additional calls of an open request have reserved; the first call's reserve stands in the request's row. */
+const additionalReserves = (sum: string) =>
   `(SELECT COALESCE(SUM(${sum}), 0) FROM calls WHERE calls.request_id = requests.id)`
 
 /** One statement, so that a request which settles meanwhile is counted once. Parameters: id of the scope, fromMs. */
-const spentBy = (keys: string) => `
+const spentBy = (owner: string) => `
   SELECT (
-    SELECT COALESCE(SUM(cost_nano_usd), 0) FROM usage_hourly WHERE key_id ${keys} AND hour_ms >= ?2
+    SELECT COALESCE(SUM(cost_nano_usd), 0) FROM usage_hourly WHERE ${owner} = ?1 AND hour_ms >= ?2
   ) + (
-    SELECT COALESCE(SUM(reserved_nano_usd + ${furtherReserves('calls.reserved_nano_usd')}), 0)
-    FROM requests WHERE status = 'open' AND key_id ${keys} AND created_ms >= ?2
+    SELECT COALESCE(SUM(reserved_nano_usd + ${additionalReserves('calls.reserved_nano_usd')}), 0)
+    FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2
   ) AS nanoUsd`
 
 /** An abandoned row has its reserves as its tokens. Parameters: first id, id after the last, sinceMs. */
@@ -46,7 +25,7 @@ const RECENT = `
   SELECT key_id AS keyId, NULL AS upstream, created_ms AS createdMs,
     CASE status
       WHEN 'open' THEN reserved_prompt_tokens + reserved_completion_tokens
-        + ${furtherReserves('calls.reserved_prompt_tokens + calls.reserved_completion_tokens')}
+        + ${additionalReserves('calls.reserved_prompt_tokens + calls.reserved_completion_tokens')}
       ELSE prompt_tokens + completion_tokens
     END AS tokens
   FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
@@ -74,23 +53,32 @@ const RECENT_CALLS = `
   FROM calls WHERE request_id >= ?1 AND request_id < ?2 AND created_ms >= ?3
   ORDER BY createdMs`
 
+const STANDING = `
+  SELECT key_id AS keyId, team_id AS teamId, created_ms AS createdMs, status = 'open' AS isOpen,
+    CASE status
+      WHEN 'open' THEN reserved_nano_usd + ${additionalReserves('calls.reserved_nano_usd')} ELSE cost_nano_usd
+    END AS nanoUsd
+  FROM requests WHERE id = ?`
+
 /** The statements as they are prepared; a test reads their plans. */
 export const SPEND_QUERIES = {
-  key: spentBy('= ?1'),
-  team: spentBy('IN (SELECT id FROM keys WHERE team_id = ?1)'),
+  key: spentBy('key_id'),
+  team: spentBy('team_id'),
   recent: RECENT,
   recentCalls: RECENT_CALLS,
 }
 
 const MINUTE_MS = 60_000
 
-export function createSpendReader(sqlite: Database): SpendReader {
+export function createLedgerReader(sqlite: Database): LedgerReader {
   const sums = {
     key: sqlite.query<{ nanoUsd: number }, [string, number]>(SPEND_QUERIES.key),
     team: sqlite.query<{ nanoUsd: number }, [string, number]>(SPEND_QUERIES.team),
   }
   const recent = sqlite.query<RecentRequest, [string, string, number]>(SPEND_QUERIES.recent)
   const recentCalls = sqlite.query<RecentRequest, [string, string, number]>(SPEND_QUERIES.recentCalls)
+  const standing = sqlite.query<Omit<Standing, 'isOpen'> & { isOpen: number }, [string]>(STANDING)
+
   return {
     spent: ({ kind, id }, fromMs) => sums[kind].get(id, fromMs)?.nanoUsd ?? 0,
     recent(sinceMs) {
@@ -99,6 +87,10 @@ export function createSpendReader(sqlite: Database): SpendReader {
         ...recent.all(toFirstId(sinceMs), end, sinceMs),
         ...recentCalls.all(toFirstId(sinceMs - 10 * MINUTE_MS), end, sinceMs),
       ]
+    },
+    standing(requestId) {
+      const found = standing.get(requestId)
+      return found && { ...found, isOpen: found.isOpen === 1 }
     },
   }
 }

@@ -1,35 +1,32 @@
 /** Applying ledger records: idempotent, order-free, and the rollup always the sum of the rows. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { createApplier } from '../../src/ledger/apply.ts'
-import { auditUsage } from '../../src/ledger/audit.ts'
-import type { LedgerRecord } from '../../src/ledger/rows.ts'
+import type { LedgerRecord } from '../../../src/ledger/rows.ts'
+import { createApplier } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
   contentsOf,
   createFolder,
   createPicker,
   type Folder,
+  findingsOf,
   HOUR,
   opening,
   settling,
   toOpen,
   toSettled,
-} from './fixture.ts'
+} from '../../ledger/fixture.ts'
 
 let folder: Folder
-let setAside: LedgerRecord[]
 beforeEach(() => {
   folder = createFolder()
-  setAside = []
 })
 afterEach(() => folder.close())
 
-const createHere = (database = folder.database) => createApplier(database, (record) => void setAside.push(record))
+const createHere = () => createApplier(folder.database)
 
 /** What the audit says of the rollup; open rows are another matter. */
 function differences(): unknown[] {
   folder.database.run(`INSERT OR IGNORE INTO settings VALUES ('ledger_from', '${HOUR}', 0)`)
-  const { findings } = auditUsage(folder.database, folder.path, HOUR + 7_200_000)
-  return findings.filter((finding) => finding.kind === 'difference')
+  return findingsOf(folder.database, folder.path).filter((finding) => finding.kind === 'difference')
 }
 
 describe('any order and repetition of the same records', () => {
@@ -61,7 +58,7 @@ describe('any order and repetition of the same records', () => {
 
   test('gives the same ledger and the same rollup', () => {
     const applier = createHere()
-    applier.commit(records)
+    applier.apply(records)
     applier.abandonOthers('here')
     const expected = contentsOf(folder.database)
     expect(expected.requests).toHaveLength(rows.length)
@@ -76,7 +73,7 @@ describe('any order and repetition of the same records', () => {
         .map(({ record }) => record)
       for (let at = 0; at < shuffled.length; ) {
         const size = 1 + pick(6)
-        applier.commit(shuffled.slice(at, at + size))
+        expect(applier.apply(shuffled.slice(at, at + size))).toEqual([])
         if (pick(3) === 0) applier.abandonOthers('here')
         at += size
       }
@@ -84,14 +81,13 @@ describe('any order and repetition of the same records', () => {
       expect({ round, ...contentsOf(folder.database) }).toEqual({ round, ...expected })
       expect(differences()).toEqual([])
     }
-    expect(setAside).toEqual([])
   })
 })
 
 test('an abandoned row costs what it had reserved, estimated, and counts as an error', () => {
   const applier = createHere()
   const row = toOpen({ instance: 'gone' })
-  applier.commit([opening(row), opening(toOpen())])
+  applier.apply([opening(row), opening(toOpen())])
   expect(applier.abandonOthers('here')).toBe(1)
   const cell = {
     requests: 1,
@@ -108,8 +104,13 @@ test('one row that does not fit is set aside and costs the others nothing', () =
   const [good, bad, later] = [toOpen(), toOpen(), toOpen()]
   const broken = toSettled(bad)
   Reflect.set(broken, 'promptTokens', null)
-  applier.commit([opening(good), settling(toSettled(good)), settling(broken), settling(toSettled(later))])
-  expect(setAside).toEqual([settling(broken)])
+  const rejected = applier.apply([
+    opening(good),
+    settling(toSettled(good)),
+    settling(broken),
+    settling(toSettled(later)),
+  ])
+  expect(rejected.map(({ record }) => record)).toEqual([settling(broken)])
   expect(contentsOf(folder.database).requests).toHaveLength(2)
   expect(differences()).toEqual([])
 })
@@ -119,9 +120,9 @@ test('a database that refuses throws, takes nothing, and takes the same records 
   const other = folder.other()
   const row = toOpen()
   other.run('BEGIN IMMEDIATE')
-  expect(() => applier.commit([opening(row), settling(toSettled(row))])).toThrow('locked')
+  expect(() => applier.apply([opening(row), settling(toSettled(row))])).toThrow('locked')
   other.run('ROLLBACK')
-  applier.commit([opening(row), settling(toSettled(row))])
+  applier.apply([opening(row), settling(toSettled(row))])
   expect(contentsOf(folder.database).rollup).toEqual([expect.objectContaining({ requests: 1 })])
   expect(differences()).toEqual([])
 })
@@ -134,10 +135,10 @@ test('a disk that fills within a transaction leaves no trace of it, in memory ne
   folder.database.run(`PRAGMA max_page_count = ${page_count}`)
   const rows = Array.from({ length: 200 }, () => toOpen({ user: 'x'.repeat(256) }))
   const records = rows.flatMap((row) => [opening(row), settling(toSettled(row))])
-  expect(() => applier.commit(records)).toThrow('full')
+  expect(() => applier.apply(records)).toThrow('full')
   expect(contentsOf(folder.database)).toEqual({ requests: [], calls: [], rollup: [] })
   folder.database.run('PRAGMA max_page_count = 100000')
-  applier.commit(records)
+  applier.apply(records)
   expect(contentsOf(folder.database).rollup).toEqual([expect.objectContaining({ requests: 200 })])
   expect(differences()).toEqual([])
 })

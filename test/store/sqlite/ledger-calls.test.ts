@@ -1,14 +1,14 @@
 /** Further calls in the ledger: they stand and fall with their request, in whatever order the records arrive. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createApplier } from '../../src/ledger/apply.ts'
-import { auditUsage } from '../../src/ledger/audit.ts'
-import type { LedgerRecord, OpenRow } from '../../src/ledger/rows.ts'
+import type { LedgerRecord, OpenRow } from '../../../src/ledger/rows.ts'
+import { createApplier } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
   calling,
   contentsOf,
   createFolder,
   type Folder,
+  findingsOf,
   HOUR,
   opening,
   settling,
@@ -16,7 +16,7 @@ import {
   toOpen,
   toSettled,
   toSettledCall,
-} from './fixture.ts'
+} from '../../ledger/fixture.ts'
 
 let folder: Folder
 beforeEach(() => {
@@ -25,12 +25,13 @@ beforeEach(() => {
 })
 afterEach(() => folder.close())
 
-const createHere = () =>
-  createApplier(folder.database, (_, error) => {
-    throw error
-  })
+/** Throws where a record does not fit. */
+function createHere() {
+  const { apply, abandonOthers } = createApplier(folder.database)
+  return { abandonOthers, apply: (records: readonly LedgerRecord[]) => expect(apply(records)).toEqual([]) }
+}
 
-const findings = () => auditUsage(folder.database, folder.path, HOUR + 7_200_000).findings
+const findings = () => findingsOf(folder.database, folder.path)
 
 type Step = LedgerRecord | 'abandon'
 
@@ -40,7 +41,7 @@ function play(steps: readonly Step[]) {
   const applier = createHere()
   for (const step of [...steps, 'abandon'] as const) {
     if (step === 'abandon') applier.abandonOthers('here')
-    else applier.commit([step])
+    else applier.apply([step])
   }
   return contentsOf(folder.database)
 }
@@ -54,9 +55,9 @@ test('a settled request and its calls are one commit; the rollup counts the requ
   const row = toOpen()
   const calls = [2, 3].map((number) => toCall(row, number))
   const applier = createHere()
-  applier.commit([opening(row), ...calls.map(calling)])
+  applier.apply([opening(row), ...calls.map(calling)])
   const cost = { promptTokens: 21, completionTokens: 13, costNanoUsd: 900, attempts: 3 }
-  applier.commit([
+  applier.apply([
     settling(
       toSettled(row, { ...cost, upstream: 'spare' }),
       calls.map((call) => toSettledCall(call)),
@@ -104,8 +105,9 @@ describe('every order of a request, its calls, its outcome and a start in betwee
 test('a call that no outcome names is gone with the next start, or never there where it comes late', () => {
   const [early, late] = [toOpen({ instance: 'gone' }), toOpen({ instance: 'gone' })]
   const applier = createHere()
-  applier.commit([opening(early), calling(toCall(early, 2)), settling(toSettled(early))])
-  applier.commit([opening(late), settling(toSettled(late)), calling(toCall(late, 2))])
+  applier.apply([opening(early), calling(toCall(early, 2))])
+  applier.apply([settling(toSettled(early))])
+  applier.apply([opening(late), settling(toSettled(late)), calling(toCall(late, 2))])
   expect(contentsOf(folder.database).calls).toMatchObject([{ request_id: early.id, status: 'open' }])
   expect(applier.abandonOthers('here')).toBe(0)
   expect(contentsOf(folder.database).calls).toEqual([])
@@ -115,14 +117,14 @@ test('a call that no outcome names is gone with the next start, or never there w
 test('a call whose request is lost keeps its reserve, until that request turns up', () => {
   const row = toOpen({ instance: 'gone' })
   const applier = createHere()
-  applier.commit([calling(toCall(row, 2))])
+  applier.apply([calling(toCall(row, 2))])
   applier.abandonOthers('here')
   expect(contentsOf(folder.database)).toMatchObject({
     requests: [],
     calls: [{ status: 'abandoned', cost_nano_usd: 9_100, estimated: 1 }],
     rollup: [],
   })
-  applier.commit([opening(row)])
+  applier.apply([opening(row)])
   applier.abandonOthers('here')
   expect(contentsOf(folder.database).rollup).toMatchObject([{ requests: 1, cost_nano_usd: 18_100 }])
   expect(findings()).toEqual([])
@@ -133,9 +135,8 @@ test('a settle of which one call does not fit leaves nothing of itself', () => {
   const bad = toSettledCall(toCall(row, 3))
   Reflect.set(bad, 'promptTokens', null)
   const settle = settling(toSettled(row, { attempts: 3 }), [toSettledCall(toCall(row, 2)), bad])
-  const aside: LedgerRecord[] = []
-  createApplier(folder.database, (record) => void aside.push(record)).commit([opening(row), settle])
-  expect(aside).toEqual([settle])
+  const rejected = createApplier(folder.database).apply([opening(row), settle])
+  expect(rejected.map(({ record }) => record)).toEqual([settle])
   expect(contentsOf(folder.database)).toMatchObject({ requests: [{ status: 'open' }], calls: [], rollup: [] })
 })
 

@@ -1,8 +1,9 @@
 /** What limits learn from the ledger: sums for budgets, the last minute for rates. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { createApplier } from '../../src/ledger/apply.ts'
-import type { LedgerRecord } from '../../src/ledger/rows.ts'
-import { createSpendReader, SPEND_QUERIES, type SpendReader } from '../../src/ledger/spent.ts'
+import type { LedgerRecord } from '../../../src/ledger/rows.ts'
+import type { LedgerReader } from '../../../src/store/ledger-store.ts'
+import { createApplier } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerReader, SPEND_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
 import {
   calling,
   createFolder,
@@ -14,20 +15,16 @@ import {
   toOpen,
   toSettled,
   toSettledCall,
-} from './fixture.ts'
+} from '../../ledger/fixture.ts'
 
 const HOUR_MS = 3_600_000
 
 let folder: Folder
-let reader: SpendReader
-const commit = (...records: LedgerRecord[]) => createApplier(folder.database, () => {}).commit(records)
+let reader: LedgerReader
+const commit = (...records: LedgerRecord[]) => createApplier(folder.database).apply(records)
 beforeEach(() => {
   folder = createFolder()
-  folder.database.run(`
-    INSERT INTO teams (id, name, metadata, created_ms) VALUES ('team-a', 'Blue', '{}', 0);
-    INSERT INTO keys (id, name, team_id, metadata, created_ms)
-    VALUES ('key-a', 'a', 'team-a', '{}', 0), ('key-b', 'b', 'team-a', '{}', 0), ('key-c', 'c', NULL, '{}', 0)`)
-  reader = createSpendReader(folder.database)
+  reader = createLedgerReader(folder.database)
 })
 afterEach(() => folder.close())
 
@@ -68,16 +65,18 @@ describe('spent', () => {
     expect(ofKey(HOUR)).toBe(810)
     commit(settling(toSettled(settled, { costNanoUsd: 9, attempts: 2 }), [toSettledCall(further, { costNanoUsd: 4 })]))
     expect(ofKey(HOUR)).toBe(709)
-    createApplier(folder.database, () => {}).abandonOthers('here')
+    createApplier(folder.database).abandonOthers('here')
     expect(ofKey(HOUR)).toBe(709)
   })
 
-  test('of a team is that of all its keys, and of nobody else', () => {
+  test('of a team is that of whoever was in it then, and of nobody else', () => {
+    const teamId = 'team-a'
     commit(
-      settling(toSettled(toOpen(), { costNanoUsd: 1 })),
-      settling(toSettled(toOpen({ keyId: 'key-b' }), { costNanoUsd: 10 })),
-      settling(toSettled(toOpen({ keyId: 'key-c' }), { costNanoUsd: 100 })),
-      opening(toOpen({ keyId: 'key-b', reservedNanoUsd: 1_000 })),
+      settling(toSettled(toOpen({ teamId }), { costNanoUsd: 1 })),
+      settling(toSettled(toOpen({ keyId: 'key-b', teamId }), { costNanoUsd: 10 })),
+      // The same key, in another team by then.
+      settling(toSettled(toOpen({ keyId: 'key-b', teamId: 'team-b' }), { costNanoUsd: 100 })),
+      opening(toOpen({ keyId: 'key-b', teamId, reservedNanoUsd: 1_000 })),
       opening(toOpen({ keyId: 'key-c', reservedNanoUsd: 10_000 })),
     )
     expect([ofTeam(0), ofKey(0)]).toEqual([1_011, 1])
@@ -125,7 +124,7 @@ describe('recent', () => {
       [2, 2_042],
     ]
     expect(shown()).toEqual(both)
-    createApplier(folder.database, () => {}).abandonOthers('here')
+    createApplier(folder.database).abandonOthers('here')
     expect(shown()).toEqual(both)
   })
 
@@ -167,7 +166,7 @@ describe('reading never goes through all requests', () => {
       expect(found).toEqual([
         name.startsWith('recent')
           ? 'SEARCH requests USING PRIMARY KEY (id>? AND id<?)'
-          : 'SEARCH usage_hourly USING INDEX usage_hourly_key (key_id=? AND hour_ms>?)',
+          : `SEARCH usage_hourly USING INDEX usage_hourly_${name} (${name}_id=? AND hour_ms>?)`,
       ])
     })
   }

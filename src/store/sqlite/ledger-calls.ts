@@ -1,11 +1,10 @@
 /**
- * Writes the rows of `calls` for `apply.ts`, which decides when, by how their request stands: a request and its further
- * calls end in one transaction, and a call outlives neither.
+ * Writes the rows of `calls` for `ledger-apply.ts`, which decides when, by how their request stands: a request and its
+ * additional calls end in one transaction, and a call outlives neither.
  */
 import type { Database } from 'bun:sqlite'
-import { calls } from '../store/sqlite/schema.ts'
-import { CLOSED_CALL_FIELDS, type ClosedCall, OPEN_CALL_FIELDS, type OpenCall } from './rows.ts'
-import { marks, values } from './values.ts'
+import type { ClosedCall, OpenCall } from '../../ledger/rows.ts'
+import { CLOSED_CALL, columns, OPEN_CALL, placeholders, selection, values } from './ledger-columns.ts'
 
 export interface CallTable {
   /** Adds a row that is open. Tells whether there was none of that number. */
@@ -20,29 +19,26 @@ export interface CallTable {
   leftOpen(instance: string): string[]
 }
 
-const column = (field: keyof typeof calls.$inferSelect) => calls[field].name
-
 export function createCallTable(sqlite: Database): CallTable {
   const insertOpen = sqlite.query(
-    `INSERT INTO calls (${OPEN_CALL_FIELDS.map(column).join(', ')}, status) VALUES (${marks(OPEN_CALL_FIELDS)}, 'open')
+    `INSERT INTO calls (${columns(OPEN_CALL)}, status) VALUES (${placeholders(OPEN_CALL)}, 'open')
      ON CONFLICT (request_id, number) DO NOTHING`,
   )
-  const insertClosed = sqlite.query(
-    `INSERT INTO calls (${CLOSED_CALL_FIELDS.map(column).join(', ')}) VALUES (${marks(CLOSED_CALL_FIELDS)})`,
-  )
+  const insertClosed = sqlite.query(`INSERT INTO calls (${columns(CLOSED_CALL)}) VALUES (${placeholders(CLOSED_CALL)})`)
   const remove = sqlite.query('DELETE FROM calls WHERE request_id = ?')
   const removeOpen = sqlite.query(`DELETE FROM calls WHERE request_id = ? AND status = 'open'`)
-  const selection = OPEN_CALL_FIELDS.map((field) => `${column(field)} AS ${field}`).join(', ')
-  const find = sqlite.query<OpenCall, [string]>(`SELECT ${selection} FROM calls WHERE request_id = ? ORDER BY number`)
+  const find = sqlite.query<OpenCall, [string]>(
+    `SELECT ${selection(OPEN_CALL)} FROM calls WHERE request_id = ? ORDER BY number`,
+  )
   const findOthers = sqlite.query<{ id: string }, [string]>(
     `SELECT DISTINCT request_id AS id FROM calls WHERE status = 'open' AND instance <> ?`,
   )
 
   return {
-    open: (call) => insertOpen.run(...values(call, OPEN_CALL_FIELDS)).changes > 0,
+    open: (call) => insertOpen.run(...values(call, OPEN_CALL)).changes > 0,
     replace(requestId, rows) {
       remove.run(requestId)
-      for (const row of rows) insertClosed.run(...values(row, CLOSED_CALL_FIELDS))
+      for (const row of rows) insertClosed.run(...values(row, CLOSED_CALL))
     },
     of: (requestId) => find.all(requestId),
     dropOpen: (requestId) => void removeOpen.run(requestId),

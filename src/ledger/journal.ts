@@ -1,0 +1,231 @@
+/**
+ * Where ledger records go first: append-only segments `journal/<instance>-<n>.log`. `ledger.ts` appends, `applier.ts` takes
+ * what the store does not have yet; a segment goes once a checkpoint covers all of it. Only a bounded number of records stays
+ * in memory, the others are read back from the file.
+ */
+import { join } from 'node:path'
+import type { Log } from '../log.ts'
+import type { LedgerRecord } from './rows.ts'
+import { readRecords, setAside, toHead, toLine } from './segment.ts'
+import { appendText, createFile, recycleFile, removeFile, type SegmentFile } from './segment-file.ts'
+
+export const SEGMENT_BYTES = 8 * 1024 * 1024
+/** A disk without room for a segment is asked again after this. */
+const RETRY_MS = 1_000
+const MAX_IN_MEMORY = 20_000
+/** No row of a new request is longer: its texts are bounded where they are made. */
+const MAX_ROW_BYTES = 8 * 1024
+
+export interface Journal {
+  /** Writes what finds a place, in one write, and returns the rest. The last quarter takes outcomes alone. */
+  append<T extends { record: LedgerRecord }>(group: readonly T[]): T[]
+  /** Resolves once all that was appended survives a power cut. Throws what the disk says. */
+  sync(): Promise<void>
+  /** Makes sure that an empty segment waits on the disk, or tries to; null where that is of no use now. */
+  grow(): Promise<void> | null
+  /** Tells whether a new request would find no place, now or in a moment. */
+  isFull(): boolean
+  /** The next records that are not applied, oldest first, at most `limit`; `done` says that they are. */
+  take(limit: number): { records: LedgerRecord[]; done(): void } | null
+  /** How many records are not applied, and all of them. */
+  waiting(): number
+  unapplied(): Generator<LedgerRecord>
+  /** Gives up segments that are applied in full, once `checkpoint` has resolved true. */
+  release(checkpoint: () => Promise<boolean>): Promise<void>
+  /** Tells whether `release` has something to do. */
+  hasApplied(): boolean
+  /** Keeps a record that no store takes, in `<instance>.rejected`. Throws what the disk says. */
+  setAside(record: LedgerRecord): void
+  /** Leaves on the disk only what is not applied, or, where no checkpoint covers it, what holds records. */
+  close(isCovered: boolean): Promise<void>
+}
+
+export interface JournalOptions {
+  folder: string
+  instance: string
+  /** Name of the last migration. */
+  schema: string
+  log: Log
+  /** What all segments together may take of the disk. */
+  maxBytes: number
+  segmentBytes?: number
+  maxInMemory?: number
+}
+
+export function createJournal(options: JournalOptions): Journal {
+  const { folder, instance, log, maxBytes, segmentBytes = SEGMENT_BYTES, maxInMemory = MAX_IN_MEMORY } = options
+  const head = Buffer.from(toHead(options.schema))
+  /** Full ones first, the one being written last. */
+  const segments: SegmentFile[] = []
+  const unsynced = new Set<SegmentFile>()
+  let spare: SegmentFile | null = null
+  let preparing: Promise<void> | null = null
+  let releasing: Promise<void> | null = null
+  let isRefused = false
+  let isClosed = false
+  let retryMs = 0
+  let number = 0
+  let kept = 0
+
+  const prepare = (file: Promise<SegmentFile>): Promise<void> => {
+    preparing = file
+      .then(
+        (made) => {
+          spare = made
+          isRefused = false
+        },
+        (error) => {
+          retryMs = performance.now() + RETRY_MS
+          if (isRefused) return
+          isRefused = true
+          log.warn('journal_full', 'the disk has no room for the journal to grow', { error: String(error) })
+        },
+      )
+      .finally(() => {
+        preparing = null
+      })
+    return preparing
+  }
+
+  const isAtLimit = () => (segments.length + 1) * segmentBytes > maxBytes
+
+  const grow = (): Promise<void> | null => {
+    if (spare) return null
+    if (preparing) return preparing
+    // Each try takes what room there is for a moment: not at every group of a full disk.
+    if (isClosed || isAtLimit() || performance.now() < retryMs) return null
+    return prepare(createFile(join(folder, `${instance}-${++number}.log`), segmentBytes, head))
+  }
+
+  const active = () => segments.at(-1)
+  const free = () => segmentBytes - (active()?.used ?? segmentBytes)
+  const takesNew = (bytes: number) => bytes <= free() - (spare ? 0 : segmentBytes / 4)
+  const isStuck = () => spare === null && preparing === null && !takesNew(MAX_ROW_BYTES)
+  const isApplied = ({ inMemory, readFrom }: SegmentFile) => inMemory.length === 0 && readFrom === null
+  /** The one being written is given up only where nothing else makes room. */
+  const applied = () => segments.filter((each) => isApplied(each) && (each !== active() || isStuck()))
+
+  const write = (text: string, bytes: number, records: readonly LedgerRecord[]) => {
+    const segment = active()
+    if (!segment || records.length === 0) return
+    const at = segment.used
+    appendText(segment, text, bytes)
+    segment.waiting += records.length
+    unsynced.add(segment)
+    if (segment.readFrom !== null || kept + records.length > maxInMemory) segment.readFrom ??= at
+    else {
+      for (const record of records) segment.inMemory.push(record)
+      kept += records.length
+    }
+    // The next segment is made while there is still room in this one; a full disk leaves us with the last quarter.
+    if (segment.used > segmentBytes / 2) void grow()
+  }
+
+  const releaseAll = async (checkpoint: () => Promise<boolean>) => {
+    const covered = applied().map((segment) => ({ segment, used: segment.used }))
+    if (covered.length === 0 || !(await checkpoint())) return
+    for (const { segment, used } of covered) {
+      // A record may have come in the meantime: what no checkpoint covers is kept.
+      if (segment.used !== used || !applied().includes(segment)) continue
+      segments.splice(segments.indexOf(segment), 1)
+      unsynced.delete(segment)
+      // On a full disk nobody else may take the room that it has.
+      if (!spare && !preparing) await prepare(recycleFile(segment, head))
+      else await removeFile(segment)
+    }
+  }
+
+  return {
+    grow,
+    isFull: () => isStuck() && (isRefused || isAtLimit()),
+    append(group) {
+      const rest: (typeof group)[number][] = []
+      let text = ''
+      let bytes = 0
+      let records: LedgerRecord[] = []
+      const flush = () => {
+        write(text, bytes, records)
+        text = ''
+        bytes = 0
+        records = []
+      }
+      for (const entry of group) {
+        const line = toLine(entry.record)
+        const size = Buffer.byteLength(line)
+        const fits = () => (entry.record.kind === 'settle' ? bytes + size <= free() : takesNew(bytes + size))
+        if (!fits() && spare && size <= segmentBytes - head.length) {
+          flush()
+          segments.push(spare)
+          spare = null
+        }
+        if (!fits()) {
+          rest.push(entry)
+          continue
+        }
+        text += line
+        bytes += size
+        records.push(entry.record)
+      }
+      flush()
+      return rest
+    },
+    async sync() {
+      const written = [...unsynced]
+      unsynced.clear()
+      await Promise.all(written.map(({ handle }) => handle.datasync()))
+    },
+    take(limit) {
+      const segment = segments.find((each) => !isApplied(each))
+      if (!segment) return null
+      if (segment.inMemory.length > 0 || segment.readFrom === null) {
+        const records = segment.inMemory.slice(0, limit)
+        return {
+          records,
+          done() {
+            segment.inMemory.splice(0, records.length)
+            segment.waiting -= records.length
+            kept -= records.length
+          },
+        }
+      }
+      const { records, next } = readRecords(segment.handle.fd, segment.readFrom, segment.used, limit)
+      return {
+        records,
+        done() {
+          segment.readFrom = next < segment.used ? next : null
+          // A line that cannot be read any more waits for nothing.
+          segment.waiting = segment.readFrom === null ? 0 : segment.waiting - records.length
+        },
+      }
+    },
+    waiting: () => segments.reduce((sum, { waiting }) => sum + waiting, 0),
+    *unapplied() {
+      for (const { handle, used, inMemory, readFrom } of segments) {
+        yield* inMemory
+        for (let at = readFrom ?? used; at < used; ) {
+          const { records, next } = readRecords(handle.fd, at, used, 1_000)
+          yield* records
+          at = next
+        }
+      }
+    },
+    hasApplied: () => applied().length > 0,
+    release(checkpoint) {
+      releasing ??= releaseAll(checkpoint).finally(() => {
+        releasing = null
+      })
+      return releasing
+    },
+    setAside: (record) => setAside(folder, instance, record),
+    async close(isCovered) {
+      isClosed = true
+      await releasing
+      await preparing
+      for (const segment of segments.splice(0).concat(spare ?? [])) {
+        if (segment.used === head.length || (isCovered && isApplied(segment))) await removeFile(segment)
+        else await segment.handle.close()
+      }
+      spare = null
+    },
+  }
+}

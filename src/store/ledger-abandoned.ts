@@ -1,0 +1,62 @@
+/**
+ * What becomes of requests and calls that no living instance will settle: they cost what they had reserved, estimated. A
+ * store writes it down when a start gives them up. Pure.
+ */
+import type { ClosedCall, ClosedRow, OpenCall, OpenRow, Reason } from '../ledger/rows.ts'
+
+/**
+ * A request that no living instance will settle, with its additional calls: it costs what those of its calls had reserved
+ * that may have cost something, and names the target of the last of them.
+ *
+ * @param additional all its calls from the second on, by number.
+ */
+export function toAbandoned(row: OpenRow, additional: readonly OpenCall[]): { row: ClosedRow; calls: ClosedCall[] } {
+  const { upstream, upstreamModel, lane, priceId } = additional.at(-1) ?? row
+  const first = { ...row, reason: null }
+  const standing = new Set<Reserve>(toStanding<Reserve & { reason: Reason | null }>([first, ...additional]))
+  return {
+    row: { ...row, upstream, upstreamModel, lane, priceId, ...givenUp([...standing]), attempts: 1 + additional.length },
+    calls: additional.map((call) => (standing.has(call) ? toAbandonedCall(call) : { ...call, ...givenUp([]) })),
+  }
+}
+
+/**
+ * Of the calls of a request, by number, those that may have cost something: what a retry or a fallback was made in the
+ * place of had failed by then. Of several at a time nobody knows which one it was.
+ */
+function toStanding<T extends { reason: Reason | null }>(calls: readonly T[]): T[] {
+  const standing: T[] = []
+  let together: T[] = []
+  for (const call of calls) {
+    if (call.reason === 'retry' || call.reason === 'fallback') {
+      standing.push(...(together.some(({ reason }) => reason === 'fan_out') ? together : together.slice(0, -1)))
+      together = []
+    }
+    together.push(call)
+  }
+  return [...standing, ...together]
+}
+
+/** The row of an additional call whose request is not there. */
+export const toAbandonedCall = (call: OpenCall): ClosedCall => ({ ...call, ...givenUp([call]) })
+
+type Reserve = Pick<OpenRow, 'reservedPromptTokens' | 'reservedCompletionTokens' | 'reservedNanoUsd'>
+
+const givenUp = (reserves: readonly Reserve[]) => ({
+  status: 'abandoned' as const,
+  httpStatus: null,
+  errorCode: 'abandoned',
+  durationMs: null,
+  firstTokenMs: null,
+  promptTokens: sumOf(reserves, 'reservedPromptTokens'),
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+  completionTokens: sumOf(reserves, 'reservedCompletionTokens'),
+  reasoningTokens: 0,
+  estimated: 1,
+  costNanoUsd: sumOf(reserves, 'reservedNanoUsd'),
+  upstreamRequestId: null,
+})
+
+const sumOf = (reserves: readonly Reserve[], field: keyof Reserve) =>
+  reserves.reduce((sum, reserve) => sum + reserve[field], 0)

@@ -1,0 +1,121 @@
+/**
+ * Where the ledger comes to rest, once its journal has it: what a store must be able to do. `ledger/` writes and audits
+ * through these, `server/` and `cli/` read. `sqlite/ledger*.ts` is the first.
+ */
+import { codeOf } from '../domain/error.ts'
+import type { LedgerRecord, OpenRow } from '../ledger/rows.ts'
+
+/** A record that no store takes, and why. */
+export interface Rejected {
+  record: LedgerRecord
+  error: unknown
+}
+
+/** The store as a whole takes nothing at the moment: locked, full, broken. What it was given may be given again. */
+export class StoreRefusal extends Error {
+  /** `busy`: another writer is at work; `full`: there is no room; `broken`: anything else. */
+  readonly reason: 'busy' | 'full' | 'broken'
+  /** The store's own word for it. */
+  readonly code: string
+
+  constructor(reason: StoreRefusal['reason'], cause: unknown) {
+    super(String(cause), { cause })
+    this.reason = reason
+    this.code = codeOf(cause)
+  }
+}
+
+export interface LedgerStore {
+  /**
+   * Applies records in one transaction. Order-free and idempotent: what is there already changes nothing. One row that does
+   * not fit is returned and costs the others nothing. Throws a StoreRefusal, and then has taken none of them.
+   */
+  apply(records: readonly LedgerRecord[]): Promise<Rejected[]>
+  /** Gives up what instances but this one have left open. Resolves to the number of requests. Throws a StoreRefusal. */
+  abandonOthers(instance: string): Promise<number>
+  /** Resolves true once all that was applied before the call outlives the machine, so that a journal may forget it. */
+  checkpoint(): Promise<boolean>
+}
+
+/** Nano-dollars that a key, or a team, has spent. */
+export interface Scope {
+  kind: 'key' | 'team'
+  id: string
+}
+
+/** Reads what limits and lists must know. In one process with its store, and so at once. */
+export interface LedgerReader {
+  /**
+   * Nano-dollars spent on requests created since `fromMs`, of a key or of whoever was in a team then: settled ones at their
+   * cost, open ones at all that they have reserved. `fromMs` is the first ms of a UTC hour; 0 = ever.
+   */
+  spent(scope: Scope, fromMs: number): number
+  /**
+   * Requests since `sinceMs`, which is a minute ago, and their calls, each oldest first, with the tokens that they used;
+   * where that is not known, what they had reserved. A clock that was set back has left requests in the future: those of
+   * the next minute are among them, later ones, which may be any number, are not.
+   */
+  recent(sinceMs: number): RecentRequest[]
+  /** How a request stands; null where nothing is on record. */
+  standing(requestId: string): Standing | null
+}
+
+/** A request, and what the store counts for it: its cost, or all that it and its calls have reserved. */
+export type Standing = Pick<OpenRow, 'keyId' | 'teamId' | 'createdMs'> & { isOpen: boolean; nanoUsd: number }
+
+/** A request, as its key knows it, or a call, as its upstream does: the other one's name is null. */
+export interface RecentRequest {
+  keyId: string | null
+  upstream: string | null
+  tokens: number
+  createdMs: number
+}
+
+/** Reads the whole ledger, for an audit, one hour at a time and each hour consistent in itself. Never writes. */
+export interface LedgerAudit {
+  /** First and last hour that there is something to say of, as their first ms; null where no ledger is kept. */
+  hours(nowMs: number): { fromMs: number; untilMs: number } | null
+  /** What rows and rollup say of an hour, cell by cell. */
+  cells(hourMs: number): AuditCell[]
+  /** Where requests and their additional calls contradict each other. */
+  callProblems(hourMs: number): CallProblem[]
+  /** Rows that are open, by instance. */
+  open(): OpenRows[]
+  /** The instance that serves now: what it has open, or in its journal, is on its way. */
+  living(): string | null
+  /** How many of these records are not applied. */
+  missing(records: readonly LedgerRecord[]): number
+}
+
+export interface AuditCell {
+  place: { key_id: string; team_id: string; model: string; upstream: string; endpoint: string }
+  /** Whether the rollup has it and no row does. */
+  orphan: boolean
+  requests: number
+  costNanoUsd: number
+  differences: Difference[]
+}
+
+export interface Difference {
+  field: string
+  ledger: number
+  rollup: number
+}
+
+export interface CallProblem {
+  /**
+   * `orphans`: calls without their request. `attempts`: a request took another number of calls than are on record.
+   * `sums`: a request cost less, or took fewer tokens, than its additional calls alone.
+   */
+  problem: 'orphans' | 'attempts' | 'sums'
+  /** How many requests that concerns, and the first of them. */
+  requests: number
+  request_id: string
+}
+
+export interface OpenRows {
+  table: 'requests' | 'calls'
+  instance: string
+  rows: number
+  oldest_ms: number
+}

@@ -1,0 +1,170 @@
+/**
+ * Applies ledger records to the database: with `ledger-calls.ts` the one place where the ledger is written. Applying is
+ * idempotent and does not depend on the order, so that a journal can be replayed as often as it takes. How a request stands
+ * decides for its calls: they end with it, and what comes after that is late and changes nothing.
+ */
+import type { Database } from 'bun:sqlite'
+import { codeOf } from '../../domain/error.ts'
+import type { ClosedCall, ClosedRow, LedgerRecord, OpenCall, OpenRow } from '../../ledger/rows.ts'
+import { toAbandoned, toAbandonedCall } from '../ledger-abandoned.ts'
+import { type Rejected, StoreRefusal } from '../ledger-store.ts'
+import { createCallTable } from './ledger-calls.ts'
+import { CLOSED, column, columns, OPEN, placeholders, SETTLED, selection, values } from './ledger-columns.ts'
+import { createRollup } from './ledger-rollup.ts'
+
+/** What the contract says of `LedgerStore.apply` and `abandonOthers`, at once. */
+export interface Applier {
+  apply(records: readonly LedgerRecord[]): Rejected[]
+  abandonOthers(instance: string): number
+}
+
+/** Names what the database as a whole refuses; null where one bad row is to blame. */
+function toRefusal(error: unknown): StoreRefusal | null {
+  const code = codeOf(error)
+  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return new StoreRefusal('busy', error)
+  if (/^SQLITE_(FULL|IOERR_SHMSIZE)/.test(code)) return new StoreRefusal('full', error)
+  const isBroken = /^SQLITE_(IOERR|READONLY|CANTOPEN|NOMEM|CORRUPT|NOTADB|PROTOCOL|PERM|AUTH)/.test(code)
+  return isBroken ? new StoreRefusal('broken', error) : null
+}
+
+/** How a request stands: one that was given up still takes its outcome, and calls that turn up late. */
+type Found = ClosedRow | (OpenRow & { status: 'open' })
+
+export function createApplier(sqlite: Database): Applier {
+  const rollup = createRollup(sqlite)
+  const calls = createCallTable(sqlite)
+  const begin = sqlite.query('BEGIN IMMEDIATE')
+  const end = sqlite.query('COMMIT')
+  const insertOpen = sqlite.query(
+    `INSERT INTO requests (${columns(OPEN)}, status) VALUES (${placeholders(OPEN)}, 'open') ON CONFLICT (id) DO NOTHING`,
+  )
+  const insertClosed = sqlite.query(
+    `INSERT INTO requests (${columns(CLOSED)}) VALUES (${placeholders(CLOSED)}) ON CONFLICT (id) DO NOTHING`,
+  )
+  const update = (from: string) =>
+    sqlite.query(
+      `UPDATE requests SET ${SETTLED.map((field) => `${column(field)} = ?`).join(', ')} WHERE id = ? AND status = '${from}'`,
+    )
+  const closeOpen = update('open')
+  const closeAbandoned = update('abandoned')
+  const find = sqlite.query<Found, [string]>(`SELECT ${selection(CLOSED)} FROM requests WHERE id = ?`)
+  const findOthers = sqlite.query<OpenRow, [string]>(
+    `SELECT ${selection(OPEN)} FROM requests WHERE status = 'open' AND instance <> ?`,
+  )
+  const findTeam = sqlite.query<{ teamId: string | null }, [string]>('SELECT team_id AS teamId FROM keys WHERE id = ?')
+
+  /** The rollup goes by these, which a journal of an older version does not have. */
+  const toCurrent = <T extends OpenRow>(row: T): T =>
+    row.teamId !== undefined && row.endpoint !== undefined
+      ? row
+      : { ...row, endpoint: row.endpoint ?? 'chat', teamId: row.teamId ?? findTeam.get(row.keyId)?.teamId ?? null }
+
+  /** @param isNew whether no row of it is to be expected: then one INSERT is nearly always all. */
+  const close = (row: ClosedRow, additional: readonly ClosedCall[] = [], isNew = false) => {
+    const isInserted = () => insertClosed.run(...values(row, CLOSED)).changes > 0
+    const isClosed = () => closeOpen.run(...values(row, SETTLED), row.id).changes > 0
+    if (isNew && isInserted()) calls.replace(row.id, additional)
+    else if (isClosed()) {
+      if (additional.length > 0) calls.replace(row.id, additional)
+    } else {
+      const before = find.get(row.id)
+      if (before && before.status !== 'abandoned') return
+      if (before) {
+        closeAbandoned.run(...values(row, SETTLED), row.id)
+        rollup.add(before, -1)
+      } else isInserted()
+      calls.replace(row.id, additional)
+    }
+    rollup.add(row, 1)
+  }
+
+  const abandon = (row: OpenRow) => {
+    const given = toAbandoned(row, calls.of(row.id))
+    close(given.row, given.calls)
+  }
+
+  const openCall = (call: OpenCall) => {
+    const request = find.get(call.requestId)
+    if (request && request.status !== 'open' && request.status !== 'abandoned') return
+    const isNew = calls.open(call)
+    if (isNew && request?.status === 'abandoned') abandon(request)
+  }
+
+  /** Calls that are open although their request is not, or is not there. */
+  const closeStray = (requestId: string) => {
+    const request = find.get(requestId)
+    if (!request) return calls.replace(requestId, calls.of(requestId).map(toAbandonedCall))
+    // What a settled request does not name was never made.
+    if (request.status !== 'open') calls.dropOpen(requestId)
+  }
+
+  const inTransaction = <T>(work: () => T): T => {
+    try {
+      begin.run()
+      const result = work()
+      rollup.flush()
+      end.run()
+      return result
+    } catch (error) {
+      rollup.clear()
+      // A full disk has already rolled back by itself.
+      if (sqlite.inTransaction) sqlite.run('ROLLBACK')
+      throw toRefusal(error) ?? error
+    }
+  }
+
+  /** @param settled requests whose outcome is among the same records: it says all that these would. */
+  const apply = (record: LedgerRecord, settled: ReadonlyMap<string, boolean>) => {
+    if (record.kind === 'call') {
+      if (!settled.has(record.call.requestId)) openCall(record.call)
+    } else if (record.kind === 'settle') {
+      close(toCurrent(record.row), record.calls, settled.get(record.row.id))
+    } else if (!settled.has(record.row.id)) {
+      insertOpen.run(...values(toCurrent(record.row), OPEN))
+    }
+  }
+
+  return {
+    apply(records) {
+      try {
+        const settled = toSettled(records)
+        inTransaction(() => {
+          for (const record of records) apply(record, settled)
+        })
+        return []
+      } catch (error) {
+        if (error instanceof StoreRefusal) throw error
+      }
+      const rejected: Rejected[] = []
+      for (const record of records) {
+        try {
+          inTransaction(() => apply(record, NOTHING_SETTLED))
+        } catch (error) {
+          if (error instanceof StoreRefusal) throw error
+          rejected.push({ record, error })
+        }
+      }
+      return rejected
+    },
+    abandonOthers: (instance) =>
+      inTransaction(() => {
+        const rows = findOthers.all(instance)
+        for (const row of rows) abandon(row)
+        for (const requestId of calls.leftOpen(instance)) closeStray(requestId)
+        return rows.length
+      }),
+  }
+}
+
+const NOTHING_SETTLED: ReadonlyMap<string, boolean> = new Map()
+
+/** Requests that some of the records settle, and whether they were opened by an earlier one. */
+function toSettled(records: readonly LedgerRecord[]): ReadonlyMap<string, boolean> {
+  const opened = new Set<string>()
+  const settled = new Map<string, boolean>()
+  for (const record of records) {
+    if (record.kind === 'open') opened.add(record.row.id)
+    else if (record.kind === 'settle') settled.set(record.row.id, opened.has(record.row.id))
+  }
+  return settled
+}

@@ -1,0 +1,136 @@
+/**
+ * Reads requests, calls and rollup for an audit. Only reads, so it runs beside a live server: each comparison of an hour is
+ * one statement, consistent in itself, and no snapshot is held between them. `ledger/audit.ts` says what is found.
+ */
+import type { Database } from 'bun:sqlite'
+import { toFirstId } from '../../domain/id.ts'
+import type { LedgerRecord } from '../../ledger/rows.ts'
+import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
+import { column, SUMMED } from './ledger-columns.ts'
+import { HOUR_MS, MEASURES, PLACE } from './ledger-rollup.ts'
+import { isServed } from './lock.ts'
+
+/** Histograms of a cell, and the column of the ledger whose known values each counts. */
+const HISTOGRAMS = [
+  ['first_token_histogram', 'first_token_ms'],
+  ['duration_histogram', 'duration_ms'],
+] as const
+
+const FIELDS = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => name)]
+
+/** -1 stands for a text that is no histogram. */
+const countOf = (histogram: string) =>
+  `CASE WHEN json_valid(${histogram}) THEN (SELECT COALESCE(SUM(value), 0) FROM json_each(${histogram})) ELSE -1 END`
+
+/**
+ * The time in an id is `created_ms`, so the primary key finds the rows of an hour. An id minted among thousands in one
+ * millisecond runs a little ahead: the range is wider than the hour, and `created_ms` decides.
+ */
+const SLACK_MS = 60_000
+
+const LEDGER = [
+  ...MEASURES.map(({ name, sql }) => `${sql} AS ${name}`),
+  ...HISTOGRAMS.map(([name, counted]) => `COUNT(${counted}) AS ${name}`),
+]
+const ROLLUP = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => `${countOf(name)} AS ${name}`)]
+const BOTH = FIELDS.map(
+  (name) => `COALESCE(ledger.${name}, 0) AS ledger_${name}, COALESCE(rollup.${name}, 0) AS rollup_${name}`,
+)
+
+/** Parameters: first id, id after the last, hour, hour after it. */
+const COMPARE = `
+  WITH settled AS (
+    SELECT *, COALESCE(team_id, '') AS team FROM requests
+    WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3 AND created_ms < ?4 AND status <> 'open'
+  ), ledger AS (
+    SELECT key_id, team AS team_id, model, upstream, endpoint, ${LEDGER.join(', ')}
+    FROM settled GROUP BY key_id, team, model, upstream, endpoint
+  ), rollup AS (
+    SELECT ${PLACE.join(', ')}, ${ROLLUP.join(', ')} FROM usage_hourly WHERE hour_ms = ?3
+  )
+  SELECT ${PLACE.join(', ')}, ${BOTH.join(', ')}, ledger.requests IS NULL AS orphan
+  FROM ledger FULL OUTER JOIN rollup USING (${PLACE.join(', ')})
+  ORDER BY ${PLACE.join(', ')}`
+
+/** What a request has in sum can never be less than what its additional calls have. */
+const sums = SUMMED.map(column)
+
+/**
+ * Open calls are under way, or another finding. Requests without a call are looked at one by one only where they say
+ * that they had several. Parameters: first id, id after the last.
+ */
+const CHECK_CALLS = `
+  WITH additional AS (
+    SELECT request_id, COUNT(*) AS calls, ${sums.map((name) => `SUM(${name}) AS ${name}`).join(', ')}
+    FROM calls WHERE request_id >= ?1 AND request_id < ?2 AND status <> 'open' GROUP BY request_id
+  ), found AS (
+    SELECT request_id AS id, requests.id IS NULL AS orphan, attempts <> 1 + calls AS attempts,
+      ${sums.map((name) => `additional.${name} > requests.${name}`).join(' OR ')} AS sums
+    FROM additional LEFT JOIN requests ON requests.id = request_id WHERE COALESCE(status, '') <> 'open'
+    UNION ALL
+    SELECT id, 0, 1, 0 FROM requests WHERE id >= ?1 AND id < ?2 AND attempts > 1 AND status <> 'open'
+      AND NOT EXISTS (SELECT 1 FROM calls WHERE request_id = id AND calls.status <> 'open')
+  )
+  SELECT 'orphans' AS problem, COUNT(*) AS requests, MIN(id) AS request_id FROM found WHERE orphan
+  UNION ALL SELECT 'attempts', COUNT(*), MIN(id) FROM found WHERE attempts
+  UNION ALL SELECT 'sums', COUNT(*), MIN(id) FROM found WHERE sums`
+
+const OPEN_ROWS = (['requests', 'calls'] as const)
+  .map(
+    (table) => `SELECT '${table}' AS "table", instance, COUNT(*) AS rows, MIN(created_ms) AS oldest_ms
+      FROM ${table} WHERE status = 'open' GROUP BY instance`,
+  )
+  .join(' UNION ALL ')
+
+type Cell = AuditCell['place'] & { orphan: number } & Record<string, string | number>
+
+export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerAudit {
+  const compare = sqlite.query<Cell, [string, string, number, number]>(COMPARE)
+  const checkCalls = sqlite.query<CallProblem, [string, string]>(CHECK_CALLS)
+  const statusOf = sqlite.query<{ status: string }, [string]>('SELECT status FROM requests WHERE id = ?')
+  const callOf = sqlite.query<object, [string, number]>('SELECT 1 FROM calls WHERE request_id = ? AND number = ?')
+  const setting = (key: string) =>
+    sqlite.query<{ value: string }, [string]>('SELECT value FROM settings WHERE key = ?').get(key)?.value ?? null
+
+  const isMissing = (record: LedgerRecord): boolean => {
+    const status = statusOf.get(record.kind === 'call' ? record.call.requestId : record.row.id)?.status
+    if (record.kind === 'open') return status === undefined
+    if (status !== undefined && status !== 'open' && status !== 'abandoned') return false
+    return record.kind === 'settle' || callOf.get(record.call.requestId, record.call.number) === null
+  }
+
+  return {
+    hours(nowMs) {
+      const since = setting('ledger_from')
+      if (since === null) return null
+      const fromMs = Number(since) - (Number(since) % HOUR_MS)
+      // A clock that was set back has left hours that are still to come.
+      const last = sqlite.query<{ hour: number | null }, []>('SELECT MAX(hour_ms) AS hour FROM usage_hourly').get()
+      return { fromMs, untilMs: Math.max(nowMs, last?.hour ?? 0) }
+    },
+    cells: (hourMs) =>
+      compare
+        .all(toFirstId(hourMs - SLACK_MS), toFirstId(hourMs + HOUR_MS + SLACK_MS), hourMs, hourMs + HOUR_MS)
+        .map(toCell),
+    callProblems: (hourMs) =>
+      checkCalls.all(toFirstId(hourMs), toFirstId(hourMs + HOUR_MS)).filter(({ requests }) => requests > 0),
+    open: () => sqlite.query<OpenRows, []>(OPEN_ROWS).all(),
+    living: () => (isServed(dataFolder) ? setting('instance') : null),
+    missing: (records) => records.filter(isMissing).length,
+  }
+}
+
+function toCell(cell: Cell): AuditCell {
+  const { key_id, team_id, model, upstream, endpoint } = cell
+  return {
+    place: { key_id, team_id, model, upstream, endpoint },
+    orphan: cell.orphan === 1,
+    requests: Number(cell.ledger_requests),
+    costNanoUsd: Number(cell.ledger_cost_nano_usd),
+    differences: FIELDS.map((field) => ({
+      field,
+      ledger: Number(cell[`ledger_${field}`]),
+      rollup: Number(cell[`rollup_${field}`]),
+    })).filter(({ ledger, rollup }) => ledger !== rollup),
+  }
+}

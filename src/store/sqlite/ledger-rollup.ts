@@ -1,0 +1,129 @@
+/**
+ * Sums settled rows into `usage_hourly`, inside the transaction that settles them. A batch of rows mostly falls into few
+ * cells (hour, key, team, model, upstream, endpoint), so deltas are gathered in memory and each cell is written once.
+ * `ledger-apply.ts` calls it; `ledger-audit.ts` holds the same measures against the rows.
+ */
+import type { Database } from 'bun:sqlite'
+import type { ClosedRow } from '../../ledger/rows.ts'
+import { addDuration, type Histogram, mergeHistogram } from './histogram.ts'
+import { column, placeholders, SUMMED } from './ledger-columns.ts'
+
+export const HOUR_MS = 3_600_000
+
+export interface Rollup {
+  /** Counts a row (`sign` 1), or takes back what it counted before (-1). */
+  add(row: ClosedRow, sign: 1 | -1): void
+  /** Writes the gathered deltas. Call it inside the transaction of the rows. */
+  flush(): void
+  /** Forgets the gathered deltas, after a rollback. */
+  clear(): void
+}
+
+/** A column of `usage_hourly` that sums something: what a row adds to it, and what that is in SQL over all of them. */
+interface Measure {
+  name: string
+  of(row: ClosedRow): number
+  sql: string
+}
+
+export const MEASURES: readonly Measure[] = [
+  { name: 'requests', of: () => 1, sql: 'COUNT(*)' },
+  {
+    name: 'errors',
+    of: ({ status }) => (status === 'failed' || status === 'abandoned' ? 1 : 0),
+    sql: `SUM(status IN ('failed', 'abandoned'))`,
+  },
+  { name: 'cuts', of: ({ status }) => (status === 'cut' ? 1 : 0), sql: `SUM(status = 'cut')` },
+  ...SUMMED.map((field) => ({ name: column(field), of: (row: ClosedRow) => row[field], sql: `SUM(${column(field)})` })),
+  {
+    name: 'estimated_cost_nano_usd',
+    of: ({ estimated, costNanoUsd }) => (estimated ? costNanoUsd : 0),
+    sql: 'SUM(CASE WHEN estimated THEN cost_nano_usd ELSE 0 END)',
+  },
+]
+
+/** What a cell is of, as columns of `usage_hourly`; in `requests` a key without a team has none. */
+export const PLACE = ['key_id', 'team_id', 'model', 'upstream', 'endpoint'] as const
+
+interface Cell {
+  hourMs: number
+  place: string[]
+  /** In the order of MEASURES. */
+  sums: number[]
+  firstToken: Histogram
+  duration: Histogram
+}
+
+export function createRollup(sqlite: Database): Rollup {
+  const cells = new Map<string, Cell>()
+  let last: { row: ClosedRow; cell: Cell } | null = null
+  const where = `hour_ms = ? AND ${PLACE.map((name) => `${name} = ?`).join(' AND ')}`
+  const read = sqlite.query<{ first: string; whole: string }, (string | number)[]>(
+    `SELECT first_token_histogram AS first, duration_histogram AS whole FROM usage_hourly WHERE ${where}`,
+  )
+  const names = [
+    'hour_ms',
+    ...PLACE,
+    ...MEASURES.map(({ name }) => name),
+    'first_token_histogram',
+    'duration_histogram',
+  ]
+  const upsert = sqlite.query(
+    `INSERT INTO usage_hourly (${names.join(', ')}) VALUES (${placeholders(names)})
+     ON CONFLICT (hour_ms, ${PLACE.join(', ')}) DO UPDATE SET
+     ${MEASURES.map(({ name }) => `${name} = ${name} + excluded.${name}`).join(', ')},
+     first_token_histogram = excluded.first_token_histogram, duration_histogram = excluded.duration_histogram`,
+  )
+  const removeEmpty = sqlite.query(`DELETE FROM usage_hourly WHERE ${where} AND requests = 0`)
+
+  const cellOf = (row: ClosedRow): Cell => {
+    // Most rows fall into the cell of the one before: no name has to be built to find that.
+    if (last && isAlike(last.row, row) && isWithin(last.cell.hourMs, row)) return last.cell
+    const hourMs = row.createdMs - (row.createdMs % HOUR_MS)
+    const place = [row.keyId, row.teamId ?? '', row.model, row.upstream, row.endpoint]
+    const name = JSON.stringify([hourMs, ...place])
+    const cell = cells.get(name) ?? { hourMs, place, sums: MEASURES.map(() => 0), firstToken: {}, duration: {} }
+    cells.set(name, cell)
+    last = { row, cell }
+    return cell
+  }
+
+  const clear = () => {
+    cells.clear()
+    last = null
+  }
+
+  return {
+    add(row, sign) {
+      const cell = cellOf(row)
+      MEASURES.forEach(({ of }, i) => {
+        cell.sums[i] = (cell.sums[i] ?? 0) + sign * (of(row) ?? 0)
+      })
+      addDuration(cell.firstToken, row.firstTokenMs, sign)
+      addDuration(cell.duration, row.durationMs, sign)
+    },
+    flush() {
+      for (const { hourMs, place, sums, firstToken, duration } of cells.values()) {
+        const stored = read.get(hourMs, ...place)
+        upsert.run(
+          ...[hourMs, ...place, ...sums],
+          mergeHistogram(stored?.first ?? '{}', firstToken),
+          mergeHistogram(stored?.whole ?? '{}', duration),
+        )
+        // A fallback settled elsewhere what had been abandoned here.
+        if ((sums[0] ?? 0) < 0) removeEmpty.run(hourMs, ...place)
+      }
+      clear()
+    },
+    clear,
+  }
+}
+
+const isAlike = (a: ClosedRow, b: ClosedRow) =>
+  a.keyId === b.keyId &&
+  a.teamId === b.teamId &&
+  a.model === b.model &&
+  a.upstream === b.upstream &&
+  a.endpoint === b.endpoint
+
+const isWithin = (hourMs: number, { createdMs }: ClosedRow) => createdMs >= hourMs && createdMs - hourMs < HOUR_MS

@@ -1,0 +1,250 @@
+/** The journal on a real disk: what survives damage, what is kept for outcomes, and what a full disk still takes. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createJournal, type Journal, type JournalOptions } from '../../src/ledger/journal.ts'
+import type { LedgerRecord } from '../../src/ledger/rows.ts'
+import { listSegments, readSegment } from '../../src/ledger/segment.ts'
+import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
+import { createFolder, createTestLog, type Folder, opening, settling, toOpen, toSettled } from './fixture.ts'
+
+const SEGMENT = 64 * 1024
+const log = createTestLog()
+let folder: Folder
+let journal: Journal
+const open: Journal[] = []
+
+function create(options: Partial<JournalOptions> = {}): Journal {
+  const made = createJournal({
+    folder: folder.journal,
+    instance: 'here',
+    schema: '0002',
+    log,
+    maxBytes: 16 * SEGMENT,
+    segmentBytes: SEGMENT,
+    ...options,
+  })
+  open.push(made)
+  return made
+}
+
+beforeEach(() => {
+  folder = createFolder()
+  log.messages.length = 0
+  journal = create()
+})
+afterEach(async () => {
+  for (const each of open.splice(0)) await each.close(false)
+  folder.close()
+})
+
+const segments = () => listSegments(folder.journal)
+const onDisk = () => segments().flatMap(readSegment)
+const some = (count: number) => Array.from({ length: count }, () => opening(toOpen()))
+/** Appends as the ledger does: what finds no place waits for a segment that is on its way. */
+async function append(records: readonly LedgerRecord[], to = journal): Promise<LedgerRecord[]> {
+  let rest = records.map((record) => ({ record }))
+  for (;;) {
+    rest = to.append(rest)
+    const growing = rest.length > 0 ? to.grow() : null
+    if (!growing) return rest.map(({ record }) => record)
+    await growing
+  }
+}
+const takeAll = (from = journal): LedgerRecord[] => {
+  const all: LedgerRecord[] = []
+  for (let batch = from.take(7); batch; batch = from.take(7)) {
+    all.push(...batch.records)
+    batch.done()
+  }
+  return all
+}
+const covered = () => Promise.resolve(true)
+
+describe('a segment', () => {
+  test('has its whole size on the disk before it takes the first record, and says what it is of', async () => {
+    await journal.grow()
+    const [path = ''] = segments()
+    expect(statSync(path).size).toBe(SEGMENT)
+    expect(statSync(path).blocks * 512).toBeGreaterThanOrEqual(SEGMENT)
+    expect(readSegment(path)).toEqual([])
+    expect(readFileSync(path, 'utf8')).toContain('{"v":1,"schema":"0002"}\n')
+    await append(some(20))
+    expect(statSync(path).size).toBe(SEGMENT)
+  })
+
+  test('gives back what it took, without a torn last line', async () => {
+    const records = some(5)
+    await append(records)
+    const [path = ''] = segments()
+    expect(readSegment(path)).toEqual(records)
+    truncateSync(path, readFileSync(path).indexOf('\0') - 10)
+    expect(readSegment(path)).toEqual(records.slice(0, 4))
+  })
+
+  test('loses one record to a damaged line in its middle, not the rest', async () => {
+    const rows = Array.from({ length: 5 }, () => toOpen())
+    const records = rows.map(opening)
+    await append(records)
+    const [path = ''] = segments()
+    const bytes = readFileSync(path)
+    const at = bytes.indexOf(rows[2]?.id ?? '')
+    bytes.fill(0xff, at, at + 4)
+    writeFileSync(path, bytes)
+    expect(readSegment(path)).toEqual(records.filter((_, i) => i !== 2))
+  })
+})
+
+test('groups are all there, in order, over several segments, and are taken once', async () => {
+  const groups = Array.from({ length: 60 }, () => some(8))
+  for (const group of groups) expect(await append(group)).toEqual([])
+  expect(onDisk()).toHaveLength(480)
+  expect(segments().length).toBeGreaterThan(2)
+  expect(journal.waiting()).toBe(480)
+  expect([...journal.unapplied()]).toEqual(groups.flat())
+  expect(takeAll()).toEqual(groups.flat())
+  expect([journal.waiting(), [...journal.unapplied()]]).toEqual([0, []])
+})
+
+test('what is too much for its memory is read back from the disk, also while more comes', async () => {
+  const small = create({ instance: 'small', maxInMemory: 10 })
+  const records = some(200)
+  await append(records.slice(0, 9), small)
+  await append(records.slice(9, 150), small)
+  const taken: LedgerRecord[] = []
+  for (let batch = small.take(7); batch; batch = small.take(7)) {
+    taken.push(...batch.records)
+    await append(records.slice(150 + taken.length - batch.records.length, 150 + taken.length), small)
+    expect([...small.unapplied()].length).toBe(small.waiting())
+    batch.done()
+  }
+  expect(taken.map((record) => record)).toEqual(records)
+  expect(small.waiting()).toBe(0)
+})
+
+test('a segment goes once a checkpoint covers all of it, and the one being written stays', async () => {
+  await append(some(400))
+  const before = segments().length
+  expect(before).toBeGreaterThan(2)
+  expect(journal.hasApplied()).toBe(false)
+  takeAll()
+  expect(journal.hasApplied()).toBe(true)
+  await journal.release(() => Promise.resolve(false))
+  expect(segments()).toHaveLength(before)
+  await journal.release(covered)
+  expect(segments().length).toBeLessThan(before)
+  const next = some(3)
+  await append(next)
+  expect(takeAll()).toEqual(next)
+})
+
+test('it grows to its limit: then outcomes alone find a place, and there is room again once it is applied', async () => {
+  const small = create({ instance: 'small', maxBytes: 2 * SEGMENT })
+  expect(small.isFull()).toBe(false)
+  let refused: LedgerRecord[] = []
+  while (refused.length === 0) refused = await append(some(8), small)
+  expect(small.isFull()).toBe(true)
+  expect(await append([settling(toSettled(toOpen()))], small)).toEqual([])
+  let outcomes = 0
+  while ((await append([settling(toSettled(toOpen()))], small)).length === 0) outcomes++
+  expect(outcomes).toBeGreaterThan(5)
+  expect(segments()).toHaveLength(2)
+  takeAll(small)
+  // Outcomes that came while the checkpoint ran would be lost with the segment: it stays.
+  await small.release(covered)
+  expect(small.isFull()).toBe(false)
+  const more = some(30)
+  expect(await append(more, small)).toEqual([])
+  expect(takeAll(small)).toEqual(more)
+})
+
+test('the segment that is written goes on in its own place, unless a record came while the checkpoint ran', async () => {
+  const one = create({ instance: 'one', maxBytes: SEGMENT })
+  while ((await append(some(1), one)).length === 0);
+  takeAll(one)
+  const late = settling(toSettled(toOpen()))
+  await one.release(async () => {
+    expect(await append([late], one)).toEqual([])
+    return true
+  })
+  expect([...one.unapplied()]).toEqual([late])
+  expect(onDisk()).toContainEqual(late)
+  takeAll(one)
+  await one.release(covered)
+  expect(onDisk()).toEqual([])
+  const records = some(3)
+  expect(await append(records, one)).toEqual([])
+  expect(onDisk()).toEqual(records)
+  expect(segments()).toHaveLength(1)
+})
+
+test('closing leaves only what a checkpoint does not cover', async () => {
+  const records = some(2)
+  await append(records)
+  takeAll()
+  await journal.close(false)
+  expect(onDisk()).toEqual(records)
+  const other = create({ instance: 'other' })
+  await append(records, other)
+  takeAll(other)
+  await other.close(true)
+  expect(segments()).toHaveLength(1)
+})
+
+test('a record that no store takes is kept where an administrator finds it', () => {
+  const records = some(2)
+  for (const record of records) journal.setAside(record)
+  expect(readdirSync(folder.journal)).toEqual(['here.rejected'])
+  expect(readSegment(join(folder.journal, 'here.rejected'))).toEqual(records)
+})
+
+const noDisk = whyNoSmallDisk()
+describe.skipIf(noDisk !== null)('on a full disk', () => {
+  test('a segment that finds only a part of its room is none', async () => {
+    const disk = mountSmallDisk(folder.journal, 2)
+    if (typeof disk === 'string') throw new Error(disk)
+    const full = create({ instance: 'full', segmentBytes: 2 * 1024 * 1024, maxBytes: 1e9 })
+    try {
+      // The last of its two writes is cut short, without an error.
+      writeFileSync(join(folder.journal, 'other'), Buffer.alloc(100_000))
+      await full.grow()
+      expect(segments()).toEqual([])
+      expect(full.isFull()).toBe(true)
+      expect(full.grow()).toBeNull()
+      expect(log.messages).toEqual(['the disk has no room for the journal to grow'])
+    } finally {
+      await full.close(false)
+      disk.unmount()
+    }
+  })
+
+  test('takes requests until its last quarter, outcomes to the end, and goes on in place when they are applied', async () => {
+    const disk = mountSmallDisk(folder.journal, 1)
+    if (typeof disk === 'string') throw new Error(disk)
+    const full = create({ instance: 'full', maxBytes: 1e9 })
+    try {
+      await full.grow()
+      await disk.fill()
+      const taken: LedgerRecord[] = []
+      const fill = async (toRecord: () => LedgerRecord) => {
+        for (;;) {
+          const record = toRecord()
+          if ((await append([record], full)).length > 0) return
+          taken.push(record)
+        }
+      }
+      await fill(() => opening(toOpen()))
+      expect(Buffer.byteLength(JSON.stringify(taken))).toBeGreaterThan(SEGMENT / 2)
+      expect(full.isFull()).toBe(true)
+      await fill(() => settling(toSettled(toOpen())))
+      expect(onDisk()).toEqual(taken)
+      expect(takeAll(full)).toEqual(taken)
+      await full.release(covered)
+      expect([full.isFull(), onDisk()]).toEqual([false, []])
+      expect(await append(some(5), full)).toEqual([])
+    } finally {
+      await full.close(true)
+      disk.unmount()
+    }
+  })
+})

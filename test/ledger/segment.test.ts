@@ -1,0 +1,61 @@
+/** A line of the journal: whatever a client wrote comes back, and what is damaged does not. */
+import { describe, expect, test } from 'bun:test'
+import { fromLine, toHead, toLine } from '../../src/ledger/segment.ts'
+import { opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
+
+const read = (line: string) => fromLine(line.slice(0, -1))
+
+describe('a line', () => {
+  test('brings back every record as it was, whatever the client wrote in it', () => {
+    for (const user of [
+      'plain',
+      'ünïcödé 漢字 🙂',
+      'a\nb\r\n',
+      'separators \u2028 and \u2029',
+      '\u0000\u007f"\\',
+      null,
+    ]) {
+      const record = settling(toSettled(toOpen({ user })))
+      const line = toLine(record)
+      expect(line.indexOf('\n')).toBe(line.length - 1)
+      expect(read(line)).toEqual(record)
+    }
+  })
+
+  test('brings back a request with every call that it may have', () => {
+    const row = toOpen()
+    const reasons = ['retry', 'fallback', 'fan_out', 'schema'] as const
+    const calls = Array.from({ length: 127 }, (_, i) => {
+      const call = toCall(row, i + 2, { reason: reasons[i % 4] ?? 'retry', priceId: i % 3 === 0 ? null : row.priceId })
+      if (i % 2 === 0) return toSettledCall(call, { status: 'failed', httpStatus: null, errorCode: 'upstream_error' })
+      return toSettledCall(call, { durationMs: i, firstTokenMs: null, upstreamRequestId: 'ünï"\n' })
+    })
+    const record = settling(toSettled(row, { attempts: 128 }), calls)
+    expect(read(toLine(record))).toEqual(record)
+  })
+
+  test('holds of a call only what differs from its request', () => {
+    const row = toSettled(toOpen(), { attempts: 128 })
+    const { id, model, stream, user, keyId, teamId, endpoint, attempts, ...shared } = row
+    const calls = Array.from({ length: 127 }, (_, i) =>
+      toSettledCall(toCall(row, i + 2, { reason: 'fan_out' }), { ...shared, durationMs: 100 + i }),
+    )
+    const record = settling(row, calls)
+    const line = toLine(record)
+    expect(read(line)).toEqual(record)
+    expect(line.length).toBeLessThan(8_000)
+  })
+
+  test('with any byte changed or missing is passed over', () => {
+    const line = toLine(opening(toOpen())).slice(0, -1)
+    for (let at = 0; at < line.length; at++) {
+      expect(fromLine(`${line.slice(0, at)}${line[at] === '7' ? '8' : '7'}${line.slice(at + 1)}`)).toBeNull()
+      expect(fromLine(line.slice(0, at))).toBeNull()
+    }
+  })
+
+  test('that begins a segment is no record, and says what it is of', () => {
+    expect(read(toHead('0007_more'))).toBeNull()
+    expect(toHead('0007_more')).toEndWith(' {"v":1,"schema":"0007_more"}\n')
+  })
+})
