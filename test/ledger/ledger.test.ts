@@ -1,6 +1,6 @@
 /** The ledger on a real journal and a real database: groups, the database that follows, refusals, and the way back. */
 import type { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test'
 import { createJournal, type Journal, type JournalOptions } from '../../src/ledger/journal.ts'
 import { createLedger, type Ledger, type LedgerDeps } from '../../src/ledger/ledger.ts'
 import type { LedgerRecord } from '../../src/ledger/rows.ts'
@@ -36,6 +36,7 @@ beforeEach(() => {
   log.messages.length = 0
 })
 afterEach(async () => {
+  mock.restore()
   for (const close of closing.splice(0)) await close()
   folder.close()
 })
@@ -181,7 +182,8 @@ describe('a database that stays locked', () => {
   test('is told once the oldest record has waited for 10 s, whatever the wall clock does', async () => {
     const { ledger } = open()
     const unlock = lock()
-    const began = performance.now()
+    // Whole: sums of fractions are not exact.
+    const began = Math.ceil(performance.now())
     const clock = spyOn(performance, 'now').mockImplementation(() => began)
     await ledger.open(toOpen())
     expect(ledger.state()).toBe('ok')
