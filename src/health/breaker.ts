@@ -1,20 +1,18 @@
 /**
  * The circuit breaker of one target: closed; open for 10 s after five failures in a row; then half-open, with one live
  * request as its probe, which closes it by its success or opens it again by its failure. Plain data and functions over
- * it; time comes in, from a clock that never steps. Called by `request.ts` and `health.ts`.
+ * it; time comes in, from a clock that never steps. Called by `request.ts`, `state.ts` and `health.ts`.
  *
  * It is kept twice, so that one key's requests never take a target away from other keys:
  * - **for a key**: a row is failed requests of that key; a success of that key ends it, what other keys do does not.
  *   Five open it for that key alone.
  * - **for everyone**: a row is failed requests of all keys; any key's success ends it. Five open it once they are of two
- *   keys at least, or once a free probe of the upstream fails too: whichever comes last. When half-open, a probe that
- *   fails shuts out its own key for another 10 s, and everyone once a second key's probe (or a free one) fails too.
+ *   keys at least, or once a free probe of the upstream fails too: whichever comes last. A half-open probe that fails
+ *   opens it for its own key, and for everyone once a second key's (or a free one) fails too.
  */
 
 const FAILURES_TO_OPEN = 5
 const OPEN_MS = 10_000
-/** So long a half-open target comes after healthy ones. Then one request tries it first, or it might never be tried. */
-const BEHIND_MS = 10_000
 /** A half-open probe that has said nothing for so long makes room for another: it may only be slow. */
 const PROBE_MS = 10_000
 /** A key's failures are forgotten when none has joined them for so long. */
@@ -58,62 +56,50 @@ const createCircuit = (): Circuit => ({
 
 export const createBreaker = (): Breaker => ({ everyone: createCircuit(), failedKeys: new Set(), keys: new Map() })
 
-/** One circuit as it is for one key. */
+/** One circuit as it is now. */
 export interface View {
   phase: 'closed' | 'open' | 'half_open'
   /** How long until a request may pass, ms; 0 where it may now. */
   waitMs: number
-  /** Whether it is half-open and its probe should not wait for others to fail. */
-  isProbeDue: boolean
   failures: number
   reason: string
 }
 
-/** How everyone's circuit and a key's own are for that key; without a key, everyone's as it is for most. */
-export function viewsOf(breaker: Breaker, keyId: string | null, nowMs: number): View[] {
-  const own = keyId === null ? undefined : breaker.keys.get(keyId)
-  const all = toView(breaker.everyone, everyoneUntil(breaker, keyId), nowMs)
-  return own ? [all, toView(own, own.openUntilMs, nowMs)] : [all]
+/** Everyone's circuit, and a key's own where it has one. */
+export const viewsOf = (breaker: Breaker, keyId: string, nowMs: number): View[] =>
+  circuitsOf(breaker, keyId).map((circuit) => toView(circuit, nowMs))
+
+/** What most requests meet: everyone's circuit where it is not closed, else those of the keys that have one open. */
+export function openViewsOf({ everyone, keys }: Breaker, nowMs: number): { views: View[]; isForKeys: boolean } {
+  const own = isOpen(everyone) ? [] : [...keys.values()].filter(isOpen)
+  return { views: (own.length > 0 ? own : [everyone]).map((each) => toView(each, nowMs)), isForKeys: own.length > 0 }
 }
 
-/** The circuits of single keys that are not closed. */
-export const openKeys = ({ keys }: Breaker, nowMs: number): View[] =>
-  [...keys.values()].filter(isOpen).map((own) => toView(own, own.openUntilMs, nowMs))
+/** Whether it lets everything pass, whoever asks: all that a request of a healthy target has to know. */
+export const isQuiet = ({ everyone, keys }: Breaker): boolean => everyone.openUntilMs === null && keys.size === 0
 
 const isOpen = ({ openUntilMs }: Circuit) => openUntilMs !== null
 
-/** Whether it lets everything pass: all that a request of a healthy target has to know. */
-export const isClosed = ({ everyone, keys }: Breaker): boolean => !isOpen(everyone) && ![...keys.values()].some(isOpen)
-
-/** A half-open probe that failed keeps out its own key for longer than the others. */
-function everyoneUntil({ everyone, failedKeys }: Breaker, keyId: string | null): number | null {
-  const { openUntilMs } = everyone
-  if (openUntilMs === null || failedKeys.size === 0 || keyId === null || failedKeys.has(keyId)) return openUntilMs
-  return openUntilMs - OPEN_MS
-}
-
-function toView({ failures, reason, probe, probeMs }: Circuit, untilMs: number | null, nowMs: number): View {
-  if (untilMs === null) return { phase: 'closed', waitMs: 0, isProbeDue: false, failures, reason }
-  const waitMs = Math.max(0, (probe === null ? untilMs : probeMs + PROBE_MS) - nowMs)
-  const isProbeDue = waitMs === 0 && nowMs >= untilMs + BEHIND_MS
-  return { phase: nowMs < untilMs ? 'open' : 'half_open', waitMs, isProbeDue, failures, reason }
+function toView({ openUntilMs, failures, reason, probe, probeMs }: Circuit, nowMs: number): View {
+  if (openUntilMs === null) return { phase: 'closed', waitMs: 0, failures, reason }
+  const waitMs = Math.max(0, (probe === null ? openUntilMs : probeMs + PROBE_MS) - nowMs)
+  return { phase: nowMs < openUntilMs ? 'open' : 'half_open', waitMs, failures, reason }
 }
 
 /** Lets a request pass, or not. Where it is half-open, the request is its probe. */
 export function enter(breaker: Breaker, caller: Caller, nowMs: number): boolean {
   if (viewsOf(breaker, caller.keyId, nowMs).some(({ waitMs }) => waitMs > 0)) return false
-  for (const circuit of circuitsOf(breaker, caller)) {
+  for (const circuit of circuitsOf(breaker, caller.keyId)) {
     if (isOpen(circuit)) Object.assign(circuit, { probe: caller, probeMs: nowMs })
   }
   return true
 }
 
-const circuitsOf = ({ everyone, keys }: Breaker, { keyId }: Caller): Circuit[] =>
-  [everyone, keys.get(keyId) ?? []].flat()
+const circuitsOf = ({ everyone, keys }: Breaker, keyId: string): Circuit[] => [everyone, keys.get(keyId) ?? []].flat()
 
 /** The circuits of which the request is the half-open probe. */
 const probedBy = (breaker: Breaker, caller: Caller): Circuit[] =>
-  circuitsOf(breaker, caller).filter(({ probe }) => probe === caller)
+  circuitsOf(breaker, caller.keyId).filter(({ probe }) => probe === caller)
 
 export const isProbe = (breaker: Breaker, caller: Caller): boolean => probedBy(breaker, caller).length > 0
 
@@ -131,19 +117,21 @@ export function recordFailure(
 ): Change {
   const { everyone, failedKeys } = breaker
   const wasClosed = !isOpen(everyone)
-  const own = ownCircuit(breaker, caller.keyId, nowMs)
-  const wasOwnClosed = !isOpen(own)
-  if (wasClosed || everyone.probe === caller) {
-    fail(everyone, reason)
-    failedKeys.add(caller.keyId)
-    if (everyone.failures >= FAILURES_TO_OPEN && (isConfirmed || failedKeys.size > 1)) {
-      openForEveryone(breaker, nowMs)
-      return wasClosed ? 'everyone' : null
-    }
-    if (!wasClosed) open(everyone, nowMs)
+  if (!wasClosed && everyone.probe !== caller) return null
+  fail(everyone, reason)
+  failedKeys.add(caller.keyId)
+  if (everyone.failures >= FAILURES_TO_OPEN && (isConfirmed || failedKeys.size > 1)) {
+    openForEveryone(breaker, nowMs)
+    return wasClosed ? 'everyone' : null
   }
-  // While it is shut for everyone, a key's own row stands still.
-  if (wasOwnClosed ? !wasClosed : own.probe !== caller) return null
+  const own = ownCircuit(breaker, caller.keyId, nowMs)
+  if (!wasClosed) {
+    everyone.probe = null
+    open(Object.assign(own, { failures: everyone.failures, reason }), nowMs)
+    return null
+  }
+  const wasOwnClosed = !isOpen(own)
+  if (!wasOwnClosed && own.probe !== caller) return null
   fail(own, reason)
   if (own.failures < FAILURES_TO_OPEN) return null
   open(own, nowMs)
@@ -174,6 +162,12 @@ function openForEveryone({ everyone, failedKeys, keys }: Breaker, nowMs: number)
   keys.clear()
 }
 
+function closeForEveryone({ everyone, failedKeys, keys }: Breaker): void {
+  close(everyone)
+  failedKeys.clear()
+  keys.clear()
+}
+
 /** A free probe failed: what five requests in a row say, it confirms. Returns whether it has opened for everyone. */
 export function confirmFailures(breaker: Breaker, nowMs: number): boolean {
   if (isOpen(breaker.everyone) || breaker.everyone.failures < FAILURES_TO_OPEN) return false
@@ -182,16 +176,19 @@ export function confirmFailures(breaker: Breaker, nowMs: number): boolean {
 }
 
 /** A request went well: ends the rows of its key and of everyone. Returns for whom that has closed it. */
-export function recordSuccess({ everyone, failedKeys, keys }: Breaker, { keyId }: Caller): Change {
+export function recordSuccess(breaker: Breaker, { keyId }: Caller): Change {
+  const { everyone, failedKeys, keys } = breaker
   // Nearly always nothing has failed.
   if (everyone.failures === 0 && keys.size === 0) return null
+  everyone.failures = 0
+  if (isOpen(everyone)) {
+    closeForEveryone(breaker)
+    return 'everyone'
+  }
+  failedKeys.clear()
   const own = keys.get(keyId)
   keys.delete(keyId)
-  const change = isOpen(everyone) ? 'everyone' : own && isOpen(own) ? 'key' : null
-  close(everyone)
-  everyone.failures = 0
-  failedKeys.clear()
-  return change
+  return own && isOpen(own) ? 'key' : null
 }
 
 /**
@@ -200,10 +197,12 @@ export function recordSuccess({ everyone, failedKeys, keys }: Breaker, { keyId }
  */
 export function halfOpenSuccess(breaker: Breaker, caller: Caller): Change {
   const probed = probedBy(breaker, caller)
+  if (probed.includes(breaker.everyone)) {
+    closeForEveryone(breaker)
+    return 'everyone'
+  }
   for (const circuit of probed) close(circuit)
-  if (!probed.includes(breaker.everyone)) return probed.length > 0 ? 'key' : null
-  breaker.failedKeys.clear()
-  return 'everyone'
+  return probed.length > 0 ? 'key' : null
 }
 
 /** A request ended without saying anything of its target: if it was the half-open probe, another may be. */
@@ -211,10 +210,10 @@ export function abortProbe(breaker: Breaker, caller: Caller): void {
   for (const circuit of probedBy(breaker, caller)) circuit.probe = null
 }
 
-/** What it opened for is over: the next request is its probe, without waiting for others to fail. */
+/** What it opened for is over: it is half-open at once. */
 export function allowProbe({ everyone, failedKeys, keys }: Breaker, nowMs: number): void {
   failedKeys.clear()
   for (const circuit of [everyone, ...keys.values()]) {
-    if (circuit.openUntilMs !== null) circuit.openUntilMs = Math.min(circuit.openUntilMs, nowMs - BEHIND_MS)
+    if (circuit.openUntilMs !== null) circuit.openUntilMs = Math.min(circuit.openUntilMs, nowMs)
   }
 }

@@ -1,35 +1,13 @@
 /**
- * How the upstreams are doing, and each target (a model there): fed by every call and by the prober; read by the order of
- * targets, `is_ready`, `/readyz` and the control socket. A breaker for each target, penalties that pass by themselves,
- * and the last error in words, all in memory; the clock comes in.
+ * How the upstreams are doing, and each target (a model there), all in memory: told by every call (`request.ts`) and by the
+ * prober; read by the order of targets, `is_ready`, `/readyz` and the control socket.
  */
 
-import type { UpstreamError } from '../domain/error.ts'
-import type { Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { confirmFailures } from './breaker.ts'
-import { createMarks, type MarkDeps } from './marks.ts'
+import { confirmFailures, openViewsOf } from './breaker.ts'
 import { RequestHealth, tellOpened } from './request.ts'
-import { toUpstreamHealth } from './standing.ts'
-import { createStates } from './state.ts'
-
-/**
- * How a target stands for the next request of a key: `degraded` = tried after all healthy ones (its credential or model
- * was refused, a probe met with trouble, its provider wants a pause, its breaker is half-open); `unavailable` = not
- * called at all (it is down, or its breaker is open).
- */
-export type Standing = 'healthy' | 'degraded' | 'unavailable'
-
-/**
- * How a call goes, seen from the upstream: `begun` = its answer has reached the commit point; `ok` = and came to its
- * end; `aborted` = was ended by us or the client, or kept back by a limit of ours, and says nothing of it.
- */
-export type CallNews = 'begun' | 'ok' | 'aborted' | UpstreamError
-
-export interface Unavailable {
-  reason: string
-  retryAfterMs: number
-}
+import { type HealthDeps, isOn, isSame, type TargetState, UpstreamState } from './state.ts'
 
 export interface Health {
   /** How targets stand for one request, which tells how its calls go. Of a healthy target it costs one look into a map. */
@@ -69,36 +47,109 @@ export interface UpstreamHealth {
   }[]
 }
 
-export interface HealthDeps extends MarkDeps {
-  /** An upstream could not be reached just now: the prober wants to know. */
-  onUnreached?(): void
-}
-
 /** Builds the account of all upstreams; nothing is held against anyone at first. */
 export function createHealth(deps: HealthDeps): Health {
-  const marks = createMarks(deps)
-  const states = createStates()
+  let states = new Map<string, UpstreamState>()
   let models: Snapshot['models'] = new Map()
+  /** Targets are objects that live as long as their snapshot. */
+  const found = new WeakMap<Target, TargetState>()
+
+  const stateOf = (upstream: Upstream): UpstreamState => {
+    const known = states.get(upstream.id)
+    if (known && isSame(known.upstream, upstream)) return known
+    const state = new UpstreamState(upstream, deps)
+    // What a call under an old configuration finds out is no news of the present one.
+    if (!known) states.set(upstream.id, state)
+    return state
+  }
+
+  const targetOf = (target: Target): TargetState => {
+    const known = found.get(target)
+    if (known) return known
+    const state = stateOf(target.upstream).target(target.upstreamModel)
+    found.set(target, state)
+    return state
+  }
+
   return {
-    forRequest: (keyId) => new RequestHealth(keyId, states, marks, deps),
+    forRequest: (keyId) => new RequestHealth(keyId, targetOf, deps.nowMs),
     probed(upstream, readiness) {
       if (readiness.state === 'not_made') return
-      const state = states.of(upstream)
-      marks.probed(state, readiness)
+      const state = stateOf(upstream)
+      state.probed(readiness)
       if (!state.probeFailed) return
       for (const target of state.targets.values()) {
-        if (confirmFailures(target.breaker, deps.nowMs())) tellOpened(deps, target, null)
+        if (confirmFailures(target.breaker, deps.nowMs())) tellOpened(target, null)
       }
       deps.onUnreached?.()
     },
     unreached: () =>
-      [...states.all()]
+      [...states.values()]
         .filter(({ unreached, timeouts }) => unreached || timeouts === 1)
         .map(({ upstream }) => upstream),
     renew(snapshot) {
       models = snapshot.models
-      states.renew(snapshot)
+      const next = new Map<string, UpstreamState>()
+      for (const upstream of snapshot.upstreams.values()) {
+        const known = states.get(upstream.id)
+        const state = known && isSame(known.upstream, upstream) ? known : new UpstreamState(upstream, deps)
+        state.upstream = upstream
+        next.set(upstream.id, state)
+      }
+      const routed = new Set<TargetState | undefined>()
+      for (const { targets } of models.values()) {
+        for (const { upstream, upstreamModel } of targets) routed.add(next.get(upstream.id)?.target(upstreamModel))
+      }
+      for (const { targets } of next.values()) {
+        for (const [name, target] of targets) if (!routed.has(target)) targets.delete(name)
+      }
+      states = next
     },
-    states: () => [...states.all()].map((state) => toUpstreamHealth(state, models, deps.nowMs())),
+    states: () => [...states.values()].map((state) => toUpstreamHealth(state, models)),
+  }
+}
+
+/** Tells all that is known of an upstream, each of its routes included. */
+function toUpstreamHealth(state: UpstreamState, models: Snapshot['models']): UpstreamHealth {
+  const { upstream, workedMs, lastError, deps } = state
+  const nowMs = deps.nowMs()
+  return {
+    id: upstream.id,
+    ...toState(state, nowMs),
+    last_ok_ms: Number.isFinite(workedMs) ? Math.round(deps.wallMs() - (nowMs - workedMs)) : null,
+    last_error: lastError,
+    targets: [...models.values()].flatMap((model) =>
+      model.targets
+        .filter((target) => target.upstream.id === upstream.id)
+        .flatMap(({ upstreamModel }) => {
+          const target = state.targets.get(upstreamModel)
+          return target ? [toTargetHealth(model.facts.id, target, nowMs)] : []
+        }),
+    ),
+  }
+}
+
+function toState(
+  { upstream, penalty, answers }: UpstreamState,
+  nowMs: number,
+): Pick<UpstreamHealth, 'state' | 'reason'> {
+  if (upstream.notReady !== null) return { state: 'not_ready', reason: upstream.notReady }
+  // Only a target is paused.
+  if (isOn(penalty, nowMs) && penalty.kind !== 'paused') return { state: penalty.kind, reason: penalty.reason }
+  return { state: answers ? 'healthy' : 'unknown', reason: null }
+}
+
+function toTargetHealth(model: string, state: TargetState, nowMs: number): UpstreamHealth['targets'][number] {
+  const { upstreamModel, breaker, penalty } = state
+  const { views, isForKeys } = openViewsOf(breaker, nowMs)
+  const [view] = views.sort((a, b) => b.waitMs - a.waitMs)
+  return {
+    model,
+    upstream_model: upstreamModel,
+    breaker: view?.phase ?? 'closed',
+    open_for_keys: isForKeys ? views.length : null,
+    failures_in_a_row: view?.failures ?? 0,
+    retry_in_ms: view && view.phase !== 'closed' ? Math.ceil(view.waitMs) : null,
+    reason: isOn(penalty, nowMs) ? penalty.reason : null,
   }
 }

@@ -5,6 +5,8 @@
 
 import type { UpstreamError } from '../domain/error.ts'
 import type { Target } from '../domain/snapshot.ts'
+import { redact } from '../log.ts'
+import { isOurShortage } from '../upstreams/network-messages.ts'
 import { toRefusal } from '../upstreams/refusal.ts'
 import {
   abortProbe,
@@ -12,130 +14,158 @@ import {
   type Change,
   enter,
   halfOpenSuccess,
-  isClosed,
   isProbe,
   recordFailure,
   recordSuccess,
+  viewsOf,
 } from './breaker.ts'
-import type { CallNews, HealthDeps, Standing, Unavailable } from './health.ts'
-import type { Marks } from './marks.ts'
-import { isFailure, isOurs, isUnreached, toLastError, toWords } from './messages.ts'
-import { judge, toUnavailable } from './standing.ts'
-import { isOn, type States, type TargetState } from './state.ts'
+import { isOn, setPenalty, type TargetState } from './state.ts'
 
-/** No provider gets a longer pause, whatever it asks for. */
-const MAX_PAUSE_MS = 60_000
+/**
+ * How a target stands for the next request of a key: `degraded` = tried after all healthy ones (its credential or model
+ * was refused, a probe met with trouble, its provider wants a pause, its half-open probe is under way); `unavailable` = not
+ * called at all (it is down, or its breaker is open).
+ */
+export type Standing = 'healthy' | 'degraded' | 'unavailable'
+
+/**
+ * How a call goes, seen from the upstream: `begun` = its answer has reached the commit point; `ok` = and came to its
+ * end; `aborted` = was ended by us or the client, or kept back by a limit of ours, and says nothing of it.
+ */
+export type CallNews = 'begun' | 'ok' | 'aborted' | UpstreamError
+
+export interface Unavailable {
+  reason: string
+  retryAfterMs: number
+}
+
+/** An upstream that is down is probed this often. */
+const DOWN_RETRY_MS = 2_000
 
 export class RequestHealth implements Caller {
   private failed: TargetState[] | null = null
 
   constructor(
     readonly keyId: string,
-    private readonly states: States,
-    private readonly marks: Marks,
-    private readonly deps: HealthDeps,
+    private readonly stateOf: (target: Target) => TargetState,
+    private readonly nowMs: () => number,
   ) {}
 
   standing(target: Target): Standing {
-    const state = this.states.target(target)
-    return state.cleared && state.owner.cleared ? 'healthy' : judge(state, this.keyId, this.deps.nowMs())
+    const state = this.stateOf(target)
+    if (state.isCleared()) return 'healthy'
+    const nowMs = this.nowMs()
+    if (state.owner.isDown(nowMs)) return 'unavailable'
+    const views = viewsOf(state.breaker, this.keyId, nowMs)
+    if (views.some(({ phase }) => phase === 'open')) return 'unavailable'
+    if (views.some(({ waitMs }) => waitMs > 0)) return 'degraded'
+    return isOn(state.owner.penalty, nowMs) || isOn(state.penalty, nowMs) ? 'degraded' : 'healthy'
   }
 
   /** Claims the target for a call: false where it is unavailable, or where its half-open probe is under way. */
   enter(target: Target): boolean {
-    const state = this.states.target(target)
-    if (state.cleared && state.owner.cleared) return true
-    const nowMs = this.deps.nowMs()
-    return !isOn(state.owner.down, nowMs) && enter(state.breaker, this, nowMs)
+    const state = this.stateOf(target)
+    if (state.isCleared()) return true
+    const nowMs = this.nowMs()
+    return !state.owner.isDown(nowMs) && enter(state.breaker, this, nowMs)
   }
 
   report(target: Target, news: CallNews): void {
-    const state = this.states.target(target)
-    if (news === 'begun') this.begun(state)
-    else if (news === 'ok') this.succeeded(state)
-    else if (news === 'aborted' || news.kind === 'aborted' || isOurs(news)) abortProbe(state.breaker, this)
+    const state = this.stateOf(target)
+    if (news === 'begun') {
+      state.owner.reached()
+      tellClosed(state, halfOpenSuccess(state.breaker, this), this.keyId)
+    } else if (news === 'ok') {
+      state.worked()
+      tellClosed(state, recordSuccess(state.breaker, this), this.keyId)
+    } else if (news === 'aborted' || news.kind === 'aborted' || isOurShortage(news.cause))
+      abortProbe(state.breaker, this)
     else this.ended(state, news)
   }
 
   /** Why the target is unavailable, in words for clients, and after how many ms to try again; null where it is not. */
   whyUnavailable(target: Target): Unavailable | null {
-    return toUnavailable(this.states.target(target), this.keyId, this.deps.nowMs())
-  }
-
-  private begun(state: TargetState): void {
-    this.marks.begun(state.owner)
-    if (!state.cleared) this.noteChange(state, halfOpenSuccess(state.breaker, this))
-  }
-
-  private succeeded(state: TargetState): void {
-    this.marks.worked(state.owner)
-    this.noteChange(state, recordSuccess(state.breaker, this))
-    if (state.cleared) return
-    this.marks.accept(state)
-    this.clear(state)
+    const nowMs = this.nowMs()
+    const { owner, breaker } = this.stateOf(target)
+    const { id } = owner.upstream
+    if (owner.isDown(nowMs)) {
+      return { reason: `its upstream \`${id}\` is down: ${owner.penalty?.reason}`, retryAfterMs: DOWN_RETRY_MS }
+    }
+    const [view] = viewsOf(breaker, this.keyId, nowMs).sort((a, b) => b.waitMs - a.waitMs)
+    if (!view || view.waitMs === 0) return null
+    return {
+      reason: `its last ${view.failures} calls to \`${id}\` failed, the last one with: ${view.reason}`,
+      // A half-open probe may end at any moment.
+      retryAfterMs: view.phase === 'open' ? Math.max(1_000, view.waitMs) : 1_000,
+    }
   }
 
   private ended(state: TargetState, error: UpstreamError): void {
+    const { owner } = state
     const counts = isFailure(error)
+    const refusal = toRefusal(error.status ?? 0)
     // What an upstream says about the request itself is no error of its own.
-    if (counts || error.status === 429 || toRefusal(error.status ?? 0)) {
-      state.owner.lastError = { message: toLastError(error), at_ms: this.deps.wallMs() }
+    if (counts || error.status === 429 || refusal) owner.failed(toLastError(error))
+    if (counts) {
+      this.failedWith(state, error)
+      return
     }
-    if (counts) this.failedWith(state, error)
-    else this.refusedWith(state, error)
+    // A 4xx is an answer, whatever it says.
+    abortProbe(state.breaker, this)
+    if (error.status === 429 && error.retryAfterMs !== null) state.pause(error.retryAfterMs)
+    if (!refusal) return
+    if (owner.penalty?.kind === 'down') owner.reached()
+    const reason = `it answered ${error.status}: ${refusal.why}`
+    setPenalty(refusal.of === 'upstream' ? owner : state, { kind: 'refused', reason, isOfCall: true })
   }
 
   private failedWith(state: TargetState, error: UpstreamError): void {
     const { owner, breaker } = state
     if (!owner.unreached && isUnreached(error) && owner.upstream.baseUrl !== null) {
       owner.unreached = true
-      this.deps.onUnreached?.()
+      owner.deps.onUnreached?.()
     }
     const isCounted = this.failed?.includes(state) === true
     if (isCounted && !isProbe(breaker, this)) return
     this.failed ??= []
     if (!isCounted) this.failed.push(state)
-    const change = recordFailure(breaker, this, toWords(error), owner.probeFailed, this.deps.nowMs())
-    if (change) tellOpened(this.deps, state, change === 'key' ? this.keyId : null)
-  }
-
-  /** Takes a 4xx: an answer, whatever it says. */
-  private refusedWith(state: TargetState, { status, retryAfterMs }: UpstreamError): void {
-    abortProbe(state.breaker, this)
-    if (status === 429 && retryAfterMs !== null) {
-      const untilMs = this.deps.nowMs() + Math.min(retryAfterMs, MAX_PAUSE_MS)
-      state.paused = { reason: 'its provider limits our rate', untilMs }
-      state.cleared = false
-    }
-    const refusal = toRefusal(status ?? 0)
-    if (refusal)
-      this.marks.refuse(refusal.of === 'upstream' ? state.owner : state, `it answered ${status}: ${refusal.why}`)
-  }
-
-  private noteChange(state: TargetState, change: Change): void {
-    if (!change) return
-    const { upstreamModel: model, owner } = state
-    const key = change === 'key' ? { key: this.keyId } : {}
-    this.deps.log?.info('breaker_closed', 'a breaker closed', { upstream: owner.upstream.id, model, ...key })
-    this.clear(state)
-  }
-
-  /** Lets requests pass without looking closer, where nothing is left to look at. */
-  private clear(state: TargetState): void {
-    const nowMs = this.deps.nowMs()
-    state.cleared = isClosed(state.breaker) && !isOn(state.refused, nowMs) && !isOn(state.paused, nowMs)
+    const change = recordFailure(breaker, this, toWords(error), owner.probeFailed, this.nowMs())
+    if (change) tellOpened(state, change === 'key' ? this.keyId : null)
   }
 }
 
-/** Says that a breaker has opened, for one key or for everyone, and has requests look closer. */
-export function tellOpened({ log }: HealthDeps, state: TargetState, key: string | null): void {
-  const { owner, upstreamModel: model, breaker } = state
-  state.cleared = false
-  const { reason } = breaker.everyone
-  log?.warn('breaker_opened', 'a breaker opened', {
-    upstream: owner.upstream.id,
-    model,
-    ...(key === null ? {} : { key }),
-    reason,
-  })
+/** Says that a breaker has opened, for one key or for everyone. */
+export function tellOpened({ owner, upstreamModel: model, breaker }: TargetState, key: string | null): void {
+  const about = { upstream: owner.upstream.id, model, ...(key === null ? {} : { key }) }
+  owner.deps.log?.warn('breaker_opened', 'a breaker opened', { ...about, reason: breaker.everyone.reason })
+}
+
+function tellClosed({ owner, upstreamModel: model }: TargetState, change: Change, key: string): void {
+  if (!change) return
+  const about = { upstream: owner.upstream.id, model, ...(change === 'key' ? { key } : {}) }
+  owner.deps.log?.info('breaker_closed', 'a breaker closed', about)
+}
+
+/** Whether the breaker counts it: the target did not do its work. A 4xx is an answer, a 429 a provider's good right. */
+const isFailure = ({ kind, status }: UpstreamError): boolean =>
+  kind === 'status' ? status === null || status >= 500 : kind !== 'aborted'
+
+/** Whether it leaves in doubt that the upstream can be reached at all. */
+const isUnreached = ({ kind, deadline }: UpstreamError): boolean =>
+  kind === 'connection' || (kind === 'deadline' && (deadline === 'headers' || deadline === 'total_whole'))
+
+/** Our own words for a broken answer may quote a header. */
+const MAX_CLIENT_CHARS = 100
+
+/** The failure in our own words, which clients may read: an upstream's may say what is none of their business. */
+const toWords = ({ kind, status, message }: UpstreamError): string =>
+  kind === 'status' ? `status ${status ?? 'unknown'}` : message.slice(0, MAX_CLIENT_CHARS)
+
+/** An upstream's own words may be a whole page. */
+const MAX_CHARS = 300
+
+/** The failure with the upstream's words, for an administrator. */
+function toLastError({ kind, status, message }: UpstreamError): string {
+  const words = kind === 'status' ? `status ${status ?? 'unknown'}: ${message}` : message
+  return redact(words).slice(0, MAX_CHARS)
 }

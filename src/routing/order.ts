@@ -5,7 +5,7 @@
  */
 
 import type { Key, Target } from '../domain/snapshot.ts'
-import type { Standing } from '../health/health.ts'
+import type { Standing } from '../health/request.ts'
 
 /**
  * Sorts targets, best first, and leaves out those that are unavailable.

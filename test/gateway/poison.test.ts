@@ -67,7 +67,7 @@ test('a poisoner comes back every ten seconds with one request, and harms nobody
   first.script(failing)
   await poison()
   for (let round = 0; round < 5; round++) {
-    app.pass(20_000)
+    app.pass(10_000)
     const before = first.requests.length
     await poison()
     expect(first.requests.length).toBe(before + 1)
@@ -94,7 +94,7 @@ test('a poisoner does not keep shut what was open for all', async () => {
   await poison()
   await ask(bystander, 'question')
   first.script(failing)
-  app.pass(20_000)
+  app.pass(10_000)
   await poison()
   expect((await ask(poisoner, 'poison')).upstream).toBe('second')
   app.pass(10_000)

@@ -7,7 +7,7 @@ import {
   createBreaker,
   enter,
   halfOpenSuccess,
-  isClosed,
+  isQuiet,
   recordFailure,
   recordSuccess,
   viewsOf,
@@ -125,7 +125,7 @@ describe('half-open', () => {
     expect([probe !== null, tryEnter('a'), tryEnter('c')]).toEqual([true, null, null])
     expect(probe && recordSuccess(breaker, probe)).toBe('everyone')
     expect(phases('a', 'b', 'c')).toEqual(['closed', 'closed', 'closed'])
-    expect(isClosed(breaker)).toBe(true)
+    expect(isQuiet(breaker)).toBe(true)
   })
 
   test('for everyone is not shut again by one key’s failure: it waits, and another key may be the next probe', () => {
@@ -192,7 +192,7 @@ describe('half-open', () => {
     fail('a', 4)
     fail('b')
     allowProbe(breaker, now())
-    expect(viewsOf(breaker, 'z', now())).toMatchObject([{ phase: 'half_open', isProbeDue: true }])
+    expect(viewsOf(breaker, 'z', now())).toMatchObject([{ phase: 'half_open', waitMs: 0 }])
     expect(tryEnter('a')).not.toBeNull()
   })
 })

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { Target, Upstream } from '../../src/domain/snapshot.ts'
-import { type CallNews, createHealth, type Standing } from '../../src/health/health.ts'
+import { createHealth } from '../../src/health/health.ts'
+import type { CallNews, Standing } from '../../src/health/request.ts'
 import type { Readiness } from '../../src/upstreams/backend.ts'
 import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 
@@ -171,7 +172,7 @@ describe('the breaker', () => {
     pass(9_999)
     expect(health.enter(target)).toBe(false)
     pass(1)
-    expect(health.standing(target)).toBe('degraded')
+    expect(health.standing(target)).toBe('healthy')
     const probe = enter()
     expect(health.enter(target)).toBe(false)
     expect([health.standing(target), health.whyUnavailable(target)?.retryAfterMs]).toEqual(['degraded', 1_000])
@@ -190,7 +191,7 @@ describe('the breaker', () => {
     pass(9_999)
     expect([health.standing(target), health.enter(target)]).toEqual(['unavailable', false])
     pass(1)
-    expect([health.standing(target), health.enter(target)]).toEqual(['degraded', true])
+    expect([health.standing(target), health.enter(target)]).toEqual(['healthy', true])
   })
 
   test('is not held open by calls from before', () => {
@@ -212,7 +213,7 @@ describe('the breaker', () => {
     fail(5)
     pass(10_000)
     enter().report(target, end)
-    expect([health.standing(target), health.enter(target), health.enter(target)]).toEqual(['degraded', true, false])
+    expect([health.standing(target), health.enter(target), health.enter(target)]).toEqual(['healthy', true, false])
   })
 
   test('has room for another probe when one says nothing for 10 s, and hears that one still', () => {
@@ -228,11 +229,11 @@ describe('the breaker', () => {
     expect(health.standing(target)).toBe('healthy')
   })
 
-  test('that nobody tried for 10 s gets its probe in its own place: a neighbour that is well would keep it waiting', () => {
+  test('has its probe in its own place, and others after their neighbours meanwhile', () => {
     const { health, target, fail, pass } = setUp()
     fail(5)
-    pass(19_999)
-    expect(health.standing(target)).toBe('degraded')
+    pass(9_999)
+    expect(health.standing(target)).toBe('unavailable')
     pass(1)
     expect([health.standing(target), health.enter(target), health.standing(target)]).toEqual([
       'healthy',
