@@ -1,19 +1,91 @@
 /**
  * The body of a chat request, as OpenAI's API reference has it, in one TypeBox schema. An optional field may also be
  * null, which means absent. Unknown fields are allowed; those of the top level travel on to OpenAI-dialect upstreams.
- * Rules across fields, messages and schemas are in `validate.ts`.
+ * Rules across fields and messages are in `rules.ts`, those for JSON Schemas in `schemas.ts`.
  */
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 import type { CanonicalRequest } from '../../domain/request.ts'
-import { MessageSchema, TextPart } from './message.ts'
-import { JsonObject, Name, oneOf, optional, text, textOr } from './schema.ts'
 
-const FunctionTool = Type.Object({
-  name: Name,
-  description: optional(text()),
-  parameters: optional(JsonObject),
-  strict: optional(Type.Boolean()),
+/** A field that may be left out; null means the same. */
+const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+const oneOf = <T extends string>(...values: T[]) => Type.Union(values.map((value) => Type.Literal(value)))
+
+const text = (options?: StringOptions) => Type.String(options)
+
+const textOr = <T extends TSchema[]>(...parts: [...T]) =>
+  Type.Union([text(), Type.Array(Type.Union(parts), { minItems: 1 })])
+
+/** What tools, functions and schemas may be called, as OpenAI's API has it. */
+const Name = text({ maxLength: 64, pattern: '^[a-zA-Z0-9_-]+$' })
+
+/** Any object: a client's own JSON Schema, for example. */
+const JsonObject = Type.Record(Type.String(), Type.Unknown())
+
+const breakpoint = { prompt_cache_breakpoint: optional(Type.Object({ mode: oneOf('explicit') })) }
+
+const TextPart = Type.Object({ type: Type.Literal('text'), text: text(), ...breakpoint })
+const ImagePart = Type.Object({
+  type: Type.Literal('image_url'),
+  image_url: Type.Object({ url: text(), detail: optional(oneOf('auto', 'low', 'high', 'original')) }),
+  ...breakpoint,
 })
+const AudioPart = Type.Object({
+  type: Type.Literal('input_audio'),
+  input_audio: Type.Object({ data: text(), format: oneOf('wav', 'mp3') }),
+  ...breakpoint,
+})
+const FilePart = Type.Object({
+  type: Type.Literal('file'),
+  file: Type.Object({ filename: optional(text()), file_data: optional(text()), file_id: optional(text()) }),
+  ...breakpoint,
+})
+const RefusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: text() })
+
+const FunctionCall = Type.Object({ name: text(), arguments: text() })
+const ToolCall = Type.Union([
+  Type.Object({ id: text(), type: Type.Literal('function'), function: FunctionCall }),
+  Type.Object({ id: text(), type: Type.Literal('custom'), custom: Type.Object({ name: text(), input: text() }) }),
+])
+
+const UserMessage = Type.Object({
+  role: Type.Literal('user'),
+  content: textOr(TextPart, ImagePart, AudioPart, FilePart),
+  name: optional(text()),
+})
+const instructions = <Role extends string>(role: Role) =>
+  Type.Object({ role: Type.Literal(role), content: textOr(TextPart), name: optional(text()) })
+const AssistantMessage = Type.Object({
+  role: Type.Literal('assistant'),
+  content: optional(textOr(TextPart, RefusalPart)),
+  refusal: optional(text()),
+  name: optional(text()),
+  audio: optional(Type.Object({ id: text() })),
+  tool_calls: optional(Type.Array(ToolCall, { maxItems: 128 })),
+  function_call: optional(FunctionCall),
+  // What answers carry, and clients send back with them.
+  reasoning: optional(text()),
+  reasoning_content: optional(text()),
+  reasoning_details: optional(Type.Array(Type.Unknown())),
+  annotations: optional(Type.Array(Type.Unknown())),
+})
+const ToolMessage = Type.Object({ role: Type.Literal('tool'), content: textOr(TextPart), tool_call_id: text() })
+const FunctionMessage = Type.Object({
+  role: Type.Literal('function'),
+  content: Type.Union([text(), Type.Null()]),
+  name: text(),
+})
+const MessageSchema = Type.Union([
+  UserMessage,
+  instructions('system'),
+  instructions('developer'),
+  AssistantMessage,
+  ToolMessage,
+  FunctionMessage,
+])
+
+const LegacyFunction = Type.Object({ name: Name, description: optional(text()), parameters: optional(JsonObject) })
+const FunctionTool = Type.Object({ ...LegacyFunction.properties, strict: optional(Type.Boolean()) })
 const Grammar = Type.Object({ definition: text(), syntax: oneOf('lark', 'regex') })
 const CustomTool = Type.Object({
   name: Name,
@@ -40,8 +112,6 @@ const ToolChoice = Type.Union([
     allowed_tools: Type.Object({ mode: oneOf('auto', 'required'), tools: Type.Array(JsonObject) }),
   }),
 ])
-
-const LegacyFunction = Type.Object({ name: Name, description: optional(text()), parameters: optional(JsonObject) })
 
 const JsonSchemaFormat = Type.Object({
   name: Name,

@@ -12,7 +12,6 @@ import { checkStrict, createPatternRule, notObject } from '../../validation/stri
 
 /** Returns the refusal of the first schema that is wrong, or null. */
 export function checkSchemas(body: CanonicalRequest): GatewayError | null {
-  if (!body.functions && !body.tools && !body.response_format) return null
   const budget = createBudget()
   return checkFunctions(body, budget) ?? checkTools(body, budget) ?? checkFormat(body, budget)
 }
