@@ -107,20 +107,10 @@ const PER_MILLION_DECIMALS = 12
 
 /** Turns USD per million tokens into a decimal string in USD per token: 0.15 becomes `0.00000015`. */
 export function toPerToken(usdPerMillion: number): string {
-  const [whole = '0', fraction = ''] = toPlain(usdPerMillion).split('.')
-  const kept = fraction.slice(0, PER_MILLION_DECIMALS).padEnd(PER_MILLION_DECIMALS, '0')
-  const roundUp = Number(fraction[PER_MILLION_DECIMALS] ?? '0') >= 5 ? 1n : 0n
-  const units = (BigInt(whole + kept) + roundUp).toString().padStart(PER_MILLION_DECIMALS + 7, '0')
-  const point = units.length - PER_MILLION_DECIMALS - 6
-  return `${units.slice(0, point)}.${units.slice(point)}`.replace(/\.?0+$/, '')
-}
-
-/** Writes a number without an exponent, digit by digit as JavaScript prints it. */
-function toPlain(value: number): string {
-  const [digits = '0', exponent] = String(value).split('e')
-  if (exponent === undefined) return digits
-  const [whole = '0', fraction = ''] = digits.split('.')
-  const shift = Number(exponent)
-  if (shift > 0) return whole + fraction.padEnd(shift, '0')
-  return `0.${'0'.repeat(-shift - 1)}${whole}${fraction}`
+  const decimals = PER_MILLION_DECIMALS + 6
+  const digits = usdPerMillion
+    .toFixed(PER_MILLION_DECIMALS)
+    .replace('.', '')
+    .padStart(decimals + 1, '0')
+  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`.replace(/\.?0+$/, '')
 }
