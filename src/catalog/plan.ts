@@ -7,9 +7,16 @@
  * also deletes `builtin` ones, which are only there for want of a file.
  */
 import { ORIGINS, type Origin } from '../domain/settings.ts'
-import type { CatalogRows, CatalogWrite, RouteRow, TableWrite } from '../store/config-store.ts'
+import type { PricingItem } from '../domain/usage.ts'
+import type { CatalogRows, CatalogWrite, PriceRow, RouteRow, TableWrite } from '../store/config-store.ts'
 import type { Catalog } from './catalog.ts'
-import { type RowOptions, toRouteKey, toRows } from './rows.ts'
+
+export interface PlanOptions {
+  /** The origin that the rows get. */
+  origin: Origin
+  nowMs: number
+  mintId(): string
+}
 
 export interface Plan extends Counts {
   /** Its prices are those that the created and updated rows point at. */
@@ -27,7 +34,7 @@ export interface Counts {
 }
 
 /** Decides how the rows become what the catalogue declares. */
-export function planCatalog(current: CatalogRows, catalog: Catalog, options: RowOptions): Plan {
+export function planCatalog(current: CatalogRows, catalog: Catalog, options: PlanOptions): Plan {
   const { origin } = options
   const { rows, prices } = toRows(catalog, current, options)
   const conflicts: string[] = []
@@ -104,4 +111,50 @@ function keepUsed<Row>(
     return user !== undefined
   })
   return { ...plan, delete: plan.delete.filter((row) => !kept.includes(row)) }
+}
+
+const toRouteKey = (row: { model: string; upstream: string; upstreamModel: string }) =>
+  `models.${row.model}: route ${row.upstream} (${row.upstreamModel})`
+
+/**
+ * The rows that a catalogue asks for, seen beside the rows that there are: when a row was made carries over. Prices are
+ * only ever added: an unchanged price keeps its row, and `prices` has a new one for each that changed.
+ */
+function toRows(catalog: Catalog, current: CatalogRows, { origin, nowMs, mintId }: PlanOptions) {
+  const prices: PriceRow[] = []
+  const toPriceId = (
+    before: { pricing: PricingItem[] | null; priceId: string | null } | undefined,
+    price: { model: string; upstream: string | null; pricing: PricingItem[] },
+  ): string => {
+    if (before?.priceId && Bun.deepEquals(before.pricing, price.pricing)) return before.priceId
+    const row = { ...price, id: mintId(), createdMs: nowMs }
+    prices.push(row)
+    return row.id
+  }
+  const upstreamsById = new Map(current.upstreams.map((row) => [row.id, row]))
+  const modelsBySlug = new Map(current.models.map((row) => [row.slug, row]))
+  const routesByKey = new Map(current.routes.map((row) => [toRouteKey(row), row]))
+
+  const rows: CatalogRows = {
+    upstreams: catalog.upstreams.map((upstream) => {
+      const createdMs = upstreamsById.get(upstream.id)?.createdMs ?? nowMs
+      return { ...upstream, origin, createdMs, updatedMs: nowMs }
+    }),
+    models: catalog.models.map(({ routes: _, ...model }) => {
+      const before = modelsBySlug.get(model.slug)
+      const priceId = toPriceId(before, { model: model.slug, upstream: null, pricing: model.pricing })
+      const createdMs = model.createdMs ?? before?.createdMs ?? nowMs
+      return { ...model, priceId, origin, createdMs, updatedMs: nowMs }
+    }),
+    routes: catalog.models.flatMap(({ slug, routes }) =>
+      routes.map((route) => {
+        const row = { ...route, model: slug, origin }
+        const { pricing, upstream } = route
+        const before = routesByKey.get(toRouteKey(row))
+        return { ...row, priceId: pricing && toPriceId(before, { model: slug, upstream, pricing }) }
+      }),
+    ),
+    aliases: catalog.aliases.map((alias) => ({ ...alias, origin })),
+  }
+  return { rows, prices }
 }
