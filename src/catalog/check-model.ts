@@ -1,81 +1,63 @@
 /**
- * What the fields of a model's entry must mean: its name, its prices, its routes. Called by `check.ts`; the facts that the
- * file leaves to the known ones are checked in `complete.ts`. Pure.
+ * What a model's entry must mean: its name, its prices, its routes, and that every fact is there, from itself or from the
+ * known ones. Called by `check.ts` for entries whose fields may have other problems. Pure.
  */
-import { isObject } from '../validation/explain-words.ts'
-import type { Issue } from './catalog.ts'
-import { type Entry, isWildcard, type Path, toEntry, toItems } from './entry.ts'
-import { closest } from './hint.ts'
+import { FEATURES } from '../domain/model.ts'
+import { isObject, toList } from '../validation/explain-words.ts'
+import type { Facts, Issue } from './catalog.ts'
+import { FACT_FIELDS, lacksPrice } from './complete.ts'
+import { closest, type Entry, isSlug, issue, isWildcard, isWildcardName, type Path, toEntry, toItems } from './entry.ts'
+import { findFacts, type KnownProviders } from './known.ts'
 
-const VENDOR = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}'
-const SLUG = new RegExp(`^${VENDOR}/[A-Za-z0-9][A-Za-z0-9._:@+~-]{0,127}$`)
-const WILDCARD = new RegExp(`^${VENDOR}/([A-Za-z0-9][A-Za-z0-9._:@+~-]{0,126})?\\*$`)
 const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/
 
 /** What no wildcard can say of all its models at once. */
-const OF_ONE_MODEL = [
-  'name',
-  'created',
-  'context_length',
-  'max_output_length',
-  'input_modalities',
-  'output_modalities',
-] as const
+const OF_ONE_MODEL = ['name', 'created', 'context_length', 'max_output_length', 'input_modalities', 'output_modalities']
 /** Those of them that a route has too. */
-const NARROWING = new Set<string>(['context_length', 'max_output_length'])
+const LENGTHS = ['context_length', 'max_output_length']
 
-/** Whether a text can be the name of one model. */
-export const isSlug = (text: string) => SLUG.test(text)
-
-/** Whether a text can be the name of a wildcard. */
-export const isWildcardName = (text: string) => WILDCARD.test(text)
-
-/** Returns what is wrong with a model's entry, as far as the file itself tells. */
-export function checkModel(slug: string, entry: Entry, upstreams: Entry): Issue[] {
+/** Names what is wrong with a model's entry. */
+export function* checkModel(slug: string, raw: unknown, upstreams: Entry, known: KnownProviders): Generator<Issue> {
   const at: Path = ['models', slug]
-  const issues: Issue[] = checkName(slug).map((message) => ({ segments: at, message }))
-  if (isWildcard(slug)) issues.push(...checkWildcardFields(entry, at))
-  issues.push(...checkLengths(entry, at))
-  issues.push(...checkPricing(entry.pricing, [...at, 'pricing']))
+  const entry = toEntry(raw)
+  if (isWildcard(slug)) yield* checkWildcard(slug, entry, at)
+  else if (!isSlug(slug))
+    yield issue(at, `'${slug}' is no model name: it must be <vendor>/<model_name>, such as openai/gpt-4o-mini.`)
+  yield* checkLengths(entry, at)
+  yield* checkPricing(entry.pricing, [...at, 'pricing'])
   const seen = new Set<string>()
   for (const [index, item] of toItems(entry.routes).entries()) {
     const route = toEntry(item)
     const path = [...at, 'routes', index]
     if (typeof route.upstream === 'string' && !Object.hasOwn(upstreams, route.upstream)) {
       const hint = closest(route.upstream, Object.keys(upstreams))
-      issues.push({
-        segments: [...path, 'upstream'],
-        message: `there is no upstream '${route.upstream}' in this file${hint}.`,
-      })
+      yield issue([...path, 'upstream'], `there is no upstream '${route.upstream}' in this file${hint}.`)
     }
     const problem = typeof route.model === 'string' ? explainStars(route.model, isWildcard(slug)) : null
-    if (problem) issues.push({ segments: [...path, 'model'], message: problem })
+    if (problem) yield issue([...path, 'model'], problem)
     const name = `${route.upstream} ${route.model}`
-    if (seen.has(name))
-      issues.push({ segments: path, message: 'this route is there twice: same upstream, same model.' })
+    if (seen.has(name)) yield issue(path, 'this route is there twice: same upstream, same model.')
     seen.add(name)
-    issues.push(...checkLengths(route, path), ...checkPricing(route.pricing, [...path, 'pricing']))
+    yield* checkLengths(route, path)
+    yield* checkPricing(route.pricing, [...path, 'pricing'])
   }
-  return issues
+  if (isObject(raw) && !isWildcard(slug)) yield* checkFacts(slug, entry, upstreams, known)
 }
 
-function checkName(slug: string): string[] {
-  if (isWildcard(slug) && !WILDCARD.test(slug))
-    return [
+function* checkWildcard(slug: string, entry: Entry, at: Path): Generator<Issue> {
+  if (!isWildcardName(slug))
+    yield issue(
+      at,
       `'${slug}' is no wildcard: it must be <vendor>/<prefix>*, with one * at its end, such as openai/* or openai/gpt-*.`,
-    ]
-  if (!isWildcard(slug) && !SLUG.test(slug))
-    return [`'${slug}' is no model name: it must be <vendor>/<model_name>, such as openai/gpt-4o-mini.`]
-  return []
-}
-
-function checkWildcardFields(entry: Entry, at: Path): Issue[] {
-  return OF_ONE_MODEL.filter((field) => entry[field] !== undefined).map((field) => ({
-    segments: [...at, field],
-    message: `differs from model to model, so a wildcard has no ${field}: ${
-      NARROWING.has(field) ? 'set it on a route, where it is a limit, or' : 'remove it, or'
-    } list a model by its own name.`,
-  }))
+    )
+  for (const field of OF_ONE_MODEL) {
+    if (entry[field] === undefined) continue
+    const advice = LENGTHS.includes(field) ? 'set it on a route, where it is a limit, or' : 'remove it, or'
+    yield issue(
+      [...at, field],
+      `differs from model to model, so a wildcard has no ${field}: ${advice} list a model by its own name.`,
+    )
+  }
 }
 
 function explainStars(model: string, ofWildcard: boolean): string | null {
@@ -86,38 +68,72 @@ function explainStars(model: string, ofWildcard: boolean): string | null {
   return null
 }
 
-function checkLengths({ context_length: context, max_output_length: output }: Entry, at: Path): Issue[] {
-  if (typeof context !== 'number' || typeof output !== 'number' || output <= context) return []
-  return [
-    {
-      segments: [...at, 'max_output_length'],
-      message: `${output} is more than context_length, which is ${context}.`,
-    },
-  ]
+function* checkLengths({ context_length: context, max_output_length: output }: Entry, at: Path): Generator<Issue> {
+  if (typeof context === 'number' && typeof output === 'number' && output > context)
+    yield issue([...at, 'max_output_length'], `${output} is more than context_length, which is ${context}.`)
 }
 
-function checkPricing(pricing: unknown, at: Path): Issue[] {
-  const issues: Issue[] = []
+function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
   for (const [index, item] of toItems(pricing).entries()) {
     const entry = toEntry(item)
     for (const [field, value] of Object.entries(entry)) {
       if (field !== 'min_prompt_tokens' && typeof value === 'string' && !DECIMAL.test(value))
-        issues.push({
-          segments: [...at, index, field],
-          message: `'${value.slice(0, 40)}' is no price: write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
-        })
+        yield issue(
+          [...at, index, field],
+          `'${value.slice(0, 40)}' is no price: write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
+        )
     }
     const conditional = entry.min_prompt_tokens !== undefined
     if (index === 0 && conditional)
-      issues.push({
-        segments: [...at, 0],
-        message: 'the first price holds for every request and has no min_prompt_tokens.',
-      })
+      yield issue([...at, 0], 'the first price holds for every request and has no min_prompt_tokens.')
     if (index > 0 && !conditional && isObject(item))
-      issues.push({
-        segments: [...at, index],
-        message: 'min_prompt_tokens is missing: a further price must say from where on it holds.',
-      })
+      yield issue([...at, index], 'min_prompt_tokens is missing: a further price must say from where on it holds.')
   }
-  return issues
 }
+
+/** Names the facts that neither the entry nor the known ones have, and what a route claims beyond them. */
+function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Generator<Issue> {
+  const facts = findFacts(known, slug, toItems(entry.routes).flatMap(toRouteName))
+  const missing: string[] = FACT_FIELDS.filter(
+    ([fact, field]) => entry[field] === undefined && facts[fact] === undefined,
+  ).map(([, field]) => field)
+  if (lacksPrice(entry, upstreams) && facts.pricing === undefined) missing.push('pricing')
+  const verb = missing.length === 1 ? 'is' : 'are'
+  if (missing.length > 0)
+    yield issue(
+      ['models', slug],
+      `${toList(missing, 'and')} ${verb} missing: no public facts about this model are known, so it must say them itself.`,
+    )
+  yield* checkNarrower(slug, entry, facts)
+}
+
+function toRouteName(item: unknown): { upstream: string; model: string }[] {
+  const { upstream, model } = toEntry(item)
+  return typeof upstream === 'string' && typeof model === 'string' ? [{ upstream, model }] : []
+}
+
+/** The model's facts are what a client is promised, so a route may be narrower and never wider. */
+function* checkNarrower(slug: string, entry: Entry, known: Partial<Facts>): Generator<Issue> {
+  const context = toNumber(entry.context_length) ?? known.contextLength ?? Infinity
+  const output = Math.min(toNumber(entry.max_output_length) ?? known.maxOutputLength ?? Infinity, context)
+  const features = Array.isArray(entry.supported_features) ? entry.supported_features : known.supportedFeatures
+  for (const [index, item] of toItems(entry.routes).entries()) {
+    const route = toEntry(item)
+    const at = ['models', slug, 'routes', index]
+    for (const [field, most] of Object.entries({ context_length: context, max_output_length: output })) {
+      if ((toNumber(route[field]) ?? 0) > most)
+        yield issue(
+          [...at, field],
+          `${route[field]} is more than its model's, which is ${most}: a route may be narrower, never wider.`,
+        )
+    }
+    for (const feature of FEATURES)
+      if (features?.includes(feature) === false && toItems(route.supported_features).includes(feature))
+        yield issue(
+          [...at, 'supported_features'],
+          `the model has no '${feature}': a route may leave features out, and add none.`,
+        )
+  }
+}
+
+const toNumber = (value: unknown): number | null => (typeof value === 'number' ? value : null)

@@ -4,12 +4,12 @@
  * every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
 import { TIMER_MS, toMs } from '../domain/time.ts'
-import { toVariable } from '../store/snapshot-upstreams.ts'
-import { toList } from '../validation/explain-words.ts'
+import { toVariable } from '../store/snapshot.ts'
+import { quote, toList } from '../validation/explain-words.ts'
 import type { Issue } from './catalog.ts'
 import { checkModel } from './check-model.ts'
-import { type Entry, isWildcard, type Path, toEntry } from './entry.ts'
-import { closest } from './hint.ts'
+import { closest, type Entry, issue, isWildcard, type Path, toEntry } from './entry.ts'
+import type { KnownProviders } from './known.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
 const OF_HTTP = ['base_url', 'api_key', 'max_tokens_field', 'n', 'user', 'think_tags']
@@ -28,78 +28,64 @@ const SHORTEST_BARE_MS = 100
 const UPSTREAM_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
 
-/** Returns every problem that the schema cannot see; `expansion` is what the wildcards in it stand for. */
-export function checkCatalog(raw: unknown, expansion: Expansion): Issue[] {
+/** Names every problem that the schema cannot see; `expansion` is what the wildcards in the file stand for. */
+export function* checkCatalog(raw: unknown, known: KnownProviders, expansion: Expansion): Generator<Issue> {
   const root = toEntry(raw)
   const [upstreams, models, aliases] = [toEntry(root.upstreams), toEntry(root.models), toEntry(root.aliases)]
-  return [
-    ...Object.entries(upstreams).flatMap(([id, entry]) => checkUpstream(id, toEntry(entry))),
-    ...Object.entries(models).flatMap(([slug, entry]) => checkModel(slug, toEntry(entry), upstreams)),
-    ...Object.entries(aliases).flatMap(([alias, model]) => checkAlias(alias, model, models, expansion)),
-    ...expansion.issues,
-  ]
+  for (const [id, entry] of Object.entries(upstreams)) yield* checkUpstream(id, toEntry(entry))
+  for (const [slug, entry] of Object.entries(models)) yield* checkModel(slug, entry, upstreams, known)
+  for (const [alias, model] of Object.entries(aliases)) yield* checkAlias(alias, model, models, expansion)
+  yield* expansion.issues
 }
 
-function checkUpstream(id: string, entry: Entry): Issue[] {
+function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   const at: Path = ['upstreams', id]
-  const issues: Issue[] = []
-  const report = (field: string | null, message: string) =>
-    issues.push({ segments: field === null ? at : [...at, field], message })
-
-  if (!UPSTREAM_ID.test(id))
-    report(null, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
   const { dialect, base_url: baseUrl, api_key: apiKey } = entry
   const known = typeof dialect === 'string' && Object.hasOwn(DIALECTS, dialect) ? DIALECTS[dialect] : undefined
-  if (typeof dialect === 'string' && !known) report('dialect', unknownDialect(dialect))
+  if (!UPSTREAM_ID.test(id))
+    yield issue(at, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
+  if (typeof dialect === 'string' && !known) yield issue([...at, 'dialect'], unknownDialect(dialect))
   for (const field of known?.needs ?? [])
     if (entry[field] === undefined)
-      report(null, `${field} is missing: the '${dialect}' dialect needs one, such as https://api.openai.com/v1.`)
+      yield issue(at, `${field} is missing: the '${dialect}' dialect needs one, such as https://api.openai.com/v1.`)
   for (const field of known ? PARTICULAR : [])
-    if (entry[field] !== undefined && !known?.has.includes(field)) report(field, toForeign(field))
+    if (entry[field] !== undefined && !known?.has.includes(field)) yield issue([...at, field], toForeign(field))
   const badUrl = typeof baseUrl === 'string' ? explainUrl(baseUrl) : null
-  if (badUrl) report('base_url', badUrl)
+  if (badUrl) yield issue([...at, 'base_url'], badUrl)
   if (typeof apiKey === 'string' && toVariable(apiKey) === null) {
+    const example = `${id
+      .toUpperCase()
+      .replace(/[^A-Z0-9]/g, '_')
+      .replace(/^(?=\d)/, '_')}_API_KEY`
     // Never quote it: it is most likely the secret itself.
-    report(
-      'api_key',
-      `must be a reference to an environment variable, such as \${${toExample(id)}}, never the key itself.`,
+    yield issue(
+      [...at, 'api_key'],
+      `must be a reference to an environment variable, such as \${${example}}, never the key itself.`,
     )
   }
   for (const [name, value] of Object.entries(toEntry(entry.deadlines))) {
-    const given = typeof value === 'string' || (Number.isInteger(value) && Number(value) >= 1)
-    const time = given ? toMs(String(value), 'ms', TIMER_MS) : 0
-    if (time === null)
-      issues.push({
-        segments: [...at, 'deadlines', name],
-        message: 'must be milliseconds or a time such as 60s, 5m or 1h, at most 24 days.',
-      })
-    else if (/^\d+$/.test(String(value)) && time > 0 && time < SHORTEST_BARE_MS)
-      issues.push({
-        segments: [...at, 'deadlines', name],
-        message: `${time} would be ${time} milliseconds: write the unit, such as ${time}s.`,
-      })
+    const problem = explainTime(value)
+    if (problem) yield issue([...at, 'deadlines', name], problem)
   }
-  return issues
 }
 
-const toExample = (id: string) =>
-  `${id
-    .toUpperCase()
-    .replace(/[^A-Z0-9]/g, '_')
-    .replace(/^(?=\d)/, '_')}_API_KEY`
+function explainTime(value: unknown): string | null {
+  if (typeof value !== 'string' && !(Number.isInteger(value) && Number(value) >= 1)) return null
+  const time = toMs(String(value), 'ms', TIMER_MS)
+  if (time === null) return 'must be milliseconds or a time such as 60s, 5m or 1h, at most 24 days.'
+  if (!/^\d+$/.test(String(value)) || time >= SHORTEST_BARE_MS) return null
+  return `${time} would be ${time} milliseconds: write the unit, such as ${time}s.`
+}
 
 function toForeign(field: string): string {
   const owners = Object.keys(DIALECTS).filter((name) => DIALECTS[name]?.has.includes(field))
-  const names = toList(
-    owners.map((name) => `'${name}'`),
-    'and',
-  )
-  return `only the ${names} ${owners.length === 1 ? 'dialect has' : 'dialects have'} ${field}; remove it.`
+  return `only the ${toQuoted(owners)} ${owners.length === 1 ? 'dialect has' : 'dialects have'} ${field}; remove it.`
 }
 
+const toQuoted = (names: string[]) => toList(names.map(quote), 'and')
+
 function unknownDialect(dialect: string): string {
-  const names = Object.keys(DIALECTS).map((name) => `'${name}'`)
-  const known = `Known are ${toList(names, 'and')}.`
+  const known = `Known are ${toQuoted(Object.keys(DIALECTS))}.`
   if (LATER_DIALECTS.includes(dialect))
     return `the '${dialect}' dialect is not supported yet; it comes with a later version. ${known}`
   return `there is no dialect '${dialect}'. ${known}`
@@ -115,16 +101,12 @@ function explainUrl(text: string): string | null {
   return null
 }
 
-function checkAlias(alias: string, model: unknown, models: Entry, expansion: Expansion): Issue[] {
+function* checkAlias(alias: string, model: unknown, models: Entry, expansion: Expansion): Generator<Issue> {
   const at: Path = ['aliases', alias]
-  const issues: Issue[] = []
-  if (!ALIAS.test(alias))
-    issues.push({ segments: at, message: `'${alias}' is no alias: use letters, digits and . _ : @ + ~ / -.` })
-  if (Object.hasOwn(models, alias))
-    issues.push({ segments: at, message: 'there is a model of this name; an alias must not hide it.' })
+  if (!ALIAS.test(alias)) yield issue(at, `'${alias}' is no alias: use letters, digits and . _ : @ + ~ / -.`)
+  if (Object.hasOwn(models, alias)) yield issue(at, 'there is a model of this name; an alias must not hide it.')
   const problem = typeof model === 'string' ? explainTarget(model, models, expansion) : null
-  if (problem) issues.push({ segments: at, message: problem })
-  return issues
+  if (problem) yield issue(at, problem)
 }
 
 function explainTarget(model: string, models: Entry, { models: expanded }: Expansion): string | null {

@@ -1,13 +1,11 @@
 /**
- * Turns checked catalogue entries into declarations: defaults, known facts for what an entry leaves out, and a problem
- * for what is then still missing. Called by `file.ts`. Pure.
+ * Turns checked catalogue entries into declarations: defaults, and known facts for what an entry leaves out. Called by
+ * `file.ts`. Pure.
  */
 import type { Deadlines, UpstreamSettings } from '../domain/settings.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import { toList } from '../validation/explain-words.ts'
-import type { DeclaredModel, DeclaredRoute, DeclaredUpstream, Facts, Issue } from './catalog.ts'
-import { checkRouteFacts } from './check-routes.ts'
+import type { DeclaredModel, DeclaredRoute, DeclaredUpstream, Facts } from './catalog.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
 import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'
@@ -15,7 +13,7 @@ import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'
 const FREE: PricingItem[] = [{ prompt: '0', completion: '0', input_cache_read: '0' }]
 
 /** The facts that a model must end up with, and their field names. The price has rules of its own. */
-const FACT_FIELDS = [
+export const FACT_FIELDS = [
   ['name', 'name'],
   ['contextLength', 'context_length'],
   ['maxOutputLength', 'max_output_length'],
@@ -56,24 +54,7 @@ export function lacksFacts(entry: Entry, upstreams: Entry): boolean {
   return FACT_FIELDS.some(([, field]) => entry[field] === undefined) || lacksPrice(entry, upstreams)
 }
 
-/**
- * Names the facts that neither the entry nor the known ones have, and what a route claims beyond them. Takes entries
- * whose fields may have other problems.
- */
-export function checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Issue[] {
-  const facts = findFacts(known, slug, toItems(entry.routes).flatMap(toRouteName))
-  const missing: string[] = FACT_FIELDS.filter(
-    ([fact, field]) => entry[field] === undefined && facts[fact] === undefined,
-  ).map(([, field]) => field)
-  if (lacksPrice(entry, upstreams) && facts.pricing === undefined) missing.push('pricing')
-  const beyond = checkRouteFacts(slug, entry, facts)
-  if (missing.length === 0) return beyond
-  const verb = missing.length === 1 ? 'is' : 'are'
-  const message = `${toList(missing, 'and')} ${verb} missing: no public facts about this model are known, so it must say them itself.`
-  return [{ segments: ['models', slug], message }, ...beyond]
-}
-
-/** Converts a model that has passed every check; null where `checkFacts` finds something missing. */
+/** Converts a model that has passed every check; null where a fact is missing. */
 export function toModel(
   slug: string,
   entry: ModelEntry,
@@ -104,15 +85,10 @@ export function hasEveryFact(facts: { [K in keyof Facts]?: Facts[K] | undefined 
 }
 
 /** Whether some paid route has neither its own price nor its model's. */
-function lacksPrice(entry: Entry, upstreams: Entry): boolean {
+export function lacksPrice(entry: Entry, upstreams: Entry): boolean {
   const isPaid = ({ pricing, upstream }: Entry) =>
     !pricing && typeof upstream === 'string' && Object.hasOwn(upstreams, upstream) && !isLocal(upstreams[upstream])
   return entry.pricing === undefined && toItems(entry.routes).map(toEntry).some(isPaid)
-}
-
-function toRouteName(item: unknown): { upstream: string; model: string }[] {
-  const { upstream, model } = toEntry(item)
-  return typeof upstream === 'string' && typeof model === 'string' ? [{ upstream, model }] : []
 }
 
 /** What a model without a price of its own shows: its first route's price, or nothing where all of it is local. */

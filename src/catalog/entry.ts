@@ -1,16 +1,51 @@
-/** Raw values of a catalogue, read before anything is known of their types. Pure. */
+/** What the checks of a catalogue share: raw values read before anything is known of their types, and hints. Pure. */
 import { isObject } from '../validation/explain-words.ts'
+import type { Issue } from './catalog.ts'
 
 export type Entry = Record<string, unknown>
-export type Path = (string | number)[]
+export type Path = Issue['segments']
 
 export const toEntry = (value: unknown): Entry => (isObject(value) ? value : {})
 export const toItems = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
+export const issue = (segments: Path, message: string): Issue => ({ segments, message })
+
 /** Whether a route costs nothing of its own: its upstream is declared as local. */
-export function isLocal(upstream: unknown): boolean {
-  return toEntry(upstream).local === true
-}
+export const isLocal = (upstream: unknown) => toEntry(upstream).local === true
 
 /** Whether a model's name is a pattern, such as `openai/*`. */
 export const isWildcard = (slug: string) => slug.includes('*')
+
+const VENDOR = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}'
+const SLUG = new RegExp(`^${VENDOR}/[A-Za-z0-9][A-Za-z0-9._:@+~-]{0,127}$`)
+const WILDCARD = new RegExp(`^${VENDOR}/([A-Za-z0-9][A-Za-z0-9._:@+~-]{0,126})?\\*$`)
+
+/** Whether a text can be the name of one model. */
+export const isSlug = (text: string) => SLUG.test(text)
+
+/** Whether a text can be the name of a wildcard. */
+export const isWildcardName = (text: string) => WILDCARD.test(text)
+
+/** Returns ` (did you mean 'x'?)` for the name nearest to a misspelt one, or nothing where none is near. */
+export function closest(wrong: string, names: string[]): string {
+  const near = names
+    .map((name) => ({ name, steps: distance(wrong, name) }))
+    .filter(({ name, steps }) => steps <= Math.max(1, Math.floor(name.length / 3)))
+    .sort((a, b) => a.steps - b.steps)[0]
+  return near ? ` (did you mean '${near.name}'?)` : ''
+}
+
+/** Levenshtein distance. Names are short: a catalogue is not a hostile input of megabytes. */
+function distance(a: string, b: string): number {
+  if (Math.max(a.length, b.length) > 200) return Infinity
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const swap = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      row.push(Math.min(swap, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1))
+    }
+    previous = row
+  }
+  return previous[b.length] ?? Infinity
+}

@@ -5,17 +5,16 @@
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
-import { toVariable } from '../store/snapshot-upstreams.ts'
+import { toVariable } from '../store/snapshot.ts'
 import { explain, type Problem } from '../validation/explain.ts'
 import { isObject, toPath } from '../validation/explain-words.ts'
 import type { Catalog, Issue } from './catalog.ts'
 import { checkCatalog } from './check.ts'
-import { checkFacts, lacksFacts, toModel, toUpstream } from './complete.ts'
+import { lacksFacts, toModel, toUpstream } from './complete.ts'
 import { type CatalogDocument, parseText } from './document.ts'
-import { type Entry, isWildcard, toEntry } from './entry.ts'
-import { closest, fieldsAt } from './hint.ts'
+import { closest, type Entry, isWildcard, toEntry } from './entry.ts'
 import { type KnownProviders, loadKnown } from './known.ts'
-import { type CatalogFile, CatalogSchema, type ModelEntry } from './shape.ts'
+import { type CatalogFile, CatalogSchema, fieldsAt, type ModelEntry } from './shape.ts'
 import { type ExpandedModel, expandWildcards } from './wildcard.ts'
 
 export interface ParseOptions {
@@ -39,19 +38,15 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
   if (!document.readable) throw toError(document, [], options.name)
   const { raw } = document
   if (raw === null) throw toError(document, [EMPTY], options.name)
-  const { upstreams, aliases } = { upstreams: toEntry(toEntry(raw).upstreams), aliases: toEntry(toEntry(raw).aliases) }
-  const models = Object.entries(toEntry(toEntry(raw).models)).filter((model): model is [string, Entry] =>
-    isObject(model[1]),
-  )
+  const root = toEntry(raw)
+  const [upstreams, aliases] = [toEntry(root.upstreams), toEntry(root.aliases)]
+  const isEntry = (model: [string, unknown]): model is [string, Entry] => isObject(model[1])
+  const models = Object.entries(toEntry(root.models)).filter(isEntry)
   const written = models.filter(([slug]) => !isWildcard(slug))
   const needsKnown = written.length < models.length || written.some(([, entry]) => lacksFacts(entry, upstreams))
   const known = needsKnown ? await loadKnown() : {}
   const expansion = expandWildcards(models, { aliases: Object.keys(aliases), upstreams, known })
-  const issues = [
-    ...explain(CatalogSchema, raw, { all: true }).map(toIssue),
-    ...checkCatalog(raw, expansion),
-    ...written.flatMap(([slug, entry]) => checkFacts(slug, entry, upstreams, known)),
-  ]
+  const issues = [...explain(CatalogSchema, raw, { all: true }).map(toIssue), ...checkCatalog(raw, known, expansion)]
   if (document.errors.length > 0 || issues.length > 0) throw toError(document, issues, options.name)
   // The schema has just accepted it.
   const file = raw as CatalogFile
@@ -107,7 +102,7 @@ function toIssue({ segments, code, message, path }: Problem): Issue {
         segments,
         message: 'process commands are not supported yet; start the server yourself and give its base_url.',
       }
-    return { segments, message: `there is no such field${closest(name, fieldsAt(CatalogSchema, parent))}.` }
+    return { segments, message: `there is no such field${closest(name, fieldsAt(parent))}.` }
   }
   if (code === 'missing_required_parameter') return { segments: parent, message: `${name} is missing.` }
   if (code === 'invalid_type' && segments.includes('pricing') && name !== 'pricing')

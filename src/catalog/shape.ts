@@ -2,9 +2,10 @@
  * The shape of `catalog.yaml` as a TypeBox schema: which fields there are and of which type. What fields
  * mean to each other is in `check.ts`. A section that is there but empty is null, as YAML reads it.
  */
-import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { Kind, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { FEATURES, MODALITIES } from '../domain/model.ts'
 import { MAX_LIMIT, MAX_TOKENS_FIELDS } from '../domain/settings.ts'
+import { toAlternatives } from '../validation/explain-words.ts'
 
 const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
 const oneOf = <const T extends string>(values: readonly T[]) => Type.Union(values.map((value) => Type.Literal(value)))
@@ -91,3 +92,18 @@ export type CatalogFile = Static<typeof CatalogSchema>
 export type UpstreamEntry = Static<typeof Upstream>
 export type ModelEntry = Static<typeof Model>
 export type PricingEntry = Static<typeof Pricing>
+
+/** Lists the field names that the schema knows at a path. */
+export function fieldsAt(path: readonly (string | number)[], schema: TSchema = CatalogSchema): string[] {
+  const [segment, ...rest] = path
+  const branches = toAlternatives(schema)
+  if (segment === undefined) return branches.flatMap((branch) => Object.keys(branch.properties ?? {}))
+  for (const branch of branches) {
+    const next =
+      branch[Kind] === 'Array'
+        ? branch.items
+        : (branch.properties?.[segment] ?? Object.values<TSchema>(branch.patternProperties ?? {})[0])
+    if (next) return fieldsAt(rest, next)
+  }
+  return []
+}

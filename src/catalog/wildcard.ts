@@ -9,10 +9,8 @@
  * - An entry or alias written out wins over a wildcard that covers it, and a longer wildcard over a shorter one.
  */
 import type { Facts, Issue } from './catalog.ts'
-import { isSlug, isWildcardName } from './check-model.ts'
 import { hasEveryFact } from './complete.ts'
-import { type Entry, isLocal, isWildcard, toEntry, toItems } from './entry.ts'
-import { closest } from './hint.ts'
+import { closest, type Entry, isLocal, isSlug, isWildcard, isWildcardName, toEntry, toItems } from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
 
 export interface ExpandedModel {

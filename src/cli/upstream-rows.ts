@@ -7,7 +7,7 @@ import type { Environment, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/health.ts'
 import { type Status, toUpstreamFacts, type UpstreamFacts } from '../server/protocol.ts'
 import type { UpstreamRow as StoredUpstream } from '../store/config-store.ts'
-import { toUpstream, toVariable } from '../store/snapshot-upstreams.ts'
+import { toUpstream, toVariable } from '../store/snapshot.ts'
 import { NOT_TAKEN_IN } from './live.ts'
 
 /** An upstream as the database declares it, its credential looked for in this process's environment. */

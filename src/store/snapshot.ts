@@ -1,16 +1,17 @@
 /**
  * From the rows of a store to the immutable view that every request reads: keys by the hash of each secret, models by
- * slug with their targets. Built anew after each change of the configuration and swapped whole. Called by `server/` and
- * by commands. Pure.
+ * slug with their targets, upstreams with every default filled in and their credential resolved. Built anew after each
+ * change of the configuration and swapped whole. Called by `server/` and by commands. Pure.
  */
-import type { Environment, Secret, Snapshot } from '../domain/snapshot.ts'
-import type { Configuration, StoredKey } from './config-store.ts'
-import { toModels } from './snapshot-models.ts'
-import { toUpstreams } from './snapshot-upstreams.ts'
+import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, LOCAL_HEADERS_MS, LOCAL_OPTIONS } from '../domain/settings.ts'
+import type { CatalogModel, Environment, Secret, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
+import type { Configuration, ModelRow, RouteRow, StoredKey, UpstreamRow } from './config-store.ts'
 
 /** @param environment resolves `${NAME}` references. */
 export function toSnapshot(rows: Configuration, environment: Environment): Snapshot {
-  const upstreams = toUpstreams(rows.upstreams, environment)
+  const upstreams = new Map(
+    rows.upstreams.filter((row) => row.enabled).map((row) => [row.id, toUpstream(row, environment)]),
+  )
   return {
     revision: rows.revision,
     secrets: new Map(rows.keys.flatMap(toSecrets)),
@@ -24,4 +25,97 @@ export function toSnapshot(rows: Configuration, environment: Environment): Snaps
 /** A key once for each of its secrets, by its hash. */
 function toSecrets({ secrets, metadata: _, createdMs: __, ...key }: StoredKey): [string, Secret][] {
   return secrets.map(({ hash, lastFour, expiresMs }) => [hash, { key, lastFour, expiresMs }])
+}
+
+const REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
+
+/** The variable's name in a reference such as `${OPENAI_API_KEY}`, or null where the text is no reference. */
+export function toVariable(reference: string): string | null {
+  return REFERENCE.exec(reference)?.[1] ?? null
+}
+
+/** Converts an upstream, enabled or not. */
+export function toUpstream(row: UpstreamRow, environment: Environment): Upstream {
+  const variable = row.apiKeyRef === null ? null : toVariable(row.apiKeyRef)
+  const credential = variable === null ? null : environment[variable] || null
+  return {
+    id: row.id,
+    dialect: row.dialect,
+    baseUrl: row.baseUrl,
+    local: row.local,
+    deadlines: {
+      ...DEFAULT_DEADLINES,
+      ...(row.local ? { headers: LOCAL_HEADERS_MS } : {}),
+      ...row.deadlines,
+    },
+    limits: {
+      requestsPerMinute: row.options.rpm ?? null,
+      tokensPerMinute: row.options.tpm ?? null,
+      concurrency: row.options.concurrency ?? null,
+    },
+    // The demo model is local and reached without an address: it needs no allowances.
+    options: { ...(row.local && row.baseUrl !== null ? LOCAL_OPTIONS : DEFAULT_OPTIONS), ...row.options },
+    credential,
+    notReady: variable !== null && credential === null ? `the variable ${variable} is not set on the server` : null,
+  }
+}
+
+/** The enabled models, by slug; a route counts where it and its upstream are enabled. */
+function toModels(
+  modelRows: ModelRow[],
+  routeRows: RouteRow[],
+  upstreams: ReadonlyMap<string, Upstream>,
+): Map<string, CatalogModel> {
+  const rows = new Map(modelRows.filter((row) => row.enabled).map((row) => [row.slug, row]))
+  const bySlug = new Map([...rows].map(([slug, row]) => [slug, toModel(row)]))
+  for (const route of routeRows) {
+    const row = rows.get(route.model)
+    const upstream = upstreams.get(route.upstream)
+    if (route.enabled && row && upstream) bySlug.get(row.slug)?.targets.push(toTarget(route, row, upstream))
+  }
+  // A stable sort: routes of one priority stay in the order of their rows.
+  for (const model of bySlug.values()) model.targets.sort((a, b) => a.priority - b.priority)
+  return bySlug
+}
+
+function toModel(row: ModelRow): CatalogModel {
+  return {
+    listed: row.listed,
+    facts: {
+      id: row.slug,
+      object: 'model',
+      owned_by: row.ownedBy,
+      created: Math.floor(row.createdMs / 1000),
+      name: row.name,
+      context_length: row.contextLength,
+      max_output_length: row.maxOutputLength,
+      input_modalities: row.inputModalities,
+      output_modalities: row.outputModalities,
+      supported_features: row.supportedFeatures,
+      pricing: row.pricing,
+    },
+    targets: [],
+  }
+}
+
+/** A route may be weaker than its model and never stronger: the model's facts are what a client is promised. */
+function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target {
+  const modelPays = !route.pricing && !upstream.local
+  const contextLength = Math.min(route.contextLength ?? model.contextLength, model.contextLength)
+  const { supportedFeatures } = route
+  return {
+    model: route.model,
+    upstream,
+    upstreamModel: route.upstreamModel,
+    priority: route.priority,
+    weight: route.weight,
+    pricing: route.pricing ?? (modelPays ? model.pricing : []),
+    priceId: route.pricing ? route.priceId : modelPays ? model.priceId : null,
+    // What is written stands in the context, too.
+    maxOutputLength: Math.min(route.maxOutputLength ?? model.maxOutputLength, model.maxOutputLength, contextLength),
+    contextLength,
+    features: supportedFeatures
+      ? model.supportedFeatures.filter((feature) => supportedFeatures.includes(feature))
+      : model.supportedFeatures,
+  }
 }
