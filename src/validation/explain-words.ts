@@ -3,6 +3,7 @@
  * quotes comes from clients, so everything quoted is shortened.
  */
 import { Kind, type TSchema } from '@sinclair/typebox'
+import { ValueErrorType } from '@sinclair/typebox/errors'
 
 export interface Problem {
   /** `messages[0].content[1].text`; empty for the value itself. */
@@ -112,11 +113,6 @@ export function longName({ maxNameLength: most }: TSchema, at: Segments): Proble
   return problem(at, 'property_name_above_max_length', `${what} ${limit}`)
 }
 
-export function bound(at: Segments, code: string, what: string, expected: string, got: string): Problem {
-  const where = at.length === 0 ? '' : ` '${shorten(toPath(at))}'`
-  return problem(at, code, `Invalid${where}: ${what}. Expected ${expected}, but got ${got} instead.`)
-}
-
 export function invalidValue(literals: TSchema[], value: unknown, at: Segments): Problem {
   const supported = toList(literals.map(expectationOf), 'and')
   return problem(at, 'invalid_value', `Invalid value: ${quote(value)}. Supported values are: ${supported}.`)
@@ -128,4 +124,52 @@ export function invalidType(branches: TSchema[], value: unknown, at: Segments): 
   const expected = words.length === 1 ? first : `one of ${toList([first, ...words.slice(1)], 'or')}`
   const got = toArticle(kindOf(value))
   return problem(at, 'invalid_type', `Invalid type${forPath(at)}: expected ${expected}, but got ${got} instead.`)
+}
+
+/** Says what bound of its schema a value is beyond; null for an error that has no sentence. */
+export function brokenBound(type: ValueErrorType, schema: TSchema, value: unknown, at: Segments): Problem | null {
+  const where = at.length === 0 ? '' : ` '${shorten(toPath(at))}'`
+  const say = (code: string, what: string, expected: string, got: string) =>
+    problem(at, code, `Invalid${where}: ${what}. Expected ${expected}, but got ${got} instead.`)
+  const kind = schema.type === 'integer' ? 'integer' : 'decimal'
+  const length = typeof value === 'string' || Array.isArray(value) ? value.length : Object.keys(value ?? {}).length
+  const isEmpty = length === 0
+  const text = isEmpty ? 'an empty string' : `a string with length ${length}`
+  const list = isEmpty ? 'an empty array' : `an array with length ${length}`
+  switch (type) {
+    case ValueErrorType.StringMinLength: {
+      const expected = `a string with minimum length ${schema.minLength}`
+      return say('string_below_min_length', isEmpty ? 'empty string' : 'string too short', expected, text)
+    }
+    case ValueErrorType.StringMaxLength: {
+      const expected = `a string with maximum length ${schema.maxLength}`
+      return say('string_above_max_length', 'string too long', expected, text)
+    }
+    case ValueErrorType.StringPattern: {
+      const expected = `a string that matches the pattern '${schema.pattern}'`
+      return say('invalid_value', 'string does not match pattern', expected, quote(value))
+    }
+    case ValueErrorType.IntegerMinimum:
+    case ValueErrorType.NumberMinimum:
+      return say(`${kind}_below_min_value`, `${kind} below minimum value`, `a value >= ${schema.minimum}`, `${value}`)
+    case ValueErrorType.IntegerMaximum:
+    case ValueErrorType.NumberMaximum:
+      return say(`${kind}_above_max_value`, `${kind} above maximum value`, `a value <= ${schema.maximum}`, `${value}`)
+    case ValueErrorType.ArrayMinItems: {
+      const code = isEmpty ? 'empty_array' : 'array_below_min_length'
+      const expected = `an array with minimum length ${schema.minItems}`
+      return say(code, isEmpty ? 'empty array' : 'array too short', expected, list)
+    }
+    case ValueErrorType.ArrayMaxItems: {
+      const expected = `an array with maximum length ${schema.maxItems}`
+      return say('array_above_max_length', 'array too long', expected, list)
+    }
+    case ValueErrorType.ObjectMaxProperties: {
+      const expected = `an object with at most ${schema.maxProperties} properties`
+      const got = `an object with ${length} properties`
+      return say('object_above_max_properties', 'too many properties', expected, got)
+    }
+    default:
+      return null
+  }
 }

@@ -6,8 +6,8 @@
  */
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { Errors, ValueErrorType } from '@sinclair/typebox/errors'
-import { brokenBound } from './explain-bounds.ts'
 import {
+  brokenBound,
   invalidType,
   invalidValue,
   isLiteral,

@@ -2,8 +2,15 @@
  * The subset of JSON Schema that `strict: true` allows in OpenAI's API, in its own words where they are known. Pure. Words that are no keywords of JSON Schema, and those that only describe, are allowed.
  */
 import { isObject, quote, shorten } from './explain-words.ts'
-import { checkSchema, isRoot, type SchemaNode, type SchemaProblem, type SchemaRule } from './json-schema.ts'
-import { allows, type Schema } from './json-schema-words.ts'
+import {
+  allows,
+  checkSchema,
+  isRoot,
+  type Schema,
+  type SchemaNode,
+  type SchemaProblem,
+  type SchemaRule,
+} from './json-schema.ts'
 
 const FORBIDDEN = new Set(
   (
@@ -131,19 +138,12 @@ export function createPatternRule(): SchemaRule {
   }
 }
 
-function isPattern(pattern: string): boolean {
-  try {
-    // Without the flag for Unicode, more is allowed: `\-` is common in patterns from other languages.
-    new RegExp(pattern)
-    return true
-  } catch {
-    return isUnicodePattern(pattern)
-  }
-}
+/** Without the flag for Unicode more is allowed: `\-` is common in patterns from other languages. */
+const isPattern = (pattern: string) => ['', 'u'].some((flag) => isRegExp(pattern, flag))
 
-function isUnicodePattern(pattern: string): boolean {
+function isRegExp(pattern: string, flag: string): boolean {
   try {
-    new RegExp(pattern, 'u')
+    new RegExp(pattern, flag)
     return true
   } catch {
     return false

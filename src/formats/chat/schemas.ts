@@ -6,8 +6,7 @@
 import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import { shorten } from '../../validation/explain-words.ts'
-import { checkSchema, isRoot, type SchemaProblem, type SchemaRule } from '../../validation/json-schema.ts'
-import { allows } from '../../validation/json-schema-words.ts'
+import { allows, checkSchema, isRoot, type SchemaProblem, type SchemaRule } from '../../validation/json-schema.ts'
 import { checkStrict, createPatternRule, notObject } from '../../validation/strict-schema.ts'
 
 /** Returns the refusal of the first schema that is wrong, or null. */
