@@ -5,7 +5,7 @@
 import { ServiceError } from '../domain/service-error.ts'
 import type { Origin } from '../domain/settings.ts'
 import type { Actor, ConfigStore, Settings } from '../store/config-store.ts'
-import type { Catalog } from './catalog.ts'
+import type { Catalog } from './complete.ts'
 import { type Counts, planCatalog } from './plan.ts'
 import type { CatalogSource } from './source.ts'
 

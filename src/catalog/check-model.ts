@@ -4,9 +4,19 @@
  */
 import { FEATURES } from '../domain/model.ts'
 import { isObject, toList } from '../validation/explain-words.ts'
-import type { Facts, Issue } from './catalog.ts'
-import { FACT_FIELDS, lacksPrice } from './complete.ts'
-import { closest, type Entry, isSlug, issue, isWildcard, isWildcardName, type Path, toEntry, toItems } from './entry.ts'
+import { FACT_FIELDS, type Facts, lacksPrice } from './complete.ts'
+import {
+  closest,
+  type Entry,
+  type Issue,
+  isSlug,
+  issue,
+  isWildcard,
+  isWildcardName,
+  type Path,
+  toEntry,
+  toItems,
+} from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
 
 const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/

@@ -6,9 +6,8 @@
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import { toVariable } from '../store/snapshot.ts'
 import { quote, toList } from '../validation/explain-words.ts'
-import type { Issue } from './catalog.ts'
 import { checkModel } from './check-model.ts'
-import { closest, type Entry, issue, isWildcard, type Path, toEntry } from './entry.ts'
+import { closest, type Entry, type Issue, issue, isWildcard, type Path, toEntry } from './entry.ts'
 import type { KnownProviders } from './known.ts'
 import { covers, type Expansion } from './wildcard.ts'
 

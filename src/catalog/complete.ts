@@ -1,14 +1,42 @@
 /**
- * Turns checked catalogue entries into declarations: defaults, and known facts for what an entry leaves out. Called by
- * `file.ts`. Pure.
+ * What a catalogue declares, and how its checked entries become that: with defaults, and known facts for what an entry
+ * leaves out. Called by `file.ts`; `plan.ts` compares the result with the tables. Pure.
  */
 import type { Deadlines, UpstreamSettings } from '../domain/settings.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import type { DeclaredModel, DeclaredRoute, DeclaredUpstream, Facts } from './catalog.ts'
+import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/config-store.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
 import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'
+
+export type DeclaredUpstream = Omit<UpstreamRow, 'origin' | 'createdMs' | 'updatedMs'>
+
+export type DeclaredRoute = Omit<RouteRow, 'model' | 'priceId' | 'origin'>
+
+/** The public facts of a model. */
+export type Facts = Pick<
+  ModelRow,
+  | 'name'
+  | 'contextLength'
+  | 'maxOutputLength'
+  | 'inputModalities'
+  | 'outputModalities'
+  | 'supportedFeatures'
+  | 'pricing'
+>
+
+export interface DeclaredModel extends Omit<ModelRow, 'priceId' | 'origin' | 'createdMs' | 'updatedMs'> {
+  /** Null where the catalogue does not say; the row then keeps the time at which it was made. */
+  createdMs: number | null
+  routes: DeclaredRoute[]
+}
+
+export interface Catalog {
+  upstreams: DeclaredUpstream[]
+  models: DeclaredModel[]
+  aliases: Omit<AliasRow, 'origin'>[]
+}
 
 const FREE: PricingItem[] = [{ prompt: '0', completion: '0', input_cache_read: '0' }]
 

@@ -1,6 +1,11 @@
 /** What the checks of a catalogue share: raw values read before anything is known of their types, and hints. Pure. */
 import { isObject } from '../validation/explain-words.ts'
-import type { Issue } from './catalog.ts'
+
+/** A problem in a catalogue file: where, and one sentence. */
+export interface Issue {
+  segments: (string | number)[]
+  message: string
+}
 
 export type Entry = Record<string, unknown>
 export type Path = Issue['segments']

@@ -5,7 +5,7 @@
  */
 import { FEATURES, type Feature, MODALITIES, type Modality } from '../domain/model.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import type { Facts } from './catalog.ts'
+import type { Facts } from './complete.ts'
 import knownPath from './known.json.gz' with { type: 'file' }
 
 interface Cost {

@@ -9,7 +9,7 @@
 import { ORIGINS, type Origin } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, CatalogWrite, PriceRow, RouteRow, TableWrite } from '../store/config-store.ts'
-import type { Catalog } from './catalog.ts'
+import type { Catalog } from './complete.ts'
 
 export interface PlanOptions {
   /** The origin that the rows get. */

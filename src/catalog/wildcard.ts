@@ -8,9 +8,18 @@
  *   whose models are known and has none of that name: other providers write the same model otherwise.
  * - An entry or alias written out wins over a wildcard that covers it, and a longer wildcard over a shorter one.
  */
-import type { Facts, Issue } from './catalog.ts'
-import { hasEveryFact } from './complete.ts'
-import { closest, type Entry, isLocal, isSlug, isWildcard, isWildcardName, toEntry, toItems } from './entry.ts'
+import { type Facts, hasEveryFact } from './complete.ts'
+import {
+  closest,
+  type Entry,
+  type Issue,
+  isLocal,
+  isSlug,
+  isWildcard,
+  isWildcardName,
+  toEntry,
+  toItems,
+} from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
 
 export interface ExpandedModel {

@@ -31,7 +31,7 @@ async function create(given: CreateOptions, command: Command, io: Io): Promise<v
   const nowMs = io.nowMs()
   const name = toName(given.name, 'say who the team is, such as --name research')
   const options = { name, ...(given.budget === undefined ? {} : { budget: toBudget(given.budget) }) }
-  const { createTeam } = await import('../keys/teams.ts')
+  const { createTeam } = await import('../keys/service.ts')
   const team = await withStore(command, io, {}, (store) => createTeam(store, options, { actor: 'cli', nowMs }))
   // It has no keys yet that could have spent anything.
   const standing = toStanding(team.budget, () => 0, nowMs)
@@ -42,7 +42,7 @@ async function create(given: CreateOptions, command: Command, io: Io): Promise<v
 }
 
 async function list(command: Command, io: Io): Promise<void> {
-  const { listTeams } = await import('../keys/teams.ts')
+  const { listTeams } = await import('../keys/service.ts')
   const all = await withStore(command, io, { readonly: true }, async (store, sqlite) => {
     const standingOf = await createStandings(sqlite, 'team', toDataFolder(command, io), io)
     return (await listTeams(store)).map((team) => ({ team, standing: standingOf(team) }))

@@ -15,12 +15,11 @@ import type { ConfigStore } from '../store/config-store.ts'
 import type { LedgerReader } from '../store/ledger-store.ts'
 import { checkpointHere, createCheckpointer } from '../store/sqlite/checkpoint.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
-import { writeFacts } from '../store/sqlite/facts.ts'
 import { createLedgerStore } from '../store/sqlite/ledger.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { takeLock } from '../store/sqlite/lock.ts'
 import { MIGRATIONS, migrate } from '../store/sqlite/migrate.ts'
-import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder } from '../store/sqlite/open.ts'
+import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder, writeFacts } from '../store/sqlite/open.ts'
 
 export interface StorageOptions {
   dataFolder: string

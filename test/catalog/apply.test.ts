@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { applyCatalog } from '../../src/catalog/apply.ts'
-import type { Catalog, DeclaredModel, DeclaredRoute } from '../../src/catalog/catalog.ts'
+import type { Catalog, DeclaredModel, DeclaredRoute } from '../../src/catalog/complete.ts'
 import type { Origin } from '../../src/domain/settings.ts'
 import { createKey } from '../../src/keys/service.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
