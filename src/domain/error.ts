@@ -148,7 +148,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** What a pure deciding step returns: the value, or the refusal that ends the walk. */
+/** What a pure deciding step returns: the value, or the refusal that ends the request. */
 export type Decision<T> = { ok: true; value: T } | { ok: false; error: GatewayError }
 
 export const allow = <T>(value: T): Decision<T> => ({ ok: true, value })

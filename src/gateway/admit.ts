@@ -150,4 +150,4 @@ function withCap({ body, cap }: Task, targets: readonly Target[]): CanonicalRequ
   return reasons ? { ...body, max_completion_tokens: ours } : { ...body, max_tokens: ours }
 }
 
-const stopping = () => new GatewayError('overloaded', 'This Tollgate is stopping and takes no new requests. Try again.')
+const stopping = () => new GatewayError('overloaded', 'The server is stopping and takes no new requests. Try again.')

@@ -183,5 +183,5 @@ export function createLedger({ journal, store, reader, durability, log, onCommit
 const unavailable = () =>
   new GatewayError(
     'ledger_unavailable',
-    'Usage cannot be recorded at the moment: the journal has no room, and the database takes nothing from it. Whoever runs this gateway should look at its disk and for a process that locks the database; try again then.',
+    'Usage cannot be recorded at the moment: the journal has no room, and the database takes nothing from it. An administrator should look at the disk, and for a process that locks its database; try again then.',
   )

@@ -45,7 +45,7 @@ function notReady({ model, targets }: { model: CatalogModel; targets: Target[] }
   const why = target
     ? `its upstream \`${target.upstream.id}\` cannot be called: ${target.upstream.notReady}`
     : 'it has no enabled route'
-  // Only whoever runs this Tollgate can change that: a client that tries again waits for nothing.
+  // Only an administrator can change that: a client that tries again waits for nothing.
   return new GatewayError('model_not_ready', `The model \`${model.facts.id}\` is not ready: ${why}.`, {
     headers: { 'x-should-retry': 'false' },
   })

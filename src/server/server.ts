@@ -38,7 +38,7 @@ export interface ServerOptions {
   backoffMs?: number
   /** Runs on the open, migrated store before anything is loaded from it: applies the catalogue. */
   prepare(store: ConfigStore, settings: Settings): void | Promise<void>
-  /** What the control socket has done by whoever runs the server. */
+  /** What the control socket asks of the process that runs the server. */
   commands: Pick<ControlDeps, 'reload' | 'drain'>
 }
 

@@ -2,8 +2,9 @@
  * `bun test/bench/files.ts`: how many source files one request runs through, and which: what a reader has to know to
  * follow it. A gateway in this process, its key with every limit and in a team with a budget, its model with several
  * routes, answers one request to get start-up and what is loaded on first use out of the way. Then the engine's precise
- * coverage tells which functions run from the start of one further request until its row is settled in the ledger.
- * Those that run without a request too, on timers, are taken off.
+ * coverage tells which functions run from the start of one further request until its answer is read, with its row settled
+ * in the journal. Those that run without a request too, on timers, are taken off, and so are the batches that carry rows
+ * from the journal into the database, for whoever they are, a fifth of a second later.
  *
  * A file counts when one of its functions ran, or ran on. What only holds types, constants or tables was read at start-up
  * and does not count; neither do threads other than the main one. `--plain`: one route, and a key without limits or team.
