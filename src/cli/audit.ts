@@ -2,42 +2,25 @@
  * `tollgate audit`: says whether ledger and rollup agree and nothing is open that should not be. One line a finding and
  * a closing sentence; exit code 1 where there are findings. Works beside a running server.
  */
-import type { Command } from 'commander'
 import { toUsd } from '../domain/usage.ts'
-import type { Audit, Finding } from '../ledger/audit.ts'
-import type { Behind } from './catch-up.ts'
+import { type Audit, auditLedger, type Finding } from '../ledger/audit.ts'
+import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { CommandError } from './command-error.ts'
-import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
-import { toPrintable, toTime } from './text.ts'
+import { type Context, count, printJson, toPrintable, toTime, withStore } from './io.ts'
+import { type Behind, catchUp, toBehindNote } from './live.ts'
 
-/** Adds the command to the program. */
-export function addAuditCommand(program: Command, io: Io): void {
-  program
-    .command('audit')
-    .description('check that ledger and rollup agree and nothing is left open; exit 1 if not')
-    .action((_options: unknown, command: Command) => audit(command, io))
-}
-
-async function audit(command: Command, io: Io): Promise<void> {
-  const { openForCommand } = await import('../store/sqlite/open.ts')
-  const { auditLedger } = await import('../ledger/audit.ts')
-  const { createLedgerAudit } = await import('../store/sqlite/ledger-audit.ts')
-  const { catchUp, toBehindNote } = await import('./catch-up.ts')
-  const dataFolder = toDataFolder(command, io)
-  const { sqlite } = openForCommand(dataFolder, { readonly: true })
-  try {
-    const behind = await catchUp(sqlite, dataFolder)
-    const found = auditLedger(createLedgerAudit(sqlite, dataFolder), dataFolder, io.nowMs())
-    if (sharedOptions(command).json) printJson(io, toDocument(found, behind))
+export function audit(io: Context): Promise<void> {
+  return withStore(io, { readonly: true }, async (_, sqlite) => {
+    const behind = await catchUp(sqlite, io.dataFolder)
+    const found = auditLedger(createLedgerAudit(sqlite, io.dataFolder), io.dataFolder, io.nowMs())
+    if (io.json) printJson(io, toDocument(found, behind))
     // Without a server what waits is a finding.
-    else io.stdout(toLines(found, behind.isServed ? toBehindNote(behind) : null))
-    const count = found.findings.length
-    if (count === 0) return
-    const what = count === 1 ? 'There is 1 finding' : `There are ${count} findings`
+    else io.stdout(toLines(found, behind.isServed ? toBehindNote(behind) : ''))
+    const findings = found.findings.length
+    if (findings === 0) return
+    const what = `There ${findings === 1 ? 'is' : 'are'} ${count(findings, 'finding')}`
     throw new CommandError('audit_failed', `${what}. ${toScope(found)} were looked at.`)
-  } finally {
-    sqlite.close()
-  }
+  })
 }
 
 const toDocument = ({ findings, hours, requests, costNanoUsd }: Audit, { waiting }: Behind) => ({
@@ -49,14 +32,14 @@ const toDocument = ({ findings, hours, requests, costNanoUsd }: Audit, { waiting
   waiting,
 })
 
-function toLines(found: Audit, note: string | null): string {
+function toLines(found: Audit, note: string): string {
   const lines = found.findings.map(toSentence)
   if (found.findings.length === 0) lines.push(`Ledger and rollup agree: ${toScope(found)}.`)
-  return (note ?? '') + lines.map((line) => `${toPrintable(line)}\n`).join('')
+  return note + lines.map((line) => `${toPrintable(line)}\n`).join('')
 }
 
 const toScope = ({ hours, requests, costNanoUsd }: Audit) =>
-  `${hours} ${hours === 1 ? 'hour' : 'hours'}, ${requests} settled ${requests === 1 ? 'request' : 'requests'}, $${toUsd(costNanoUsd)}`
+  `${count(hours, 'hour')}, ${count(requests, 'settled request')}, $${toUsd(costNanoUsd)}`
 
 const PROBLEMS = {
   orphans: 'calls are in the ledger and the request is not',
@@ -74,12 +57,10 @@ function toSentence(finding: Finding): string {
       return `${place}: ${what.join('; ') || 'in the rollup without a row in the ledger'}.`
     }
     case 'calls': {
-      const what = finding.requests === 1 ? '1 request' : `${finding.requests} requests`
-      return `${toTime(finding.hour_ms)}, ${what} such as ${finding.request_id}: ${PROBLEMS[finding.problem]}.`
+      return `${toTime(finding.hour_ms)}, ${count(finding.requests, 'request')} such as ${finding.request_id}: ${PROBLEMS[finding.problem]}.`
     }
     case 'open': {
-      const what = finding.rows === 1 ? '1 row is' : `${finding.rows} rows are`
-      return `${what} open in ${finding.table} for instance ${finding.instance}, which is gone, the oldest since ${toTime(finding.oldest_ms)}: the next start gives them up.`
+      return `${count(finding.rows, 'row')} ${finding.rows === 1 ? 'is' : 'are'} open in ${finding.table} for instance ${finding.instance}, which is gone, the oldest since ${toTime(finding.oldest_ms)}: the next start gives them up.`
     }
     case 'journal':
       return `${finding.file} holds ${finding.records} records of an instance that is gone: the next start applies them.`

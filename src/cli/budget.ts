@@ -6,14 +6,13 @@ import type { Database } from 'bun:sqlite'
 import type { Budget } from '../domain/settings.ts'
 import { toUsd } from '../domain/usage.ts'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
-import { catchUp, toBehindNote } from './catch-up.ts'
-import type { Io } from './io.ts'
+import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
+import type { Context } from './io.ts'
+import { catchUp, toBehindNote } from './live.ts'
 
 /** Prepares to work out how the budgets of keys or of teams stand now. Says on standard error what is not counted yet. */
-export async function createStandings(sqlite: Database, kind: 'key' | 'team', dataFolder: string, io: Io) {
-  const { createLedgerReader } = await import('../store/sqlite/ledger-reader.ts')
-  const note = toBehindNote(await catchUp(sqlite, dataFolder))
-  if (note) io.stderr(note)
+export async function createStandings(sqlite: Database, kind: 'key' | 'team', io: Context) {
+  io.stderr(toBehindNote(await catchUp(sqlite, io.dataFolder)))
   const { spent } = createLedgerReader(sqlite)
   return ({ id, budget }: { id: string; budget: Budget | null }) =>
     toStanding(budget, (fromMs) => spent({ kind, id }, fromMs), io.nowMs())
@@ -37,12 +36,12 @@ export function toBudgetCell(standing: BudgetStanding | null): string {
 }
 
 /**
- * A line for whoever looks after keys, from the warning threshold on; null before that.
+ * A line for whoever looks after keys, from the warning threshold on; '' before that.
  *
  * @param whose such as `key dev`.
  */
-export function toBudgetWarning(whose: string, standing: BudgetStanding | null): string | null {
-  if (!standing || standing.state === 'ok') return null
+export function toBudgetWarning(whose: string, standing: BudgetStanding | null): string {
+  if (!standing || standing.state === 'ok') return ''
   const { budget, percent, resetMs, state } = standing
   const part = state === 'spent' ? 'all' : `${percent} %`
   const next = resetMs === null ? 'It never resets' : `It resets on ${toDay(resetMs)}`

@@ -2,7 +2,9 @@
  * How a command fails: a kind for scripts, a sentence that says what happened and what to do, an exit code. `program.ts`
  * prints it. Failures of the services get their advice here.
  */
-import type { ServiceError, ServiceFailure } from '../domain/service-error.ts'
+import { CommanderError } from 'commander'
+import { codeOf, messageOf } from '../domain/error.ts'
+import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 
 /** A command that could not be done. Exit code 1, or 2 where the words on the command line were wrong. */
 export class CommandError extends Error {
@@ -19,11 +21,33 @@ export class CommandError extends Error {
 /** Makes the error for a wrong value of an option. */
 export const usageError = (message: string) => new CommandError('usage', message, 2)
 
-/** Presents the failure of a service, with what to do about it. */
-export function toCommandError({ failure, message }: ServiceError): CommandError {
-  const { kind } = failure
-  return new CommandError(kind, `${message}${toAdvice(failure)}`, kind === 'bad_config' ? 2 : 1)
+/** Presents whatever ended a command. */
+export function toCommandError(cause: unknown): CommandError {
+  if (cause instanceof CommandError) return cause
+  if (cause instanceof ServiceError) {
+    const { kind } = cause.failure
+    return new CommandError(kind, `${cause.message}${toAdvice(cause.failure)}`, kind === 'bad_config' ? 2 : 1)
+  }
+  if (cause instanceof CommanderError) {
+    const sentence = cause.message
+      .replace(/^error: /, '')
+      .replaceAll('\n', ' ')
+      .replace(/\.$/, '')
+    return usageError(`${sentence}. See the right words with: tollgate --help`)
+  }
+  for (const [code, kind, message] of OF_SQLITE) if (code.test(codeOf(cause))) return new CommandError(kind, message)
+  return new CommandError('internal', `Something went wrong: ${messageOf(cause)}`)
 }
+
+const OF_SQLITE: readonly [code: RegExp, kind: string, message: string][] = [
+  [/^SQLITE_BUSY/, 'database_busy', 'Another process is writing to the database. Nothing was changed; try again.'],
+  [
+    /^SQLITE_(READONLY|CANTOPEN|PERM)/,
+    'database_unwritable',
+    'The database cannot be opened for writing. Run this as the user that the server runs as.',
+  ],
+  [/^SQLITE_FULL/, 'disk_full', 'The disk is full. Nothing was changed; make room and try again.'],
+]
 
 /** What to do, as it is appended to what happened; '' where that says it already. */
 function toAdvice(failure: ServiceFailure): string {

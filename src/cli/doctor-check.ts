@@ -1,4 +1,4 @@
-/** One finding of `tollgate doctor`, and how it is made. */
+/** One finding of `tollgate doctor`: how it is made, and what several of them have to say. */
 import { messageOf } from '../domain/error.ts'
 
 export interface Check {
@@ -25,5 +25,9 @@ export async function guarded(name: string, look: () => Check[] | Promise<Check[
 export const toMissing = (path: string, dataFolder: string) =>
   `There is no ${path} yet. Start the server once (tollgate serve --data ${dataFolder}), or name another folder with --data.`
 
-/** Writes a count with its noun: `1 row`, `2 rows`. */
-export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`
+/** Names the first five, and how many there are besides. */
+export const toFew = (names: readonly string[]) =>
+  `${names.slice(0, 5).join(', ')}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
+
+export const toSize = (bytes: number) =>
+  bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`

@@ -11,7 +11,8 @@ import { ServiceError } from '../domain/service-error.ts'
 import { readSchemaState, requireCurrentSchema } from '../store/sqlite/migrate.ts'
 import { databasePath } from '../store/sqlite/open.ts'
 import { toCommandError } from './command-error.ts'
-import { type Check, count, ok, problem, toMissing, warning } from './doctor-check.ts'
+import { type Check, ok, problem, toMissing, toSize, warning } from './doctor-check.ts'
+import { count } from './io.ts'
 
 /** A writer holds up a reader for moments only, or for good. */
 const BUSY_MS = 1_000
@@ -24,13 +25,11 @@ export interface Inspected {
   sqlite: Database | null
 }
 
-export interface InspectOptions {
-  nowMs: number
-  /** Whether no server runs. */
-  isAtRest: boolean
-}
-
-export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: InspectOptions): Inspected {
+/** @param isAtRest whether no server runs. */
+export function inspectDatabase(
+  dataFolder: string,
+  { nowMs, isAtRest }: { nowMs: number; isAtRest: boolean },
+): Inspected {
   const path = databasePath(dataFolder)
   let sqlite: Database | null = null
   const stopAt = (...checks: Check[]): Inspected => {
@@ -44,9 +43,9 @@ export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: Inspect
     const damage = sqlite.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()?.quick_check
     if (damage !== 'ok') return stopAt(problem('database', toDamaged(path, damage ?? 'the check says nothing')))
     const whole = ok('database', `${path} is whole, ${toSize(size)}.`)
-    const { check, readable } = checkSchema(sqlite)
-    if (!readable) return stopAt(whole, check)
-    return { checks: [whole, check, checkClock(sqlite, nowMs)], sqlite }
+    const schema = checkSchema(sqlite)
+    if (schema.status !== 'ok') return stopAt(whole, schema)
+    return { checks: [whole, schema, checkClock(sqlite, nowMs)], sqlite }
   } catch (error) {
     return stopAt(problem('database', toTrouble(path, error)))
   }
@@ -76,19 +75,15 @@ function toTrouble(path: string, error: unknown): string {
   return `${path} cannot be read: ${message}. Run this as the user that the server runs as.`
 }
 
-function checkSchema(sqlite: Database): { check: Check; readable: boolean } {
+function checkSchema(sqlite: Database): Check {
   const { applied } = readSchemaState(sqlite)
-  if (applied.length === 0)
-    return {
-      check: problem('schema', 'The database is empty. The next start of the server sets it up.'),
-      readable: false,
-    }
+  if (applied.length === 0) return problem('schema', 'The database is empty. The next start of the server sets it up.')
   try {
     requireCurrentSchema(sqlite)
-    return { check: ok('schema', `As this version has it (${count(applied.length, 'migration')}).`), readable: true }
+    return ok('schema', `As this version has it (${count(applied.length, 'migration')}).`)
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
-    return { check: problem('schema', toCommandError(error).message), readable: false }
+    return problem('schema', toCommandError(error).message)
   }
 }
 
@@ -106,13 +101,4 @@ function checkClock(sqlite: Database, nowMs: number): Check {
   )
 }
 
-function sizeOf(path: string): number | null {
-  try {
-    return statSync(path).size
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null
-    throw error
-  }
-}
-
-const toSize = (bytes: number) => (bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`)
+const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? null

@@ -10,7 +10,8 @@ import { readRejected, readWaiting } from '../ledger/audit.ts'
 import { SEGMENT_BYTES } from '../ledger/journal.ts'
 import { filesIn } from '../ledger/segment.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
-import { type Check, count, ok, problem, toMissing, warning } from './doctor-check.ts'
+import { type Check, ok, problem, toFew, toMissing, toSize, warning } from './doctor-check.ts'
+import { count } from './io.ts'
 
 /** Looks at the folder itself. Anything but `usable` means that nothing in it can be looked at. */
 export function checkFolder(dataFolder: string, served: boolean): { checks: Check[]; usable: boolean } {
@@ -32,19 +33,21 @@ export function checkFolder(dataFolder: string, served: boolean): { checks: Chec
 }
 
 function checkWritable(dataFolder: string, { mode }: Stats, served: boolean): Check {
-  if (isWritable(dataFolder, mode)) return ok('data_folder', dataFolder)
+  // Root may write anywhere, also where the owner asked for the opposite.
+  if (whyClosed(dataFolder, constants.W_OK) === null && (mode & constants.S_IWUSR) !== 0)
+    return ok('data_folder', dataFolder)
   if (served)
     return warning('data_folder', `${dataFolder} belongs to another user: this one can look, and change nothing.`)
   return problem('data_folder', `This user cannot write in ${dataFolder}, so a server of this user could not start.`)
 }
 
-function isWritable(dataFolder: string, mode: number): boolean {
+/** The code of what keeps this user from using a folder; null where nothing does. */
+function whyClosed(folder: string, right: number): string | null {
   try {
-    accessSync(dataFolder, constants.W_OK | constants.X_OK)
-    // Root may write anywhere, also where the owner asked for the opposite.
-    return (mode & constants.S_IWUSR) !== 0
-  } catch {
-    return false
+    accessSync(folder, right | constants.X_OK)
+    return null
+  } catch (error) {
+    return codeOf(error)
   }
 }
 
@@ -58,11 +61,7 @@ function checkModes(dataFolder: string, { mode }: Stats): Check {
   const open = (mode & FOREIGN) === 0 ? [] : ['the folder']
   open.push(...inside.filter((name) => (modeOf(join(dataFolder, name)) & FOREIGN) !== 0))
   if (open.length === 0) return ok('permissions', 'The folder and what is in it are open to their owner alone.')
-  const rest = open.length > 5 ? ` and ${open.length - 5} more` : ''
-  return warning(
-    'permissions',
-    `Others than the owner may use ${open.slice(0, 5).join(', ')}${rest}. Close them: chmod -R go= ${dataFolder}`,
-  )
+  return warning('permissions', `Others than the owner may use ${toFew(open)}. Close them: chmod -R go= ${dataFolder}`)
 }
 
 const modeOf = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0
@@ -72,16 +71,16 @@ const LEAST_BYTES = 2 * SEGMENT_BYTES
 const COMFORT_BYTES = 64 * SEGMENT_BYTES
 
 /** Looks whether the disk has room for the journal and the database's log. */
-export function checkDisk(dataFolder: string): Check[] {
+export function checkDisk(dataFolder: string): Check {
   const { bavail, bsize } = statfsSync(dataFolder)
   const free = bavail * bsize
-  const text = free >= 1e9 ? `${(free / 1e9).toFixed(1)} GB` : `${Math.floor(free / 1e6)} MB`
-  const message = `${text} are free on the disk of the data folder`
+  const message = `${toSize(free)} are free on the disk of the data folder`
   if (free < LEAST_BYTES)
-    return [
-      problem('disk', `${message}: too little for the journal. Make room, or requests will be refused before long.`),
-    ]
-  return [free < COMFORT_BYTES ? warning('disk', `${message}. Make room soon.`) : ok('disk', `${message}.`)]
+    return problem(
+      'disk',
+      `${message}: too little for the journal. Make room, or requests will be refused before long.`,
+    )
+  return free < COMFORT_BYTES ? warning('disk', `${message}. Make room soon.`) : ok('disk', `${message}.`)
 }
 
 /**
@@ -95,7 +94,8 @@ export function checkJournal(
   dataFolder: string,
   living: string | null | undefined,
 ): Check[] {
-  const closed = ['journal', 'spool'].map((name) => join(dataFolder, name)).find(isClosed)
+  const folders = ['journal', 'spool'].map((name) => join(dataFolder, name))
+  const closed = folders.find((folder) => ![null, 'ENOENT'].includes(whyClosed(folder, constants.R_OK)))
   if (closed) return [warning('journal', `This user may not look into ${closed}.`)]
   const checks = readRejected(dataFolder).map((file) =>
     problem(
@@ -111,13 +111,4 @@ export function checkJournal(
     checks.push(warning('journal', `${file} holds ${count(records, 'ledger row')} ${whose}`))
   }
   return checks.length > 0 ? checks : [ok('journal', 'No ledger rows wait that nobody sees to.')]
-}
-
-function isClosed(folder: string): boolean {
-  try {
-    accessSync(folder, constants.R_OK | constants.X_OK)
-    return false
-  } catch (error) {
-    return codeOf(error) !== 'ENOENT'
-  }
 }

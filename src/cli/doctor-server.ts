@@ -1,8 +1,10 @@
-/** What `doctor` learns from the running server, or from there being none. Pure. */
+/** What `doctor` says of the running server, and of upstreams and models: which cannot be used now, and why. Pure. */
+import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Status } from '../server/protocol.ts'
-import { type Check, ok, problem, warning } from './doctor-check.ts'
+import { type Check, ok, problem, toFew, warning } from './doctor-check.ts'
+import { count, toAgo } from './io.ts'
 import type { ServerLookup } from './live.ts'
-import { toAgo } from './upstream-messages.ts'
+import { toBreakers, toTrouble, type UpstreamRow } from './upstream-rows.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
 export function checkServer(found: ServerLookup, own: string, nowMs: number): Check[] {
@@ -54,4 +56,76 @@ function toDefect({ ledger, upstreams }: Status): string {
     return 'the database takes no rows: they wait in the journal. Look for a process that keeps it locked, or a full disk.'
   if (upstreams.some(({ state }) => state === 'down' || state === 'refused')) return 'not all upstreams are up.'
   return 'cannot read changes of the configuration. Its log says why.'
+}
+
+/** Looks at every upstream that is enabled. */
+export function checkUpstreams(rows: readonly UpstreamRow[], serves: boolean, nowMs: number): Check[] {
+  return rows.filter(({ enabled }) => enabled).map((row) => checkUpstream(row, serves, nowMs))
+}
+
+function checkUpstream(row: UpstreamRow, serves: boolean, nowMs: number): Check {
+  const name = `upstream ${row.id}`
+  const trouble = toTrouble(row, nowMs)
+  const bad = BAD[row.state]
+  const where = row.state === 'down' && row.base_url !== null ? ` Its address is ${row.base_url}.` : ''
+  if (bad !== undefined) return warning(name, `${bad}: ${trouble ?? 'no reason is known'}.${where}`)
+  if (row.targets.some(({ breaker }) => breaker !== 'closed'))
+    return warning(name, `Breakers: ${toBreakers(row)}. Last error: ${trouble ?? 'none'}.`)
+  const penalties = row.targets.flatMap(({ model, reason }) => (reason === null ? [] : [`${model}: ${reason}`]))
+  if (penalties.length > 0) return warning(name, `Called only after others: ${penalties.join('; ')}.`)
+  if (!serves && row.reason !== null) return warning(name, `Not ready here: ${row.reason}.`)
+  if (!serves) return ok(name, 'Set up; only a running server knows how it is.')
+  const state = row.state === 'healthy' ? 'Healthy' : 'Not probed yet'
+  return ok(name, trouble === null ? `${state}.` : `${state}. Last trouble: ${trouble}.`)
+}
+
+/** What is wrong with an upstream, by its state. */
+const BAD: Partial<Record<UpstreamRow['state'], string>> = {
+  down: 'Down',
+  refused: 'Refuses its credential or account',
+  degraded: 'Degraded, and called after others',
+  not_ready: 'Not ready',
+}
+
+/** Of those, what keeps its models from being asked. */
+const OUT: ReadonlySet<UpstreamRow['state']> = new Set(['down', 'not_ready'])
+
+/** Looks at every model that is listed. Models that share their reasons share a line. */
+export function checkModels({ models }: Snapshot, rows: readonly UpstreamRow[], serves: boolean): Check[] {
+  const listed = [...models.values()].filter((model) => model.listed)
+  if (listed.length === 0)
+    return [warning('models', 'There are no models. Declare them in a catalogue, then: tollgate catalog apply FILE')]
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  const why = new Map<string, string[]>()
+  let ready = 0
+  for (const model of listed) {
+    const reasons = toReasons(model, byId, serves)
+    if (reasons === null) ready += 1
+    else why.set(reasons, [...(why.get(reasons) ?? []), model.facts.id])
+  }
+  const checks = [...why].map(([reason, slugs]) => warning('models', `${toFew(slugs)}: ${reason}.`))
+  if (ready > 0) return [ok('models', `${ready} of ${count(listed.length, 'model')} can be asked.`), ...checks]
+  const none = 'No model can be asked'
+  return [serves ? problem('models', `${none}.`) : warning('models', `${none} with this environment.`), ...checks]
+}
+
+/** Why no target of a model can be called, or null where one can. */
+function toReasons({ targets }: CatalogModel, byId: ReadonlyMap<string, UpstreamRow>, serves: boolean): string | null {
+  if (targets.length === 0) return 'no enabled route'
+  const reasons = targets.map((target) => toReason(target, byId.get(target.upstream.id), serves))
+  return reasons.includes(null) ? null : [...new Set(reasons)].join('; ')
+}
+
+function toReason(
+  { model, upstream, upstreamModel }: Target,
+  row: UpstreamRow | undefined,
+  serves: boolean,
+): string | null {
+  // What this environment lacks is all that is known without a server, and nothing beside what one says.
+  if (!serves) return upstream.notReady === null ? null : `${upstream.id}: ${row?.reason ?? upstream.notReady}`
+  if (row && OUT.has(row.state)) return `${upstream.id}: ${row.reason ?? row.state}`
+  const target = row?.targets.find((each) => each.model === model && each.upstream_model === upstreamModel)
+  return target?.breaker === 'open' && target.open_for_keys === null
+    ? `${upstream.id}: ${target.failures_in_a_row} requests in a row failed, and its breaker is open`
+    : null
 }

@@ -3,37 +3,29 @@
  * do. Works in whatever state things are in, with and without a running server, and never makes or changes anything.
  */
 import type { Database } from 'bun:sqlite'
-import type { Command } from 'commander'
+import { toSnapshot } from '../store/snapshot.ts'
+import { createConfigStore } from '../store/sqlite/config-store.ts'
+import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { CommandError } from './command-error.ts'
-import type { Check } from './doctor-check.ts'
-import { type Io, printJson, sharedOptions, toDataFolder } from './io.ts'
-import type { ServerLookup } from './live.ts'
-import { toPrintable } from './text.ts'
-import { version } from './version.ts'
+import { type Check, guarded } from './doctor-check.ts'
+import { inspectDatabase } from './doctor-database.ts'
+import { checkDisk, checkFolder, checkJournal } from './doctor-files.ts'
+import { checkModels, checkServer, checkUpstreams } from './doctor-server.ts'
+import { type Context, count, printJson, toPrintable, version } from './io.ts'
+import { findServer, type ServerLookup } from './live.ts'
+import { toDeclared, toRow } from './upstream-rows.ts'
 
-/** Adds the command to the program. */
-export function addDoctorCommand(program: Command, io: Io): void {
-  program
-    .command('doctor')
-    .description('look for what is wrong with this installation, and say what to do; exit 1 if there is a problem')
-    .action((_options: unknown, command: Command) => doctor(command, io))
-}
-
-async function doctor(command: Command, io: Io): Promise<void> {
-  const checks = await examine(toDataFolder(command, io), io)
-  if (sharedOptions(command).json) printJson(io, { checks })
+export async function doctor(io: Context): Promise<void> {
+  const checks = await examine(io)
+  if (io.json) printJson(io, { checks })
   else io.stdout(toLines(checks))
   const problems = checks.filter(({ status }) => status === 'problem').length
   if (problems === 0) return
-  throw new CommandError('problems_found', problems === 1 ? 'There is 1 problem.' : `There are ${problems} problems.`)
+  throw new CommandError('problems_found', `There ${problems === 1 ? 'is' : 'are'} ${count(problems, 'problem')}.`)
 }
 
-async function examine(dataFolder: string, io: Io): Promise<Check[]> {
-  const { guarded } = await import('./doctor-check.ts')
-  const { checkDisk, checkFolder, checkJournal } = await import('./doctor-files.ts')
-  const { checkServer } = await import('./doctor-server.ts')
-  const { inspectDatabase } = await import('./doctor-database.ts')
-  const { findServer } = await import('./live.ts')
+async function examine(io: Context): Promise<Check[]> {
+  const { dataFolder } = io
   const nowMs = io.nowMs()
   const found = await findServer(dataFolder)
   const folder = checkFolder(dataFolder, found.kind !== 'none')
@@ -42,13 +34,14 @@ async function examine(dataFolder: string, io: Io): Promise<Check[]> {
   try {
     return [
       ...folder.checks,
-      ...(await guarded('disk', () => checkDisk(dataFolder))),
+      ...(await guarded('disk', () => [checkDisk(dataFolder)])),
       ...checks,
-      ...(await guarded('journal', async () =>
-        checkJournal(await toAudit(sqlite, dataFolder), dataFolder, toLiving(found, sqlite)),
-      )),
+      ...(await guarded('journal', () => {
+        const audit = sqlite && createLedgerAudit(sqlite, dataFolder)
+        return checkJournal(audit, dataFolder, toLiving(found, sqlite))
+      })),
       ...checkServer(found, version(), nowMs),
-      ...(sqlite ? await guarded('catalog', () => examineCatalog(sqlite, found, io)) : []),
+      ...(sqlite ? await guarded('catalog', () => checkCatalog(sqlite, found, io)) : []),
     ]
   } finally {
     sqlite?.close()
@@ -64,16 +57,7 @@ function toLiving(found: ServerLookup, sqlite: Database | null): string | null |
   return setting?.value
 }
 
-async function toAudit(sqlite: Database | null, dataFolder: string) {
-  const { createLedgerAudit } = await import('../store/sqlite/ledger-audit.ts')
-  return sqlite && createLedgerAudit(sqlite, dataFolder)
-}
-
-async function examineCatalog(sqlite: Database, found: ServerLookup, io: Io): Promise<Check[]> {
-  const { createConfigStore } = await import('../store/sqlite/config-store.ts')
-  const { toSnapshot } = await import('../store/snapshot.ts')
-  const { toDeclared, toRow } = await import('./upstream-rows.ts')
-  const { checkModels, checkUpstreams } = await import('./doctor-catalog.ts')
+async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context): Promise<Check[]> {
   const configuration = await createConfigStore(sqlite).read()
   const status = found.kind === 'server' ? found.status : null
   const rows = toDeclared(configuration.upstreams, io.environment).map((declared) => toRow(declared, status))
@@ -81,15 +65,9 @@ async function examineCatalog(sqlite: Database, found: ServerLookup, io: Io): Pr
   return [...checkUpstreams(rows, status !== null, io.nowMs()), ...checkModels(snapshot, rows, status !== null)]
 }
 
-const WIDTH = 'problem'.length
-
 function toLines(checks: readonly Check[]): string {
-  const width = Math.max(...checks.map(({ name }) => Bun.stringWidth(name)))
-  const lines = checks.map(
-    ({ name, status, message }) =>
-      `${status.padEnd(WIDTH)}  ${name}${' '.repeat(width - Bun.stringWidth(name))}  ${message}`,
-  )
-  return [...lines, 'Whether the ledger adds up is what `tollgate audit` looks at.']
-    .map((line) => `${toPrintable(line)}\n`)
-    .join('')
+  const width = Math.max(...checks.map(({ name }) => name.length))
+  const lines = checks.map(({ name, status, message }) => `${status.padEnd(7)}  ${name.padEnd(width)}  ${message}`)
+  lines.push('Whether the ledger adds up is what `tollgate audit` looks at.')
+  return lines.map((line) => `${toPrintable(line)}\n`).join('')
 }

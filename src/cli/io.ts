@@ -1,10 +1,9 @@
 /**
- * What a command may touch of the world around it, and the two things that every command says about it: where the data
- * are and whether the answer is JSON. Light on purpose: `serve` and `version` load it before anything else.
+ * What a command works with: where it writes, where the data are, whether its answer is JSON; and how it writes for people:
+ * tables, times, names. Light on purpose: `serve` and `version` load it before anything else.
  */
 import type { Database } from 'bun:sqlite'
-import { resolve } from 'node:path'
-import type { Command } from 'commander'
+import { version as checkout } from '../../package.json'
 import type { Environment } from '../domain/snapshot.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 
@@ -17,28 +16,26 @@ export interface Io {
   cwd: string
 }
 
-/** Options of the program itself; they may stand before or after a command's name. */
-export interface SharedOptions {
-  data?: string
-  json?: boolean
+/** An `Io` with what the options of the program itself say, wherever on the command line they stand. */
+export interface Context extends Io {
+  /** Full path of the data folder: `--data`, else TOLLGATE_DATA, else ./tollgate_data. */
+  readonly dataFolder: string
+  readonly json: boolean
 }
 
-export const sharedOptions = (command: Command): SharedOptions => command.optsWithGlobals<SharedOptions>()
+declare const TOLLGATE_VERSION: string | undefined
 
-/** The data folder's full path: `--data`, else TOLLGATE_DATA, else ./tollgate_data. */
-export function toDataFolder(command: Command, io: Io): string {
-  return resolve(io.cwd, sharedOptions(command).data || io.environment.TOLLGATE_DATA || 'tollgate_data')
-}
+/** The version, such as `0.1.0`: the build inlines it (`--define`), a checkout reads its own package.json. */
+export const version = () => (typeof TOLLGATE_VERSION === 'string' ? TOLLGATE_VERSION : checkout)
 
 /** Opens the database of the data folder, if there is one, and closes it when the work is done. */
 export async function withStore<T>(
-  command: Command,
-  io: Io,
+  { dataFolder }: Context,
   options: { readonly?: boolean },
-  work: (store: ConfigStore, sqlite: Database) => Promise<T>,
+  work: (store: ConfigStore, sqlite: Database) => T | Promise<T>,
 ): Promise<T> {
   const { openForCommand } = await import('../store/sqlite/open.ts')
-  const { sqlite, store } = openForCommand(toDataFolder(command, io), options)
+  const { sqlite, store } = openForCommand(dataFolder, options)
   try {
     return await work(store, sqlite)
   } finally {
@@ -50,3 +47,33 @@ export async function withStore<T>(
 export function printJson(io: Io, document: unknown): void {
   io.stdout(`${JSON.stringify(document, null, 2)}\n`)
 }
+
+/** Aligns rows under their headings, two spaces apart. */
+export function toTable(headings: string[], rows: string[][]): string {
+  const lines = [headings, ...rows]
+  const widths = headings.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ''))))
+  const pad = (cell: string, column: number) => cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell))
+  return lines.map((line) => `${line.map(pad).join('  ').trimEnd()}\n`).join('')
+}
+
+/** Writes a count with its noun: `1 row`, `2 rows`. */
+export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`
+
+/** Writes a time as UTC to the minute: `2027-01-31 12:00`. */
+export const toTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
+
+const AGES: readonly [unit: string, ms: number][] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+]
+
+/** Writes how long ago something was: `3 min ago`. What a clock that was set back calls the future is `just now`. */
+export function toAgo(atMs: number, nowMs: number): string {
+  for (const [unit, ms] of AGES) if (nowMs - atMs >= ms) return `${Math.floor((nowMs - atMs) / ms)} ${unit} ago`
+  return 'just now'
+}
+
+/** Control characters of a name would be commands to the terminal that shows it. */
+export const toPrintable = (text: string) => text.replace(/\p{Cc}/gu, '?')

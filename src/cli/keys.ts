@@ -2,17 +2,16 @@
  * `tollgate keys create | list | revoke`. Works beside a running server, which takes a change within moments. A secret
  * is printed once, by `create`, alone on its line.
  */
-import type { Command } from 'commander'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 import { isPattern } from '../keys/rules.ts'
-import type { ListedKey } from '../keys/service.ts'
+import { createKey, type KeyOptions, type ListedKey, listKeys, revokeKey } from '../keys/service.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
-import { type Io, printJson, sharedOptions, toDataFolder, withStore } from './io.ts'
-import { toPrintable, toTable, toTime } from './text.ts'
-import { toBudget, toCount, toExpiry, toName } from './values.ts'
+import { type Context, printJson, toPrintable, toTable, toTime, withStore } from './io.ts'
+import { ifGiven, toBudget, toCount, toExpiry, toName } from './values.ts'
 
-interface CreateOptions {
+/** The options of `keys create`, as they stand on the command line. */
+export interface KeyFlags {
   name?: string
   model?: string[]
   scope?: string
@@ -24,97 +23,61 @@ interface CreateOptions {
   expires?: string
 }
 
-/** Adds the group to the program. */
-export function addKeysCommands(program: Command, io: Io): void {
-  const keys = program.command('keys').description('make, list and revoke keys')
-  keys
-    .command('create')
-    .description('make a key and print it, once')
-    .option('--name <name>', 'what the key is for (required)')
-    .option('--model <pattern>', 'allow these models only, such as openai/* (may be repeated)', collect)
-    .option('--scope <scope>', 'all, or local: local upstreams only')
-    .option('--team <team>', 'name or id of a team, whose budget it shares')
-    .option('--rpm <n>', 'requests per minute')
-    .option('--tpm <n>', 'tokens per minute')
-    .option('--concurrency <n>', 'requests at a time; one more is refused at once')
-    .option('--budget <usd>', 'what it may cost: 20/month, 0.10/day, or 5 in total')
-    .option('--expires <time>', 'such as 90d, 12h or 2027-01-31')
-    .action((options: CreateOptions, command: Command) => create(options, command, io))
-  keys
-    .command('list')
-    .description('list all keys, oldest first')
-    .action((_options: unknown, command: Command) => list(command, io))
-  keys
-    .command('revoke')
-    .description('stop a key for good')
-    .argument('<id>', 'id of the key, or the last four characters of it')
-    .action((id: string, _options: unknown, command: Command) => revoke(id, command, io))
-}
-
-const collect = (value: string, before: string[] = []) => [...before, value]
-
-async function create(given: CreateOptions, command: Command, io: Io): Promise<void> {
+export async function create(flags: KeyFlags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  const options = toKeyOptions(given, nowMs)
-  const { createKey } = await import('../keys/service.ts')
-  const { key, secret } = await withStore(command, io, {}, (store) =>
-    createKey(store, options, { actor: 'cli', nowMs }),
-  )
+  const options = toKeyOptions(flags, nowMs)
+  const { key, secret } = await withStore(io, {}, (store) => createKey(store, options, { actor: 'cli', nowMs }))
   // It is too new to have spent anything.
   const { id, name, ...rest } = toJson(
     key,
     toStanding(key.budget, () => 0, nowMs),
   )
-  if (sharedOptions(command).json) return printJson(io, { id, name, key: secret, ...rest })
+  if (io.json) return printJson(io, { id, name, key: secret, ...rest })
   io.stderr(`Key ${id} (${toPrintable(name)}). Keep it now; it is not shown again:\n`)
   io.stdout(`${secret}\n`)
 }
 
-function toKeyOptions(given: CreateOptions, nowMs: number) {
-  const name = toName(given.name, 'say what the key is for, such as --name dev')
-  const { scope = 'all' } = given
+function toKeyOptions(flags: KeyFlags, nowMs: number): KeyOptions {
+  const name = toName(flags.name, 'say what the key is for, such as --name dev')
+  const { scope = 'all', model: models = [] } = flags
   if (scope !== 'all' && scope !== 'local') throw usageError(`--scope '${scope}' is unknown: write all or local.`)
-  const bad = given.model?.find((pattern) => !isPattern(pattern))
+  const bad = models.find((pattern) => !isPattern(pattern))
   if (bad !== undefined)
     throw usageError(`--model '${bad}' is no pattern: write a model such as openai/gpt-4o-mini or openai/*.`)
   return {
     name,
     scope,
-    models: given.model ?? [],
-    ...(given.team === undefined ? {} : { team: given.team }),
-    ...(given.rpm === undefined ? {} : { requestsPerMinute: toCount('--rpm', given.rpm) }),
-    ...(given.tpm === undefined ? {} : { tokensPerMinute: toCount('--tpm', given.tpm) }),
-    ...(given.concurrency === undefined ? {} : { concurrency: toCount('--concurrency', given.concurrency) }),
-    ...(given.budget === undefined ? {} : { budget: toBudget(given.budget) }),
-    ...(given.expires === undefined ? {} : { expiresMs: toExpiry(given.expires, nowMs) }),
-  } as const
+    models,
+    ...(flags.team === undefined ? {} : { team: flags.team }),
+    requestsPerMinute: ifGiven(flags.rpm, (text) => toCount('--rpm', text)),
+    tokensPerMinute: ifGiven(flags.tpm, (text) => toCount('--tpm', text)),
+    concurrency: ifGiven(flags.concurrency, (text) => toCount('--concurrency', text)),
+    budget: ifGiven(flags.budget, toBudget),
+    expiresMs: ifGiven(flags.expires, (text) => toExpiry(text, nowMs)),
+  }
 }
 
-async function list(command: Command, io: Io): Promise<void> {
-  const { listKeys } = await import('../keys/service.ts')
+export async function list(io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  const all = await withStore(command, io, { readonly: true }, async (store, sqlite) => {
-    const standingOf = await createStandings(sqlite, 'key', toDataFolder(command, io), io)
+  const all = await withStore(io, { readonly: true }, async (store, sqlite) => {
+    const standingOf = await createStandings(sqlite, 'key', io)
     return (await listKeys(store, nowMs)).map((key) => ({ key, standing: standingOf(key) }))
   })
-  if (sharedOptions(command).json) return printJson(io, { keys: all.map(({ key, standing }) => toJson(key, standing)) })
+  if (io.json) return printJson(io, { keys: all.map(({ key, standing }) => toJson(key, standing)) })
   if (all.length === 0) return io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
   const headings = ['ID', 'NAME', 'KEY', 'TEAM', 'SCOPE', 'MODELS', 'LIMITS', 'BUDGET', 'EXPIRES', 'STATUS']
   const rows = all.map(({ key, standing }) => toCells(key, standing))
   io.stdout(toTable(...withoutEmpty(headings, rows)))
-  for (const { key, standing } of all) {
-    const warning = key.status === 'active' ? toBudgetWarning(`key ${toPrintable(key.name)}`, standing) : null
-    if (warning) io.stderr(warning)
-  }
+  for (const { key, standing } of all)
+    if (key.status === 'active') io.stderr(toBudgetWarning(`key ${toPrintable(key.name)}`, standing))
 }
 
-async function revoke(id: string, command: Command, io: Io): Promise<void> {
-  const { revokeKey } = await import('../keys/service.ts')
+export async function revoke(id: string, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  await withStore(command, io, {}, async (store, sqlite) => {
+  await withStore(io, {}, async (store, sqlite) => {
     const { key, alreadyRevoked } = await revokeKey(store, id, { actor: 'cli', nowMs })
-    if (sharedOptions(command).json) {
-      const standingOf = await createStandings(sqlite, 'key', toDataFolder(command, io), io)
+    if (io.json) {
+      const standingOf = await createStandings(sqlite, 'key', io)
       return printJson(io, { ...toJson(key, standingOf(key)), already_revoked: alreadyRevoked })
     }
     const what = `Key ${key.id} (${toPrintable(key.name)})`
@@ -148,10 +111,10 @@ function toJson(key: ListedKey, standing: BudgetStanding | null) {
 function toCells(key: ListedKey, standing: BudgetStanding | null): string[] {
   const { requestsPerMinute, tokensPerMinute, concurrency } = key.limits
   const limits = [
-    requestsPerMinute === null ? [] : `${requestsPerMinute} rpm`,
-    tokensPerMinute === null ? [] : `${tokensPerMinute} tpm`,
-    concurrency === null ? [] : `${concurrency} at a time`,
-  ].flat()
+    requestsPerMinute && `${requestsPerMinute} rpm`,
+    tokensPerMinute && `${tokensPerMinute} tpm`,
+    concurrency && `${concurrency} at a time`,
+  ].filter(Boolean)
   return [
     key.id,
     toPrintable(key.name),
@@ -168,7 +131,6 @@ function toCells(key: ListedKey, standing: BudgetStanding | null): string[] {
 
 /** Leaves out the columns in which no key has anything, so that a line is no longer than it must be. */
 function withoutEmpty(headings: string[], rows: string[][]): [string[], string[][]] {
-  const isUsed = headings.map((_, column) => rows.some((row) => row[column] !== '-'))
-  const keep = (line: string[]) => line.filter((_, column) => isUsed[column])
+  const keep = (line: string[]) => line.filter((_, column) => rows.some((row) => row[column] !== '-'))
   return [keep(headings), rows.map(keep)]
 }

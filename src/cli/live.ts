@@ -1,13 +1,16 @@
 /**
  * Asks the server that runs on a data folder, over its control socket. Used by the commands that show or test what only a
- * running server knows. Writes nothing, and never waits for long.
+ * running server knows, or that read its ledger. Writes nothing, and never waits for long.
  */
-
+import type { Database } from 'bun:sqlite'
 import { Value } from '@sinclair/typebox/value'
 import { codeOf, messageOf } from '../domain/error.ts'
+import { readWaiting } from '../ledger/audit.ts'
 import { ControlError, Flushed, Status, socketPath, TestResult } from '../server/protocol.ts'
+import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { isServed } from '../store/sqlite/lock.ts'
 import { CommandError } from './command-error.ts'
+import { count } from './io.ts'
 
 /**
  * `silent`: there is a server that cannot be asked, for the reason given; where it is not seen to hold the folder's lock,
@@ -58,15 +61,34 @@ export async function testThroughServer(dataFolder: string, upstreamId: string):
   throw new CommandError(error.kind, error.message)
 }
 
-/** Has the server apply its journal. Null where there is none that can be asked, or that knows how. */
-export async function flushLedger(dataFolder: string): Promise<Flushed | null> {
+/** How many ledger records the database does not have. */
+export interface Behind {
+  waiting: number
+  /** Whether a server runs, which will apply them. */
+  isServed: boolean
+}
+
+/**
+ * Before a report: has the running server apply what its journal holds, and tells what the database lacks all the same.
+ * Without a server, or with one that cannot be asked, nothing is applied: the next start does it.
+ */
+export async function catchUp(sqlite: Database, dataFolder: string): Promise<Behind> {
   try {
     const response = await ask(dataFolder, 'POST', '/ledger/flush', FLUSH_MS)
     const body: unknown = await response.json()
-    return response.ok && Value.Check(Flushed, body) ? body : null
-  } catch {
-    return null
-  }
+    if (response.ok && Value.Check(Flushed, body)) return { waiting: body.waiting, isServed: true }
+  } catch {}
+  const audit = createLedgerAudit(sqlite, dataFolder)
+  const waiting = readWaiting(audit, dataFolder, null).reduce((sum, { records }) => sum + records, 0)
+  return { waiting, isServed: audit.living() !== null }
+}
+
+/** A line for whoever reads the report; '' where nothing waits. */
+export function toBehindNote({ waiting, isServed }: Behind): string {
+  if (waiting === 0) return ''
+  const [verb, what] = waiting === 1 ? ['waits', 'it'] : ['wait', 'them']
+  const who = isServed ? 'the running server' : 'the next start of the server'
+  return `note: ${count(waiting, 'ledger record')} ${verb} in the journal; ${who} applies ${what}.\n`
 }
 
 function ask(dataFolder: string, method: string, path: string, patienceMs: number): Promise<Response> {

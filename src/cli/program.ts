@@ -1,22 +1,17 @@
 /**
- * From words on the command line to an exit code: 0 done, 1 failed, 2 wrong usage. `main.ts` calls `runProgram`. Only
- * what parses the words is loaded here; each command imports what it needs when it runs, so that none pays for another.
+ * The command line: every command and option in words, and from words to an exit code: 0 done, 1 failed, 2 wrong usage.
+ * `main.ts` calls `runProgram`. What a command does is in a file of its own, loaded when it runs, so that none pays for another.
  */
+import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
-import { codeOf, messageOf } from '../domain/error.ts'
-import { ServiceError } from '../domain/service-error.ts'
-import { addAuditCommand } from './audit.ts'
-import { addCatalogCommands } from './catalog.ts'
-import { CommandError, toCommandError } from './command-error.ts'
-import { addDoctorCommand } from './doctor.ts'
-import { type Io, printJson } from './io.ts'
-import { addKeysCommands } from './keys.ts'
-import { addServeCommand } from './serve.ts'
-import { addTeamsCommands } from './teams.ts'
-import { addUpstreamsCommands } from './upstreams.ts'
-import { version } from './version.ts'
+import { toCommandError } from './command-error.ts'
+import { type Context, type Io, printJson, version } from './io.ts'
+import type { KeyFlags } from './keys.ts'
 
-/** Builds the whole command line. Each group adds itself, in the order of the help text. */
+const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
+const BUDGET = '20/month, 0.10/day, or 5 in total'
+
+/** Builds the whole command line, in the order of the help text. */
 export function createProgram(io: Io): Command {
   const program = new Command('tollgate')
     .description('One address, one set of keys and one ledger in front of every language model.')
@@ -31,21 +26,145 @@ export function createProgram(io: Io): Command {
       outputError: () => {},
     })
     .exitOverride()
-  addServeCommand(program, io)
-  addKeysCommands(program, io)
-  addTeamsCommands(program, io)
-  addCatalogCommands(program, io)
-  addUpstreamsCommands(program, io)
-  addAuditCommand(program, io)
-  addDoctorCommand(program, io)
+  const context: Context = {
+    ...io,
+    get dataFolder() {
+      return resolve(io.cwd, program.opts().data || io.environment.TOLLGATE_DATA || 'tollgate_data')
+    },
+    get json() {
+      return program.opts().json === true
+    },
+  }
+  addServe(program, context)
+  addKeys(program, context)
+  addTeams(program, context)
+  addCatalog(program, context)
+  addUpstreams(program, context)
+  program
+    .command('audit')
+    .description('check that ledger and rollup agree and nothing is left open; exit 1 if not')
+    .action(async () => (await import('./audit.ts')).audit(context))
+  program
+    .command('doctor')
+    .description('look for what is wrong with this installation, and say what to do; exit 1 if there is a problem')
+    .action(async () => (await import('./doctor.ts')).doctor(context))
   program
     .command('version')
     .description('print the version')
-    .action((_options: unknown, command: Command) => {
-      if (command.optsWithGlobals().json) return printJson(io, { version: version() })
-      io.stdout(`${version()}\n`)
-    })
+    .action(() => (context.json ? printJson(io, { version: version() }) : io.stdout(`${version()}\n`)))
   return program
+}
+
+function addServe(program: Command, context: Context): void {
+  program
+    .command('serve')
+    .description('run the gateway; the first start sets everything up')
+    .option('--host <address>', 'address to listen on (default 127.0.0.1)')
+    .option('--port <n>', 'port to listen on (default 4000)')
+    .option(
+      '--catalog <file>',
+      'catalogue to apply (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)',
+    )
+    .option('--drain <time>', 'how long a stop waits for answers under way (default 30s)')
+    .option('--heartbeat <time>', 'how often a silent stream says that it lives: 1s to 60s, or off (default 10s)')
+    .option('--durability <level>', 'process: survive a crash (default); power: survive a power cut too')
+    .option('--journal <size>', 'disk for ledger rows that the database has not taken yet, from 32M on (default 1G)')
+    .option('--retries <n>', 'how often the targets of a request are tried again when all have failed (default 2)')
+    .option('--probe <time>', 'how often upstreams are asked, for free, whether they are ready, or off (default 30s)')
+    .option('--max-in-flight <n>', 'requests under way at once; more get 503 (default 4096)')
+    .option('--max-buffered <size>', 'memory for requests under way, from 64M on; more get 503 (default 512M)')
+    .option('--max-event <size>', 'size of one event in an upstream stream; a longer one ends it (default 4M)')
+    .option('--slow-reader <time>', 'how long a client may leave a full buffer unread (default 60s)')
+    .option('--first-key', 'make and print a first key even without a terminal')
+    .action(async ({ catalog, firstKey }: { catalog?: string; firstKey?: boolean }, command: Command) => {
+      const flags = command.options.map((option) => [option.name(), command.getOptionValue(option.attributeName())])
+      const { runServer } = await import('./run-server.ts')
+      await runServer(context, {
+        flags: Object.fromEntries(flags),
+        catalogFile: catalog ?? (context.environment.TOLLGATE_CATALOG || undefined),
+        wantsFirstKey:
+          firstKey === true ||
+          /^(1|true|yes)$/.test(context.environment.TOLLGATE_FIRST_KEY ?? '') ||
+          process.stdout.isTTY === true,
+      })
+    })
+}
+
+function addKeys(program: Command, context: Context): void {
+  const keys = program.command('keys').description('make, list and revoke keys')
+  keys
+    .command('create')
+    .description('make a key and print it, once')
+    .option('--name <name>', 'what the key is for (required)')
+    .option(
+      '--model <pattern>',
+      'allow these models only, such as openai/* (may be repeated)',
+      (pattern, before: string[] = []) => [...before, pattern],
+    )
+    .option('--scope <scope>', 'all, or local: local upstreams only')
+    .option('--team <team>', 'name or id of a team, whose budget it shares')
+    .option('--rpm <n>', 'requests per minute')
+    .option('--tpm <n>', 'tokens per minute')
+    .option('--concurrency <n>', 'requests at a time; one more is refused at once')
+    .option('--budget <usd>', `what it may cost: ${BUDGET}`)
+    .option('--expires <time>', 'such as 90d, 12h or 2027-01-31')
+    .action(async (flags: KeyFlags) => (await import('./keys.ts')).create(flags, context))
+  keys
+    .command('list')
+    .description('list all keys, oldest first')
+    .action(async () => (await import('./keys.ts')).list(context))
+  keys
+    .command('revoke')
+    .description('stop a key for good')
+    .argument('<id>', 'id of the key, or the last four characters of it')
+    .action(async (id: string) => (await import('./keys.ts')).revoke(id, context))
+}
+
+function addTeams(program: Command, context: Context): void {
+  const teams = program.command('teams').description('make and list teams: keys that share a budget')
+  teams
+    .command('create')
+    .description('make a team')
+    .option('--name <name>', 'what it is called (required); no two have the same name')
+    .option('--budget <usd>', `of all its keys together: ${BUDGET}`)
+    .action(async (flags: { name?: string; budget?: string }) => (await import('./teams.ts')).create(flags, context))
+  teams
+    .command('list')
+    .description('list all teams, oldest first')
+    .action(async () => (await import('./teams.ts')).list(context))
+}
+
+function addCatalog(program: Command, context: Context): void {
+  const catalog = program.command('catalog').description('check and apply the catalogue of models and upstreams')
+  const fileOf = (name: string | undefined, flags: { catalog?: string }) =>
+    name ?? flags.catalog ?? (context.environment.TOLLGATE_CATALOG || undefined)
+  catalog
+    .command('validate')
+    .description('name every problem of a catalogue')
+    .argument('[file]', CATALOG_FILE)
+    .option('--catalog <file>', 'the same as the argument')
+    .action(async (name, flags) => (await import('./catalog.ts')).validate(fileOf(name, flags), context))
+  catalog
+    .command('apply')
+    .description('make the database say what a catalogue says')
+    .argument('[file]', CATALOG_FILE)
+    .option('--catalog <file>', 'the same as the argument')
+    .action(async (name, flags) => (await import('./catalog.ts')).apply(fileOf(name, flags), context))
+}
+
+function addUpstreams(program: Command, context: Context): void {
+  const upstreams = program.command('upstreams').description('show and test the places that answer')
+  upstreams
+    .command('list')
+    .description('list all upstreams: state, breakers, deadlines, last error')
+    .action(async () => (await import('./upstreams.ts')).list(context))
+  upstreams
+    .command('test')
+    .description(
+      'ask upstreams, by what costs nothing, whether they could answer now; exit 1 if one could not. A running server asks, and goes by what it finds',
+    )
+    .argument('[id...]', 'the ones to ask; else all that are enabled')
+    .action(async (ids: string[]) => (await import('./upstreams.ts')).test(ids, context))
 }
 
 /** Runs the command that `argv` (without the program's own name) asks for, and returns the exit code. Never throws. */
@@ -57,34 +176,8 @@ export async function runProgram(argv: readonly string[], io: Io): Promise<numbe
     if (cause instanceof CommanderError && cause.exitCode === 0) return 0
     // Asked for nothing: the help text is already on stderr.
     if (cause instanceof CommanderError && cause.code === 'commander.help') return 2
-    const { kind, message, exitCode } = explain(cause)
+    const { kind, message, exitCode } = toCommandError(cause)
     io.stderr(argv.includes('--json') ? `${JSON.stringify({ error: { kind, message } })}\n` : `error: ${message}\n`)
     return exitCode
   }
-}
-
-function explain(cause: unknown): CommandError {
-  if (cause instanceof ServiceError) return toCommandError(cause)
-  if (cause instanceof CommandError) return cause
-  if (cause instanceof CommanderError) {
-    const sentence = cause.message
-      .replace(/^error: /, '')
-      .replaceAll('\n', ' ')
-      .replace(/\.$/, '')
-    return new CommandError('usage', `${sentence}. See the right words with: tollgate --help`, 2)
-  }
-  const code = codeOf(cause)
-  if (code.startsWith('SQLITE_BUSY'))
-    return new CommandError(
-      'database_busy',
-      'Another process is writing to the database. Nothing was changed; try again.',
-    )
-  if (/^SQLITE_(READONLY|CANTOPEN|PERM)/.test(code))
-    return new CommandError(
-      'database_unwritable',
-      'The database cannot be opened for writing. Run this as the user that the server runs as.',
-    )
-  if (code.startsWith('SQLITE_FULL'))
-    return new CommandError('disk_full', 'The disk is full. Nothing was changed; make room and try again.')
-  return new CommandError('internal', `Something went wrong: ${messageOf(cause)}`)
 }

@@ -12,21 +12,18 @@ import { createFirstKey } from '../keys/service.ts'
 import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { type Io, printJson } from './io.ts'
-import { version } from './version.ts'
+import { type Context, printJson, version } from './io.ts'
 
 export interface RunOptions {
+  /** By name; the settings among them are read in `config.ts`. */
   flags: Readonly<Record<string, string | undefined>>
-  dataFolder: string
   catalogFile: string | undefined
   wantsFirstKey: boolean
-  json: boolean
 }
 
 /** Resolves once the server has stopped in good order. Throws a ServiceError where it cannot start. */
-export async function runServer(io: Io, options: RunOptions): Promise<void> {
-  const { dataFolder } = options
-  const { environment, nowMs: now } = io
+export async function runServer(io: Context, options: RunOptions): Promise<void> {
+  const { dataFolder, environment, nowMs: now } = io
   const configure = (settings: Readonly<Record<string, string>>) =>
     toServeConfig({ flags: options.flags, environment, settings })
   // Whatever is made from here on is for this user alone.
@@ -35,10 +32,10 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   configure({})
   const log = createLog({ now })
   installCrashHandlers(log)
-  const source = await findSource(io, options)
+  const source = await findSource(io, options.catalogFile)
 
   const commands = {
-    reload: () => reload(server, io, options, log),
+    reload: () => reload(server, io, options.catalogFile, log),
     // As if somebody had sent the signal: there is one way to stop.
     drain: () => void process.kill(process.pid, 'SIGTERM'),
   }
@@ -63,13 +60,14 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
   const stopped = untilStopped(server, log)
   process.on('SIGHUP', () => void commands.reload().catch(() => {}))
   const firstKey = options.wantsFirstKey ? await makeFirstKey(server, now(), log) : null
+  const { baseUrl } = server
   log.info('server_started', 'serving', {
     version: version(),
-    url: server.baseUrl,
+    url: baseUrl,
     data: dataFolder,
     catalog: toLabel(source),
   })
-  if (options.json) printJson(io, { base_url: server.baseUrl, data: dataFolder, key: firstKey })
+  if (io.json) printJson(io, { base_url: baseUrl, data: dataFolder, key: firstKey })
   else io.stdout(toWelcome(server, dataFolder, source, firstKey))
 
   await stopped
@@ -79,20 +77,17 @@ export async function runServer(io: Io, options: RunOptions): Promise<void> {
 function installCrashHandlers(log: Log): void {
   for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
     process.on(event, (error: unknown) => {
-      log.error('internal_error', 'an unexpected error; please report it', {
-        error: traceOf(error),
-      })
+      log.error('internal_error', 'an unexpected error; please report it', { error: traceOf(error) })
     })
   }
 }
 
-const findSource = (io: Io, { catalogFile, dataFolder }: RunOptions): Promise<CatalogSource> =>
-  loadSource({ file: catalogFile, dataFolder, cwd: io.cwd })
+const findSource = ({ dataFolder, cwd }: Context, file: string | undefined) => loadSource({ file, dataFolder, cwd })
 
 const toLabel = (source: CatalogSource) => source.path ?? source.name
 
 /** Parses a catalogue and returns how it is applied. Throws a ServiceError that names all that is wrong with it. */
-async function read(source: CatalogSource, io: Io, log: Log): Promise<(store: ConfigStore) => Promise<void>> {
+async function read(source: CatalogSource, io: Context, log: Log): Promise<(store: ConfigStore) => Promise<void>> {
   const { catalog, warnings } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
   for (const warning of warnings) log.warn('catalog_warning', 'the catalogue has something to look at', { warning })
   const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs() })
@@ -110,9 +105,9 @@ function keepWhatIsThere(error: unknown): Pick<ApplySummary, 'conflicts'> {
 }
 
 /** Applies the catalogue again. Where that fails it has said so in the log, and throws. */
-async function reload(server: Server, io: Io, options: RunOptions, log: Log): Promise<void> {
+async function reload(server: Server, io: Context, file: string | undefined, log: Log): Promise<void> {
   try {
-    const source = await findSource(io, options)
+    const source = await findSource(io, file)
     await server.reload(await read(source, io, log))
     log.info('config_applied', 'reloaded', { catalog: toLabel(source) })
   } catch (error) {
@@ -156,12 +151,8 @@ async function makeFirstKey(server: Server, nowMs: number, log: Log): Promise<st
   return secret
 }
 
-function toWelcome(
-  { baseUrl, snapshot }: Server,
-  dataFolder: string,
-  source: CatalogSource,
-  firstKey: string | null,
-): string {
+function toWelcome(server: Server, dataFolder: string, source: CatalogSource, firstKey: string | null): string {
+  const { baseUrl, snapshot } = server
   const lines = [
     `Tollgate ${version()} serves ${baseUrl}`,
     `  data       ${dataFolder}`,
@@ -174,17 +165,10 @@ function toWelcome(
   const ready = models.find(({ listed }) => listed) ?? models[0]
   if (!ready) lines.push('No model is ready yet: the log says what each upstream lacks.', '')
   else {
-    const body = JSON.stringify({
-      model: ready.facts.id,
-      stream: true,
-      messages: [{ role: 'user', content: 'Hello' }],
-    })
-    lines.push(
-      'Try it:',
-      '',
-      `curl ${baseUrl}/chat/completions -H "Authorization: Bearer ${firstKey ?? '$TOLLGATE_KEY'}" -H "Content-Type: application/json" -d '${body}'`,
-      '',
-    )
+    const { id: model } = ready.facts
+    const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] })
+    const headers = `-H "Authorization: Bearer ${firstKey ?? '$TOLLGATE_KEY'}" -H "Content-Type: application/json"`
+    lines.push('Try it:', '', `curl ${baseUrl}/chat/completions ${headers} -d '${body}'`, '')
   }
   return `${lines.join('\n')}\n`
 }

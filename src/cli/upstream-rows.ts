@@ -1,13 +1,14 @@
 /**
- * Every upstream of the database together with what the running server knows of it, if one runs: the document behind
- * `upstreams list` and `doctor`. Pure.
+ * Every upstream of the database together with what the running server knows of it, if one runs, and how commands tell of it
+ * in words: what is behind `upstreams list` and `doctor`. Pure.
  */
-
 import type { Environment, Upstream } from '../domain/snapshot.ts'
+import { toSpan } from '../domain/time.ts'
 import type { UpstreamHealth } from '../health/health.ts'
 import { type Status, toUpstreamFacts, type UpstreamFacts } from '../server/protocol.ts'
 import type { UpstreamRow as StoredUpstream } from '../store/config-store.ts'
 import { toUpstream, toVariable } from '../store/snapshot.ts'
+import { count, toAgo, toPrintable } from './io.ts'
 import { NOT_TAKEN_IN } from './live.ts'
 
 /** An upstream as the database declares it, its credential looked for in this process's environment. */
@@ -67,4 +68,58 @@ function toUnasked({ upstream, enabled, variable }: Declared, serves: boolean): 
   if (upstream.notReady === null) return { state: 'unknown', reason: null }
   // It may well be set where the server will run.
   return { state: 'unknown', reason: `the variable ${variable} is not set here` }
+}
+
+export const UPSTREAM_HEADINGS = [
+  'ID',
+  'DIALECT',
+  'ADDRESS',
+  'CREDENTIAL',
+  'STATE',
+  'BREAKERS',
+  'HEADERS/FIRST/IDLE/TOTAL/WHOLE',
+  'LAST ERROR',
+]
+
+/** The cells of a row, under UPSTREAM_HEADINGS. */
+export function toUpstreamCells(row: UpstreamRow, nowMs: number): string[] {
+  const cells = [
+    row.id,
+    row.dialect,
+    row.base_url ?? '-',
+    row.credential ? `${row.credential.variable ?? ''} ${row.credential.status.replace('_', ' ')}`.trim() : '-',
+    row.state.replace('_', ' '),
+    toBreakers(row),
+    toDeadlines(row.deadlines),
+    toTrouble(row, nowMs) ?? '-',
+  ]
+  return cells.map(toPrintable)
+}
+
+/** Such as `1 of 3 not closed: openai/gpt-4o open for 8s, for 2 keys only`. */
+export function toBreakers({ targets }: Pick<UpstreamRow, 'targets'>): string {
+  if (targets.length === 0) return '-'
+  const tripped = targets.filter(({ breaker }) => breaker !== 'closed')
+  if (tripped.length === 0) return 'closed'
+  const which = tripped.map((target) => `${target.model} ${toPhase(target)}`)
+  return `${tripped.length} of ${targets.length} not closed: ${which.join(', ')}`
+}
+
+/** A half-open one has to wait only while another request is its probe. */
+function toPhase({ breaker, retry_in_ms: ms, open_for_keys: keys }: UpstreamRow['targets'][number]): string {
+  const whose = keys === null ? '' : ` for ${count(keys, 'key')} only`
+  if (breaker === 'half_open') return `half-open${whose}${ms === 0 ? '' : ', its probe under way'}`
+  return `${ms === null ? 'open' : `open for ${Math.ceil(ms / 1_000)}s`}${whose}`
+}
+
+const toDeadlines = (deadlines: UpstreamFacts['deadlines']) =>
+  [deadlines.headers_ms, deadlines.first_token_ms, deadlines.idle_ms, deadlines.total_ms, deadlines.total_whole_ms]
+    .map(toSpan)
+    .join('/')
+
+/** Why an upstream is not up and what went wrong last; null where nothing did. */
+export function toTrouble({ reason, last_error: error }: UpstreamRow, nowMs: number): string | null {
+  const last = error && `${error.message} (${toAgo(error.at_ms, nowMs)})`
+  if (reason === null || reason === error?.message) return last
+  return last ? `${reason}; last error: ${last}` : reason
 }

@@ -2,76 +2,48 @@
  * `tollgate upstreams list | test`. What the running server knows comes over its control socket; where none runs, the
  * command says so and goes by the database and its own environment.
  */
-import type { Command } from 'commander'
+import { createAllBackends, testUpstream } from '../server/backends.ts'
 import type { Status, TestResult } from '../server/protocol.ts'
 import { CommandError } from './command-error.ts'
-import { type Io, printJson, sharedOptions, toDataFolder, withStore } from './io.ts'
-import type { ServerLookup } from './live.ts'
-import { toPrintable, toTable } from './text.ts'
-import { hasFailed, toTestMessage, toUpstreamCells, UPSTREAM_HEADINGS } from './upstream-messages.ts'
-import type { Declared } from './upstream-rows.ts'
+import { type Context, type Io, printJson, toPrintable, toTable, withStore } from './io.ts'
+import { findServer, type ServerLookup, testThroughServer } from './live.ts'
+import { type Declared, toDeclared, toRow, toUpstreamCells, UPSTREAM_HEADINGS } from './upstream-rows.ts'
 
-/** Adds the group to the program. */
-export function addUpstreamsCommands(program: Command, io: Io): void {
-  const upstreams = program.command('upstreams').description('show and test the places that answer')
-  upstreams
-    .command('list')
-    .description('list all upstreams: state, breakers, deadlines, last error')
-    .action((_options: unknown, command: Command) => list(command, io))
-  upstreams
-    .command('test')
-    .description(
-      'ask upstreams, by what costs nothing, whether they could answer now; exit 1 if one could not. A running server asks, and goes by what it finds',
-    )
-    .argument('[id...]', 'the ones to ask; else all that are enabled')
-    .action((ids: string[], _options: unknown, command: Command) => test(ids, command, io))
-}
-
-async function list(command: Command, io: Io): Promise<void> {
-  const { declared, found } = await gather(command, io)
-  const { toRow } = await import('./upstream-rows.ts')
-  const status = statusOf(found)
+export async function list(io: Context): Promise<void> {
+  const { declared, found, status } = await gather(io)
   const rows = declared.map((each) => toRow(each, status))
-  if (sharedOptions(command).json) return printJson(io, { upstreams: rows, server: toServer(status) })
+  if (io.json) return printJson(io, { upstreams: rows, server: toServer(status) })
   noteServer(found, io, 'This is what the database and this environment say.')
   if (rows.length === 0) return io.stderr('There are no upstreams yet. Declare them in a catalogue: catalog.yaml\n')
   const nowMs = io.nowMs()
-  io.stdout(
-    toTable(
-      UPSTREAM_HEADINGS,
-      rows.map((row) => toUpstreamCells(row, nowMs)),
-    ),
-  )
+  const cells = rows.map((row) => toUpstreamCells(row, nowMs))
+  io.stdout(toTable(UPSTREAM_HEADINGS, cells))
 }
 
-async function test(ids: readonly string[], command: Command, io: Io): Promise<void> {
-  const { declared, found, dataFolder } = await gather(command, io)
+export async function test(ids: readonly string[], io: Context): Promise<void> {
+  const { declared, found, status } = await gather(io)
   const chosen = choose(ids, declared)
-  const status = statusOf(found)
-  const { json } = sharedOptions(command)
-  if (!json) noteServer(found, io, 'Asking from here, with the credentials of this environment.')
-  const results = status === null ? await testFromHere(chosen) : await testByServer(chosen, dataFolder)
-  if (json) printJson(io, { upstreams: results, server: toServer(status) })
+  if (!io.json) noteServer(found, io, 'Asking from here, with the credentials of this environment.')
+  const results = await Promise.all(
+    status === null
+      ? testFromHere(chosen)
+      : chosen.map(({ upstream }) => testThroughServer(io.dataFolder, upstream.id)),
+  )
+  if (io.json) printJson(io, { upstreams: results, server: toServer(status) })
   else if (results.length === 0) io.stderr('There is no upstream to ask.\n')
   else io.stdout(toTable(['ID', 'STATE', 'MS', 'WHAT CAME'], results.map(toCells)))
-  const failed = results.filter(hasFailed)
+  const failed = results.filter(({ state }) => state !== 'ready' && state !== 'unknown')
   if (failed.length > 0)
     throw new CommandError('upstreams_failed', `${failed.length} of ${results.length} could not answer.`)
 }
 
 /** What both commands begin with: what the database declares, and the server, if there is one. */
-async function gather(
-  command: Command,
-  io: Io,
-): Promise<{ declared: Declared[]; found: ServerLookup; dataFolder: string }> {
-  const { findServer } = await import('./live.ts')
-  const { toDeclared } = await import('./upstream-rows.ts')
-  const dataFolder = toDataFolder(command, io)
-  const { upstreams } = await withStore(command, io, { readonly: true }, (store) => store.readCatalog())
-  return { declared: toDeclared(upstreams, io.environment), found: await findServer(dataFolder), dataFolder }
+async function gather(io: Context) {
+  const { upstreams } = await withStore(io, { readonly: true }, (store) => store.readCatalog())
+  const found = await findServer(io.dataFolder)
+  const status = found.kind === 'server' ? found.status : null
+  return { declared: toDeclared(upstreams, io.environment), found, status }
 }
-
-const statusOf = (found: ServerLookup) => (found.kind === 'server' ? found.status : null)
 
 /** What the documents say of the server: all but its upstreams, which have a list of their own. */
 function toServer(status: Status | null): Omit<Status, 'upstreams'> | null {
@@ -102,28 +74,25 @@ function choose(ids: readonly string[], declared: readonly Declared[]): Declared
   })
 }
 
-async function testByServer(chosen: readonly Declared[], dataFolder: string): Promise<TestResult[]> {
-  const { testThroughServer } = await import('./live.ts')
-  return Promise.all(chosen.map(({ upstream }) => testThroughServer(dataFolder, upstream.id)))
-}
-
-async function testFromHere(chosen: readonly Declared[]): Promise<TestResult[]> {
-  const { createAllBackends } = await import('../server/backends.ts')
-  const { testUpstream } = await import('../server/test-upstream.ts')
+function testFromHere(chosen: readonly Declared[]): Promise<TestResult>[] {
   const backendFor = createAllBackends()
   const monotonicMs = () => performance.now()
-  return Promise.all(
-    chosen.map(({ upstream, variable }) => {
-      // It may well be set where the server runs.
-      const notReady = upstream.notReady && `the variable ${variable} is not set here`
-      return testUpstream({ ...upstream, notReady }, { backend: backendFor({ upstream }), monotonicMs })
-    }),
-  )
+  return chosen.map(({ upstream, variable }) => {
+    // It may well be set where the server runs.
+    const notReady = upstream.notReady && `the variable ${variable} is not set here`
+    return testUpstream({ ...upstream, notReady }, { backend: backendFor({ upstream }), monotonicMs })
+  })
 }
 
 const toCells = (result: TestResult) => [
   toPrintable(result.id),
   result.state.replace('_', ' '),
   result.ms === null ? '-' : String(result.ms),
-  toTestMessage(result),
+  toMessage(result),
 ]
+
+function toMessage({ state, reason }: TestResult): string {
+  if (state === 'ready') return 'answers'
+  if (state === 'unknown') return 'answers, but not to a request that costs nothing'
+  return toPrintable(reason ?? state)
+}

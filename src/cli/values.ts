@@ -7,6 +7,10 @@ import { toMs } from '../domain/time.ts'
 import { isName } from '../keys/rules.ts'
 import { usageError } from './command-error.ts'
 
+/** Reads an option where it is given; else null. */
+export const ifGiven = <T>(text: string | undefined, read: (text: string) => T) =>
+  text === undefined ? null : read(text)
+
 /** Such as `day, week, month or total`. */
 const PERIODS_TEXT = PERIODS.join(', ').replace(/, (?=\w+$)/, ' or ')
 

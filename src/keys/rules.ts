@@ -15,7 +15,7 @@ export const isAmount = (nanoUsd: number) => Number.isSafeInteger(nanoUsd) && na
 export interface CheckedOptions extends Partial<Limits> {
   name: string
   models?: string[]
-  budget?: Budget
+  budget?: Budget | null
 }
 
 /** Throws `invalid` for the first field that breaks a rule. */

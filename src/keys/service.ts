@@ -15,7 +15,7 @@ export interface KeyOptions extends CheckedOptions {
   scope?: 'all' | 'local'
   /** A team's id or name. */
   team?: string
-  expiresMs?: number
+  expiresMs?: number | null
   metadata?: Record<string, string>
 }
 
@@ -127,7 +127,7 @@ function findKey(keys: readonly StoredKey[], idOrShown: string): StoredKey {
 
 export interface TeamOptions {
   name: string
-  budget?: Budget
+  budget?: Budget | null
   metadata?: Record<string, string>
 }
 

@@ -14,14 +14,13 @@ import type { ConfigStore, Settings } from '../store/config-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { createChecker } from '../structured/checker.ts'
 import { createCounter } from '../tokens/count.ts'
-import { createAllBackends } from './backends.ts'
+import { createAllBackends, testUpstream } from './backends.ts'
 import { type ControlDeps, createControl } from './control.ts'
 import { drain } from './drain.ts'
 import { listen } from './listen.ts'
 import { createLive } from './live.ts'
 import { createStatus } from './status.ts'
 import { openStorage } from './storage.ts'
-import { testUpstream } from './test-upstream.ts'
 
 export interface ServerOptions {
   dataFolder: string

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { Upstream } from '../../src/domain/snapshot.ts'
 import type { UpstreamHealth } from '../../src/health/health.ts'
+import { testUpstream } from '../../src/server/backends.ts'
 import { toUpstreamStatuses } from '../../src/server/protocol.ts'
-import { testUpstream } from '../../src/server/test-upstream.ts'
 import type { Backend, Readiness } from '../../src/upstreams/backend.ts'
 import { toSnapshot, toTarget } from '../support/snapshot.ts'
 
