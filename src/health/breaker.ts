@@ -1,7 +1,7 @@
 /**
  * The circuit breaker of one target: closed; open for 10 s after five failures in a row; then half-open, with one live
- * request as its probe, which closes it by its success or opens it again by its failure. Plain data and functions over
- * it; time comes in, from a clock that never steps. Called by `request.ts`, `state.ts` and `health.ts`.
+ * request as its probe, which closes it by its success or opens it again by its failure. Time
+ * comes in, from a clock that never steps. Pure.
  *
  * It is kept twice, so that one key's requests never take a target away from other keys:
  * - **for a key**: a row is failed requests of that key; a success of that key ends it, what other keys do does not.
@@ -23,38 +23,8 @@ export interface Caller {
   readonly keyId: string
 }
 
-interface Circuit {
-  failures: number
-  /** Null while it is closed. */
-  openUntilMs: number | null
-  probe: Caller | null
-  probeMs: number
-  lastFailureMs: number
-  /** What failed last, in words that clients may read. */
-  reason: string
-}
-
-export interface Breaker {
-  everyone: Circuit
-  /** Whose requests failed in everyone's row, since it opened last: never more than five. */
-  failedKeys: Set<string>
-  /** Keys whose last request failed, in the order of their last failures. */
-  keys: Map<string, Circuit>
-}
-
 /** For whom a breaker has opened or closed; null where nothing changed. */
 export type Change = 'everyone' | 'key' | null
-
-const createCircuit = (): Circuit => ({
-  failures: 0,
-  openUntilMs: null,
-  probe: null,
-  probeMs: 0,
-  lastFailureMs: 0,
-  reason: '',
-})
-
-export const createBreaker = (): Breaker => ({ everyone: createCircuit(), failedKeys: new Set(), keys: new Map() })
 
 /** One circuit as it is now. */
 export interface View {
@@ -62,158 +32,187 @@ export interface View {
   /** How long until a request may pass, ms; 0 where it may now. */
   waitMs: number
   failures: number
+  /** What failed last, in words that clients may read. */
   reason: string
 }
 
-/** Everyone's circuit, and a key's own where it has one. */
-export const viewsOf = (breaker: Breaker, keyId: string, nowMs: number): View[] =>
-  circuitsOf(breaker, keyId).map((circuit) => toView(circuit, nowMs))
+class Circuit {
+  failures = 0
+  reason = ''
+  lastFailureMs = 0
+  /** Null while it is closed. */
+  openUntilMs: number | null = null
+  probe: Caller | null = null
+  probeMs = 0
 
-/** What most requests meet: everyone's circuit where it is not closed, else those of the keys that have one open. */
-export function openViewsOf({ everyone, keys }: Breaker, nowMs: number): { views: View[]; isForKeys: boolean } {
-  const own = isOpen(everyone) ? [] : [...keys.values()].filter(isOpen)
-  return { views: (own.length > 0 ? own : [everyone]).map((each) => toView(each, nowMs)), isForKeys: own.length > 0 }
+  fail(reason: string): void {
+    this.failures++
+    this.reason = reason
+  }
+
+  open(nowMs: number): void {
+    this.openUntilMs = nowMs + OPEN_MS
+    this.probe = null
+  }
+
+  close(): void {
+    this.openUntilMs = null
+    this.probe = null
+  }
+
+  view(nowMs: number): View {
+    const { openUntilMs, failures, reason, probe, probeMs } = this
+    if (openUntilMs === null) return { phase: 'closed', waitMs: 0, failures, reason }
+    const waitMs = Math.max(0, (probe === null ? openUntilMs : probeMs + PROBE_MS) - nowMs)
+    return { phase: nowMs < openUntilMs ? 'open' : 'half_open', waitMs, failures, reason }
+  }
 }
-
-/** Whether it lets everything pass, whoever asks: all that a request of a healthy target has to know. */
-export const isQuiet = ({ everyone, keys }: Breaker): boolean => everyone.openUntilMs === null && keys.size === 0
 
 const isOpen = ({ openUntilMs }: Circuit) => openUntilMs !== null
 
-function toView({ openUntilMs, failures, reason, probe, probeMs }: Circuit, nowMs: number): View {
-  if (openUntilMs === null) return { phase: 'closed', waitMs: 0, failures, reason }
-  const waitMs = Math.max(0, (probe === null ? openUntilMs : probeMs + PROBE_MS) - nowMs)
-  return { phase: nowMs < openUntilMs ? 'open' : 'half_open', waitMs, failures, reason }
-}
+export class Breaker {
+  readonly everyone = new Circuit()
+  /** Whose requests failed in everyone's row, since it opened last: never more than five. */
+  private readonly failedKeys = new Set<string>()
+  /** Keys whose last request failed, in the order of their last failures. */
+  readonly keys = new Map<string, Circuit>()
 
-/** Lets a request pass, or not. Where it is half-open, the request is its probe. */
-export function enter(breaker: Breaker, caller: Caller, nowMs: number): boolean {
-  if (viewsOf(breaker, caller.keyId, nowMs).some(({ waitMs }) => waitMs > 0)) return false
-  for (const circuit of circuitsOf(breaker, caller.keyId)) {
-    if (isOpen(circuit)) Object.assign(circuit, { probe: caller, probeMs: nowMs })
+  /** Whether it lets everything pass, whoever asks: all that a request of a healthy target has to know. */
+  isQuiet(): boolean {
+    return this.everyone.openUntilMs === null && this.keys.size === 0
   }
-  return true
-}
 
-const circuitsOf = ({ everyone, keys }: Breaker, keyId: string): Circuit[] => [everyone, keys.get(keyId) ?? []].flat()
-
-/** The circuits of which the request is the half-open probe. */
-const probedBy = (breaker: Breaker, caller: Caller): Circuit[] =>
-  circuitsOf(breaker, caller.keyId).filter(({ probe }) => probe === caller)
-
-export const isProbe = (breaker: Breaker, caller: Caller): boolean => probedBy(breaker, caller).length > 0
-
-/**
- * Counts a failed request. One that was sent before it opened says nothing new, and does not keep it open.
- * @param isConfirmed whether a free probe of the upstream failed, too
- * @returns for whom it has opened, where it was closed.
- */
-export function recordFailure(
-  breaker: Breaker,
-  caller: Caller,
-  reason: string,
-  isConfirmed: boolean,
-  nowMs: number,
-): Change {
-  const { everyone, failedKeys } = breaker
-  const wasClosed = !isOpen(everyone)
-  if (!wasClosed && everyone.probe !== caller) return null
-  fail(everyone, reason)
-  failedKeys.add(caller.keyId)
-  if (everyone.failures >= FAILURES_TO_OPEN && (isConfirmed || failedKeys.size > 1)) {
-    openForEveryone(breaker, nowMs)
-    return wasClosed ? 'everyone' : null
+  /** Everyone's circuit, and a key's own where it has one. */
+  viewsFor(keyId: string, nowMs: number): View[] {
+    return this.circuitsOf(keyId).map((circuit) => circuit.view(nowMs))
   }
-  const own = ownCircuit(breaker, caller.keyId, nowMs)
-  if (!wasClosed) {
-    everyone.probe = null
-    open(Object.assign(own, { failures: everyone.failures, reason }), nowMs)
-    return null
+
+  /** What most requests meet: everyone's circuit where it is not closed, else those of the keys that have one open. */
+  openViews(nowMs: number): { views: View[]; isForKeys: boolean } {
+    const own = isOpen(this.everyone) ? [] : [...this.keys.values()].filter(isOpen)
+    const views = (own.length > 0 ? own : [this.everyone]).map((circuit) => circuit.view(nowMs))
+    return { views, isForKeys: own.length > 0 }
   }
-  const wasOwnClosed = !isOpen(own)
-  if (!wasOwnClosed && own.probe !== caller) return null
-  fail(own, reason)
-  if (own.failures < FAILURES_TO_OPEN) return null
-  open(own, nowMs)
-  return wasOwnClosed ? 'key' : null
-}
 
-function ownCircuit({ keys }: Breaker, keyId: string, nowMs: number): Circuit {
-  for (const [id, { lastFailureMs }] of keys) {
-    if (nowMs - lastFailureMs < FORGET_MS) break
-    keys.delete(id)
+  /** Lets a request pass, or not. Where it is half-open, the request is its probe. */
+  enter(caller: Caller, nowMs: number): boolean {
+    const circuits = this.circuitsOf(caller.keyId)
+    if (circuits.some((circuit) => circuit.view(nowMs).waitMs > 0)) return false
+    for (const circuit of circuits.filter(isOpen)) Object.assign(circuit, { probe: caller, probeMs: nowMs })
+    return true
   }
-  const own = keys.get(keyId) ?? createCircuit()
-  keys.delete(keyId)
-  keys.set(keyId, own)
-  own.lastFailureMs = nowMs
-  return own
-}
 
-const fail = (circuit: Circuit, reason: string) => Object.assign(circuit, { failures: circuit.failures + 1, reason })
+  isProbe(caller: Caller): boolean {
+    return this.probedBy(caller).length > 0
+  }
 
-const open = (circuit: Circuit, nowMs: number) => Object.assign(circuit, { openUntilMs: nowMs + OPEN_MS, probe: null })
+  /**
+   * Counts a failed request. One that was sent before it opened says nothing new, and does not keep it open.
+   * @param isConfirmed whether a free probe of the upstream failed, too
+   * @returns for whom it has opened, where it was closed.
+   */
+  recordFailure(caller: Caller, reason: string, isConfirmed: boolean, nowMs: number): Change {
+    const { everyone, failedKeys } = this
+    const wasClosed = !isOpen(everyone)
+    if (!wasClosed && everyone.probe !== caller) return null
+    everyone.fail(reason)
+    failedKeys.add(caller.keyId)
+    if (everyone.failures >= FAILURES_TO_OPEN && (isConfirmed || failedKeys.size > 1)) {
+      this.openForEveryone(nowMs)
+      return wasClosed ? 'everyone' : null
+    }
+    const own = this.ownCircuit(caller.keyId, nowMs)
+    if (!wasClosed) {
+      everyone.probe = null
+      Object.assign(own, { failures: everyone.failures, reason })
+      own.open(nowMs)
+      return null
+    }
+    const wasOwnClosed = !isOpen(own)
+    if (!wasOwnClosed && own.probe !== caller) return null
+    own.fail(reason)
+    if (own.failures < FAILURES_TO_OPEN) return null
+    own.open(nowMs)
+    return wasOwnClosed ? 'key' : null
+  }
 
-const close = (circuit: Circuit) => Object.assign(circuit, { openUntilMs: null, probe: null })
+  /** A free probe failed: what five requests in a row say, it confirms. Returns whether it has opened for everyone. */
+  confirmFailures(nowMs: number): boolean {
+    if (isOpen(this.everyone) || this.everyone.failures < FAILURES_TO_OPEN) return false
+    this.openForEveryone(nowMs)
+    return true
+  }
 
-function openForEveryone({ everyone, failedKeys, keys }: Breaker, nowMs: number): void {
-  open(everyone, nowMs)
-  failedKeys.clear()
-  keys.clear()
-}
+  /** A request went well: ends the rows of its key and of everyone. Returns for whom that has closed it. */
+  recordSuccess({ keyId }: Caller): Change {
+    const { everyone, failedKeys, keys } = this
+    // Nearly always nothing has failed.
+    if (everyone.failures === 0 && keys.size === 0) return null
+    everyone.failures = 0
+    if (isOpen(everyone)) return this.closeForEveryone()
+    failedKeys.clear()
+    const own = keys.get(keyId)
+    keys.delete(keyId)
+    return own && isOpen(own) ? 'key' : null
+  }
 
-function closeForEveryone({ everyone, failedKeys, keys }: Breaker): void {
-  close(everyone)
-  failedKeys.clear()
-  keys.clear()
-}
+  /**
+   * Closes it where its half-open probe has begun to answer. What failed before is remembered, so that the next failure
+   * opens it again. Returns for whom that has closed it.
+   */
+  halfOpenSuccess(caller: Caller): Change {
+    if (this.isQuiet()) return null
+    const probed = this.probedBy(caller)
+    if (probed.includes(this.everyone)) return this.closeForEveryone()
+    for (const circuit of probed) circuit.close()
+    return probed.length > 0 ? 'key' : null
+  }
 
-/** A free probe failed: what five requests in a row say, it confirms. Returns whether it has opened for everyone. */
-export function confirmFailures(breaker: Breaker, nowMs: number): boolean {
-  if (isOpen(breaker.everyone) || breaker.everyone.failures < FAILURES_TO_OPEN) return false
-  openForEveryone(breaker, nowMs)
-  return true
-}
+  /** A request ended without saying anything of its target: if it was the half-open probe, another may be. */
+  abortProbe(caller: Caller): void {
+    for (const circuit of this.probedBy(caller)) circuit.probe = null
+  }
 
-/** A request went well: ends the rows of its key and of everyone. Returns for whom that has closed it. */
-export function recordSuccess(breaker: Breaker, { keyId }: Caller): Change {
-  const { everyone, failedKeys, keys } = breaker
-  // Nearly always nothing has failed.
-  if (everyone.failures === 0 && keys.size === 0) return null
-  everyone.failures = 0
-  if (isOpen(everyone)) {
-    closeForEveryone(breaker)
+  /** What it opened for is over: it is half-open at once. */
+  allowProbe(nowMs: number): void {
+    this.failedKeys.clear()
+    for (const circuit of [this.everyone, ...this.keys.values()]) {
+      if (circuit.openUntilMs !== null) circuit.openUntilMs = Math.min(circuit.openUntilMs, nowMs)
+    }
+  }
+
+  private circuitsOf(keyId: string): Circuit[] {
+    const own = this.keys.get(keyId)
+    return own ? [this.everyone, own] : [this.everyone]
+  }
+
+  /** The circuits of which the request is the half-open probe. */
+  private probedBy(caller: Caller): Circuit[] {
+    return this.circuitsOf(caller.keyId).filter(({ probe }) => probe === caller)
+  }
+
+  private ownCircuit(keyId: string, nowMs: number): Circuit {
+    for (const [id, { lastFailureMs }] of this.keys) {
+      if (nowMs - lastFailureMs < FORGET_MS) break
+      this.keys.delete(id)
+    }
+    const own = this.keys.get(keyId) ?? new Circuit()
+    this.keys.delete(keyId)
+    this.keys.set(keyId, own)
+    own.lastFailureMs = nowMs
+    return own
+  }
+
+  private openForEveryone(nowMs: number): void {
+    this.everyone.open(nowMs)
+    this.failedKeys.clear()
+    this.keys.clear()
+  }
+
+  private closeForEveryone(): Change {
+    this.everyone.close()
+    this.failedKeys.clear()
+    this.keys.clear()
     return 'everyone'
-  }
-  failedKeys.clear()
-  const own = keys.get(keyId)
-  keys.delete(keyId)
-  return own && isOpen(own) ? 'key' : null
-}
-
-/**
- * Closes it where its half-open probe has begun to answer. What failed before is remembered, so that the next failure
- * opens it again. Returns for whom that has closed it.
- */
-export function halfOpenSuccess(breaker: Breaker, caller: Caller): Change {
-  const probed = probedBy(breaker, caller)
-  if (probed.includes(breaker.everyone)) {
-    closeForEveryone(breaker)
-    return 'everyone'
-  }
-  for (const circuit of probed) close(circuit)
-  return probed.length > 0 ? 'key' : null
-}
-
-/** A request ended without saying anything of its target: if it was the half-open probe, another may be. */
-export function abortProbe(breaker: Breaker, caller: Caller): void {
-  for (const circuit of probedBy(breaker, caller)) circuit.probe = null
-}
-
-/** What it opened for is over: it is half-open at once. */
-export function allowProbe({ everyone, failedKeys, keys }: Breaker, nowMs: number): void {
-  failedKeys.clear()
-  for (const circuit of [everyone, ...keys.values()]) {
-    if (circuit.openUntilMs !== null) circuit.openUntilMs = Math.min(circuit.openUntilMs, nowMs)
   }
 }

@@ -5,7 +5,6 @@
 
 import type { Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { confirmFailures, openViewsOf } from './breaker.ts'
 import { RequestHealth, tellOpened } from './request.ts'
 import { type HealthDeps, isOn, isSame, type TargetState, UpstreamState } from './state.ts'
 
@@ -79,7 +78,7 @@ export function createHealth(deps: HealthDeps): Health {
       state.probed(readiness)
       if (!state.probeFailed) return
       for (const target of state.targets.values()) {
-        if (confirmFailures(target.breaker, deps.nowMs())) tellOpened(target, null)
+        if (target.breaker.confirmFailures(deps.nowMs())) tellOpened(target, null)
       }
       deps.onUnreached?.()
     },
@@ -141,7 +140,7 @@ function toState(
 
 function toTargetHealth(model: string, state: TargetState, nowMs: number): UpstreamHealth['targets'][number] {
   const { upstreamModel, breaker, penalty } = state
-  const { views, isForKeys } = openViewsOf(breaker, nowMs)
+  const { views, isForKeys } = breaker.openViews(nowMs)
   const [view] = views.sort((a, b) => b.waitMs - a.waitMs)
   return {
     model,

@@ -32,13 +32,8 @@ export interface Prober {
 
 /** Pauses before the next probes of one that could not be reached: it may only have been restarted. The last one stays. */
 const PAUSES_MS = [250, 500, 1_000, 2_000]
-/** One that was reached for so long has the short pauses again. */
-const STEADY_MS = 4_000
 /** One that failed its probe is probed more often: the sooner it is found again, the better. */
 const FAILED_INTERVAL_MS = 10_000
-/** Upstreams that are new at the same time are probed one after the other; later ones drift apart by chance. */
-const STAGGER_MS = 20
-const JITTER = 0.1
 const NEVER = Number.POSITIVE_INFINITY
 /** A time limit is counted in so many steps: a stall of our own loop counts as one of them, and not as silence. */
 const STEPS = 10
@@ -46,8 +41,8 @@ const STEPS = 10
 interface Watched {
   upstream: Upstream
   isBusy: boolean
-  /** Probes in a row for want of a connection. */
-  tries: number
+  /** Probes in a row that failed. */
+  failures: number
   lastMs: number
   /** When it is probed in its turn. */
   nextMs: number
@@ -60,28 +55,22 @@ export function createProber(deps: ProberDeps): Prober {
   const watched = new Map<string, Watched>()
   let seen: Snapshot | null = null
   let isRunning = false
-  let timer: ReturnType<typeof setTimeout> | null = null
-  /** When the timer goes off. */
-  let wakeMs = 0
+  let timer: Timer | undefined
 
   const wake = (atMs: number): void => {
-    if (!isRunning || atMs === NEVER || (timer !== null && wakeMs <= atMs)) return
-    if (timer !== null) clearTimeout(timer)
-    wakeMs = atMs
-    timer = setTimeout(tick, Math.max(0, atMs - performance.now()))
-    timer.unref()
+    clearTimeout(timer)
+    if (isRunning && atMs !== NEVER) timer = setTimeout(tick, Math.max(0, atMs - performance.now())).unref()
   }
 
   const tick = (): void => {
-    timer = null
+    takeOver(snapshot())
     const nowMs = performance.now()
-    takeOver(snapshot(), nowMs)
     const unreached = new Set(health.unreached().map(({ id }) => id))
     let nextMs = NEVER
     for (const one of watched.values()) {
       if (one.isBusy) continue
       const isUnreached = unreached.has(one.upstream.id)
-      const dueMs = Math.min(intervalMs > 0 ? one.nextMs : NEVER, isUnreached ? soonOf(one, nowMs) : NEVER)
+      const dueMs = Math.min(intervalMs > 0 ? one.nextMs : NEVER, isUnreached ? soonOf(one) : NEVER)
       if (dueMs <= nowMs) void run(one, isUnreached)
       else nextMs = Math.min(nextMs, dueMs)
     }
@@ -89,7 +78,7 @@ export function createProber(deps: ProberDeps): Prober {
   }
 
   /** Takes up upstreams that are new or have changed, and lets go of what is gone. */
-  const takeOver = (present: Snapshot, nowMs: number): void => {
+  const takeOver = (present: Snapshot): void => {
     if (present === seen) return
     seen = present
     const used = toUsed(present)
@@ -99,19 +88,22 @@ export function createProber(deps: ProberDeps): Prober {
       gone.abort()
       watched.delete(id)
     }
-    let count = 0
     for (const [id, upstream] of used) {
       const known = watched.get(id)
       if (known) known.upstream = upstream
-      else watched.set(id, toWatched(upstream, nowMs + STAGGER_MS * count++))
+      else {
+        const gone = new AbortController()
+        watched.set(id, { upstream, isBusy: false, failures: 0, lastMs: -NEVER, nextMs: -NEVER, gone })
+      }
     }
   }
 
   const run = async (one: Watched, isUnreached: boolean): Promise<void> => {
     one.isBusy = true
-    let found: Readiness | null = null
+    let failed = true
     try {
-      found = await probe(one, isUnreached ? unreachedTimeoutMs : timeoutMs)
+      const found = await probe(one, isUnreached ? unreachedTimeoutMs : timeoutMs)
+      failed = FAILED.has(found.state)
       if (!one.gone.signal.aborted) health.probed(one.upstream, found)
     } catch (error) {
       log?.error('internal_error', 'an upstream could not be probed for an internal error', {
@@ -119,13 +111,11 @@ export function createProber(deps: ProberDeps): Prober {
         error: traceOf(error),
       })
     }
-    const nowMs = performance.now()
-    const failed = found !== null && FAILED.has(found.state)
     one.isBusy = false
-    one.tries = isUnreached || failed ? one.tries + 1 : 0
-    one.lastMs = nowMs
-    one.nextMs = nowMs + jitter(failed ? Math.min(intervalMs, FAILED_INTERVAL_MS) : intervalMs)
-    wake(nowMs)
+    one.failures = failed ? one.failures + 1 : 0
+    one.lastMs = performance.now()
+    one.nextMs = one.lastMs + (failed ? Math.min(intervalMs, FAILED_INTERVAL_MS) : intervalMs)
+    wake(one.lastMs)
   }
 
   const probe = async ({ upstream, gone }: Watched, limitMs: number): Promise<Readiness> => {
@@ -148,8 +138,7 @@ export function createProber(deps: ProberDeps): Prober {
     kick: () => wake(performance.now()),
     stop() {
       isRunning = false
-      if (timer !== null) clearTimeout(timer)
-      timer = null
+      clearTimeout(timer)
       for (const { gone } of watched.values()) gone.abort()
       watched.clear()
       seen = null
@@ -157,7 +146,7 @@ export function createProber(deps: ProberDeps): Prober {
   }
 }
 
-const FAILED: ReadonlySet<Readiness['state']> = new Set(['degraded', 'timeout', 'down'])
+const FAILED: ReadonlySet<Readiness['state']> = new Set(['degraded', 'timeout', 'down', 'not_made'])
 
 /** Upstreams that an enabled route leads to and that have what a call needs. */
 function toUsed({ models }: Snapshot): Map<string, Upstream> {
@@ -168,19 +157,6 @@ function toUsed({ models }: Snapshot): Map<string, Upstream> {
   return used
 }
 
-const toWatched = (upstream: Upstream, nextMs: number): Watched => ({
-  upstream,
-  isBusy: false,
-  tries: 0,
-  lastMs: Number.NEGATIVE_INFINITY,
-  nextMs,
-  gone: new AbortController(),
-})
-
 /** When one that could not be reached is probed again. */
-function soonOf({ tries, lastMs }: Watched, nowMs: number): number {
-  if (nowMs - lastMs > STEADY_MS) return nowMs
-  return lastMs + (PAUSES_MS[Math.min(Math.max(tries, 1), PAUSES_MS.length) - 1] ?? 0)
-}
-
-const jitter = (ms: number) => ms * (1 - JITTER + 2 * JITTER * Math.random())
+const soonOf = ({ failures, lastMs }: Watched): number =>
+  lastMs + (PAUSES_MS[Math.min(Math.max(failures, 1), PAUSES_MS.length) - 1] ?? 0)

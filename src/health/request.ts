@@ -8,17 +8,7 @@ import type { Target } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 import { isOurShortage } from '../upstreams/network-messages.ts'
 import { toRefusal } from '../upstreams/refusal.ts'
-import {
-  abortProbe,
-  type Caller,
-  type Change,
-  enter,
-  halfOpenSuccess,
-  isProbe,
-  recordFailure,
-  recordSuccess,
-  viewsOf,
-} from './breaker.ts'
+import type { Caller, Change } from './breaker.ts'
 import { isOn, setPenalty, type TargetState } from './state.ts'
 
 /**
@@ -56,7 +46,7 @@ export class RequestHealth implements Caller {
     if (state.isCleared()) return 'healthy'
     const nowMs = this.nowMs()
     if (state.owner.isDown(nowMs)) return 'unavailable'
-    const views = viewsOf(state.breaker, this.keyId, nowMs)
+    const views = state.breaker.viewsFor(this.keyId, nowMs)
     if (views.some(({ phase }) => phase === 'open')) return 'unavailable'
     if (views.some(({ waitMs }) => waitMs > 0)) return 'degraded'
     return isOn(state.owner.penalty, nowMs) || isOn(state.penalty, nowMs) ? 'degraded' : 'healthy'
@@ -67,19 +57,19 @@ export class RequestHealth implements Caller {
     const state = this.stateOf(target)
     if (state.isCleared()) return true
     const nowMs = this.nowMs()
-    return !state.owner.isDown(nowMs) && enter(state.breaker, this, nowMs)
+    return !state.owner.isDown(nowMs) && state.breaker.enter(this, nowMs)
   }
 
   report(target: Target, news: CallNews): void {
     const state = this.stateOf(target)
     if (news === 'begun') {
       state.owner.reached()
-      tellClosed(state, halfOpenSuccess(state.breaker, this), this.keyId)
+      tellClosed(state, state.breaker.halfOpenSuccess(this), this.keyId)
     } else if (news === 'ok') {
       state.worked()
-      tellClosed(state, recordSuccess(state.breaker, this), this.keyId)
+      tellClosed(state, state.breaker.recordSuccess(this), this.keyId)
     } else if (news === 'aborted' || news.kind === 'aborted' || isOurShortage(news.cause))
-      abortProbe(state.breaker, this)
+      state.breaker.abortProbe(this)
     else this.ended(state, news)
   }
 
@@ -91,7 +81,7 @@ export class RequestHealth implements Caller {
     if (owner.isDown(nowMs)) {
       return { reason: `its upstream \`${id}\` is down: ${owner.penalty?.reason}`, retryAfterMs: DOWN_RETRY_MS }
     }
-    const [view] = viewsOf(breaker, this.keyId, nowMs).sort((a, b) => b.waitMs - a.waitMs)
+    const [view] = breaker.viewsFor(this.keyId, nowMs).sort((a, b) => b.waitMs - a.waitMs)
     if (!view || view.waitMs === 0) return null
     return {
       reason: `its last ${view.failures} calls to \`${id}\` failed, the last one with: ${view.reason}`,
@@ -111,7 +101,7 @@ export class RequestHealth implements Caller {
       return
     }
     // A 4xx is an answer, whatever it says.
-    abortProbe(state.breaker, this)
+    state.breaker.abortProbe(this)
     if (error.status === 429 && error.retryAfterMs !== null) state.pause(error.retryAfterMs)
     if (!refusal) return
     if (owner.penalty?.kind === 'down') owner.reached()
@@ -126,10 +116,10 @@ export class RequestHealth implements Caller {
       owner.deps.onUnreached?.()
     }
     const isCounted = this.failed?.includes(state) === true
-    if (isCounted && !isProbe(breaker, this)) return
+    if (isCounted && !breaker.isProbe(this)) return
     this.failed ??= []
     if (!isCounted) this.failed.push(state)
-    const change = recordFailure(breaker, this, toWords(error), owner.probeFailed, this.nowMs())
+    const change = breaker.recordFailure(this, toWords(error), owner.probeFailed, this.nowMs())
     if (change) tellOpened(state, change === 'key' ? this.keyId : null)
   }
 }

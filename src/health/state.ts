@@ -7,7 +7,7 @@
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { allowProbe, createBreaker, isQuiet } from './breaker.ts'
+import { Breaker } from './breaker.ts'
 
 export interface HealthDeps {
   /** A clock that never steps. */
@@ -91,7 +91,7 @@ export class UpstreamState {
     const { log, nowMs } = this.deps
     log?.info('upstream_up', 'an upstream is up again', { upstream: this.upstream.id })
     // What opened its breakers is over.
-    for (const { breaker } of this.targets.values()) allowProbe(breaker, nowMs())
+    for (const { breaker } of this.targets.values()) breaker.allowProbe(nowMs())
   }
 
   /** A call went well: there is nothing against it. */
@@ -151,7 +151,7 @@ export class UpstreamState {
 /** One model of an upstream, whatever models of ours lead to it. */
 export class TargetState {
   penalty: Penalty | null = null
-  readonly breaker = createBreaker()
+  readonly breaker = new Breaker()
 
   constructor(
     readonly owner: UpstreamState,
@@ -160,7 +160,7 @@ export class TargetState {
 
   /** Whether nothing at all is held against it: all that most requests have to know. */
   isCleared(): boolean {
-    return this.penalty === null && this.owner.penalty === null && isQuiet(this.breaker)
+    return this.penalty === null && this.owner.penalty === null && this.breaker.isQuiet()
   }
 
   /** A call went well; a pause is kept all the same. */

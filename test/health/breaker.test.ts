@@ -1,42 +1,31 @@
 /** For whom a breaker is open, and what a row of failures is: events of keys on one target, with a clock that the test moves. */
 import { describe, expect, test } from 'bun:test'
-import {
-  abortProbe,
-  allowProbe,
-  confirmFailures,
-  createBreaker,
-  enter,
-  halfOpenSuccess,
-  isQuiet,
-  recordFailure,
-  recordSuccess,
-  viewsOf,
-} from '../../src/health/breaker.ts'
+import { Breaker } from '../../src/health/breaker.ts'
 
 function setUp() {
-  const breaker = createBreaker()
+  const breaker = new Breaker()
   let nowMs = 1_000
   const caller = (keyId: string) => ({ keyId })
   const fail = (keyId: string, times = 1) => {
     let change = null
-    for (let each = 0; each < times; each++) change = recordFailure(breaker, caller(keyId), 'status 500', false, nowMs)
+    for (let each = 0; each < times; each++) change = breaker.recordFailure(caller(keyId), 'status 500', false, nowMs)
     return change
   }
-  const succeed = (keyId: string) => recordSuccess(breaker, caller(keyId))
+  const succeed = (keyId: string) => breaker.recordSuccess(caller(keyId))
   /** The phase that counts for a key. */
   const phaseFor = (keyId: string) => {
-    const phases = viewsOf(breaker, keyId, nowMs).map(({ phase }) => phase)
+    const phases = breaker.viewsFor(keyId, nowMs).map(({ phase }) => phase)
     return phases.includes('open') ? 'open' : phases.includes('half_open') ? 'half_open' : 'closed'
   }
   const phases = (...keyIds: string[]) => keyIds.map(phaseFor)
   const tryEnter = (keyId: string) => {
     const request = caller(keyId)
-    return enter(breaker, request, nowMs) ? request : null
+    return breaker.enter(request, nowMs) ? request : null
   }
   const failProbe = (keyId: string) => {
     const probe = tryEnter(keyId)
     if (!probe) throw new Error(`${keyId} is not let in`)
-    return recordFailure(breaker, probe, 'status 500', false, nowMs)
+    return breaker.recordFailure(probe, 'status 500', false, nowMs)
   }
   const pass = (ms: number) => {
     nowMs += ms
@@ -96,12 +85,12 @@ describe('a row of failures', () => {
   test('of one key is confirmed for everyone by a free probe, and nothing shorter is', () => {
     const { breaker, fail, phases, now } = setUp()
     fail('a', 4)
-    expect(confirmFailures(breaker, now())).toBe(false)
+    expect(breaker.confirmFailures(now())).toBe(false)
     fail('a')
     expect(phases('b')).toEqual(['closed'])
-    expect(confirmFailures(breaker, now())).toBe(true)
+    expect(breaker.confirmFailures(now())).toBe(true)
     expect(phases('a', 'b')).toEqual(['open', 'open'])
-    expect(confirmFailures(breaker, now())).toBe(false)
+    expect(breaker.confirmFailures(now())).toBe(false)
   })
 })
 
@@ -123,9 +112,9 @@ describe('half-open', () => {
     pass(10_000)
     const probe = tryEnter('c')
     expect([probe !== null, tryEnter('a'), tryEnter('c')]).toEqual([true, null, null])
-    expect(probe && recordSuccess(breaker, probe)).toBe('everyone')
+    expect(probe && breaker.recordSuccess(probe)).toBe('everyone')
     expect(phases('a', 'b', 'c')).toEqual(['closed', 'closed', 'closed'])
-    expect(isQuiet(breaker)).toBe(true)
+    expect(breaker.isQuiet()).toBe(true)
   })
 
   test('for everyone is not shut again by one key’s failure: it waits, and another key may be the next probe', () => {
@@ -160,19 +149,19 @@ describe('half-open', () => {
     fail('a', 5)
     pass(10_000)
     const own = tryEnter('a')
-    expect(own && halfOpenSuccess(breaker, own)).toBe('key')
+    expect(own && breaker.halfOpenSuccess(own)).toBe('key')
     expect([...phases('a'), fail('a')]).toEqual(['closed', 'key'])
     fail('b')
     pass(10_000)
     const probe = tryEnter('b')
-    expect(probe && halfOpenSuccess(breaker, probe)).toBe('everyone')
+    expect(probe && breaker.halfOpenSuccess(probe)).toBe('everyone')
     fail('a')
     expect([...phases('z'), fail('b'), ...phases('z')]).toEqual(['closed', 'everyone', 'open'])
     // What failed while it was half-open is not held together with what one key fails at afterwards.
     pass(10_000)
     failProbe('c')
     const next = tryEnter('b')
-    if (next) halfOpenSuccess(breaker, next)
+    if (next) breaker.halfOpenSuccess(next)
     fail('a')
     expect(phases('z')).toEqual(['closed'])
   })
@@ -183,7 +172,7 @@ describe('half-open', () => {
     pass(10_000)
     const probe = tryEnter('a')
     expect(tryEnter('a')).toBeNull()
-    if (probe) abortProbe(breaker, probe)
+    if (probe) breaker.abortProbe(probe)
     expect(tryEnter('a')).not.toBeNull()
   })
 
@@ -191,8 +180,8 @@ describe('half-open', () => {
     const { breaker, fail, tryEnter, now } = setUp()
     fail('a', 4)
     fail('b')
-    allowProbe(breaker, now())
-    expect(viewsOf(breaker, 'z', now())).toMatchObject([{ phase: 'half_open', waitMs: 0 }])
+    breaker.allowProbe(now())
+    expect(breaker.viewsFor('z', now())).toMatchObject([{ phase: 'half_open', waitMs: 0 }])
     expect(tryEnter('a')).not.toBeNull()
   })
 })
