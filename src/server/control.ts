@@ -1,10 +1,85 @@
 /**
- * Has the control routes listen on `control.sock`, which only the user whose data folder it is in can open. `server.ts`
- * starts it once it serves; a server without it serves all the same.
+ * What the owner of the data folder may ask of a running server, and have it do, over `control.sock`, which nobody else can
+ * open. `server.ts` starts it once it serves; a server without it serves all the same.
  */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
-import { type ControlRoutes, type ControlRoutesDeps, createControlRoutes } from './control-routes.ts'
-import { socketPath } from './protocol.ts'
+import { Type } from '@sinclair/typebox'
+import { ServiceError } from '../domain/service-error.ts'
+import { createInstance, NoRoute } from '../http/instance.ts'
+import { pathOf } from '../http/path.ts'
+import { type Log, redact, traceOf } from '../log.ts'
+import { ControlError, Flushed, Status, socketPath, TestResult } from './protocol.ts'
+
+export interface ControlRoutesDeps {
+  log: Log
+  status(): Status | Promise<Status>
+  /** Probes an upstream now. Resolves to null where there is none of that id. */
+  test(upstreamId: string): Promise<TestResult | null>
+  /** Applies the catalogue again. Throws a ServiceError that says what is wrong with it; then nothing has changed. */
+  reload(): Promise<void>
+  /** Has the database take what the ledger's journal holds, for 2 s at most. */
+  flush(): Promise<Flushed>
+  /** Begins to drain, and returns at once. */
+  drain(): void
+}
+
+/** Longer than a test of an upstream, or a reload, takes. */
+const IDLE_SECONDS = 60
+/** No request here has a body. */
+const MAX_BODY_BYTES = 1024
+
+/** An instance of its own, which no network port serves. */
+export function createControlRoutes({ log, status, test, reload, flush, drain }: ControlRoutesDeps) {
+  const toResponse = (error: unknown, request: Request): Response => {
+    if (error instanceof NoRoute && error.allow === null) return refuse(404, 'unknown_path', error.message)
+    if (error instanceof NoRoute) return refuse(405, 'wrong_method', error.message)
+    if (error instanceof ServiceError) return refuse(409, error.failure.kind, error.message)
+    const fields = { path: pathOf(request), error: traceOf(error) }
+    log.error('internal_error', 'a request over the control socket failed', fields)
+    return refuse(500, 'internal', 'Internal error: the log of the server has the cause.')
+  }
+
+  return createInstance({ toResponse, idleSeconds: IDLE_SECONDS, maxBodyBytes: MAX_BODY_BYTES })
+    .mapResponse(({ responseValue, set: { status: code } }) =>
+      responseValue instanceof Response ? responseValue : reply(Number(code), responseValue),
+    )
+    .get('/status', () => status(), { response: { 200: Status } })
+    .post(
+      '/upstreams/:id/test',
+      async ({ params: { id }, status: answer }) => {
+        const result = await test(id)
+        return result ?? answer(404, toError('unknown_upstream', `This server has no upstream ${id} that is enabled.`))
+      },
+      { params: Type.Object({ id: Type.String() }), response: { 200: TestResult, 404: ControlError } },
+    )
+    .post(
+      '/reload',
+      async () => {
+        await reload()
+        return { reloaded: true }
+      },
+      { response: { 200: Type.Object({ reloaded: Type.Boolean() }) } },
+    )
+    .post('/ledger/flush', () => flush(), { response: { 200: Flushed } })
+    .post(
+      '/drain',
+      ({ status: answer }) => {
+        drain()
+        return answer(202, { draining: true })
+      },
+      { response: { 202: Type.Object({ draining: Type.Boolean() }) } },
+    )
+}
+
+const toError = (kind: string, message: string): ControlError => ({ error: { kind, message } })
+const refuse = (status: number, kind: string, message: string) => reply(status, toError(kind, message))
+
+/** Whatever an upstream has said may hold something that looks like a secret. */
+const reply = (status: number, body: unknown) =>
+  new Response(redact(JSON.stringify(body)), {
+    status,
+    headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+  })
 
 export interface ControlDeps extends ControlRoutesDeps {
   dataFolder: string
@@ -30,14 +105,8 @@ export function createControl({ dataFolder, ...deps }: ControlDeps): Control {
     return { path, stop: async () => routes.server?.stop(true) }
   } catch (error) {
     void routes.server?.stop(true)
-    deps.log.warn(
-      'control_unavailable',
-      'there is no control socket: `tollgate upstreams` and `tollgate doctor` cannot ask this server',
-      {
-        path,
-        error: String(error),
-      },
-    )
+    const message = 'there is no control socket: `tollgate upstreams` and `tollgate doctor` cannot ask this server'
+    deps.log.warn('control_unavailable', message, { path, error: String(error) })
     return { path: null, stop: async () => {} }
   }
 }
@@ -49,7 +118,7 @@ function removeStale(path: string): void {
   unlinkSync(path)
 }
 
-function listen(routes: ControlRoutes, path: string): void {
+function listen(routes: ReturnType<typeof createControlRoutes>, path: string): void {
   // The socket is there from the moment it is bound: with this mask nobody else can open it even then.
   const mask = process.umask(0o077)
   try {

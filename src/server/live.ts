@@ -1,19 +1,21 @@
 /**
- * What a running server knows beside its database: what keys have used up, and how upstreams are doing. Filled from the
- * ledger at start, renewed with each snapshot, gone with the process. Built by `server.ts`.
+ * What a running server goes by: the snapshot of its configuration and, beside the database, what keys have used up and how
+ * upstreams are doing. Filled from the store and the ledger at start, renewed with each change. Built by `server.ts`.
  */
-
-import type { Key, Snapshot, Upstream } from '../domain/snapshot.ts'
-import { createHealth, type Health } from '../health/health.ts'
+import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
+import { createHealth } from '../health/health.ts'
 import { createProber, type Prober } from '../health/prober.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { createLimiter, type Limiter, type Moment } from '../limits/limiter.ts'
+import { createLimiter, type Moment } from '../limits/limiter.ts'
 import type { Log } from '../log.ts'
+import type { ConfigStore } from '../store/config-store.ts'
 import type { LedgerReader, Scope } from '../store/ledger-store.ts'
+import { toSnapshot } from '../store/snapshot.ts'
 import type { Backend } from '../upstreams/backend.ts'
 
 export interface LiveDeps {
-  snapshot(): Snapshot
+  store: Pick<ConfigStore, 'read'>
+  environment: Environment
   reader: Pick<LedgerReader, 'spent' | 'recent'>
   ledger: Pick<Ledger, 'unapplied'>
   backendFor(at: { upstream: Upstream }): Backend
@@ -23,17 +25,11 @@ export interface LiveDeps {
   log: Log
 }
 
-export interface Live {
-  limiter: Limiter
-  health: Health
-  prober: Prober
-  /** Takes over a new configuration. Throws where the ledger cannot be read; then what was in force stays. */
-  renew(snapshot: Snapshot): void
-}
-
 const MINUTE_MS = 60_000
 
-export function createLive({ snapshot, reader, ledger, backendFor, probeMs, moment, log }: LiveDeps): Live {
+export async function createLive({ store, environment, reader, ledger, backendFor, probeMs, moment, log }: LiveDeps) {
+  const read = async () => toSnapshot(await store.read(), environment)
+  let snapshot = await read()
   const limiter = createLimiter({
     onWarning: ({ scope, name, spentNanoUsd, budget, percent }) =>
       log.warn('budget_threshold', 'a budget is being used up', {
@@ -51,7 +47,13 @@ export function createLive({ snapshot, reader, ledger, backendFor, probeMs, mome
     log,
     onUnreached: () => prober.kick(),
   })
-  const prober: Prober = createProber({ health, snapshot, backendFor, intervalMs: probeMs, log })
+  const prober: Prober = createProber({
+    health,
+    snapshot: () => snapshot,
+    backendFor,
+    intervalMs: probeMs,
+    log,
+  })
   const { monotonicMs, wallMs } = moment()
   const past = reader.recent(wallMs - MINUTE_MS)
   limiter.replay(
@@ -60,13 +62,36 @@ export function createLive({ snapshot, reader, ledger, backendFor, probeMs, mome
   )
   // The database alone never says what was spent: it is a moment behind the journal.
   const spent = (scope: Scope, fromMs: number) => reader.spent(scope, fromMs) + ledger.unapplied(scope, fromMs)
+  /** Throws where the ledger cannot be read; then what was in force stays. */
   const renew = (next: Snapshot) => {
-    limiter.renew(keysOf(next), next.teams.values(), spent, moment())
+    // Each key once, however many secrets open it.
+    limiter.renew(new Set([...next.secrets.values()].map(({ key }) => key)), next.teams.values(), spent, moment())
     health.renew(next)
   }
-  renew(snapshot())
-  return { limiter, health, prober, renew }
+  renew(snapshot)
+
+  return {
+    limiter,
+    health,
+    prober,
+    snapshot: () => snapshot,
+    /** Reads the configuration again and takes it over. */
+    async refresh(): Promise<void> {
+      const next = await read()
+      // Of two that read at once, the later answer may be the older one.
+      if (next.revision < snapshot.revision) return
+      renew(next)
+      logNotReady(next, log, snapshot)
+      snapshot = next
+      prober.kick()
+    },
+  }
 }
 
-/** Each key once, however many secrets open it. */
-const keysOf = ({ secrets }: Snapshot): Set<Key> => new Set([...secrets.values()].map(({ key }) => key))
+/** @param before what was said last: the same is not said twice. */
+export function logNotReady({ upstreams }: Snapshot, log: Log, before?: Snapshot): void {
+  for (const { id, notReady } of upstreams.values()) {
+    if (!notReady || before?.upstreams.get(id)?.notReady === notReady) continue
+    log.warn('upstream_not_ready', 'an upstream is not ready', { upstream: id, reason: notReady })
+  }
+}

@@ -7,19 +7,18 @@ import type { ServeConfig } from '../config.ts'
 import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { createInFlightTracker, createLoadShedder } from '../gateway/load.ts'
+import type { UpstreamHealth } from '../health/health.ts'
 import { createApp } from '../http/app.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore, Settings } from '../store/config-store.ts'
-import { toSnapshot } from '../store/snapshot.ts'
 import { createChecker } from '../structured/checker.ts'
 import { createCounter } from '../tokens/count.ts'
 import { createAllBackends, testUpstream } from './backends.ts'
 import { type ControlDeps, createControl } from './control.ts'
-import { drain } from './drain.ts'
-import { listen } from './listen.ts'
-import { createLive } from './live.ts'
-import { createStatus } from './status.ts'
+import { createLive, logNotReady } from './live.ts'
+import { drain, listen } from './network.ts'
+import { toUpstreamStatuses } from './protocol.ts'
 import { openStorage } from './storage.ts'
 
 export interface ServerOptions {
@@ -72,30 +71,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const config = options.configure(settings)
   await options.prepare(store, settings)
 
-  let snapshot = toSnapshot(await store.read(), environment)
   const { ledger, reader } = storage.openLedger(config)
   const backendFor = createAllBackends({ maxEventBytes: config.maxEventBytes })
-  const live = createLive({
-    snapshot: () => snapshot,
-    reader,
-    ledger,
-    backendFor,
-    probeMs: config.probeMs,
-    moment,
-    log,
-  })
-  const { limiter, health, prober } = live
-  const refresh = async () => {
-    const next = toSnapshot(await store.read(), environment)
-    // Of two that read at once, the later answer may be the older one.
-    if (next.revision < snapshot.revision) return
-    live.renew(next)
-    logNotReady(next, log, snapshot)
-    snapshot = next
-    prober.kick()
-  }
-
-  const watch = store.watch(snapshot.revision, refresh, log)
+  const { probeMs } = config
+  const live = await createLive({ store, environment, reader, ledger, backendFor, probeMs, moment, log })
+  const { snapshot, limiter, health, prober } = live
+  const watch = store.watch(snapshot().revision, live.refresh, log)
   opened.defer(() => watch.stop())
   const inFlight = createInFlightTracker()
   const load = createLoadShedder(config)
@@ -106,17 +87,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     checker.close()
   }
   opened.defer(closeThreads)
-  const { status, readiness } = createStatus({
-    facts: { version, instance, started_ms: startedMs },
-    isDraining: inFlight.draining,
-    isWatching: watch.healthy,
-    snapshot: () => snapshot,
-    ledger,
-    health,
-    load,
-  })
+  const readiness = () => {
+    if (inFlight.draining()) return 'draining'
+    if (ledger.state() === 'unavailable') return 'ledger_unavailable'
+    return ledger.state() === 'ok' && watch.healthy() && !health.states().some(isMissed) ? 'ok' : 'degraded'
+  }
   const app = createApp({
-    snapshot: () => snapshot,
+    snapshot,
     ledger,
     limiter,
     health,
@@ -136,15 +113,27 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     readiness,
   })
   const baseUrl = listen(app, config.host, config.port)
-  logNotReady(snapshot, log)
+  logNotReady(snapshot(), log)
   prober.start()
   opened.defer(() => prober.stop())
   const control = createControl({
     dataFolder: options.dataFolder,
     log,
-    status: () => status(baseUrl),
+    status: () => ({
+      version,
+      instance,
+      started_ms: startedMs,
+      pid: process.pid,
+      url: baseUrl,
+      readiness: readiness(),
+      ledger: ledger.state(),
+      config_revision: snapshot().revision,
+      in_flight: load.inFlight(),
+      buffered_bytes: load.bufferedBytes(),
+      upstreams: toUpstreamStatuses(snapshot(), health.states()),
+    }),
     async test(id) {
-      const upstream = snapshot.upstreams.get(id)
+      const upstream = snapshot().upstreams.get(id)
       if (!upstream) return null
       return testUpstream(upstream, {
         backend: backendFor({ upstream }),
@@ -164,10 +153,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const everything = opened.move()
   return {
     baseUrl,
-    snapshot: () => snapshot,
+    snapshot,
     async reload(change) {
       await change(store)
-      await refresh()
+      await live.refresh()
     },
     flush: ledger.flush,
     async stop() {
@@ -180,10 +169,5 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
 }
 
-/** @param before what was said last: the same is not said twice. */
-function logNotReady({ upstreams }: Snapshot, log: Log, before?: Snapshot): void {
-  for (const { id, notReady } of upstreams.values()) {
-    if (!notReady || before?.upstreams.get(id)?.notReady === notReady) continue
-    log.warn('upstream_not_ready', 'an upstream is not ready', { upstream: id, reason: notReady })
-  }
-}
+/** An upstream that no model leads to may be as it likes. */
+const isMissed = ({ state, targets }: UpstreamHealth) => (state === 'down' || state === 'refused') && targets.length > 0

@@ -1,7 +1,7 @@
 /** URLs and methods: what is served, what is not, and how each says so. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/log.ts'
-import { createControlRoutes } from '../../src/server/control-routes.ts'
+import { createControlRoutes } from '../../src/server/control.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { play, type Scenario } from '../support/scenario.ts'
 import { toStatus } from '../support/status.ts'

@@ -1,7 +1,7 @@
-/** Takes the server's place on the network, and says in words why it cannot have it. Called once, by `server.ts`. */
-
+/** How a server takes its place on the network, and how it gives it up. Called by `server.ts`, once each. */
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import type { InFlightTracker } from '../gateway/load.ts'
 import type { App } from '../http/app.ts'
 
 /** Begins to listen and returns the base URL, which ends in `/v1`. Throws a ServiceError that says why not. */
@@ -27,4 +27,27 @@ function toListenError(error: unknown, host: string, port: number): unknown {
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
     return new ServiceError({ kind: 'no_such_address', host, port }, `This machine has no address ${host}.`)
   return error
+}
+
+/** How long the rows of answers that a stop has cut may take to settle. */
+const CUT_MS = 5_000
+
+/**
+ * Waits for what is under way, and for its last bytes to leave; what does not end in time is cut, and settled as such.
+ * Resolves true where nothing was cut.
+ * @param closeThreads called once no more time is to be spent on counting tokens and checking schemas.
+ */
+export async function drain(
+  app: App,
+  inFlight: InFlightTracker,
+  drainMs: number,
+  closeThreads: () => void,
+): Promise<boolean> {
+  const endMs = performance.now() + drainMs
+  const clean = await inFlight.ended(drainMs)
+  closeThreads()
+  if (clean) await Promise.race([app.server?.stop(false), Bun.sleep(Math.max(0, endMs - performance.now()))])
+  await app.server?.stop(true)
+  if (!clean) await inFlight.ended(CUT_MS)
+  return clean
 }
