@@ -9,7 +9,7 @@ import type { RequestHeaders } from '../gateway/body.ts'
 import type { Health } from '../health/health.ts'
 import { authenticate } from '../keys/token.ts'
 import type { Log } from '../log.ts'
-import { modelNotFound, visibleModel } from '../routing/resolve.ts'
+import { modelNotFound, visibleModel } from '../routing/route.ts'
 import { bearerToken, toToken } from './bearer.ts'
 import { pathOf } from './path.ts'
 

@@ -4,7 +4,7 @@ import type { Message } from '../../src/domain/request.ts'
 import type { Target } from '../../src/domain/snapshot.ts'
 import { toAffinity } from '../../src/formats/chat/chat.ts'
 import type { Standing } from '../../src/health/request.ts'
-import { order } from '../../src/routing/order.ts'
+import { order } from '../../src/routing/route.ts'
 import { toTarget } from '../support/snapshot.ts'
 
 const target = (id: string, fields: Partial<Target> = {}): Target => ({ ...toTarget({ id }), ...fields })

@@ -1,7 +1,7 @@
 /** Who may call what. The HTTP answers to it are in `test/api` and `test/chat`. */
 import { describe, expect, test } from 'bun:test'
 import type { CatalogModel, Key, Snapshot, Target } from '../../src/domain/snapshot.ts'
-import { matches, mayUse, resolve, visibleModel } from '../../src/routing/resolve.ts'
+import { matches, mayUse, resolve, visibleModel } from '../../src/routing/route.ts'
 import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 
 describe('a pattern', () => {
