@@ -27,7 +27,7 @@ export interface Caller {
 export type Change = 'everyone' | 'key' | null
 
 /** One circuit as it is now. */
-export interface View {
+interface View {
   phase: 'closed' | 'open' | 'half_open'
   /** How long until a request may pass, ms; 0 where it may now. */
   waitMs: number

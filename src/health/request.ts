@@ -24,7 +24,7 @@ export type Standing = 'healthy' | 'degraded' | 'unavailable'
  */
 export type CallNews = 'begun' | 'ok' | 'aborted' | UpstreamError
 
-export interface Unavailable {
+interface Unavailable {
   reason: string
   retryAfterMs: number
 }

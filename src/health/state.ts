@@ -23,7 +23,7 @@ export interface HealthDeps {
  * Something held against an upstream or a target, until it passes by itself: `down` = it cannot be reached, and is not
  * called; the others have it come after those that are healthy. `paused` = its provider asked for that.
  */
-export interface Penalty {
+interface Penalty {
   kind: 'down' | 'refused' | 'degraded' | 'paused'
   reason: string
   untilMs: number

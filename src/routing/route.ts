@@ -8,7 +8,7 @@ import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Standing } from '../health/request.ts'
 
-export interface Resolved {
+interface Resolved {
   model: CatalogModel
   /** Ready targets that this key may use; never empty. */
   targets: [Target, ...Target[]]

@@ -5,7 +5,7 @@
 import { jsonrepair } from 'jsonrepair'
 
 /** A piece of an answer that is JSON. `text` is as the model wrote it, or repaired: numbers and the order of keys are kept. */
-export interface JsonPiece {
+interface JsonPiece {
   text: string
   value: unknown
 }
