@@ -8,7 +8,7 @@ import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Receipt } from '../domain/usage.ts'
 import type { Writer } from '../formats/format.ts'
-import { blamesTheRequest, toRefusal } from '../upstreams/refusal.ts'
+import { blamesTheRequest, toRefusal } from '../upstreams/failure.ts'
 
 export interface Exchange {
   requestId: string

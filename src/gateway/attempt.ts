@@ -10,7 +10,7 @@ import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { RequestHealth } from '../health/request.ts'
-import { blamesTheRequest } from '../upstreams/refusal.ts'
+import { blamesTheRequest } from '../upstreams/failure.ts'
 
 /** One call to be made. */
 export interface Ask {

@@ -6,8 +6,8 @@
 import type { UpstreamError } from '../domain/error.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
-import { isOurShortage } from '../upstreams/network-messages.ts'
-import { toRefusal } from '../upstreams/refusal.ts'
+import { toRefusal } from '../upstreams/failure.ts'
+import { isOurShortage } from '../upstreams/probe.ts'
 import type { Caller, Change } from './breaker.ts'
 import { isOn, setPenalty, type TargetState } from './state.ts'
 

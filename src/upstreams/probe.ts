@@ -1,10 +1,13 @@
 /**
- * Probes an HTTP upstream by the request of its dialect that costs nothing: whether it could answer now. Called by the
- * prober and by whoever tests an upstream by hand. Its words never hold a credential: they are made of statuses and codes only.
+ * Probes an HTTP upstream by the request of its dialect that costs nothing, and says in words why a host could not be
+ * reached, from statuses and codes only: messages may quote what was sent. Called by the prober and by whoever tests an
+ * upstream by hand.
  */
+import { closeSync, openSync } from 'node:fs'
+import { devNull } from 'node:os'
+import { codeOf } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Question, Readiness } from './backend.ts'
-import { isOurShortage, toNetworkWords, wasConnected } from './network-messages.ts'
 
 /**
  * Never throws. A signal that aborts counts as no answer in time. Down is only what cannot be reached: one that is late, or
@@ -27,6 +30,56 @@ export async function askReadiness(question: Question, upstream: Upstream, signa
   } catch (error) {
     if (signal.aborted) return { state: 'timeout', reason: `its ${path} did not answer in time` }
     if (isOurShortage(error)) return { state: 'not_made', reason: 'this process has no files or ports left to ask it' }
-    return { state: wasConnected(error) ? 'degraded' : 'down', reason: toNetworkWords(error) }
+    return { state: WORDS[nameOf(error)] === RESET ? 'degraded' : 'down', reason: toWords(error) }
   }
 }
+
+/** The other side had taken the connection before it broke. */
+const RESET = 'the connection was reset'
+const UNKNOWN_SIGNER = 'its certificate is signed by nobody who is known here'
+
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: RESET,
+  ECONNABORTED: RESET,
+  EPIPE: RESET,
+  EHOSTUNREACH: 'there is no route to its host',
+  EHOSTDOWN: 'its host is down',
+  ENETUNREACH: 'there is no route to its network',
+  ETIMEDOUT: 'the connection timed out',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is signed by itself',
+  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_SIGNER,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_SIGNER,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_SIGNER,
+}
+
+/** What a resolver says of a name that it cannot find, or not now. */
+const RESOLVER = /^(ENOTFOUND|ENODATA|ENONAME|EAI_\w+|DNS_\w+|ESERVFAIL|EREFUSED|ETIMEOUT|EBADNAME)$/
+
+/** Names no host: clients may read it, and who runs this sees the address beside it. */
+function toWords(error: unknown): string {
+  const code = nameOf(error)
+  return RESOLVER.test(code) ? 'its name does not resolve' : (WORDS[code] ?? `it could not be reached (${code})`)
+}
+
+/** Codes of a process that has run out of something: they say nothing of whom it wanted to reach. */
+const OUR_OWN = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'EADDRNOTAVAIL'])
+const REFUSED = new Set(['ECONNREFUSED', 'ConnectionRefused'])
+
+/** Whether it failed for want of files, ports or memory of our own. Bun's fetch calls it a refusal when no file is left. */
+export const isOurShortage = (error: unknown): boolean =>
+  OUR_OWN.has(nameOf(error)) || (REFUSED.has(nameOf(error)) && isOutOfFiles())
+
+function isOutOfFiles(): boolean {
+  try {
+    closeSync(openSync(devNull, 'r'))
+    return false
+  } catch {
+    return true
+  }
+}
+
+/** Its code, or else what it calls itself. */
+export const nameOf = (error: unknown): string => codeOf(error) || (error instanceof Error ? error.name : 'unknown')

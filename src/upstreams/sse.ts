@@ -1,105 +1,173 @@
 /**
- * Reads server-sent events from text that arrives in pieces, as the WHATWG specification parses them: LF, CRLF or CR
- * line ends, comments skipped, several `data` lines joined, events without data dropped. One field of some servers'
- * own, `error:`, is read as an event of that name, for a cut stream must not look whole. Pure; the caller decodes UTF-8.
+ * The body of a streamed answer: server-sent events out of the pieces in which it arrives, as the WHATWG specification
+ * parses them, and one batch of the decoder's events a read. There is one promise a read, and a chunk goes through it in
+ * plain calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
  */
+import { UpstreamError } from '../domain/error.ts'
+import type { AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
+import type { Decoder } from './backend.ts'
+import type { HttpCall } from './http.ts'
+
 export interface SseEvent {
   /** The `event:` field, or null. */
   name: string | null
   data: string
 }
 
-/** Thrown when one event grows past the limit; the rest of the stream is of no use then. */
-export class SseTooLarge extends Error {}
+/**
+ * Takes LF, CRLF or CR line ends, skips comments, joins several `data` lines and drops events without data. One field of
+ * some servers' own, `error:`, is read as an event of that name, for a cut stream must not look whole.
+ */
+export class SseReader {
+  /** Whether an event has grown past the limit: the rest of the stream is of no use then. */
+  isTooLarge = false
+  /** A line that has not ended. Only what is new is searched, so that a long one is not read again for each piece of it. */
+  #line = ''
+  #data: string | null = null
+  #name: string | null = null
+  /** What does not count where the next piece begins with it: a byte order mark, or the second half of a CRLF. */
+  #ignored = '\ufeff'
 
-export interface SseReader {
-  /** Takes the next piece of text and returns the events that it completes. Throws SseTooLarge. */
-  feed(text: string): SseEvent[]
-  /** Whether what comes next begins an event. */
-  isBetweenEvents(): boolean
-  /** Returns an event that the end of the stream completes: some servers leave out the last blank line. */
-  end(): SseEvent[]
-}
+  constructor(readonly maxEventChars: number) {}
 
-export function createSseReader(maxEventChars: number): SseReader {
-  let rest = ''
-  /** Pieces of a line that has not ended; joined once it does, so that a long one is not copied for each of them. */
-  let unended: string[] = []
-  let unendedChars = 0
-  let data: string | null = null
-  let name: string | null = null
-  let atStart = true
-
-  const line = (text: string, out: SseEvent[]) => {
-    if (text === '') {
-      if (data !== null) out.push({ name, data })
-      data = null
-      name = null
-      return
-    }
-    const colon = text.indexOf(':')
-    if (colon === 0) return
-    const field = colon === -1 ? text : text.slice(0, colon)
-    const value = colon === -1 ? '' : text.slice(text[colon + 1] === ' ' ? colon + 2 : colon + 1)
-    if (field === 'data') data = data === null ? value : `${data}\n${value}`
-    else if (field === 'event') name = value
-    else if (field === 'error') {
-      name = field
-      data = value
-    }
-    if (data !== null && data.length > maxEventChars) throw new SseTooLarge()
-  }
-
-  const drain = (final: boolean): SseEvent[] => {
+  /** Takes the next piece of text and returns the events that it completes, up to one that is too large. */
+  feed(text: string): SseEvent[] {
     const out: SseEvent[] = []
-    let from = 0
-    let newline = rest.indexOf('\n')
-    let carriage = rest.indexOf('\r')
-    for (;;) {
-      // Searched anew only once passed: a search in vain reads all that is left.
-      if (newline !== -1 && newline < from) newline = rest.indexOf('\n', from)
-      if (carriage !== -1 && carriage < from) carriage = rest.indexOf('\r', from)
-      const isReturn = carriage !== -1 && (newline === -1 || carriage < newline)
-      const end = isReturn ? carriage : newline
-      if (end === -1) break
-      // A CR at the end of the piece may be half of a CRLF: wait for the next piece.
-      if (isReturn && end === rest.length - 1 && !final) break
-      line(rest.slice(from, end), out)
-      from = isReturn && rest.charCodeAt(end + 1) === 10 ? end + 2 : end + 1
+    if (text === '') return out
+    const piece = text[0] === this.#ignored ? text.slice(1) : text
+    this.#ignored = text.endsWith('\r') ? '\n' : ''
+    const lines = piece.includes('\r') ? piece.split(/\r\n?|\n/) : piece.split('\n')
+    const unended = lines.pop() ?? ''
+    for (const line of lines) {
+      this.#take(this.#line + line, out)
+      this.#line = ''
+      if (this.isTooLarge) return out
     }
-    rest = from === 0 ? rest : rest.slice(from)
-    if (rest.length > maxEventChars) throw new SseTooLarge()
+    this.#line += unended
+    if (this.#line.length > this.maxEventChars) this.isTooLarge = true
     return out
   }
 
-  const join = (piece: string) => {
-    rest = unended.length === 0 ? rest + piece : rest + unended.join('') + piece
-    unended = []
-    unendedChars = 0
+  /** Whether what comes next begins an event. */
+  isBetweenEvents(): boolean {
+    return this.#line === '' && this.#data === null && this.#name === null
   }
 
-  return {
-    feed(text) {
-      if (text === '') return []
-      const piece = atStart && text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
-      atStart = false
-      if (!rest.endsWith('\r') && !piece.includes('\n') && !piece.includes('\r')) {
-        unended.push(piece)
-        unendedChars += piece.length
-        if (rest.length + unendedChars > maxEventChars) throw new SseTooLarge()
-        return []
+  /** Returns an event that the end of the stream completes: some servers leave out the last blank line. */
+  end(): SseEvent[] {
+    return this.feed('\n\n')
+  }
+
+  #take(line: string, out: SseEvent[]): void {
+    if (line === '') {
+      if (this.#data !== null) out.push({ name: this.#name, data: this.#data })
+      this.#data = null
+      this.#name = null
+      return
+    }
+    const colon = line.indexOf(':')
+    if (colon === 0) return
+    const field = colon === -1 ? line : line.slice(0, colon)
+    const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
+    if (field === 'data') this.#data = this.#data === null ? value : `${this.#data}\n${value}`
+    else if (field === 'event') this.#name = value
+    else if (field === 'error') {
+      this.#name = field
+      this.#data = value
+    }
+    if (this.#data !== null && this.#data.length > this.maxEventChars) this.isTooLarge = true
+  }
+}
+
+export class SseStream implements AnswerStream {
+  readonly #call: HttpCall
+  readonly #decoder: Decoder
+  readonly #idleMs: number
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly #sse: SseReader
+  readonly #utf8 = new TextDecoder()
+  #isBegun = false
+  #isOver = false
+
+  /** @param idleMs how long the upstream may be silent once it has begun. */
+  constructor(call: HttpCall, body: ReadableStream<Uint8Array>, decoder: Decoder, idleMs: number) {
+    this.#call = call
+    this.#decoder = decoder
+    this.#idleMs = idleMs
+    this.#reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>
+    this.#sse = new SseReader(call.maxEventBytes)
+  }
+
+  async pump(take: Take): Promise<void> {
+    const { deadline } = this.#call
+    deadline.pause(false)
+    while (!this.#isOver) {
+      const events: AnswerEvent[] = []
+      let isRead = false
+      try {
+        const read = await this.#reader.read()
+        isRead = true
+        if (!this.#isOver) this.#take(read, events)
+      } catch (error) {
+        // A mistake of our own is none of the upstream's.
+        if (isRead) {
+          this.close()
+          throw error
+        }
+        if (!this.#isOver) this.#fail(error, events)
       }
-      join(piece)
-      return drain(false)
-    },
-    isBetweenEvents: () => rest === '' && unendedChars === 0 && data === null && name === null,
-    end() {
-      join('')
-      const out = drain(true)
-      if (rest !== '') line(rest, out)
-      rest = ''
-      line('', out)
-      return out
-    },
+      if (events.length === 0) continue
+      const went = take(events)
+      if (went === true) continue
+      deadline.pause(true)
+      if (went === false || !(await went)) return
+      deadline.pause(false)
+    }
+  }
+
+  close(): void {
+    if (this.#isOver) return
+    this.#call.abort(new UpstreamError('aborted', 'the answer is no longer wanted', { retryable: false }))
+    this.#end()
+  }
+
+  /** Adds the events of what was read; the last batch ends in `done` or `failure`. */
+  #take({ done, value }: { done: boolean; value?: Uint8Array | undefined }, out: AnswerEvent[]): void {
+    this.#call.deadline.touch()
+    this.#decode(done ? this.#utf8.decode() : this.#utf8.decode(value, { stream: true }), out)
+    if (done) {
+      for (const event of this.#sse.end()) this.#decoder.event(event, out)
+      this.#decoder.end(out)
+    }
+    const last = out.at(-1)
+    if (done || last?.kind === 'done' || last?.kind === 'failure') this.#end()
+    else if (this.#sse.isTooLarge) {
+      const limit = `${Math.round(this.#sse.maxEventChars / 1024 ** 2)} MiB`
+      this.#fail(new UpstreamError('broken', `sent an event of more than ${limit}`), out)
+    }
+  }
+
+  #decode(text: string, out: AnswerEvent[]): void {
+    const taken = this.#sse.isBetweenEvents() ? this.#decoder.take(text, out) : 0
+    if (taken === text.length) return
+    const found = this.#sse.feed(taken === 0 ? text : text.slice(taken))
+    if (found.length === 0) return
+    // Whatever it says, be it only a role: comments that keep the connection alive are no beginning.
+    if (!this.#isBegun) this.#call.deadline.enter('idle', this.#idleMs)
+    this.#isBegun = true
+    for (const event of found) this.#decoder.event(event, out)
+  }
+
+  #fail(error: unknown, out: AnswerEvent[]): void {
+    const failure = this.#call.toError(error)
+    this.#call.abort(failure)
+    this.#end()
+    out.push({ kind: 'failure', error: failure })
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#call.deadline.stop()
+    this.#reader.cancel().catch(() => {})
   }
 }

@@ -12,7 +12,7 @@ import { toTask } from '../../src/formats/chat/chat.ts'
 import { ChatWriter } from '../../src/formats/chat/writer.ts'
 import type { Expected } from '../../src/upstreams/backend.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
-import { createSseReader } from '../../src/upstreams/sse.ts'
+import { SseReader } from '../../src/upstreams/sse.ts'
 import { toTarget } from './snapshot.ts'
 
 export const MODEL = 'acme/large'
@@ -63,7 +63,7 @@ export interface Played {
 /** The events of a stream that arrives in these pieces and then ends. */
 export function decodeStream(pieces: Iterable<Uint8Array>, shape: Shape): AnswerEvent[] {
   const decoder = openai.decoder(toExpected(shape))
-  const sse = createSseReader(1_000_000)
+  const sse = new SseReader(1_000_000)
   const utf8 = new TextDecoder()
   const events: AnswerEvent[] = []
   const decode = (text: string) => {

@@ -1,9 +1,9 @@
 /** The event reader, against the WHATWG's own parsing rules, and against however a network may cut the text. */
 import { describe, expect, test } from 'bun:test'
-import { createSseReader, type SseEvent, SseTooLarge } from '../../src/upstreams/sse.ts'
+import { type SseEvent, SseReader } from '../../src/upstreams/sse.ts'
 
 function read(pieces: Iterable<string>, limit = 1_000): SseEvent[] {
-  const reader = createSseReader(limit)
+  const reader = new SseReader(limit)
   return [...[...pieces].flatMap((piece) => reader.feed(piece)), ...reader.end()]
 }
 
@@ -54,7 +54,7 @@ describe('a stream with', () => {
 })
 
 test('an event leaves as soon as its blank line has come', () => {
-  const reader = createSseReader(1_000)
+  const reader = new SseReader(1_000)
   expect(reader.feed('data: a\n')).toEqual([])
   expect(reader.feed('\ndata')).toEqual([event('a')])
   expect(reader.end()).toEqual([event('')])
@@ -66,7 +66,16 @@ describe('the limit', () => {
     ['one line in many pieces', Array.from({ length: 200 }, () => 'x'.repeat(10))],
     ['many short lines of one event', Array.from({ length: 200 }, () => 'data: 12345\n')],
   ])('ends %s', (_, pieces) => {
-    expect(() => read(pieces)).toThrow(SseTooLarge)
+    const reader = new SseReader(1_000)
+    expect(reader.feed('data: whole\n\n')).toEqual([event('whole')])
+    expect(pieces.flatMap((piece) => reader.feed(piece))).toEqual([])
+    expect(reader.isTooLarge).toBe(true)
+  })
+
+  test('keeps what is complete before it', () => {
+    const reader = new SseReader(1_000)
+    expect(reader.feed(`data: a\n\ndata: ${'x'.repeat(2_000)}\n\ndata: b\n\n`)).toEqual([event('a')])
+    expect(reader.isTooLarge).toBe(true)
   })
 
   test('is for one event, not for all of them', () => {

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
-import { createSseReader } from '../../../src/upstreams/sse.ts'
+import { SseReader } from '../../../src/upstreams/sse.ts'
 import { toFrames } from '../../support/frames.ts'
 import { createWriter, decodeStream, inPieces, type Shape, toExpected, toShape } from '../../support/transcript.ts'
 
@@ -196,7 +196,7 @@ test('what is learnt from an event over two lines is not taken for one whose sec
 /** The events of a stream that is read the long way alone. */
 function decodeSlowly(text: string, shape: Shape): AnswerEvent[] {
   const decoder = openai.decoder(toExpected(shape))
-  const sse = createSseReader(1_000_000)
+  const sse = new SseReader(1_000_000)
   const events: AnswerEvent[] = []
   for (const event of [...sse.feed(text), ...sse.end()]) decoder.event(event, events)
   decoder.end(events)

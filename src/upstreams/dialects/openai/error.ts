@@ -5,7 +5,7 @@
 import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { toPublic } from '../../public-text.ts'
+import { toPublic } from '../../failure.ts'
 
 /**
  * Looks for an error in what should be a completion or a chunk. Returns what tells of it, for `toUpstreamError`, or null
@@ -80,10 +80,10 @@ export function toUpstreamError(
   const sentence = toSentence(value)
   const isOverflow = effective === 400 && OVERFLOW.test(sentence)
   const param = asText(error.param) || toParam(error) || (isOverflow ? 'messages' : '')
-  return new UpstreamError('status', toPublic(sentence || 'gave no reason', target), {
+  return new UpstreamError('status', toPublic(sentence || 'gave no reason', target.upstream), {
     status: effective,
-    code: isOverflow ? 'context_length_exceeded' : isCode ? toPublic(String(code), target) : null,
-    param: param === '' ? null : toPublic(param, target),
+    code: isOverflow ? 'context_length_exceeded' : isCode ? toPublic(String(code), target.upstream) : null,
+    param: param === '' ? null : toPublic(param, target.upstream),
     retryable: effective >= 500 || RETRYABLE.has(effective),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })

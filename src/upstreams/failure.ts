@@ -1,0 +1,49 @@
+/** What every dialect reads alike of an upstream's failure: whom it blames, how long to wait, and what others may read of it. Pure. */
+import type { Upstream } from '../domain/snapshot.ts'
+
+/** What an upstream says about the request itself: the client should read it, and the next upstream would say it too. */
+const OF_THE_REQUEST: ReadonlySet<number | null> = new Set([400, 413, 422])
+
+export const blamesTheRequest = (status: number | null): boolean => OF_THE_REQUEST.has(status)
+
+export interface Refusal {
+  /** Whether all models of the upstream are refused, or this one. */
+  of: 'upstream' | 'target'
+  /** Such as `its account has to be paid`. */
+  why: string
+}
+
+/** What blames the configuration of this server: the credential or the account, or else the address or the model's name there. */
+const REFUSALS: Readonly<Record<number, Refusal>> = {
+  401: { of: 'upstream', why: 'its api_key in the catalogue is missing or wrong' },
+  402: { of: 'upstream', why: 'its account has to be paid' },
+  403: { of: 'upstream', why: 'its api_key in the catalogue, or its account, may not do this' },
+  404: { of: 'target', why: 'its base_url, or the model of its route in the catalogue, does not exist there' },
+  405: { of: 'target', why: 'its base_url in the catalogue is not that of a chat API' },
+}
+
+/** Reads a status; null where it blames nothing on us. */
+export const toRefusal = (status: number): Refusal | null => REFUSALS[status] ?? null
+
+/** Reads `retry-after-ms` or `retry-after` (RFC 9110, 10.2.3), in ms; undefined where neither tells. */
+export function toRetryAfterMs(headers: Headers): number | undefined {
+  const ms = Number(headers.get('retry-after-ms') ?? Number.NaN)
+  if (Number.isFinite(ms) && ms >= 0) return ms
+  const header = headers.get('retry-after')
+  if (header === null) return undefined
+  const seconds = Number(header)
+  if (Number.isFinite(seconds) && seconds >= 0) return seconds * 1000
+  // A date is compared with the upstream's own clock; without that it says nothing, because ours may differ.
+  const waitMs = toMs(header) - toMs(headers.get('date'))
+  return Number.isNaN(waitMs) ? undefined : Math.max(0, waitMs)
+}
+
+/** An HTTP date; NaN for anything else. */
+const toMs = (date: string | null) => (date?.endsWith(' GMT') ? Date.parse(date) : Number.NaN)
+
+const MAX_CHARS = 1_000
+
+/** Takes our credential out of an upstream's words, then cuts them: the other way round could leave half of it. */
+export function toPublic(text: string, { credential }: Pick<Upstream, 'credential'>): string {
+  return (credential ? text.replaceAll(credential, '…') : text).slice(0, MAX_CHARS)
+}
