@@ -4,7 +4,6 @@
  * a long word is cut. Pure.
  */
 import { O200K_TOKEN_SPLIT_REGEX as WORDS } from 'gpt-tokenizer/encodingParams/constants'
-import { isHighHalf } from '../domain/utf16.ts'
 import type { Prompt } from './estimate.ts'
 import { bytesOfBase64, readBase64 } from './media.ts'
 
@@ -44,7 +43,7 @@ export function toPieces(text: string): string[] {
 /** A character above U+FFFF is two units: never end between them. */
 function endOfPiece(text: string, at: number, wordEnd: number): number {
   const end = Math.min(wordEnd, at + LONGEST_WORD)
-  return end < wordEnd && isHighHalf(text.charCodeAt(end - 1)) ? end - 1 : end
+  return end < wordEnd && (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
 }
 
 /** The part of some texts that is tokenised, and how many UTF-8 bytes it and all of them have. */

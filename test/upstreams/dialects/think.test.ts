@@ -1,10 +1,10 @@
 /** Thinking at the beginning of the content, parted from it at whatever place the text is cut. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createThinkSplitter, type Thought } from '../../../src/upstreams/dialects/openai/think.ts'
+import { ThinkSplitter, type Thought } from '../../../src/upstreams/dialects/openai/think.ts'
 
 function split(pieces: readonly string[]): Thought {
-  const splitter = createThinkSplitter()
+  const splitter = new ThinkSplitter()
   const parts = [...pieces.map((piece) => splitter.take(piece)), splitter.end()]
   return {
     reasoning: parts.map((part) => part.reasoning).join(''),

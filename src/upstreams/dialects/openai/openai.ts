@@ -9,9 +9,8 @@ import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target, Upstream } from '../../../domain/snapshot.ts'
 import type { Dialect, Readiness } from '../../backend.ts'
 import { toRefusal, toRetryAfterMs } from '../../failure.ts'
+import { AnswerDecoder } from './decoder.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
-import { StreamDecoder } from './stream.ts'
-import { toEvents } from './whole.ts'
 
 export const openai: Dialect = {
   name: 'openai',
@@ -30,15 +29,14 @@ export const openai: Dialect = {
   },
 
   whole(json, expected) {
-    const answer = asObject(json)
-    if (!answer) throw notCompletion()
+    const answer = asObject(json) ?? {}
     const error = findError(answer)
     if (error) throw toUpstreamError(null, error, expected.target)
-    if (!asList(answer.choices).some(asObject)) throw notCompletion()
-    return toEvents(answer, expected)
+    if (asList(answer.choices).some(asObject)) return new AnswerDecoder(expected).whole(answer)
+    throw new UpstreamError('broken', 'answered 200 with something that is no completion')
   },
 
-  decoder: (expected) => new StreamDecoder(expected),
+  decoder: (expected) => new AnswerDecoder(expected),
 
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
 }
@@ -75,5 +73,3 @@ function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: T
   const { max_tokens: _, max_completion_tokens: __, ...uncapped } = sent
   return { ...uncapped, [field]: cap } as Sent
 }
-
-const notCompletion = () => new UpstreamError('broken', 'answered 200 with something that is no completion')

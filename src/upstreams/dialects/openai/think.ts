@@ -12,86 +12,59 @@ export interface Thought {
   content: string
 }
 
-export interface ThinkSplitter {
-  take(text: string): Thought
-  /** What was held back because more might have come. From here on, everything is content. */
-  end(): Thought
+export class ThinkSplitter {
+  #state: 'before' | 'opened' | 'inside' | 'closed' | 'past' = 'before'
+  #held = ''
+
   /** Whether the rest of the text is content. */
-  past(): boolean
-}
-
-export function createThinkSplitter(): ThinkSplitter {
-  let state: 'before' | 'opened' | 'inside' | 'closed' | 'past' = 'before'
-  let held = ''
-
-  /** Goes one state further; false where that takes more text. */
-  const advance = (out: Thought): boolean => {
-    if (state === 'before') {
-      const text = held.trimStart()
-      if (text.startsWith(OPENING)) {
-        held = text.slice(OPENING.length)
-        state = 'opened'
-        return true
-      }
-      if (OPENING.startsWith(text)) return false
-      state = 'past'
-      return true
-    }
-    if (state === 'opened' || state === 'closed') {
-      held = withoutLineEnds(held)
-      if (held === '') return false
-      state = state === 'opened' ? 'inside' : 'past'
-      return true
-    }
-    if (state === 'inside') {
-      const at = held.indexOf(CLOSING)
-      const text = at === -1 ? held : held.slice(0, at)
-      const end = at === -1 ? toCertainEnd(text) : withoutEndingLines(text, at)
-      out.reasoning += text.slice(0, end)
-      held = at === -1 ? text.slice(end) : held.slice(at + CLOSING.length)
-      if (at !== -1) state = 'closed'
-      return at !== -1
-    }
-    out.content += held
-    held = ''
-    return false
+  get isPast(): boolean {
+    return this.#state === 'past'
   }
 
-  return {
-    take(text) {
-      held += text
-      const out: Thought = { reasoning: '', content: '' }
-      while (advance(out));
-      return out
-    },
-    end() {
-      const out: Thought = { reasoning: '', content: '' }
-      if (state === 'inside') out.reasoning = held
-      if (state === 'before') out.content = held
-      held = ''
-      state = 'past'
-      return out
-    },
-    past: () => state === 'past',
+  take(text: string): Thought {
+    this.#held += text
+    const out: Thought = { reasoning: '', content: '' }
+    if (this.#state === 'before') this.#open()
+    if (this.#state === 'opened') this.#passLineEnds('inside')
+    if (this.#state === 'inside') out.reasoning = this.#takeThought()
+    if (this.#state === 'closed') this.#passLineEnds('past')
+    if (this.#state !== 'past') return out
+    out.content = this.#held
+    this.#held = ''
+    return out
   }
-}
 
-const isLineEnd = (code: number) => code === 10 || code === 13
+  /** What was held back because more might have come. From here on, everything is content. */
+  end(): Thought {
+    const held = this.#held
+    const out = { reasoning: this.#state === 'inside' ? held : '', content: this.#state === 'before' ? held : '' }
+    this.#held = ''
+    this.#state = 'past'
+    return out
+  }
 
-function withoutLineEnds(text: string): string {
-  let from = 0
-  while (from < text.length && isLineEnd(text.charCodeAt(from))) from += 1
-  return text.slice(from)
-}
+  #open(): void {
+    const text = this.#held.trimStart()
+    if (text.startsWith(OPENING)) {
+      this.#held = text.slice(OPENING.length)
+      this.#state = 'opened'
+    } else if (!OPENING.startsWith(text)) this.#state = 'past'
+  }
 
-function withoutEndingLines(text: string, end: number): number {
-  let at = end
-  while (at > 0 && isLineEnd(text.charCodeAt(at - 1))) at -= 1
-  return at
-}
+  #passLineEnds(next: 'inside' | 'past'): void {
+    this.#held = this.#held.replace(/^[\r\n]+/, '')
+    if (this.#held !== '') this.#state = next
+  }
 
-/** How far a thought is certain not to be the beginning of its closing tag, or the line ends before that. */
-function toCertainEnd(text: string): number {
-  const tag = text.lastIndexOf('<')
-  return withoutEndingLines(text, tag !== -1 && CLOSING.startsWith(text.slice(tag)) ? tag : text.length)
+  /** Up to the closing tag, or as far as it is certain that none begins, nor the line ends before one. */
+  #takeThought(): string {
+    const held = this.#held
+    const closing = held.indexOf(CLOSING)
+    const tag = closing === -1 ? held.lastIndexOf('<') : closing
+    let end = tag !== -1 && (tag === closing || CLOSING.startsWith(held.slice(tag))) ? tag : held.length
+    while (end > 0 && (held[end - 1] === '\n' || held[end - 1] === '\r')) end -= 1
+    this.#held = held.slice(closing === -1 ? end : closing + CLOSING.length)
+    if (closing !== -1) this.#state = 'closed'
+    return held.slice(0, end)
+  }
 }

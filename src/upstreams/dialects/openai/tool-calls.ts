@@ -1,28 +1,37 @@
 /**
  * Tool calls as events: numbered from 0 without gaps; id, kind and name once, before any arguments; then pieces of the
  * arguments. Upstreams leave indexes out, repeat them or let them drift, so a piece finds its call by its id first, then
- * by its index, else it belongs to the last one. Pure.
+ * by its index, else it belongs to the last one. The legacy `function_call`, one a choice, is told in the same manner. Pure.
  */
-import type { AnswerEvent } from '../../../domain/events.ts'
-import { SurrogateBuffer } from './surrogate-buffer.ts'
-import { type ToolEntry, toToolEntry } from './tool-entry.ts'
+import type { AnswerEvent, ToolKind } from '../../../domain/events.ts'
+import { asObject, asText } from '../../../domain/json.ts'
+import { SurrogateBuffer } from './delta.ts'
 
-interface Call {
+/** One item of an upstream's `tool_calls`, whole or a piece of one. Texts are '' where it says none. */
+interface Entry {
   /** The upstream's own id and index. */
   id: string
   index: number | null
-  kind: 'function' | 'custom'
+  kind: ToolKind
   name: string
-  /** All arguments so far, or all of a custom tool's input. */
+  /** The next piece of the arguments, or of a custom tool's input. */
   text: string
+}
+
+/** An entry that has taken in the pieces that followed it: `text` is all of them. */
+interface Call extends Entry {
   readonly pieces: SurrogateBuffer
   /** Our index; null until its name is known and it has begun. */
   position: number | null
 }
 
+/** The index under which the events of a legacy call stand: tool calls begin at 0. */
+const LEGACY_INDEX = -1
+
 export class ToolCalls {
   readonly #calls: Call[] = []
   readonly #ids = new Set<string>()
+  #legacy: Call | null = null
   #positions = 0
 
   /** @param mint gives the id of a call that has none, by its position. */
@@ -35,44 +44,54 @@ export class ToolCalls {
   take(list: unknown, out: AnswerEvent[]): void {
     const begunHere = new Set<Call>()
     for (const item of Array.isArray(list) ? list : [list]) {
-      const entry = toToolEntry(item)
+      const entry = toEntry(item)
       if (entry) this.#takeEntry(entry, begunHere, out)
     }
   }
 
+  /** Takes one delta's or one message's `function_call`. */
+  takeLegacy(value: unknown, out: AnswerEvent[]): void {
+    const called = asObject(value)
+    if (!called) return
+    const entry: Entry = {
+      ...NO_ENTRY,
+      kind: 'function_call',
+      name: asText(called.name),
+      text: toText(called.arguments),
+    }
+    this.#legacy ??= toCall(entry)
+    this.#extend(this.#legacy, entry, out)
+  }
+
   /** What is still missing. `complete`: the answer was not cut short, so a call without arguments has none: `{}`. */
   end(complete: boolean, out: AnswerEvent[]): void {
-    for (const call of this.#calls) {
-      const without = complete && call.kind === 'function' && call.text.trim() === ''
+    for (const call of this.#legacy ? [...this.#calls, this.#legacy] : this.#calls) {
+      const without = complete && call.kind !== 'custom' && call.text.trim() === ''
       this.#say(call, call.pieces.end() + (without ? '{}' : ''), out)
     }
   }
 
-  /** Whether a call has begun. */
-  get any(): boolean {
-    return this.#positions > 0
+  /** The finish reason that the calls which have begun stand for; null where none has. */
+  get reason(): 'tool_calls' | 'function_call' | null {
+    if (this.#positions > 0) return 'tool_calls'
+    return this.#legacy !== null && this.#legacy.position !== null ? 'function_call' : null
   }
 
-  #takeEntry(entry: ToolEntry, begunHere: Set<Call>, out: AnswerEvent[]): void {
+  #takeEntry(entry: Entry, begunHere: Set<Call>, out: AnswerEvent[]): void {
     const found = this.#find(entry)
     if (found && !begunHere.has(found) && isRepeated(found, entry)) return
-    const call = found && !isAnother(found, entry, begunHere.has(found)) ? found : this.#add(entry)
-    if (call !== found) begunHere.add(call)
-    call.id ||= entry.id
-    call.text += entry.text
-    if (call.position !== null) {
-      this.#say(call, call.pieces.take(entry.text), out)
-      return
+    let call = found
+    if (!call || isAnother(call, entry, begunHere.has(call))) {
+      call = toCall(entry)
+      this.#calls.push(call)
+      begunHere.add(call)
     }
-    if (entry.name === '') return
-    call.name = entry.name
-    call.kind = entry.kind
-    this.#begin(call, out)
-    this.#say(call, call.pieces.take(call.text), out)
+    call.id ||= entry.id
+    this.#extend(call, entry, out)
   }
 
   /** The call that an entry continues; undefined where it begins one. */
-  #find(entry: ToolEntry): Call | undefined {
+  #find(entry: Entry): Call | undefined {
     const calls = this.#calls
     const sameId = entry.id === '' ? undefined : calls.find(({ id }) => id === entry.id)
     if (sameId) return sameId
@@ -81,19 +100,28 @@ export class ToolCalls {
     return nearest ?? (entry.name === '' ? calls.at(-1) : undefined)
   }
 
-  #add({ id, index, kind }: ToolEntry): Call {
-    const call: Call = { id, index, kind, name: '', text: '', pieces: new SurrogateBuffer(), position: null }
-    this.#calls.push(call)
-    return call
+  #extend(call: Call, { kind, name, text }: Entry, out: AnswerEvent[]): void {
+    call.text += text
+    if (call.position !== null) {
+      this.#say(call, call.pieces.take(text), out)
+      return
+    }
+    if (name === '') return
+    call.name = name
+    call.kind = kind
+    const isLegacy = kind === 'function_call'
+    const index = isLegacy ? LEGACY_INDEX : this.#positions++
+    call.position = index
+    const id = isLegacy ? '' : this.#toId(call.id, index)
+    out.push({ kind: 'tool', choice: this.choice, index, id, name, type: kind })
+    this.#say(call, call.pieces.take(call.text), out)
   }
 
-  #begin(call: Call, out: AnswerEvent[]): void {
-    const { kind, name } = call
-    const index = this.#positions++
-    call.position = index
-    const id = call.id === '' || this.#ids.has(call.id) ? this.mint(index) : call.id
+  /** The upstream's id, or one of ours where it has none or has said it before. */
+  #toId(given: string, index: number): string {
+    const id = given === '' || this.#ids.has(given) ? this.mint(index) : given
     this.#ids.add(id)
-    out.push({ kind: 'tool', choice: this.choice, index, id, name, type: kind })
+    return id
   }
 
   #say({ position }: Call, text: string, out: AnswerEvent[]): void {
@@ -101,8 +129,19 @@ export class ToolCalls {
   }
 }
 
+const NO_ENTRY: Entry = { id: '', index: null, kind: 'function', name: '', text: '' }
+
+const toCall = ({ id, index, kind }: Entry): Call => ({
+  ...NO_ENTRY,
+  id,
+  index,
+  kind,
+  pieces: new SurrogateBuffer(),
+  position: null,
+})
+
 /** Whether a named entry begins another call than the one that its id or index points to. */
-function isAnother(call: Call, { name, text }: ToolEntry, begunInSameList: boolean): boolean {
+function isAnother(call: Call, { name, text }: Entry, begunInSameList: boolean): boolean {
   if (name === '') return false
   // In one list, each name is a call. Otherwise it says another name, or begins again what is complete.
   if (begunInSameList || call.name === '') return begunInSameList
@@ -113,11 +152,10 @@ function isAnother(call: Call, { name, text }: ToolEntry, begunInSameList: boole
  * Whether an entry with a new id still continues the call at its index: the call's id came late, or every piece has one
  * of its own. Else an index that is used again is a new call.
  */
-const isJoined = (call: Call, { name }: ToolEntry) =>
-  call.id === '' || (name === '' && call.name !== '' && !isWhole(call))
+const isJoined = (call: Call, { name }: Entry) => call.id === '' || (name === '' && call.name !== '' && !isWhole(call))
 
 /** Whether an entry only says again what its call has said: some servers close a stream so. */
-const isRepeated = (call: Call, { id, text }: ToolEntry) =>
+const isRepeated = (call: Call, { id, text }: Entry) =>
   id !== '' && id === call.id && text !== '' && text === call.text && isWhole(call)
 
 function isWhole({ kind, text }: Call): boolean {
@@ -128,4 +166,32 @@ function isWhole({ kind, text }: Call): boolean {
   } catch {
     return false
   }
+}
+
+/** Reads whichever fields are there; null for what is no item at all. */
+function toEntry(value: unknown): Entry | null {
+  const item = asObject(value)
+  if (!item) return null
+  const custom = asObject(item.custom)
+  const kind = item.type === 'custom' || custom ? 'custom' : 'function'
+  const called = custom ?? asObject(item.function) ?? item
+  const { id } = item
+  return {
+    id: typeof id === 'number' ? String(id) : asText(id),
+    index: Number.isInteger(item.index) ? (item.index as number) : null,
+    kind,
+    name: asText(called.name),
+    text: toText(kind === 'custom' ? called.input : called.arguments),
+  }
+}
+
+/**
+ * Writes arguments that came as JSON as the text of it. An object without members says nothing: servers put it where
+ * the text is still to come, and a call without arguments gets its `{}` in the end.
+ */
+function toText(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (value === undefined || value === null) return ''
+  const text = JSON.stringify(value)
+  return text === '{}' ? '' : text
 }

@@ -1,20 +1,15 @@
-/** Decodes a stream of the OpenAI format into events: what is a chunk, an error, an end, and what is none of them. Pure. */
+/** Reads an answer of the OpenAI format as events, whole or streamed: what is a chunk, an error, an end, and what is none of them. Pure. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, Origin } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
 import { ChoiceDecoder } from './choice.ts'
-import { toIndex } from './choices.ts'
 import { findError, toBodyError, toUpstreamError } from './error.ts'
-import { isFinish } from './finish.ts'
-import { toLogprobs } from './logprobs.ts'
-import { addOrigin } from './origin.ts'
 import { PlainChunks } from './plain-chunks.ts'
-import { toPlainText } from './texts.ts'
 import { findUsage } from './usage.ts'
 
-export class StreamDecoder implements Decoder {
+export class AnswerDecoder implements Decoder {
   readonly #expected: Expected
   readonly #choices: ChoiceDecoder[] = []
   readonly #plain = new PlainChunks()
@@ -25,11 +20,25 @@ export class StreamDecoder implements Decoder {
     this.#expected = expected
   }
 
+  /** All events of a whole answer, up to `done`. Choices beyond those that were asked for are left out. */
+  whole(answer: JsonObject): AnswerEvent[] {
+    const out: AnswerEvent[] = []
+    this.#takeOrigin(answer, out)
+    for (const [index, choice] of inOrder(answer.choices).slice(0, this.#expected.choices).entries()) {
+      const decoder = this.#choice(index)
+      decoder.take(choice, choice.message, out)
+      decoder.end(out)
+    }
+    takeUsage(answer, out)
+    out.push({ kind: 'done' })
+    return out
+  }
+
   take(text: string, out: AnswerEvent[]): number {
     let at = 0
     while (at < text.length && !this.#isOver) {
       const said = this.#plain.read(text, at)
-      if (!said || !this.#choices[said.choice]?.passesAll) break
+      if (!said || !this.#choices[said.choice]?.passes) break
       out.push(said)
       at = this.#plain.end
     }
@@ -72,35 +81,37 @@ export class StreamDecoder implements Decoder {
       return
     }
     const from = out.length
-    const origin = addOrigin(this.#origin, chunk)
-    if (origin !== this.#origin) out.push({ kind: 'origin', origin })
-    this.#origin = origin
+    this.#takeOrigin(chunk, out)
     const choices = asList(chunk.choices)
     let isPlain = choices.length === 1
-    choices.forEach((choice, place) => {
-      isPlain = this.#takeChoice(choice, place, out) && isPlain
-    })
-    const usage = findUsage(chunk)
-    if (usage) out.push({ kind: 'usage', usage })
-    const [said] = out.slice(from)
+    for (const [place, value] of choices.entries()) {
+      const choice = asObject(value)
+      const index = toIndex(choice, place)
+      const isTaken = choice !== null && index < this.#expected.choices
+      if (!isTaken || !this.#choice(index).take(choice, choice.delta, out)) isPlain = false
+    }
+    takeUsage(chunk, out)
+    const said = out[from]
     if (isPlain && out.length === from + 1 && said?.kind === 'text') this.#plain.learn(data, said)
   }
 
-  /** Returns whether it was a piece of content, which went out as it came, and nothing else. */
-  #takeChoice(value: unknown, place: number, out: AnswerEvent[]): boolean {
-    const choice = asObject(value)
-    const index = toIndex(choice?.index, place)
-    if (!choice || index >= this.#expected.choices) return false
-    const decoder = this.#choice(index)
-    decoder.isNamed = true
-    const { delta, finish_reason: reason } = choice
-    const logprobs = this.#expected.logprobs ? toLogprobs(choice.logprobs) : null
-    const content = logprobs ? null : toPlainText(delta)
-    if (content === null || (content !== '' && !decoder.passes(content))) {
-      decoder.take(delta, logprobs, out)
-    } else if (content !== '') out.push({ kind: 'text', choice: index, text: content })
-    decoder.finish(reason)
-    return content !== null && content !== '' && !isFinish(reason)
+  /** Takes what an upstream says about itself, in words that typed clients know: what was said first stays. */
+  #takeOrigin(
+    { service_tier: tier, system_fingerprint: fingerprint, moderation }: JsonObject,
+    out: AnswerEvent[],
+  ): void {
+    // Nearly every chunk says nothing, or the same again.
+    if (!tier && !fingerprint && !moderation) return
+    const found = this.#origin
+    const news: Origin = {}
+    if (!found.moderation && asObject(moderation)) news.moderation = moderation as object
+    if (!found.service_tier && isTier(tier)) news.service_tier = tier
+    if (!found.system_fingerprint && typeof fingerprint === 'string' && fingerprint !== '') {
+      news.system_fingerprint = fingerprint
+    }
+    if (Object.keys(news).length === 0) return
+    this.#origin = { ...news, ...found }
+    out.push({ kind: 'origin', origin: this.#origin })
   }
 
   /** The decoder of a choice; those of lower ones, which may not have begun, are made with it. */
@@ -122,6 +133,31 @@ export class StreamDecoder implements Decoder {
     this.#isOver = true
     out.push({ kind: 'failure', error })
   }
+}
+
+function takeUsage(answer: JsonObject, out: AnswerEvent[]): void {
+  const usage = findUsage(answer)
+  if (usage) out.push({ kind: 'usage', usage })
+}
+
+type Tier = NonNullable<Origin['service_tier']>
+const TIERS: readonly unknown[] = ['auto', 'default', 'flex', 'scale', 'priority', 'fast'] satisfies Tier[]
+
+const isTier = (value: unknown): value is Tier => TIERS.includes(value)
+
+/** The choices of a whole answer by their index; the place in what is returned is the one that counts. */
+const inOrder = (choices: unknown): JsonObject[] =>
+  asList(choices)
+    .map(asObject)
+    .filter((choice) => choice !== null)
+    .map((choice, place) => ({ choice, index: toIndex(choice, place) }))
+    .sort((a, b) => a.index - b.index)
+    .map(({ choice }) => choice)
+
+/** Reads a choice's index; its place where there is none. */
+function toIndex(choice: JsonObject | null, place: number): number {
+  const index = choice?.index
+  return typeof index === 'number' && Number.isInteger(index) && index >= 0 ? index : place
 }
 
 /** The mark of the end, whatever stands around it. */
