@@ -2,7 +2,7 @@
  * What a model's entry must mean: its name, its prices, its routes, and that every fact is there, from itself or from the
  * known ones. Called by `check.ts` for entries whose fields may have other problems. Pure.
  */
-import { FEATURES } from '../domain/model.ts'
+import { FEATURES } from '../domain/settings.ts'
 import { isObject, toList } from '../validation/explain-words.ts'
 import { FACT_FIELDS, type Facts, lacksPrice } from './complete.ts'
 import {

@@ -3,7 +3,7 @@
  * catalogue entry leaves out and nothing else; `file.ts` loads them only when an entry lacks something, because
  * unpacking them costs some 20 ms. Prices become exact decimal strings here: no floating point touches money.
  */
-import { FEATURES, type Feature, MODALITIES, type Modality } from '../domain/model.ts'
+import { FEATURES, type Feature, MODALITIES, type Modality } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { Facts } from './complete.ts'
 import knownPath from './known.json.gz' with { type: 'file' }

@@ -3,7 +3,7 @@
  * shows routes or upstreams.
  */
 
-import type { Model } from '../domain/model.ts'
+import type { Model } from '../domain/settings.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 
 /**

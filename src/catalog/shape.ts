@@ -3,8 +3,7 @@
  * mean to each other is in `check.ts`. A section that is there but empty is null, as YAML reads it.
  */
 import { Kind, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { FEATURES, MODALITIES } from '../domain/model.ts'
-import { MAX_LIMIT, MAX_TOKENS_FIELDS } from '../domain/settings.ts'
+import { FEATURES, MAX_LIMIT, MAX_TOKENS_FIELDS, MODALITIES } from '../domain/settings.ts'
 import { toAlternatives } from '../validation/explain-words.ts'
 
 const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })

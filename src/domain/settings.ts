@@ -1,4 +1,5 @@
-/** The vocabulary that the tables and everything above them share. Types and constants only. */
+/** The vocabulary that the tables, the catalogue and everything above them share, and the public Model object. Types and constants only. */
+import type { PricingItem } from './usage.ts'
 
 /** Where a row of configuration came from. A stronger origin is never overwritten by a weaker one. */
 export const ORIGINS = ['builtin', 'discovered', 'file', 'admin'] as const
@@ -81,4 +82,27 @@ export const LOCAL_OPTIONS: UpstreamOptions = {
   n: false,
   user: true,
   think_tags: true,
+}
+
+export const MODALITIES = ['text', 'image', 'file', 'audio', 'video'] as const
+export type Modality = (typeof MODALITIES)[number]
+
+export const FEATURES = ['tools', 'json_mode', 'structured_outputs', 'logprobs', 'web_search', 'reasoning'] as const
+export type Feature = (typeof FEATURES)[number]
+
+/** What `GET /v1/models` lists. All fields always present. */
+export interface Model {
+  id: string
+  object: 'model'
+  owned_by: string
+  /** Unix seconds. */
+  created: number
+  name: string
+  context_length: number
+  max_output_length: number
+  input_modalities: Modality[]
+  output_modalities: Modality[]
+  supported_features: Feature[]
+  pricing: (PricingItem & { input_cache_read: string })[]
+  is_ready: boolean
 }

@@ -3,8 +3,7 @@
  * each model its targets. Swapped whole after each change, so no request ever sees half a change, and none ever waits
  * for the disk to learn who may call what. A store builds it. Types only.
  */
-import type { Feature, Model } from './model.ts'
-import type { Budget, Deadlines, Limits, UpstreamOptions } from './settings.ts'
+import type { Budget, Deadlines, Feature, Limits, Model, UpstreamOptions } from './settings.ts'
 import type { PricingItem } from './usage.ts'
 
 export interface Key {

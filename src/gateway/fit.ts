@@ -4,8 +4,8 @@
  * passed over for one that can.
  */
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
-import type { Model } from '../domain/model.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
+import type { Model } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Counter } from '../tokens/count.ts'
 import { BYTES_PER_TOKEN } from '../tokens/estimate.ts'

@@ -3,16 +3,14 @@
  * API. Built from its dependencies alone, so that a test can run it with a clock and upstreams of its own.
  */
 import { GatewayError, internalError } from '../domain/error.ts'
-import { mintId, toRequestId } from '../domain/id.ts'
+import { mintId, toRequestId } from '../domain/task.ts'
 import { MAX_BODY_BYTES } from '../gateway/body.ts'
 import { authenticate } from '../keys/token.ts'
 import { traceOf } from '../log.ts'
-import { toToken } from './bearer.ts'
 import { type ChatDeps, chatController, IDLE_SECONDS } from './chat.ts'
 import { type HealthDeps, healthController } from './health.ts'
-import { createInstance, NoRoute } from './instance.ts'
+import { createInstance, NoRoute, pathOf, toToken } from './instance.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
-import { pathOf } from './path.ts'
 
 export type AppDeps = Omit<ChatDeps, 'setIdleLimit'> & ModelsDeps & HealthDeps
 

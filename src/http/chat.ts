@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { chat } from '../formats/chat/chat.ts'
 import { type HandleDeps, handle } from '../gateway/handle.ts'
-import { bearerToken, toToken } from './bearer.ts'
+import { bearerToken, toToken } from './instance.ts'
 
 export interface ChatDeps extends HandleDeps {
   /** Sets after how many seconds of silence the connection of a request is closed; 0 is never. */

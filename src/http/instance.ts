@@ -1,9 +1,11 @@
 /**
  * What every HTTP surface here begins with: the public one (`app.ts`) and the control socket (`server/control.ts`). It sets
- * what Bun and Elysia would otherwise choose badly, and tells an unknown path from a wrong method by the routes that there are.
+ * what Bun and Elysia would otherwise choose badly, tells an unknown path from a wrong method by the routes that there are,
+ * and reads a request's path and bearer token.
  */
+import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
-import { pathOf } from './path.ts'
+import type { RequestHeaders } from '../gateway/body.ts'
 
 /** A request that no route takes. Its message is a sentence for whoever asked. */
 export class NoRoute extends Error {
@@ -61,3 +63,25 @@ function toNoRoute(routes: readonly { method: string; path: string }[], request:
 
 /** A route's path, which may have `:name` segments and end in `*`, as a pattern. */
 const toPattern = (route: string) => new RegExp(`^${route.replaceAll(/:[^/]+/g, '[^/]+').replace('*', '.*')}$`)
+
+/** The path of a request. Without a usable Host header its URL is only a path, which `new URL` alone does not take. */
+export const pathOf = (request: Request): string => URL.parse(request.url, 'http://localhost')?.pathname ?? '/'
+
+const unguessable = crypto.randomUUID()
+
+/**
+ * Reads the header. The plugin would also take a secret from the URL, where logs and histories keep it: that is switched off
+ * by a parameter name that nobody can guess.
+ */
+export const bearerToken = () => bearer({ extract: { body: unguessable, query: unguessable, header: 'Bearer' } })
+
+/**
+ * The token that the plugin found, or the one behind a scheme in another case, which does not count (RFC 9110, section
+ * 11.1); null where there is none.
+ */
+export function toToken(found: string | undefined, headers: RequestHeaders): string | null {
+  const header = headers.authorization ?? ''
+  // The plugin takes whatever follows the word, be it glued to it or behind a colon.
+  if (found && header.startsWith('Bearer ')) return found.trim()
+  return /^bearer +(\S+)$/i.exec(header)?.[1] ?? null
+}

@@ -2,16 +2,15 @@
 import { Elysia } from 'elysia'
 import { toPublicModel } from '../catalog/public.ts'
 import { orThrow } from '../domain/error.ts'
-import { mintId, toRequestId } from '../domain/id.ts'
-import type { Model } from '../domain/model.ts'
+import type { Model } from '../domain/settings.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
+import { mintId, toRequestId } from '../domain/task.ts'
 import type { RequestHeaders } from '../gateway/body.ts'
 import type { Health } from '../health/health.ts'
 import { authenticate } from '../keys/token.ts'
 import type { Log } from '../log.ts'
 import { modelNotFound, visibleModel } from '../routing/route.ts'
-import { bearerToken, toToken } from './bearer.ts'
-import { pathOf } from './path.ts'
+import { bearerToken, pathOf, toToken } from './instance.ts'
 
 export interface ModelsDeps {
   snapshot(): Snapshot

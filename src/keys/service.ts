@@ -3,9 +3,10 @@
  * first key) and later the dashboard. Keys are revoked and never deleted: the ledger names them. A secret leaves this file
  * once, from `createKey`. Names of teams are unique, so that a command may name a team by either.
  */
-import { mintId } from '../domain/id.ts'
+
 import { ServiceError } from '../domain/service-error.ts'
 import type { Budget } from '../domain/settings.ts'
+import { mintId } from '../domain/task.ts'
 import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
 import { type CheckedOptions, checkOptions } from './rules.ts'
 import { hashToken, mintToken, toMasked } from './token.ts'

@@ -1,16 +1,27 @@
 /**
- * Everything that this executable can have answer: HTTP upstreams of every dialect, and the demo that is built in; and a probe
- * of one of them, now, because somebody asked for it: by the server, or by a command where no server runs.
+ * Everything that this executable can have answer: HTTP upstreams of every dialect, and the demo that is built in. The one
+ * place that knows the dialects: a new wire format is one line here. And a probe of one of them, now, because somebody asked
+ * for it: by the server, or by a command where no server runs.
  */
 import { createDemoBackend } from '../demo/demo.ts'
-import type { Upstream } from '../domain/snapshot.ts'
+import type { Target, Upstream } from '../domain/snapshot.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
-import type { HttpOptions } from '../upstreams/http.ts'
-import { createBackends } from '../upstreams/registry.ts'
+import { openai } from '../upstreams/dialects/openai/openai.ts'
+import { createHttpBackend, type HttpOptions } from '../upstreams/http.ts'
 import type { TestResult } from './protocol.ts'
 
-export const createAllBackends = (options: HttpOptions = {}) =>
-  createBackends({ ...options, factories: { demo: createDemoBackend } })
+/** Makes what gives the backend of a target, by the dialect of its upstream. */
+export function createAllBackends(options: HttpOptions = {}): (target: Pick<Target, 'upstream'>) => Backend {
+  const backends = new Map<string, Backend>([
+    ['openai', createHttpBackend(openai, options)],
+    ['demo', createDemoBackend()],
+  ])
+  return ({ upstream }) => {
+    const backend = backends.get(upstream.dialect)
+    if (!backend) throw new Error(`no backend speaks the dialect ${upstream.dialect} of upstream ${upstream.id}`)
+    return backend
+  }
+}
 
 /** Nobody waits for longer in front of a terminal. */
 const PROBE_MS = 15_000

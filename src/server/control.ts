@@ -5,8 +5,7 @@
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
 import { ServiceError } from '../domain/service-error.ts'
-import { createInstance, NoRoute } from '../http/instance.ts'
-import { pathOf } from '../http/path.ts'
+import { createInstance, NoRoute, pathOf } from '../http/instance.ts'
 import { type Log, redact, traceOf } from '../log.ts'
 import { ControlError, Flushed, Status, socketPath, TestResult } from './protocol.ts'
 

@@ -4,8 +4,8 @@
  */
 import { logFinished } from '../accounting/settle.ts'
 import type { ServeConfig } from '../config.ts'
-import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
+import { mintId } from '../domain/task.ts'
 import { createInFlightTracker, createLoadShedder } from '../gateway/load.ts'
 import type { UpstreamHealth } from '../health/health.ts'
 import { createApp } from '../http/app.ts'

@@ -7,8 +7,7 @@
  * transaction: what was decided, its audit row, and the revision + 1 by which running servers notice. What the function
  * throws undoes everything and reaches the caller.
  */
-import type { Feature, Modality } from '../domain/model.ts'
-import type { Deadlines, Origin, UpstreamSettings } from '../domain/settings.ts'
+import type { Deadlines, Feature, Modality, Origin, UpstreamSettings } from '../domain/settings.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { Log } from '../log.ts'

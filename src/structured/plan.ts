@@ -4,8 +4,8 @@
  * `enforce.ts` acts on it, and `fanout.ts` asks whether it will.
  */
 import type { AnswerEvent } from '../domain/events.ts'
-import type { Feature } from '../domain/model.ts'
 import type { CanonicalRequest, Message } from '../domain/request.ts'
+import type { Feature } from '../domain/settings.ts'
 
 type Format = CanonicalRequest['response_format']
 

@@ -5,8 +5,7 @@
  */
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { Feature, Modality } from '../../domain/model.ts'
-import type { Deadlines, Origin, Period, UpstreamSettings } from '../../domain/settings.ts'
+import type { Deadlines, Feature, Modality, Origin, Period, UpstreamSettings } from '../../domain/settings.ts'
 import type { Endpoint, Lane } from '../../domain/task.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 
