@@ -5,30 +5,6 @@
 import { ServiceError } from './domain/service-error.ts'
 import { TIMER_MS, toMs } from './domain/time.ts'
 
-export interface ServeConfig {
-  host: string
-  port: number
-  /** How long a stop waits for what is under way, in ms. */
-  drainMs: number
-  durability: 'process' | 'power'
-  /** What the journal may take of the disk, in bytes: beyond it nothing new is taken. */
-  maxJournalBytes: number
-  /** After how much silence a stream says that it lives, ms; 0 = never. */
-  heartbeatMs: number
-  /** How often the targets of a request are tried again when all have failed. */
-  retries: number
-  /** How often each upstream is asked, for free, whether it could answer, ms; 0 = never. */
-  probeMs: number
-  /** Requests under way at once; more are refused. */
-  maxInFlight: number
-  /** Bytes held in memory for requests under way; more are refused. */
-  maxBufferedBytes: number
-  /** Of one event of an upstream's stream; a longer one breaks the stream off. */
-  maxEventBytes: number
-  /** How long a client may leave a full buffer standing, ms. */
-  slowReaderMs: number
-}
-
 type Texts = Readonly<Record<string, string | undefined>>
 
 interface ConfigSources {
@@ -40,7 +16,7 @@ interface ConfigSources {
 }
 
 /** Reads the settings of `serve`. Throws one ServiceError that names every wrong one and where it came from. */
-export function toServeConfig(sources: ConfigSources): ServeConfig {
+export function toServeConfig(sources: ConfigSources) {
   const problems: string[] = []
   const read = <T>(flag: string, fallback: T, parse: Read<T>, expected: string): T => {
     const found = find(sources, flag)
@@ -50,26 +26,37 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
     problems.push(`${found.place} is '${found.text}': expected ${expected}.`)
     return fallback
   }
-  const config: ServeConfig = {
+  const config = {
     host: read('host', '127.0.0.1', toHost, 'an address such as 127.0.0.1'),
     port: read('port', 4000, number(0, 65_535), 'a number from 0 to 65535 (0 takes a free one)'),
+    /** How long a stop waits for what is under way, in ms. */
     drainMs: read('drain', 30_000, time(0, TIMER_MS.max), 'a time such as 30s or 2m'),
+    /** After how much silence a stream says that it lives, ms; 0 = never. */
     heartbeatMs: read('heartbeat', 10_000, orOff(time(1_000, 60_000)), 'a time from 1s to 60s, or off'),
     durability: read('durability', 'process', toDurability, 'process or power'),
-    // A few segments: one that is written, one that waits, and those that the database has not caught up with.
+    /** What the journal may take of the disk, in bytes: beyond it nothing new is taken. A few segments have room in the least. */
     maxJournalBytes: read('journal', 1024 * MIB, size(32 * MIB), 'a size such as 512M or 1G, from 32M on'),
+    /** How often the targets of a request are tried again when all have failed. */
     retries: read('retries', 2, number(0, 10), 'a number from 0 to 10'),
+    /** How often each upstream is asked, for free, whether it could answer, ms; 0 = never. */
     probeMs: read('probe', 30_000, orOff(time(1_000, 3_600_000)), 'a time from 1s to 1h, or off'),
-    // The runtime takes twice as many fetches at once (main.ts).
+    /** Requests under way at once; more are refused. The runtime takes twice as many fetches (`main.ts`). */
     maxInFlight: read('max-in-flight', 4_096, number(1, 8_192), 'a number from 1 to 8192'),
-    // A request of the largest size (32 MiB, `gateway/body.ts`) finds room: else it would be told to wait for ever.
+    /**
+     * Bytes held in memory for requests under way; more are refused. A request of the largest size (32 MiB, `gateway/body.ts`)
+     * finds room: else it would be told to wait for ever.
+     */
     maxBufferedBytes: read('max-buffered', 512 * MIB, size(64 * MIB), 'a size such as 512M or 2G, from 64M on'),
+    /** Of one event of an upstream's stream; a longer one breaks the stream off. */
     maxEventBytes: read('max-event', 4 * MIB, size(MIB), 'a size such as 4M, from 1M on'),
+    /** How long a client may leave a full buffer standing, ms. */
     slowReaderMs: read('slow-reader', 60_000, time(1_000, 3_600_000), 'a time from 1s to 1h'),
   }
   if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
   return config
 }
+
+export type ServeConfig = ReturnType<typeof toServeConfig>
 
 function find({ flags, environment, settings }: ConfigSources, flag: string): { text: string; place: string } | null {
   const variable = `TOLLGATE_${flag.replaceAll('-', '_').toUpperCase()}`

@@ -56,12 +56,10 @@ function toSentence(finding: Finding): string {
       const place = `${toTime(finding.hour_ms)}, key ${finding.key_id}, ${finding.model} on ${finding.upstream}`
       return `${place}: ${what.join('; ') || 'in the rollup without a row in the ledger'}.`
     }
-    case 'calls': {
+    case 'calls':
       return `${toTime(finding.hour_ms)}, ${count(finding.requests, 'request')} such as ${finding.request_id}: ${PROBLEMS[finding.problem]}.`
-    }
-    case 'open': {
+    case 'open':
       return `${count(finding.rows, 'row')} ${finding.rows === 1 ? 'is' : 'are'} open in ${finding.table} for instance ${finding.instance}, which is gone, the oldest since ${toTime(finding.oldest_ms)}: the next start gives them up.`
-    }
     case 'journal':
       return `${finding.file} holds ${finding.records} records of an instance that is gone: the next start applies them.`
     case 'rejected':

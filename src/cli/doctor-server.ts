@@ -34,21 +34,15 @@ export function checkServer(found: ServerLookup, own: string, nowMs: number): Ch
 function checkReadiness(status: Status): Check {
   const { readiness, in_flight: inFlight } = status
   const name = 'readiness'
-  switch (readiness) {
-    case 'ok':
-      return ok(name, `It takes requests; ${inFlight} under way.`)
-    case 'degraded':
-      return warning(name, `It takes requests, but ${toDefect(status)}`)
-    case 'draining':
-      return warning(name, `It is stopping: ${inFlight} requests are under way, and it takes no new ones.`)
-    case 'starting':
-      return warning(name, 'It is starting and takes no requests yet.')
-    default:
-      return problem(
-        name,
-        'It refuses every request, since the journal has no room for ledger rows. Make room on the disk, and look for a process that keeps the database locked.',
-      )
-  }
+  if (readiness === 'ok') return ok(name, `It takes requests; ${inFlight} under way.`)
+  if (readiness === 'degraded') return warning(name, `It takes requests, but ${toDefect(status)}`)
+  if (readiness === 'starting') return warning(name, 'It is starting and takes no requests yet.')
+  if (readiness === 'draining')
+    return warning(name, `It is stopping: ${inFlight} requests are under way, and it takes no new ones.`)
+  return problem(
+    name,
+    'It refuses every request, since the journal has no room for ledger rows. Make room on the disk, and look for a process that keeps the database locked.',
+  )
 }
 
 function toDefect({ ledger, upstreams }: Status): string {

@@ -12,7 +12,7 @@ const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.ya
 const BUDGET = '20/month, 0.10/day, or 5 in total'
 
 /** Builds the whole command line, in the order of the help text. */
-export function createProgram(io: Io): Command {
+function createProgram(io: Io): Command {
   const program = new Command('tollgate')
     .description('One address, one set of keys and one ledger in front of every language model.')
     .version(version(), '--version', 'print the version')
@@ -81,7 +81,7 @@ function addServe(program: Command, context: Context): void {
       const { runServer } = await import('./run-server.ts')
       await runServer(context, {
         flags: Object.fromEntries(flags),
-        catalogFile: catalog ?? (context.environment.TOLLGATE_CATALOG || undefined),
+        catalogFile: toCatalogFile(catalog, context),
         wantsFirstKey:
           firstKey === true ||
           /^(1|true|yes)$/.test(context.environment.TOLLGATE_FIRST_KEY ?? '') ||
@@ -137,7 +137,7 @@ function addTeams(program: Command, context: Context): void {
 function addCatalog(program: Command, context: Context): void {
   const catalog = program.command('catalog').description('check and apply the catalogue of models and upstreams')
   const fileOf = (name: string | undefined, flags: { catalog?: string }) =>
-    name ?? flags.catalog ?? (context.environment.TOLLGATE_CATALOG || undefined)
+    toCatalogFile(name ?? flags.catalog, context)
   catalog
     .command('validate')
     .description('name every problem of a catalogue')
@@ -166,6 +166,9 @@ function addUpstreams(program: Command, context: Context): void {
     .argument('[id...]', 'the ones to ask; else all that are enabled')
     .action(async (ids: string[]) => (await import('./upstreams.ts')).test(ids, context))
 }
+
+const toCatalogFile = (given: string | undefined, { environment }: Context) =>
+  given ?? (environment.TOLLGATE_CATALOG || undefined)
 
 /** Runs the command that `argv` (without the program's own name) asks for, and returns the exit code. Never throws. */
 export async function runProgram(argv: readonly string[], io: Io): Promise<number> {

@@ -2,7 +2,7 @@
  * Runs the server until a signal ends it: applies the catalogue, makes a first key where there is none, says how to
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
-import { type ApplySummary, applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
+import { applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
 import { parseCatalog } from '../catalog/file.ts'
 import { isReady } from '../catalog/public.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
@@ -49,9 +49,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     commands,
     async prepare(store, settings) {
       // Reading a catalogue takes as long as the rest of the start: one that is applied already is left alone.
-      if (isApplied(settings, toDigest(source, version()))) return
-      const apply = await read(source, io, log)
-      await apply(store)
+      if (!isApplied(settings, toDigest(source, version()))) await apply(source, store, io, log)
     },
   }).catch(async (error) => {
     await log.flush()
@@ -86,29 +84,25 @@ const findSource = ({ dataFolder, cwd }: Context, file: string | undefined) => l
 
 const toLabel = (source: CatalogSource) => source.path ?? source.name
 
-/** Parses a catalogue and returns how it is applied. Throws a ServiceError that names all that is wrong with it. */
-async function read(source: CatalogSource, io: Context, log: Log): Promise<(store: ConfigStore) => Promise<void>> {
+/** Throws a ServiceError that names all that is wrong with the catalogue. */
+async function apply(source: CatalogSource, store: ConfigStore, io: Context, log: Log): Promise<void> {
   const { catalog, warnings } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
   for (const warning of warnings) log.warn('catalog_warning', 'the catalogue has something to look at', { warning })
   const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs() })
-  return async (store) => {
-    const { conflicts } = await applyCatalog(store, catalog, options).catch(keepWhatIsThere)
-    for (const conflict of conflicts)
-      log.warn('catalog_conflict', 'the catalogue gives way to an administrator', { conflict })
-  }
-}
-
-/** A server without the file that it was set up from serves by what that has declared. */
-function keepWhatIsThere(error: unknown): Pick<ApplySummary, 'conflicts'> {
-  if (error instanceof ServiceError && error.failure.kind === 'catalog_missing') return { conflicts: [] }
-  throw error
+  const { conflicts } = await applyCatalog(store, catalog, options).catch((error) => {
+    // A server without the file that it was set up from serves by what that has declared.
+    if (error instanceof ServiceError && error.failure.kind === 'catalog_missing') return { conflicts: [] }
+    throw error
+  })
+  for (const conflict of conflicts)
+    log.warn('catalog_conflict', 'the catalogue gives way to an administrator', { conflict })
 }
 
 /** Applies the catalogue again. Where that fails it has said so in the log, and throws. */
 async function reload(server: Server, io: Context, file: string | undefined, log: Log): Promise<void> {
   try {
     const source = await findSource(io, file)
-    await server.reload(await read(source, io, log))
+    await server.reload((store) => apply(source, store, io, log))
     log.info('config_applied', 'reloaded', { catalog: toLabel(source) })
   } catch (error) {
     log.error('config_rejected', 'the reload failed; everything stays as it was', { error: String(error) })

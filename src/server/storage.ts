@@ -8,11 +8,9 @@ import type { ServeConfig } from '../config.ts'
 import { messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { createJournal } from '../ledger/journal.ts'
-import { createLedger, type Ledger } from '../ledger/ledger.ts'
+import { createLedger } from '../ledger/ledger.ts'
 import { recover } from '../ledger/recover.ts'
 import type { Log } from '../log.ts'
-import type { ConfigStore } from '../store/config-store.ts'
-import type { LedgerReader } from '../store/ledger-store.ts'
 import { checkpointHere, createCheckpointer } from '../store/sqlite/checkpoint.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { createLedgerStore } from '../store/sqlite/ledger.ts'
@@ -29,16 +27,10 @@ export interface StorageOptions {
   log: Log
 }
 
-export interface Storage {
-  store: ConfigStore
-  /** Opens the ledger. From then on the writer never waits inside SQLite: the event loop would wait with it. */
-  openLedger(config: Pick<ServeConfig, 'durability' | 'maxJournalBytes'>): { ledger: Ledger; reader: LedgerReader }
-}
-
 const SEGMENT_DELAY_MS = 100
 
 /** Throws where the folder is served already, or its database cannot be used. What is opened is closed by `cleanup`. */
-export async function openStorage(options: StorageOptions, cleanup: AsyncDisposableStack): Promise<Storage> {
+export async function openStorage(options: StorageOptions, cleanup: AsyncDisposableStack) {
   const { dataFolder, instance, startedMs, log } = options
   prepareDataFolder(dataFolder)
   cleanup.defer(takeLock(dataFolder))
@@ -54,7 +46,8 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
 
   return {
     store: createConfigStore(writer),
-    openLedger({ durability, maxJournalBytes }) {
+    /** From here on the writer never waits inside SQLite: the event loop would wait with it. */
+    openLedger({ durability, maxJournalBytes }: Pick<ServeConfig, 'durability' | 'maxJournalBytes'>) {
       writer.run('PRAGMA busy_timeout = 0')
       writer.run('PRAGMA wal_autocheckpoint = 0')
       const checkpointer = createCheckpointer(path, log)
