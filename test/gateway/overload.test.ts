@@ -69,9 +69,9 @@ describe('of three requests at once', () => {
   }
 
   const leaveWhile = async (script: Script, stream: boolean, after: string | null) => {
-    const { upstream, chat } = gateway
+    const { app, upstream, chat } = gateway
     upstream.script(script)
-    const calls = upstream.requests.length
+    const [rows, calls] = [app.rows().length, upstream.requests.length]
     const client = new AbortController()
     const asked = chat({ stream }, { signal: client.signal })
     await upstream.waitFor((all) => all.length === calls + 1, 'the call')
@@ -79,6 +79,8 @@ describe('of three requests at once', () => {
     client.abort()
     await asked.then((response) => response.text()).catch(() => {})
     await upstream.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the abort')
+    // What it wrote is counted before it is settled, and only then its place is free.
+    await app.settled(rows + 1)
   }
   const answered = async (script: Script, body: object = {}, headers = {}) => {
     gateway.upstream.script(script)
