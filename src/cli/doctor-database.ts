@@ -19,20 +19,14 @@ const BUSY_MS = 1_000
 /** A clock that is this little behind the ledger has been corrected, not set wrong. */
 const SLACK_MS = 60_000
 
-/** The checks, and the open database where its tables can be read; the caller closes it. */
-export interface Inspected {
-  checks: Check[]
-  sqlite: Database | null
-}
-
-/** @param isAtRest whether no server runs. */
-export function inspectDatabase(
-  dataFolder: string,
-  { nowMs, isAtRest }: { nowMs: number; isAtRest: boolean },
-): Inspected {
+/**
+ * Returns the checks, and the open database where its tables can be read; the caller closes it.
+ * @param isAtRest whether no server runs.
+ */
+export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs: number; isAtRest: boolean }) {
   const path = databasePath(dataFolder)
   let sqlite: Database | null = null
-  const stopAt = (...checks: Check[]): Inspected => {
+  const stopAt = (...checks: Check[]) => {
     sqlite?.close()
     return { checks, sqlite: null }
   }

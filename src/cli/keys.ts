@@ -131,6 +131,7 @@ function toCells(key: ListedKey, standing: BudgetStanding | null): string[] {
 
 /** Leaves out the columns in which no key has anything, so that a line is no longer than it must be. */
 function withoutEmpty(headings: string[], rows: string[][]): [string[], string[][]] {
-  const keep = (line: string[]) => line.filter((_, column) => rows.some((row) => row[column] !== '-'))
+  const isUsed = headings.map((_, column) => rows.some((row) => row[column] !== '-'))
+  const keep = (line: string[]) => line.filter((_, column) => isUsed[column])
   return [keep(headings), rows.map(keep)]
 }
