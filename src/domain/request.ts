@@ -1,208 +1,226 @@
 /**
  * A request as everything behind the formats sees it: the chat request of OpenAI's API reference, so that nothing is lost
- * between vendors and little has to be translated. A format makes it from a body that it has checked; routing, limits,
- * accounting, the demo and the dialects read it. Null means absent. Fields that no type here names may be there all the
- * same and travel on to upstreams that speak the same format. Types only.
+ * between vendors and little has to be translated. `formats/chat` holds a body against this schema; routing, limits,
+ * accounting, the demo and the dialects read the types that are derived from it. An optional field may also be null, which
+ * means absent. Fields that are not named here are allowed; those of the top level travel on to upstreams of that format.
  */
+import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 
-type Optional<T> = T | null
+/** A field that may be left out; null means the same. */
+const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
 
-export interface CanonicalRequest {
-  model: string
-  /** At least one. */
-  messages: Message[]
-  /** Two names of one cap on what a choice may write, in tokens. */
-  max_completion_tokens?: Optional<number>
-  max_tokens?: Optional<number>
-  temperature?: Optional<number>
-  top_p?: Optional<number>
-  /** How many choices are asked for; 1 where it is absent. */
-  n?: Optional<number>
-  stop?: Optional<string | string[]>
-  frequency_penalty?: Optional<number>
-  presence_penalty?: Optional<number>
-  /** From a token's number to -100…100. */
-  logit_bias?: Optional<Record<string, number>>
-  logprobs?: Optional<boolean>
-  top_logprobs?: Optional<number>
-  seed?: Optional<number>
-  stream?: Optional<boolean>
-  stream_options?: Optional<{ include_usage?: Optional<boolean>; include_obfuscation?: Optional<boolean> }>
-  tools?: Optional<Tool[]>
-  tool_choice?: Optional<ToolChoice>
-  parallel_tool_calls?: Optional<boolean>
-  /** What `tools` and `tool_choice` were before. */
-  functions?: Optional<LegacyFunction[]>
-  function_call?: Optional<'none' | 'auto' | Named>
-  response_format?: Optional<ResponseFormat>
-  reasoning_effort?: Optional<'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'>
-  verbosity?: Optional<'low' | 'medium' | 'high'>
-  modalities?: Optional<('text' | 'audio' | 'image')[]>
-  audio?: Optional<{
-    voice: string | { id: string }
-    format: 'wav' | 'aac' | 'mp3' | 'flac' | 'opus' | 'pcm16'
-  }>
-  prediction?: Optional<{ type: 'content'; content: string | TextPart[] }>
-  metadata?: Optional<Record<string, string>>
-  store?: Optional<boolean>
-  service_tier?: Optional<'auto' | 'default' | 'flex' | 'scale' | 'priority' | 'fast'>
-  safety_identifier?: Optional<string>
-  prompt_cache_key?: Optional<string>
-  prompt_cache_retention?: Optional<'in_memory' | '24h'>
-  prompt_cache_options?: Optional<{ ttl?: Optional<'30m'>; mode?: Optional<'implicit' | 'explicit'> }>
-  user?: Optional<string>
-  moderation?: Optional<{
-    model: string
-    policy?: Optional<{ input?: Optional<ModerationMode>; output?: Optional<ModerationMode> }>
-  }>
-  web_search_options?: Optional<{
-    user_location?: Optional<UserLocation>
-    search_context_size?: Optional<'low' | 'medium' | 'high'>
-  }>
-}
+const oneOf = <T extends string>(...values: T[]) => Type.Union(values.map((value) => Type.Literal(value)))
 
-export type Message = UserMessage | SystemMessage | DeveloperMessage | AssistantMessage | ToolMessage | FunctionMessage
+const text = (options?: StringOptions) => Type.String(options)
 
-export interface UserMessage {
-  role: 'user'
-  content: string | (TextPart | ImagePart | AudioPart | FilePart)[]
-  name?: Optional<string>
-}
+const textOr = <T extends TSchema[]>(...parts: [...T]) =>
+  Type.Union([text(), Type.Array(Type.Union(parts), { minItems: 1 })])
 
-export interface SystemMessage {
-  role: 'system'
-  content: string | TextPart[]
-  name?: Optional<string>
-}
+/** What tools, functions and schemas may be called, as OpenAI's API has it. */
+const Name = text({ maxLength: 64, pattern: '^[a-zA-Z0-9_-]+$' })
 
-/** What a system message is called for models that reason. */
-export interface DeveloperMessage {
-  role: 'developer'
-  content: string | TextPart[]
-  name?: Optional<string>
-}
-
-export interface AssistantMessage {
-  role: 'assistant'
-  content?: Optional<string | (TextPart | RefusalPart)[]>
-  refusal?: Optional<string>
-  name?: Optional<string>
-  audio?: Optional<{ id: string }>
-  tool_calls?: Optional<RequestToolCall[]>
-  function_call?: Optional<{ name: string; arguments: string }>
-  /** What answers carry, and clients send back with them; the first two are the same text under two names. */
-  reasoning?: Optional<string>
-  reasoning_content?: Optional<string>
-  reasoning_details?: Optional<unknown[]>
-  annotations?: Optional<unknown[]>
-}
-
-export interface ToolMessage {
-  role: 'tool'
-  content: string | TextPart[]
-  tool_call_id: string
-}
-
-/** The result of a legacy function call. */
-export interface FunctionMessage {
-  role: 'function'
-  content: string | null
-  name: string
-}
+/** Any object: a client's own JSON Schema, for example. */
+const JsonObject = Type.Record(Type.String(), Type.Unknown())
 
 /** Where a prompt cache may begin anew. */
-interface CacheBreakpoint {
-  prompt_cache_breakpoint?: Optional<{ mode: 'explicit' }>
-}
+const breakpoint = { prompt_cache_breakpoint: optional(Type.Object({ mode: oneOf('explicit') })) }
 
-export interface TextPart extends CacheBreakpoint {
-  type: 'text'
-  text: string
-}
+const TextPart = Type.Object({ type: Type.Literal('text'), text: text(), ...breakpoint })
+/** Its `url` may be a `data:` URL. */
+const ImagePart = Type.Object({
+  type: Type.Literal('image_url'),
+  image_url: Type.Object({ url: text(), detail: optional(oneOf('auto', 'low', 'high', 'original')) }),
+  ...breakpoint,
+})
+/** In base64. */
+const AudioPart = Type.Object({
+  type: Type.Literal('input_audio'),
+  input_audio: Type.Object({ data: text(), format: oneOf('wav', 'mp3') }),
+  ...breakpoint,
+})
+const FilePart = Type.Object({
+  type: Type.Literal('file'),
+  file: Type.Object({ filename: optional(text()), file_data: optional(text()), file_id: optional(text()) }),
+  ...breakpoint,
+})
+const RefusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: text() })
 
-export interface ImagePart extends CacheBreakpoint {
-  type: 'image_url'
-  /** `url` may be a `data:` URL. */
-  image_url: { url: string; detail?: Optional<'auto' | 'low' | 'high' | 'original'> }
-}
-
-export interface AudioPart extends CacheBreakpoint {
-  type: 'input_audio'
-  /** `data` is base64. */
-  input_audio: { data: string; format: 'wav' | 'mp3' }
-}
-
-export interface FilePart extends CacheBreakpoint {
-  type: 'file'
-  file: { filename?: Optional<string>; file_data?: Optional<string>; file_id?: Optional<string> }
-}
-
-export interface RefusalPart {
-  type: 'refusal'
-  refusal: string
-}
-
+const FunctionCall = Type.Object({ name: text(), arguments: text() })
 /** A call that an earlier answer made, as a client sends it back. */
-export type RequestToolCall =
-  | { id: string; type: 'function'; function: { name: string; arguments: string } }
-  | { id: string; type: 'custom'; custom: { name: string; input: string } }
+const ToolCall = Type.Union([
+  Type.Object({ id: text(), type: Type.Literal('function'), function: FunctionCall }),
+  Type.Object({ id: text(), type: Type.Literal('custom'), custom: Type.Object({ name: text(), input: text() }) }),
+])
 
-export type Tool = { type: 'function'; function: FunctionTool } | { type: 'custom'; custom: CustomTool }
+const UserMessage = Type.Object({
+  role: Type.Literal('user'),
+  content: textOr(TextPart, ImagePart, AudioPart, FilePart),
+  name: optional(text()),
+})
+/** `developer` is what a system message is called for models that reason. */
+const instructions = <Role extends string>(role: Role) =>
+  Type.Object({ role: Type.Literal(role), content: textOr(TextPart), name: optional(text()) })
+const AssistantMessage = Type.Object({
+  role: Type.Literal('assistant'),
+  content: optional(textOr(TextPart, RefusalPart)),
+  refusal: optional(text()),
+  name: optional(text()),
+  audio: optional(Type.Object({ id: text() })),
+  tool_calls: optional(Type.Array(ToolCall, { maxItems: 128 })),
+  function_call: optional(FunctionCall),
+  // What answers carry, and clients send back with them; the first two are the same text under two names.
+  reasoning: optional(text()),
+  reasoning_content: optional(text()),
+  reasoning_details: optional(Type.Array(Type.Unknown())),
+  annotations: optional(Type.Array(Type.Unknown())),
+})
+const ToolMessage = Type.Object({ role: Type.Literal('tool'), content: textOr(TextPart), tool_call_id: text() })
+/** The result of a legacy function call. */
+const FunctionMessage = Type.Object({
+  role: Type.Literal('function'),
+  content: Type.Union([text(), Type.Null()]),
+  name: text(),
+})
+const Message = Type.Union([
+  UserMessage,
+  instructions('system'),
+  instructions('developer'),
+  AssistantMessage,
+  ToolMessage,
+  FunctionMessage,
+])
 
-export interface FunctionTool {
-  name: string
-  description?: Optional<string>
-  /** A JSON Schema. */
-  parameters?: Optional<Record<string, unknown>>
-  strict?: Optional<boolean>
-}
+const LegacyFunction = Type.Object({ name: Name, description: optional(text()), parameters: optional(JsonObject) })
+const FunctionTool = Type.Object({ ...LegacyFunction.properties, strict: optional(Type.Boolean()) })
+const Grammar = Type.Object({ definition: text(), syntax: oneOf('lark', 'regex') })
+const CustomTool = Type.Object({
+  name: Name,
+  description: optional(text()),
+  format: optional(
+    Type.Union([
+      Type.Object({ type: Type.Literal('text') }),
+      Type.Object({ type: Type.Literal('grammar'), grammar: Grammar }),
+    ]),
+  ),
+})
+const Tool = Type.Union([
+  Type.Object({ type: Type.Literal('function'), function: FunctionTool }),
+  Type.Object({ type: Type.Literal('custom'), custom: CustomTool }),
+])
 
-export interface CustomTool {
-  name: string
-  description?: Optional<string>
-  format?: Optional<{ type: 'text' } | { type: 'grammar'; grammar: { definition: string; syntax: 'lark' | 'regex' } }>
-}
+const Named = Type.Object({ name: text() })
+const ToolChoice = Type.Union([
+  oneOf('none', 'auto', 'required'),
+  Type.Object({ type: Type.Literal('function'), function: Named }),
+  Type.Object({ type: Type.Literal('custom'), custom: Named }),
+  Type.Object({
+    type: Type.Literal('allowed_tools'),
+    allowed_tools: Type.Object({ mode: oneOf('auto', 'required'), tools: Type.Array(JsonObject) }),
+  }),
+])
 
-interface LegacyFunction {
-  name: string
-  description?: Optional<string>
-  parameters?: Optional<Record<string, unknown>>
-}
+const JsonSchemaFormat = Type.Object({
+  name: Name,
+  description: optional(text()),
+  schema: optional(JsonObject),
+  strict: optional(Type.Boolean()),
+})
+const ResponseFormat = Type.Union([
+  Type.Object({ type: Type.Literal('text') }),
+  Type.Object({ type: Type.Literal('json_object') }),
+  Type.Object({ type: Type.Literal('json_schema'), json_schema: JsonSchemaFormat }),
+])
 
-interface Named {
-  name: string
-}
+const Mode = Type.Object({ mode: oneOf('score', 'block') })
+const Moderation = Type.Object({
+  model: text(),
+  policy: optional(Type.Object({ input: optional(Mode), output: optional(Mode) })),
+})
 
-export type ToolChoice =
-  | 'none'
-  | 'auto'
-  | 'required'
-  | { type: 'function'; function: Named }
-  | { type: 'custom'; custom: Named }
-  | { type: 'allowed_tools'; allowed_tools: { mode: 'auto' | 'required'; tools: Record<string, unknown>[] } }
+const UserLocation = Type.Object({
+  type: Type.Literal('approximate'),
+  approximate: Type.Object({
+    country: optional(text()),
+    region: optional(text()),
+    city: optional(text()),
+    timezone: optional(text()),
+  }),
+})
 
-export type ResponseFormat =
-  | { type: 'text' }
-  | { type: 'json_object' }
-  | { type: 'json_schema'; json_schema: JsonSchemaFormat }
+const MAX_NAME_CHARS = 64
+const Metadata = Type.Record(
+  Type.String({ pattern: `^[\\s\\S]{0,${MAX_NAME_CHARS}}$` }),
+  Type.String({ maxLength: 512 }),
+  { maxProperties: 16, additionalProperties: false, maxNameLength: MAX_NAME_CHARS },
+)
 
-export interface JsonSchemaFormat {
-  name: string
-  description?: Optional<string>
-  schema?: Optional<Record<string, unknown>>
-  strict?: Optional<boolean>
-}
+const penalty = optional(Type.Number({ minimum: -2, maximum: 2 }))
 
-interface ModerationMode {
-  mode: 'score' | 'block'
-}
+export const RequestSchema = Type.Object({
+  model: text({ minLength: 1 }),
+  messages: Type.Array(Message, { minItems: 1 }),
+  // Two names of one cap on what a choice may write, in tokens.
+  max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
+  max_tokens: optional(Type.Integer({ minimum: 1 })),
+  temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+  top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
+  // How many choices are asked for; 1 where it is absent.
+  n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+  stop: optional(Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 4 })])),
+  frequency_penalty: penalty,
+  presence_penalty: penalty,
+  // By a token's number.
+  logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
+  logprobs: optional(Type.Boolean()),
+  top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+  seed: optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
+  stream: optional(Type.Boolean()),
+  stream_options: optional(
+    Type.Object({ include_usage: optional(Type.Boolean()), include_obfuscation: optional(Type.Boolean()) }),
+  ),
+  tools: optional(Type.Array(Tool, { maxItems: 128 })),
+  tool_choice: optional(ToolChoice),
+  parallel_tool_calls: optional(Type.Boolean()),
+  // What `tools` and `tool_choice` were before.
+  functions: optional(Type.Array(LegacyFunction, { minItems: 1, maxItems: 128 })),
+  function_call: optional(Type.Union([oneOf('none', 'auto'), Named])),
+  response_format: optional(ResponseFormat),
+  reasoning_effort: optional(oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
+  verbosity: optional(oneOf('low', 'medium', 'high')),
+  // OpenAI has no `image` here: clients of catalogues with models that draw send it.
+  modalities: optional(Type.Array(oneOf('text', 'audio', 'image'))),
+  audio: optional(
+    Type.Object({
+      voice: Type.Union([text(), Type.Object({ id: text() })]),
+      format: oneOf('wav', 'aac', 'mp3', 'flac', 'opus', 'pcm16'),
+    }),
+  ),
+  prediction: optional(Type.Object({ type: Type.Literal('content'), content: textOr(TextPart) })),
+  metadata: optional(Metadata),
+  store: optional(Type.Boolean()),
+  service_tier: optional(oneOf('auto', 'default', 'flex', 'scale', 'priority', 'fast')),
+  safety_identifier: optional(text({ maxLength: 64 })),
+  prompt_cache_key: optional(text()),
+  prompt_cache_retention: optional(oneOf('in_memory', '24h')),
+  prompt_cache_options: optional(
+    Type.Object({ ttl: optional(oneOf('30m')), mode: optional(oneOf('implicit', 'explicit')) }),
+  ),
+  user: optional(text()),
+  moderation: optional(Moderation),
+  web_search_options: optional(
+    Type.Object({
+      user_location: optional(UserLocation),
+      search_context_size: optional(oneOf('low', 'medium', 'high')),
+    }),
+  ),
+})
 
-interface UserLocation {
-  type: 'approximate'
-  approximate: {
-    country?: Optional<string>
-    region?: Optional<string>
-    city?: Optional<string>
-    timezone?: Optional<string>
-  }
-}
+export type CanonicalRequest = Static<typeof RequestSchema>
+export type Message = Static<typeof Message>
+export type AssistantMessage = Static<typeof AssistantMessage>
+export type TextPart = Static<typeof TextPart>
+export type ImagePart = Static<typeof ImagePart>
+export type AudioPart = Static<typeof AudioPart>
+export type FilePart = Static<typeof FilePart>
+export type RefusalPart = Static<typeof RefusalPart>
+export type ToolChoice = Static<typeof ToolChoice>

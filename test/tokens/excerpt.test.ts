@@ -14,7 +14,7 @@ const sum = (texts: string[]) =>
 describe('pieces', () => {
   test.each([
     ['prose', read('README.md')],
-    ['code', read('src/formats/chat/request.ts')],
+    ['code', read('src/domain/request.ts')],
     ['JSON in one line', JSON.stringify(JSON.parse(read('package.json'))).repeat(20)],
     ['a licence', read('LICENSE').repeat(10)],
   ])('leave the count of %s exactly as it is', (_, text) => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { ChatRequestSchema } from '../../src/formats/chat/request.ts'
+import { RequestSchema } from '../../src/domain/request.ts'
 import { explain } from '../../src/validation/explain.ts'
 
 const user = { role: 'user', content: 'hi' }
@@ -206,19 +206,19 @@ const scenarios: [string, unknown, string, string, string][] = [
 describe('explain', () => {
   for (const [name, body, path, code, sentence] of scenarios) {
     test(`names the field, the code and the sentence of ${name}`, () => {
-      expect(explain(ChatRequestSchema, body)).toMatchObject([{ path, code, message: sentence }])
+      expect(explain(RequestSchema, body)).toMatchObject([{ path, code, message: sentence }])
     })
   }
 
   test('takes null for an absent optional field, and not for a required one', () => {
-    expect(explain(ChatRequestSchema, request({ temperature: null, tools: null }))).toEqual([])
-    expect(explain(ChatRequestSchema, request({ model: null }))[0]?.code).toBe('invalid_type')
+    expect(explain(RequestSchema, request({ temperature: null, tools: null }))).toEqual([])
+    expect(explain(RequestSchema, request({ model: null }))[0]?.code).toBe('invalid_type')
   })
 
   test('stops at the first problem unless all are asked for', () => {
     const body = { model: 1, messages: [{ role: 'user' }], n: 0 }
-    expect(explain(ChatRequestSchema, body)).toHaveLength(1)
-    expect(explain(ChatRequestSchema, body, { all: true }).map((problem) => problem.path)).toEqual([
+    expect(explain(RequestSchema, body)).toHaveLength(1)
+    expect(explain(RequestSchema, body, { all: true }).map((problem) => problem.path)).toEqual([
       'model',
       'messages[0].content',
       'n',
@@ -240,7 +240,7 @@ describe('explain', () => {
   })
 
   test('shortens whatever it quotes', () => {
-    const [problem] = explain(ChatRequestSchema, message({ role: '😀'.repeat(5_000) }))
+    const [problem] = explain(RequestSchema, message({ role: '😀'.repeat(5_000) }))
     expect(problem?.message.length).toBeLessThan(300)
     expect(problem?.message.isWellFormed()).toBe(true)
   })
@@ -315,8 +315,8 @@ describe('explain and Value.Check', () => {
       const body = structuredClone(FULL)
       const changes = 1 + random(2)
       for (let change = 0; change < changes; change++) mutate(body, random)
-      const accepted = Value.Check(ChatRequestSchema, body)
-      const problems = explain(ChatRequestSchema, body)
+      const accepted = Value.Check(RequestSchema, body)
+      const problems = explain(RequestSchema, body)
       if ((problems.length === 0) !== accepted) throw new Error(`They disagree on ${JSON.stringify(body)}`)
       outcomes[accepted ? 'accepted' : 'refused']++
     }

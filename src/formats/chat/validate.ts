@@ -6,20 +6,19 @@
 import type { TObject } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { allow, type Decision, GatewayError, refuse } from '../../domain/error.ts'
-import type { CanonicalRequest } from '../../domain/request.ts'
+import { type CanonicalRequest, RequestSchema } from '../../domain/request.ts'
 import { explain } from '../../validation/explain.ts'
-import { type ChatRequest, ChatRequestSchema } from './request.ts'
 import { checkRules } from './rules.ts'
 import { checkSchemas } from './schemas.ts'
 
 /** Compiled on first need: that takes as long as the rest of a start. */
-let checker: TypeCheck<typeof ChatRequestSchema> | null = null
+let checker: TypeCheck<typeof RequestSchema> | null = null
 
 /** Returns the request without what counts as absent, or its refusal. */
 export function validate(body: unknown): Decision<CanonicalRequest> {
-  checker ??= TypeCompiler.Compile(ChatRequestSchema)
+  checker ??= TypeCompiler.Compile(RequestSchema)
   if (!checker.Check(body)) return refuse(toRefusal(body))
-  const request: ChatRequest = strip(body, REQUEST)
+  const request = strip(body, REQUEST)
   const hasSchemas = request.tools || request.functions || request.response_format
   const broken = checkRules(request) ?? (hasSchemas ? checkSchemas(request) : null)
   return broken ? refuse(broken) : allow(request)
@@ -35,7 +34,7 @@ function toRefusal(body: unknown): GatewayError {
   if (!('model' in body) || body.model === null || body.model === '') {
     return new GatewayError('invalid_request', 'you must provide a model parameter')
   }
-  const [problem] = explain(ChatRequestSchema, body)
+  const [problem] = explain(RequestSchema, body)
   if (!problem) return new GatewayError('invalid_request', 'This request is not a chat completion request.')
   return new GatewayError('invalid_request', problem.message, { code: problem.code, param: problem.path })
 }
@@ -54,7 +53,7 @@ for (const name of 'content image_url file stream_options response_format json_s
 for (const name of 'prompt_cache_options moderation policy web_search_options user_location approximate'.split(' '))
   DEPTHS.set(name, DEEP)
 
-const { properties } = ChatRequestSchema
+const { properties } = RequestSchema
 const OF_MESSAGE = properties.messages.items.anyOf.flatMap(({ properties, required = [] }: TObject) =>
   // Null is a value of `content`.
   Object.keys(properties).filter((name) => name !== 'content' && !required.includes(name)),

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions'
 import type { CanonicalRequest } from '../../../src/domain/request.ts'
-import { ChatRequestSchema } from '../../../src/formats/chat/request.ts'
+import { RequestSchema } from '../../../src/domain/request.ts'
 import { validate } from '../../../src/formats/chat/validate.ts'
 
 const user = { role: 'user', content: 'Hi' }
@@ -226,7 +226,7 @@ describe('a valid request', () => {
   })
 
   test('may hold null for every optional field, which is then gone', () => {
-    const { model: _, messages: __, ...optional } = ChatRequestSchema.properties
+    const { model: _, messages: __, ...optional } = RequestSchema.properties
     const nulls = Object.fromEntries(Object.keys(optional).map((name) => [name, null]))
     expect(validate(request({ ...nulls, nobody_knows: null }))).toEqual({
       ok: true,
@@ -725,7 +725,7 @@ describe('whatever a client sends', () => {
 
   test('is valid or refused with 400, in words of a bounded length', () => {
     fc.assert(fc.property(fc.jsonValue(), isRefusal), { numRuns: 300 })
-    const fields = fc.dictionary(fc.constantFrom(...Object.keys(ChatRequestSchema.properties)), fc.jsonValue())
+    const fields = fc.dictionary(fc.constantFrom(...Object.keys(RequestSchema.properties)), fc.jsonValue())
     fc.assert(
       fc.property(fields, (more) => isRefusal(request(more as Record<string, unknown>))),
       { numRuns: 300 },
