@@ -137,15 +137,13 @@ const Moderation = Type.Object({
   policy: optional(Type.Object({ input: optional(Mode), output: optional(Mode) })),
 })
 
-const UserLocation = Type.Object({
-  type: Type.Literal('approximate'),
-  approximate: Type.Object({
-    country: optional(text()),
-    region: optional(text()),
-    city: optional(text()),
-    timezone: optional(text()),
-  }),
-})
+const Place = {
+  country: optional(text()),
+  region: optional(text()),
+  city: optional(text()),
+  timezone: optional(text()),
+}
+const UserLocation = Type.Object({ type: Type.Literal('approximate'), approximate: Type.Object(Place) })
 
 const MAX_NAME_CHARS = 64
 const Metadata = Type.Record(
@@ -223,4 +221,5 @@ export type ImagePart = Static<typeof ImagePart>
 export type AudioPart = Static<typeof AudioPart>
 export type FilePart = Static<typeof FilePart>
 export type RefusalPart = Static<typeof RefusalPart>
+export type JsonSchemaFormat = Static<typeof JsonSchemaFormat>
 export type ToolChoice = Static<typeof ToolChoice>

@@ -4,15 +4,27 @@
  * `validation/strict-schema.ts` and `validation/json-schema.ts`.
  */
 import { GatewayError } from '../../domain/error.ts'
-import type { CanonicalRequest } from '../../domain/request.ts'
+import type { CanonicalRequest, JsonSchemaFormat } from '../../domain/request.ts'
 import { shorten } from '../../validation/explain-words.ts'
 import { allows, checkSchema, isRoot, type SchemaProblem, type SchemaRule } from '../../validation/json-schema.ts'
 import { checkStrict, createPatternRule, notObject } from '../../validation/strict-schema.ts'
 
 /** Returns the refusal of the first schema that is wrong, or null. */
-export function checkSchemas(body: CanonicalRequest): GatewayError | null {
+export function checkSchemas({ functions, tools, response_format: format }: CanonicalRequest): GatewayError | null {
   const budget = createBudget()
-  return checkFunctions(body, budget) ?? checkTools(body, budget) ?? checkFormat(body, budget)
+  const named = [
+    ...(functions ?? []).map((called, index) => ({ ...called, strict: false, at: `functions[${index}]` })),
+    ...(tools ?? []).flatMap((tool, index) =>
+      tool.type === 'function' ? { ...tool.function, at: `tools[${index}].function` } : [],
+    ),
+  ]
+  for (const { name, parameters, strict, at } of named) {
+    // Without parameters a function takes none.
+    if (!parameters) continue
+    const problem = strict ? checkStrict(parameters, budget) : checkSchema(parameters, budget, objectAtTheTop)
+    if (problem) return invalid(toMessage('function', name, problem), `${at}.parameters`, 'invalid_function_parameters')
+  }
+  return format?.type === 'json_schema' ? checkFormat(format.json_schema, budget) : null
 }
 
 /** What the schemas of one request may be together: so many tools may be given that their sum has to be bounded. */
@@ -23,26 +35,6 @@ function createBudget(): SchemaRule {
   return () => (left-- > 0 ? null : `the schemas of this request have more than ${MAX_SUBSCHEMAS} subschemas.`)
 }
 
-function checkFunctions({ functions }: CanonicalRequest, budget: SchemaRule): GatewayError | null {
-  for (const [index, { name, parameters }] of functions?.entries() ?? []) {
-    const problem = parameters && checkSchema(parameters, budget, objectAtTheTop)
-    if (problem) return invalidFunction(name, problem, `functions[${index}].parameters`)
-  }
-  return null
-}
-
-function checkTools({ tools }: CanonicalRequest, budget: SchemaRule): GatewayError | null {
-  for (const [index, tool] of tools?.entries() ?? []) {
-    if (tool.type !== 'function') continue
-    const { name, parameters, strict } = tool.function
-    // Without parameters a function takes none.
-    if (!parameters) continue
-    const problem = strict ? checkStrict(parameters, budget) : checkSchema(parameters, budget, objectAtTheTop)
-    if (problem) return invalidFunction(name, problem, `tools[${index}].function.parameters`)
-  }
-  return null
-}
-
 /** What functions that are not strict are held to as well. */
 const objectAtTheTop: SchemaRule = (schema, node) => {
   if (typeof schema === 'boolean' || !isRoot(node) || schema.type === undefined) return null
@@ -50,32 +42,17 @@ const objectAtTheTop: SchemaRule = (schema, node) => {
   return schema.properties === undefined ? 'object schema missing properties.' : null
 }
 
-function checkFormat({ response_format: format }: CanonicalRequest, budget: SchemaRule): GatewayError | null {
-  if (format?.type !== 'json_schema') return null
-  const { name, schema, strict } = format.json_schema
-  if (!schema) return missingSchema()
+function checkFormat({ name, schema, strict }: JsonSchemaFormat, budget: SchemaRule): GatewayError | null {
+  const param = 'response_format.json_schema.schema'
+  if (!schema) return invalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter')
   // Values may be checked against it by the gateway itself, so its patterns have to work here.
   const patterns = createPatternRule()
   const problem = strict ? checkStrict(schema, budget, patterns) : checkSchema(schema, budget, patterns)
-  return (
-    problem &&
-    new GatewayError('invalid_request', toMessage('response_format', name, problem), { param: 'response_format' })
-  )
+  return problem && invalid(toMessage('response_format', name, problem), 'response_format', null)
 }
 
-function missingSchema(): GatewayError {
-  const param = 'response_format.json_schema.schema'
-  return new GatewayError('invalid_request', `Missing required parameter: '${param}'.`, {
-    code: 'missing_required_parameter',
-    param,
-  })
-}
-
-const invalidFunction = (name: string, problem: SchemaProblem, param: string) =>
-  new GatewayError('invalid_request', toMessage('function', name, problem), {
-    code: 'invalid_function_parameters',
-    param,
-  })
+const invalid = (message: string, param: string, code: string | null) =>
+  new GatewayError('invalid_request', message, { code, param })
 
 const toMessage = (what: string, name: string, { path, reason }: SchemaProblem) =>
   `Invalid schema for ${what} '${name}': In context=${toTuple(path)}, ${reason}`
