@@ -2,7 +2,7 @@
  * What a catalogue declares, and how its checked entries become that: with defaults, and known facts for what an entry
  * leaves out. Called by `file.ts`; `plan.ts` compares the result with the tables. Pure.
  */
-import type { Deadlines, UpstreamSettings } from '../domain/settings.ts'
+import type { Deadlines } from '../domain/settings.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/config-store.ts'
@@ -15,16 +15,7 @@ export type DeclaredUpstream = Omit<UpstreamRow, 'origin' | 'createdMs' | 'updat
 export type DeclaredRoute = Omit<RouteRow, 'model' | 'priceId' | 'origin'>
 
 /** The public facts of a model. */
-export type Facts = Pick<
-  ModelRow,
-  | 'name'
-  | 'contextLength'
-  | 'maxOutputLength'
-  | 'inputModalities'
-  | 'outputModalities'
-  | 'supportedFeatures'
-  | 'pricing'
->
+export type Facts = Pick<ModelRow, (typeof FACT_FIELDS)[number][0] | 'pricing'>
 
 export interface DeclaredModel extends Omit<ModelRow, 'priceId' | 'origin' | 'createdMs' | 'updatedMs'> {
   /** Null where the catalogue does not say; the row then keeps the time at which it was made. */
@@ -48,7 +39,7 @@ export const FACT_FIELDS = [
   ['inputModalities', 'input_modalities'],
   ['outputModalities', 'output_modalities'],
   ['supportedFeatures', 'supported_features'],
-] as const satisfies [keyof Facts, keyof ModelEntry][]
+] as const satisfies [keyof ModelRow, keyof ModelEntry][]
 
 const DEADLINE_FIELDS = [
   ['headers', 'headers'],
@@ -60,21 +51,23 @@ const DEADLINE_FIELDS = [
 
 /** Converts an upstream that has passed every check. */
 export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
+  const {
+    dialect,
+    base_url: baseUrl,
+    api_key: apiKey,
+    local = false,
+    enabled = true,
+    deadlines: given,
+    ...options
+  } = entry
   const deadlines: Partial<Deadlines> = {}
   for (const [name, field] of DEADLINE_FIELDS) {
-    const ms = toMs(String(entry.deadlines?.[field] ?? ''), 'ms', TIMER_MS)
+    const ms = toMs(String(given?.[field] ?? ''), 'ms', TIMER_MS)
     if (ms !== null) deadlines[name] = ms
   }
-  return {
-    id,
-    dialect: entry.dialect,
-    baseUrl: entry.base_url?.replace(/\/+$/, '') ?? null,
-    apiKeyRef: entry.api_key ?? null,
-    local: entry.local ?? false,
-    enabled: entry.enabled ?? true,
-    deadlines,
-    options: toSettings(entry),
-  }
+  const apiKeyRef = apiKey ?? null
+  // What is left is kept as it is written.
+  return { id, dialect, baseUrl: baseUrl?.replace(/\/+$/, '') ?? null, apiKeyRef, local, enabled, deadlines, options }
 }
 
 /** Whether the entry leaves out something that the known facts might fill in. */
@@ -147,20 +140,4 @@ function toRoute(route: ModelEntry['routes'][number]): DeclaredRoute {
 /** Sorts the conditional prices, so that the ledger may read them in order. */
 function toPrices(pricing: PricingEntry | undefined): PricingItem[] | undefined {
   return pricing?.toSorted((a, b) => (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0))
-}
-
-/** The settings that are kept as they are written. */
-const SETTINGS = [
-  'pace_ms',
-  'max_tokens_field',
-  'n',
-  'user',
-  'think_tags',
-  'rpm',
-  'tpm',
-  'concurrency',
-] as const satisfies (keyof UpstreamEntry & keyof UpstreamSettings)[]
-
-function toSettings(entry: UpstreamEntry): UpstreamSettings {
-  return Object.fromEntries(SETTINGS.filter((name) => entry[name] !== undefined).map((name) => [name, entry[name]]))
 }
