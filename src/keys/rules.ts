@@ -8,10 +8,6 @@ export const isName = (text: string) => text.length >= 1 && text.length <= 200
 /** A pattern of an allow-list, such as `openai/*`. */
 export const isPattern = (text: string) => /^\S{1,200}$/.test(text)
 
-export const isLimit = (value: number) => Number.isInteger(value) && value >= 1 && value <= MAX_LIMIT
-
-export const isAmount = (nanoUsd: number) => Number.isSafeInteger(nanoUsd) && nanoUsd > 0
-
 export interface CheckedOptions extends Partial<Limits> {
   name: string
   models?: string[]
@@ -25,9 +21,11 @@ export function checkOptions(options: CheckedOptions): void {
   }
   if (!isName(options.name)) refuse('name', 'it must have 1 to 200 characters')
   if (options.models?.every(isPattern) === false) refuse('models', 'each must be a pattern such as openai/*')
-  if (options.budget && !isAmount(options.budget.nanoUsd)) refuse('budget', 'it must be more than 0')
+  const { nanoUsd } = options.budget ?? { nanoUsd: 1 }
+  if (!Number.isSafeInteger(nanoUsd) || nanoUsd <= 0) refuse('budget', 'it must be more than 0')
   for (const field of ['requestsPerMinute', 'tokensPerMinute', 'concurrency'] as const) {
-    const limit = options[field] ?? null
-    if (limit !== null && !isLimit(limit)) refuse(field, `it must be a whole number from 1 to ${MAX_LIMIT}`)
+    const limit = options[field] ?? 1
+    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
+      refuse(field, `it must be a whole number from 1 to ${MAX_LIMIT}`)
   }
 }

@@ -17,7 +17,6 @@ export interface KeyOptions extends CheckedOptions {
   /** A team's id or name. */
   team?: string
   expiresMs?: number | null
-  metadata?: Record<string, string>
 }
 
 export interface ListedKey extends StoredKey {
@@ -65,7 +64,7 @@ export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Ac
       concurrency: options.concurrency ?? null,
     },
     budget: options.budget ?? null,
-    metadata: options.metadata ?? {},
+    metadata: {},
     createdMs: nowMs,
     secrets: [{ hash: hashToken(secret), lastFour, createdMs: nowMs, expiresMs: null }],
   }
@@ -129,12 +128,11 @@ function findKey(keys: readonly StoredKey[], idOrShown: string): StoredKey {
 export interface TeamOptions {
   name: string
   budget?: Budget | null
-  metadata?: Record<string, string>
 }
 
 /** Creates a team. Throws `invalid` and `team_exists`. */
 export function createTeam(store: ConfigStore, options: TeamOptions, by: Actor): Promise<StoredTeam> {
-  const { name, budget = null, metadata = {} } = options
+  const { name, budget = null } = options
   return store.changeKeys(by, ({ teams }) => {
     checkOptions(options)
     const taken = teams.find((team) => team.name === name)
@@ -143,7 +141,7 @@ export function createTeam(store: ConfigStore, options: TeamOptions, by: Actor):
         { kind: 'team_exists', team: name, id: taken.id },
         `There is a team '${name}' already (${taken.id}).`,
       )
-    const team: StoredTeam = { id: mintId(by.nowMs), name, budget, metadata, createdMs: by.nowMs }
+    const team: StoredTeam = { id: mintId(by.nowMs), name, budget, metadata: {}, createdMs: by.nowMs }
     const record = { action: 'teams.create', subject: team.id, detail: { name } }
     return { value: team, change: { ...record, write: { teams: [team] } } }
   })

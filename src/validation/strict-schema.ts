@@ -80,22 +80,17 @@ function createLimits(): SchemaRule {
   return (schema, node) => {
     if (typeof schema === 'boolean') return null
     const levels = levelsOf(node)
+    const listed: unknown[] = Array.isArray(schema.enum) ? schema.enum : []
+    const listedChars = charsOf(listed)
+    const names = [schema.properties, schema.$defs, schema.definitions].map(namesOf)
+    properties += names[0]?.length ?? 0
+    values += listed.length
+    chars += listedChars + charsOf([...names.flat(), schema.const])
     if (levels > MOST.levels) return exceeds(levels, 'levels of nesting', MOST.levels)
-
-    properties += sizeOf(schema.properties)
     if (properties > MOST.properties) return exceeds(properties, 'parameters', MOST.properties)
-
-    if (Array.isArray(schema.enum)) {
-      const listed = charsOf(schema.enum)
-      values += schema.enum.length
-      chars += listed
-      if (values > MOST.values) return exceeds(values, 'enum values', MOST.values)
-      if (schema.enum.length > MOST.enumValues && listed > MOST.enumChars) {
-        return exceeds(listed, `characters in an enum of more than ${MOST.enumValues} values`, MOST.enumChars)
-      }
-    }
-    chars += charsOfNames(schema.properties) + charsOfNames(schema.$defs) + charsOfNames(schema.definitions)
-    if (typeof schema.const === 'string') chars += schema.const.length
+    if (values > MOST.values) return exceeds(values, 'enum values', MOST.values)
+    if (listed.length > MOST.enumValues && listedChars > MOST.enumChars)
+      return exceeds(listedChars, `characters in an enum of more than ${MOST.enumValues} values`, MOST.enumChars)
     return chars > MOST.chars ? exceeds(chars, 'characters of names, enums and constants', MOST.chars) : null
   }
 }
@@ -103,8 +98,6 @@ function createLimits(): SchemaRule {
 const exceeds = (count: number, what: string, most: number) => `${count} ${what} exceeds limit of ${most}.`
 
 const namesOf = (value: unknown): string[] => (isObject(value) ? Object.keys(value) : [])
-const sizeOf = (value: unknown) => namesOf(value).length
-const charsOfNames = (value: unknown) => charsOf(namesOf(value))
 
 function charsOf(values: readonly unknown[]): number {
   let chars = 0
