@@ -11,18 +11,27 @@ interface Row {
   headers?: Record<string, string>
 }
 
-const invalid = (status: number, code: string | null): Row => ({
-  status,
-  type: 'invalid_request_error',
+const invalid = (status: number, code: string | null): Row => ({ status, type: 'invalid_request_error', code })
+
+const rateLimit = (type: string, code: string): Row => ({ status: 429, type, code })
+
+/** @param retryAfter seconds. */
+const unavailable = (code: string, retryAfter: number): Row => ({
+  status: 503,
+  type: 'service_unavailable_error',
   code,
+  headers: { 'retry-after': String(retryAfter) },
 })
 
+const failed = (status: number, code: string | null): Row => ({ status, type: 'server_error', code })
+
+const CHALLENGE = { 'www-authenticate': 'Bearer' }
+/** OpenAI's client libraries obey it. */
+const NO_RETRY = { 'x-should-retry': 'false' }
+
 const TABLE = {
-  no_key: { ...invalid(401, null), headers: { 'www-authenticate': 'Bearer' } },
-  invalid_key: {
-    ...invalid(401, 'invalid_api_key'),
-    headers: { 'www-authenticate': 'Bearer' },
-  },
+  no_key: { ...invalid(401, null), headers: CHALLENGE },
+  invalid_key: { ...invalid(401, 'invalid_api_key'), headers: CHALLENGE },
   model_not_found: invalid(404, 'model_not_found'),
   unknown_url: invalid(404, null),
   method_not_supported: invalid(405, 'method_not_supported'),
@@ -31,63 +40,22 @@ const TABLE = {
   invalid_request: invalid(400, null),
   upstream_rejected: invalid(400, null),
   /** A key's own limits: of requests (or how many at a time), and of tokens. */
-  request_limit: { status: 429, type: 'requests', code: 'rate_limit_exceeded' },
-  token_limit: { status: 429, type: 'tokens', code: 'rate_limit_exceeded' },
-  insufficient_quota: {
-    status: 429,
-    type: 'insufficient_quota',
-    code: 'insufficient_quota',
-    headers: { 'x-should-retry': 'false' },
-  },
-  upstream_rate_limited: {
-    status: 429,
-    type: 'requests',
-    code: 'upstream_rate_limited',
-  },
-  model_not_ready: {
-    status: 503,
-    type: 'service_unavailable_error',
-    code: 'model_not_ready',
-    headers: { 'retry-after': '5' },
-  },
-  overloaded: {
-    status: 503,
-    type: 'service_unavailable_error',
-    code: 'server_is_overloaded',
-    headers: { 'retry-after': '1' },
-  },
-  ledger_unavailable: {
-    status: 503,
-    type: 'service_unavailable_error',
-    code: 'ledger_unavailable',
-    headers: { 'retry-after': '5' },
-  },
-  upstream_failed: {
-    status: 502,
-    type: 'server_error',
-    code: 'upstream_failed',
-  },
-  upstream_timeout: {
-    status: 504,
-    type: 'server_error',
-    code: 'upstream_timeout',
-  },
+  request_limit: rateLimit('requests', 'rate_limit_exceeded'),
+  token_limit: rateLimit('tokens', 'rate_limit_exceeded'),
+  insufficient_quota: { ...rateLimit('insufficient_quota', 'insufficient_quota'), headers: NO_RETRY },
+  upstream_rate_limited: rateLimit('requests', 'upstream_rate_limited'),
+  model_not_ready: unavailable('model_not_ready', 5),
+  overloaded: unavailable('server_is_overloaded', 1),
+  ledger_unavailable: unavailable('ledger_unavailable', 5),
+  upstream_failed: failed(502, 'upstream_failed'),
+  upstream_timeout: failed(504, 'upstream_timeout'),
   /** A model did not write what `response_format` asks for, and was told so twice. */
-  schema_not_met: {
-    status: 502,
-    type: 'server_error',
-    code: 'schema_not_met',
-    headers: { 'x-should-retry': 'false' },
-  },
-  internal: { status: 500, type: 'server_error', code: null },
+  schema_not_met: { ...failed(502, 'schema_not_met'), headers: NO_RETRY },
+  internal: failed(500, null),
   /** The client left its answer unread for too long: a stream that says so instead of ending as if it were whole. */
   slow_reader: invalid(408, 'slow_reader'),
   /** The client left before its answer: nobody reads this status, the log line and the ledger do. */
-  client_closed: {
-    status: 499,
-    type: 'invalid_request_error',
-    code: 'client_closed_request',
-  },
+  client_closed: invalid(499, 'client_closed_request'),
 } satisfies Record<string, Row>
 
 export type ErrorKind = keyof typeof TABLE
@@ -137,14 +105,8 @@ export class GatewayError extends Error {
   }
 
   toBody(): ErrorBody {
-    return {
-      error: {
-        message: this.message,
-        type: this.type,
-        param: this.param,
-        code: this.code,
-      },
-    }
+    const { message, type, param, code } = this
+    return { error: { message, type, param, code } }
   }
 }
 
@@ -152,10 +114,7 @@ export class GatewayError extends Error {
 export type Decision<T> = { ok: true; value: T } | { ok: false; error: GatewayError }
 
 export const allow = <T>(value: T): Decision<T> => ({ ok: true, value })
-export const refuse = (error: GatewayError): Decision<never> => ({
-  ok: false,
-  error,
-})
+export const refuse = (error: GatewayError): Decision<never> => ({ ok: false, error })
 
 /** The value of a decision. Throws its refusal. */
 export function orThrow<T>(decision: Decision<T>): T {
