@@ -88,7 +88,7 @@ export class CallLog {
     return call
   }
 
-  /** Lets no further call begin and returns all that were, once those on their way to the record are there. */
+  /** Lets no additional call begin and returns all that were, once those on their way to the record are there. */
   close(): readonly Call[] | Promise<readonly Call[]> {
     this.#isClosed = true
     return this.#recording.length === 0 ? this.#calls : Promise.allSettled(this.#recording).then(() => this.#calls)

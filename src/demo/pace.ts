@@ -3,7 +3,7 @@ import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream } from '../domain/events.ts'
 
 export const aborted = () =>
-  new UpstreamError('aborted', 'The call to the demo model was given up.', {
+  new UpstreamError('aborted', 'The call to the demo model was aborted.', {
     retryable: false,
   })
 

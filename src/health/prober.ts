@@ -26,7 +26,7 @@ export interface ProberDeps {
 export interface Prober {
   start(): void
   /** Does at once what it would see to in a moment: for a new configuration, and after a failure. Cheap. */
-  kick(): void
+  trigger(): void
   stop(): void
 }
 
@@ -135,7 +135,7 @@ export function createProber(deps: ProberDeps): Prober {
       isRunning = true
       wake(performance.now())
     },
-    kick: () => wake(performance.now()),
+    trigger: () => wake(performance.now()),
     stop() {
       isRunning = false
       clearTimeout(timer)

@@ -111,7 +111,7 @@ const compare = (a: Candidate, b: Candidate) =>
  * conversations (weighted rendezvous hashing, Schindelhauer and Schomaker 2005).
  */
 function scoreOf(target: Target, conversation: number): number {
-  return target.weight / -Math.log((mix(conversation ^ nameOf(target)) + 0.5) / 2 ** 32)
+  return target.weight / -Math.log((mix(conversation ^ hashOf(target)) + 0.5) / 2 ** 32)
 }
 
 /** Spreads 32 bits over 32 bits (the finalizer of MurmurHash3). */
@@ -124,7 +124,7 @@ function mix(bits: number): number {
 /** Hashes of what a target is called, for as long as its snapshot lives. */
 const names = new WeakMap<Target, number>()
 
-function nameOf(target: Target): number {
+function hashOf(target: Target): number {
   const known = names.get(target)
   if (known !== undefined) return known
   const name = Bun.hash.xxHash32(`${target.upstream.id}\n${target.upstreamModel}\n${target.model}`)

@@ -45,7 +45,7 @@ export async function createLive({ store, environment, reader, ledger, backendFo
     nowMs: () => moment().monotonicMs,
     wallMs: () => moment().wallMs,
     log,
-    onUnreached: () => prober.kick(),
+    onUnreached: () => prober.trigger(),
   })
   const prober: Prober = createProber({
     health,
@@ -83,7 +83,7 @@ export async function createLive({ store, environment, reader, ledger, backendFo
       renew(next)
       logNotReady(next, log, snapshot)
       snapshot = next
-      prober.kick()
+      prober.trigger()
     },
   }
 }

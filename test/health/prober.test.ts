@@ -25,7 +25,7 @@ function setUp(targets: Target[], deps: Partial<ProberDeps> = {}) {
   const health = createHealth({
     nowMs: () => performance.now(),
     wallMs: Date.now,
-    onUnreached: () => prober.kick(),
+    onUnreached: () => prober.trigger(),
   })
   const prober = createProber({ health, snapshot: () => snapshot, backendFor: createAllBackends(), ...deps })
   health.renew(snapshot)
@@ -33,7 +33,7 @@ function setUp(targets: Target[], deps: Partial<ProberDeps> = {}) {
   const change = (...next: Target[]) => {
     snapshot = toRoutes(...next)
     health.renew(snapshot)
-    prober.kick()
+    prober.trigger()
   }
   prober.start()
   const until = async (state: string, reason: string | null = null, id = 'paid') => {
@@ -105,7 +105,7 @@ describe('at its start, it', () => {
   test('asks nothing where that is switched off', async () => {
     const { asked, backendFor } = createAsked()
     const { prober } = setUp([toTarget()], { backendFor, intervalMs: 0 })
-    prober.kick()
+    prober.trigger()
     await soon()
     expect(asked).toEqual([])
   })
@@ -116,7 +116,7 @@ describe('later on, it', () => {
     const { asked, backendFor, count } = createAsked()
     const { prober } = setUp([toTarget()], { backendFor, intervalMs: 5 })
     await count(1)
-    prober.kick()
+    prober.trigger()
     await soon()
     expect(asked.length).toBe(1)
     asked[0]?.answer({ state: 'ready' })
@@ -195,7 +195,7 @@ describe('later on, it', () => {
     prober.stop()
     expect(asked[0]?.signal.aborted).toBe(true)
     asked[0]?.answer({ state: 'down', reason: 'stopped' })
-    prober.kick()
+    prober.trigger()
     await soon()
     expect([asked.length, health.states()[0]?.state]).toEqual([1, 'unknown'])
   })
