@@ -6,8 +6,17 @@
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { LedgerRecord } from './rows.ts'
-import { readRecords, setAside, toHead, toLine } from './segment.ts'
-import { appendText, createFile, recycleFile, removeFile, type SegmentFile } from './segment-file.ts'
+import {
+  appendText,
+  beginSegment,
+  createSegment,
+  readRecords,
+  removeSegment,
+  type Segment,
+  setAside,
+  toHead,
+  toLine,
+} from './segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
 /** A disk without room for a segment is asked again after this. */
@@ -17,7 +26,7 @@ const MAX_IN_MEMORY = 20_000
 const MAX_ROW_BYTES = 8 * 1024
 
 export interface Journal {
-  /** Writes what finds a place, in one write, and returns the rest. The last quarter takes outcomes alone. */
+  /** Writes what finds a place, in one write, and returns the rest, of which nothing is kept. The last quarter takes outcomes alone. */
   append<T extends { record: LedgerRecord }>(group: readonly T[]): T[]
   /** Resolves once all that was appended survives a power cut. Throws what the disk says. */
   sync(): Promise<void>
@@ -56,29 +65,27 @@ export function createJournal(options: JournalOptions): Journal {
   const { folder, instance, log, maxBytes, segmentBytes = SEGMENT_BYTES, maxInMemory = MAX_IN_MEMORY } = options
   const head = Buffer.from(toHead(options.schema))
   /** Full ones first, the one being written last. */
-  const segments: SegmentFile[] = []
-  const unsynced = new Set<SegmentFile>()
-  let spare: SegmentFile | null = null
+  const segments: Segment[] = []
+  const unsynced = new Set<Segment>()
+  let spare: Segment | null = null
   let preparing: Promise<void> | null = null
   let releasing: Promise<void> | null = null
-  let isRefused = false
+  /** When the disk last had no room for a segment. */
+  let refusedMs: number | null = null
   let isClosed = false
-  let retryMs = 0
   let number = 0
-  let kept = 0
 
-  const prepare = (file: Promise<SegmentFile>): Promise<void> => {
-    preparing = file
+  const prepare = (segment: Promise<Segment>): Promise<void> => {
+    preparing = segment
       .then(
         (made) => {
           spare = made
-          isRefused = false
+          refusedMs = null
         },
         (error) => {
-          retryMs = performance.now() + RETRY_MS
-          if (isRefused) return
-          isRefused = true
-          log.warn('journal_full', 'the disk has no room for the journal to grow', { error: String(error) })
+          if (refusedMs === null)
+            log.warn('journal_full', 'the disk has no room for the journal to grow', { error: String(error) })
+          refusedMs = performance.now()
         },
       )
       .finally(() => {
@@ -93,32 +100,36 @@ export function createJournal(options: JournalOptions): Journal {
     if (spare) return null
     if (preparing) return preparing
     // Each try takes what room there is for a moment: not at every group of a full disk.
-    if (isClosed || isAtLimit() || performance.now() < retryMs) return null
-    return prepare(createFile(join(folder, `${instance}-${++number}.log`), segmentBytes, head))
+    const isTooSoon = refusedMs !== null && performance.now() < refusedMs + RETRY_MS
+    if (isClosed || isAtLimit() || isTooSoon) return null
+    return prepare(createSegment(join(folder, `${instance}-${++number}.log`), segmentBytes, head))
   }
 
   const active = () => segments.at(-1)
   const free = () => segmentBytes - (active()?.used ?? segmentBytes)
   const takesNew = (bytes: number) => bytes <= free() - (spare ? 0 : segmentBytes / 4)
   const isStuck = () => spare === null && preparing === null && !takesNew(MAX_ROW_BYTES)
-  const isApplied = ({ inMemory, readFrom }: SegmentFile) => inMemory.length === 0 && readFrom === null
   /** The one being written is given up only where nothing else makes room. */
-  const applied = () => segments.filter((each) => isApplied(each) && (each !== active() || isStuck()))
+  const applied = () => segments.filter((each) => each.waiting === 0 && (each !== active() || isStuck()))
+  const sumOf = (count: (segment: Segment) => number) => segments.reduce((sum, each) => sum + count(each), 0)
 
-  const write = (text: string, bytes: number, records: readonly LedgerRecord[]) => {
-    const segment = active()
-    if (!segment || records.length === 0) return
+  /** Tells whether it is written. */
+  const write = (segment: Segment, text: string, bytes: number, records: readonly LedgerRecord[]): boolean => {
     const at = segment.used
-    appendText(segment, text, bytes)
+    try {
+      appendText(segment, text, bytes)
+    } catch (error) {
+      log.error('journal_failed', 'the journal cannot be written', { error: String(error) })
+      return false
+    }
     segment.waiting += records.length
     unsynced.add(segment)
-    if (segment.readFrom !== null || kept + records.length > maxInMemory) segment.readFrom ??= at
-    else {
-      for (const record of records) segment.inMemory.push(record)
-      kept += records.length
-    }
+    const isTooMuch = sumOf(({ inMemory }) => inMemory.length) + records.length > maxInMemory
+    if (segment.readFrom !== null || isTooMuch) segment.readFrom ??= at
+    else for (const record of records) segment.inMemory.push(record)
     // The next segment is made while there is still room in this one; a full disk leaves us with the last quarter.
     if (segment.used > segmentBytes / 2) void grow()
+    return true
   }
 
   const releaseAll = async (checkpoint: () => Promise<boolean>) => {
@@ -130,24 +141,26 @@ export function createJournal(options: JournalOptions): Journal {
       segments.splice(segments.indexOf(segment), 1)
       unsynced.delete(segment)
       // On a full disk nobody else may take the room that it has.
-      if (!spare && !preparing) await prepare(recycleFile(segment, head))
-      else await removeFile(segment)
+      if (!spare && !preparing) await prepare(beginSegment(segment, head))
+      else await removeSegment(segment)
     }
   }
 
   return {
     grow,
-    isFull: () => isStuck() && (isRefused || isAtLimit()),
-    append(group) {
-      const rest: (typeof group)[number][] = []
+    isFull: () => isStuck() && (refusedMs !== null || isAtLimit()),
+    append<T extends { record: LedgerRecord }>(group: readonly T[]): T[] {
+      const rest: T[] = []
+      let part: T[] = []
       let text = ''
       let bytes = 0
-      let records: LedgerRecord[] = []
       const flush = () => {
-        write(text, bytes, records)
+        const segment = active()
+        const records = part.map(({ record }) => record)
+        if (segment && part.length > 0 && !write(segment, text, bytes, records)) rest.push(...part)
+        part = []
         text = ''
         bytes = 0
-        records = []
       }
       for (const entry of group) {
         const line = toLine(entry.record)
@@ -158,13 +171,11 @@ export function createJournal(options: JournalOptions): Journal {
           segments.push(spare)
           spare = null
         }
-        if (!fits()) {
-          rest.push(entry)
-          continue
-        }
-        text += line
-        bytes += size
-        records.push(entry.record)
+        if (fits()) {
+          part.push(entry)
+          text += line
+          bytes += size
+        } else rest.push(entry)
       }
       flush()
       return rest
@@ -175,20 +186,20 @@ export function createJournal(options: JournalOptions): Journal {
       await Promise.all(written.map(({ handle }) => handle.datasync()))
     },
     take(limit) {
-      const segment = segments.find((each) => !isApplied(each))
+      const segment = segments.find(({ waiting }) => waiting > 0)
       if (!segment) return null
-      if (segment.inMemory.length > 0 || segment.readFrom === null) {
-        const records = segment.inMemory.slice(0, limit)
+      const { handle, inMemory, readFrom, used } = segment
+      if (inMemory.length > 0 || readFrom === null) {
+        const records = inMemory.slice(0, limit)
         return {
           records,
           done() {
-            segment.inMemory.splice(0, records.length)
+            inMemory.splice(0, records.length)
             segment.waiting -= records.length
-            kept -= records.length
           },
         }
       }
-      const { records, next } = readRecords(segment.handle.fd, segment.readFrom, segment.used, limit)
+      const { records, next } = readRecords(handle.fd, readFrom, used, limit)
       return {
         records,
         done() {
@@ -198,7 +209,7 @@ export function createJournal(options: JournalOptions): Journal {
         },
       }
     },
-    waiting: () => segments.reduce((sum, { waiting }) => sum + waiting, 0),
+    waiting: () => sumOf(({ waiting }) => waiting),
     *unapplied() {
       for (const { handle, used, inMemory, readFrom } of segments) {
         yield* inMemory
@@ -222,7 +233,7 @@ export function createJournal(options: JournalOptions): Journal {
       await releasing
       await preparing
       for (const segment of segments.splice(0).concat(spare ?? [])) {
-        if (segment.used === head.length || (isCovered && isApplied(segment))) await removeFile(segment)
+        if (segment.used === head.length || (isCovered && segment.waiting === 0)) await removeSegment(segment)
         else await segment.handle.close()
       }
       spare = null

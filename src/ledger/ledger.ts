@@ -14,6 +14,7 @@ import {
   type OpenRow,
   type SettledCall,
   type SettledRow,
+  toRefused,
   toWithheld,
 } from './rows.ts'
 import { toUnapplied } from './unapplied.ts'
@@ -97,16 +98,10 @@ export function createLedger({ journal, store, reader, durability, log, onCommit
     if (syncing || pending.length === 0) return
     const group = pending
     pending = []
-    let rest: Entry[] = []
-    try {
-      rest = journal.append(group)
-    } catch (error) {
-      log.error('journal_failed', 'the journal cannot be written', { error: String(error) })
-      return group.forEach(turnAway)
-    }
+    const rest = new Set(journal.append(group))
     applier.note()
-    if (rest.length > 0) waitForRoom(rest)
-    const placed = rest.length > 0 ? group.filter((entry) => !rest.includes(entry)) : group
+    if (rest.size > 0) waitForRoom([...rest])
+    const placed = rest.size > 0 ? group.filter((entry) => !rest.has(entry)) : group
     if (durability === 'power') return void sync(placed)
     for (const { resolve } of placed) resolve()
   }
@@ -119,7 +114,11 @@ export function createLedger({ journal, store, reader, durability, log, onCommit
       for (const { resolve } of group) resolve()
     } catch (error) {
       log.error('journal_failed', 'the journal cannot be synced', { error: String(error) })
-      for (const { reject } of group) reject(unavailable())
+      for (const { record, reject } of group) {
+        // Its row is written all the same: without an end it would be charged what it has reserved.
+        if (record.kind === 'open') strand({ kind: 'settle', row: toRefused(record.row) })
+        reject(unavailable())
+      }
     }
     syncing = false
     if (pending.length > 0) schedule()
@@ -138,10 +137,12 @@ export function createLedger({ journal, store, reader, durability, log, onCommit
   }
 
   const turnAway = ({ record, reject }: Entry) => {
-    if (record.kind === 'settle' && stranded.length < MAX_STRANDED) {
-      if (stranded.push({ ...record, row: toWithheld(record.row) }) === 1) setTimeout(landStranded, STRANDED_MS)
-    }
+    if (record.kind === 'settle') strand({ ...record, row: toWithheld(record.row) })
     reject(unavailable())
+  }
+
+  const strand = (record: LedgerRecord) => {
+    if (stranded.length < MAX_STRANDED && stranded.push(record) === 1) setTimeout(landStranded, STRANDED_MS).unref()
   }
 
   const landStranded = () => {

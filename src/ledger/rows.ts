@@ -48,3 +48,22 @@ export function toWithheld(row: SettledRow): SettledRow {
   const end = row.stream ? ({ status: 'cut' } as const) : ({ status: 'failed', httpStatus: 503 } as const)
   return { ...row, ...end, errorCode: 'ledger_unavailable' }
 }
+
+/** The end of a request that was turned away although its row was written: nothing was asked of anybody. */
+export const toRefused = (row: OpenRow): SettledRow => ({
+  ...row,
+  status: 'failed',
+  httpStatus: 503,
+  errorCode: 'ledger_unavailable',
+  durationMs: null,
+  firstTokenMs: null,
+  promptTokens: 0,
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+  completionTokens: 0,
+  reasoningTokens: 0,
+  estimated: 0,
+  costNanoUsd: 0,
+  upstreamRequestId: null,
+  attempts: 1,
+})

@@ -1,12 +1,48 @@
 /**
- * The journal's files: how a record is a line with its length and CRC-32, and how segments are found and read. `journal.ts`
- * fills them while the server runs; `recover.ts`, `audit.ts` and `doctor` read what others left. The `spool/` of versions
- * before the journal holds the same lines.
+ * The journal's files: how a record is a line with its length and CRC-32, how a segment is made and written, and how
+ * segments are found and read. `journal.ts` fills them while the server runs; `recover.ts`, `audit.ts` and `doctor` read what
+ * others left. The `spool/` of versions before the journal holds the same lines.
  */
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, readSync } from 'node:fs'
-import { join } from 'node:path'
-import { fromPacked, type PackedRecord, toPacked } from './pack.ts'
-import type { LedgerRecord } from './rows.ts'
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, readSync, unlinkSync, writeSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { LedgerRecord, SettledCall, SettledRow } from './rows.ts'
+
+/** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
+export const toHead = (schema: string) => frame(JSON.stringify({ v: 1, schema }))
+
+/** One request may hold hundreds of calls: in a line they leave out what they have in common with the row of their request. */
+export function toLine(record: LedgerRecord): string {
+  if (record.kind !== 'settle' || !record.calls) return frame(JSON.stringify(record))
+  const row: Record<string, unknown> = record.row
+  const calls = record.calls.map(({ requestId: _, ...call }) =>
+    Object.fromEntries(Object.entries(call).filter(([field, value]) => row[field] !== value)),
+  )
+  return frame(JSON.stringify({ ...record, calls }))
+}
+
+/** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
+const frame = (json: string) => `${Buffer.byteLength(json)} ${Bun.hash.crc32(json).toString(16)} ${json}\n`
+
+/** Reads a line; null where it is torn, damaged, empty or no record. */
+export function fromLine(line: string): LedgerRecord | null {
+  const match = /^(\d+) ([0-9a-f]+) (\{.*\})$/s.exec(line)
+  if (!match) return null
+  const [, length, checksum, json = ''] = match
+  if (Buffer.byteLength(json) !== Number(length)) return null
+  if (Bun.hash.crc32(json).toString(16) !== checksum) return null
+  const record: LedgerRecord | { kind?: undefined } = JSON.parse(json)
+  if (record.kind === undefined) return null
+  if (record.kind !== 'settle' || !record.calls) return record
+  const shared = { ...toShared(record.row), requestId: record.row.id }
+  return { ...record, calls: record.calls.map((call) => ({ ...shared, ...call })) }
+}
+
+/** What a call may have in common with its request, not what the request alone has. */
+function toShared(row: SettledRow): Omit<SettledCall, 'requestId' | 'number' | 'reason'> {
+  const { id, keyId, teamId, model, endpoint, stream, user, attempts, ...shared } = row
+  return shared
+}
 
 /** Ending of the file that keeps records which no store takes. */
 export const REJECTED = '.rejected'
@@ -35,12 +71,9 @@ export function listSegments(folder: string): string[] {
 
 /** Reads the records of a segment. Torn or damaged lines are passed over, as are the zeros after the last one. */
 export function readSegment(path: string): LedgerRecord[] {
-  const records: LedgerRecord[] = []
-  for (const line of readFileSync(path).toString('utf8').split('\n')) {
-    const record = fromLine(line)
-    if (record) records.push(record)
-  }
-  return records
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .flatMap((line) => fromLine(line) ?? [])
 }
 
 const CHUNK_BYTES = 256 * 1024
@@ -63,21 +96,89 @@ export function readRecords(fd: number, from: number, end: number, limit: number
   }
 }
 
-/** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
-export const toHead = (schema: string) => frame(JSON.stringify({ v: 1, schema }))
-
-export const toLine = (record: LedgerRecord) => frame(JSON.stringify(toPacked(record)))
-
-/** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
-const frame = (json: string) => `${Buffer.byteLength(json)} ${Bun.hash.crc32(json).toString(16)} ${json}\n`
-
-/** Reads a line; null where it is torn, damaged, empty or no record. */
-export function fromLine(line: string): LedgerRecord | null {
-  const match = /^(\d+) ([0-9a-f]+) (\{.*\})$/s.exec(line)
-  if (!match) return null
-  const [, length, checksum, json = ''] = match
-  if (Buffer.byteLength(json) !== Number(length)) return null
-  if (Bun.hash.crc32(json).toString(16) !== checksum) return null
-  const value: PackedRecord | { kind?: undefined } = JSON.parse(json)
-  return value.kind === undefined ? null : fromPacked(value)
+/** An open segment, of which every byte is on the disk before the first record is: a full disk still takes what fits. */
+export interface Segment {
+  readonly path: string
+  readonly handle: FileHandle
+  used: number
+  /** How many of its records are not applied. */
+  waiting: number
+  /** Those of them that are in memory, oldest first, and from where on they are in the file alone. */
+  inMemory: LedgerRecord[]
+  readFrom: number | null
 }
+
+type Room = Pick<Segment, 'path' | 'handle' | 'used'>
+
+/** Makes a file of so many zeros that begins with `head`. Throws what the disk says, and then there is none. */
+export async function createSegment(path: string, bytes: number, head: Buffer): Promise<Segment> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  return beginSegment({ path, handle: await open(path, 'wx+', 0o600), used: bytes }, head)
+}
+
+/** Begins anew in the room that a file has. Throws what the disk says, and then the file is gone. */
+export async function beginSegment({ path, handle, used }: Room, head: Buffer): Promise<Segment> {
+  try {
+    await fill(handle, used)
+    writeAll(handle.fd, head, 0)
+    await handle.sync()
+    await syncFolder(dirname(path))
+    return { path, handle, used: head.length, waiting: 0, inMemory: [], readFrom: null }
+  } catch (error) {
+    await removeSegment({ path, handle })
+    throw error
+  }
+}
+
+export async function removeSegment({ path, handle }: Pick<Segment, 'path' | 'handle'>): Promise<void> {
+  await handle.close()
+  unlinkSync(path)
+}
+
+/** Writes a text that is so many bytes behind what the file holds. Throws what the disk says, and leaves none of it. */
+export function appendText(segment: Segment, text: string, bytes: number): void {
+  const { fd } = segment.handle
+  try {
+    const written = writeSync(fd, text, segment.used)
+    if (written < bytes) writeAll(fd, Buffer.from(text).subarray(written), segment.used + written)
+  } catch (error) {
+    erase(fd, segment.used, bytes)
+    throw error
+  }
+  segment.used += bytes
+}
+
+/** A start would take whole lines of what has failed for records. */
+function erase(fd: number, at: number, bytes: number): void {
+  try {
+    writeAll(fd, Buffer.alloc(bytes), at)
+  } catch {
+    // What could be written can be overwritten; the rest was never there.
+  }
+}
+
+/** Writes so many zeros. A disk that is nearly full takes a part and says so only in the count. */
+async function fill(handle: FileHandle, bytes: number): Promise<void> {
+  const zeros = Buffer.alloc(Math.min(1024 * 1024, bytes))
+  for (let at = 0; at < bytes; ) {
+    const { bytesWritten } = await handle.write(zeros, 0, Math.min(zeros.length, bytes - at), at)
+    if (bytesWritten === 0) throw new Error(NONE_TAKEN)
+    at += bytesWritten
+  }
+}
+
+/** A new file survives a power cut only with the entry of its folder. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder)
+  await handle.sync().finally(() => handle.close())
+}
+
+function writeAll(fd: number, bytes: Uint8Array, at: number): void {
+  for (let done = 0; done < bytes.length; ) {
+    const written = writeSync(fd, bytes, done, bytes.length - done, at + done)
+    if (written === 0) throw new Error(NONE_TAKEN)
+    done += written
+  }
+}
+
+const NONE_TAKEN = 'the disk took none of what was written'

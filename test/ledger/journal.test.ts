@@ -218,6 +218,48 @@ describe.skipIf(noDisk !== null)('on a full disk', () => {
     }
   })
 
+  test('a write that fails half way leaves nothing of itself behind', async () => {
+    const disk = mountSmallDisk(folder.journal, 1)
+    if (typeof disk === 'string') throw new Error(disk)
+    const full = create({ instance: 'full', maxBytes: 1e9 })
+    try {
+      const before = some(1)
+      await append(before, full)
+      // As where a file system copies what it overwrites: the room was there, and then it was not.
+      truncateSync(segments()[0] ?? '', 8_192)
+      await disk.fill()
+      const refused = some(40)
+      expect(await append(refused, full)).toEqual(refused)
+      expect(log.messages).toContain('the journal cannot be written')
+      expect([onDisk(), full.waiting()]).toEqual([before, 1])
+    } finally {
+      await full.close(true)
+      disk.unmount()
+    }
+  })
+
+  test('of a group over two segments, what the first has taken is placed although the second cannot be written', async () => {
+    const disk = mountSmallDisk(folder.journal, 1)
+    if (typeof disk === 'string') throw new Error(disk)
+    const full = create({ instance: 'full', maxBytes: 1e9 })
+    try {
+      while (segments().length < 2) await append(some(1), full)
+      await full.grow()
+      truncateSync(segments()[1] ?? '', 4_096)
+      await disk.fill()
+      const group = some(100).map((record) => ({ record }))
+      const rest = full.append(group)
+      expect(rest.length).toBeGreaterThan(0)
+      expect(rest.length).toBeLessThan(group.length)
+      const placed = group.slice(0, -rest.length).map(({ record }) => record)
+      expect([...full.unapplied()].slice(-placed.length)).toEqual(placed)
+      expect(onDisk()).toEqual([...full.unapplied()])
+    } finally {
+      await full.close(true)
+      disk.unmount()
+    }
+  })
+
   test('takes requests until its last quarter, outcomes to the end, and goes on in place when they are applied', async () => {
     const disk = mountSmallDisk(folder.journal, 1)
     if (typeof disk === 'string') throw new Error(disk)

@@ -132,7 +132,7 @@ describe('with durability power', () => {
     const syncs: PromiseWithResolvers<void>[] = []
     const { ledger, journal, writes } = open({}, { durability: 'power' }, () => {
       const sync = Promise.withResolvers<void>()
-      syncs.push(sync)
+      if (syncs.push(sync) > 2) sync.resolve()
       return sync.promise
     })
     await journal.grow()
@@ -150,6 +150,19 @@ describe('with durability power', () => {
     syncs[1]?.reject(new Error('EIO'))
     for (const each of await others) expect(each).toMatchObject({ reason: { kind: 'ledger_unavailable' } })
     expect(log.messages).toEqual(['the journal cannot be synced'])
+  })
+
+  test('a request that was refused because the disk failed costs nothing, though its row was written', async () => {
+    let fails = true
+    const { ledger } = open({}, { durability: 'power' }, async () => {
+      if (fails) throw new Error('EIO')
+    })
+    const row = toOpen()
+    await expect(ledger.open(row)).rejects.toMatchObject({ kind: 'ledger_unavailable' })
+    fails = false
+    await until('its end', () => statuses().join() === 'failed')
+    expect(contentsOf(folder.database).requests).toMatchObject([{ http_status: 503, cost_nano_usd: 0 }])
+    expect(findingsOf(folder.database, folder.path)).toEqual([])
   })
 
   test('is on the disk before it says so', async () => {
