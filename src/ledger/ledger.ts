@@ -15,9 +15,9 @@ import {
   type SettledCall,
   type SettledRow,
   toRefused,
+  toUnapplied,
   toWithheld,
 } from './rows.ts'
-import { toUnapplied } from './unapplied.ts'
 
 /** From here on `/readyz` says that the database is behind. */
 const BEHIND_MS = 10_000

@@ -2,6 +2,7 @@
  * What the ledger is told: whole rows, so that applying one twice or out of order changes nothing. A line of the journal
  * holds exactly one of these records. The rows are those of the database: a column is declared in its schema alone.
  */
+import type { Scope, Standing } from '../store/ledger-store.ts'
 import type { calls, outcomeColumns, requests } from '../store/sqlite/schema.ts'
 
 type Row = typeof requests.$inferSelect
@@ -67,3 +68,37 @@ export const toRefused = (row: OpenRow): SettledRow => ({
   upstreamRequestId: null,
   attempts: 1,
 })
+
+/**
+ * Nano-dollars that `records`, which the store does not have yet, add to what it says is spent on requests created since
+ * `fromMs`.
+ */
+export function toUnapplied(
+  records: Iterable<LedgerRecord>,
+  standing: (requestId: string) => Standing | null,
+  scope: Scope,
+  fromMs: number,
+): number {
+  const isOf = (row: Pick<Standing, 'keyId' | 'teamId'>) => row[scope.kind === 'key' ? 'keyId' : 'teamId'] === scope.id
+  const requests = new Map<string, { open?: OpenRow; settled?: SettledRow; reservedNanoUsd: number }>()
+  for (const record of records) {
+    const requestId = record.kind === 'call' ? record.call.requestId : record.row.id
+    const request = requests.get(requestId) ?? { reservedNanoUsd: 0 }
+    requests.set(requestId, request)
+    if (record.kind === 'open') request.open = record.row
+    else if (record.kind === 'settle') request.settled = record.row
+    else request.reservedNanoUsd += record.call.reservedNanoUsd
+  }
+  let sum = 0
+  for (const [requestId, { open, settled, reservedNanoUsd }] of requests) {
+    const row = settled ?? open
+    if (row && !isOf(row)) continue
+    const stored = standing(requestId)
+    const owner = row ?? stored
+    if (!owner || !isOf(owner) || owner.createdMs < fromMs || stored?.isOpen === false) continue
+    const counted = stored?.nanoUsd ?? 0
+    const reserved = (stored?.nanoUsd ?? open?.reservedNanoUsd ?? 0) + reservedNanoUsd
+    sum += (settled?.costNanoUsd ?? reserved) - counted
+  }
+  return sum
+}

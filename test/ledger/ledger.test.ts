@@ -5,7 +5,7 @@ import { createJournal, type Journal, type JournalOptions } from '../../src/ledg
 import { createLedger, type Ledger, type LedgerDeps } from '../../src/ledger/ledger.ts'
 import type { LedgerRecord } from '../../src/ledger/rows.ts'
 import { listSegments, readSegment } from '../../src/ledger/segment.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
 import {
   calling,

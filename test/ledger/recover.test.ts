@@ -7,8 +7,7 @@ import type { OpenCall } from '../../src/ledger/rows.ts'
 import { listSegments, toLine } from '../../src/ledger/segment.ts'
 import { toAbandoned } from '../../src/store/ledger-abandoned.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
-import { createLedgerStore } from '../../src/store/sqlite/ledger.ts'
-import { createApplier } from '../../src/store/sqlite/ledger-apply.ts'
+import { createApplier, createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import {
   calling,
   contentsOf,

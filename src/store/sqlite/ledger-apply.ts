@@ -1,21 +1,40 @@
 /**
- * Applies ledger records to the database: with `ledger-calls.ts` the one place where the ledger is written. Applying is
- * idempotent and does not depend on the order, so that a journal can be replayed as often as it takes. How a request stands
- * decides for its calls: they end with it, and what comes after that is late and changes nothing.
+ * Applies ledger records to the database: the one place where the ledger is written. Applying is idempotent and does not depend on the
+ * order, so that a journal can be replayed as often as it takes. How a request stands decides for its additional calls: they
+ * end with it, in one transaction, and what comes after that is late and changes nothing.
  */
 import type { Database } from 'bun:sqlite'
 import { codeOf } from '../../domain/error.ts'
 import type { ClosedCall, ClosedRow, LedgerRecord, OpenCall, OpenRow } from '../../ledger/rows.ts'
 import { toAbandoned, toAbandonedCall } from '../ledger-abandoned.ts'
-import { type Rejected, StoreRefusal } from '../ledger-store.ts'
-import { createCallTable } from './ledger-calls.ts'
-import { CLOSED, column, columns, OPEN, placeholders, SETTLED, selection, values } from './ledger-columns.ts'
+import { type LedgerStore, type Rejected, StoreRefusal } from '../ledger-store.ts'
+import {
+  CLOSED,
+  CLOSED_CALL,
+  column,
+  insertion,
+  OPEN,
+  OPEN_CALL,
+  SETTLED,
+  selection,
+  values,
+} from './ledger-columns.ts'
 import { createRollup } from './ledger-rollup.ts'
 
 /** What the contract says of `LedgerStore.apply` and `abandonOthers`, at once. */
 export interface Applier {
   apply(records: readonly LedgerRecord[]): Rejected[]
   abandonOthers(instance: string): number
+}
+
+/** @param checkpoint moves the log to the file, off the event loop where a server runs. */
+export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['checkpoint']): LedgerStore {
+  const { apply, abandonOthers } = createApplier(sqlite)
+  return {
+    apply: async (records) => apply(records),
+    abandonOthers: async (instance) => abandonOthers(instance),
+    checkpoint,
+  }
 }
 
 /** Names what the database as a whole refuses; null where one bad row is to blame. */
@@ -32,15 +51,10 @@ type Found = ClosedRow | (OpenRow & { status: 'open' })
 
 export function createApplier(sqlite: Database): Applier {
   const rollup = createRollup(sqlite)
-  const calls = createCallTable(sqlite)
   const begin = sqlite.query('BEGIN IMMEDIATE')
   const end = sqlite.query('COMMIT')
-  const insertOpen = sqlite.query(
-    `INSERT INTO requests (${columns(OPEN)}, status) VALUES (${placeholders(OPEN)}, 'open') ON CONFLICT (id) DO NOTHING`,
-  )
-  const insertClosed = sqlite.query(
-    `INSERT INTO requests (${columns(CLOSED)}) VALUES (${placeholders(CLOSED)}) ON CONFLICT (id) DO NOTHING`,
-  )
+  const insertOpen = sqlite.query(insertion('requests', OPEN, 'open'))
+  const insertClosed = sqlite.query(insertion('requests', CLOSED))
   const update = (from: string) =>
     sqlite.query(
       `UPDATE requests SET ${SETTLED.map((field) => `${column(field)} = ?`).join(', ')} WHERE id = ? AND status = '${from}'`,
@@ -53,6 +67,23 @@ export function createApplier(sqlite: Database): Applier {
   )
   const findTeam = sqlite.query<{ teamId: string | null }, [string]>('SELECT team_id AS teamId FROM keys WHERE id = ?')
 
+  const insertOpenCall = sqlite.query(insertion('calls', OPEN_CALL, 'open'))
+  const insertClosedCall = sqlite.query(insertion('calls', CLOSED_CALL))
+  const removeCalls = sqlite.query('DELETE FROM calls WHERE request_id = ?')
+  const removeOpenCalls = sqlite.query(`DELETE FROM calls WHERE request_id = ? AND status = 'open'`)
+  const findCalls = sqlite.query<OpenCall, [string]>(
+    `SELECT ${selection(OPEN_CALL)} FROM calls WHERE request_id = ? ORDER BY number`,
+  )
+  const findOthersCalls = sqlite.query<{ requestId: string }, [string]>(
+    `SELECT DISTINCT request_id AS requestId FROM calls WHERE status = 'open' AND instance <> ?`,
+  )
+
+  /** Makes these all the calls that the request has. */
+  const replaceCalls = (requestId: string, rows: readonly ClosedCall[]) => {
+    removeCalls.run(requestId)
+    for (const row of rows) insertClosedCall.run(...values(row, CLOSED_CALL))
+  }
+
   /** The rollup goes by these, which a journal of an older version does not have. */
   const toCurrent = <T extends OpenRow>(row: T): T =>
     row.teamId !== undefined && row.endpoint !== undefined
@@ -63,9 +94,9 @@ export function createApplier(sqlite: Database): Applier {
   const close = (row: ClosedRow, additional: readonly ClosedCall[] = [], isNew = false) => {
     const isInserted = () => insertClosed.run(...values(row, CLOSED)).changes > 0
     const isClosed = () => closeOpen.run(...values(row, SETTLED), row.id).changes > 0
-    if (isNew && isInserted()) calls.replace(row.id, additional)
+    if (isNew && isInserted()) replaceCalls(row.id, additional)
     else if (isClosed()) {
-      if (additional.length > 0) calls.replace(row.id, additional)
+      if (additional.length > 0) replaceCalls(row.id, additional)
     } else {
       const before = find.get(row.id)
       if (before && before.status !== 'abandoned') return
@@ -73,29 +104,29 @@ export function createApplier(sqlite: Database): Applier {
         closeAbandoned.run(...values(row, SETTLED), row.id)
         rollup.add(before, -1)
       } else isInserted()
-      calls.replace(row.id, additional)
+      replaceCalls(row.id, additional)
     }
     rollup.add(row, 1)
   }
 
   const abandon = (row: OpenRow) => {
-    const given = toAbandoned(row, calls.of(row.id))
+    const given = toAbandoned(row, findCalls.all(row.id))
     close(given.row, given.calls)
   }
 
   const openCall = (call: OpenCall) => {
     const request = find.get(call.requestId)
     if (request && request.status !== 'open' && request.status !== 'abandoned') return
-    const isNew = calls.open(call)
+    const isNew = insertOpenCall.run(...values(call, OPEN_CALL)).changes > 0
     if (isNew && request?.status === 'abandoned') abandon(request)
   }
 
   /** Calls that are open although their request is not, or is not there. */
   const closeStray = (requestId: string) => {
     const request = find.get(requestId)
-    if (!request) return calls.replace(requestId, calls.of(requestId).map(toAbandonedCall))
+    if (!request) return replaceCalls(requestId, findCalls.all(requestId).map(toAbandonedCall))
     // What a settled request does not name was never made.
-    if (request.status !== 'open') calls.dropOpen(requestId)
+    if (request.status !== 'open') removeOpenCalls.run(requestId)
   }
 
   const inTransaction = <T>(work: () => T): T => {
@@ -150,7 +181,7 @@ export function createApplier(sqlite: Database): Applier {
       inTransaction(() => {
         const rows = findOthers.all(instance)
         for (const row of rows) abandon(row)
-        for (const requestId of calls.leftOpen(instance)) closeStray(requestId)
+        for (const { requestId } of findOthersCalls.all(instance)) closeStray(requestId)
         return rows.length
       }),
   }

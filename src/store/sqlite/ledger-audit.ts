@@ -7,14 +7,8 @@ import { toFirstId } from '../../domain/task.ts'
 import type { LedgerRecord } from '../../ledger/rows.ts'
 import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'
-import { HOUR_MS, MEASURES, PLACE } from './ledger-rollup.ts'
+import { HISTOGRAMS, HOUR_MS, MEASURES, PLACE } from './ledger-rollup.ts'
 import { isServed } from './lock.ts'
-
-/** Histograms of a cell, and the column of the ledger whose known values each counts. */
-const HISTOGRAMS = [
-  ['first_token_histogram', 'first_token_ms'],
-  ['duration_histogram', 'duration_ms'],
-] as const
 
 const FIELDS = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => name)]
 

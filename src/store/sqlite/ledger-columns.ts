@@ -34,11 +34,16 @@ const names: Record<string, { name: string; default: unknown }> = {
 
 /** The column of a field. */
 export const column = (field: string): string => names[field]?.name ?? field
-/** A list of columns. */
-export const columns = (fields: readonly string[]) => fields.map(column).join(', ')
-/** Such a list that gives a row by its fields. */
+/** A list of columns that gives a row by its fields. */
 export const selection = (fields: readonly string[]) => fields.map((field) => `${column(field)} AS ${field}`).join(', ')
 export const placeholders = (fields: readonly unknown[]) => fields.map(() => '?').join(', ')
+
+/** Adds a row where there is none yet. */
+export function insertion(table: 'requests' | 'calls', fields: readonly string[], status?: 'open'): string {
+  const [name, value] = status ? [', status', `, '${status}'`] : ['', '']
+  const names = fields.map(column).join(', ')
+  return `INSERT INTO ${table} (${names}${name}) VALUES (${placeholders(fields)}${value}) ON CONFLICT DO NOTHING`
+}
 
 /** A row's values, in the order of a list of its fields. What an older version did not write has the column's default. */
 export function values<T extends string>(row: Record<T, Value>, fields: readonly T[]): Value[] {

@@ -5,7 +5,6 @@
  */
 import type { Database } from 'bun:sqlite'
 import type { ClosedRow } from '../../ledger/rows.ts'
-import { addDuration, type Histogram, mergeHistogram } from './histogram.ts'
 import { column, placeholders, SUMMED } from './ledger-columns.ts'
 
 export const HOUR_MS = 3_600_000
@@ -45,6 +44,12 @@ export const MEASURES: readonly Measure[] = [
 /** What a cell is of, as columns of `usage_hourly`; in `requests` a key without a team has none. */
 export const PLACE = ['key_id', 'team_id', 'model', 'upstream', 'endpoint'] as const
 
+/** Histograms of a cell, and the column of the ledger whose known values each counts. */
+export const HISTOGRAMS = [
+  ['first_token_histogram', 'first_token_ms'],
+  ['duration_histogram', 'duration_ms'],
+] as const
+
 interface Cell {
   hourMs: number
   place: string[]
@@ -56,41 +61,26 @@ interface Cell {
 
 export function createRollup(sqlite: Database): Rollup {
   const cells = new Map<string, Cell>()
-  let last: { row: ClosedRow; cell: Cell } | null = null
   const where = `hour_ms = ? AND ${PLACE.map((name) => `${name} = ?`).join(' AND ')}`
   const read = sqlite.query<{ first: string; whole: string }, (string | number)[]>(
     `SELECT first_token_histogram AS first, duration_histogram AS whole FROM usage_hourly WHERE ${where}`,
   )
-  const names = [
-    'hour_ms',
-    ...PLACE,
-    ...MEASURES.map(({ name }) => name),
-    'first_token_histogram',
-    'duration_histogram',
-  ]
+  const names = ['hour_ms', ...PLACE, ...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => name)]
   const upsert = sqlite.query(
     `INSERT INTO usage_hourly (${names.join(', ')}) VALUES (${placeholders(names)})
      ON CONFLICT (hour_ms, ${PLACE.join(', ')}) DO UPDATE SET
      ${MEASURES.map(({ name }) => `${name} = ${name} + excluded.${name}`).join(', ')},
-     first_token_histogram = excluded.first_token_histogram, duration_histogram = excluded.duration_histogram`,
+     ${HISTOGRAMS.map(([name]) => `${name} = excluded.${name}`).join(', ')}`,
   )
   const removeEmpty = sqlite.query(`DELETE FROM usage_hourly WHERE ${where} AND requests = 0`)
 
   const cellOf = (row: ClosedRow): Cell => {
-    // Most rows fall into the cell of the one before: no name has to be built to find that.
-    if (last && isAlike(last.row, row) && isWithin(last.cell.hourMs, row)) return last.cell
     const hourMs = row.createdMs - (row.createdMs % HOUR_MS)
     const place = [row.keyId, row.teamId ?? '', row.model, row.upstream, row.endpoint]
     const name = JSON.stringify([hourMs, ...place])
     const cell = cells.get(name) ?? { hourMs, place, sums: MEASURES.map(() => 0), firstToken: {}, duration: {} }
     cells.set(name, cell)
-    last = { row, cell }
     return cell
-  }
-
-  const clear = () => {
-    cells.clear()
-    last = null
   }
 
   return {
@@ -113,17 +103,35 @@ export function createRollup(sqlite: Database): Rollup {
         // A fallback settled elsewhere what had been abandoned here.
         if ((sums[0] ?? 0) < 0) removeEmpty.run(hourMs, ...place)
       }
-      clear()
+      cells.clear()
     },
-    clear,
+    clear: () => cells.clear(),
   }
 }
 
-const isAlike = (a: ClosedRow, b: ClosedRow) =>
-  a.keyId === b.keyId &&
-  a.teamId === b.teamId &&
-  a.model === b.model &&
-  a.upstream === b.upstream &&
-  a.endpoint === b.endpoint
+/** A log-scale histogram of durations, sparse, so that SQL and people can read its JSON (`{"13": 4}`). */
+export type Histogram = Record<string, number>
 
-const isWithin = (hourMs: number, { createdMs }: ClosedRow) => createdMs >= hourMs && createdMs - hourMs < HOUR_MS
+/** Bucket of a duration: b holds 2^(b/2) ms up to 2^((b+1)/2) ms, so an hour is bucket 43; under 1 ms is bucket 0. */
+export function toBucket(ms: number): number {
+  return ms < 1 ? 0 : Math.floor(2 * Math.log2(ms))
+}
+
+/** Adds `by` to the bucket of `ms`, in place; unknown durations count nowhere. Empty buckets vanish. */
+export function addDuration(histogram: Histogram, ms: number | null, by: number): void {
+  if (ms === null) return
+  addCount(histogram, String(toBucket(ms)), by)
+}
+
+/** Adds every bucket of `delta` to the stored text and returns the new text. */
+export function mergeHistogram(stored: string, delta: Histogram): string {
+  const sum: Histogram = JSON.parse(stored)
+  for (const bucket in delta) addCount(sum, bucket, delta[bucket] ?? 0)
+  return JSON.stringify(sum)
+}
+
+function addCount(histogram: Histogram, bucket: string, by: number): void {
+  const count = (histogram[bucket] ?? 0) + by
+  if (count === 0) delete histogram[bucket]
+  else histogram[bucket] = count
+}

@@ -1,6 +1,6 @@
 /** Log-scale histograms of durations. */
 import { expect, test } from 'bun:test'
-import { addDuration, type Histogram, mergeHistogram, toBucket } from '../../../src/store/sqlite/histogram.ts'
+import { addDuration, type Histogram, mergeHistogram, toBucket } from '../../../src/store/sqlite/ledger-rollup.ts'
 
 test('a bucket holds 2^(b/2) ms up to 2^((b+1)/2) ms', () => {
   expect([0, 0.9, 1, 2, 3, 4, 1_024, 3_600_000].map(toBucket)).toEqual([0, 0, 0, 2, 3, 4, 20, 43])
