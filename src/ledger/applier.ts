@@ -91,7 +91,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     if (isRefusalLogged) log.info('ledger_caught_up', 'the database takes the ledger again', {})
     isRefusalLogged = false
     refusedMs = null
-    if (releaseTimer === null) release()
+    scheduleRelease()
     return true
   }
 
@@ -132,21 +132,22 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
   }
 
   /** Not more often than once in a while: a reader of the database may be in the way, and each try is work. */
+  const scheduleRelease = () => {
+    const waitMs = Math.max(0, checkpointMs + CHECKPOINT_MS - performance.now())
+    if (!closed && journal.hasApplied()) releaseTimer ??= setTimeout(release, waitMs).unref()
+  }
+
   const release = () => {
-    releaseTimer = null
-    if (!journal.hasApplied()) return
-    const waitMs = checkpointMs + CHECKPOINT_MS - performance.now()
-    if (waitMs > 0) {
-      releaseTimer = setTimeout(release, waitMs).unref()
-      return
-    }
     checkpointMs = performance.now()
-    journal.release(store.checkpoint).then(
-      () => {
-        releaseTimer ??= setTimeout(release, CHECKPOINT_MS).unref()
-      },
-      (error) => log.warn('journal_kept', 'the journal keeps its applied segments for now', { error: String(error) }),
-    )
+    journal
+      .release(store.checkpoint)
+      .catch((error) =>
+        log.warn('journal_kept', 'the journal keeps its applied segments for now', { error: String(error) }),
+      )
+      .finally(() => {
+        releaseTimer = null
+        scheduleRelease()
+      })
   }
 
   const flush = async (patienceMs: number): Promise<Flushed> => {

@@ -76,21 +76,18 @@ export function createJournal(options: JournalOptions): Journal {
   let number = 0
 
   const prepare = (segment: Promise<Segment>): Promise<void> => {
-    preparing = segment
-      .then(
-        (made) => {
-          spare = made
-          refusedMs = null
-        },
-        (error) => {
-          if (refusedMs === null)
-            log.warn('journal_full', 'the disk has no room for the journal to grow', { error: String(error) })
-          refusedMs = performance.now()
-        },
-      )
-      .finally(() => {
-        preparing = null
-      })
+    const done = async () => {
+      try {
+        spare = await segment
+        refusedMs = null
+      } catch (error) {
+        if (refusedMs === null)
+          log.warn('journal_full', 'the disk has no room for the journal to grow', { error: String(error) })
+        refusedMs = performance.now()
+      }
+      preparing = null
+    }
+    preparing = done()
     return preparing
   }
 
@@ -189,23 +186,18 @@ export function createJournal(options: JournalOptions): Journal {
       const segment = segments.find(({ waiting }) => waiting > 0)
       if (!segment) return null
       const { handle, inMemory, readFrom, used } = segment
-      if (inMemory.length > 0 || readFrom === null) {
-        const records = inMemory.slice(0, limit)
-        return {
-          records,
-          done() {
-            inMemory.splice(0, records.length)
-            segment.waiting -= records.length
-          },
-        }
-      }
-      const { records, next } = readRecords(handle.fd, readFrom, used, limit)
+      const isRead = inMemory.length === 0 && readFrom !== null
+      const { records, next } = isRead
+        ? readRecords(handle.fd, readFrom, used, limit)
+        : { records: inMemory.slice(0, limit), next: readFrom }
       return {
         records,
         done() {
-          segment.readFrom = next < segment.used ? next : null
+          segment.waiting -= records.length
+          if (!isRead) return void inMemory.splice(0, records.length)
+          segment.readFrom = next !== null && next < segment.used ? next : null
           // A line that cannot be read any more waits for nothing.
-          segment.waiting = segment.readFrom === null ? 0 : segment.waiting - records.length
+          if (segment.readFrom === null) segment.waiting = 0
         },
       }
     },

@@ -5,6 +5,7 @@
  */
 import { GatewayError } from '../domain/error.ts'
 import type { Log } from '../log.ts'
+import { toRefused } from '../store/ledger-abandoned.ts'
 import type { LedgerReader, LedgerStore, Scope } from '../store/ledger-store.ts'
 import { createApplier, type Flushed } from './applier.ts'
 import type { Journal } from './journal.ts'
@@ -14,7 +15,6 @@ import {
   type OpenRow,
   type SettledCall,
   type SettledRow,
-  toRefused,
   toUnapplied,
   toWithheld,
 } from './rows.ts'

@@ -50,25 +50,6 @@ export function toWithheld(row: SettledRow): SettledRow {
   return { ...row, ...end, errorCode: 'ledger_unavailable' }
 }
 
-/** The end of a request that was turned away although its row was written: nothing was asked of anybody. */
-export const toRefused = (row: OpenRow): SettledRow => ({
-  ...row,
-  status: 'failed',
-  httpStatus: 503,
-  errorCode: 'ledger_unavailable',
-  durationMs: null,
-  firstTokenMs: null,
-  promptTokens: 0,
-  cachedTokens: 0,
-  cacheWriteTokens: 0,
-  completionTokens: 0,
-  reasoningTokens: 0,
-  estimated: 0,
-  costNanoUsd: 0,
-  upstreamRequestId: null,
-  attempts: 1,
-})
-
 /**
  * Nano-dollars that `records`, which the store does not have yet, add to what it says is spent on requests created since
  * `fromMs`.

@@ -1,8 +1,8 @@
 /**
- * What becomes of requests and calls that no living instance will settle: they cost what they had reserved, estimated. A
- * store writes it down when a start gives them up. Pure.
+ * What becomes of requests and calls that nobody will settle: those of an instance that is gone cost what they had reserved,
+ * estimated, and a store writes it down when a start gives them up. One that was refused costs nothing. Pure.
  */
-import type { ClosedCall, ClosedRow, OpenCall, OpenRow, Reason } from '../ledger/rows.ts'
+import type { ClosedCall, ClosedRow, OpenCall, OpenRow, Reason, SettledRow } from '../ledger/rows.ts'
 
 /**
  * A request that no living instance will settle, with its additional calls: it costs what those of its calls had reserved
@@ -43,20 +43,35 @@ export const toAbandonedCall = (call: OpenCall): ClosedCall => ({ ...call, ...gi
 type Reserve = Pick<OpenRow, 'reservedPromptTokens' | 'reservedCompletionTokens' | 'reservedNanoUsd'>
 
 const givenUp = (reserves: readonly Reserve[]) => ({
+  ...NOTHING_USED,
   status: 'abandoned' as const,
-  httpStatus: null,
   errorCode: 'abandoned',
-  durationMs: null,
-  firstTokenMs: null,
   promptTokens: sumOf(reserves, 'reservedPromptTokens'),
-  cachedTokens: 0,
-  cacheWriteTokens: 0,
   completionTokens: sumOf(reserves, 'reservedCompletionTokens'),
-  reasoningTokens: 0,
   estimated: 1,
   costNanoUsd: sumOf(reserves, 'reservedNanoUsd'),
-  upstreamRequestId: null,
 })
 
 const sumOf = (reserves: readonly Reserve[], field: keyof Reserve) =>
   reserves.reduce((sum, reserve) => sum + reserve[field], 0)
+
+/** What is on record of a call that nobody has the outcome of, or that was never made. */
+const NOTHING_USED = {
+  httpStatus: null,
+  durationMs: null,
+  firstTokenMs: null,
+  promptTokens: 0,
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+  completionTokens: 0,
+  reasoningTokens: 0,
+  estimated: 0,
+  costNanoUsd: 0,
+  upstreamRequestId: null,
+}
+
+/** The end of a request that was turned away although its row was written: nothing was asked of anybody. */
+export function toRefused(row: OpenRow): SettledRow {
+  const end = { status: 'failed', httpStatus: 503, errorCode: 'ledger_unavailable', attempts: 1 } as const
+  return { ...row, ...NOTHING_USED, ...end }
+}

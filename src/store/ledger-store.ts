@@ -30,9 +30,9 @@ export interface LedgerStore {
    * Applies records in one transaction. Order-free and idempotent: what is there already changes nothing. One row that does
    * not fit is returned and costs the others nothing. Throws a StoreRefusal, and then has taken none of them.
    */
-  apply(records: readonly LedgerRecord[]): Promise<Rejected[]>
-  /** Gives up what instances but this one have left open. Resolves to the number of requests. Throws a StoreRefusal. */
-  abandonOthers(instance: string): Promise<number>
+  apply(records: readonly LedgerRecord[]): Rejected[] | Promise<Rejected[]>
+  /** Gives up what instances but this one have left open, and tells how many requests. Throws a StoreRefusal. */
+  abandonOthers(instance: string): number | Promise<number>
   /** Resolves true once all that was applied before the call outlives the machine, so that a journal may forget it. */
   checkpoint(): Promise<boolean>
 }

@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { toLine } from '../../src/ledger/segment.ts'
-import { createApplier } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
 import { opening, toOpen } from '../ledger/fixture.ts'
 import { toUpstreamStatus } from '../support/status.ts'
@@ -152,7 +152,8 @@ describe('the database', () => {
   })
 
   test('whose newest row is yet to come points at the clock', async () => {
-    const commit = (createdMs: number) => createApplier(clinic.database()).apply([opening(toOpen({ createdMs }))])
+    const commit = (createdMs: number) =>
+      createLedgerStore(clinic.database(), async () => true).apply([opening(toOpen({ createdMs }))])
     commit(NOW + 30_000)
     expect((await clinic.examine()).of('clock')).toStartWith('ok: ')
     commit(NOW + 7_200_000)
@@ -169,7 +170,7 @@ describe('the journal', () => {
 
   test('with rows of a server that is gone is a warning, and with rejected ones a problem', async () => {
     const applied = opening(toOpen())
-    createApplier(clinic.database()).apply([applied])
+    createLedgerStore(clinic.database(), async () => true).apply([applied])
     leave('journal', 'dead-1.log', `${line()}${line()}${toLine(applied)}\0\0\0`)
     leave('journal', 'dead-2.log', '\0\0\0')
     expect((await clinic.examine()).of('journal')).toBe(

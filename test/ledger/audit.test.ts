@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { toHead, toLine } from '../../src/ledger/segment.ts'
-import { createApplier } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { takeLock } from '../../src/store/sqlite/lock.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from '../cli/run.ts'
@@ -19,7 +19,7 @@ beforeEach(() => {
   database = openDatabase(databasePath(bench.folder), { busyMs: 0 })
   database.run(`INSERT INTO settings VALUES ('ledger_from', '${HOUR}', 0), ('instance', 'here', 0)`)
   const rows = [toOpen(), toOpen({ createdMs: HOUR + 3_599_999 }), toOpen({ createdMs: HOUR + 3_600_000 })]
-  createApplier(database).apply(rows.map((row) => settling(toSettled(row))))
+  createLedgerStore(database, async () => true).apply(rows.map((row) => settling(toSettled(row))))
   for (const name of ['journal', 'spool']) mkdirSync(join(bench.folder, name))
 })
 afterEach(() => {
@@ -101,12 +101,12 @@ describe('a request and its additional calls', () => {
   const row = toOpen({ createdMs: HOUR + 3_600_000 })
   const [second, third] = [toSettledCall(toCall(row, 2)), toSettledCall(toCall(row, 3))]
   beforeEach(() => {
-    createApplier(database).apply([settling(toSettled(row, { attempts: 3 }), [second, third])])
+    createLedgerStore(database, async () => true).apply([settling(toSettled(row, { attempts: 3 }), [second, third])])
   })
 
   test('that agree are fine, as are calls under way', async () => {
     const next = toOpen()
-    createApplier(database).apply([opening(next), calling(toCall(next, 2))])
+    createLedgerStore(database, async () => true).apply([opening(next), calling(toCall(next, 2))])
     unlock = takeLock(bench.folder)
     expect(await audit()).toMatchObject({ ok: true, requests: 4 })
   })
@@ -133,7 +133,7 @@ describe('a request and its additional calls', () => {
 
   test('are a finding where calls are there without it', async () => {
     const [gone, too] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
-    const applier = createApplier(database)
+    const applier = createLedgerStore(database, async () => true)
     applier.apply([calling(toCall(gone, 2)), calling(toCall(gone, 3)), calling(toCall(too, 2))])
     applier.abandonOthers('here')
     expect((await audit()).findings).toEqual([
@@ -145,14 +145,14 @@ describe('a request and its additional calls', () => {
 
 describe('an open row', () => {
   test('of the running server is fine', async () => {
-    createApplier(database).apply([opening(toOpen())])
+    createLedgerStore(database, async () => true).apply([opening(toOpen())])
     unlock = takeLock(bench.folder)
     expect(await audit()).toMatchObject({ ok: true, requests: 3 })
   })
 
   test('is a finding where that server is gone, or was another', async () => {
-    createApplier(database).apply([opening(toOpen()), opening(toOpen({ instance: 'old' }))])
-    createApplier(database).apply([calling(toCall(toOpen({ instance: 'old' }), 2))])
+    createLedgerStore(database, async () => true).apply([opening(toOpen()), opening(toOpen({ instance: 'old' }))])
+    createLedgerStore(database, async () => true).apply([calling(toCall(toOpen({ instance: 'old' }), 2))])
     const found = (table: string, instance: string, oldest_ms: number) =>
       expect.objectContaining({ kind: 'open', table, instance, rows: 1, oldest_ms })
     const old = [found('requests', 'old', HOUR + 1_000), found('calls', 'old', HOUR + 1_020)]
@@ -189,7 +189,7 @@ test('what waits in the journal of the running server is mentioned; what others 
 
 test('what is in the database already waits for nobody', async () => {
   const row = toOpen()
-  createApplier(database).apply([settling(toSettled(row))])
+  createLedgerStore(database, async () => true).apply([settling(toSettled(row))])
   const records = [opening(row), calling(toCall(row, 2)), settling(toSettled(row))]
   writeFileSync(join(bench.folder, 'journal', 'old-1.log'), records.map(toLine).join(''))
   expect(await audit()).toMatchObject({ ok: true, waiting: 0 })

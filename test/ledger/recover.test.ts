@@ -7,7 +7,7 @@ import type { OpenCall } from '../../src/ledger/rows.ts'
 import { listSegments, toLine } from '../../src/ledger/segment.ts'
 import { toAbandoned } from '../../src/store/ledger-abandoned.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
-import { createApplier, createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import {
   calling,
   contentsOf,
@@ -75,7 +75,7 @@ test('a request that was killed costs nothing for calls that another one was mad
 test('a request that was killed between its calls costs what all of them had reserved', async () => {
   const [row, other] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
   const [second, third] = [toCall(row, 2), toCall(row, 3, { upstream: 'last', reservedNanoUsd: 7 })]
-  createApplier(folder.database).apply([opening(row), calling(second)])
+  createLedgerStore(folder.database, async () => true).apply([opening(row), calling(second)])
   // Its last call, and another request as a whole, were on their way to the database.
   const retried = settling(toSettled(other, { attempts: 2 }), [toSettledCall(toCall(other, 2))])
   leave('old-1.log', toLine(calling(third)) + toLine(calling(toCall(other, 2))) + toLine(retried))

@@ -21,22 +21,6 @@ import {
 } from './ledger-columns.ts'
 import { createRollup } from './ledger-rollup.ts'
 
-/** What the contract says of `LedgerStore.apply` and `abandonOthers`, at once. */
-export interface Applier {
-  apply(records: readonly LedgerRecord[]): Rejected[]
-  abandonOthers(instance: string): number
-}
-
-/** @param checkpoint moves the log to the file, off the event loop where a server runs. */
-export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['checkpoint']): LedgerStore {
-  const { apply, abandonOthers } = createApplier(sqlite)
-  return {
-    apply: async (records) => apply(records),
-    abandonOthers: async (instance) => abandonOthers(instance),
-    checkpoint,
-  }
-}
-
 /** Names what the database as a whole refuses; null where one bad row is to blame. */
 function toRefusal(error: unknown): StoreRefusal | null {
   const code = codeOf(error)
@@ -49,7 +33,8 @@ function toRefusal(error: unknown): StoreRefusal | null {
 /** How a request stands: one that was given up still takes its outcome, and calls that turn up late. */
 type Found = ClosedRow | (OpenRow & { status: 'open' })
 
-export function createApplier(sqlite: Database): Applier {
+/** @param checkpoint moves the log to the file, off the event loop where a server runs. */
+export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['checkpoint']) {
   const rollup = createRollup(sqlite)
   const begin = sqlite.query('BEGIN IMMEDIATE')
   const end = sqlite.query('COMMIT')
@@ -156,7 +141,8 @@ export function createApplier(sqlite: Database): Applier {
   }
 
   return {
-    apply(records) {
+    checkpoint,
+    apply(records: readonly LedgerRecord[]): Rejected[] {
       try {
         const settled = toSettled(records)
         inTransaction(() => {
@@ -177,7 +163,7 @@ export function createApplier(sqlite: Database): Applier {
       }
       return rejected
     },
-    abandonOthers: (instance) =>
+    abandonOthers: (instance: string): number =>
       inTransaction(() => {
         const rows = findOthers.all(instance)
         for (const row of rows) abandon(row)

@@ -1,7 +1,6 @@
 /**
  * Reads from the ledger what limits must know of the past: what a key or a team has spent, for budgets and for lists,
- * and the requests of the last minute, for the rates of a server that has just started. On
- * whatever connection it is given; prepared once. It goes by keys and indexes, never through all requests.
+ * and the requests of the last minute, for the rates of a server that has just started. It goes by keys and indexes, never through all requests.
  */
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/task.ts'
@@ -20,14 +19,15 @@ const spentBy = (owner: string) => `
     FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2
   ) AS nanoUsd`
 
-/** An abandoned row has its reserves as its tokens. Parameters: first id, id after the last, sinceMs. */
+/** An abandoned row has its reserves as its tokens. */
+const tokens = (additional = '0') => `created_ms AS createdMs, CASE status
+  WHEN 'open' THEN reserved_prompt_tokens + reserved_completion_tokens + ${additional}
+  ELSE prompt_tokens + completion_tokens END AS tokens`
+
+/** Parameters: first id, id after the last, sinceMs. */
 const RECENT = `
-  SELECT key_id AS keyId, NULL AS upstream, created_ms AS createdMs,
-    CASE status
-      WHEN 'open' THEN reserved_prompt_tokens + reserved_completion_tokens
-        + ${additionalReserves('calls.reserved_prompt_tokens + calls.reserved_completion_tokens')}
-      ELSE prompt_tokens + completion_tokens
-    END AS tokens
+  SELECT key_id AS keyId, NULL AS upstream,
+    ${tokens(additionalReserves('calls.reserved_prompt_tokens + calls.reserved_completion_tokens'))}
   FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
   ORDER BY created_ms, id`
 
@@ -37,20 +37,10 @@ const RECENT = `
  * start. A call may belong to a request that began a while before. Parameters as above, the ids from further back.
  */
 const RECENT_CALLS = `
-  SELECT NULL AS keyId, upstream, created_ms AS createdMs,
-    CASE status
-      WHEN 'open' THEN reserved_prompt_tokens + reserved_completion_tokens
-      ELSE prompt_tokens + completion_tokens
-    END AS tokens
-  FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
+  SELECT NULL AS keyId, upstream, ${tokens()} FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
     AND attempts = 1 AND COALESCE(error_code, '') <> 'upstream_rate_limited'
   UNION ALL
-  SELECT NULL, upstream, created_ms,
-    CASE status
-      WHEN 'open' THEN reserved_prompt_tokens + reserved_completion_tokens
-      ELSE prompt_tokens + completion_tokens
-    END
-  FROM calls WHERE request_id >= ?1 AND request_id < ?2 AND created_ms >= ?3
+  SELECT NULL, upstream, ${tokens()} FROM calls WHERE request_id >= ?1 AND request_id < ?2 AND created_ms >= ?3
   ORDER BY createdMs`
 
 const STANDING = `

@@ -1,7 +1,7 @@
 /** Applying ledger records: idempotent, order-free, and the rollup always the sum of the rows. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { LedgerRecord } from '../../../src/ledger/rows.ts'
-import { createApplier } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
   contentsOf,
   createFolder,
@@ -21,7 +21,7 @@ beforeEach(() => {
 })
 afterEach(() => folder.close())
 
-const createHere = () => createApplier(folder.database)
+const createHere = () => createLedgerStore(folder.database, async () => true)
 
 /** What the audit says of the rollup; open rows are another matter. */
 function differences(): unknown[] {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { LedgerRecord, OpenRow } from '../../../src/ledger/rows.ts'
-import { createApplier } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
   calling,
   contentsOf,
@@ -27,7 +27,7 @@ afterEach(() => folder.close())
 
 /** Throws where a record does not fit. */
 function createHere() {
-  const { apply, abandonOthers } = createApplier(folder.database)
+  const { apply, abandonOthers } = createLedgerStore(folder.database, async () => true)
   return { abandonOthers, apply: (records: readonly LedgerRecord[]) => expect(apply(records)).toEqual([]) }
 }
 
@@ -135,7 +135,7 @@ test('a settle of which one call does not fit leaves nothing of itself', () => {
   const bad = toSettledCall(toCall(row, 3))
   Reflect.set(bad, 'promptTokens', null)
   const settle = settling(toSettled(row, { attempts: 3 }), [toSettledCall(toCall(row, 2)), bad])
-  const rejected = createApplier(folder.database).apply([opening(row), settle])
+  const rejected = createLedgerStore(folder.database, async () => true).apply([opening(row), settle])
   expect(rejected.map(({ record }) => record)).toEqual([settle])
   expect(contentsOf(folder.database)).toMatchObject({ requests: [{ status: 'open' }], calls: [], rollup: [] })
 })

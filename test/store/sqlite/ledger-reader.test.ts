@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { LedgerRecord } from '../../../src/ledger/rows.ts'
 import type { LedgerReader } from '../../../src/store/ledger-store.ts'
-import { createApplier } from '../../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader, SPEND_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
 import {
   calling,
@@ -21,7 +21,7 @@ const HOUR_MS = 3_600_000
 
 let folder: Folder
 let reader: LedgerReader
-const commit = (...records: LedgerRecord[]) => createApplier(folder.database).apply(records)
+const commit = (...records: LedgerRecord[]) => createLedgerStore(folder.database, async () => true).apply(records)
 beforeEach(() => {
   folder = createFolder()
   reader = createLedgerReader(folder.database)
@@ -65,7 +65,7 @@ describe('spent', () => {
     expect(ofKey(HOUR)).toBe(810)
     commit(settling(toSettled(settled, { costNanoUsd: 9, attempts: 2 }), [toSettledCall(further, { costNanoUsd: 4 })]))
     expect(ofKey(HOUR)).toBe(709)
-    createApplier(folder.database).abandonOthers('here')
+    createLedgerStore(folder.database, async () => true).abandonOthers('here')
     expect(ofKey(HOUR)).toBe(709)
   })
 
@@ -124,7 +124,7 @@ describe('recent', () => {
       [2, 2_042],
     ]
     expect(shown()).toEqual(both)
-    createApplier(folder.database).abandonOthers('here')
+    createLedgerStore(folder.database, async () => true).abandonOthers('here')
     expect(shown()).toEqual(both)
   })
 
