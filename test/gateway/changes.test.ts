@@ -75,9 +75,9 @@ describe('a wall clock that is set', () => {
     expect(await (await chat()).text()).toContain('second')
     const all = await app.settled(2)
     expect(all.map(({ created_ms: ms }) => ms).sort()).toEqual([beganMs, beganMs + byMs].sort())
-    expectHonest(app)
+    await expectHonest(app)
     app.clock.nowMs = Math.max(beganMs, beganMs + byMs)
-    expectHonest(app)
+    await expectHonest(app)
   })
 
   test('does not hold up rates or breakers, which go by a clock of their own', async () => {
@@ -105,7 +105,7 @@ describe('a wall clock that is set', () => {
     app.clock.monotonicMs += 10_000
     first.script(answering('first'))
     expect(await only()).toBe(200)
-    expectHonest(app)
+    await expectHonest(app)
   })
 })
 
@@ -164,6 +164,6 @@ models:
       expect(row).toMatchObject({ status: 'ok', cost_nano_usd: costAt('first', 10, 3), estimated: 0 })
     }
     expect(first.requests).toHaveLength(50)
-    expectHonest(app)
+    await expectHonest(app)
   })
 })

@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   expect(await several.app.logText()).not.toContain(CREDENTIAL)
-  expectHonest(several.app)
+  await expectHonest(several.app)
   await several.stop()
 })
 

@@ -102,7 +102,7 @@ test.each([
   expect(response.headers.get('x-tollgate-attempts')).toBe('2')
   expect(await response.text()).toContain('second')
   expect(await app.settled(1)).toMatchObject([{ status: 'ok', upstream: 'second', attempts: 2 }])
-  expectHonest(app)
+  await expectHonest(app)
   await stop()
 })
 

@@ -234,7 +234,7 @@ describe('an upstream whose own limits leave places for some of them', () => {
     bench.near.script(obliging)
     try {
       await run(bench, bench.app.key())
-      expectHonest(bench.app)
+      await expectHonest(bench.app)
     } finally {
       await bench.stop()
     }

@@ -48,7 +48,7 @@ describe('of three requests at once', () => {
   })
   afterAll(async () => {
     expect(await gateway.app.logText()).not.toContain('"level":"error"')
-    expectHonest(gateway.app)
+    await expectHonest(gateway.app)
     await gateway.stop()
   })
 
@@ -171,7 +171,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
   beforeEach(() => gateway.upstream.script(obliging))
   afterAll(async () => {
     await gateway.upstream.waitFor(isOver, 'the end of every call')
-    expectHonest(gateway.app)
+    await expectHonest(gateway.app)
     await gateway.stop()
   })
 

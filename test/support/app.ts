@@ -39,8 +39,10 @@ export interface TestApp {
   /** Lets time go by, on both clocks. */
   pass(ms: number): void
   revoke(secret: string): void
-  /** Has the database take what the journal holds: it does so at once. */
+  /** Has the database take what the journal holds: at once, unless it is at it already. */
   apply(): void
+  /** Resolves once it has. */
+  flushed(): Promise<void>
   /** Rows of the ledger, oldest first, read as another process would. */
   rows(): LedgerRow[]
   /** Waits until exactly `count` rows are there and none is open. */
@@ -141,10 +143,12 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
       void server.reload(async (store) => void (await revokeKey(store, secret.slice(-4), actor())))
     },
     apply,
+    flushed: async () => void (await server.flush()),
     rows,
     async settled(count) {
       const until = performance.now() + 10_000
       for (;;) {
+        await server.flush()
         const all = rows()
         if (all.length === count && all.every((row) => row.status !== 'open')) return all
         if (performance.now() > until) throw new Error(`no ${count} settled rows but ${JSON.stringify(all)}`)

@@ -143,8 +143,9 @@ export async function startSeveral(
 }
 
 /** Fails unless ledger, calls and rollup agree and nothing is open. */
-export function expectHonest(app: TestApp): void {
+export async function expectHonest(app: TestApp): Promise<void> {
   const { dataFolder, clock } = app
+  await app.flushed()
   const { findings } = reading(app, (sqlite) =>
     auditLedger(createLedgerAudit(sqlite, dataFolder), dataFolder, clock.nowMs),
   )
@@ -158,7 +159,7 @@ export async function endWell(several: Several): Promise<void> {
   const log = await several.app.logText()
   expect(log).not.toContain(CREDENTIAL)
   expect(log).not.toContain('"level":"error"')
-  expectHonest(several.app)
+  await expectHonest(several.app)
   await several.stop()
 }
 
