@@ -58,7 +58,10 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
   let closed = false
 
   const schedule = (ms: number) => {
-    if (!closed) timer ??= setTimeout(start, ms)
+    if (closed || (timer && (ms > 0 || isDue))) return
+    if (timer) clearTimeout(timer)
+    isDue = ms === 0
+    timer = setTimeout(start, ms)
   }
 
   const start = (): Promise<boolean> => {
@@ -101,12 +104,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     const startMs = performance.now()
     const rejected = await store.apply(batch.records)
     const tookMs = performance.now() - startMs
-    for (const { record, error } of rejected) {
-      log.error('ledger_row_rejected', 'a ledger row does not fit the database; it is kept in the journal folder', {
-        error: String(error),
-      })
-      journal.setAside(record)
-    }
+    for (const each of rejected) journal.setAside(each)
     batch.done()
     const count = batch.records.length
     applied += count
@@ -164,11 +162,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
       if (isIdle) oldestMs = performance.now()
       isIdle = false
       const isFull = running === null && refusedMs === null && journal.waiting() >= BATCH
-      if (!isFull || isDue) return schedule(INTERVAL_MS)
-      if (timer) clearTimeout(timer)
-      timer = null
-      isDue = true
-      schedule(0)
+      schedule(isFull ? 0 : INTERVAL_MS)
     },
     waitsMs: () => (journal.waiting() > 0 ? performance.now() - oldestMs : 0),
     flush,

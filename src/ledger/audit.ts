@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import type { AuditCell, CallProblem, Difference, LedgerAudit, OpenRows } from '../store/ledger-store.ts'
-import { filesIn, listSegments, REJECTED, readSegment } from './segment.ts'
+import { filesIn, REJECTED, readSegment, SEGMENT } from './segment.ts'
 
 export type Finding =
   | ({ kind: 'difference'; hour_ms: number; fields: Difference[] } & AuditCell['place'])
@@ -57,7 +57,8 @@ export interface WaitingSegment {
  * @param living its segments are left out: it sees to them.
  */
 export function readWaiting(audit: LedgerAudit, dataFolder: string, living: string | null): WaitingSegment[] {
-  return listFiles(dataFolder, living).flatMap((file) => {
+  return listFiles(dataFolder, SEGMENT).flatMap((file) => {
+    if (living !== null && file.includes(`/${living}-`)) return []
     const records = audit.missing(recordsOf(join(dataFolder, file)))
     return records > 0 ? [{ file, records }] : []
   })
@@ -65,16 +66,13 @@ export function readWaiting(audit: LedgerAudit, dataFolder: string, living: stri
 
 const FOLDERS = ['journal', 'spool']
 
-const listFiles = (dataFolder: string, living: string | null) =>
-  FOLDERS.flatMap((folder) => listSegments(join(dataFolder, folder)))
-    .map((path) => path.slice(dataFolder.length + 1))
-    .filter((file) => living === null || !file.includes(`/${living}-`))
+const listFiles = (dataFolder: string, ending: string) =>
+  FOLDERS.flatMap((folder) => filesIn(join(dataFolder, folder)).map((file) => `${folder}/${file}`)).filter((file) =>
+    file.endsWith(ending),
+  )
 
 /** Files that keep records which no database took. */
-export const readRejected = (dataFolder: string) =>
-  FOLDERS.flatMap((folder) => filesIn(join(dataFolder, folder)).map((file) => `${folder}/${file}`)).filter((file) =>
-    file.endsWith(REJECTED),
-  )
+export const readRejected = (dataFolder: string) => listFiles(dataFolder, REJECTED)
 
 /** None where the server has just deleted the segment. */
 function recordsOf(path: string) {

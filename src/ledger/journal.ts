@@ -5,6 +5,7 @@
  */
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
+import type { Rejected } from '../store/ledger-store.ts'
 import type { LedgerRecord } from './rows.ts'
 import {
   appendText,
@@ -44,7 +45,7 @@ export interface Journal {
   /** Tells whether `release` has something to do. */
   hasApplied(): boolean
   /** Keeps a record that no store takes, in `<instance>.rejected`. Throws what the disk says. */
-  setAside(record: LedgerRecord): void
+  setAside(rejected: Rejected): void
   /** Leaves on the disk only what is not applied, or, where no checkpoint covers it, what holds records. */
   close(isCovered: boolean): Promise<void>
 }
@@ -219,7 +220,7 @@ export function createJournal(options: JournalOptions): Journal {
       })
       return releasing
     },
-    setAside: (record) => setAside(folder, instance, record),
+    setAside: (rejected) => setAside(folder, instance, rejected, log),
     async close(isCovered) {
       isClosed = true
       await releasing

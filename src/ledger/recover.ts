@@ -37,12 +37,8 @@ export async function recover({ store, dataFolder, instance, log }: RecoverDeps)
   for (const path of segments) {
     const records = readSegment(path)
     for (let at = 0; at < records.length; at += SLICE) {
-      for (const { record, error } of await store.apply(records.slice(at, at + SLICE))) {
-        log.error('ledger_row_rejected', 'a ledger row does not fit the database; it is kept in the journal folder', {
-          error: String(error),
-        })
-        setAside(join(dataFolder, 'journal'), instance, record)
-      }
+      const rejected = await store.apply(records.slice(at, at + SLICE))
+      for (const each of rejected) setAside(join(dataFolder, 'journal'), instance, each, log)
     }
     replayed += records.length
   }

@@ -6,6 +6,8 @@
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, readSync, unlinkSync, writeSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { Log } from '../log.ts'
+import type { Rejected } from '../store/ledger-store.ts'
 import type { LedgerRecord, SettledCall, SettledRow } from './rows.ts'
 
 /** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
@@ -44,11 +46,15 @@ function toShared(row: SettledRow): Omit<SettledCall, 'requestId' | 'number' | '
   return shared
 }
 
-/** Ending of the file that keeps records which no store takes. */
+/** Endings of a segment, and of the file that keeps records which no store takes. */
+export const SEGMENT = '.log'
 export const REJECTED = '.rejected'
 
 /** Keeps a record that no store takes where an administrator finds it. Throws what the disk says. */
-export function setAside(folder: string, instance: string, record: LedgerRecord): void {
+export function setAside(folder: string, instance: string, { record, error }: Rejected, log: Log): void {
+  log.error('ledger_row_rejected', 'a ledger row does not fit the database; it is kept in the journal folder', {
+    error: String(error),
+  })
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   appendFileSync(join(folder, `${instance}${REJECTED}`), toLine(record), { mode: 0o600, flush: true })
 }
@@ -65,7 +71,7 @@ export function filesIn(folder: string): string[] {
 /** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */
 export function listSegments(folder: string): string[] {
   return filesIn(folder)
-    .filter((name) => name.endsWith('.log'))
+    .filter((name) => name.endsWith(SEGMENT))
     .map((name) => join(folder, name))
 }
 

@@ -193,7 +193,7 @@ test('closing leaves only what a checkpoint does not cover', async () => {
 
 test('a record that no store takes is kept where an administrator finds it', () => {
   const records = some(2)
-  for (const record of records) journal.setAside(record)
+  for (const record of records) journal.setAside({ record, error: new Error('NOT NULL') })
   expect(readdirSync(folder.journal)).toEqual(['here.rejected'])
   expect(readSegment(join(folder.journal, 'here.rejected'))).toEqual(records)
 })

@@ -38,7 +38,7 @@ const COMPARE = `
     WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3 AND created_ms < ?4 AND status <> 'open'
   ), ledger AS (
     SELECT key_id, team AS team_id, model, upstream, endpoint, ${LEDGER.join(', ')}
-    FROM settled GROUP BY key_id, team, model, upstream, endpoint
+    FROM settled GROUP BY 1, 2, 3, 4, 5
   ), rollup AS (
     SELECT ${PLACE.join(', ')}, ${ROLLUP.join(', ')} FROM usage_hourly WHERE hour_ms = ?3
   )
