@@ -27,8 +27,6 @@ export interface StorageOptions {
   log: Log
 }
 
-const SEGMENT_DELAY_MS = 100
-
 /** Throws where the folder is served already, or its database cannot be used. What is opened is closed by `cleanup`. */
 export async function openStorage(options: StorageOptions, cleanup: AsyncDisposableStack) {
   const { dataFolder, instance, startedMs, log } = options
@@ -69,8 +67,8 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         onCommit: checkpointer.note,
       })
       cleanup.defer(() => ledger.close())
-      // Eight megabytes of zeros can wait until the first answers are out; a group that needs them earlier makes them.
-      setTimeout(journal.grow, SEGMENT_DELAY_MS).unref()
+      // Its first segment is made beside the rest of the start: the first request would wait for it.
+      void journal.grow()
       return { ledger, reader }
     },
   }
