@@ -4,7 +4,7 @@
  */
 import { UpstreamError } from '../domain/error.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
-import type { Outcome, SettledCall } from '../ledger/rows.ts'
+import type { Outcome, SettledCall } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import type { Call } from './calls.ts'
 import { costNanoUsd } from './price.ts'

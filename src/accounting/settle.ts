@@ -5,9 +5,10 @@
  */
 import type { Receipt } from '../domain/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { type OpenRow, type Outcome, type SettledRow, toWithheld } from '../ledger/rows.ts'
+import { toWithheld } from '../ledger/rows.ts'
 import type { Reservation } from '../limits/limiter.ts'
 import { type Log, traceOf } from '../log.ts'
+import type { OpenRow, Outcome, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { addBills, type Bill, toBill, toSettledCall } from './bill.ts'
 import type { CallLog } from './calls.ts'

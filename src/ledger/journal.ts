@@ -5,8 +5,8 @@
  */
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
+import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
-import type { LedgerRecord } from './rows.ts'
 import {
   appendText,
   beginSegment,

@@ -6,18 +6,11 @@
 import { GatewayError } from '../domain/error.ts'
 import type { Log } from '../log.ts'
 import { toRefused } from '../store/ledger-abandoned.ts'
+import type { LedgerRecord, OpenCall, OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
 import type { LedgerReader, LedgerStore, Scope } from '../store/ledger-store.ts'
 import { createApplier, type Flushed } from './applier.ts'
 import type { Journal } from './journal.ts'
-import {
-  type LedgerRecord,
-  type OpenCall,
-  type OpenRow,
-  type SettledCall,
-  type SettledRow,
-  toUnapplied,
-  toWithheld,
-} from './rows.ts'
+import { toUnapplied, toWithheld } from './rows.ts'
 
 /** From here on `/readyz` says that the database is behind. */
 const BEHIND_MS = 10_000

@@ -7,8 +7,8 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, readSync, unlinkS
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Log } from '../log.ts'
+import type { LedgerRecord, SettledCall, SettledRow } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
-import type { LedgerRecord, SettledCall, SettledRow } from './rows.ts'
 
 /** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
 export const toHead = (schema: string) => frame(JSON.stringify({ v: 1, schema }))

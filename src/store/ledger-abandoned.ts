@@ -2,7 +2,7 @@
  * What becomes of requests and calls that nobody will settle: those of an instance that is gone cost what they had reserved,
  * estimated, and a store writes it down when a start gives them up. One that was refused costs nothing. Pure.
  */
-import type { ClosedCall, ClosedRow, OpenCall, OpenRow, Reason, SettledRow } from '../ledger/rows.ts'
+import type { ClosedCall, ClosedRow, OpenCall, OpenRow, Reason, SettledRow } from './ledger-rows.ts'
 
 /**
  * A request that no living instance will settle, with its additional calls: it costs what those of its calls had reserved

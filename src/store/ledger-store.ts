@@ -3,7 +3,7 @@
  * through these, `server/` and `cli/` read. `sqlite/ledger*.ts` is the first.
  */
 import { codeOf } from '../domain/error.ts'
-import type { LedgerRecord, OpenRow } from '../ledger/rows.ts'
+import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
 
 /** A record that no store takes, and why. */
 export interface Rejected {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mintId } from '../../src/domain/task.ts'
 import { auditLedger } from '../../src/ledger/audit.ts'
+import type { Log } from '../../src/log.ts'
 import type {
   ClosedRow,
   LedgerRecord,
@@ -13,8 +14,7 @@ import type {
   Outcome,
   SettledCall,
   SettledRow,
-} from '../../src/ledger/rows.ts'
-import type { Log } from '../../src/log.ts'
+} from '../../src/store/ledger-rows.ts'
 import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'

@@ -5,8 +5,8 @@
  */
 import type { Database } from 'bun:sqlite'
 import { codeOf } from '../../domain/error.ts'
-import type { ClosedCall, ClosedRow, LedgerRecord, OpenCall, OpenRow } from '../../ledger/rows.ts'
 import { toAbandoned, toAbandonedCall } from '../ledger-abandoned.ts'
+import type { ClosedCall, ClosedRow, LedgerRecord, OpenCall, OpenRow } from '../ledger-rows.ts'
 import { type LedgerStore, type Rejected, StoreRefusal } from '../ledger-store.ts'
 import {
   CLOSED,

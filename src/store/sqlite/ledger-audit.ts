@@ -4,7 +4,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/task.ts'
-import type { LedgerRecord } from '../../ledger/rows.ts'
+import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'
 import { HISTOGRAMS, HOUR_MS, MEASURES, PLACE } from './ledger-rollup.ts'

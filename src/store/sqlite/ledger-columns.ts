@@ -3,7 +3,7 @@
  * SQL. All of it follows from the groups of columns in `schema.ts`; no column is listed a second time.
  */
 import { getTableColumns } from 'drizzle-orm'
-import type { ClosedCall, ClosedRow, OpenCall, OpenRow } from '../../ledger/rows.ts'
+import type { ClosedCall, ClosedRow, OpenCall, OpenRow } from '../ledger-rows.ts'
 import { calls, outcomeColumns, requests, targetColumns, tokenColumns } from './schema.ts'
 
 type Value = string | number | null

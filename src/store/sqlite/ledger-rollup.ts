@@ -4,7 +4,7 @@
  * `ledger-apply.ts` calls it; `ledger-audit.ts` holds the same measures against the rows.
  */
 import type { Database } from 'bun:sqlite'
-import type { ClosedRow } from '../../ledger/rows.ts'
+import type { ClosedRow } from '../ledger-rows.ts'
 import { column, placeholders, SUMMED } from './ledger-columns.ts'
 
 export const HOUR_MS = 3_600_000

@@ -1,6 +1,6 @@
 /** Applying ledger records: idempotent, order-free, and the rollup always the sum of the rows. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import type { LedgerRecord } from '../../../src/ledger/rows.ts'
+import type { LedgerRecord } from '../../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
   contentsOf,

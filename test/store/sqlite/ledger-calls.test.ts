@@ -1,7 +1,7 @@
 /** Further calls in the ledger: they stand and fall with their request, in whatever order the records arrive. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { LedgerRecord, OpenRow } from '../../../src/ledger/rows.ts'
+import type { LedgerRecord, OpenRow } from '../../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
   calling,

@@ -1,6 +1,6 @@
 /** What limits learn from the ledger: sums for budgets, the last minute for rates. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import type { LedgerRecord } from '../../../src/ledger/rows.ts'
+import type { LedgerRecord } from '../../../src/store/ledger-rows.ts'
 import type { LedgerReader } from '../../../src/store/ledger-store.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader, SPEND_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'

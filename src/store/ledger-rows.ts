@@ -1,0 +1,41 @@
+/**
+ * What the ledger is told: whole rows, so that applying one twice or out of order changes nothing. A line of the journal
+ * holds exactly one of these records. The rows are those of the database: a column is declared in its schema alone. Types
+ * only.
+ */
+import type { calls, outcomeColumns, requests } from './sqlite/schema.ts'
+
+type Row = typeof requests.$inferSelect
+type CallRow = typeof calls.$inferSelect
+type OutcomeField = keyof ReturnType<typeof outcomeColumns>
+
+/** A request as it stands before any upstream sees it. What it reserved is what it costs if nobody ever settles it. */
+export type OpenRow = Omit<Row, OutcomeField | 'attempts'>
+
+/** How a request ended. Tokens and cost are the sums over its calls; `estimated` where some count is ours. */
+export type Outcome = Omit<Pick<Row, OutcomeField | 'attempts'>, 'status'> & { status: 'ok' | 'failed' | 'cut' }
+
+export type SettledRow = OpenRow & Outcome
+
+/** A settled row, or one that was given up at a start because its instance is gone. */
+export type ClosedRow = OpenRow & Omit<Outcome, 'status'> & { status: Outcome['status'] | 'abandoned' }
+
+/** Why an additional call is made. */
+export type Reason = 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema'
+
+/**
+ * An additional call of a request, from its second on, as it stands before it is made. The first one stands inline in the
+ * request's row, and what that row has reserved is the first call's alone.
+ */
+export type OpenCall = Omit<CallRow, OutcomeField | 'reason'> & { reason: Reason }
+
+/** How an additional call ended. It is told with the outcome of its request, which contains it. */
+export type SettledCall = OpenCall & Omit<Outcome, 'attempts'>
+
+export type ClosedCall = OpenCall & Omit<ClosedRow, keyof OpenRow | 'attempts'>
+
+/** `calls` are all additional calls of the request; absent where there was none. */
+export type LedgerRecord =
+  | { kind: 'open'; row: OpenRow }
+  | { kind: 'call'; call: OpenCall }
+  | { kind: 'settle'; row: SettledRow; calls?: readonly SettledCall[] }
