@@ -87,7 +87,7 @@ function toWarnings(file: CatalogFile, document: CatalogDocument, options: Parse
     const variable = entry.api_key === undefined ? null : toVariable(entry.api_key)
     if (variable === null || entry.enabled === false || options.environment[variable]) return []
     const line = document.lineOf(['upstreams', id, 'api_key'])
-    return `${options.name}:${line}: upstreams.${id}: ${variable} is not set; this upstream is not ready until it is.`
+    return `${options.name}:${line}: upstreams.${id}: ${variable} is not set here; this upstream is not ready unless the server has it.`
   })
 }
 

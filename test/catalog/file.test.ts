@@ -52,7 +52,7 @@ describe('a catalogue without mistakes', () => {
 
   test('warns about a variable that is not set, and is accepted all the same', async () => {
     expect((await parse(DESIGN_EXAMPLE)).warnings).toEqual([
-      'catalog.yaml:3: upstreams.openai: OPENAI_API_KEY is not set; this upstream is not ready until it is.',
+      'catalog.yaml:3: upstreams.openai: OPENAI_API_KEY is not set here; this upstream is not ready unless the server has it.',
     ])
     expect((await parse(DESIGN_EXAMPLE, { OPENAI_API_KEY: 'x' })).warnings).toEqual([])
   })

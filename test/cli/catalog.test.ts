@@ -33,7 +33,7 @@ describe('catalog validate', () => {
     const { code, stdout, stderr } = await bench.run('catalog', 'validate', 'mine.yaml')
     expect([code, stdout]).toEqual([0, expect.stringContaining('1 upstream, 1 model, 0 aliases')])
     expect(stderr).toBe(
-      'warning: mine.yaml:3: upstreams.openai: OPENAI_API_KEY is not set; this upstream is not ready until it is.\n',
+      'warning: mine.yaml:3: upstreams.openai: OPENAI_API_KEY is not set here; this upstream is not ready unless the server has it.\n',
     )
   })
 
