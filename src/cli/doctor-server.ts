@@ -84,21 +84,20 @@ const BAD: Partial<Record<UpstreamRow['state'], string>> = {
 /** Of those, what keeps its models from being asked. */
 const OUT: ReadonlySet<UpstreamRow['state']> = new Set(['down', 'not_ready'])
 
-/** Looks at every model that is listed. Models that share their reasons share a line. */
+/** Looks at every model that may be asked for. Models that share their reasons share a line. */
 export function checkModels({ models }: Snapshot, rows: readonly UpstreamRow[], serves: boolean): Check[] {
-  const listed = [...models.values()].filter((model) => model.listed)
-  if (listed.length === 0)
+  if (models.size === 0)
     return [warning('models', 'There are no models. Declare them in a catalogue, then: tollgate catalog apply FILE')]
   const byId = new Map(rows.map((row) => [row.id, row]))
   const why = new Map<string, string[]>()
   let ready = 0
-  for (const model of listed) {
+  for (const model of models.values()) {
     const reasons = toReasons(model, byId, serves)
     if (reasons === null) ready += 1
     else why.set(reasons, [...(why.get(reasons) ?? []), model.facts.id])
   }
   const checks = [...why].map(([reason, slugs]) => warning('models', `${toFew(slugs)}: ${reason}.`))
-  if (ready > 0) return [ok('models', `${ready} of ${count(listed.length, 'model')} can be asked.`), ...checks]
+  if (ready > 0) return [ok('models', `${ready} of ${count(models.size, 'model')} can be asked.`), ...checks]
   const none = 'No model can be asked'
   return [serves ? problem('models', `${none}.`) : warning('models', `${none} with this environment.`), ...checks]
 }

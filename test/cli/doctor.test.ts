@@ -43,6 +43,12 @@ describe('where all is well', () => {
     expect(stdout).toContain('tollgate audit')
   })
 
+  test('models that only a wildcard stands for are looked at like any other', async () => {
+    clinic.database().run('UPDATE models SET listed = 0')
+    clinic.serve({ upstreams: UPSTREAMS })
+    expect((await clinic.examine()).of('models')).toBe('ok: 3 of 3 models can be asked.')
+  })
+
   test('there are only warnings while it is stopped', async () => {
     const { code, troubles, of } = await clinic.examine()
     expect({ code, troubles }).toEqual({
