@@ -73,6 +73,7 @@ export function createJournal(options: JournalOptions): Journal {
   let releasing: Promise<void> | null = null
   /** When the disk last had no room for a segment. */
   let refusedMs: number | null = null
+  let isLimitTold = false
   let isClosed = false
   let number = 0
 
@@ -81,6 +82,7 @@ export function createJournal(options: JournalOptions): Journal {
       try {
         spare = await segment
         refusedMs = null
+        isLimitTold = false
       } catch (error) {
         if (refusedMs === null)
           log.warn('journal_full', 'the disk has no room for the journal to grow', { error: String(error) })
@@ -99,7 +101,13 @@ export function createJournal(options: JournalOptions): Journal {
     if (preparing) return preparing
     // Each try takes what room there is for a moment: not at every group of a full disk.
     const isTooSoon = refusedMs !== null && performance.now() < refusedMs + RETRY_MS
-    if (isClosed || isAtLimit() || isTooSoon) return null
+    if (isClosed || isTooSoon) return null
+    if (isAtLimit()) {
+      if (!isLimitTold)
+        log.warn('journal_full', 'the journal has reached its size and grows no further', { bytes: maxBytes })
+      isLimitTold = true
+      return null
+    }
     return prepare(createSegment(join(folder, `${instance}-${++number}.log`), segmentBytes, head))
   }
 

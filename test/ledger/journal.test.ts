@@ -144,6 +144,7 @@ test('it grows to its limit: then outcomes alone find a place, and there is room
   let refused: LedgerRecord[] = []
   while (refused.length === 0) refused = await append(some(8), small)
   expect(small.isFull()).toBe(true)
+  expect(log.messages).toEqual(['the journal has reached its size and grows no further'])
   expect(await append([settling(toSettled(toOpen()))], small)).toEqual([])
   let outcomes = 0
   while ((await append([settling(toSettled(toOpen()))], small)).length === 0) outcomes++
