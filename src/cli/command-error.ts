@@ -73,7 +73,7 @@ function toAdvice(failure: ServiceFailure): string {
     port_in_use: ' Choose another port with --port.',
     port_forbidden: ' Choose a port above 1023 with --port.',
     no_such_address: ' Choose another one with --host.',
-    not_listening: '',
+    not_listening: ' Choose another address with --host, or another port with --port.',
     bad_config: '',
   }
   return advice[failure.kind]

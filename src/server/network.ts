@@ -12,12 +12,14 @@ export function listen(app: App, hostname: string, port: number): string {
     throw toListenError(error, hostname, port)
   }
   const url = app.server?.url
-  if (!url)
-    throw new ServiceError({ kind: 'not_listening', host: hostname, port }, `Cannot listen on ${hostname}:${port}.`)
+  if (!url) throw toNotListening(hostname, port)
   return `${url.origin}/v1`
 }
 
-function toListenError(error: unknown, host: string, port: number): unknown {
+const toNotListening = (host: string, port: number) =>
+  new ServiceError({ kind: 'not_listening', host, port }, `Cannot listen on ${host}:${port}.`)
+
+function toListenError(error: unknown, host: string, port: number): ServiceError {
   const code = codeOf(error)
   const place = `${host}:${port}`
   if (code === 'EADDRINUSE')
@@ -26,7 +28,8 @@ function toListenError(error: unknown, host: string, port: number): unknown {
     return new ServiceError({ kind: 'port_forbidden', host, port }, `This user may not listen on ${place}.`)
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
     return new ServiceError({ kind: 'no_such_address', host, port }, `This machine has no address ${host}.`)
-  return error
+  // Of a name that does not resolve Bun says whatever failed last, such as ENOENT or EEXIST.
+  return toNotListening(host, port)
 }
 
 /** How long the rows of answers that a stop has cut may take to settle. */

@@ -39,6 +39,11 @@ test('a port that is in use', async () => {
 
 test('an address that this machine does not have', async () => {
   expect(await refused(['--host', '203.0.113.1', '--port', '0', '--data', 'data'])).toContain('--host')
+  for (const host of ['300.1.1.1', 'nowhere.invalid']) {
+    const text = await refused(['--host', host, '--port', '0', '--data', 'data'])
+    expect(text).toContain(`Cannot listen on ${host}:0. Choose another address`)
+    expect(text).toContain('--host')
+  }
 })
 
 test('a data folder that cannot be written', async () => {
