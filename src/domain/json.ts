@@ -2,15 +2,19 @@
 
 export type JsonObject = Record<string, unknown>
 
-/** Bare `NaN` and `Infinity`, as Python's `json` writes them, and the strings in which they are only words. */
-const NOT_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\bInfinity\b|\bNaN\b/gs
+/** Bare `NaN` and `Infinity`, as Python's `json` writes them; quotes, and escapes, which may hold one, tell them from words. */
+const NOT_NUMBERS = /\\.|"|-?\bInfinity\b|\bNaN\b/gs
 
 /** Parses JSON text; a number that is none becomes null. Throws a SyntaxError. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    const mended = text.replace(NOT_NUMBERS, (found) => (found.startsWith('"') ? found : 'null'))
+    let isQuoted = false
+    const mended = text.replace(NOT_NUMBERS, (found) => {
+      if (found === '"') isQuoted = !isQuoted
+      return isQuoted || found === '"' || found.startsWith('\\') ? found : 'null'
+    })
     if (mended === text) throw error
     return JSON.parse(mended)
   }

@@ -25,3 +25,8 @@ test('whatever is in strings beside a number that is none stays as it was', () =
     }),
   )
 })
+
+test('texts that are one long string without an end are given up at once', () => {
+  const text = `{"${'\\"'.repeat(30_000)}`
+  for (let i = 0; i < 100; i++) expect(() => parseJson(text)).toThrow(SyntaxError)
+})
