@@ -1,5 +1,6 @@
 /** Reads the body of a request once: its size, then its content type, then its JSON; the first fault answers. */
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
+import { isTooDeep, MAX_DEPTH } from '../domain/json.ts'
 import type { MemoryReservation } from './load.ts'
 
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -34,25 +35,6 @@ export async function readJson(
       ),
     )
   }
-}
-
-/** Deeper JSON can be read but not written again: the runtime's writer is recursive, and takes a second to give up. */
-const MAX_DEPTH = 10_000
-
-function isTooDeep(json: unknown, chars: number): boolean {
-  // A level takes two characters at least, so that nearly every body is let through unseen.
-  if (chars < 2 * MAX_DEPTH) return false
-  let level: unknown[] = [json]
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) return true
-    const next: unknown[] = []
-    for (const item of level) {
-      if (typeof item !== 'object' || item === null) continue
-      for (const held of Object.values(item)) if (typeof held === 'object') next.push(held)
-    }
-    level = next
-  }
-  return false
 }
 
 async function readText(

@@ -44,6 +44,10 @@ const raw = (end: 'close' | 'reset' | 'hang', ...pieces: (string | Uint8Array)[]
   end,
 })
 
+/** More levels than can be written again. */
+const DEEP = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
+const message = `{"role":"assistant","content":"hi","reasoning_details":[{"deep":${DEEP}}]}`
+
 interface Fault {
   name: string
   script?: Script
@@ -90,6 +94,18 @@ const FAULTS: Fault[] = [
       headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
       body: toNoise(4_096),
     },
+  },
+  {
+    name: 'nests its answer too deeply',
+    script: {
+      kind: 'whole',
+      headers: { 'content-type': 'application/json' },
+      body: `{"choices":[{"message":${message},"finish_reason":"stop"}]}`,
+    },
+  },
+  {
+    name: 'nests a chunk too deeply',
+    script: { kind: 'stream', steps: [`data: {"choices":[{"delta":${message}}]}\n\n`] },
   },
   { name: 'sends noise for a stream', script: { kind: 'stream', steps: [toNoise(4_096)], end: 'eof' } },
   {
