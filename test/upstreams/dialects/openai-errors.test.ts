@@ -106,6 +106,18 @@ describe('an error in', () => {
   })
 
   test.each([
+    ['code', { code: { toString: 1, valueOf: 1 } }],
+    ['status', { status: { toString: 1, valueOf: 1 } }],
+    ['place', { detail: [{ loc: ['body', { toString: 1 }] }] }],
+    ['code, which is none of a status', { code: 'constructor' }],
+  ])('an odd %s is passed over', (_, odd) => {
+    const error = { message: 'm', ...odd }
+    expect(inStream(JSON.stringify({ error }))).toMatchObject({ message: 'm', status: 500 })
+    expect(inWhole({ error })).toMatchObject({ message: 'm', status: 500 })
+    expect(openai.failure(502, JSON.stringify({ error }), new Headers(), target)).toMatchObject({ status: 502 })
+  })
+
+  test.each([
     ['an error that is null', { error: null, choices: [] }],
     ['a ping', { type: 'ping' }],
     ['a report', { message: 'loading', progress: 0.5 }],

@@ -90,29 +90,31 @@ export function toUpstreamError(
 }
 
 /** Codes and types that stand for a status where none is given, as OpenAI's error guide pairs them. */
-const STATUS_OF_CODE: Record<string, number> = {
-  invalid_request_error: 400,
-  context_length_exceeded: 400,
-  authentication_error: 401,
-  invalid_api_key: 401,
-  permission_error: 403,
-  not_found_error: 404,
-  model_not_found: 404,
-  requests: 429,
-  tokens: 429,
-  rate_limit_error: 429,
-  rate_limit_exceeded: 429,
-  overloaded_error: 503,
-  service_unavailable_error: 503,
-  server_is_overloaded: 503,
-}
+const STATUS_OF_CODE = new Map(
+  Object.entries({
+    invalid_request_error: 400,
+    context_length_exceeded: 400,
+    authentication_error: 401,
+    invalid_api_key: 401,
+    permission_error: 403,
+    not_found_error: 404,
+    model_not_found: 404,
+    requests: 429,
+    tokens: 429,
+    rate_limit_error: 429,
+    rate_limit_exceeded: 429,
+    overloaded_error: 503,
+    service_unavailable_error: 503,
+    server_is_overloaded: 503,
+  }),
+)
 
 function toStatus(error: JsonObject): number {
   for (const value of [error.code, error.status, error.status_code, error.statusCode]) {
-    const number = Number(value)
-    if (Number.isInteger(number) && number >= 400 && number <= 599) return number
+    const number = typeof value === 'string' ? Number(value) : value
+    if (typeof number === 'number' && Number.isInteger(number) && number >= 400 && number <= 599) return number
   }
-  return STATUS_OF_CODE[asText(error.code)] ?? STATUS_OF_CODE[asText(error.type)] ?? 500
+  return STATUS_OF_CODE.get(asText(error.code)) ?? STATUS_OF_CODE.get(asText(error.type)) ?? 500
 }
 
 const WORDS = ['message', 'msg', 'detail', 'error', 'errors', 'title'] as const
@@ -146,12 +148,12 @@ function toParam(error: JsonObject): string {
   return ''
 }
 
-/** `["body", "messages", 0, "content"]` -> `messages[0].content` */
+/** `["body", "messages", 0, "content"]` -> `messages[0].content`. */
 function toPath(loc: unknown): string {
   const steps = asList(loc)
   return steps
     .slice(steps[0] === 'body' ? 1 : 0)
-    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+    .map((step) => (typeof step === 'number' ? `[${step}]` : asText(step) && `.${step}`))
     .join('')
     .replace(/^\./, '')
 }
