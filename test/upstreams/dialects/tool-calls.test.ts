@@ -125,3 +125,10 @@ test('arguments are never parted within a character', () => {
   expect(calls).toEqual([['a', 'f', '{"a":"🦊"}']])
   for (const delta of deltas) expect(delta.function?.arguments?.isWellFormed()).toBe(true)
 })
+
+test('a hundred and fifty thousand calls in one list hold up nobody', () => {
+  const list = Array.from({ length: 150_000 }, (_, i) => entry({ index: 1e9 + i, id: `call ${i}` }, 'f', '{}'))
+  const events: AnswerEvent[] = []
+  new ToolCalls(0, String).take(list, events)
+  expect(events.at(-2)).toMatchObject({ kind: 'tool', index: 149_999, id: 'call 149999' })
+})

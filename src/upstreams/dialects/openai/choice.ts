@@ -105,7 +105,7 @@ export class ChoiceDecoder {
     if (audio) out.push({ kind: 'audio', choice: this.#index, audio: withoutNulls(audio) })
     const items = this.#annotations.take(delta.annotations)
     if (items.length > 0) out.push({ kind: 'annotations', choice: this.#index, items })
-    out.push(...calls)
+    for (const call of calls) out.push(call)
     if (logprobs) this.#attach(logprobs, out, from)
   }
 

@@ -30,6 +30,9 @@ const LEGACY_INDEX = -1
 
 export class ToolCalls {
   readonly #calls: Call[] = []
+  /** The first call of each id, and the last one at each index. */
+  readonly #byId = new Map<string, Call>()
+  readonly #byIndex = new Map<number, Call>()
   readonly #ids = new Set<string>()
   #legacy: Call | null = null
   #positions = 0
@@ -84,20 +87,22 @@ export class ToolCalls {
     if (!call || isAnother(call, entry, begunHere.has(call))) {
       call = toCall(entry)
       this.#calls.push(call)
+      if (call.index !== null) this.#byIndex.set(call.index, call)
       begunHere.add(call)
     }
     call.id ||= entry.id
+    if (!this.#byId.has(call.id)) this.#byId.set(call.id, call)
     this.#extend(call, entry, out)
   }
 
   /** The call that an entry continues; undefined where it begins one. */
   #find(entry: Entry): Call | undefined {
-    const calls = this.#calls
-    const sameId = entry.id === '' ? undefined : calls.find(({ id }) => id === entry.id)
+    const sameId = entry.id === '' ? undefined : this.#byId.get(entry.id)
     if (sameId) return sameId
-    const nearest = entry.index === null ? calls.at(-1) : calls.findLast(({ index }) => index === entry.index)
+    const last = this.#calls.at(-1)
+    const nearest = entry.index === null ? last : this.#byIndex.get(entry.index)
     if (entry.id !== '') return nearest && isJoined(nearest, entry) ? nearest : undefined
-    return nearest ?? (entry.name === '' ? calls.at(-1) : undefined)
+    return nearest ?? (entry.name === '' ? last : undefined)
   }
 
   #extend(call: Call, { kind, name, text }: Entry, out: AnswerEvent[]): void {
