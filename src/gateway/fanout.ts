@@ -84,11 +84,14 @@ async function inOneStream({ call, all, signal, abort }: Fan): Promise<Answer> {
       if (signal.aborted || share.length === 0) return !signal.aborted
       return queue.put(share)
     }
-    if (await pass(answer.events)) await answer.rest?.pump(pass)
+    try {
+      if (await pass(answer.events)) await answer.rest?.pump(pass)
+    } finally {
+      // It may have been left before its end, also by a mistake of our own.
+      answer.rest?.close()
+    }
     if (failure) throw failure
-    if (!signal.aborted) return
-    answer.rest?.close()
-    throw clientLeft()
+    if (signal.aborted) throw clientLeft()
   }
   all(drain).then(
     () => queue.end(),

@@ -321,6 +321,16 @@ describe('of the calls to a target that writes one choice', () => {
     await expect(asked).rejects.toThrow('it broke')
   })
 
+  test('one whose reading fails by a mistake of our own is closed', async () => {
+    let closed = 0
+    const rest = { pump: () => Promise.reject(new TypeError('our own')), close: () => closed++ }
+    const { rest: merged } = await fanOut(async () => ({ events: [text('word')], rest, upstreamRequestId: null }))(
+      asking(2, true),
+    )
+    await expect(merged?.pump(() => true)).rejects.toThrow('our own')
+    expect(closed).toBe(2)
+  })
+
   test('one that found no place while another ended is made once more; alone it fails', async () => {
     const full = new UpstreamError('status', 'no place', { status: 429, isOwnLimit: true })
     let refusals = 0
