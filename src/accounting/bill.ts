@@ -19,14 +19,14 @@ export interface Bill {
 
 /**
  * Bills one call. A call that failed delivered nothing and costs nothing; one that was broken off costs what it had
- * come to. Only what must be counted makes it wait.
+ * come to; a figure that is missing is counted. Only what must be counted makes it wait.
  * @param requestStatus how its request ends: that of a call that nobody has ended.
  */
 export function toBill(call: Call, requestStatus: Outcome['status'], counter: Counter): Bill | Promise<Bill> {
   const { outcome, usage } = call.meter
   const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (status === 'failed') return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
-  if (status === 'ok' && usage) return charge(call, status, usage, false)
+  if (status === 'ok' && usage && !call.meter.isUnreported) return charge(call, status, usage, false)
   return counter
     .usage(call.body, call.meter.captured())
     .then((counted) => charge(call, status, usage ? toLarger(usage, counted) : counted, true))
@@ -36,7 +36,7 @@ function charge({ target }: Call, status: Outcome['status'], usage: Usage, estim
   return { status, usage, estimated, costNanoUsd: costNanoUsd(target.pricing, usage) }
 }
 
-/** Of a broken call the larger figure counts: some upstreams report usage first when nearly nothing is written. */
+/** The larger figure counts: some upstreams report usage first when nearly nothing is written. */
 function toLarger(reported: Usage, counted: Usage): Usage {
   return {
     ...reported,

@@ -26,6 +26,8 @@ export class Meter {
   onEnd: ((meter: Meter) => void) | null = null
   /** What the upstream reported; null where it did not. */
   usage: Usage | null = null
+  /** Whether the last report came before the first words. */
+  #isEarly = false
   /** How the call ended: `failed` delivered nothing, `cut` something. Null while it is under way. */
   outcome: 'ok' | 'failed' | 'cut' | null = null
   /** Why it did not end well. */
@@ -33,6 +35,11 @@ export class Meter {
   upstreamRequestId: string | null = null
   firstTokenMs: number | null = null
   durationMs: number | null = null
+
+  /** Whether words came of which nothing was reported: some upstreams say at the beginning what they have read, and no more. */
+  get isUnreported(): boolean {
+    return this.firstTokenMs !== null && (this.usage === null || (this.#isEarly && this.usage.completion === 0))
+  }
 
   /** Takes what the call has answered. */
   take(events: readonly AnswerEvent[]): void {
@@ -51,6 +58,7 @@ export class Meter {
           break
         case 'usage':
           this.usage = event.usage
+          this.#isEarly = this.firstTokenMs === null
           break
         case 'done':
           this.end('ok')

@@ -4,6 +4,7 @@ import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
 import { costOf, type Gateway, HELLO, HELLO_TOKENS, startGateway, usageOf } from '../support/gateway.ts'
 import { obliging, type Seen } from '../support/upstream.ts'
+import { streamAnswer } from '../support/upstream-answers.ts'
 
 let gateway: Gateway
 let rows = 0
@@ -115,6 +116,16 @@ describe.each([false, true])('a stream with include_usage %p', (include) => {
     ] as typeof frames)
     expect(row).toMatchObject({ status: 'ok', stream: 1, estimated: 0, cost_nano_usd: costOf(10, 5) })
   })
+})
+
+test('an upstream that says what it has read and never what it wrote has that counted', async () => {
+  const { steps } = streamAnswer({ tokens: ['one ', 'two '], usage: null })
+  const said = { choices: [], usage: { prompt_tokens: 50, completion_tokens: 0 } }
+  gateway.upstream.script({ kind: 'stream', steps: [said, ...steps] })
+  expect(toFrames(await (await gateway.chat({ stream: true })).text()).done).toBe(true)
+  const { row } = await recorded()
+  expect(row).toMatchObject({ status: 'ok', estimated: 1, prompt_tokens: 50, completion_tokens: 3 })
+  expect(row.cost_nano_usd).toBe(costOf(50, 3))
 })
 
 test('a free local upstream is billed nothing and sent no credential', async () => {
