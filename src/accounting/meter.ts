@@ -65,6 +65,14 @@ export class Meter {
           break
         case 'failure':
           this.end(this.firstTokenMs === null ? outcomeOf(event.error) : 'cut', event.error)
+          break
+        case 'annotations':
+        case 'audio':
+        case 'finish':
+        case 'origin':
+          break
+        default:
+          event satisfies never
       }
     }
   }

@@ -31,6 +31,22 @@ export interface Finished {
   mistake: unknown
 }
 
+/** Tells each of them; the mistake of a listener is its own, and changes nothing of a request that is settled. */
+export const toAll =
+  (listeners: readonly ((finished: Finished) => void)[], log: Log) =>
+  (finished: Finished): void => {
+    for (const listener of listeners) {
+      try {
+        listener(finished)
+      } catch (error) {
+        log.error('internal_error', 'a listener to finished requests failed', {
+          id: finished.row.id,
+          error: traceOf(error),
+        })
+      }
+    }
+  }
+
 export interface SettlementDeps {
   ledger: Pick<Ledger, 'settle'>
   counter: Counter

@@ -3,6 +3,7 @@
  * each other. Called by `file.ts` on the raw document, right after the schema and whatever the schema said, so that
  * every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
+import { DIALECTS, type DialectName } from '../domain/settings.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import { toVariable } from '../store/snapshot.ts'
 import { quote, toList } from '../validation/explain-words.ts'
@@ -14,11 +15,11 @@ import { covers, type Expansion } from './wildcard.ts'
 const OF_HTTP = ['base_url', 'api_key', 'max_tokens_field', 'n', 'user', 'think_tags']
 
 /** Of the fields that not every upstream has: those that one of this dialect may have, and those that it needs. */
-const DIALECTS: Readonly<Record<string, { has: string[]; needs: string[] }>> = {
+const OF_DIALECT: Readonly<Record<DialectName, { has: string[]; needs: string[] }>> = {
   openai: { has: OF_HTTP, needs: ['base_url'] },
   demo: { has: ['pace_ms'], needs: [] },
 }
-const PARTICULAR = new Set(Object.values(DIALECTS).flatMap(({ has }) => has))
+const PARTICULAR = new Set(Object.values(OF_DIALECT).flatMap(({ has }) => has))
 const LATER_DIALECTS = ['anthropic', 'gemini']
 
 /** A smaller number without a unit was meant as seconds. */
@@ -40,7 +41,8 @@ export function* checkCatalog(raw: unknown, known: KnownProviders, expansion: Ex
 function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   const at: Path = ['upstreams', id]
   const { dialect, base_url: baseUrl, api_key: apiKey } = entry
-  const known = typeof dialect === 'string' && Object.hasOwn(DIALECTS, dialect) ? DIALECTS[dialect] : undefined
+  const name = DIALECTS.find((one) => one === dialect)
+  const known = name && OF_DIALECT[name]
   if (!UPSTREAM_ID.test(id))
     yield issue(at, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
   if (typeof dialect === 'string' && !known) yield issue([...at, 'dialect'], unknownDialect(dialect))
@@ -77,14 +79,14 @@ function explainTime(value: unknown): string | null {
 }
 
 function toForeign(field: string): string {
-  const owners = Object.keys(DIALECTS).filter((name) => DIALECTS[name]?.has.includes(field))
+  const owners = DIALECTS.filter((name) => OF_DIALECT[name].has.includes(field))
   return `only the ${toQuoted(owners)} ${owners.length === 1 ? 'dialect has' : 'dialects have'} ${field}; remove it.`
 }
 
 const toQuoted = (names: string[]) => toList(names.map(quote), 'and')
 
 function unknownDialect(dialect: string): string {
-  const known = `Known are ${toQuoted(Object.keys(DIALECTS))}.`
+  const known = `Known are ${toQuoted([...DIALECTS])}.`
   if (LATER_DIALECTS.includes(dialect))
     return `the '${dialect}' dialect is not supported yet; it comes with a later version. ${known}`
   return `there is no dialect '${dialect}'. ${known}`

@@ -1,6 +1,10 @@
 /** The vocabulary that the tables, the catalogue and everything above them share, and the public Model object. Types and constants only. */
 import type { PricingItem } from './usage.ts'
 
+/** The wire formats that upstreams speak, and the model that is built in. */
+export const DIALECTS = ['openai', 'demo'] as const
+export type DialectName = (typeof DIALECTS)[number]
+
 /** Where a row of configuration came from. A stronger origin is never overwritten by a weaker one. */
 export const ORIGINS = ['builtin', 'discovered', 'file', 'admin'] as const
 export type Origin = (typeof ORIGINS)[number]

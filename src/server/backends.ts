@@ -4,6 +4,7 @@
  * for it: by the server, or by a command where no server runs.
  */
 import { createDemoBackend } from '../demo/demo.ts'
+import type { DialectName } from '../domain/settings.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
 import { openai } from '../upstreams/dialects/openai/openai.ts'
@@ -12,10 +13,11 @@ import type { TestResult } from './protocol.ts'
 
 /** Makes what gives the backend of a target, by the dialect of its upstream. */
 export function createAllBackends(options: HttpOptions = {}): (target: Pick<Target, 'upstream'>) => Backend {
-  const backends = new Map<string, Backend>([
-    ['openai', createHttpBackend(openai, options)],
-    ['demo', createDemoBackend()],
-  ])
+  const byDialect: Record<DialectName, Backend> = {
+    openai: createHttpBackend(openai, options),
+    demo: createDemoBackend(),
+  }
+  const backends = new Map<string, Backend>(Object.entries(byDialect))
   return ({ upstream }) => {
     const backend = backends.get(upstream.dialect)
     if (!backend) throw new Error(`no backend speaks the dialect ${upstream.dialect} of upstream ${upstream.id}`)

@@ -2,7 +2,7 @@
  * A running server, put together from its parts in the order that safety asks for: storage, catalogue, snapshot, what is
  * known beside the database, and only then the network. `cli/run-server.ts` starts it and decides when it stops.
  */
-import { logFinished } from '../accounting/settle.ts'
+import { logFinished, toAll } from '../accounting/settle.ts'
 import type { ServeConfig } from '../config.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { mintId } from '../domain/task.ts'
@@ -102,7 +102,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     inFlight,
     load,
     log,
-    onFinished: (finished) => logFinished(log, finished),
+    onFinished: toAll([(finished) => logFinished(log, finished)], log),
     now,
     moment,
     instance,

@@ -73,6 +73,9 @@ class ChoiceBuilder {
         return
       case 'finish':
         this.#choice.finish_reason = event.reason
+        return
+      default:
+        event satisfies never
     }
   }
 

@@ -77,8 +77,12 @@ export class ChatWriter implements Writer {
         this.#origin = event.origin
         this.#frames = null
         return ''
-      default:
+      case 'usage':
+      case 'done':
+      case 'failure':
         return ''
+      default:
+        return event satisfies never
     }
   }
 

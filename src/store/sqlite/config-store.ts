@@ -5,7 +5,7 @@
 import type { Database } from 'bun:sqlite'
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
-import type { Budget, Period } from '../../domain/settings.ts'
+import { type Budget, PERIODS, type Period } from '../../domain/settings.ts'
 import type {
   Actor,
   CatalogRows,
@@ -115,8 +115,12 @@ function readKeys(tx: Transaction): KeyRows {
   }
 }
 
-const toBudget = (nanoUsd: number | null, period: Period | null): Budget | null =>
-  nanoUsd === null ? null : { nanoUsd, period: period ?? 'total' }
+/** Throws for a period that this version does not know: a newer one may have written it. */
+function toBudget(nanoUsd: number | null, period: Period | null): Budget | null {
+  if (nanoUsd === null) return null
+  if (period !== null && !PERIODS.includes(period)) throw new Error(`there is no budget period '${period}'`)
+  return { nanoUsd, period: period ?? 'total' }
+}
 
 const toBudgetColumns = (budget: Budget | null) => ({
   budgetNanoUsd: budget?.nanoUsd ?? null,

@@ -154,3 +154,12 @@ test('keys and teams arrive with their limits and budgets', async () => {
     { id: 'k3', budget: null },
   ])
 })
+
+test('a budget period that this version does not know is refused, and never counted as another one', async () => {
+  tables
+    .insert(teams)
+    .values({ id: 't', name: 'crew', createdMs: 1, budgetNanoUsd: 5, budgetPeriod: 'month', metadata: {} })
+    .run()
+  folder.database.run("UPDATE teams SET budget_period = 'quarter'")
+  await expect(load()).rejects.toThrow("there is no budget period 'quarter'")
+})
