@@ -1,7 +1,7 @@
 /**
- * Delivers an answer. A whole one is settled before a byte of it leaves. A streamed one holds the response back until the answer has begun, so that a failure before it still has its
- * real status; keeps a long silence alive; is written with back-pressure; ends with a tail that waited for the ledger, or with
- * an error frame.
+ * Delivers an answer. A whole one is settled before a byte of it leaves. A streamed one holds the response back until the
+ * answer has begun, so that a failure before it still has its real status; keeps a long silence alive; is written with
+ * back-pressure; ends with a tail that waited for the ledger, or with an error frame.
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'

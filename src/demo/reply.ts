@@ -121,8 +121,7 @@ function toUsage(prompt: number, written: readonly Part[]): Usage {
   const count = (parts: readonly Part[]) => parts.reduce((sum, { tokens }) => sum + tokens.length, 0)
   const completion = count(written)
   const reasoning = count(written.filter(({ kind }) => kind === 'reasoning'))
-  const raw = { prompt_tokens: prompt, completion_tokens: completion }
-  return { prompt, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, completion, reasoning, raw }
+  return { prompt, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, completion, reasoning }
 }
 
 /** Writes the JSON that `response_format` asks for; null where it asks for none. */

@@ -15,8 +15,6 @@ export interface Usage {
   completion: number
   /** Part of `completion` that was reasoning. */
   reasoning: number
-  /** The upstream's own object, for whoever has to explain a charge. Not stored. */
-  raw: unknown
 }
 
 /** What a request used and cost, as its client is told: the sums over its calls. */
@@ -33,7 +31,6 @@ export const NO_USAGE: Usage = {
   cacheWrite1h: 0,
   completion: 0,
   reasoning: 0,
-  raw: null,
 }
 
 /** One item of a model's `pricing`: decimal strings, USD per token (`request`: per request; `image`: per image). */

@@ -8,7 +8,6 @@ import { toAmount } from '../accounting/price.ts'
 import { GatewayError, UpstreamError } from '../domain/error.ts'
 import type { AnswerStream, Take } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
-
 import type { CallNews, RequestHealth } from '../health/request.ts'
 import type { Limiter, Moment, Permit } from '../limits/limiter.ts'
 import type { Backend } from '../upstreams/backend.ts'

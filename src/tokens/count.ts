@@ -117,5 +117,4 @@ const toUsage = (prompt: number, answer: number, reasoning: number): Usage => ({
   cacheWrite1h: 0,
   completion: answer + reasoning,
   reasoning,
-  raw: null,
 })

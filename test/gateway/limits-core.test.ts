@@ -26,7 +26,7 @@ afterAll(() => {
 
 const fine = () => Promise.resolve()
 const full = (): Promise<void> => Promise.reject(new GatewayError('ledger_unavailable', 'The ledger has no place.'))
-const usage = { prompt: 20, completion: 30, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, reasoning: 0, raw: null }
+const usage = { prompt: 20, completion: 30, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, reasoning: 0 }
 const answering: Backend['call'] = async () => toWhole(text('Hi'), { kind: 'usage', usage })
 
 const LEDGER: Ledger = {

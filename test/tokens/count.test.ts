@@ -74,7 +74,6 @@ test('counts answer and reasoning, and reasoning as part of what was written', a
     cacheWrite1h: 0,
     completion: 8 + 3,
     reasoning: 3,
-    raw: null,
   })
   expect(await plain.usage(ask('Hello'), heard(''))).toMatchObject({ prompt: FRAME + 1, completion: 0, reasoning: 0 })
 })

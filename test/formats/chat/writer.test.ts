@@ -13,7 +13,6 @@ const usage: Usage = {
   cacheWrite1h: 0,
   completion: 2,
   reasoning: 0,
-  raw: null,
 }
 const receipt: Receipt = { usage, costNanoUsd: 7 }
 

@@ -38,7 +38,6 @@ export function toUsage(value: unknown): Usage | null {
     cacheWrite1h: 0,
     completion,
     reasoning: Math.min(reasoning, completion),
-    raw: value,
   }
 }
 
