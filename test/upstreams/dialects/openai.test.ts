@@ -4,6 +4,7 @@ import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import type { CanonicalRequest } from '../../../src/domain/request.ts'
 import { DEFAULT_OPTIONS } from '../../../src/domain/settings.ts'
+import { ItemNumbers } from '../../../src/upstreams/dialects/openai/delta.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../../support/snapshot.ts'
 import { toExpected, toShape } from '../../support/transcript.ts'
@@ -119,4 +120,17 @@ test.each([
   ['a choice that failed', { choices: [{ message: { content: 'a' }, finish_reason: 'error' }] }, 'status'],
 ])('a 200 with %s is a failure', (_, json, kind) => {
   expect(failureOf(() => openai.whole(json, expected)).kind as string).toBe(kind)
+})
+
+test('items beside the text get a number of their own where theirs is none of a list', () => {
+  const list = [
+    { type: 'a', index: -5 },
+    { type: 'b', index: 1e300 },
+    { type: 'c', index: 0.5 },
+    { type: 'd', index: 7 },
+  ]
+  const numbers = new ItemNumbers(true)
+  expect(numbers.take([...list, { type: 'e' }, { type: 'b' }])).toEqual(
+    [0, 1, 2, 7, 8, 1].map((index, at) => ({ type: 'abcdeb'[at], index })),
+  )
 })

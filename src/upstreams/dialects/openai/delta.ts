@@ -100,10 +100,16 @@ export class ItemNumbers {
       const item = asObject(each)
       if (!item) return []
       const known = this.joins ? this.#byType.get(item.type) : undefined
-      const index = Number.isInteger(item.index) ? (item.index as number) : (known ?? this.#next)
+      const index = isIndex(item.index) ? item.index : (known ?? this.#next)
       this.#byType.set(item.type, index)
       this.#next = Math.max(this.#next, index + 1)
       return { ...item, index }
     })
   }
 }
+
+/** Far beyond any list: numbers that are larger still cannot be counted on. */
+const MAX_INDEX = 1e6
+
+const isIndex = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INDEX
