@@ -119,11 +119,12 @@ test('many records are applied before their time, in slices that leave the loop 
   const { ledger, journal } = open({ segmentBytes: 8 * SEGMENT, maxBytes: 64 * SEGMENT })
   await journal.grow()
   const rows = Array.from({ length: 2_000 }, () => toOpen())
-  const startMs = performance.now()
+  const realTimeout = setTimeout
+  const never = (run: () => void, ms?: number) => realTimeout(run, ms === 200 ? HOUR : ms)
+  spyOn(globalThis, 'setTimeout').mockImplementation(Object.assign(never, realTimeout))
   await Promise.all(rows.map((row) => ledger.settle(toSettled(row))))
   await until('the database', () => journal.waiting() === 0)
   expect(commits).toBeGreaterThanOrEqual(4)
-  expect(performance.now() - startMs).toBeLessThan(2_000)
   expect(statuses()).toHaveLength(2_000)
 })
 
