@@ -31,7 +31,7 @@ export function toServeConfig(sources: ConfigSources) {
     port: read('port', 4000, number(0, 65_535), 'a number from 0 to 65535 (0 takes a free one)'),
     /** How long a stop waits for what is under way, in ms. */
     drainMs: read('drain', 30_000, time(0, TIMER_MS.max), 'a time such as 30s or 2m'),
-    /** After how much silence a stream says that it lives, ms; 0 = never. */
+    /** After how much silence a stream says that it lives, ms; 0 = never. Clients take a comment in ten seconds, and not much more. */
     heartbeatMs: read('heartbeat', 10_000, orOff(time(1_000, 60_000)), 'a time from 1s to 60s, or off'),
     durability: read('durability', 'process', toDurability, 'process or power'),
     /** What the journal may take of the disk, in bytes: beyond it nothing new is taken. A few segments have room in the least. */

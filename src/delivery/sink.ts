@@ -110,9 +110,6 @@ export class Sink {
 const tooSlow = (ms: number) =>
   new GatewayError('slow_reader', `The answer was broken off: its client read nothing for ${ms / 1000} s.`)
 
-/** After this much silence, ms. Clients of the field take one comment in ten seconds and not much more. */
-export const HEARTBEAT_MS = 10_000
-
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
 export interface Heartbeat {
