@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { CREDENTIAL } from '../support/app.ts'
 import { expectEnvelope } from '../support/scenario.ts'
 import { answering, expectHonest, type Several, startSeveral } from '../support/several-upstreams.ts'
+import { until } from '../support/until.ts'
 import { startUpstream } from '../support/upstream.ts'
 import { errorAnswer, toDelta } from '../support/upstream-answers.ts'
 
@@ -40,14 +41,6 @@ const get = async (path: string) => {
 const readyModels = async (): Promise<string[]> => {
   const { data }: { data: { id: string; is_ready: boolean }[] } = await get('/v1/models')
   return data.filter((model) => model.is_ready).map(({ id }) => id)
-}
-
-async function until(what: string, test: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + 10_000
-  while (!(await test())) {
-    if (performance.now() > end) throw new Error(`waited in vain for ${what}`)
-    await Bun.sleep(5)
-  }
 }
 
 describe('a target that has failed five times in a row', () => {

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { costOf, type Gateway, HELLO, HELLO_COUNTED, startGateway } from '../support/gateway.ts'
+import { until } from '../support/until.ts'
 import type { Script } from '../support/upstream.ts'
 import { endlessAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
 
@@ -29,14 +30,6 @@ function ask(body: object): { socket: Socket; text(): string } {
     `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\ncontent-type: application/json\r\ncontent-length: ${json.length}\r\n\r\n${json}`,
   )
   return { socket, text: () => text }
-}
-
-async function until(what: string, test: () => boolean): Promise<void> {
-  const end = performance.now() + 10_000
-  while (!test()) {
-    if (performance.now() > end) throw new Error(`waited in vain for ${what}`)
-    await Bun.sleep(5)
-  }
 }
 
 interface Leaving {

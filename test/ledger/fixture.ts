@@ -169,15 +169,6 @@ export function createTestLog(): Log & { messages: string[] } {
   return { messages, info: note, warn: note, error: note, flush: async () => {} }
 }
 
-/** Waits until `test` holds; fails the test with `what` after 5 s. */
-export async function until(what: string, test: () => boolean): Promise<void> {
-  const end = performance.now() + 5_000
-  while (!test()) {
-    if (performance.now() > end) throw new Error(`waited in vain: ${what}`)
-    await Bun.sleep(2)
-  }
-}
-
 /** mulberry32, as a picker of whole numbers below `bound`. */
 export function createPicker(seed: number): (bound: number) => number {
   let state = seed >>> 0

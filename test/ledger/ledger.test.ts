@@ -7,6 +7,7 @@ import { listSegments, readSegment } from '../../src/ledger/segment.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
+import { until } from '../support/until.ts'
 import {
   calling,
   contentsOf,
@@ -22,7 +23,6 @@ import {
   toOpen,
   toSettled,
   toSettledCall,
-  until,
 } from './fixture.ts'
 
 const SEGMENT = 256 * 1024

@@ -13,7 +13,7 @@ import type {
   UpstreamRow,
   Watch,
 } from '../../src/store/config-store.ts'
-import { until } from '../ledger/fixture.ts'
+import { until } from '../support/until.ts'
 
 /** Stores that see the same configuration, as two processes would. */
 export interface StorePair {

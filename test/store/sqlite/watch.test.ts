@@ -5,7 +5,8 @@ import type { ConfigStore, Watch } from '../../../src/store/config-store.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import { createWatch } from '../../../src/store/sqlite/watch.ts'
-import { createFolder, createTestLog, type Folder, HOUR, opening, toOpen, until } from '../../ledger/fixture.ts'
+import { createFolder, createTestLog, type Folder, HOUR, opening, toOpen } from '../../ledger/fixture.ts'
+import { until } from '../../support/until.ts'
 
 let folder: Folder
 let store: ConfigStore
