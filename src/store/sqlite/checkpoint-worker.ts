@@ -17,8 +17,6 @@ export interface CheckpointReply {
   error: string | null
 }
 
-let database: Database | null = null
-
 self.onmessage = (event: MessageEvent<CheckpointRequest>) => {
   self.postMessage(checkpoint(event.data.path))
 }
@@ -26,9 +24,11 @@ self.postMessage('ready')
 
 function checkpoint(path: string): CheckpointReply {
   try {
-    database ??= connect(path)
+    // Closed before the answer: a connection kept would be closed some time after the thread was ended, and where it is
+    // the last one, SQLite then removes the WAL from a folder that others may be using, or removing, by now.
+    using database = connect(path)
     const row = (mode: string) =>
-      database?.query<{ busy: number; log: number; checkpointed: number }, []>(`PRAGMA wal_checkpoint(${mode})`).get()
+      database.query<{ busy: number; log: number; checkpointed: number }, []>(`PRAGMA wal_checkpoint(${mode})`).get()
     row('PASSIVE')
     const restart = row('RESTART')
     return { done: restart?.busy === 0, error: null }
