@@ -4,8 +4,8 @@ import type { AnswerEvent, Origin } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
-import { ChoiceDecoder } from './choice.ts'
-import { findError, toBodyError, toUpstreamError } from './error.ts'
+import { ChoiceDecoder, isFailed } from './choice.ts'
+import { toBodyError, toUpstreamError } from './error.ts'
 import { PlainChunks } from './plain-chunks.ts'
 import { findUsage } from './usage.ts'
 
@@ -20,11 +20,15 @@ export class AnswerDecoder implements Decoder {
     this.#expected = expected
   }
 
-  /** All events of a whole answer, up to `done`. Choices beyond those that were asked for are left out. */
+  /** See `Dialect.whole`. Choices beyond those that were asked for are left out. */
   whole(answer: JsonObject): AnswerEvent[] {
+    const error = findError(answer)
+    if (error) throw toUpstreamError(null, error, this.#expected.target)
+    const choices = inOrder(answer.choices)
+    if (choices.length === 0) throw new UpstreamError('broken', 'answered 200 with something that is no completion')
     const out: AnswerEvent[] = []
     this.#takeOrigin(answer, out)
-    for (const [index, choice] of inOrder(answer.choices).slice(0, this.#expected.choices).entries()) {
+    for (const [index, choice] of choices.slice(0, this.#expected.choices).entries()) {
       const decoder = this.#choice(index)
       decoder.take(choice, choice.message, out)
       decoder.end(out)
@@ -133,6 +137,30 @@ export class AnswerDecoder implements Decoder {
     this.#isOver = true
     out.push({ kind: 'failure', error })
   }
+}
+
+/**
+ * Looks for an error in what should be a completion or a chunk. Returns what tells of it, for `toUpstreamError`, or null
+ * where it is none: `"error": null` is none, and neither is a message beside choices.
+ */
+function findError(answer: JsonObject): unknown {
+  const { error, object, type, choices } = answer
+  // A text or a flag has its message and its code beside it.
+  if (error) return asObject(error) ?? answer
+  if (object === 'error' || type === 'error') return answer
+  if (Array.isArray(choices) && choices.length > 0) {
+    const failed = choices.find(isFailed)
+    return failed ? (failed.error ?? failed) : null
+  }
+  return isBareError(answer) ? answer : null
+}
+
+/** An error without an envelope, such as FastAPI's and most frameworks' own; not a progress report or a ping. */
+function isBareError(answer: JsonObject): boolean {
+  if (answer.detail) return true
+  if (asList(answer.errors).length > 0) return true
+  if (!answer.message) return false
+  return Object.keys(answer).length === 1 || ['code', 'type', 'status', 'statusCode'].some((key) => answer[key])
 }
 
 function takeUsage(answer: JsonObject, out: AnswerEvent[]): void {

@@ -1,16 +1,114 @@
 /**
- * Reads the parts of a delta or a message by whatever names and in whatever shapes they come: its words, in whole
- * characters, and the lists beside them. Pure.
+ * Reads deltas that are more than a piece of content, by whatever names and in whatever shapes their parts come, in the
+ * order thought, text, refusal, calls; what has to wait for more is held back. A whole message is one delta that says
+ * everything. Pure.
  */
+import type { AnswerEvent, Logprobs } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { Expected } from '../../backend.ts'
+import { ItemNumbers, SurrogateBuffer } from './pieces.ts'
+import { ThinkSplitter } from './think.ts'
+import { ToolCalls } from './tool-calls.ts'
 
-export interface Texts {
+/** Reads the deltas of one choice. */
+export class DeltaDecoder {
+  readonly #index: number
+  readonly #callId: string
+  readonly #think: ThinkSplitter | null
+  readonly #content = new SurrogateBuffer()
+  readonly #reasoning = new SurrogateBuffer()
+  readonly #refusal = new SurrogateBuffer()
+  readonly #details = new ItemNumbers(true)
+  readonly #annotations = new ItemNumbers(false)
+  #tools: ToolCalls | null = null
+
+  constructor({ target, callId }: Expected, index: number) {
+    this.#index = index
+    this.#callId = callId
+    this.#think = target.upstream.options.think_tags ? new ThinkSplitter() : null
+  }
+
+  /** Whether a piece of content that is well-formed goes out exactly as it comes. */
+  get passes(): boolean {
+    return (this.#think === null || this.#think.isPast) && this.#content.isEmpty
+  }
+
+  /** @param logprobs of the words in it. */
+  take(delta: JsonObject, logprobs: Logprobs | null, out: AnswerEvent[]): void {
+    const from = out.length
+    const calls: AnswerEvent[] = []
+    if (delta.tool_calls || delta.function_call) {
+      this.#tools ??= new ToolCalls(this.#index, (position) => this.#mint(position))
+      if (delta.tool_calls) this.#tools.take(delta.tool_calls, calls)
+      if (delta.function_call) this.#tools.takeLegacy(delta.function_call, calls)
+    }
+    this.#takeTexts(delta, calls.length > 0, out)
+    const audio = asObject(delta.audio)
+    if (audio) out.push({ kind: 'audio', choice: this.#index, audio: withoutNulls(audio) })
+    const items = this.#annotations.take(delta.annotations)
+    if (items.length > 0) out.push({ kind: 'annotations', choice: this.#index, items })
+    for (const call of calls) out.push(call)
+    if (logprobs) this.#attach(logprobs, out, from)
+  }
+
+  /**
+   * Says what was held back, once nothing more comes, and returns the finish reason that calls stand for; null without any.
+   * @param isComplete false where the answer was cut short: its last call may be half a call.
+   */
+  end(isComplete: boolean, out: AnswerEvent[]): 'tool_calls' | 'function_call' | null {
+    const rest = this.#think?.end() ?? { reasoning: '', content: '' }
+    this.#sayThought(this.#reasoning.take(rest.reasoning) + this.#reasoning.end(), [], out)
+    this.#say('text', this.#content.take(rest.content) + this.#content.end(), out)
+    this.#say('refusal', this.#refusal.end(), out)
+    this.#tools?.end(isComplete, out)
+    return this.#tools?.reason ?? null
+  }
+
+  #mint(position: number): string {
+    return `call_${Bun.hash(`${this.#callId}/${this.#index}/${position}`).toString(16).padStart(16, '0')}`
+  }
+
+  #takeTexts(delta: JsonObject, calls: boolean, out: AnswerEvent[]): void {
+    const texts = toTexts(delta)
+    if (this.#think) {
+      const parts = [this.#think.take(texts.content), ...(calls ? [this.#think.end()] : [])]
+      texts.reasoning += parts.map((part) => part.reasoning).join('')
+      texts.content = parts.map((part) => part.content).join('')
+    }
+    this.#sayThought(this.#reasoning.take(texts.reasoning), this.#details.take(delta.reasoning_details), out)
+    this.#say('text', this.#content.take(texts.content), out)
+    this.#say('refusal', this.#refusal.take(texts.refusal), out)
+  }
+
+  #sayThought(text: string, details: object[], out: AnswerEvent[]): void {
+    if (text === '' && details.length === 0) return
+    const event = { kind: 'reasoning', choice: this.#index, text } as const
+    out.push(details.length === 0 ? event : { ...event, details })
+  }
+
+  #say(kind: 'text' | 'refusal', text: string, out: AnswerEvent[]): void {
+    if (text !== '') out.push({ kind, choice: this.#index, text })
+  }
+
+  /** Log probabilities go with the first words of their delta, or with no words at all. */
+  #attach(logprobs: Logprobs, out: AnswerEvent[], from: number): void {
+    const first = out[from]
+    if (first && (first.kind === 'text' || first.kind === 'refusal' || first.kind === 'reasoning')) {
+      first.logprobs = logprobs
+    } else out.splice(from, 0, { kind: 'text', choice: this.#index, text: '', logprobs })
+  }
+}
+
+const withoutNulls = (value: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(value).filter(([, each]) => each !== null))
+
+interface Texts {
   content: string
   reasoning: string
   refusal: string
 }
 
-export function toTexts(said: JsonObject): Texts {
+function toTexts(said: JsonObject): Texts {
   const { content } = said
   const texts: Texts = {
     content: asText(content),
@@ -44,72 +142,3 @@ function toDetailsText(details: unknown): string {
     .map((each) => asText(asObject(each)?.text) || asText(asObject(each)?.summary))
     .join('')
 }
-
-/** The content of a delta or message that says nothing else, as nearly all do; null for any other. */
-export function toPlainText(value: unknown): string | null {
-  const said = asObject(value)
-  if (!said) return null
-  for (const key in said) if (key !== 'content' && key !== 'role' && said[key] != null) return null
-  const { content } = said
-  return typeof content === 'string' ? content : content == null ? '' : null
-}
-
-/**
- * Passes on a text that arrives in pieces, so that no piece ends within a character: servers that cut by UTF-16 units send
- * the two halves of an emoji in two chunks, and a client that decodes each by itself has neither. What is no character
- * at all becomes U+FFFD.
- */
-export class SurrogateBuffer {
-  #held = ''
-
-  take(piece: string): string {
-    if (piece === '') return ''
-    const text = this.#held + piece
-    // The first half of a character above U+FFFF.
-    this.#held = (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800 ? text.slice(-1) : ''
-    return (this.#held === '' ? text : text.slice(0, -1)).toWellFormed()
-  }
-
-  /** What is left once nothing more comes. */
-  end(): string {
-    const rest = this.#held.toWellFormed()
-    this.#held = ''
-    return rest
-  }
-
-  /** Whether nothing is held back. */
-  get isEmpty(): boolean {
-    return this.#held === ''
-  }
-}
-
-/**
- * Numbers what comes as a list beside the text, `reasoning_details` and `annotations`: clients join the pieces of a stream
- * by an integer `index`, and some stop at an item without one (openai-python raises on the second chunk).
- */
-export class ItemNumbers {
-  #next = 0
-  readonly #byType = new Map<unknown, number>()
-
-  /** @param joins whether an item without an index goes on where the last of its type was; otherwise it is one of its own. */
-  constructor(readonly joins: boolean) {}
-
-  /** Gives each item its `index`; what is no object is left out. */
-  take(list: unknown): object[] {
-    return asList(list).flatMap((each) => {
-      const item = asObject(each)
-      if (!item) return []
-      const known = this.joins ? this.#byType.get(item.type) : undefined
-      const index = isIndex(item.index) ? item.index : (known ?? this.#next)
-      this.#byType.set(item.type, index)
-      this.#next = Math.max(this.#next, index + 1)
-      return { ...item, index }
-    })
-  }
-}
-
-/** Far beyond any list: numbers that are larger still cannot be counted on. */
-const MAX_INDEX = 1e6
-
-const isIndex = (value: unknown): value is number =>
-  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INDEX

@@ -1,44 +1,11 @@
 /**
- * Finds out why a server that speaks the OpenAI format did not answer, in every shape in which such servers say it: as
+ * Says why a server that speaks the OpenAI format did not answer, in every shape in which such servers tell it: as
  * the body of an error status, in a 200, or in the middle of a stream. Pure.
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { toPublic } from '../../failure.ts'
-
-/**
- * Looks for an error in what should be a completion or a chunk. Returns what tells of it, for `toUpstreamError`, or null
- * where it is none: `"error": null` is none, and neither is a message beside choices.
- */
-export function findError(answer: JsonObject): unknown {
-  if (answer.error) return toInner(answer)
-  if (answer.object === 'error' || answer.type === 'error') return answer
-  const choices = asList(answer.choices)
-  if (choices.length === 0) return isBareError(answer) ? answer : null
-  const failed = choices.find(isFailed)
-  return failed ? (asObject(failed)?.error ?? failed) : null
-}
-
-/** The error itself where it is an object; a text or a flag has its message and its code beside it. */
-const toInner = (answer: JsonObject): JsonObject => asObject(answer.error) ?? answer
-
-/** Words for an end that is no end of an answer. */
-const FAILED_FINISHES = new Set(['error', 'abort', 'aborted', 'network_error', 'insufficient_system_resource'])
-
-function isFailed(choice: unknown): boolean {
-  const reason = asObject(choice)?.finish_reason
-  if (typeof reason === 'string' && FAILED_FINISHES.has(reason.toLowerCase())) return true
-  return Boolean(asObject(choice)?.error)
-}
-
-/** An error without an envelope, such as FastAPI's and most frameworks' own; not a progress report or a ping. */
-function isBareError(answer: JsonObject): boolean {
-  if (answer.detail) return true
-  if (asList(answer.errors).length > 0) return true
-  if (!answer.message) return false
-  return Object.keys(answer).length === 1 || ['code', 'type', 'status', 'statusCode'].some((key) => answer[key])
-}
 
 /**
  * Converts the body of an error status, or the data of an event that is named as an error. Markup is a proxy's page and
@@ -53,7 +20,7 @@ function readBody(body: string): unknown {
     const json = parseJson(body)
     const first = Array.isArray(json) ? json[0] : json
     const error = asObject(first)
-    return error ? toInner(error) : first
+    return error ? (asObject(error.error) ?? error) : first
   } catch {
     return body.trimStart().startsWith('<') ? null : body.trim()
   }

@@ -3,14 +3,13 @@
  * claim to speak it get wrong about an answer is put right here, where it becomes events.
  */
 
-import { UpstreamError } from '../../../domain/error.ts'
-import { asList, asObject } from '../../../domain/json.ts'
+import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target, Upstream } from '../../../domain/snapshot.ts'
 import type { Dialect, Readiness } from '../../backend.ts'
 import { toRefusal, toRetryAfterMs } from '../../failure.ts'
 import { AnswerDecoder } from './decoder.ts'
-import { findError, toBodyError, toUpstreamError } from './error.ts'
+import { toBodyError } from './error.ts'
 
 export const openai: Dialect = {
   name: 'openai',
@@ -28,13 +27,7 @@ export const openai: Dialect = {
     }
   },
 
-  whole(json, expected) {
-    const answer = asObject(json) ?? {}
-    const error = findError(answer)
-    if (error) throw toUpstreamError(null, error, expected.target)
-    if (asList(answer.choices).some(asObject)) return new AnswerDecoder(expected).whole(answer)
-    throw new UpstreamError('broken', 'answered 200 with something that is no completion')
-  },
+  whole: (json, expected) => new AnswerDecoder(expected).whole(asObject(json) ?? {}),
 
   decoder: (expected) => new AnswerDecoder(expected),
 
