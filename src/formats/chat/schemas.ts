@@ -3,11 +3,12 @@
  * `response_format`. Here are the sentences, codes and params of OpenAI's API; the rules are in
  * `validation/strict-schema.ts` and `validation/json-schema.ts`.
  */
-import { GatewayError } from '../../domain/error.ts'
+import type { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest, JsonSchemaFormat } from '../../domain/request.ts'
 import { shorten } from '../../validation/explain-words.ts'
 import { allows, checkSchema, isRoot, type SchemaProblem, type SchemaRule } from '../../validation/json-schema.ts'
 import { checkStrict, createPatternRule, notObject } from '../../validation/strict-schema.ts'
+import { invalid } from './refusal.ts'
 
 /** Returns the refusal of the first schema that is wrong, or null. */
 export function checkSchemas({ functions, tools, response_format: format }: CanonicalRequest): GatewayError | null {
@@ -48,11 +49,8 @@ function checkFormat({ name, schema, strict }: JsonSchemaFormat, budget: SchemaR
   // Values may be checked against it by the gateway itself, so its patterns have to work here.
   const patterns = createPatternRule()
   const problem = strict ? checkStrict(schema, budget, patterns) : checkSchema(schema, budget, patterns)
-  return problem && invalid(toMessage('response_format', name, problem), 'response_format', null)
+  return problem && invalid(toMessage('response_format', name, problem), 'response_format')
 }
-
-const invalid = (message: string, param: string, code: string | null) =>
-  new GatewayError('invalid_request', message, { code, param })
 
 const toMessage = (what: string, name: string, { path, reason }: SchemaProblem) =>
   `Invalid schema for ${what} '${name}': In context=${toTuple(path)}, ${reason}`

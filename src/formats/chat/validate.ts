@@ -5,11 +5,11 @@
  */
 import type { TObject } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
-import { allow, type Decision, GatewayError, refuse } from '../../domain/error.ts'
-import { type CanonicalRequest, RequestSchema } from '../../domain/request.ts'
-import { explain } from '../../validation/explain.ts'
-import { checkRules } from './rules.ts'
+import { allow, type Decision, type GatewayError, refuse } from '../../domain/error.ts'
+import { type AssistantMessage, type CanonicalRequest, type Message, RequestSchema } from '../../domain/request.ts'
+import { invalid, toRefusal } from './refusal.ts'
 import { checkSchemas } from './schemas.ts'
+import { type Calls, checkAnswer, checkAnswered, checkCalling } from './tool-rules.ts'
 
 /** Compiled on first need: that takes as long as the rest of a start. */
 let checker: TypeCheck<typeof RequestSchema> | null = null
@@ -19,25 +19,80 @@ export function validate(body: unknown): Decision<CanonicalRequest> {
   checker ??= TypeCompiler.Compile(RequestSchema)
   if (!checker.Check(body)) return refuse(toRefusal(body))
   const request = strip(body, REQUEST)
-  const hasSchemas = request.tools || request.functions || request.response_format
-  const broken = checkRules(request) ?? (hasSchemas ? checkSchemas(request) : null)
+  const broken = checkRules(request)
   return broken ? refuse(broken) : allow(request)
 }
 
-function toRefusal(body: unknown): GatewayError {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    return new GatewayError(
-      'invalid_request',
-      'We could not parse the JSON body of your request: the API expects one JSON object, such as {"model": …, "messages": […]}.',
+/**
+ * Returns the first rule across fields and between messages that the request breaks, or null. Each field is right by itself,
+ * and nulls and empty lists of tools are gone.
+ */
+function checkRules(body: CanonicalRequest): GatewayError | null {
+  if (body.max_tokens !== undefined && body.max_completion_tokens !== undefined)
+    return invalid(
+      "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
+      'max_tokens',
+      'invalid_parameter_combination',
     )
-  }
-  if (!('model' in body) || body.model === null || body.model === '') {
-    return new GatewayError('invalid_request', 'you must provide a model parameter')
-  }
-  const [problem] = explain(RequestSchema, body)
-  if (!problem) return new GatewayError('invalid_request', 'This request is not a chat completion request.')
-  return new GatewayError('invalid_request', problem.message, { code: problem.code, param: problem.path })
+  const { tools, functions, function_call: call, tool_choice: choice, parallel_tool_calls: parallel } = body
+  const usesTools = (tools ?? call ?? choice ?? parallel) !== undefined
+  const broken = (usesTools ? checkCalling(body) : null) ?? checkFields(body) ?? checkConversation(body.messages)
+  return broken ?? (tools || functions || body.response_format ? checkSchemas(body) : null)
 }
+
+function checkFields(body: CanonicalRequest): GatewayError | null {
+  if (body.top_logprobs !== undefined && body.logprobs !== true)
+    return invalid("The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.", 'top_logprobs')
+  if (body.stream_options !== undefined && body.stream !== true)
+    return invalid("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options')
+  const speaks = body.modalities?.includes('audio') === true
+  if (speaks && body.audio === undefined)
+    return invalid("Missing required parameter: 'audio'.", 'audio', 'missing_required_parameter')
+  if (!speaks && body.audio !== undefined)
+    return invalid("Invalid value for 'audio': 'audio' is only allowed when 'modalities' includes 'audio'.", 'audio')
+  return null
+}
+
+/** Every tool call is answered before the next turn, every tool message answers one, an assistant says something. */
+function checkConversation(messages: readonly Message[]): GatewayError | null {
+  let calls: Calls | null = null
+  for (const [index, message] of messages.entries()) {
+    if (message.role === 'tool') {
+      const answered = checkAnswer(message.tool_call_id, calls, index)
+      if (answered) return answered
+      calls?.set(message.tool_call_id, true)
+      continue
+    }
+    const open = calls && checkAnswered(calls)
+    if (open) return open
+    calls = null
+    if (message.role !== 'assistant') continue
+    const empty = checkContent(message, index)
+    if (empty) return empty
+    if (message.tool_calls?.length) calls = new Map(message.tool_calls.map(({ id }) => [id, false]))
+  }
+  return calls && checkAnswered(calls)
+}
+
+function checkContent(message: AssistantMessage, index: number): GatewayError | null {
+  const { content } = message
+  const param = `messages.[${index}].content`
+  if (content === undefined || content === null) {
+    if (message.tool_calls?.length || message.function_call || hasOtherWords(message)) return null
+    return invalid("Invalid value for 'content': expected a string, got null.", param)
+  }
+  if (typeof content === 'string' || content.length === 1) return null
+  if (!content.some((part) => part.type === 'refusal')) return null
+  return invalid(
+    "Invalid value for 'content': expected text parts alone, or one refusal part and nothing beside it.",
+    param,
+    'invalid_value',
+  )
+}
+
+/** Answers that refuse, speak or only think have no content, and clients send them back as they got them. */
+const hasOtherWords = ({ refusal, audio, reasoning, reasoning_content }: AssistantMessage) =>
+  typeof refusal === 'string' || Boolean(audio) || Boolean(reasoning) || Boolean(reasoning_content)
 
 /** Of an object in a request: which fields are left out where they say nothing (null: any), and which hold more such objects. */
 interface Level {
