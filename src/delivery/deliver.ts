@@ -5,6 +5,7 @@
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
+import type { Writer } from '../formats/format.ts'
 import { type Begun, type Exchange, settleComplete, settleFailure, toHeaders } from './exchange.ts'
 import { createHeartbeat, KEEP_ALIVE, Sink, type SinkOptions } from './sink.ts'
 
@@ -47,6 +48,7 @@ class StreamDelivery {
   readonly #opening: Promise<Begun>
   readonly #begun: Begun | null
   readonly #options: SinkOptions
+  readonly #writer: Writer
   #isTaken = false
   /** The event that ended the answer. */
   #last: AnswerEvent | null = null
@@ -56,6 +58,7 @@ class StreamDelivery {
     this.#opening = opening
     this.#begun = begun
     this.#options = options
+    this.#writer = exchange.format.writer(exchange.task, exchange.identity)
     // It may fail while nobody looks: whoever delivers will.
     opening.catch(() => {})
   }
@@ -100,7 +103,8 @@ class StreamDelivery {
   }
 
   async #write({ answer, events }: Begun, sink: Sink): Promise<void> {
-    const { writer, settlement } = this.#exchange
+    const { settlement } = this.#exchange
+    const writer = this.#writer
     const take = (batch: readonly AnswerEvent[]): boolean | Promise<boolean> => {
       const last = batch.at(-1)
       if (last && (last.kind === 'done' || last.kind === 'failure')) this.#last = last
@@ -127,7 +131,7 @@ class StreamDelivery {
   /** Settles an answer that broke off, and says so: an error frame, and no end that looks like one. */
   async #fail(sink: Sink, cause: unknown, begun: 'status' | 'answer'): Promise<void> {
     const error = await settleFailure(this.#exchange, cause, begun)
-    if (error.kind !== 'client_closed') sink.end(this.#exchange.writer.failure(error))
+    if (error.kind !== 'client_closed') sink.end(this.#writer.failure(error))
   }
 }
 
@@ -154,7 +158,7 @@ export async function deliverWhole(exchange: Exchange, opening: Promise<Begun>):
     const receipt = await settleComplete(exchange)
     const headers = toHeaders(exchange, begun)
     headers['content-type'] = 'application/json'
-    return new Response(exchange.writer.whole(begun.events, receipt), { headers })
+    return new Response(exchange.format.whole(exchange.identity, begun.events, receipt), { headers })
   } catch (error) {
     throw await settleFailure(exchange, error, 'nothing')
   }

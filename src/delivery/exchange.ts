@@ -6,13 +6,17 @@ import type { End, Settlement } from '../accounting/settle.ts'
 import { GatewayError, internalError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
+import type { Task } from '../domain/task.ts'
 import type { Receipt } from '../domain/usage.ts'
-import type { Writer } from '../formats/format.ts'
+import type { Format, Identity } from '../formats/format.ts'
 import { blamesTheRequest, toRefusal } from '../upstreams/failure.ts'
 
 export interface Exchange {
   requestId: string
-  writer: Writer
+  /** What the client speaks, what it asked for, and what every object of the answer is known by. */
+  format: Format
+  task: Task
+  identity: Identity
   settlement: Settlement
   /** The client's own signal: aborts when it leaves. */
   signal: AbortSignal

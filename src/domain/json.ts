@@ -1,4 +1,7 @@
-/** Reads JSON that others wrote: no shape is taken for granted, and the numbers that JSON lacks do not end the reading. */
+/**
+ * Reads JSON that others wrote: no shape is taken for granted, and the numbers that JSON lacks do not end the reading. Writes
+ * JSON that is one line to everyone.
+ */
 
 export type JsonObject = Record<string, unknown>
 
@@ -53,3 +56,10 @@ export const asList = (value: unknown): unknown[] => (Array.isArray(value) ? val
 
 /** A text that says something, or ''. */
 export const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/** What some clients take for the end of a line, though JSON and server-sent events do not (openai-python splits there). */
+const LINE_ENDS = /[\u0085\u2028\u2029]/g
+const ESCAPED: Record<string, string> = { '\u0085': '\\u0085', '\u2028': '\\u2028', '\u2029': '\\u2029' }
+
+/** Writes JSON that is one line to everyone. */
+export const toLine = (value: unknown) => JSON.stringify(value).replace(LINE_ENDS, (found) => ESCAPED[found] ?? '')

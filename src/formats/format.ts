@@ -18,17 +18,18 @@ export interface Format {
   readonly endpoint: Endpoint
   /** Checks a parsed body, and makes the task of it. */
   toTask(body: unknown): Decision<Task>
+  /** Writes a whole answer. */
+  whole(identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string
+  /** Returns what writes a streamed one. */
   writer(task: Task, identity: Identity): Writer
 }
 
-/** Writes one answer: a stream by `take` and `tail`, or all of it by `whole`. */
+/** Writes one stream. */
 export interface Writer {
   /** Takes a batch of events and returns the frames that may go out now; '' while there is nothing to say. */
   take(events: readonly AnswerEvent[]): string
-  /** The last frames of a stream, once its outcome is settled. */
+  /** The last frames, once its outcome is settled. */
   tail(receipt: Receipt): string
-  /** A whole answer. */
-  whole(events: readonly AnswerEvent[], receipt: Receipt): string
   /** The frame that tells a client that its stream was truncated; nothing follows it. */
   failure(error: GatewayError): string
 }

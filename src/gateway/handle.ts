@@ -99,7 +99,9 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const calls = new CallLog({ ledger, row, first: targets[0], reservation, now })
     const exchange: Exchange = {
       requestId: toRequestId(id),
-      writer: format.writer(task, { id, created: Math.floor(createdMs / 1000), model: slug }),
+      format,
+      task,
+      identity: { id, created: Math.floor(createdMs / 1000), model: slug },
       settlement: new Settlement({ ledger, counter, row, calls, reservation, onFinished }),
       signal,
       headers: rates,

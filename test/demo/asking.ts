@@ -5,10 +5,9 @@ import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, NO_LIMITS } from '../../src/domain/settings.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
-import { toCompletion } from '../../src/formats/chat/whole.ts'
-import type { Delta } from '../../src/formats/chat/wire.ts'
+import type { ChatCompletion, Delta } from '../../src/formats/chat/wire.ts'
 import type { BackendCall } from '../../src/upstreams/backend.ts'
-import { createWriter } from '../support/transcript.ts'
+import { createWriter, writeWhole } from '../support/transcript.ts'
 
 export const demo = createDemoBackend()
 
@@ -87,18 +86,18 @@ export async function readStream(body: Asked): Promise<AnswerEvent[]> {
   return events
 }
 
-const identity = { id: '0', created: 0, model: 'tollgate/demo' }
+const RECEIPT = { usage: NO_USAGE, costNanoUsd: 0 }
 
 /** Puts events together to what a client reads of a whole answer. */
 export const join = (events: readonly AnswerEvent[]) => ({
-  choices: toCompletion(identity, events).choices,
+  choices: (JSON.parse(writeWhole(events, RECEIPT)) as ChatCompletion).choices,
   usage: events.flatMap((event) => (event.kind === 'usage' ? [event.usage] : [])),
 })
 
 /** The choices of each chunk that a client reads of a stream. */
 export function chunksOf(events: readonly AnswerEvent[]): { index: number; delta: Delta }[] {
   const writer = createWriter({ includeUsage: false })
-  const text = writer.take(events) + writer.tail({ usage: NO_USAGE, costNanoUsd: 0 })
+  const text = writer.take(events) + writer.tail(RECEIPT)
   return text
     .split('\n\n')
     .filter((frame) => frame.startsWith('data: {'))

@@ -7,8 +7,8 @@ import { UpstreamError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { parseJson } from '../../src/domain/json.ts'
 import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
-import { NO_USAGE, type Usage } from '../../src/domain/usage.ts'
-import { toTask } from '../../src/formats/chat/chat.ts'
+import { NO_USAGE, type Receipt, type Usage } from '../../src/domain/usage.ts'
+import { chat, toTask } from '../../src/formats/chat/chat.ts'
 import { ChatWriter } from '../../src/formats/chat/writer.ts'
 import type { Expected } from '../../src/upstreams/backend.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
@@ -42,6 +42,11 @@ export const toExpected = ({ choices, logprobs, thinkTags }: Shape = toShape()):
   callId: '0199-1',
 })
 
+const IDENTITY = { id: '0199', created: 1_763_726_400, model: MODEL }
+
+/** The JSON of a whole answer. */
+export const writeWhole = (events: readonly AnswerEvent[], receipt: Receipt) => chat.whole(IDENTITY, events, receipt)
+
 export const createWriter = ({ includeUsage }: Pick<Shape, 'includeUsage'> = toShape()) =>
   new ChatWriter(
     toTask({
@@ -49,7 +54,7 @@ export const createWriter = ({ includeUsage }: Pick<Shape, 'includeUsage'> = toS
       messages: [{ role: 'user', content: 'Hello' }],
       stream_options: { include_usage: includeUsage },
     }),
-    { id: '0199', created: 1_763_726_400, model: MODEL },
+    IDENTITY,
   )
 
 export interface Played {
@@ -90,7 +95,7 @@ export const playStream = (pieces: Iterable<Uint8Array>, shape: Shape): Played =
 export const playWhole = (body: Uint8Array, shape: Shape): Played =>
   withWhole(body, shape, (events) => {
     const usage = usageOf(events)
-    const text = createWriter(shape).whole(events, { usage: usage ?? NO_USAGE, costNanoUsd: 0 })
+    const text = writeWhole(events, { usage: usage ?? NO_USAGE, costNanoUsd: 0 })
     return { text, failure: null, usage }
   })
 

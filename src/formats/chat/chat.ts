@@ -5,6 +5,7 @@ import type { Task } from '../../domain/task.ts'
 import { estimatePrompt } from '../../tokens/estimate.ts'
 import type { Format } from '../format.ts'
 import { validate } from './validate.ts'
+import { toCompletionJson } from './whole.ts'
 import { ChatWriter } from './writer.ts'
 
 export const chat: Format = {
@@ -13,6 +14,7 @@ export const chat: Format = {
     const request = validate(body)
     return request.ok ? allow(toTask(request.value)) : request
   },
+  whole: toCompletionJson,
   writer: (task, identity) => new ChatWriter(task, identity),
 }
 

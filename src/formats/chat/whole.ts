@@ -1,15 +1,34 @@
 /** Puts the events of a whole answer together into the completion that a client reads. Pure. */
 import type { AnswerEvent, Logprobs, Origin } from '../../domain/events.ts'
+import { toLine } from '../../domain/json.ts'
+import { type Receipt, toUsd } from '../../domain/usage.ts'
 import type { Identity } from '../format.ts'
-import { toHead, toLine } from './frames.ts'
-import type { ChatCompletion, ChatMessage, Choice, ToolCall } from './wire.ts'
+import type { ChatCompletion, ChatMessage, Choice, ToolCall, WireUsage } from './wire.ts'
 
-/** The completion but for its usage, whose JSON is given. */
-export function toCompletionJson(identity: Identity, events: readonly AnswerEvent[], usageJson: string): string {
-  return `${toLine(toCompletion(identity, events)).slice(0, -1)},"usage":${usageJson}}`
+/** The completion, as JSON text. */
+export function toCompletionJson(identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string {
+  return `${toLine(toCompletion(identity, events)).slice(0, -1)},"usage":${toUsageJson(receipt)}}`
 }
 
-export function toCompletion(identity: Identity, events: readonly AnswerEvent[]): Omit<ChatCompletion, 'usage'> {
+/** As JSON text, because `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth. */
+export function toUsageJson({ usage, costNanoUsd }: Receipt): string {
+  const cacheWrite = usage.cacheWrite + usage.cacheWrite1h
+  const counts: Omit<WireUsage, 'cost'> = {
+    prompt_tokens: usage.prompt,
+    completion_tokens: usage.completion,
+    total_tokens: usage.prompt + usage.completion,
+    prompt_tokens_details: {
+      cached_tokens: usage.cacheRead,
+      ...(cacheWrite > 0 ? { cache_write_tokens: cacheWrite } : {}),
+    },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning },
+    cost_nano_usd: costNanoUsd,
+  }
+  return `${JSON.stringify(counts).slice(0, -1)},"cost":${toUsd(costNanoUsd)}}`
+}
+
+/** The completion but for its usage. */
+function toCompletion({ id, created, model }: Identity, events: readonly AnswerEvent[]): Omit<ChatCompletion, 'usage'> {
   const builders: ChoiceBuilder[] = []
   let origin: Origin = {}
   for (const event of events) {
@@ -18,10 +37,9 @@ export function toCompletion(identity: Identity, events: readonly AnswerEvent[])
       builders[event.choice]?.take(event)
     } else if (event.kind === 'origin') origin = event.origin
   }
-  const { id, object, created, model } = toHead(identity, 'chat.completion', {})
   return {
-    id,
-    object: object as 'chat.completion',
+    id: `chatcmpl-${id}`,
+    object: 'chat.completion',
     created,
     model,
     choices: builders.map((one) => one.build()),

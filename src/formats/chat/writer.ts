@@ -1,21 +1,24 @@
 /**
- * Writes events as what a client of chat completions reads. The finish frames, the usage frame and `[DONE]` are the tail,
- * which is asked for only once the ledger has the outcome. Pure.
+ * Writes the events of a stream as the frames that a client of chat completions reads, each one line of JSON behind `data: `.
+ * The finish frames, the usage frame and `[DONE]` are the tail, which is asked for only once the ledger has the outcome. Pure.
  */
 import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent, FinishReason, Logprobs, Origin, ToolKind } from '../../domain/events.ts'
+import { toLine } from '../../domain/json.ts'
 import type { Task } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import type { Identity, Writer } from '../format.ts'
-import { DONE, FrameWriter, toLine, toUsageJson } from './frames.ts'
-import { toCompletionJson } from './whole.ts'
+import { toUsageJson } from './whole.ts'
 import type { Delta } from './wire.ts'
+
+const DONE = 'data: [DONE]\n\n'
 
 export class ChatWriter implements Writer {
   readonly #identity: Identity
   readonly #includeUsage: boolean
-  #frames: FrameWriter | null = null
-  #origin: Origin = {}
+  /** What stands before and after the choice of a frame: the facts that all frames share. The origin joins them. */
+  #head: string
+  readonly #foot: string
   /** So many choices have had their role frame, the lower ones always first. */
   #begun = 0
   /** Why each choice ended, by its index. */
@@ -26,6 +29,8 @@ export class ChatWriter implements Writer {
   constructor({ body }: Task, identity: Identity) {
     this.#identity = identity
     this.#includeUsage = body.stream_options?.include_usage === true
+    this.#head = toHead(identity, {})
+    this.#foot = this.#includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
   }
 
   take(events: readonly AnswerEvent[]): string {
@@ -35,16 +40,12 @@ export class ChatWriter implements Writer {
   }
 
   tail(receipt: Receipt): string {
-    const frames = this.#writer()
     let text = ''
     this.#reasons.forEach((reason, index) => {
-      text += this.#begin(index, '') + frames.finish(index, reason)
+      text += `${this.#begin(index, '')}${this.#head}{"index":${index},"delta":{},"finish_reason":"${reason}"}${this.#foot}`
     })
-    return `${text}${this.#includeUsage ? frames.usage(toUsageJson(receipt)) : ''}${DONE}`
-  }
-
-  whole(events: readonly AnswerEvent[], receipt: Receipt): string {
-    return toCompletionJson(this.#identity, events, toUsageJson(receipt))
+    if (this.#includeUsage) text += `${this.#head}],"usage":${toUsageJson(receipt)}}\n\n`
+    return text + DONE
   }
 
   failure(error: GatewayError): string {
@@ -56,7 +57,8 @@ export class ChatWriter implements Writer {
       case 'text': {
         const { choice, text, json = toLine(text), logprobs } = event
         if (logprobs) return this.#delta(choice, { content: text }, logprobs)
-        return this.#begin(choice, '') + this.#writer().content(choice, json)
+        // Nearly every frame is one of these.
+        return `${this.#begin(choice, '')}${this.#head}{"index":${choice},"delta":{"content":${json}},"finish_reason":null}${this.#foot}`
       }
       case 'reasoning':
         return this.#delta(event.choice, toThought(event), event.logprobs)
@@ -74,8 +76,7 @@ export class ChatWriter implements Writer {
         this.#reasons[event.choice] = event.reason
         return ''
       case 'origin':
-        this.#origin = event.origin
-        this.#frames = null
+        this.#head = toHead(this.#identity, event.origin)
         return ''
       case 'usage':
       case 'done':
@@ -86,13 +87,13 @@ export class ChatWriter implements Writer {
     }
   }
 
-  #writer(): FrameWriter {
-    this.#frames ??= new FrameWriter(this.#identity, this.#origin, this.#includeUsage)
-    return this.#frames
+  #delta(choice: number, delta: Delta, logprobs?: Logprobs): string {
+    return this.#begin(choice, '') + this.#frame(choice, delta, logprobs)
   }
 
-  #delta(choice: number, delta: Delta, logprobs?: Logprobs): string {
-    return this.#begin(choice, '') + this.#writer().delta(choice, delta, logprobs)
+  #frame(choice: number, delta: Delta, logprobs?: Logprobs): string {
+    const figures = logprobs ? `,"logprobs":${toLine(logprobs)}` : ''
+    return `${this.#head}{"index":${choice},"delta":${toLine(delta)},"finish_reason":null${figures}}${this.#foot}`
   }
 
   /** The role frames up to a choice. The content of the last one is null where the choice begins with something else. */
@@ -100,7 +101,7 @@ export class ChatWriter implements Writer {
     let text = ''
     for (; this.#begun <= choice; this.#begun += 1) {
       const silent = this.#begun === choice ? content : ''
-      text += this.#writer().delta(this.#begun, { role: 'assistant', content: silent, refusal: null })
+      text += this.#frame(this.#begun, { role: 'assistant', content: silent, refusal: null })
     }
     return text
   }
@@ -129,3 +130,7 @@ function toThought({ text, details }: AnswerEvent & { kind: 'reasoning' }): Delt
     ...(details ? { reasoning_details: [...details] } : {}),
   }
 }
+
+/** How every frame begins. */
+const toHead = ({ id, created, model }: Identity, origin: Origin) =>
+  `data: ${toLine({ id: `chatcmpl-${id}`, object: 'chat.completion.chunk', created, model, ...origin }).slice(0, -1)},"choices":[`

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import { NO_USAGE } from '../../../src/domain/usage.ts'
-import { toCompletionJson } from '../../../src/formats/chat/whole.ts'
 import type {
   ChatCompletion,
   ChatMessage,
@@ -13,7 +12,7 @@ import type {
   ToolCallDelta,
 } from '../../../src/formats/chat/wire.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
-import { createWriter, type Shape, toExpected, toShape } from '../../support/transcript.ts'
+import { createWriter, type Shape, toExpected, toShape, writeWhole } from '../../support/transcript.ts'
 
 const shape = toShape({ choices: 2 })
 const receipt = { usage: NO_USAGE, costNanoUsd: 0 }
@@ -21,7 +20,7 @@ const receipt = { usage: NO_USAGE, costNanoUsd: 0 }
 /** Upstreams send what they like. */
 const toEvents = (asked: Shape, ...choices: unknown[]) => openai.whole({ choices }, toExpected(asked))
 const toCompletion = (asked: Shape, ...choices: unknown[]): ChatCompletion =>
-  JSON.parse(createWriter(asked).whole(toEvents(asked, ...choices), receipt))
+  JSON.parse(writeWhole(toEvents(asked, ...choices), receipt))
 const convert = (message: unknown, finish: unknown = 'stop', changes: Partial<Shape> = {}) =>
   toCompletion({ ...shape, ...changes }, { message, finish_reason: finish }).choices[0]
 
@@ -149,9 +148,10 @@ test.each([
 test('the text of an answer is one line to everyone, and its usage stands at its end', () => {
   const choices = [{ message: { content: 'a\u2028\u0085b\ud83e' } }]
   const events = openai.whole({ choices, service_tier: 'default' }, toExpected(shape))
-  const text = toCompletionJson({ id: '1', created: 1_700_000_000, model: 'acme/large' }, events, '{"cost":0.0000001}')
+  const text = writeWhole(events, { usage: NO_USAGE, costNanoUsd: 100 })
   expect(text).not.toMatch(/[\u0085\u2028]/)
-  expect(text).toEndWith('"service_tier":"default","usage":{"cost":0.0000001}}')
+  expect(text).toContain('"service_tier":"default","usage":{"prompt_tokens":0,')
+  expect(text).toEndWith(',"cost":0.0000001}}')
   expect(JSON.parse(text).choices[0].message.content).toBe('a\u2028\u0085b\ufffd')
 })
 
@@ -267,7 +267,7 @@ test('whatever an upstream answers, its stream says the same as its whole answer
       const asked = { ...shape, thinkTags }
       const events = answered(asked, choices)
       if (events === null) return
-      const whole: Choice[] = JSON.parse(createWriter(asked).whole(events, receipt)).choices
+      const whole: Choice[] = JSON.parse(writeWhole(events, receipt)).choices
       const writer = createWriter(asked)
       const streamed = readStream(writer.take(events) + writer.tail(receipt))
       expect(streamed).toEqual(whole.map(({ message, finish_reason }) => ({ message, finish: finish_reason })))
