@@ -46,23 +46,23 @@ function toReadiness(status: number): Readiness {
   return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
 }
 
-type Sent = CanonicalRequest & Record<string, unknown>
-
 /** Changes what the upstream would not understand, by its settings; everything else goes as it came. */
-function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: Target): Sent {
+function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: Target): object {
   const { options } = upstream
-  const { stream_options, n, user, response_format: format, ...rest } = body
-  const sent: Sent = { ...rest, model: upstreamModel }
+  // JSON leaves out what is undefined.
+  const sent: Record<string, unknown> = { ...body, model: upstreamModel }
   // Text is what every model writes; one that knows no other format may not know the field.
   const knowsFormats = features.includes('json_mode') || features.includes('structured_outputs')
-  if (format && (format.type !== 'text' || knowsFormats)) sent.response_format = format
-  if (user !== undefined && options.user) sent.user = user
-  if (n !== undefined && options.n) sent.n = n
+  if (body.response_format?.type === 'text' && !knowsFormats) sent.response_format = undefined
+  if (!options.user) sent.user = undefined
+  if (!options.n) sent.n = undefined
   // Usage is always asked for: a stream without it could only be billed by an estimate.
-  if (body.stream) sent.stream_options = { ...stream_options, include_usage: true }
+  sent.stream_options = body.stream ? { ...body.stream_options, include_usage: true } : undefined
   const field = options.max_tokens_field
-  const cap = body.max_completion_tokens ?? body.max_tokens
-  if (field === null || cap === undefined || cap === null) return sent
-  const { max_tokens: _, max_completion_tokens: __, ...uncapped } = sent
-  return { ...uncapped, [field]: cap } as Sent
+  const cap = body.max_completion_tokens ?? body.max_tokens ?? undefined
+  if (field === null || cap === undefined) return sent
+  sent.max_tokens = undefined
+  sent.max_completion_tokens = undefined
+  sent[field] = cap
+  return sent
 }
