@@ -1,11 +1,15 @@
 /**
- * Watches one call: what its upstream reported to have used, and what it sent, for a bill where it reports nothing.
- * `dispatch` puts it over every answer, whatever reads that answer later, so that no paid call goes unmetered.
+ * Watches one call and bills it: by what its upstream reported to have used, or else by a count of what it sent, marked as
+ * ours. `dispatch` puts it over every answer, whatever reads that answer later, so that no paid call goes unmetered.
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
-import type { Usage } from '../domain/usage.ts'
-import type { CapturedOutput } from '../tokens/count.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import type { Target } from '../domain/snapshot.ts'
+import { NO_USAGE, type Usage } from '../domain/usage.ts'
+import type { Outcome } from '../store/ledger-rows.ts'
+import type { CapturedOutput, Counter } from '../tokens/count.ts'
+import { costNanoUsd } from './price.ts'
 
 /** Of one choice; what is beyond it is counted by the ratio of what came before. */
 const MAX_CAPTURED_CHARS = 64 * 1024
@@ -124,3 +128,47 @@ export class Meter {
 }
 
 const outcomeOf = (error: unknown) => (error instanceof UpstreamError && error.kind === 'aborted' ? 'cut' : 'failed')
+
+/** What one call used and costs, rounded once. */
+export interface Bill {
+  status: Outcome['status']
+  usage: Usage
+  /** Some count of `usage` is ours and not the upstream's. */
+  estimated: boolean
+  costNanoUsd: number
+}
+
+/**
+ * Bills one call. A call that failed delivered nothing and costs nothing; one that was broken off costs what it had
+ * come to; a figure that is missing is counted. Only what must be counted makes it wait.
+ * @param requestStatus how its request ends: that of a call that nobody has ended.
+ */
+export function toBill(
+  { target, body, meter }: { target: Target; body: CanonicalRequest; meter: Meter },
+  requestStatus: Outcome['status'],
+  counter: Counter,
+): Bill | Promise<Bill> {
+  const { outcome, usage } = meter
+  const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
+  if (status === 'failed') return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
+  const charge = (usage: Usage, estimated: boolean): Bill => ({
+    status,
+    usage,
+    estimated,
+    costNanoUsd: costNanoUsd(target.pricing, usage),
+  })
+  if (status === 'ok' && usage && !meter.isUnreported) return charge(usage, false)
+  return counter
+    .usage(body, meter.captured())
+    .then((counted) => charge(usage ? toLarger(usage, counted) : counted, true))
+}
+
+/** The larger figure counts: some upstreams report usage first when nearly nothing is written. */
+function toLarger(reported: Usage, counted: Usage): Usage {
+  return {
+    ...reported,
+    prompt: reported.prompt || counted.prompt,
+    completion: Math.max(reported.completion, counted.completion),
+    reasoning: Math.max(reported.reasoning, counted.reasoning),
+  }
+}

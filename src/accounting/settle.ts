@@ -10,8 +10,9 @@ import type { Reservation } from '../limits/limiter.ts'
 import { type Log, traceOf } from '../log.ts'
 import type { OpenRow, Outcome, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
-import { addBills, type Bill, toBill, toSettledCall } from './bill.ts'
+import { addBills, toSettledCall } from './additional.ts'
 import type { CallLog } from './calls.ts'
+import { type Bill, toBill } from './meter.ts'
 
 export interface End {
   status: Outcome['status']
@@ -100,7 +101,8 @@ export class Settlement {
       const bill = toBill(call, end.status, counter)
       bills.push(bill instanceof Promise ? await bill : bill)
     }
-    const sum = addBills(bills)
+    const [only] = bills
+    const sum = only && bills.length === 1 ? only : addBills(bills)
     const { usage, costNanoUsd } = sum
     reservation.settle({ tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd })
     const last = calls.at(-1)

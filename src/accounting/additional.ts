@@ -1,0 +1,46 @@
+/** What a request of several calls comes to, and the rows of all but its first. Most requests make one call and need neither. */
+import { UpstreamError } from '../domain/error.ts'
+import { NO_USAGE } from '../domain/usage.ts'
+import type { SettledCall } from '../store/ledger-rows.ts'
+import type { Call } from './calls.ts'
+import type { Bill } from './meter.ts'
+
+/** The sums over the calls of a request: each is rounded by itself. */
+export function addBills(bills: readonly Bill[]): Omit<Bill, 'status'> {
+  const sum = { usage: { ...NO_USAGE }, estimated: false, costNanoUsd: 0 }
+  for (const { usage, estimated, costNanoUsd } of bills) {
+    for (const field of COUNTS) sum.usage[field] += usage[field]
+    sum.estimated ||= estimated
+    sum.costNanoUsd += costNanoUsd
+  }
+  return sum
+}
+
+const COUNTS = ['prompt', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'completion', 'reasoning'] as const
+
+/** The outcome of an additional call; nothing for the first one, which stands inline. */
+export function toSettledCall({ row, meter }: Call, bill: Bill | undefined): SettledCall[] {
+  if (!row || !bill) return []
+  const { usage } = bill
+  const error = meter.error instanceof UpstreamError ? meter.error : null
+  // Nobody tells why a call is aborted: it is no longer wanted.
+  const reason = error?.kind ?? (meter.error === null ? 'aborted' : 'internal')
+  return [
+    {
+      ...row,
+      status: bill.status,
+      httpStatus: bill.status === 'ok' ? 200 : (error?.status ?? null),
+      errorCode: bill.status === 'ok' ? null : reason,
+      durationMs: meter.durationMs,
+      firstTokenMs: meter.firstTokenMs,
+      promptTokens: usage.prompt,
+      cachedTokens: usage.cacheRead,
+      cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
+      completionTokens: usage.completion,
+      reasoningTokens: usage.reasoning,
+      estimated: bill.estimated ? 1 : 0,
+      costNanoUsd: bill.costNanoUsd,
+      upstreamRequestId: meter.upstreamRequestId,
+    },
+  ]
+}
