@@ -4,10 +4,11 @@
  * for each request and each call. Pure: no clock, no disk.
  */
 import { allow, type Decision, type GatewayError, refuse, type UpstreamError } from '../domain/error.ts'
+import type { Limits } from '../domain/settings.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
 import { type BudgetReservation, type BudgetWarning, createBudgets } from './budget.ts'
-import { type Headers, NO_HEADERS, toBudgetError, toRateError, toRateHeaders, toUpstreamError } from './messages.ts'
-import { createRateLimiters, hasLimits, type Slot } from './rates.ts'
+import { type Headers, toBudgetError, toRateError, toUpstreamError } from './messages.ts'
+import { hasLimits, RateLimiters, type Slot, toDuration, type Unit, type Window } from './rates.ts'
 
 /** What a request may at most use and cost, or what it has. */
 export interface Amount {
@@ -94,15 +95,13 @@ export const isLimited = (key: Key, team: Team | null): boolean =>
 
 /** What a key without limits is given, always the same, so that it costs nothing. */
 const UNLIMITED: Decision<Reservation> = Object.freeze(
-  allow<Reservation>(
-    Object.freeze({ headers: NO_HEADERS, raise: () => null, releaseSlot() {}, settle() {}, cancel() {} }),
-  ),
+  allow<Reservation>(Object.freeze({ headers: {}, raise: () => null, releaseSlot() {}, settle() {}, cancel() {} })),
 )
 const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
 export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): LocalLimiter {
-  const keys = createRateLimiters()
-  const upstreams = createRateLimiters()
+  const keys = new RateLimiters()
+  const upstreams = new RateLimiters()
   const budgets = createBudgets(onWarning)
 
   return {
@@ -110,7 +109,7 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Lo
       if (!isLimited(key, team)) return UNLIMITED
       // Check all of it, and only then take: a request that is refused leaves no trace.
       const rates = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
-      const toHeaders = () => toRateHeaders(key.limits, rates, monotonicMs)
+      const toHeaders = () => (rates ? toRateHeaders(key.limits, rates.window, monotonicMs) : {})
       const full = rates?.refusal(key.limits, tokens, monotonicMs)
       if (full) return refuse(toRateError(key.name, full, toHeaders()))
       const budget = budgets.reserve(key, team, nanoUsd, wallMs)
@@ -140,6 +139,23 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Lo
       }
     },
   }
+}
+
+/** Tells the rates that a key has, as they stand now: what is left, and when all of it is free again. */
+function toRateHeaders({ requestsPerMinute, tokensPerMinute }: Limits, window: Window, nowMs: number): Headers {
+  const headers: Record<string, string> = {}
+  const left = (unit: Unit, limit: number) => String(Math.max(0, limit - window.used(unit, nowMs)))
+  if (requestsPerMinute !== null) {
+    headers['x-ratelimit-limit-requests'] = String(requestsPerMinute)
+    headers['x-ratelimit-remaining-requests'] = left('requests', requestsPerMinute)
+    headers['x-ratelimit-reset-requests'] = toDuration(window.emptyMs('requests', nowMs))
+  }
+  if (tokensPerMinute !== null) {
+    headers['x-ratelimit-limit-tokens'] = String(tokensPerMinute)
+    headers['x-ratelimit-remaining-tokens'] = left('tokens', tokensPerMinute)
+    headers['x-ratelimit-reset-tokens'] = toDuration(window.emptyMs('tokens', nowMs))
+  }
+  return headers
 }
 
 function toReservation(slot: Slot | null, budget: BudgetReservation, headers: Headers): Reservation {

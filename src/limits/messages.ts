@@ -1,58 +1,22 @@
 /**
- * What a client reads of its limits: `x-ratelimit-*` beside every answer, and of a refusal which limit it was, its figures,
- * when there is room again and what to do. In OpenAI's words where it has some, because clients look for them. Pure.
+ * What a client reads of a limit that refuses it: which one it was, its figures, when there is room again and what to do. In
+ * OpenAI's words where it has some, because clients look for them. Pure.
  */
 import { GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
-import type { Budget, Limits } from '../domain/settings.ts'
+import type { Budget } from '../domain/settings.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { BudgetRefusal } from './budget.ts'
-import type { RateLimiter, RateRefusal, Unit } from './rates.ts'
+import { type RateRefusal, toDuration } from './rates.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
-export const NO_HEADERS: Headers = Object.freeze({})
-
 /** The official client libraries wait so long at most: told to wait longer, they fall back on a backoff of their own. */
 const MAX_RETRY_MS = 60_000
-
-/** Tells the rates that a key has, as they stand now: what is left, and when all of it is free again. */
-export function toRateHeaders(
-  { requestsPerMinute, tokensPerMinute }: Limits,
-  rates: RateLimiter | null,
-  nowMs: number,
-): Headers {
-  if (rates === null || (requestsPerMinute === null && tokensPerMinute === null)) return NO_HEADERS
-  const headers: Record<string, string> = {}
-  const tell = (names: ReturnType<typeof toNames>, unit: Unit, limit: number) => {
-    headers[names.limit] = String(limit)
-    headers[names.remaining] = String(Math.max(0, limit - rates.window.used(unit, nowMs)))
-    headers[names.reset] = toDuration(rates.window.emptyMs(unit, nowMs))
-  }
-  if (requestsPerMinute !== null) tell(HEADERS.requests, 'requests', requestsPerMinute)
-  if (tokensPerMinute !== null) tell(HEADERS.tokens, 'tokens', tokensPerMinute)
-  return headers
-}
-
-const toNames = (unit: Unit) => ({
-  limit: `x-ratelimit-limit-${unit}`,
-  remaining: `x-ratelimit-remaining-${unit}`,
-  reset: `x-ratelimit-reset-${unit}`,
-})
-const HEADERS = { requests: toNames('requests'), tokens: toNames('tokens') }
 
 /** Says when to come back, in the two units that client libraries read; or that coming back is no use. */
 export function toRetryHeaders(retryAfterMs: number | null): Headers {
   if (retryAfterMs === null) return { 'x-should-retry': 'false' }
   return { 'retry-after': toRetryAfter(retryAfterMs), 'retry-after-ms': String(Math.min(MAX_RETRY_MS, retryAfterMs)) }
-}
-
-/** Writes ms as Go does, rounded up to whole ones: `0s`, `2ms`, `8.64s`, `1m0s`. */
-export function toDuration(ms: number): string {
-  const whole = Math.ceil(ms)
-  if (whole <= 0) return '0s'
-  if (whole < 1_000) return `${whole}ms`
-  const minutes = Math.floor(whole / 60_000)
-  return `${minutes > 0 ? `${minutes}m` : ''}${(whole % 60_000) / 1_000}s`
 }
 
 const NAMES: Record<RateRefusal['on'], string> = {

@@ -23,115 +23,121 @@ export interface RateRefusal {
   retryAfterMs: number | null
 }
 
-/** One that was let in. Once it has left or was cancelled, nothing changes any more. */
-export interface Slot {
-  /** Makes what it counts for at least so many tokens. */
-  raise(tokens: number): void
-  /** Makes room for another; what it counts for stays. */
-  release(): void
-  /** Releases it. `tokens` is what was really used; null leaves it at what was counted. */
-  leave(tokens: number | null): void
-  /** Releases it, as if it had never been taken. */
-  cancel(): void
-}
-
-export interface RateLimiter {
-  /** Checks whether there is room, and changes nothing. */
-  refusal(limits: Limits, tokens: number, nowMs: number): RateRefusal | null
-  /** Counts one in, room or not. */
-  take(tokens: number, nowMs: number): Slot
-  readonly window: Pick<Window, 'add' | 'used' | 'emptyMs'>
-  /** Whether nothing is under way and nothing is remembered. */
-  isIdle(nowMs: number): boolean
-}
-
 /** Whether there is any limit at all. */
 export const hasLimits = ({ requestsPerMinute, tokensPerMinute, concurrency }: Limits) =>
   requestsPerMinute !== null || tokensPerMinute !== null || concurrency !== null
 
-/** Makes the rate limiters of all keys, or of all upstreams. */
-export function createRateLimiters() {
-  const limiters = new Map<string, RateLimiter>()
-  let sweptMs = Number.NEGATIVE_INFINITY
+/** The rate limiters of all keys, or of all upstreams. */
+export class RateLimiters {
+  readonly #limiters = new Map<string, RateLimiter>()
+  #sweptMs = Number.NEGATIVE_INFINITY
 
-  return {
-    /** That of a key or an upstream, made where there is none. It may only be kept by who has a slot of it. */
-    of(id: string, nowMs: number): RateLimiter {
-      if (nowMs - sweptMs >= WINDOW_MS) {
-        // Whoever has nothing under way and nothing in its window is forgotten, so that idle ones do not pile up.
-        sweptMs = nowMs
-        for (const [id, limiter] of limiters) if (limiter.isIdle(nowMs)) limiters.delete(id)
-      }
-      const known = limiters.get(id)
-      if (known !== undefined) return known
-      const limiter = createRateLimiter()
-      limiters.set(id, limiter)
-      return limiter
-    },
+  /** That of a key or an upstream, made where there is none. It may only be kept by who has a slot of it. */
+  of(id: string, nowMs: number): RateLimiter {
+    if (nowMs - this.#sweptMs >= WINDOW_MS) this.#sweep(nowMs)
+    let limiter = this.#limiters.get(id)
+    if (limiter === undefined) {
+      limiter = new RateLimiter()
+      this.#limiters.set(id, limiter)
+    }
+    return limiter
+  }
+
+  /** Whoever has nothing under way and nothing in its window is forgotten, so that idle ones do not pile up. */
+  #sweep(nowMs: number): void {
+    this.#sweptMs = nowMs
+    for (const [id, limiter] of this.#limiters) if (limiter.isIdle(nowMs)) this.#limiters.delete(id)
   }
 }
 
-function createRateLimiter(): RateLimiter {
-  const window = createWindow()
-  let underWay = 0
+export class RateLimiter {
+  readonly window = new Window()
+  /** How many were let in and have not released their slot. */
+  underWay = 0
 
-  return {
-    window,
-    isIdle: (nowMs) => underWay === 0 && window.used('requests', nowMs) === 0,
+  /** Whether nothing is under way and nothing is remembered. */
+  isIdle(nowMs: number): boolean {
+    return this.underWay === 0 && this.window.used('requests', nowMs) === 0
+  }
 
-    refusal({ requestsPerMinute, tokensPerMinute, concurrency }, tokens, nowMs) {
-      const waitMs = (unit: Unit, limit: number | null, asked: number) =>
-        limit === null ? 0 : window.waitMs(unit, limit - asked, nowMs)
-      const requestsMs = waitMs('requests', requestsPerMinute, 1)
-      const tokensMs = waitMs('tokens', tokensPerMinute, tokens)
-      /** Whoever waits for one of the rates is told when both have room. */
-      const waitsMs = Math.max(requestsMs, tokensMs)
-      const full = (unit: Unit, limit: number | null, requested: number): RateRefusal => ({
-        on: unit,
-        limit: limit ?? 0,
-        used: window.used(unit, nowMs),
-        requested,
-        retryAfterMs: waitsMs === Number.POSITIVE_INFINITY ? null : Math.ceil(waitsMs),
-      })
-      // First what no waiting helps: whoever is told to wait should not wait in vain.
-      if (tokensMs === Number.POSITIVE_INFINITY) return full('tokens', tokensPerMinute, tokens)
-      if (concurrency !== null && underWay >= concurrency) {
-        const retryAfterMs = concurrency > 0 ? SLOT_RETRY_MS : null
-        return { on: 'concurrency', limit: concurrency, used: underWay, requested: 1, retryAfterMs }
-      }
-      if (requestsMs > 0) return full('requests', requestsPerMinute, 1)
-      return tokensMs > 0 ? full('tokens', tokensPerMinute, tokens) : null
-    },
+  /** Checks whether there is room, and changes nothing. */
+  refusal(limits: Limits, tokens: number, nowMs: number): RateRefusal | null {
+    const { requestsPerMinute, tokensPerMinute, concurrency } = limits
+    const requestsMs = this.#waitMs('requests', requestsPerMinute, 1, nowMs)
+    const tokensMs = this.#waitMs('tokens', tokensPerMinute, tokens, nowMs)
+    const isFull = concurrency !== null && this.underWay >= concurrency
+    if (requestsMs === 0 && tokensMs === 0 && !isFull) return null
+    /** Whoever waits for one of the rates is told when both have room. */
+    const waitsMs = Math.max(requestsMs, tokensMs)
+    const full = (on: Unit, limit: number | null, requested: number): RateRefusal => ({
+      on,
+      limit: limit ?? 0,
+      used: this.window.used(on, nowMs),
+      requested,
+      retryAfterMs: waitsMs === Number.POSITIVE_INFINITY ? null : Math.ceil(waitsMs),
+    })
+    // First what no waiting helps: whoever is told to wait should not wait in vain.
+    if (tokensMs === Number.POSITIVE_INFINITY) return full('tokens', tokensPerMinute, tokens)
+    if (isFull) {
+      const retryAfterMs = concurrency > 0 ? SLOT_RETRY_MS : null
+      return { on: 'concurrency', limit: concurrency, used: this.underWay, requested: 1, retryAfterMs }
+    }
+    return requestsMs > 0 ? full('requests', requestsPerMinute, 1) : full('tokens', tokensPerMinute, tokens)
+  }
 
-    take(tokens, nowMs) {
-      const entry = window.add(tokens, nowMs)
-      let counted = tokens
-      let isReleased = false
-      let isOver = false
-      underWay++
-      const release = () => {
-        if (!isReleased) underWay--
-        isReleased = true
-      }
-      const count = (requests: number, really: number) => {
-        if (!isOver) window.correct(entry, requests, really - counted)
-        counted = really
-      }
-      return {
-        raise: (least) => count(0, Math.max(counted, least)),
-        release,
-        leave(really) {
-          release()
-          if (really !== null) count(0, really)
-          isOver = true
-        },
-        cancel() {
-          release()
-          count(-1, 0)
-          isOver = true
-        },
-      }
-    },
+  /** Counts one in, room or not. */
+  take(tokens: number, nowMs: number): Slot {
+    this.underWay++
+    return new Slot(this, this.window.add(tokens, nowMs), tokens)
+  }
+
+  #waitMs(unit: Unit, limit: number | null, asked: number, nowMs: number): number {
+    return limit === null ? 0 : this.window.waitMs(unit, limit - asked, nowMs)
+  }
+}
+
+/** One that was let in. Once it has left or was cancelled, nothing changes any more. */
+export class Slot {
+  readonly #limiter: RateLimiter
+  readonly #entry: Entry
+  #counted: number
+  #isReleased = false
+  #isOver = false
+
+  constructor(limiter: RateLimiter, entry: Entry, tokens: number) {
+    this.#limiter = limiter
+    this.#entry = entry
+    this.#counted = tokens
+  }
+
+  /** Makes what it counts for at least so many tokens. */
+  raise(least: number): void {
+    this.#count(0, Math.max(this.#counted, least))
+  }
+
+  /** Makes room for another; what it counts for stays. */
+  release(): void {
+    if (!this.#isReleased) this.#limiter.underWay--
+    this.#isReleased = true
+  }
+
+  /** Releases it. `tokens` is what was really used; null leaves it at what was counted. */
+  leave(tokens: number | null): void {
+    this.release()
+    if (tokens !== null) this.#count(0, tokens)
+    this.#isOver = true
+  }
+
+  /** Releases it, as if it had never been taken. */
+  cancel(): void {
+    this.release()
+    this.#count(-1, 0)
+    this.#isOver = true
+  }
+
+  #count(requests: number, tokens: number): void {
+    if (!this.#isOver) this.#limiter.window.correct(this.#entry, requests, tokens - this.#counted)
+    this.#counted = tokens
   }
 }
 
@@ -145,85 +151,89 @@ interface Entry {
   gone: boolean
 }
 
-interface Window {
-  /** Counts one request. Returns the entry that it became part of. */
-  add(tokens: number, nowMs: number): Entry
-  /** Changes what an entry holds by so much, up or down, as long as it is in the window. */
-  correct(entry: Entry, requests: number, tokens: number): void
-  used(unit: Unit, nowMs: number): number
-  /** Tells in how many ms at most `most` is left in the window: 0 for now, Infinity where `most` is below 0. */
-  waitMs(unit: Unit, most: number, nowMs: number): number
-  /** Tells in how many ms nothing is left in the window; 0 where nothing is. */
-  emptyMs(unit: Unit, nowMs: number): number
-}
-
 /**
  * What came in within the last 60 seconds: no minute, wherever it begins, sees more than a limit allows. What comes within
  * 100 ms of each other is one entry, so that a window has some 600 of them whatever the limit; an entry leaves with the last
  * of what it holds, so nothing ever leaves early.
  */
-export function createWindow(): Window {
+export class Window {
   /** Oldest first. */
-  const entries: Entry[] = []
-  const sums = { requests: 0, tokens: 0 }
+  readonly #entries: Entry[] = []
+  readonly #sums = { requests: 0, tokens: 0 }
 
-  const advance = (nowMs: number) => {
-    let left = 0
-    for (const entry of entries) {
-      if (entry.lastMs + WINDOW_MS > nowMs) break
-      entry.gone = true
-      sums.requests -= entry.requests
-      sums.tokens -= entry.tokens
-      left++
+  /** Counts one request. Returns the entry that it became part of. */
+  add(tokens: number, nowMs: number): Entry {
+    this.#advance(nowMs)
+    let entry = this.#entries.at(-1)
+    // What is said to be older than the newest entry counts as that one does: it may stay longer, never leave early.
+    const atMs = Math.max(nowMs, entry?.lastMs ?? nowMs)
+    if (entry === undefined || atMs - entry.firstMs >= GRAIN_MS) {
+      entry = { firstMs: atMs, lastMs: atMs, requests: 0, tokens: 0, gone: false }
+      this.#entries.push(entry)
     }
-    if (left > 0) entries.splice(0, left)
+    entry.lastMs = atMs
+    this.correct(entry, 1, tokens)
+    return entry
   }
 
-  const correct = (entry: Entry, requests: number, tokens: number) => {
+  /** Changes what an entry holds by so much, up or down, as long as it is in the window. */
+  correct(entry: Entry, requests: number, tokens: number): void {
     if (entry.gone) return
     entry.requests += requests
     entry.tokens += tokens
-    sums.requests += requests
-    sums.tokens += tokens
+    this.#sums.requests += requests
+    this.#sums.tokens += tokens
   }
 
-  return {
-    add(tokens, nowMs) {
-      advance(nowMs)
-      let entry = entries.at(-1)
-      // What is said to be older than the newest entry counts as that one does: it may stay longer, never leave early.
-      const atMs = Math.max(nowMs, entry?.lastMs ?? nowMs)
-      if (entry === undefined || atMs - entry.firstMs >= GRAIN_MS) {
-        entry = { firstMs: atMs, lastMs: atMs, requests: 0, tokens: 0, gone: false }
-        entries.push(entry)
-      }
-      entry.lastMs = atMs
-      correct(entry, 1, tokens)
-      return entry
-    },
-    correct,
-    used(unit, nowMs) {
-      advance(nowMs)
-      return sums[unit]
-    },
-    waitMs(unit, most, nowMs) {
-      advance(nowMs)
-      // Written so that a figure that is no number waits for ever, too.
-      if (!(most >= 0)) return Number.POSITIVE_INFINITY
-      let left = sums[unit]
-      let waitMs = 0
-      for (const entry of entries) {
-        if (left <= most) break
-        left -= entry[unit]
-        waitMs = entry.lastMs + WINDOW_MS - nowMs
-      }
-      return waitMs
-    },
-    emptyMs(unit, nowMs) {
-      advance(nowMs)
-      // From the newest: this is asked for every answer. One that was taken back holds nothing and is passed over.
-      const last = entries.findLast((entry) => entry[unit] > 0)
-      return last === undefined ? 0 : last.lastMs + WINDOW_MS - nowMs
-    },
+  used(unit: Unit, nowMs: number): number {
+    this.#advance(nowMs)
+    return this.#sums[unit]
   }
+
+  /** Tells in how many ms at most `most` is left in the window: 0 for now, Infinity where `most` is below 0. */
+  waitMs(unit: Unit, most: number, nowMs: number): number {
+    this.#advance(nowMs)
+    // Written so that a figure that is no number waits for ever, too.
+    if (!(most >= 0)) return Number.POSITIVE_INFINITY
+    let left = this.#sums[unit]
+    let waitMs = 0
+    for (const entry of this.#entries) {
+      if (left <= most) break
+      left -= entry[unit]
+      waitMs = entry.lastMs + WINDOW_MS - nowMs
+    }
+    return waitMs
+  }
+
+  /** Tells in how many ms nothing is left in the window; 0 where nothing is. */
+  emptyMs(unit: Unit, nowMs: number): number {
+    this.#advance(nowMs)
+    // From the newest: this is asked for every answer. One that was taken back holds nothing and is passed over.
+    for (let at = this.#entries.length - 1; at >= 0; at--) {
+      const entry = this.#entries[at] as Entry
+      if (entry[unit] > 0) return entry.lastMs + WINDOW_MS - nowMs
+    }
+    return 0
+  }
+
+  #advance(nowMs: number): void {
+    let left = 0
+    for (const entry of this.#entries) {
+      if (entry.lastMs + WINDOW_MS > nowMs) break
+      entry.gone = true
+      this.#sums.requests -= entry.requests
+      this.#sums.tokens -= entry.tokens
+      left++
+    }
+    if (left > 0) this.#entries.splice(0, left)
+  }
+}
+
+/** Writes ms as Go does, rounded up to whole ones: `0s`, `2ms`, `8.64s`, `1m0s`. */
+export function toDuration(ms: number): string {
+  const whole = Math.ceil(ms)
+  if (whole <= 0) return '0s'
+  if (whole < 1_000) return `${whole}ms`
+  const minutes = Math.floor(whole / 60_000)
+  return `${minutes > 0 ? `${minutes}m` : ''}${(whole % 60_000) / 1_000}s`
 }

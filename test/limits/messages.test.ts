@@ -1,6 +1,7 @@
 /** How times are written for clients. */
 import { expect, test } from 'bun:test'
-import { toDuration, toRetryHeaders } from '../../src/limits/messages.ts'
+import { toRetryHeaders } from '../../src/limits/messages.ts'
+import { toDuration } from '../../src/limits/rates.ts'
 
 test.each([
   [0, '0s'],

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createLimiter, type Reservation } from '../../src/limits/limiter.ts'
-import { createRateLimiters } from '../../src/limits/rates.ts'
+import { RateLimiters } from '../../src/limits/rates.ts'
 import { at, budget, CENT, held, limited, refused, tokens } from './asking.ts'
 
 describe('a key with 3 requests a minute', () => {
@@ -213,7 +213,7 @@ test('a key without limits gets the same reservation every time, whatever it ask
 })
 
 test('only whoever was idle for a minute is forgotten', () => {
-  const limiters = createRateLimiters()
+  const limiters = new RateLimiters()
   const [idle, busy, recent] = ['idle', 'busy', 'recent'].map((id) => limiters.of(id, 0))
   const slot = busy?.take(1, 0)
   recent?.take(1, 1).leave(null)

@@ -1,7 +1,7 @@
 /** The sliding window beside what it stands for: a list of everything that ever came. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createWindow, WINDOW_MS } from '../../src/limits/rates.ts'
+import { WINDOW_MS, Window } from '../../src/limits/rates.ts'
 
 const GRAIN_MS = 100
 
@@ -14,7 +14,7 @@ const step = fc.oneof(
 const arrivals = fc.array(fc.record({ step, tokens: fc.integer({ min: 0, max: 500 }) }), { maxLength: 60 })
 
 function play(list: { step: number; tokens: number }[]) {
-  const window = createWindow()
+  const window = new Window()
   let nowMs = 0
   const came = list.map(({ step, tokens }) => {
     nowMs += step
@@ -50,13 +50,13 @@ test('the wait for room is exact: enough when it is over, not enough a moment be
 })
 
 test('what came at one time leaves together, 60 s later to the ms', () => {
-  const window = createWindow()
+  const window = new Window()
   for (let i = 0; i < 10; i++) window.add(5, 0)
   expect([59_999, 60_000].map((ms) => window.used('requests', ms))).toEqual([10, 0])
 })
 
 test('a minute has some 600 entries, however much comes', () => {
-  const window = createWindow()
+  const window = new Window()
   const entries = new Set<object>()
   for (let ms = 0; ms < WINDOW_MS; ms++) entries.add(window.add(1, ms))
   expect(window.used('requests', WINDOW_MS - 1)).toBe(WINDOW_MS)
@@ -66,7 +66,7 @@ test('a minute has some 600 entries, however much comes', () => {
 })
 
 test('what is said to be older than the newest leaves with that, not before itself', () => {
-  const window = createWindow()
+  const window = new Window()
   window.add(1, 30_000)
   window.add(1, 0)
   expect([60_000, 89_999, 90_000].map((ms) => window.used('requests', ms))).toEqual([2, 2, 0])
@@ -74,7 +74,7 @@ test('what is said to be older than the newest leaves with that, not before itse
 
 describe('a correction', () => {
   test('holds as long as its entry is in the window', () => {
-    const window = createWindow()
+    const window = new Window()
     const entry = window.add(100, 0)
     window.correct(entry, 0, 50)
     expect(window.used('tokens', 59_999)).toBe(150)
@@ -83,7 +83,7 @@ describe('a correction', () => {
   })
 
   test('of what has left changes nothing of what came since', () => {
-    const window = createWindow()
+    const window = new Window()
     const entry = window.add(100, 0)
     window.add(7, 60_000)
     window.correct(entry, -1, 900)
@@ -96,12 +96,12 @@ test.each([
   ['has one', [0], 59_000],
   ['has several', [0, 500, 900], 59_900],
 ] as const)('a window that %s says when it is wholly free', (_, times, ms) => {
-  const window = createWindow()
+  const window = new Window()
   for (const time of times) window.add(1, time)
   expect(window.emptyMs('requests', 1_000)).toBe(ms)
 })
 
 test('no room below nothing ever comes', () => {
-  const window = createWindow()
+  const window = new Window()
   for (const most of [-1, Number.NaN]) expect(window.waitMs('tokens', most, 0)).toBe(Number.POSITIVE_INFINITY)
 })
