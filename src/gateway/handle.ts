@@ -86,7 +86,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const health = deps.health.forRequest(key.id)
     const admitted = orThrow(await admit(deps, { snapshot, key, task, health }))
     rates = admitted.reservation.headers
-    held.defer(admitted.reservation.cancel)
+    held.defer(() => admitted.reservation.cancel())
     held.defer(deps.inFlight.begin())
     // 4. On record, durably, before any upstream sees it.
     const row = toOpenRow(deps.instance, id, createdMs, key, task, admitted)

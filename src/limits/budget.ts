@@ -38,21 +38,6 @@ export interface BudgetRefusal {
   resetMs: number | null
 }
 
-/** What one request has reserved on each budget that it is under. */
-export interface BudgetReservation {
-  /** Makes the reservation at least so much, on all of them or on none. */
-  raise(nanoUsd: number): BudgetRefusal | null
-  /** Turns the reservation into what was spent, also beyond the budget. Once. */
-  settle(nanoUsd: number): void
-}
-
-interface Budgets {
-  /** Reserves on all that have a budget, or on none: then the first that has no room is returned. */
-  reserve(key: Owner, team: Owner | null, nanoUsd: number, wallMs: number): BudgetReservation | BudgetRefusal
-  /** See `Limiter.renew`. */
-  renew(keys: Iterable<Owner>, teams: Iterable<Owner>, spentOf: SpentOf, wallMs: number): void
-}
-
 type SpentOf = (scope: Scope, fromMs: number) => number
 
 /** What one period of one budget has come to. Once the next period begins, only what was reserved in it still knows it. */
@@ -79,75 +64,72 @@ interface BudgetState {
   previous: PeriodUsage | null
 }
 
-/** What a request takes from one budget, which is as the request found it. */
-type Charge = Readonly<Omit<BudgetState, 'previous'>>
+/** What a request takes from one budget, which is as the request found it, in the period that it was admitted in. */
+interface Charge {
+  readonly state: BudgetState
+  readonly usage: PeriodUsage
+}
 
 type BudgetStates = Record<Scope['kind'], Map<string, BudgetState>>
 
-export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budgets {
-  let states: BudgetStates = { key: new Map(), team: new Map() }
+export class Budgets {
+  readonly #onWarning: (warning: BudgetWarning) => void
+  #states: BudgetStates = { key: new Map(), team: new Map() }
 
-  const chargesOf = (kind: Scope['kind'], owner: Owner | null, wallMs: number): Charge[] => {
-    if (owner === null || owner.budget === null) return []
-    const { id, name, budget } = owner
-    let state = states[kind].get(id)
-    if (state === undefined) {
-      const usage = openPeriod(budget.period, wallMs, 0, true)
-      state = { scope: { kind, id }, name, budget, usage, previous: null }
-      states[kind].set(id, state)
+  constructor(onWarning: (warning: BudgetWarning) => void) {
+    this.#onWarning = onWarning
+  }
+
+  /** Reserves on all that have a budget, or on none: then the first that has no room is returned. */
+  reserve(key: Owner, team: Owner | null, nanoUsd: number, wallMs: number): BudgetReservation | BudgetRefusal {
+    const charges: Charge[] = []
+    if (key.budget !== null) charges.push(this.#charge('key', key, key.budget, wallMs))
+    if (team !== null && team.budget !== null) charges.push(this.#charge('team', team, team.budget, wallMs))
+    return findFull(charges, nanoUsd) ?? new BudgetReservation(this, charges, nanoUsd)
+  }
+
+  /** See `Limiter.renew`. */
+  renew(keys: Iterable<Owner>, teams: Iterable<Owner>, spentOf: SpentOf, wallMs: number): void {
+    // Both before either is taken over: `spentOf` may throw.
+    this.#states = {
+      key: this.#renewed('key', keys, spentOf, wallMs),
+      team: this.#renewed('team', teams, spentOf, wallMs),
     }
-    // The owner in hand may be from before the last change, which is in force all the same.
-    rollOver(state, wallMs)
-    return [{ ...state }]
+    for (const state of [...this.#states.key.values(), ...this.#states.team.values()]) this.warn(state)
   }
 
   /** The budget that a charge is on, unless it is gone or in another period by now. */
-  const stateOf = ({ scope, usage }: Charge) => {
-    const state = states[scope.kind].get(scope.id)
+  stateOf({ state: { scope }, usage }: Charge): BudgetState | undefined {
+    const state = this.#states[scope.kind].get(scope.id)
     return state?.usage === usage ? state : undefined
   }
 
-  const warn = ({ scope, name, budget, usage }: BudgetState) => {
+  warn({ scope, name, budget, usage }: BudgetState): void {
     const percent = toLevel(usage.spentNanoUsd, budget.nanoUsd)
     const isNew = percent > usage.warned
     // Also downwards: whoever gets a larger budget is warned of that one again.
     usage.warned = percent
-    if (isNew) onWarning({ scope, name, spentNanoUsd: usage.spentNanoUsd, budget, percent })
+    if (isNew) this.#onWarning({ scope, name, spentNanoUsd: usage.spentNanoUsd, budget, percent })
   }
 
-  const toReservation = (charges: readonly Charge[], asked: number): BudgetReservation => {
-    let held = asked
-    for (const { usage } of charges) usage.reservedNanoUsd += held
-    return {
-      raise(least) {
-        if (least <= held) return null
-        const more = least - held
-        const now = charges.map((one) => ({ ...one, budget: stateOf(one)?.budget ?? one.budget }))
-        const refusal = findFull(now, more)
-        if (refusal !== null) return refusal
-        for (const { usage } of charges) usage.reservedNanoUsd += more
-        held = least
-        return null
-      },
-      settle(really) {
-        for (const { usage } of charges) {
-          usage.reservedNanoUsd -= held
-          usage.spentNanoUsd += really
-        }
-        for (const one of charges) {
-          const state = stateOf(one)
-          if (state) warn(state)
-        }
-      },
+  #charge(kind: Scope['kind'], { id, name }: Owner, budget: Budget, wallMs: number): Charge {
+    let state = this.#states[kind].get(id)
+    if (state === undefined) {
+      const usage = openPeriod(budget.period, wallMs, 0, true)
+      state = { scope: { kind, id }, name, budget, usage, previous: null }
+      this.#states[kind].set(id, state)
     }
+    // The owner in hand may be from before the last change, which is in force all the same.
+    rollOver(state, wallMs)
+    return { state, usage: state.usage }
   }
 
-  const renewed = (kind: Scope['kind'], owners: Iterable<Owner>, spentOf: SpentOf, wallMs: number) => {
+  #renewed(kind: Scope['kind'], owners: Iterable<Owner>, spentOf: SpentOf, wallMs: number): Map<string, BudgetState> {
     const next = new Map<string, BudgetState>()
     for (const { id, name, budget } of owners) {
       if (budget === null || next.has(id)) continue
       const scope: Scope = { kind, id }
-      const known = states[kind].get(id)
+      const known = this.#states[kind].get(id)
       const { period } = budget
       if (known !== undefined && !known.usage.isProvisional && known.budget.period === period) {
         rollOver(known, wallMs)
@@ -159,30 +141,54 @@ export function createBudgets(onWarning: (warning: BudgetWarning) => void): Budg
     }
     return next
   }
+}
 
-  return {
-    reserve(key, team, nanoUsd, wallMs) {
-      const charges = [...chargesOf('key', key, wallMs), ...chargesOf('team', team, wallMs)]
-      return findFull(charges, nanoUsd) ?? toReservation(charges, nanoUsd)
-    },
-    renew(keys, teams, spentOf, wallMs) {
-      // Both before either is taken over: `spentOf` may throw.
-      states = { key: renewed('key', keys, spentOf, wallMs), team: renewed('team', teams, spentOf, wallMs) }
-      for (const state of [...states.key.values(), ...states.team.values()]) warn(state)
-    },
+/** What one request has reserved on each budget that it is under. */
+export class BudgetReservation {
+  readonly #budgets: Budgets
+  readonly #charges: readonly Charge[]
+  #held: number
+
+  constructor(budgets: Budgets, charges: readonly Charge[], nanoUsd: number) {
+    this.#budgets = budgets
+    this.#charges = charges
+    this.#held = nanoUsd
+    for (const { usage } of charges) usage.reservedNanoUsd += nanoUsd
+  }
+
+  /** Makes the reservation at least so much, on all of them or on none. */
+  raise(nanoUsd: number): BudgetRefusal | null {
+    const more = nanoUsd - this.#held
+    if (more <= 0) return null
+    const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
+    const refusal = findFull(now, more)
+    if (refusal !== null) return refusal
+    for (const { usage } of this.#charges) usage.reservedNanoUsd += more
+    this.#held = nanoUsd
+    return null
+  }
+
+  /** Turns the reservation into what was spent, also beyond the budget. Once. */
+  settle(nanoUsd: number): void {
+    for (const charge of this.#charges) {
+      charge.usage.reservedNanoUsd -= this.#held
+      charge.usage.spentNanoUsd += nanoUsd
+      const state = this.#budgets.stateOf(charge)
+      if (state) this.#budgets.warn(state)
+    }
   }
 }
 
 /** What costs nothing, such as a local model, is let through whatever was spent. */
 function findFull(charges: readonly Charge[], askedNanoUsd: number): BudgetRefusal | null {
   if (askedNanoUsd === 0) return null
-  const hasRoom = ({ usage, budget }: Charge) =>
-    usage.spentNanoUsd + usage.reservedNanoUsd + askedNanoUsd <= budget.nanoUsd
-  const full = charges.find((charge) => !hasRoom(charge))
-  if (full === undefined) return null
-  const { scope, name, budget, usage } = full
-  const { spentNanoUsd, reservedNanoUsd, endMs: resetMs } = usage
-  return { kind: scope.kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs }
+  for (const { state, usage } of charges) {
+    const { scope, name, budget } = state
+    const { spentNanoUsd, reservedNanoUsd, endMs: resetMs } = usage
+    if (spentNanoUsd + reservedNanoUsd + askedNanoUsd > budget.nanoUsd)
+      return { kind: scope.kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs }
+  }
+  return null
 }
 
 const openPeriod = (period: Period, wallMs: number, spentNanoUsd: number, isProvisional: boolean): PeriodUsage => ({

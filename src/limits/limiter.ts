@@ -6,7 +6,7 @@
 import { allow, type Decision, type GatewayError, refuse, type UpstreamError } from '../domain/error.ts'
 import type { Limits } from '../domain/settings.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
-import { type BudgetReservation, type BudgetWarning, createBudgets } from './budget.ts'
+import { BudgetReservation, Budgets, type BudgetWarning } from './budget.ts'
 import { type Headers, toBudgetError, toRateError, toUpstreamError } from './messages.ts'
 import { hasLimits, RateLimiters, type Slot, toDuration, type Unit, type Window } from './rates.ts'
 
@@ -102,7 +102,7 @@ const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): LocalLimiter {
   const keys = new RateLimiters()
   const upstreams = new RateLimiters()
-  const budgets = createBudgets(onWarning)
+  const budgets = new Budgets(onWarning)
 
   return {
     admit(key, team, { tokens, nanoUsd }, { monotonicMs, wallMs }) {
@@ -113,9 +113,9 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Lo
       const full = rates?.refusal(key.limits, tokens, monotonicMs)
       if (full) return refuse(toRateError(key.name, full, toHeaders()))
       const budget = budgets.reserve(key, team, nanoUsd, wallMs)
-      if ('resetMs' in budget) return refuse(toBudgetError(budget, toHeaders()))
+      if (!(budget instanceof BudgetReservation)) return refuse(toBudgetError(budget, toHeaders()))
       const slot = rates?.take(tokens, monotonicMs) ?? null
-      return allow(toReservation(slot, budget, toHeaders()))
+      return allow(new LocalReservation(slot, budget, toHeaders()))
     },
 
     enter({ id, limits }, tokens, monotonicMs) {
@@ -158,31 +158,41 @@ function toRateHeaders({ requestsPerMinute, tokensPerMinute }: Limits, window: W
   return headers
 }
 
-function toReservation(slot: Slot | null, budget: BudgetReservation, headers: Headers): Reservation {
-  let isOver = false
-  return {
-    headers,
-    raise({ tokens, nanoUsd }) {
-      if (isOver) return null
-      const full = budget.raise(nanoUsd)
-      if (full) return toBudgetError(full, headers)
-      slot?.raise(tokens)
-      return null
-    },
-    releaseSlot() {
-      slot?.release()
-    },
-    settle({ tokens, nanoUsd }) {
-      if (isOver) return
-      isOver = true
-      slot?.leave(tokens)
-      budget.settle(nanoUsd)
-    },
-    cancel() {
-      if (isOver) return
-      isOver = true
-      slot?.cancel()
-      budget.settle(0)
-    },
+class LocalReservation implements Reservation {
+  readonly headers: Headers
+  readonly #slot: Slot | null
+  readonly #budget: BudgetReservation
+  #isOver = false
+
+  constructor(slot: Slot | null, budget: BudgetReservation, headers: Headers) {
+    this.#slot = slot
+    this.#budget = budget
+    this.headers = headers
+  }
+
+  raise({ tokens, nanoUsd }: Amount): GatewayError | null {
+    if (this.#isOver) return null
+    const full = this.#budget.raise(nanoUsd)
+    if (full) return toBudgetError(full, this.headers)
+    this.#slot?.raise(tokens)
+    return null
+  }
+
+  releaseSlot(): void {
+    this.#slot?.release()
+  }
+
+  settle({ tokens, nanoUsd }: Amount): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#slot?.leave(tokens)
+    this.#budget.settle(nanoUsd)
+  }
+
+  cancel(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#slot?.cancel()
+    this.#budget.settle(0)
   }
 }
