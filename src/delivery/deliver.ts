@@ -3,13 +3,43 @@
  * answer has begun, so that a failure before it still has its real status; keeps a long silence alive; is written with
  * back-pressure; ends with a tail that waited for the ledger, or with an error frame.
  */
+import type { End, Settlement } from '../accounting/settle.ts'
 import { UpstreamError } from '../domain/error.ts'
-import type { AnswerEvent } from '../domain/events.ts'
-import type { Writer } from '../formats/format.ts'
-import { type Begun, type Exchange, settleComplete, settleFailure, toHeaders } from './exchange.ts'
+import type { Answer, AnswerEvent } from '../domain/events.ts'
+import type { Target } from '../domain/snapshot.ts'
+import type { Task } from '../domain/task.ts'
+import type { Format, Identity, Writer } from '../formats/format.ts'
+import { settleFailure } from './failure.ts'
 import { createHeartbeat, KEEP_ALIVE, Sink, type SinkOptions } from './sink.ts'
 
-/** Resolves to the response: once the answer begins, or when the silence before it needs a first keep-alive. */
+/** A request on its way to its client. */
+export interface Exchange {
+  requestId: string
+  /** What the client speaks, what it asked for, and what every object of the answer is known by. */
+  format: Format
+  task: Task
+  identity: Identity
+  settlement: Settlement
+  /** The client's own signal: aborts when it leaves. */
+  signal: AbortSignal
+  /** Headers of every answer that are known before it: how the key's rates stand. */
+  headers: Readonly<Record<string, string>>
+  /** What the request holds, released when all but the end of the connection's answer is done. */
+  held: DisposableStack
+}
+
+/** An answer that has begun: nothing else is tried any more. */
+export interface Begun {
+  target: Target
+  answer: Answer
+  /** All that was read of it so far. */
+  events: readonly AnswerEvent[]
+}
+
+/**
+ * Resolves to the response: once the answer begins, or when the silence before it needs a first keep-alive. Throws a
+ * GatewayError for a failure before that, its row already settled.
+ */
 export async function deliverStream(
   exchange: Exchange,
   opening: Promise<Begun>,
@@ -20,7 +50,7 @@ export async function deliverStream(
     begun = await within(opening, options.heartbeatMs)
   } catch (error) {
     using _held = exchange.held
-    throw await settleFailure(exchange, error, 'nothing')
+    throw await settleFailure(exchange.settlement, error, 'nothing')
   }
   return new StreamDelivery(exchange, opening, begun, options).respond()
 }
@@ -36,6 +66,9 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
     heartbeat.stop()
   }
 }
+
+/** What a complete answer is settled as. Where the ledger has no place for that, its tail is withheld. */
+const COMPLETE: End = { status: 'ok', httpStatus: 200, errorCode: null }
 
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -120,7 +153,7 @@ class StreamDelivery {
       if (last?.kind === 'failure') throw last.error
       if (last === null) throw new UpstreamError('broken', 'ended its stream in the middle of the answer')
       // The tail waits for the ledger.
-      const receipt = await settleComplete(this.#exchange)
+      const receipt = await settlement.settle(COMPLETE)
       await send(sink, writer.tail(receipt))
     } catch (error) {
       answer.rest?.close()
@@ -130,7 +163,7 @@ class StreamDelivery {
 
   /** Settles an answer that broke off, and says so: an error frame, and no end that looks like one. */
   async #fail(sink: Sink, cause: unknown, begun: 'status' | 'answer'): Promise<void> {
-    const error = await settleFailure(this.#exchange, cause, begun)
+    const error = await settleFailure(this.#exchange.settlement, cause, begun)
     if (error.kind !== 'client_closed') sink.end(this.#writer.failure(error))
   }
 }
@@ -155,11 +188,21 @@ export async function deliverWhole(exchange: Exchange, opening: Promise<Begun>):
   try {
     const begun = await opening
     exchange.settlement.firstToken()
-    const receipt = await settleComplete(exchange)
+    const receipt = await exchange.settlement.settle(COMPLETE)
     const headers = toHeaders(exchange, begun)
     headers['content-type'] = 'application/json'
     return new Response(exchange.format.whole(exchange.identity, begun.events, receipt), { headers })
   } catch (error) {
-    throw await settleFailure(exchange, error, 'nothing')
+    throw await settleFailure(exchange.settlement, error, 'nothing')
   }
+}
+
+/** Headers of every answer: the receipt, as far as it is known when the first byte leaves. */
+function toHeaders({ requestId, headers, settlement }: Exchange, begun: Begun | null): Record<string, string> {
+  const all: Record<string, string> = { 'x-request-id': requestId, ...headers }
+  if (begun === null) return all
+  all['x-tollgate-upstream'] = begun.target.upstream.id
+  all['x-tollgate-attempts'] = String(settlement.attempts)
+  if (begun.answer.schema) all['x-tollgate-schema'] = begun.answer.schema
+  return all
 }

@@ -4,7 +4,7 @@
  * Asks the breakers before each call; `dispatch` tells them how it ended.
  */
 import type { CallReason } from '../accounting/calls.ts'
-import type { Begun } from '../delivery/exchange.ts'
+import type { Begun } from '../delivery/deliver.ts'
 import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'

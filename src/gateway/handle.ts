@@ -5,8 +5,8 @@
  */
 import { CallLog } from '../accounting/calls.ts'
 import { type Finished, Settlement } from '../accounting/settle.ts'
-import { deliverStream, deliverWhole } from '../delivery/deliver.ts'
-import { type Exchange, toGatewayError } from '../delivery/exchange.ts'
+import { deliverStream, deliverWhole, type Exchange } from '../delivery/deliver.ts'
+import { toGatewayError } from '../delivery/failure.ts'
 import { type GatewayError, orThrow } from '../domain/error.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 import { mintId, type Task, toRequestId } from '../domain/task.ts'

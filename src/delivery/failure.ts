@@ -1,60 +1,17 @@
 /**
- * A request on its way to its client: what both ways of delivering an answer know, how they end it, and what its client is
- * told where it failed: the failure's kind, and with that its status, type and code.
+ * An answer that came to no good end: how both ways of delivering one settle it, and what its client is told: the failure's
+ * kind, and with that its status, type and code.
  */
-import type { End, Settlement } from '../accounting/settle.ts'
+import type { Settlement } from '../accounting/settle.ts'
 import { GatewayError, internalError, toRetryAfter, UpstreamError } from '../domain/error.ts'
-import type { Answer, AnswerEvent } from '../domain/events.ts'
-import type { Target } from '../domain/snapshot.ts'
-import type { Task } from '../domain/task.ts'
-import type { Receipt } from '../domain/usage.ts'
-import type { Format, Identity } from '../formats/format.ts'
 import { blamesTheRequest, toRefusal } from '../upstreams/failure.ts'
-
-export interface Exchange {
-  requestId: string
-  /** What the client speaks, what it asked for, and what every object of the answer is known by. */
-  format: Format
-  task: Task
-  identity: Identity
-  settlement: Settlement
-  /** The client's own signal: aborts when it leaves. */
-  signal: AbortSignal
-  /** Headers of every answer that are known before it: how the key's rates stand. */
-  headers: Readonly<Record<string, string>>
-  /** What the request holds, released when all but the end of the connection's answer is done. */
-  held: DisposableStack
-}
-
-/** An answer that has begun: nothing else is tried any more. */
-export interface Begun {
-  target: Target
-  answer: Answer
-  /** All that was read of it so far. */
-  events: readonly AnswerEvent[]
-}
-
-/** Headers of every answer: the receipt, as far as it is known when the first byte leaves. */
-export function toHeaders({ requestId, headers, settlement }: Exchange, begun: Begun | null): Record<string, string> {
-  const all: Record<string, string> = { 'x-request-id': requestId, ...headers }
-  if (begun === null) return all
-  all['x-tollgate-upstream'] = begun.target.upstream.id
-  all['x-tollgate-attempts'] = String(settlement.attempts)
-  if (begun.answer.schema) all['x-tollgate-schema'] = begun.answer.schema
-  return all
-}
-
-const COMPLETE: End = { status: 'ok', httpStatus: 200, errorCode: null }
-
-/** Settles a complete answer. Throws `ledger_unavailable`: its tail is withheld. */
-export const settleComplete = ({ settlement }: Exchange): Promise<Receipt> => settlement.settle(COMPLETE)
 
 /**
  * Settles a request that came to no good end, and returns what its client is told.
  * @param begun whether something of the answer has left, or at least its status has.
  */
 export async function settleFailure(
-  { settlement }: Exchange,
+  settlement: Settlement,
   cause: unknown,
   begun: 'nothing' | 'status' | 'answer',
 ): Promise<GatewayError> {
