@@ -24,7 +24,10 @@ export interface Exchange {
   signal: AbortSignal
   /** Headers of every answer that are known before it: how the key's rates stand. */
   headers: Readonly<Record<string, string>>
-  /** What the request holds, released when all but the end of the connection's answer is done. */
+  /**
+   * What the request holds, released when all but the end of the connection's answer is done; by whoever began the
+   * exchange where there is no response.
+   */
   held: DisposableStack
 }
 
@@ -49,7 +52,6 @@ export async function deliverStream(
   try {
     begun = await within(opening, options.heartbeatMs)
   } catch (error) {
-    using _held = exchange.held
     throw await settleFailure(exchange.settlement, error, 'nothing')
   }
   return new StreamDelivery(exchange, opening, begun, options).respond()
@@ -184,14 +186,15 @@ async function send(sink: Sink, text: string): Promise<void> {
  * @param opening the answer, once all of it is there.
  */
 export async function deliverWhole(exchange: Exchange, opening: Promise<Begun>): Promise<Response> {
-  using _held = exchange.held
   try {
     const begun = await opening
     exchange.settlement.firstToken()
     const receipt = await exchange.settlement.settle(COMPLETE)
     const headers = toHeaders(exchange, begun)
     headers['content-type'] = 'application/json'
-    return new Response(exchange.format.whole(exchange.identity, begun.events, receipt), { headers })
+    const json = exchange.format.whole(exchange.identity, begun.events, receipt)
+    exchange.held.dispose()
+    return new Response(json, { headers })
   } catch (error) {
     throw await settleFailure(exchange.settlement, error, 'nothing')
   }

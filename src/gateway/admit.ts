@@ -10,18 +10,17 @@ import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { RequestHealth } from '../health/request.ts'
 import { type Amount, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
-import { order, resolve } from '../routing/route.ts'
+import { checkFit, checkTarget, type Facts, order, resolve } from '../routing/route.ts'
 import type { Counter } from '../tokens/count.ts'
-import { DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
+import { BYTES_PER_TOKEN, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
 import { noneReady } from './attempt.ts'
 import { isSplit } from './fanout.ts'
-import { fit } from './fit.ts'
-import type { InFlightTracker } from './load.ts'
+import type { Load } from './intake.ts'
 
 export interface AdmitDeps {
   counter: Counter
   limiter: Pick<Limiter, 'admit' | 'isFull'>
-  inFlight: Pick<InFlightTracker, 'draining'>
+  load: Pick<Load, 'isDraining'>
   /** Both clocks. */
   moment(): Moment
 }
@@ -54,34 +53,92 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   const resolved = resolve(snapshot, key, task.model)
   if (!resolved.ok) return resolved
   const { model } = resolved.value
-  const able = await fit(task.body, model.facts, resolved.value.targets, task.promptTokens, deps.counter)
+  const able = fit(task.body, model.facts, resolved.value.targets)
   if (!able.ok) return able
+  const fitting = mayOverflow(task, able.value) ? await fitLength(task.body, able.value, deps.counter) : able
+  if (!fitting.ok) return fitting
   const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
-  const body = key.budget || team?.budget ? withCap(task, able.value) : task.body
-  const [first, ...others] = choose(deps, asked, able.value, body)
-  if (!first) return refuse(noneReady(health, able.value))
+  const body = key.budget || team?.budget ? withCap(task, fitting.value) : task.body
+  const now = deps.moment()
+  const [first, ...others] = choose(deps.limiter, asked, fitting.value, body, now)
+  if (!first) return refuse(noneReady(health, fitting.value))
   // 2. Is there room? Rates, concurrency and budgets, as one reservation.
-  if (deps.inFlight.draining()) return refuse(stopping())
-  const targets = [first, ...others] as const
+  if (deps.load.isDraining) return refuse(stopping())
   const reserve = toReserve(first, toAsk(task.promptTokens, body, first))
-  const most = isLimited(key, team) ? toMost(task.promptTokens, body, targets, reserve) : NOTHING
-  const admitting = deps.limiter.admit(key, team, most, deps.moment())
+  const most = isLimited(key, team) ? toMost(task.promptTokens, body, first, others, reserve) : NOTHING
+  const admitting = deps.limiter.admit(key, team, most, now)
   const admitted = admitting instanceof Promise ? await admitting : admitting
   if (!admitted.ok) return admitted
-  return allow({ body, slug: model.facts.id, targets, reserve, reservation: admitted.value })
+  return allow({ body, slug: model.facts.id, targets: [first, ...others], reserve, reservation: admitted.value })
 }
+
+/**
+ * Keeps the targets that can take the request at all, or refuses it: before anything is reserved, the client learns what it
+ * asks of the wrong model, and a target that is weaker than its model is passed over for one that can.
+ */
+function fit(body: CanonicalRequest, facts: Facts, targets: readonly Target[]): Decision<readonly Target[]> {
+  const misfit = checkFit(body, facts)
+  if (misfit) return refuse(misfit)
+  const able: Target[] = []
+  let none: GatewayError | null = null
+  for (const target of targets) {
+    const unable = checkTarget(body, facts, target) ?? checkCalls(body, target)
+    if (unable === null) able.push(target)
+    else none ??= unable
+  }
+  return able.length === 0 && none ? refuse(none) : allow(able)
+}
+
+/** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
+function checkCalls(body: CanonicalRequest, target: Target): GatewayError | null {
+  const { id, limits } = target.upstream
+  const most = limits.requestsPerMinute
+  if (most === null || (body.n ?? 1) <= most || !isSplit(body, target)) return null
+  const why = `each choice is a call of its own, and its upstream \`${id}\` takes ${most} a minute`
+  return new GatewayError('invalid_request', `'n' is too large for the model \`${target.model}\`: ${why}.`, {
+    param: 'n',
+  })
+}
+
+/** Whether there is any doubt that the prompt fits, by what it was estimated at. */
+const mayOverflow = ({ promptTokens }: Task, targets: readonly Target[]) =>
+  targets.some(({ contextLength }) => promptTokens * BYTES_PER_TOKEN > contextLength)
+
+/** A model's own tokenizer may count less than ours by this factor: what is closer is left to its upstream. */
+const TOLERANCE = 1.25
+
+/** Keeps the targets that the prompt, which is counted for it, may fit; all of them where it cannot be counted. */
+async function fitLength(
+  body: CanonicalRequest,
+  targets: readonly Target[],
+  counter: Counter,
+): Promise<Decision<readonly Target[]>> {
+  const counted = await counter.prompt(body)
+  if (counted === null) return allow(targets)
+  const fitting = targets.filter(({ contextLength }) => counted <= contextLength * TOLERANCE)
+  if (fitting.length > 0) return allow(fitting)
+  return refuse(contextOverflow(Math.max(...targets.map(({ contextLength }) => contextLength)), counted))
+}
+
+/** The refusal of a prompt that was counted and found too long. Clients look for these words, and shorten their history. */
+export const contextOverflow = (contextLength: number, promptTokens: number) =>
+  new GatewayError(
+    'invalid_request',
+    `This model's maximum context length is ${contextLength} tokens. However, your messages resulted in ${promptTokens} tokens. Please reduce the length of the messages.`,
+    { code: 'context_length_exceeded', param: 'messages' },
+  )
 
 const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
 
-/** Who is at the limit of its provider comes after all others. */
+/** The targets in order; who is at the limit of its provider comes after all others. */
 function choose(
-  { limiter, moment }: AdmitDeps,
+  limiter: AdmitDeps['limiter'],
   { key, task, health }: Asked,
   targets: readonly Target[],
   body: CanonicalRequest,
+  { monotonicMs }: Moment,
 ): readonly Target[] {
   const ordered = order(targets, key, task.affinity, (target) => health.standing(target))
-  const { monotonicMs } = moment()
   const isFull = (target: Target) => {
     const { completionTokens } = toAsk(task.promptTokens, body, target)
     return limiter.isFull(target.upstream, task.promptTokens + completionTokens, monotonicMs)
@@ -104,10 +161,10 @@ const toAsk = (promptTokens: number, body: CanonicalRequest, target: Target): Es
 function toMost(
   promptTokens: number,
   body: CanonicalRequest,
-  targets: readonly [Target, ...Target[]],
+  first: Target,
+  others: readonly Target[],
   reserve: Reserve,
 ): Amount {
-  const [first, ...others] = targets
   const most = times(toAmount(reserve), toCalls(body, first))
   for (const target of others) {
     // Prices take a while to work out, and most routes have those of their model.

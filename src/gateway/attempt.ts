@@ -6,7 +6,7 @@
 import type { CallReason } from '../accounting/calls.ts'
 import type { Begun } from '../delivery/deliver.ts'
 import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
-import type { Answer, AnswerEvent } from '../domain/events.ts'
+import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { RequestHealth } from '../health/request.ts'
@@ -27,8 +27,6 @@ export interface Ask {
 export type Dispatch = (ask: Ask) => Promise<Answer>
 
 export interface AttemptOptions {
-  health: Pick<RequestHealth, 'enter' | 'report' | 'whyUnavailable'>
-  dispatch: Dispatch
   /** How often the list is tried again. */
   retries: number
   /** The pause before it is tried again for the first time, ms; each next one is twice as long. */
@@ -36,6 +34,8 @@ export interface AttemptOptions {
 }
 
 export interface Attempted {
+  health: Pick<RequestHealth, 'enter' | 'report' | 'whyUnavailable'>
+  dispatch: Dispatch
   /** In the order in which they are tried; never empty. */
   targets: readonly Target[]
   body: CanonicalRequest
@@ -50,8 +50,8 @@ const MAX_PAUSE_MS = 10_000
  * name of its upstream; or whatever else ends the request.
  */
 export async function attempt(
-  { health, dispatch, retries, backoffMs }: AttemptOptions,
-  { targets, body, signal }: Attempted,
+  { retries, backoffMs }: AttemptOptions,
+  { health, dispatch, targets, body, signal }: Attempted,
 ): Promise<Begun> {
   const failures: UpstreamError[] = []
   let left = targets
@@ -67,9 +67,12 @@ export async function attempt(
       }
       const reason = toReason(failures.at(-1), round)
       try {
-        const begun = await begin(target, await dispatch({ target, body, reason, signal }))
+        const answer = await dispatch({ target, body, reason, signal })
+        const events = answer.rest && !answer.events.some(isContent) ? await readOn(answer, answer.rest) : answer.events
+        const last = events.at(-1)
+        if (last?.kind === 'failure' && !events.some(isContent)) throw last.error
         health.report(target, 'begun')
-        return begun
+        return { target, answer, events }
       } catch (error) {
         if (!(error instanceof UpstreamError) || isFinal(error)) {
           // Perhaps no call was made at all, and nobody else would give back a breaker's half-open probe.
@@ -89,25 +92,19 @@ export async function attempt(
   }
 }
 
-/** Reads an answer until it has begun. Throws what it failed with before that: another target may do better. */
-async function begin(target: Target, answer: Answer): Promise<Begun> {
-  let { events } = answer
-  if (answer.rest && !events.some(isContent)) {
-    const read = [...events]
-    try {
-      await answer.rest.pump((batch) => {
-        read.push(...batch)
-        return !batch.some(isContent)
-      })
-    } catch (error) {
-      answer.rest.close()
-      throw error
-    }
-    events = read
+/** Reads an answer until it has begun, or has ended. What it fails with before that is thrown: another target may do better. */
+async function readOn({ events }: Answer, rest: AnswerStream): Promise<readonly AnswerEvent[]> {
+  const read = [...events]
+  try {
+    await rest.pump((batch) => {
+      read.push(...batch)
+      return !batch.some(isContent)
+    })
+  } catch (error) {
+    rest.close()
+    throw error
   }
-  const last = events.at(-1)
-  if (last?.kind === 'failure' && !events.some(isContent)) throw last.error
-  return { target, answer, events }
+  return read
 }
 
 /** Whether it is something that a client reads: with the first of these an answer has begun. */

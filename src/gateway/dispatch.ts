@@ -7,12 +7,12 @@ import type { Meter } from '../accounting/meter.ts'
 import { toAmount } from '../accounting/price.ts'
 import { GatewayError, UpstreamError } from '../domain/error.ts'
 import type { AnswerStream, Take } from '../domain/events.ts'
-import type { Target } from '../domain/snapshot.ts'
+import type { Target, Upstream } from '../domain/snapshot.ts'
 import type { CallNews, RequestHealth } from '../health/request.ts'
 import type { Limiter, Moment, Permit } from '../limits/limiter.ts'
 import type { Backend } from '../upstreams/backend.ts'
 import type { Ask, Dispatch } from './attempt.ts'
-import type { MemoryReservation } from './load.ts'
+import type { Place } from './intake.ts'
 
 export interface DispatchDeps {
   backendFor(target: Target): Backend
@@ -26,27 +26,48 @@ export interface CallsOf {
   id: string
   calls: CallLog
   health: Pick<RequestHealth, 'report'>
-  /** Where it keeps what it must hold in memory. */
-  memory: MemoryReservation
+  /** Takes the memory of what it must hold. */
+  place: Pick<Place, 'take'>
 }
 
 /** Prepares the dispatches of one request. */
-export function createDispatch(deps: DispatchDeps, request: CallsOf): Dispatch {
+export function createDispatch(deps: DispatchDeps, { id, calls, health, place }: CallsOf): Dispatch {
   return async (asked) => {
     const ask = toWithin(asked)
     const { body, target, signal } = ask
-    const { number, meter } = await begin(deps, request, ask)
+    const { upstream } = target
+    let permit: Permit | null = null
+    let call: Call | null = null
     try {
-      const { deadlines } = target.upstream
-      const callId = `${request.id}-${number}`
-      const { take } = request.memory
-      const answer = await deps.backendFor(target).call({ body, target, signal, deadlines, callId, take })
+      const reserve = calls.reserveOf(ask)
+      permit = enter(deps, upstream, toAmount(reserve).tokens)
+      const begun = calls.begin(ask, reserve)
+      call = begun instanceof Promise ? await begun : begun
+      const { number, meter } = call
+      meter.onEnd = (meter) => {
+        permit?.leave(toTokens(meter))
+        health.report(target, toNews(meter))
+      }
+      const answer = await deps.backendFor(target).call({
+        body,
+        target,
+        signal,
+        deadlines: upstream.deadlines,
+        callId: `${id}-${number}`,
+        take: place.take,
+      })
       meter.upstreamRequestId = answer.upstreamRequestId
       meter.take(answer.events)
       return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, meter) } : answer
     } catch (error) {
-      // For want of room we leave an answer unread that was written, and that will be charged for.
-      meter.fail(error instanceof GatewayError ? leftUnread() : error)
+      if (call === null) {
+        // Something kept it from being made.
+        permit?.leave(0)
+        health.report(target, 'aborted')
+      } else {
+        // For want of room we leave an answer unread that was written, and that will be charged for.
+        call.meter.fail(error instanceof GatewayError ? leftUnread() : error)
+      }
       throw error
     }
   }
@@ -84,29 +105,8 @@ function toWithin(ask: Ask): Ask {
 
 const leftUnread = () => new UpstreamError('aborted', 'there was no room for the answer', { retryable: false })
 
-/** Puts the call where it counts. Throws what keeps it from being made. */
-async function begin(deps: DispatchDeps, { calls, health }: CallsOf, ask: Ask): Promise<Call> {
-  const { target } = ask
-  let permit: Permit | null = null
-  try {
-    const reserve = calls.reserveOf(ask)
-    permit = enter(deps, target, toAmount(reserve).tokens)
-    const begun = calls.begin(ask, reserve)
-    const call = begun instanceof Promise ? await begun : begun
-    call.meter.onEnd = (meter) => {
-      permit?.leave(toTokens(meter))
-      health.report(target, toNews(meter))
-    }
-    return call
-  } catch (error) {
-    permit?.leave(0)
-    health.report(target, 'aborted')
-    throw error
-  }
-}
-
 /** A permit of its upstream. Throws what a provider would answer who has the same limits. */
-function enter({ limiter, moment }: DispatchDeps, { upstream }: Target, tokens: number): Permit {
+function enter({ limiter, moment }: DispatchDeps, upstream: Upstream, tokens: number): Permit {
   const entered = limiter.enter(upstream, tokens, moment().monotonicMs)
   if (entered instanceof UpstreamError) throw entered
   return entered

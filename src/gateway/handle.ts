@@ -12,20 +12,19 @@ import type { Key, Snapshot } from '../domain/snapshot.ts'
 import { mintId, type Task, toRequestId } from '../domain/task.ts'
 import type { Format } from '../formats/format.ts'
 import type { Health } from '../health/health.ts'
-import type { RequestHealth } from '../health/request.ts'
 import { authenticate } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Reservation } from '../limits/limiter.ts'
 import type { Fields, Log } from '../log.ts'
 import { visibleModel } from '../routing/route.ts'
 import type { OpenRow } from '../store/ledger-rows.ts'
 import type { Checker } from '../structured/checker.ts'
 import { type AdmitDeps, type Admitted, admit } from './admit.ts'
 import { type AttemptOptions, attempt } from './attempt.ts'
-import { type RequestHeaders, readJson } from './body.ts'
-import { type CallsOf, createDispatch, type DispatchDeps } from './dispatch.ts'
+import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import { enforce } from './enforce.ts'
 import { fanOut } from './fanout.ts'
-import type { InFlightTracker, LoadShedder } from './load.ts'
+import { type Load, type RequestHeaders, readJson } from './intake.ts'
 
 export interface HandleDeps extends AdmitDeps, DispatchDeps {
   snapshot(): Snapshot
@@ -33,8 +32,7 @@ export interface HandleDeps extends AdmitDeps, DispatchDeps {
   checker: Checker
   limiter: AdmitDeps['limiter'] & DispatchDeps['limiter']
   health: Pick<Health, 'forRequest'>
-  inFlight: InFlightTracker
-  load: LoadShedder
+  load: Load
   log: Log
   /** Told of every request that was dispatched, once it has come to its end. */
   onFinished(finished: Finished): void
@@ -46,7 +44,7 @@ export interface HandleDeps extends AdmitDeps, DispatchDeps {
   heartbeatMs: number
   /** How long a client may leave a full buffer standing, ms. */
   slowReaderMs: number
-  retry: Pick<AttemptOptions, 'retries' | 'backoffMs'>
+  retry: AttemptOptions
 }
 
 export interface IncomingRequest {
@@ -64,72 +62,65 @@ export interface IncomingRequest {
 export async function handle(deps: HandleDeps, format: Format, incoming: IncomingRequest): Promise<Response> {
   const createdMs = deps.now()
   const id = mintId(createdMs)
-  using held = new DisposableStack()
-  let rates: Admitted['reservation']['headers'] = {}
-  /** What the log says about a refusal, beside its code. Only a refused request has it worked out. */
-  let about = (): Fields => ({})
+  const requestId = toRequestId(id)
+  const snapshot = deps.snapshot()
+  // Released here where nothing is delivered, else by the delivery.
+  const held = new DisposableStack()
+  let key: Key | null = null
+  let task: Task | null = null
+  let rates: Reservation['headers'] = {}
   let isDispatched = false
   try {
     // 1. Who asks, and is there room for one more?
-    const snapshot = deps.snapshot()
-    const key = orThrow(authenticate(snapshot, incoming.token, createdMs))
-    about = () => ({ key: key.id })
-    const memory = orThrow(deps.load.enter())
-    held.defer(memory.release)
+    key = orThrow(authenticate(snapshot, incoming.token, createdMs))
+    const place = held.use(orThrow(deps.load.enter()))
     held.defer(incoming.restoreIdleLimit)
     // 2. What is asked? Read and parsed once.
-    const body = orThrow(await readJson(incoming.request, incoming.headers, memory))
+    const json = orThrow(await readJson(incoming.request, incoming.headers, place))
     incoming.liftIdleLimit()
-    const task = orThrow(format.toTask(body))
-    about = () => ({ key: key.id, model: visibleModel(snapshot, key, task.model)?.model.facts.id })
+    task = orThrow(format.toTask(json))
     // 3. Where, and may they? From here on it is reserved for.
     const health = deps.health.forRequest(key.id)
     const admitted = orThrow(await admit(deps, { snapshot, key, task, health }))
-    rates = admitted.reservation.headers
-    held.defer(() => admitted.reservation.cancel())
-    held.defer(deps.inFlight.begin())
+    const { reservation, body, targets, slug } = admitted
+    rates = reservation.headers
+    held.defer(() => reservation.cancel())
+    place.admit()
     // 4. On record, durably, before any upstream sees it.
     const row = toOpenRow(deps.instance, id, createdMs, key, task, admitted)
     await deps.ledger.open(row)
     // 5. Asked, answered, settled.
     isDispatched = true
     const { signal } = incoming.request
-    const { reservation, targets, slug } = admitted
     const { ledger, counter, now, onFinished } = deps
     const calls = new CallLog({ ledger, row, first: targets[0], reservation, now })
     const exchange: Exchange = {
-      requestId: toRequestId(id),
+      requestId,
       format,
       task,
       identity: { id, created: Math.floor(createdMs / 1000), model: slug },
       settlement: new Settlement({ ledger, counter, row, calls, reservation, onFinished }),
       signal,
       headers: rates,
-      held: held.move(),
+      held,
     }
-    const opening = answer(deps, { id, calls, health, memory }, admitted, signal)
+    const one = createDispatch(deps, { id, calls, health, place })
+    // Most requests ask for one choice in words: they need nothing around a call.
+    const isPlain = (body.n ?? 1) === 1 && !body.response_format
+    const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker))
+    const opening = attempt(deps.retry, { health, dispatch, targets, body, signal })
     return await (task.stream ? deliverStream(exchange, opening, deps) : deliverWhole(exchange, opening))
   } catch (cause) {
+    held.dispose()
     const error = toGatewayError(cause)
-    error.requestId = toRequestId(id)
+    error.requestId = requestId
     Object.assign(error.headers, rates)
-    if (!isDispatched && cause === error) logRefusal(deps.log, { id, ...about() }, error)
+    if (!isDispatched && cause === error) {
+      const model = key && task ? visibleModel(snapshot, key, task.model)?.model.facts.id : undefined
+      logRefusal(deps.log, { id, key: key?.id, model }, error)
+    }
     throw error
   }
-}
-
-/** Has the targets tried until one answers. */
-function answer(
-  deps: HandleDeps,
-  request: CallsOf & { health: RequestHealth },
-  { targets, body }: Admitted,
-  signal: AbortSignal,
-) {
-  const one = createDispatch(deps, request)
-  // Most requests ask for one choice in words: they need nothing around a call.
-  const isPlain = (body.n ?? 1) === 1 && !body.response_format
-  const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker))
-  return attempt({ health: request.health, dispatch, ...deps.retry }, { targets, body, signal })
 }
 
 /** The row as it stands before the first call, with what that call reserves. */
@@ -152,7 +143,9 @@ const toOpenRow = (
   upstreamModel: target.upstreamModel,
   stream: task.stream ? 1 : 0,
   createdMs,
-  ...reserve,
+  reservedPromptTokens: reserve.reservedPromptTokens,
+  reservedCompletionTokens: reserve.reservedCompletionTokens,
+  reservedNanoUsd: reserve.reservedNanoUsd,
   priceId: target.priceId,
   user: task.user,
 })

@@ -4,7 +4,7 @@
  */
 import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/task.ts'
-import { MAX_BODY_BYTES } from '../gateway/body.ts'
+import { MAX_BODY_BYTES } from '../gateway/intake.ts'
 import { authenticate } from '../keys/token.ts'
 import { traceOf } from '../log.ts'
 import { type ChatDeps, chatController, IDLE_SECONDS } from './chat.ts'

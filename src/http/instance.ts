@@ -5,7 +5,7 @@
  */
 import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
-import type { RequestHeaders } from '../gateway/body.ts'
+import type { RequestHeaders } from '../gateway/intake.ts'
 
 /** A request that no route takes. Its message is a sentence for whoever asked. */
 export class NoRoute extends Error {

@@ -1,12 +1,20 @@
 /**
- * Where a request may be answered, and in which order its targets are tried: pure functions over the snapshot. A model that
- * a key may not use is refused in the very words of one that does not exist. Targets go by priority, and within one by
- * weighted rendezvous hashing, so that weights hold over conversations and one conversation stays with one target and its
- * prompt cache; what is known to fail comes last or not at all. The same request on the same snapshot has the same order.
+ * Where a request may be answered, what can take it at all, and in which order its targets are tried: pure functions over
+ * the snapshot. A model that a key may not use is refused in the very words of one that does not exist. Targets go by
+ * priority, and within one by weighted rendezvous hashing, so that weights hold over conversations and one conversation
+ * stays with one target and its prompt cache; what is known to fail comes last or not at all. The same request on the same
+ * snapshot has the same order.
  */
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import type { Feature, Model } from '../domain/settings.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Standing } from '../health/request.ts'
+
+/** What a model, or a target that is weaker, can do. */
+export interface Facts extends Pick<Model, 'id' | 'max_output_length'> {
+  supported_features: readonly Feature[]
+}
 
 interface Resolved {
   model: CatalogModel
@@ -72,6 +80,45 @@ export function matches(pattern: string, slug: string): boolean {
     at = found + piece.length
   }
   return slug.length - at >= tail.length && slug.endsWith(tail)
+}
+
+/** Returns the refusal of what a target cannot do, by its own facts where they say less than its model's; null where it can. */
+export function checkTarget(body: CanonicalRequest, facts: Facts, target: Target): GatewayError | null {
+  const { model: id, features, maxOutputLength } = target
+  if (maxOutputLength >= facts.max_output_length && features.length >= facts.supported_features.length) return null
+  return checkFit(body, { id, supported_features: features, max_output_length: maxOutputLength })
+}
+
+/** Returns the refusal of what the model cannot do, or null. Tool messages of earlier turns are text to any model. */
+export function checkFit(body: CanonicalRequest, facts: Facts): GatewayError | null {
+  return checkTools(body, facts) ?? checkCap(body, facts)
+}
+
+function checkTools(body: CanonicalRequest, { id, supported_features: features }: Facts): GatewayError | null {
+  const param = body.tools?.length ? 'tools' : body.functions ? 'functions' : null
+  if (param === null || features.includes('tools')) return null
+  // Even with a tool_choice of `none`: the upstream would be sent them, and left out they would change what it reads.
+  return new GatewayError(
+    'invalid_request',
+    `Unsupported parameter: '${param}' is not supported with the model \`${id}\`.`,
+    {
+      code: 'unsupported_parameter',
+      param,
+    },
+  )
+}
+
+function checkCap(body: CanonicalRequest, { max_output_length: most }: Facts): GatewayError | null {
+  for (const param of ['max_tokens', 'max_completion_tokens'] as const) {
+    const cap = body[param]
+    if (typeof cap !== 'number' || cap <= most) continue
+    return new GatewayError(
+      'invalid_request',
+      `max_tokens is too large: ${cap}. This model supports at most ${most} completion tokens, whereas you provided ${cap}.`,
+      { param },
+    )
+  }
+  return null
 }
 
 /**

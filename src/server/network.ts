@@ -1,7 +1,7 @@
 /** How a server takes its place on the network, and how it gives it up. Called by `server.ts`, once each. */
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { InFlightTracker } from '../gateway/load.ts'
+import type { Load } from '../gateway/intake.ts'
 import type { App } from '../http/app.ts'
 
 /** Begins to listen and returns the base URL, which ends in `/v1`. Throws a ServiceError that says why not. */
@@ -42,15 +42,15 @@ const CUT_MS = 5_000
  */
 export async function drain(
   app: App,
-  inFlight: InFlightTracker,
+  load: Pick<Load, 'ended'>,
   drainMs: number,
   closeThreads: () => void,
 ): Promise<boolean> {
   const endMs = performance.now() + drainMs
-  const clean = await inFlight.ended(drainMs)
+  const clean = await load.ended(drainMs)
   closeThreads()
   if (clean) await Promise.race([app.server?.stop(false), Bun.sleep(Math.max(0, endMs - performance.now()))])
   await app.server?.stop(true)
-  if (!clean) await inFlight.ended(CUT_MS)
+  if (!clean) await load.ended(CUT_MS)
   return clean
 }

@@ -6,7 +6,7 @@ import { logFinished, toAll } from '../accounting/settle.ts'
 import type { ServeConfig } from '../config.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { mintId } from '../domain/task.ts'
-import { createInFlightTracker, createLoadShedder } from '../gateway/load.ts'
+import { Load } from '../gateway/intake.ts'
 import type { UpstreamHealth } from '../health/health.ts'
 import { createApp } from '../http/app.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -78,8 +78,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { snapshot, limiter, health, prober } = live
   const watch = store.watch(snapshot().revision, live.refresh, log)
   opened.defer(() => watch.stop())
-  const inFlight = createInFlightTracker()
-  const load = createLoadShedder(config)
+  const load = new Load(config)
   const counter = createCounter({ log })
   const checker = createChecker()
   const closeThreads = () => {
@@ -88,7 +87,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
   opened.defer(closeThreads)
   const readiness = () => {
-    if (inFlight.draining()) return 'draining'
+    if (load.isDraining) return 'draining'
     if (ledger.state() === 'unavailable') return 'ledger_unavailable'
     return ledger.state() === 'ok' && watch.healthy() && !health.states().some(isMissed) ? 'ok' : 'degraded'
   }
@@ -99,7 +98,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     health,
     counter,
     checker,
-    inFlight,
     load,
     log,
     onFinished: toAll([(finished) => logFinished(log, finished)], log),
@@ -128,8 +126,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       readiness: readiness(),
       ledger: ledger.state(),
       config_revision: snapshot().revision,
-      in_flight: load.inFlight(),
-      buffered_bytes: load.bufferedBytes(),
+      in_flight: load.inFlight,
+      buffered_bytes: load.bufferedBytes,
       upstreams: toUpstreamStatuses(snapshot(), health.states()),
     }),
     async test(id) {
@@ -145,7 +143,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     flush: ledger.flush,
     drain() {
       // A second signal would end the process at once.
-      if (!inFlight.draining()) options.commands.drain()
+      if (!load.isDraining) options.commands.drain()
     },
   })
   opened.defer(() => control.stop())
@@ -160,8 +158,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     },
     flush: ledger.flush,
     async stop() {
-      inFlight.drain()
-      const clean = await drain(app, inFlight, config.drainMs, closeThreads)
+      load.drain()
+      const clean = await drain(app, load, config.drainMs, closeThreads)
       await everything.disposeAsync()
       await Promise.race([log.flush(), Bun.sleep(LOG_MS)])
       return clean

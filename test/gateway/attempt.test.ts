@@ -58,7 +58,7 @@ async function play(
   }
   const body = { model: 'acme/large', messages: [] }
   try {
-    const { target, events } = await attempt({ health, dispatch, retries, backoffMs }, { targets, body, signal })
+    const { target, events } = await attempt({ retries, backoffMs }, { health, dispatch, targets, body, signal })
     return { calls, reported, value: target.upstream.id, events, error: null }
   } catch (error) {
     return { calls, reported, value: null, events: [], error }

@@ -4,7 +4,7 @@ import { clientLeft, GatewayError } from '../../src/domain/error.ts'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
 import { chat } from '../../src/formats/chat/chat.ts'
 import { type HandleDeps, handle } from '../../src/gateway/handle.ts'
-import { createInFlightTracker, createLoadShedder } from '../../src/gateway/load.ts'
+import { Load } from '../../src/gateway/intake.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { hashToken, mintToken } from '../../src/keys/token.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
@@ -55,8 +55,7 @@ function createAsking(fakes: Fakes) {
     ledger: { ...LEDGER, ...fakes.ledger },
     counter: fakes.counter ?? counter,
     checker,
-    inFlight: createInFlightTracker(),
-    load: createLoadShedder({ maxInFlight: 10, maxBufferedBytes: 10_000 }),
+    load: new Load({ maxInFlight: 10, maxBufferedBytes: 10_000 }),
     log: createLog({ now: () => 0, write: fine }),
     now: () => 0,
     moment: () => ({ monotonicMs: 0, wallMs: 0 }),

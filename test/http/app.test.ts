@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { logFinished } from '../../src/accounting/settle.ts'
 import { GatewayError } from '../../src/domain/error.ts'
-import { createInFlightTracker, createLoadShedder } from '../../src/gateway/load.ts'
+import { Load } from '../../src/gateway/intake.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { createApp } from '../../src/http/app.ts'
 import { hashToken, mintToken } from '../../src/keys/token.ts'
@@ -38,8 +38,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
   const lines: string[] = []
   const now = () => Date.UTC(2026, 10, 21)
   const log = createLog({ now, write: async (text) => void lines.push(text) })
-  const inFlight = createInFlightTracker()
-  const load = createLoadShedder({ maxInFlight: 1, maxBufferedBytes: 1_000 })
+  const load = new Load({ maxInFlight: 1, maxBufferedBytes: 1_000 })
   const ledger: Ledger = {
     open,
     openCall: fine,
@@ -58,7 +57,6 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     ledger,
     counter: createCounter(),
     checker: createChecker(),
-    inFlight,
     log,
     onFinished: (finished) => logFinished(log, finished),
     now,
@@ -81,7 +79,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
   const response = await app.handle(request)
   const text = await response.text()
   await log.flush()
-  expect([inFlight.count(), load.inFlight(), load.bufferedBytes()]).toEqual([0, 0, 0])
+  expect([load.admitted, load.inFlight, load.bufferedBytes]).toEqual([0, 0, 0])
   return { response, text, settled, log: lines.join('') }
 }
 
