@@ -3,7 +3,7 @@
  * mean to each other is in `check.ts`. A section that is there but empty is null, as YAML reads it.
  */
 import { Kind, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { FEATURES, MAX_LIMIT, MAX_TOKENS_FIELDS, MODALITIES } from '../domain/settings.ts'
+import { type DialectName, FEATURES, MAX_LIMIT, MAX_TOKENS_FIELDS, MODALITIES } from '../domain/settings.ts'
 import { toAlternatives } from '../validation/explain-words.ts'
 
 const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
@@ -19,7 +19,7 @@ const limit = () => Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIMIT 
 const time = () => Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.String()]))
 
 const Upstream = closed({
-  dialect: text(),
+  dialect: Type.Unsafe<DialectName>(text()),
   base_url: Type.Optional(text()),
   api_key: Type.Optional(text()),
   local: Type.Optional(Type.Boolean()),

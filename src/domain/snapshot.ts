@@ -3,7 +3,7 @@
  * each model its targets. Swapped whole after each change, so no request ever sees half a change, and none ever waits
  * for the disk to learn who may call what. A store builds it. Types only.
  */
-import type { Budget, Deadlines, Feature, Limits, Model, UpstreamOptions } from './settings.ts'
+import type { Budget, Deadlines, DialectName, Feature, Limits, Model, UpstreamOptions } from './settings.ts'
 import type { PricingItem } from './usage.ts'
 
 export interface Key {
@@ -35,7 +35,7 @@ export interface Secret {
 
 export interface Upstream {
   id: string
-  dialect: string
+  dialect: DialectName
   baseUrl: string | null
   local: boolean
   deadlines: Deadlines

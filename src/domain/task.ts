@@ -1,6 +1,6 @@
 /**
- * One request, whatever format its client speaks: all that routing, limits, accounting and delivery know of it, and its one
- * id. A format makes the task; ledger id, completion id and `x-request-id` all hold the id.
+ * One request, whatever format its client speaks: all that routing, limits, accounting and delivery know of it. A format
+ * makes it. And what its id says of its time.
  */
 import type { CanonicalRequest } from './request.ts'
 
@@ -30,11 +30,5 @@ export interface Task {
   affinity(): string
 }
 
-/** Mints a UUIDv7 as 32 lower-case hex digits; its time is `nowMs`. */
-export const mintId = (nowMs: number) => Bun.randomUUIDv7('hex', nowMs).replaceAll('-', '')
-
 /** No id that was minted at this time or later sorts before it: ids begin with their time, or run a little ahead of it. */
 export const toFirstId = (ms: number) => Math.max(0, ms).toString(16).padStart(12, '0')
-
-/** The `x-request-id` of a request. */
-export const toRequestId = (id: string) => `req_${id}`

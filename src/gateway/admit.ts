@@ -21,8 +21,10 @@ export interface AdmitDeps {
   counter: Counter
   limiter: Pick<Limiter, 'admit' | 'isFull'>
   load: Pick<Load, 'isDraining'>
-  /** Both clocks. */
-  moment(): Moment
+  /** Wall clock, ms. */
+  now(): number
+  /** A clock that never steps, ms. */
+  monotonicMs(): number
 }
 
 /** Who asks for what. */
@@ -59,7 +61,7 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   if (!fitting.ok) return fitting
   const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
   const body = key.budget || team?.budget ? withCap(task, fitting.value) : task.body
-  const now = deps.moment()
+  const now = { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }
   const [first, ...others] = choose(deps.limiter, asked, fitting.value, body, now)
   if (!first) return refuse(noneReady(health, fitting.value))
   // 2. Is there room? Rates, concurrency and budgets, as one reservation.

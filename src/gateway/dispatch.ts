@@ -7,18 +7,19 @@ import type { Meter } from '../accounting/meter.ts'
 import { toAmount } from '../accounting/price.ts'
 import { GatewayError, UpstreamError } from '../domain/error.ts'
 import type { AnswerStream, Take } from '../domain/events.ts'
-import type { Target, Upstream } from '../domain/snapshot.ts'
+import type { DialectName } from '../domain/settings.ts'
+import type { Upstream } from '../domain/snapshot.ts'
 import type { CallNews, RequestHealth } from '../health/request.ts'
-import type { Limiter, Moment, Permit } from '../limits/limiter.ts'
+import type { Limiter, Permit } from '../limits/limiter.ts'
 import type { Backend } from '../upstreams/backend.ts'
 import type { Ask, Dispatch } from './attempt.ts'
 import type { Place } from './intake.ts'
 
 export interface DispatchDeps {
-  backendFor(target: Target): Backend
+  backends: Readonly<Record<DialectName, Pick<Backend, 'call'>>>
   limiter: Pick<Limiter, 'enter'>
-  /** Both clocks. */
-  moment(): Moment
+  /** A clock that never steps. */
+  monotonicMs(): number
 }
 
 /** What the calls of one request share. */
@@ -48,7 +49,7 @@ export function createDispatch(deps: DispatchDeps, { id, calls, health, place }:
         permit?.leave(toTokens(meter))
         health.report(target, toNews(meter))
       }
-      const answer = await deps.backendFor(target).call({
+      const answer = await deps.backends[upstream.dialect].call({
         body,
         target,
         signal,
@@ -106,8 +107,8 @@ function toWithin(ask: Ask): Ask {
 const leftUnread = () => new UpstreamError('aborted', 'there was no room for the answer', { retryable: false })
 
 /** A permit of its upstream. Throws what a provider would answer who has the same limits. */
-function enter({ limiter, moment }: DispatchDeps, upstream: Upstream, tokens: number): Permit {
-  const entered = limiter.enter(upstream, tokens, moment().monotonicMs)
+function enter({ limiter, monotonicMs }: DispatchDeps, upstream: Upstream, tokens: number): Permit {
+  const entered = limiter.enter(upstream, tokens, monotonicMs())
   if (entered instanceof UpstreamError) throw entered
   return entered
 }

@@ -9,7 +9,7 @@ import { deliverStream, deliverWhole, type Exchange } from '../delivery/deliver.
 import { toGatewayError } from '../delivery/failure.ts'
 import { type GatewayError, orThrow } from '../domain/error.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
-import { mintId, type Task, toRequestId } from '../domain/task.ts'
+import type { Task } from '../domain/task.ts'
 import type { Format } from '../formats/format.ts'
 import type { Health } from '../health/health.ts'
 import { authenticate } from '../keys/token.ts'
@@ -27,7 +27,8 @@ import { fanOut } from './fanout.ts'
 import { type Load, type RequestHeaders, readJson } from './intake.ts'
 
 export interface HandleDeps extends AdmitDeps, DispatchDeps {
-  snapshot(): Snapshot
+  /** What is in force: another snapshot after each change of the configuration. */
+  live: { readonly snapshot: Snapshot }
   ledger: Ledger
   checker: Checker
   limiter: AdmitDeps['limiter'] & DispatchDeps['limiter']
@@ -36,8 +37,6 @@ export interface HandleDeps extends AdmitDeps, DispatchDeps {
   log: Log
   /** Told of every request that was dispatched, once it has come to its end. */
   onFinished(finished: Finished): void
-  /** Wall clock, ms. */
-  now(): number
   /** Id of this process in the ledger. */
   instance: string
   /** After how much silence a stream says that it lives, ms; 0 = never. */
@@ -63,7 +62,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
   const createdMs = deps.now()
   const id = mintId(createdMs)
   const requestId = toRequestId(id)
-  const snapshot = deps.snapshot()
+  const { snapshot } = deps.live
   // Released here where nothing is delivered, else by the delivery.
   const held = new DisposableStack()
   let key: Key | null = null
@@ -122,6 +121,12 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     throw error
   }
 }
+
+/** Mints the id of a request, which ledger, completion and `x-request-id` share: a UUIDv7 as 32 lower-case hex digits. */
+export const mintId = (nowMs: number) => Bun.randomUUIDv7('buffer', nowMs).toString('hex')
+
+/** The `x-request-id` of a request. */
+export const toRequestId = (id: string) => `req_${id}`
 
 /** The row as it stands before the first call, with what that call reserves. */
 const toOpenRow = (

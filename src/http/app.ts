@@ -3,20 +3,18 @@
  * API. Built from its dependencies alone, so that a test can run it with a clock and upstreams of its own.
  */
 import { GatewayError, internalError } from '../domain/error.ts'
-import { mintId, toRequestId } from '../domain/task.ts'
+import { type HandleDeps, mintId, toRequestId } from '../gateway/handle.ts'
 import { MAX_BODY_BYTES } from '../gateway/intake.ts'
-import { authenticate } from '../keys/token.ts'
+import { authenticate, toToken } from '../keys/token.ts'
 import { traceOf } from '../log.ts'
-import { type ChatDeps, chatController, IDLE_SECONDS } from './chat.ts'
+import { chatController, IDLE_SECONDS } from './chat.ts'
 import { type HealthDeps, healthController } from './health.ts'
-import { createInstance, NoRoute, pathOf, toToken } from './instance.ts'
+import { createInstance, NoRoute, pathOf } from './instance.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 
-export type AppDeps = Omit<ChatDeps, 'setIdleLimit'> & ModelsDeps & HealthDeps
+export type AppDeps = HandleDeps & ModelsDeps & HealthDeps
 
 export function createApp(deps: AppDeps) {
-  // Taken from the closure: as part of Elysia's context it would cost every request a property of its own.
-  const setIdleLimit = (request: Request, seconds: number) => app.server?.timeout(request, seconds)
   const app = createInstance({
     toResponse: (error, request) => toResponse(logged(deps, request, toGatewayError(deps, request, error))),
     // For connections that have not proved a key, and for those between two requests.
@@ -24,10 +22,7 @@ export function createApp(deps: AppDeps) {
     // Above our own limit, so that our 413 comes first.
     maxBodyBytes: 64 * MAX_BODY_BYTES,
   })
-    .use(chatController({ ...deps, setIdleLimit }))
-    .use(modelsController(deps))
-    .use(healthController(deps))
-  return app
+  return app.use(chatController(deps, app)).use(modelsController(deps)).use(healthController(deps))
 }
 
 export type App = ReturnType<typeof createApp>
@@ -38,7 +33,7 @@ function toGatewayError(deps: AppDeps, request: Request, error: unknown): Gatewa
   const { path, allow, message } = error
   // Under /v1 only a key learns what there is.
   if (path === '/v1' || path.startsWith('/v1/')) {
-    const key = authenticate(deps.snapshot(), toToken(undefined, request.headers.toJSON()), deps.now())
+    const key = authenticate(deps.live.snapshot, toToken(undefined, request.headers.get('authorization')), deps.now())
     if (!key.ok) return key.error
   }
   return allow === null

@@ -2,26 +2,23 @@
 import { Elysia } from 'elysia'
 import { chat } from '../formats/chat/chat.ts'
 import { type HandleDeps, handle } from '../gateway/handle.ts'
-import { bearerToken, toToken } from './instance.ts'
-
-export interface ChatDeps extends HandleDeps {
-  /** Sets after how many seconds of silence the connection of a request is closed; 0 is never. */
-  setIdleLimit(request: Request, seconds: number): void
-}
+import { toToken } from '../keys/token.ts'
+import { bearerToken } from './instance.ts'
 
 /** 255 is the most that Bun takes. */
 export const IDLE_SECONDS = 255
 
-export const chatController = (deps: ChatDeps) =>
+/** @param app the instance that listens: as part of Elysia's context its server would cost every request a property. */
+export const chatController = (deps: HandleDeps, app: Pick<Elysia, 'server'>) =>
   new Elysia({ name: 'chat' }).use(bearerToken()).post(
     '/v1/chat/completions',
     ({ request, headers, bearer }) =>
       handle(deps, chat, {
         request,
         headers,
-        token: toToken(bearer, headers),
-        liftIdleLimit: () => deps.setIdleLimit(request, 0),
-        restoreIdleLimit: () => deps.setIdleLimit(request, IDLE_SECONDS),
+        token: toToken(bearer, headers.authorization),
+        liftIdleLimit: () => app.server?.timeout(request, 0),
+        restoreIdleLimit: () => app.server?.timeout(request, IDLE_SECONDS),
       }),
     { parse: 'none' },
   )

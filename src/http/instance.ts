@@ -1,11 +1,10 @@
 /**
  * What every HTTP surface here begins with: the public one (`app.ts`) and the control socket (`server/control.ts`). It sets
  * what Bun and Elysia would otherwise choose badly, tells an unknown path from a wrong method by the routes that there are,
- * and reads a request's path and bearer token.
+ * and reads a request's path.
  */
 import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
-import type { RequestHeaders } from '../gateway/intake.ts'
 
 /** A request that no route takes. Its message is a sentence for whoever asked. */
 export class NoRoute extends Error {
@@ -74,14 +73,3 @@ const unguessable = crypto.randomUUID()
  * by a parameter name that nobody can guess.
  */
 export const bearerToken = () => bearer({ extract: { body: unguessable, query: unguessable, header: 'Bearer' } })
-
-/**
- * The token that the plugin found, or the one behind a scheme in another case, which does not count (RFC 9110, section
- * 11.1); null where there is none.
- */
-export function toToken(found: string | undefined, headers: RequestHeaders): string | null {
-  const header = headers.authorization ?? ''
-  // The plugin takes whatever follows the word, be it glued to it or behind a colon.
-  if (found && header.startsWith('Bearer ')) return found.trim()
-  return /^bearer +(\S+)$/i.exec(header)?.[1] ?? null
-}

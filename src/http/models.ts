@@ -4,16 +4,16 @@ import { toPublicModel } from '../catalog/public.ts'
 import { orThrow } from '../domain/error.ts'
 import type { Model } from '../domain/settings.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
-import { mintId, toRequestId } from '../domain/task.ts'
+import { mintId, toRequestId } from '../gateway/handle.ts'
 import type { RequestHeaders } from '../gateway/intake.ts'
 import type { Health } from '../health/health.ts'
-import { authenticate } from '../keys/token.ts'
+import { authenticate, toToken } from '../keys/token.ts'
 import type { Log } from '../log.ts'
 import { modelNotFound, visibleModel } from '../routing/route.ts'
-import { bearerToken, pathOf, toToken } from './instance.ts'
+import { bearerToken, pathOf } from './instance.ts'
 
 export interface ModelsDeps {
-  snapshot(): Snapshot
+  live: { readonly snapshot: Snapshot }
   health: Pick<Health, 'forRequest'>
   log: Log
   now(): number
@@ -21,7 +21,7 @@ export interface ModelsDeps {
 
 export const modelsController = (deps: ModelsDeps) => {
   const keyOf = (headers: RequestHeaders, bearer: string | undefined): Key =>
-    orThrow(authenticate(deps.snapshot(), toToken(bearer, headers), deps.now()))
+    orThrow(authenticate(deps.live.snapshot, toToken(bearer, headers.authorization), deps.now()))
   const reply = (key: Key, body: unknown) => {
     const id = mintId(deps.now())
     deps.log.info('models_listed', 'models', { id, key: key.id, http: 200 })
@@ -32,7 +32,7 @@ export const modelsController = (deps: ModelsDeps) => {
     .use(bearerToken())
     .get('/v1/models', ({ headers, bearer }) => {
       const key = keyOf(headers, bearer)
-      const data = [...deps.snapshot().models]
+      const data = [...deps.live.snapshot.models]
         .filter(([, { listed }]) => listed)
         .map(([slug]) => slug)
         .sort()
@@ -49,8 +49,8 @@ export const modelsController = (deps: ModelsDeps) => {
     })
 }
 
-function modelFor({ snapshot, health }: ModelsDeps, key: Key, slug: string): Model | null {
-  const visible = visibleModel(snapshot(), key, slug)
+function modelFor({ live, health }: ModelsDeps, key: Key, slug: string): Model | null {
+  const visible = visibleModel(live.snapshot, key, slug)
   if (!visible) return null
   const request = health.forRequest(key.id)
   return toPublicModel(visible.model, visible.targets, (target) => request.standing(target) === 'unavailable')

@@ -6,7 +6,6 @@
 
 import { ServiceError } from '../domain/service-error.ts'
 import type { Budget } from '../domain/settings.ts'
-import { mintId } from '../domain/task.ts'
 import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
 import { type CheckedOptions, checkOptions } from './rules.ts'
 import { hashToken, mintToken, toMasked } from './token.ts'
@@ -158,3 +157,5 @@ export function findTeam(teams: readonly StoredTeam[], idOrName: string): Stored
   if (team) return team
   throw new ServiceError({ kind: 'team_not_found', team: idOrName }, `There is no team '${idOrName}'.`)
 }
+
+const mintId = (nowMs: number) => Bun.randomUUIDv7('buffer', nowMs).toString('hex')

@@ -1,7 +1,7 @@
 /**
  * The secret of a key: `sk-tg-` + 32 random characters of [A-Za-z0-9] + 6 of base62 CRC-32 of those. The checksum lets a
  * scanner of leaked secrets tell a key from noise; the server itself only looks its hash up. Nothing but the hash is ever
- * stored; a secret must not reach a log.
+ * stored; a secret must not reach a log. And whom the secret of a request lets in.
  */
 import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
@@ -75,3 +75,13 @@ export function authenticate(snapshot: Snapshot, token: string | null, nowMs: nu
 
 const invalidKey = (what: string) =>
   new GatewayError('invalid_key', `${what} Ask the administrator of this server for one.`)
+
+/**
+ * The token of a request; null where it brings none.
+ * @param found what Elysia's plugin found in the header `authorization`. It looks for one case of the scheme, which does not
+ * count (RFC 9110, section 11.1), and takes whatever follows the word, be it glued to it or behind a colon.
+ */
+export function toToken(found: string | undefined, authorization: string | null = ''): string | null {
+  if (found && authorization?.startsWith('Bearer ')) return found.trim()
+  return /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? null
+}

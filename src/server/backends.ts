@@ -5,31 +5,23 @@
  */
 import { createDemoBackend } from '../demo/demo.ts'
 import type { DialectName } from '../domain/settings.ts'
-import type { Target, Upstream } from '../domain/snapshot.ts'
+import type { Upstream } from '../domain/snapshot.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
 import { openai } from '../upstreams/dialects/openai/openai.ts'
 import { createHttpBackend, type HttpOptions } from '../upstreams/http.ts'
 import type { TestResult } from './protocol.ts'
 
-/** Makes what gives the backend of a target, by the dialect of its upstream. */
-export function createAllBackends(options: HttpOptions = {}): (target: Pick<Target, 'upstream'>) => Backend {
-  const byDialect: Record<DialectName, Backend> = {
-    openai: createHttpBackend(openai, options),
-    demo: createDemoBackend(),
-  }
-  const backends = new Map<string, Backend>(Object.entries(byDialect))
-  return ({ upstream }) => {
-    const backend = backends.get(upstream.dialect)
-    if (!backend) throw new Error(`no backend speaks the dialect ${upstream.dialect} of upstream ${upstream.id}`)
-    return backend
-  }
-}
+/** Makes the backends of all dialects. */
+export const createAllBackends = (options: HttpOptions = {}): Record<DialectName, Backend> => ({
+  openai: createHttpBackend(openai, options),
+  demo: createDemoBackend(),
+})
 
 /** Nobody waits for longer in front of a terminal. */
 const PROBE_MS = 15_000
 
 export interface ProbeDeps {
-  backend: Backend
+  backend: Pick<Backend, 'probe'>
   /** A clock that never steps. */
   monotonicMs(): number
   /** Hears what the upstream said, for whoever keeps account of its health. */

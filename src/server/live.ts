@@ -2,11 +2,12 @@
  * What a running server goes by: the snapshot of its configuration and, beside the database, what keys have used up and how
  * upstreams are doing. Filled from the store and the ledger at start, renewed with each change. Built by `server.ts`.
  */
-import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { DialectName } from '../domain/settings.ts'
+import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { createHealth } from '../health/health.ts'
 import { createProber, type Prober } from '../health/prober.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { createLimiter, type Moment } from '../limits/limiter.ts'
+import { createLimiter } from '../limits/limiter.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import type { LedgerReader, Scope } from '../store/ledger-store.ts'
@@ -18,18 +19,22 @@ export interface LiveDeps {
   environment: Environment
   reader: Pick<LedgerReader, 'spent' | 'recent'>
   ledger: Pick<Ledger, 'unapplied'>
-  backendFor(at: { upstream: Upstream }): Backend
+  backends: Readonly<Record<DialectName, Backend>>
   /** How often upstreams are probed, ms; 0 = only those that could not be reached. */
   probeMs: number
-  moment(): Moment
+  /** Wall clock, ms. */
+  now(): number
+  /** A clock that never steps, ms. */
+  monotonicMs(): number
   log: Log
 }
 
 const MINUTE_MS = 60_000
 
-export async function createLive({ store, environment, reader, ledger, backendFor, probeMs, moment, log }: LiveDeps) {
+export async function createLive(deps: LiveDeps) {
+  const { store, environment, reader, ledger, backends, probeMs, now, monotonicMs, log } = deps
   const read = async () => toSnapshot(await store.read(), environment)
-  let snapshot = await read()
+  const first = await read()
   const limiter = createLimiter({
     onWarning: ({ scope, name, spentNanoUsd, budget, percent }) =>
       log.warn('budget_threshold', 'a budget is being used up', {
@@ -42,50 +47,53 @@ export async function createLive({ store, environment, reader, ledger, backendFo
       }),
   })
   const health = createHealth({
-    nowMs: () => moment().monotonicMs,
-    wallMs: () => moment().wallMs,
+    nowMs: monotonicMs,
+    wallMs: now,
     log,
     onUnreached: () => prober.trigger(),
   })
   const prober: Prober = createProber({
     health,
-    snapshot: () => snapshot,
-    backendFor,
+    snapshot: () => live.snapshot,
+    backendFor: ({ upstream }) => backends[upstream.dialect],
     intervalMs: probeMs,
     log,
   })
-  const { monotonicMs, wallMs } = moment()
+  const wallMs = now()
   const past = reader.recent(wallMs - MINUTE_MS)
   limiter.replay(
     past.map(({ createdMs, ...request }) => ({ ...request, agoMs: wallMs - createdMs })),
-    monotonicMs,
+    monotonicMs(),
   )
   // The database alone never says what was spent: it is a moment behind the journal.
   const spent = (scope: Scope, fromMs: number) => reader.spent(scope, fromMs) + ledger.unapplied(scope, fromMs)
   /** Throws where the ledger cannot be read; then what was in force stays. */
   const renew = (next: Snapshot) => {
     // Each key once, however many secrets open it.
-    limiter.renew(new Set([...next.secrets.values()].map(({ key }) => key)), next.teams.values(), spent, moment())
+    const keys = new Set([...next.secrets.values()].map(({ key }) => key))
+    limiter.renew(keys, next.teams.values(), spent, { monotonicMs: monotonicMs(), wallMs: now() })
     health.renew(next)
   }
-  renew(snapshot)
+  renew(first)
 
-  return {
+  const live = {
     limiter,
     health,
     prober,
-    snapshot: () => snapshot,
+    /** In force now: requests read it off here. */
+    snapshot: first,
     /** Reads the configuration again and takes it over. */
     async refresh(): Promise<void> {
       const next = await read()
       // Of two that read at once, the later answer may be the older one.
-      if (next.revision < snapshot.revision) return
+      if (next.revision < live.snapshot.revision) return
       renew(next)
-      logNotReady(next, log, snapshot)
-      snapshot = next
+      logNotReady(next, log, live.snapshot)
+      live.snapshot = next
       prober.trigger()
     },
   }
+  return live
 }
 
 /** @param before what was said last: the same is not said twice. */

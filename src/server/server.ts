@@ -5,7 +5,7 @@
 import { logFinished, toAll } from '../accounting/settle.ts'
 import type { ServeConfig } from '../config.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
-import { mintId } from '../domain/task.ts'
+import { mintId } from '../gateway/handle.ts'
 import { Load } from '../gateway/intake.ts'
 import type { UpstreamHealth } from '../health/health.ts'
 import { createApp } from '../http/app.ts'
@@ -58,8 +58,7 @@ const BACKOFF_MS = 500
 
 /** Starts to serve. Where it cannot, it throws, and whatever it has opened is closed again. */
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { log, now, environment, version, monotonicMs = () => performance.now() } = options
-  const moment = () => ({ monotonicMs: monotonicMs(), wallMs: now() })
+  const { log, now, environment, version, monotonicMs = performance.now.bind(performance) } = options
   const startedMs = now()
   const instance = mintId(startedMs)
   // Closed in reverse order, at the stop or where the start fails.
@@ -72,11 +71,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   await options.prepare(store, settings)
 
   const { ledger, reader } = storage.openLedger(config)
-  const backendFor = createAllBackends({ maxEventBytes: config.maxEventBytes })
+  const backends = createAllBackends({ maxEventBytes: config.maxEventBytes })
   const { probeMs } = config
-  const live = await createLive({ store, environment, reader, ledger, backendFor, probeMs, moment, log })
-  const { snapshot, limiter, health, prober } = live
-  const watch = store.watch(snapshot().revision, live.refresh, log)
+  const live = await createLive({ store, environment, reader, ledger, backends, probeMs, now, monotonicMs, log })
+  const { limiter, health, prober } = live
+  const watch = store.watch(live.snapshot.revision, live.refresh, log)
   opened.defer(() => watch.stop())
   const load = new Load(config)
   const counter = createCounter({ log })
@@ -92,7 +91,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     return ledger.state() === 'ok' && watch.healthy() && !health.states().some(isMissed) ? 'ok' : 'degraded'
   }
   const app = createApp({
-    snapshot,
+    live,
     ledger,
     limiter,
     health,
@@ -100,18 +99,18 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     checker,
     load,
     log,
-    onFinished: toAll([(finished) => logFinished(log, finished)], log),
+    onFinished: toAll([logFinished.bind(null, log)], log),
     now,
-    moment,
+    monotonicMs,
     instance,
     heartbeatMs: config.heartbeatMs,
     slowReaderMs: config.slowReaderMs,
     retry: { retries: config.retries, backoffMs: options.backoffMs ?? BACKOFF_MS },
-    backendFor,
+    backends,
     readiness,
   })
   const baseUrl = listen(app, config.host, config.port)
-  logNotReady(snapshot(), log)
+  logNotReady(live.snapshot, log)
   prober.start()
   opened.defer(() => prober.stop())
   const control = createControl({
@@ -125,16 +124,16 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       url: baseUrl,
       readiness: readiness(),
       ledger: ledger.state(),
-      config_revision: snapshot().revision,
+      config_revision: live.snapshot.revision,
       in_flight: load.inFlight,
       buffered_bytes: load.bufferedBytes,
-      upstreams: toUpstreamStatuses(snapshot(), health.states()),
+      upstreams: toUpstreamStatuses(live.snapshot, health.states()),
     }),
     async test(id) {
-      const upstream = snapshot().upstreams.get(id)
+      const upstream = live.snapshot.upstreams.get(id)
       if (!upstream) return null
       return testUpstream(upstream, {
-        backend: backendFor({ upstream }),
+        backend: backends[upstream.dialect],
         monotonicMs,
         onFound: (found) => health.probed(upstream, found),
       })
@@ -151,7 +150,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const everything = opened.move()
   return {
     baseUrl,
-    snapshot,
+    snapshot: () => live.snapshot,
     async reload(change) {
       await change(store)
       await live.refresh()

@@ -7,7 +7,7 @@
  * transaction: what was decided, its audit row, and the revision + 1 by which running servers notice. What the function
  * throws undoes everything and reaches the caller.
  */
-import type { Deadlines, Feature, Modality, Origin, UpstreamSettings } from '../domain/settings.ts'
+import type { Deadlines, DialectName, Feature, Modality, Origin, UpstreamSettings } from '../domain/settings.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
@@ -44,7 +44,7 @@ export type KeyWrite = Partial<KeyRows>
 
 export interface UpstreamRow {
   id: string
-  dialect: string
+  dialect: DialectName
   /** Without a slash at its end; null where the dialect needs none. */
   baseUrl: string | null
   /** A reference such as `${OPENAI_API_KEY}`, resolved by the server. Never a secret itself. */

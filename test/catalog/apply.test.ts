@@ -33,7 +33,7 @@ afterEach(() => folder.close())
 
 const upstream = (id: string) => ({
   id,
-  dialect: 'demo',
+  dialect: 'demo' as const,
   baseUrl: null,
   apiKeyRef: null,
   local: false,

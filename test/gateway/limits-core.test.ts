@@ -50,15 +50,16 @@ function createAsking(fakes: Fakes) {
   const token = mintToken()
   const limits = { ...NO_LIMITS, requestsPerMinute: 5, tokensPerMinute: 10_000, concurrency: 1 }
   const secrets = new Map([[hashToken(token), { key: toKey({ limits }), lastFour: '0000', expiresMs: null }]])
+  const call: Backend['call'] = (asked) => (fakes.call ?? answering)(asked)
   const deps: HandleDeps = {
-    snapshot: () => ({ ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets }),
+    live: { snapshot: { ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets } },
     ledger: { ...LEDGER, ...fakes.ledger },
     counter: fakes.counter ?? counter,
     checker,
     load: new Load({ maxInFlight: 10, maxBufferedBytes: 10_000 }),
     log: createLog({ now: () => 0, write: fine }),
     now: () => 0,
-    moment: () => ({ monotonicMs: 0, wallMs: 0 }),
+    monotonicMs: () => 0,
     limiter: createLimiter(),
     health: createHealth({ nowMs: () => 0, wallMs: () => 0 }),
     onFinished() {},
@@ -66,7 +67,7 @@ function createAsking(fakes: Fakes) {
     heartbeatMs: 0,
     slowReaderMs: 1_000,
     retry: { retries: 0, backoffMs: 0 },
-    backendFor: () => ({ call: fakes.call ?? answering, probe: async () => ({ state: 'ready' }) }),
+    backends: { openai: { call }, demo: { call } },
   }
   /** Gives the status, and what is left of the rates. */
   return async (signal?: AbortSignal) => {

@@ -617,7 +617,7 @@ describe('a new configuration', () => {
     expect(health.unreached()[0]).toBe(next.upstream)
   })
 
-  test.each([[{ baseUrl: 'http://127.0.0.1:2/v1' }], [{ credential: 'another' }], [{ dialect: 'demo' }]])(
+  test.each([[{ baseUrl: 'http://127.0.0.1:2/v1' }], [{ credential: 'another' }], [{ dialect: 'demo' as const }]])(
     'forgets it for one that changes to %j, and what calls to the old one find out does not count',
     (fields) => {
       const { health, target, renew, fail, stateOf } = setUp()

@@ -10,6 +10,7 @@ import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 import { startUpstream } from '../support/upstream.ts'
 
 const ending: (() => unknown)[] = []
+const backends = createAllBackends()
 afterEach(async () => {
   for (const end of ending.splice(0).reverse()) await end()
 })
@@ -27,7 +28,12 @@ function setUp(targets: Target[], deps: Partial<ProberDeps> = {}) {
     wallMs: Date.now,
     onUnreached: () => prober.trigger(),
   })
-  const prober = createProber({ health, snapshot: () => snapshot, backendFor: createAllBackends(), ...deps })
+  const prober = createProber({
+    health,
+    snapshot: () => snapshot,
+    backendFor: ({ upstream }) => backends[upstream.dialect],
+    ...deps,
+  })
   health.renew(snapshot)
   ending.push(prober.stop)
   const change = (...next: Target[]) => {
@@ -293,7 +299,7 @@ test('a probe goes by a proxy as calls do, and never past it', async () => {
     import { createAllBackends } from './src/server/backends.ts'
     import { toTarget } from './test/support/snapshot.ts'
     const { upstream } = toTarget({ baseUrl: 'http://upstream.invalid/v1' })
-    const readiness = await createAllBackends()({ upstream }).probe(upstream, new AbortController().signal)
+    const readiness = await createAllBackends().openai.probe(upstream, new AbortController().signal)
     console.log(readiness.state)`
   const run = async (proxy: string) => {
     const env = { ...process.env, HTTP_PROXY: proxy, http_proxy: proxy }
@@ -313,7 +319,7 @@ test('it does not keep a process alive', async () => {
     import { toModel, toSnapshot, toTarget } from './test/support/snapshot.ts'
     const health = createHealth({ nowMs: () => 0, wallMs: () => 0 })
     const snapshot = toSnapshot([toModel('a/b', [toTarget()])])
-    createProber({ health, snapshot: () => snapshot, backendFor: createAllBackends() }).start()
+    createProber({ health, snapshot: () => snapshot, backendFor: () => createAllBackends().openai }).start()
     await Bun.sleep(100)`
   const child = Bun.spawn([process.execPath, '-e', script], { cwd: `${import.meta.dir}/../..` })
   ending.push(() => child.kill('SIGKILL'))

@@ -53,14 +53,14 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
   }
   const secrets = new Map([[hashToken(token), { key: toKey(), lastFour: '0000', expiresMs: null }]])
   const app = createApp({
-    snapshot: () => ({ ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets }),
+    live: { snapshot: { ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets } },
     ledger,
     counter: createCounter(),
     checker: createChecker(),
     log,
-    onFinished: (finished) => logFinished(log, finished),
+    onFinished: logFinished.bind(null, log),
     now,
-    moment: () => ({ monotonicMs: 0, wallMs: now() }),
+    monotonicMs: () => 0,
     limiter: createLimiter(),
     health: createHealth({ nowMs: () => 0, wallMs: now }),
     load,
@@ -68,7 +68,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     heartbeatMs: 0,
     slowReaderMs: 60_000,
     retry: { retries: 0, backoffMs: 0 },
-    backendFor: () => ({ call, probe: async () => ({ state: 'ready' }) }),
+    backends: { openai: { call }, demo: { call } },
     readiness: () => 'ok',
   })
   const request = new Request('http://localhost/v1/chat/completions', {

@@ -12,7 +12,7 @@ import type { Behaviour } from '../support/upstream-answers.ts'
 
 const CREDENTIAL = 'our own secret'
 const { signal } = new AbortController()
-const backendFor = createAllBackends()
+const backends = createAllBackends()
 
 const toUpstream = (baseUrl: string | null, fields: Partial<Upstream> = {}) => toTarget({ baseUrl, ...fields }).upstream
 const reasonOf = (readiness: Readiness | null) => (readiness && 'reason' in readiness ? readiness.reason : null)
@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => upstream.stop())
 
 describe('the readiness probe', () => {
-  const probe = (at: Upstream, until = signal) => backendFor({ upstream: at }).probe(at, until)
+  const probe = (at: Upstream, until = signal) => backends[at.dialect].probe(at, until)
   const answering = (behaviour: Behaviour) => {
     upstream.scriptProbes(behaviour)
     return probe(toUpstream(upstream.url, { credential: CREDENTIAL }))
@@ -109,7 +109,7 @@ describe('the readiness probe', () => {
       import { createAllBackends } from './src/server/backends.ts'
       import { toTarget } from './test/support/snapshot.ts'
       const { upstream } = toTarget({ baseUrl: '${upstream.url}' })
-      const probe = () => createAllBackends()({ upstream }).probe(upstream, new AbortController().signal)
+      const probe = () => createAllBackends().openai.probe(upstream, new AbortController().signal)
       const before = await probe()
       try { for (;;) openSync('/dev/null', 'r') } catch {}
       console.log(before.state, (await probe()).state)

@@ -5,7 +5,15 @@
  */
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { Deadlines, Feature, Modality, Origin, Period, UpstreamSettings } from '../../domain/settings.ts'
+import type {
+  Deadlines,
+  DialectName,
+  Feature,
+  Modality,
+  Origin,
+  Period,
+  UpstreamSettings,
+} from '../../domain/settings.ts'
 import type { Endpoint, Lane } from '../../domain/task.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 
@@ -17,7 +25,7 @@ const origin = () => text('origin').$type<Origin>().notNull()
 
 export const upstreams = sqliteTable('upstreams', {
   id: text('id').primaryKey(),
-  dialect: text('dialect').notNull(),
+  dialect: text('dialect').$type<DialectName>().notNull(),
   baseUrl: text('base_url'),
   /** A reference such as `${OPENAI_API_KEY}`, resolved by the server. Never a secret itself. */
   apiKeyRef: text('api_key_ref'),
