@@ -40,7 +40,7 @@ const MAX_CODE_CHARS = 64
 const WAIT_MS = 5_000
 
 /** Why an upstream's call failed, for the log: nothing of what it said. Null where the code tells all. */
-export function toReason(error: unknown): string | null {
+function toReason(error: unknown): string | null {
   if (!(error instanceof UpstreamError) || error.kind === 'aborted') return null
   const { kind, status, deadline } = error
   if (kind === 'status') return `status ${status}`

@@ -18,8 +18,6 @@ export interface Task {
   body: CanonicalRequest
   /** Whether the client wants a stream. */
   stream: boolean
-  /** How many choices it wants. */
-  choices: number
   /** The most tokens that it lets a choice have; null where it gives no cap. */
   cap: number | null
   /** Tokens of the prompt, estimated from bytes. */

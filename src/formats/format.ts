@@ -1,7 +1,7 @@
 /** The contract of what clients speak: how a body becomes a task, and how events become what the client reads. Pure. */
 import type { Decision, GatewayError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
-import type { Endpoint, Task } from '../domain/task.ts'
+import type { Task } from '../domain/task.ts'
 import type { Receipt } from '../domain/usage.ts'
 
 /** What identifies an answer, the same in every frame. */
@@ -15,7 +15,6 @@ export interface Identity {
 }
 
 export interface Format {
-  readonly endpoint: Endpoint
   /** Checks a parsed body, and makes the task of it. */
   toTask(body: unknown): Decision<Task>
   /** Writes a whole answer. */

@@ -41,7 +41,8 @@ export interface Admitted {
   /** The resolved model. */
   slug: string
   /** In the order in which they are tried. */
-  targets: readonly [Target, ...Target[]]
+  targets: readonly Target[]
+  first: Target
   /** What its first call reserves. */
   reserve: Reserve
   /** What is reserved on its key and team until it ends. */
@@ -62,16 +63,17 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
   const body = key.budget || team?.budget ? withCap(task, fitting.value) : task.body
   const now = { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }
-  const [first, ...others] = choose(deps.limiter, asked, fitting.value, body, now)
+  const targets = choose(deps.limiter, asked, fitting.value, body, now)
+  const [first] = targets
   if (!first) return refuse(noneReady(health, fitting.value))
   // 2. Is there room? Rates, concurrency and budgets, as one reservation.
   if (deps.load.isDraining) return refuse(stopping())
   const reserve = toReserve(first, toAsk(task.promptTokens, body, first))
-  const most = isLimited(key, team) ? toMost(task.promptTokens, body, first, others, reserve) : NOTHING
+  const most = isLimited(key, team) ? toMost(task.promptTokens, body, targets, first, reserve) : NOTHING
   const admitting = deps.limiter.admit(key, team, most, now)
   const admitted = admitting instanceof Promise ? await admitting : admitting
   if (!admitted.ok) return admitted
-  return allow({ body, slug: model.facts.id, targets: [first, ...others], reserve, reservation: admitted.value })
+  return allow({ body, slug: model.facts.id, targets, first, reserve, reservation: admitted.value })
 }
 
 /**
@@ -163,12 +165,12 @@ const toAsk = (promptTokens: number, body: CanonicalRequest, target: Target): Es
 function toMost(
   promptTokens: number,
   body: CanonicalRequest,
+  targets: readonly Target[],
   first: Target,
-  others: readonly Target[],
   reserve: Reserve,
 ): Amount {
   const most = times(toAmount(reserve), toCalls(body, first))
-  for (const target of others) {
+  for (const target of targets) {
     // Prices take a while to work out, and most routes have those of their model.
     if (isLike(first, target)) continue
     const amount = toAmount(toReserve(target, toAsk(promptTokens, body, target)))

@@ -116,7 +116,7 @@ function toShare(events: readonly AnswerEvent[], index: number): AnswerEvent[] {
  * Runs `count` tasks, `parallel` of them at once, lowest first. Rejects with the first failure once those under way have
  * ended. One that finds no place beside the others is put back for them, and fails only where it is alone.
  */
-export async function inParallel(
+async function inParallel(
   count: number,
   parallel: number,
   task: (index: number) => Promise<void>,

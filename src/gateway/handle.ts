@@ -81,7 +81,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     // 3. Where, and may they? From here on it is reserved for.
     const health = deps.health.forRequest(key.id)
     const admitted = orThrow(await admit(deps, { snapshot, key, task, health }))
-    const { reservation, body, targets, slug } = admitted
+    const { reservation, body, targets, first, slug } = admitted
     rates = reservation.headers
     held.defer(() => reservation.cancel())
     place.admit()
@@ -92,7 +92,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     isDispatched = true
     const { signal } = incoming.request
     const { ledger, counter, now, onFinished } = deps
-    const calls = new CallLog({ ledger, row, first: targets[0], reservation, now })
+    const calls = new CallLog({ ledger, row, first, reservation, now })
     const exchange: Exchange = {
       requestId,
       format,
@@ -135,7 +135,7 @@ const toOpenRow = (
   createdMs: number,
   key: Key,
   task: Task,
-  { targets: [target], reserve, slug }: Admitted,
+  { first: target, reserve, slug }: Admitted,
 ): OpenRow => ({
   id,
   instance,

@@ -19,16 +19,15 @@ export interface Facts extends Pick<Model, 'id' | 'max_output_length'> {
 interface Resolved {
   model: CatalogModel
   /** Ready targets that this key may use; never empty. */
-  targets: [Target, ...Target[]]
+  targets: Target[]
 }
 
 /** Finds the targets of a slug or an alias for a key. `param` is what the refusal names: `model` in a chat request. */
 export function resolve(snapshot: Snapshot, key: Key, asked: string): Decision<Resolved> {
   const found = visibleModel(snapshot, key, asked)
   if (!found) return refuse(modelNotFound(asked, 'model'))
-  const [first, ...others] = found.targets.filter((target) => target.upstream.notReady === null)
-  if (!first) return refuse(notReady(found))
-  return allow({ model: found.model, targets: [first, ...others] })
+  const targets = found.targets.filter(({ upstream }) => upstream.notReady === null)
+  return targets.length > 0 ? allow({ model: found.model, targets }) : refuse(notReady(found))
 }
 
 /** The model behind a slug or alias with the targets that this key may use; null where there is none for it. */

@@ -9,7 +9,6 @@ import { toCompletionJson } from './whole.ts'
 import { ChatWriter } from './writer.ts'
 
 export const chat: Format = {
-  endpoint: 'chat',
   toTask(body) {
     const request = validate(body)
     return request.ok ? allow(toTask(request.value)) : request
@@ -26,7 +25,6 @@ export const toTask = (body: CanonicalRequest): Task => ({
   model: body.model,
   body,
   stream: body.stream === true,
-  choices: body.n ?? 1,
   cap: body.max_completion_tokens ?? body.max_tokens ?? null,
   promptTokens: estimatePrompt(body),
   user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
