@@ -20,6 +20,8 @@ import {
 } from './segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
+/** The first segment is made while the server starts, and the first request waits for it: it takes some 500 of them. */
+const FIRST_SEGMENT_BYTES = 1024 * 1024
 /** A disk without room for a segment is asked again after this. */
 const RETRY_MS = 1_000
 const MAX_IN_MEMORY = 20_000
@@ -94,7 +96,7 @@ export function createJournal(options: JournalOptions): Journal {
     return preparing
   }
 
-  const isAtLimit = () => (segments.length + 1) * segmentBytes > maxBytes
+  const isAtLimit = () => sumOf(({ bytes }) => bytes) + segmentBytes > maxBytes
 
   const grow = (): Promise<void> | null => {
     if (spare) return null
@@ -108,12 +110,16 @@ export function createJournal(options: JournalOptions): Journal {
       isLimitTold = true
       return null
     }
-    return prepare(createSegment(join(folder, `${instance}-${++number}.log`), segmentBytes, head))
+    const bytes = ++number === 1 ? Math.min(FIRST_SEGMENT_BYTES, segmentBytes) : segmentBytes
+    return prepare(createSegment(join(folder, `${instance}-${number}.log`), bytes, head))
   }
 
   const active = () => segments.at(-1)
-  const free = () => segmentBytes - (active()?.used ?? segmentBytes)
-  const takesNew = (bytes: number) => bytes <= free() - (spare ? 0 : segmentBytes / 4)
+  const free = () => {
+    const segment = active()
+    return segment ? segment.bytes - segment.used : 0
+  }
+  const takesNew = (bytes: number) => bytes <= free() - (spare ? 0 : (active()?.bytes ?? 0) / 4)
   const isStuck = () => spare === null && preparing === null && !takesNew(MAX_ROW_BYTES)
   /** The one being written is given up only where nothing else makes room. */
   const applied = () => segments.filter((each) => each.waiting === 0 && (each !== active() || isStuck()))
@@ -134,7 +140,7 @@ export function createJournal(options: JournalOptions): Journal {
     if (segment.readFrom !== null || isTooMuch) segment.readFrom ??= at
     else for (const record of records) segment.inMemory.push(record)
     // The next segment is made while there is still room in this one; a full disk leaves us with the last quarter.
-    if (segment.used > segmentBytes / 2) void grow()
+    if (segment.used > segment.bytes / 2) void grow()
     return true
   }
 
@@ -172,7 +178,7 @@ export function createJournal(options: JournalOptions): Journal {
         const line = toLine(entry.record)
         const size = Buffer.byteLength(line)
         const fits = () => (entry.record.kind === 'settle' ? bytes + size <= free() : takesNew(bytes + size))
-        if (!fits() && spare && size <= segmentBytes - head.length) {
+        if (!fits() && spare && size <= spare.bytes - head.length) {
           flush()
           segments.push(spare)
           spare = null

@@ -106,6 +106,8 @@ export function readRecords(fd: number, from: number, end: number, limit: number
 export interface Segment {
   readonly path: string
   readonly handle: FileHandle
+  /** Its length, of which so much is written. */
+  readonly bytes: number
   used: number
   /** How many of its records are not applied. */
   waiting: number
@@ -114,22 +116,22 @@ export interface Segment {
   readFrom: number | null
 }
 
-type Room = Pick<Segment, 'path' | 'handle' | 'used'>
+type Room = Pick<Segment, 'path' | 'handle' | 'bytes' | 'used'>
 
 /** Makes a file of so many zeros that begins with `head`. Throws what the disk says, and then there is none. */
 export async function createSegment(path: string, bytes: number, head: Buffer): Promise<Segment> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  return beginSegment({ path, handle: await open(path, 'wx+', 0o600), used: bytes }, head)
+  return beginSegment({ path, handle: await open(path, 'wx+', 0o600), bytes, used: bytes }, head)
 }
 
 /** Begins anew in the room that a file has. Throws what the disk says, and then the file is gone. */
-export async function beginSegment({ path, handle, used }: Room, head: Buffer): Promise<Segment> {
+export async function beginSegment({ path, handle, bytes, used }: Room, head: Buffer): Promise<Segment> {
   try {
     await fill(handle, used)
     writeAll(handle.fd, head, 0)
     await handle.sync()
     await syncFolder(dirname(path))
-    return { path, handle, used: head.length, waiting: 0, inMemory: [], readFrom: null }
+    return { path, handle, bytes, used: head.length, waiting: 0, inMemory: [], readFrom: null }
   } catch (error) {
     await removeSegment({ path, handle })
     throw error

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createJournal, type Journal, type JournalOptions } from '../../src/ledger/journal.ts'
+import { createJournal, type Journal, type JournalOptions, SEGMENT_BYTES } from '../../src/ledger/journal.ts'
 import { listSegments, readSegment } from '../../src/ledger/segment.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
@@ -179,6 +179,17 @@ test('the segment that is written goes on in its own place, unless a record came
   expect(segments()).toHaveLength(1)
 })
 
+test('a start makes little room, since the first request waits for it, and the next segment is a whole one', async () => {
+  const one = create({ instance: 'one', segmentBytes: SEGMENT_BYTES, maxBytes: 1e9 })
+  await one.grow()
+  const sizes = () => segments().map((path) => statSync(path).size)
+  expect(sizes()).toEqual([1024 * 1024])
+  const records = some(4_000)
+  expect(await append(records, one)).toEqual([])
+  expect(sizes()).toEqual([1024 * 1024, SEGMENT_BYTES])
+  expect([...one.unapplied()]).toEqual(records)
+})
+
 test('closing leaves only what a checkpoint does not cover', async () => {
   const records = some(2)
   await append(records)
@@ -202,11 +213,11 @@ test('a record that no store takes is kept where an administrator finds it', () 
 const noDisk = whyNoSmallDisk()
 describe.skipIf(noDisk !== null)('on a full disk', () => {
   test('a segment that finds only a part of its room is none', async () => {
-    const disk = mountSmallDisk(folder.journal, 2)
+    const disk = mountSmallDisk(folder.journal, 1)
     if (typeof disk === 'string') throw new Error(disk)
-    const full = create({ instance: 'full', segmentBytes: 2 * 1024 * 1024, maxBytes: 1e9 })
+    const full = create({ instance: 'full', segmentBytes: SEGMENT_BYTES, maxBytes: 1e9 })
     try {
-      // The last of its two writes is cut short, without an error.
+      // Its write is cut short, without an error.
       writeFileSync(join(folder.journal, 'other'), Buffer.alloc(100_000))
       await full.grow()
       expect(segments()).toEqual([])
