@@ -10,7 +10,7 @@ import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Format, Identity, Writer } from '../formats/format.ts'
 import { settleFailure } from './failure.ts'
-import { createHeartbeat, KEEP_ALIVE, Sink, type SinkOptions } from './sink.ts'
+import { Heartbeat, KEEP_ALIVE, Sink, type SinkOptions } from './sink.ts'
 
 /** A request on its way to its client. */
 export interface Exchange {
@@ -61,7 +61,7 @@ export async function deliverStream(
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
   if (ms === 0) return promise
   const late = Promise.withResolvers<null>()
-  const heartbeat = createHeartbeat(ms, () => late.resolve(null))
+  const heartbeat = new Heartbeat(ms, () => late.resolve(null))
   try {
     return await Promise.race([promise, late.promise])
   } finally {

@@ -31,7 +31,7 @@ export class Sink {
     this.#controller = controller
     this.#slowReaderMs = slowReaderMs
     this.#hasLeft = controller === null || signal.aborted
-    this.#heartbeat = createHeartbeat(this.#hasLeft ? 0 : heartbeatMs, () => this.#keepAlive())
+    this.#heartbeat = new Heartbeat(this.#hasLeft ? 0 : heartbeatMs, () => this.#keepAlive())
     const leave = () => {
       this.#hasLeft = true
       this.#wake()
@@ -112,59 +112,52 @@ const tooSlow = (ms: number) =>
 
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
-export interface Heartbeat {
-  /** Something was written: the silence begins anew. */
-  touch(): void
-  stop(): void
-}
-
 /** Looks this often, in parts of the silence: a chunk then costs an assignment instead of a look at the clock. */
 const LOOKS = 10
 
-interface Beating {
-  silentLooks: number
-  beat(): void
-}
-
 /** All hearts of one pace share a timer: a thousand streams would otherwise have a thousand. */
-const paces = new Map<number, { hearts: Set<Beating>; timer: Timer }>()
+const paces = new Map<number, { hearts: Set<Heartbeat>; timer: Timer }>()
 
-/** Calls `beat` after every `ms` of silence, and up to a tenth more. 0 never does. */
-export function createHeartbeat(ms: number, beat: () => void): Heartbeat {
-  const heart: Beating = { silentLooks: 0, beat }
-  if (ms > 0) begin(ms, heart)
-  return {
-    touch() {
-      heart.silentLooks = 0
-    },
-    stop() {
-      if (ms > 0) end(ms, heart)
-    },
+/** Calls `beat` after every `ms` of silence, and up to a tenth more, until it is stopped. 0 never does. */
+export class Heartbeat {
+  readonly #ms: number
+  readonly #beat: () => void
+  #silentLooks = 0
+
+  constructor(ms: number, beat: () => void) {
+    this.#ms = ms
+    this.#beat = beat
+    if (ms === 0) return
+    let pace = paces.get(ms)
+    if (!pace) {
+      const hearts = new Set<Heartbeat>()
+      pace = { hearts, timer: setInterval(lookAt, ms / LOOKS, hearts) }
+      paces.set(ms, pace)
+    }
+    pace.hearts.add(this)
+  }
+
+  /** Something was written: the silence begins anew. */
+  touch(): void {
+    this.#silentLooks = 0
+  }
+
+  /** Idempotent. */
+  stop(): void {
+    const pace = paces.get(this.#ms)
+    if (!pace?.hearts.delete(this) || pace.hearts.size > 0) return
+    clearInterval(pace.timer)
+    paces.delete(this.#ms)
+  }
+
+  /** Called by the timer. */
+  look(): void {
+    if (++this.#silentLooks <= LOOKS) return
+    this.#silentLooks = 1
+    this.#beat()
   }
 }
 
-function begin(ms: number, heart: Beating): void {
-  const known = paces.get(ms)
-  if (known) {
-    known.hearts.add(heart)
-    return
-  }
-  const hearts = new Set([heart])
-  paces.set(ms, { hearts, timer: setInterval(look, ms / LOOKS, hearts) })
-}
-
-function end(ms: number, heart: Beating): void {
-  const pace = paces.get(ms)
-  if (!pace?.hearts.delete(heart) || pace.hearts.size > 0) return
-  clearInterval(pace.timer)
-  paces.delete(ms)
-}
-
-function look(hearts: ReadonlySet<Beating>): void {
-  for (const heart of hearts) {
-    heart.silentLooks++
-    if (heart.silentLooks <= LOOKS) continue
-    heart.silentLooks = 1
-    heart.beat()
-  }
+function lookAt(hearts: ReadonlySet<Heartbeat>): void {
+  for (const heart of hearts) heart.look()
 }
