@@ -111,16 +111,7 @@ export class GatewayError extends Error {
 }
 
 /** What a pure deciding step returns: the value, or the refusal that ends the request. */
-export type Decision<T> = { ok: true; value: T } | { ok: false; error: GatewayError }
-
-export const allow = <T>(value: T): Decision<T> => ({ ok: true, value })
-export const refuse = (error: GatewayError): Decision<never> => ({ ok: false, error })
-
-/** The value of a decision. Throws its refusal. */
-export function orThrow<T>(decision: Decision<T>): T {
-  if (!decision.ok) throw decision.error
-  return decision.value
-}
+export type Decision<T> = T | GatewayError
 
 /**
  * How a call to an upstream failed.

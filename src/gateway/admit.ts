@@ -4,7 +4,7 @@
  */
 
 import { type Reserve, toAmount, toReserve } from '../accounting/price.ts'
-import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
+import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
@@ -54,26 +54,26 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   const { snapshot, key, task, health } = asked
   // 1. Where could it be answered?
   const resolved = resolve(snapshot, key, task.model)
-  if (!resolved.ok) return resolved
-  const { model } = resolved.value
-  const able = fit(task.body, model.facts, resolved.value.targets)
-  if (!able.ok) return able
-  const fitting = mayOverflow(task, able.value) ? await fitLength(task.body, able.value, deps.counter) : able
-  if (!fitting.ok) return fitting
+  if (resolved instanceof GatewayError) return resolved
+  const { model } = resolved
+  const able = fit(task.body, model.facts, resolved.targets)
+  if (able instanceof GatewayError) return able
+  const fitting = mayOverflow(task, able) ? await fitLength(task.body, able, deps.counter) : able
+  if (fitting instanceof GatewayError) return fitting
   const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
-  const body = key.budget || team?.budget ? withCap(task, fitting.value) : task.body
+  const body = key.budget || team?.budget ? withCap(task, fitting) : task.body
   const now = { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }
-  const targets = choose(deps.limiter, asked, fitting.value, body, now)
+  const targets = choose(deps.limiter, asked, fitting, body, now)
   const [first] = targets
-  if (!first) return refuse(noneReady(health, fitting.value))
+  if (!first) return noneReady(health, fitting)
   // 2. Is there room? Rates, concurrency and budgets, as one reservation.
-  if (deps.load.isDraining) return refuse(stopping())
+  if (deps.load.isDraining) return stopping()
   const reserve = toReserve(first, toAsk(task.promptTokens, body, first))
   const most = isLimited(key, team) ? toMost(task.promptTokens, body, targets, first, reserve) : NOTHING
   const admitting = deps.limiter.admit(key, team, most, now)
-  const admitted = admitting instanceof Promise ? await admitting : admitting
-  if (!admitted.ok) return admitted
-  return allow({ body, slug: model.facts.id, targets, first, reserve, reservation: admitted.value })
+  const reservation = admitting instanceof Promise ? await admitting : admitting
+  if (reservation instanceof GatewayError) return reservation
+  return { body, slug: model.facts.id, targets, first, reserve, reservation }
 }
 
 /**
@@ -82,7 +82,7 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
  */
 function fit(body: CanonicalRequest, facts: Facts, targets: readonly Target[]): Decision<readonly Target[]> {
   const misfit = checkFit(body, facts)
-  if (misfit) return refuse(misfit)
+  if (misfit) return misfit
   const able: Target[] = []
   let none: GatewayError | null = null
   for (const target of targets) {
@@ -90,7 +90,7 @@ function fit(body: CanonicalRequest, facts: Facts, targets: readonly Target[]): 
     if (unable === null) able.push(target)
     else none ??= unable
   }
-  return able.length === 0 && none ? refuse(none) : allow(able)
+  return able.length === 0 && none ? none : able
 }
 
 /** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
@@ -118,10 +118,10 @@ async function fitLength(
   counter: Counter,
 ): Promise<Decision<readonly Target[]>> {
   const counted = await counter.prompt(body)
-  if (counted === null) return allow(targets)
+  if (counted === null) return targets
   const fitting = targets.filter(({ contextLength }) => counted <= contextLength * TOLERANCE)
-  if (fitting.length > 0) return allow(fitting)
-  return refuse(contextOverflow(Math.max(...targets.map(({ contextLength }) => contextLength)), counted))
+  if (fitting.length > 0) return fitting
+  return contextOverflow(Math.max(...targets.map(({ contextLength }) => contextLength)), counted)
 }
 
 /** The refusal of a prompt that was counted and found too long. Clients look for these words, and shorten their history. */

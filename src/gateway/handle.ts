@@ -7,7 +7,7 @@ import { CallLog } from '../accounting/calls.ts'
 import { type Finished, Settlement } from '../accounting/settle.ts'
 import { deliverStream, deliverWhole, type Exchange } from '../delivery/deliver.ts'
 import { toGatewayError } from '../delivery/failure.ts'
-import { type GatewayError, orThrow } from '../domain/error.ts'
+import { type Decision, GatewayError } from '../domain/error.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Format } from '../formats/format.ts'
@@ -120,6 +120,12 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     }
     throw error
   }
+}
+
+/** The value of a decision. Throws its refusal. */
+function orThrow<T>(decision: Decision<T>): T {
+  if (decision instanceof GatewayError) throw decision
+  return decision
 }
 
 /** Mints the id of a request, which ledger, completion and `x-request-id` share: a UUIDv7 as 32 lower-case hex digits. */

@@ -3,7 +3,7 @@
  * its body, read once. What is beyond is refused at once with 503, so that an overload never becomes a queue. And when all
  * of it has ended, for a drain.
  */
-import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
+import { type Decision, GatewayError } from '../domain/error.ts'
 import { isTooDeep, MAX_DEPTH } from '../domain/json.ts'
 
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -38,9 +38,9 @@ export class Load {
   /** Counts a request in, or refuses it. */
   enter(): Decision<Place> {
     const most = this.#maxInFlight
-    if (this.inFlight >= most) return refuse(overloaded(`${most} requests are under way, the most it takes`))
+    if (this.inFlight >= most) return overloaded(`${most} requests are under way, the most it takes`)
     this.inFlight++
-    return allow(new Place(this))
+    return new Place(this)
   }
 
   /** Counts bytes in. Returns the refusal where there is no room for them. */
@@ -116,33 +116,31 @@ export class Place implements Disposable {
 
 /**
  * Reads and parses a body: its size, then its content type, then its JSON; the first fault answers. Refuses one that is too
- * large, or finds no memory free, before it is read.
+ * large, or finds no memory free, before it is read: returns a GatewayError then, else whatever the JSON holds.
  */
 export async function readJson(
   request: Request,
   headers: RequestHeaders,
   place: Pick<Place, 'take'>,
-): Promise<Decision<unknown>> {
+): Promise<unknown> {
   const stated = Number(headers['content-length'] ?? Number.NaN)
-  if (stated > MAX_BODY_BYTES) return refuse(tooLarge(`${stated} bytes`))
+  if (stated > MAX_BODY_BYTES) return tooLarge(`${stated} bytes`)
   let text: string | GatewayError
   try {
     text = await (stated <= QUICK_BYTES ? (place.take(stated) ?? request.text()) : readPieces(request, place))
   } catch {
-    return refuse(new GatewayError('client_closed', 'The client left before its request was complete.'))
+    return new GatewayError('client_closed', 'The client left before its request was complete.')
   }
-  if (typeof text !== 'string') return refuse(text)
+  if (typeof text !== 'string') return text
   const type = headers['content-type'] ?? ''
-  if (!isJson(type)) return refuse(unsupportedContentType(type))
+  if (!isJson(type)) return unsupportedContentType(type)
   try {
     const json: unknown = JSON.parse(text)
-    return isTooDeep(json, text.length) ? refuse(tooDeep()) : allow(json)
+    return isTooDeep(json, text.length) ? tooDeep() : json
   } catch (cause) {
-    return refuse(
-      new GatewayError(
-        'invalid_request',
-        `We could not parse the JSON body of your request: ${cause instanceof Error ? cause.message : 'it is not JSON'}. The API expects one JSON object.`,
-      ),
+    return new GatewayError(
+      'invalid_request',
+      `We could not parse the JSON body of your request: ${cause instanceof Error ? cause.message : 'it is not JSON'}. The API expects one JSON object.`,
     )
   }
 }

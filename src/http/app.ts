@@ -34,7 +34,7 @@ function toGatewayError(deps: AppDeps, request: Request, error: unknown): Gatewa
   // Under /v1 only a key learns what there is.
   if (path === '/v1' || path.startsWith('/v1/')) {
     const key = authenticate(deps.live.snapshot, toToken(undefined, request.headers.get('authorization')), deps.now())
-    if (!key.ok) return key.error
+    if (key instanceof GatewayError) return key
   }
   return allow === null
     ? new GatewayError('unknown_url', message)

@@ -1,7 +1,7 @@
 /** `GET /v1/models` and `GET /v1/models/<vendor>/<model_name>`: what the calling key may use, and nothing else. */
 import { Elysia } from 'elysia'
 import { toPublicModel } from '../catalog/public.ts'
-import { orThrow } from '../domain/error.ts'
+import { GatewayError } from '../domain/error.ts'
 import type { Model } from '../domain/settings.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 import { mintId, toRequestId } from '../gateway/handle.ts'
@@ -20,8 +20,11 @@ export interface ModelsDeps {
 }
 
 export const modelsController = (deps: ModelsDeps) => {
-  const keyOf = (headers: RequestHeaders, bearer: string | undefined): Key =>
-    orThrow(authenticate(deps.live.snapshot, toToken(bearer, headers.authorization), deps.now()))
+  const keyOf = (headers: RequestHeaders, bearer: string | undefined): Key => {
+    const key = authenticate(deps.live.snapshot, toToken(bearer, headers.authorization), deps.now())
+    if (key instanceof GatewayError) throw key
+    return key
+  }
   const reply = (key: Key, body: unknown) => {
     const id = mintId(deps.now())
     deps.log.info('models_listed', 'models', { id, key: key.id, http: 200 })

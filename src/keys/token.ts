@@ -3,7 +3,7 @@
  * scanner of leaked secrets tell a key from noise; the server itself only looks its hash up. Nothing but the hash is ever
  * stored; a secret must not reach a log. And whom the secret of a request lets in.
  */
-import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
+import { type Decision, GatewayError } from '../domain/error.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 
 const PREFIX = 'sk-tg-'
@@ -55,22 +55,20 @@ function toCheck(random: string): string {
 /** @param token what stood behind `Bearer`, or null where no such header came. */
 export function authenticate(snapshot: Snapshot, token: string | null, nowMs: number): Decision<Key> {
   if (!token) {
-    return refuse(
-      new GatewayError(
-        'no_key',
-        "You didn't provide an API key. Send one in the Authorization header: `Authorization: Bearer sk-tg-…`.",
-      ),
+    return new GatewayError(
+      'no_key',
+      "You didn't provide an API key. Send one in the Authorization header: `Authorization: Bearer sk-tg-…`.",
     )
   }
   const secret = snapshot.secrets.get(hashToken(token))
-  if (!secret) return refuse(invalidKey(`Incorrect API key provided: ${maskToken(token)}.`))
+  if (!secret) return invalidKey(`Incorrect API key provided: ${maskToken(token)}.`)
   const { key } = secret
-  if (key.revokedMs !== null) return refuse(invalidKey(`This API key was revoked: ${maskToken(token)}.`))
+  if (key.revokedMs !== null) return invalidKey(`This API key was revoked: ${maskToken(token)}.`)
   const endsMs = Math.min(key.expiresMs ?? Number.POSITIVE_INFINITY, secret.expiresMs ?? Number.POSITIVE_INFINITY)
   if (endsMs <= nowMs) {
-    return refuse(invalidKey(`This API key expired on ${new Date(endsMs).toISOString()}: ${maskToken(token)}.`))
+    return invalidKey(`This API key expired on ${new Date(endsMs).toISOString()}: ${maskToken(token)}.`)
   }
-  return allow(key)
+  return key
 }
 
 const invalidKey = (what: string) =>

@@ -3,7 +3,7 @@
  * settled once with what it really used. The same rates keep an upstream under its provider's own limits. `gateway/` asks
  * for each request and each call. Pure: no clock, no disk.
  */
-import { allow, type Decision, type GatewayError, refuse, type UpstreamError } from '../domain/error.ts'
+import type { Decision, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Limits } from '../domain/settings.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
 import { BudgetReservation, Budgets, type BudgetWarning } from './budget.ts'
@@ -94,9 +94,13 @@ export const isLimited = (key: Key, team: Team | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && team.budget !== null)
 
 /** What a key without limits is given, always the same, so that it costs nothing. */
-const UNLIMITED: Decision<Reservation> = Object.freeze(
-  allow<Reservation>(Object.freeze({ headers: {}, raise: () => null, releaseSlot() {}, settle() {}, cancel() {} })),
-)
+const UNLIMITED: Reservation = Object.freeze({
+  headers: {},
+  raise: () => null,
+  releaseSlot() {},
+  settle() {},
+  cancel() {},
+})
 const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
 export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): LocalLimiter {
@@ -111,11 +115,11 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Lo
       const rates = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
       const toHeaders = () => (rates ? toRateHeaders(key.limits, rates.window, monotonicMs) : {})
       const full = rates?.refusal(key.limits, tokens, monotonicMs)
-      if (full) return refuse(toRateError(key.name, full, toHeaders()))
+      if (full) return toRateError(key.name, full, toHeaders())
       const budget = budgets.reserve(key, team, nanoUsd, wallMs)
-      if (!(budget instanceof BudgetReservation)) return refuse(toBudgetError(budget, toHeaders()))
+      if (!(budget instanceof BudgetReservation)) return toBudgetError(budget, toHeaders())
       const slot = rates?.take(tokens, monotonicMs) ?? null
-      return allow(new LocalReservation(slot, budget, toHeaders()))
+      return new LocalReservation(slot, budget, toHeaders())
     },
 
     enter({ id, limits }, tokens, monotonicMs) {

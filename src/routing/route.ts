@@ -5,7 +5,7 @@
  * stays with one target and its prompt cache; what is known to fail comes last or not at all. The same request on the same
  * snapshot has the same order.
  */
-import { allow, type Decision, GatewayError, refuse } from '../domain/error.ts'
+import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Feature, Model } from '../domain/settings.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
@@ -25,9 +25,9 @@ interface Resolved {
 /** Finds the targets of a slug or an alias for a key. `param` is what the refusal names: `model` in a chat request. */
 export function resolve(snapshot: Snapshot, key: Key, asked: string): Decision<Resolved> {
   const found = visibleModel(snapshot, key, asked)
-  if (!found) return refuse(modelNotFound(asked, 'model'))
+  if (!found) return modelNotFound(asked, 'model')
   const targets = found.targets.filter(({ upstream }) => upstream.notReady === null)
-  return targets.length > 0 ? allow({ model: found.model, targets }) : refuse(notReady(found))
+  return targets.length > 0 ? { model: found.model, targets } : notReady(found)
 }
 
 /** The model behind a slug or alias with the targets that this key may use; null where there is none for it. */

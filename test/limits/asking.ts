@@ -1,5 +1,5 @@
 /** Asks a limiter as the walk does, with only what a test is about named. */
-import type { Decision, GatewayError } from '../../src/domain/error.ts'
+import { type Decision, GatewayError } from '../../src/domain/error.ts'
 import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/domain/settings.ts'
 import type { Key, Team, Upstream } from '../../src/domain/snapshot.ts'
 import type { Amount, LocalLimiter, Moment, Reservation } from '../../src/limits/limiter.ts'
@@ -27,13 +27,13 @@ export const tokens = (count: number): Amount => ({ tokens: count, nanoUsd: 0 })
 export const cents = (count: number): Amount => ({ tokens: 1, nanoUsd: count * CENT })
 
 export function held(decision: Decision<Reservation>): Reservation {
-  if (!decision.ok) throw decision.error
-  return decision.value
+  if (decision instanceof GatewayError) throw decision
+  return decision
 }
 
 export function refused(decision: Decision<Reservation>): GatewayError {
-  if (decision.ok) throw new Error('was admitted')
-  return decision.error
+  if (!(decision instanceof GatewayError)) throw new Error('was admitted')
+  return decision
 }
 
 /** What a budget has come to in nano-dollars, as its refusals tell it: asks for more than there can be. */

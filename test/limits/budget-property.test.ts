@@ -1,6 +1,7 @@
 /** Budgets beside what they stand for: a list of every request that a key or a team ever had. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { GatewayError } from '../../src/domain/error.ts'
 import type { Budget } from '../../src/domain/settings.ts'
 import { createLimiter, type Reservation } from '../../src/limits/limiter.ts'
 import { at, budget, CENT, cents, DAY, HOUR, held, limited, NOON, standing, toTeam } from './asking.ts'
@@ -79,14 +80,14 @@ test('reserved and spent are what the requests of the period say, for key and te
           const under = [key, team].flatMap((one) => (one?.budget ? [toTold(one.id, one.budget)] : []))
           const fits = amount === 0 || under.every((one) => sumOf(one, today()) + amount <= one.budget)
           const decision = limiter.admit(key, team, cents(amount), at(0, wallMs))
-          expect(decision.ok).toBe(fits)
-          if (!decision.ok) continue
+          expect(decision instanceof GatewayError).toBe(!fits)
+          if (decision instanceof GatewayError) continue
           const claims = under.map((one): [Told, Told['requests'][number]] => {
             const request = { reserved: amount, spent: 0, day: today() }
             one.requests.push(request)
             return [one, request]
           })
-          open.push({ reservation: decision.value, claims })
+          open.push({ reservation: decision, claims })
           continue
         }
         const chosen = open.length === 0 ? undefined : open.splice(which % open.length, 1)[0]

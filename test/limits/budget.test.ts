@@ -1,5 +1,6 @@
 /** Budgets of keys and teams: reserved together, settled in the period that a request was admitted in. */
 import { describe, expect, test } from 'bun:test'
+import { GatewayError } from '../../src/domain/error.ts'
 import type { Budget, Period } from '../../src/domain/settings.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { BudgetWarning } from '../../src/limits/budget.ts'
@@ -73,7 +74,7 @@ test('200 requests at once on a budget of $0.10 reserve no more than that', () =
   const limiter = createLimiter()
   const key = keyOf(budget(10))
   const decisions = Array.from({ length: 200 }, () => limiter.admit(key, null, { tokens: 1, nanoUsd: 700_000 }, at(0)))
-  const holds = decisions.flatMap((decision) => (decision.ok ? [decision.value] : []))
+  const holds = decisions.flatMap((decision) => (decision instanceof GatewayError ? [] : [decision]))
   expect(holds.length).toBe(142)
   expect(standing(limiter, key, null, at(0))).toEqual({ kind: 'key', spent: 0, reserved: 142 * 700_000 })
   for (const reservation of holds) reservation.settle({ tokens: 1, nanoUsd: 200_000 })

@@ -1,6 +1,7 @@
 /** Rates and concurrency of keys: what is admitted, what a refusal says, and what stands beside answers. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { GatewayError } from '../../src/domain/error.ts'
 import { createLimiter, type Reservation } from '../../src/limits/limiter.ts'
 import { RateLimiters } from '../../src/limits/rates.ts'
 import { at, budget, CENT, held, limited, refused, tokens } from './asking.ts'
@@ -262,7 +263,7 @@ test('no minute ever sees more requests or tokens than the limits, and no moment
         const used = minute.reduce((sum, one) => sum + one.tokens, 0)
         if (step.do === 'ask') {
           const decision = limiter.admit(key, null, tokens(step.tokens), at(nowMs))
-          if (!decision.ok) {
+          if (decision instanceof GatewayError) {
             // An entry may stay a grain longer than what it holds, so only a window with all that room must admit.
             const near = came.filter((one) => one.isCounted && one.atMs > nowMs - 60_100)
             const nearly = near.reduce((sum, one) => sum + one.tokens, 0)
@@ -275,7 +276,7 @@ test('no minute ever sees more requests or tokens than the limits, and no moment
           came.push({
             atMs: nowMs,
             tokens: step.tokens,
-            reservation: decision.value,
+            reservation: decision,
             isUnderWay: true,
             isCounted: true,
           })
@@ -307,8 +308,8 @@ test('whoever comes back when told to is admitted, and not a ms before', () => {
       for (const ask of list) {
         nowMs += ask.afterMs
         const decision = limiter.admit(key, null, tokens(ask.tokens), at(nowMs))
-        if (decision.ok) continue
-        const waitMs = Number(decision.error.headers['retry-after-ms'])
+        if (!(decision instanceof GatewayError)) continue
+        const waitMs = Number(decision.headers['retry-after-ms'])
         refused(limiter.admit(key, null, tokens(ask.tokens), at(nowMs + waitMs - 1)))
         nowMs += waitMs
         held(limiter.admit(key, null, tokens(ask.tokens), at(nowMs)))

@@ -1,5 +1,6 @@
 /** Who may call what. The HTTP answers to it are in `test/api` and `test/chat`. */
 import { describe, expect, test } from 'bun:test'
+import { GatewayError } from '../../src/domain/error.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../../src/domain/snapshot.ts'
 import { matches, mayUse, resolve, visibleModel } from '../../src/routing/route.ts'
 import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
@@ -43,8 +44,8 @@ const resolveIn = (targets: Target[], key: Key, asked = 'acme/large'): string | 
   const models: CatalogModel[] = [toModel('acme/large', targets)]
   const snapshot: Snapshot = toSnapshot(models, { fast: 'acme/large' })
   const decision = resolve(snapshot, key, asked)
-  if (!decision.ok) return decision.error.kind
-  return decision.value.targets.map((target) => target.upstream.id)
+  if (decision instanceof GatewayError) return decision.kind
+  return decision.targets.map((target) => target.upstream.id)
 }
 
 describe('the targets of a model', () => {

@@ -1,5 +1,5 @@
 /** Chat completions, as a format that clients speak. Pure. */
-import { allow } from '../../domain/error.ts'
+import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest, Message } from '../../domain/request.ts'
 import type { Task } from '../../domain/task.ts'
 import { estimatePrompt } from '../../tokens/estimate.ts'
@@ -11,7 +11,7 @@ import { ChatWriter } from './writer.ts'
 export const chat: Format = {
   toTask(body) {
     const request = validate(body)
-    return request.ok ? allow(toTask(request.value)) : request
+    return request instanceof GatewayError ? request : toTask(request)
   },
   whole: toCompletionJson,
   writer: (task, identity) => new ChatWriter(task, identity),

@@ -5,7 +5,7 @@
  */
 import type { TObject } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
-import { allow, type Decision, type GatewayError, refuse } from '../../domain/error.ts'
+import type { Decision, GatewayError } from '../../domain/error.ts'
 import { type AssistantMessage, type CanonicalRequest, type Message, RequestSchema } from '../../domain/request.ts'
 import { invalid, toRefusal } from './refusal.ts'
 import { checkSchemas } from './schemas.ts'
@@ -17,10 +17,9 @@ let checker: TypeCheck<typeof RequestSchema> | null = null
 /** Returns the request without what counts as absent, or its refusal. */
 export function validate(body: unknown): Decision<CanonicalRequest> {
   checker ??= TypeCompiler.Compile(RequestSchema)
-  if (!checker.Check(body)) return refuse(toRefusal(body))
+  if (!checker.Check(body)) return toRefusal(body)
   const request = strip(body, REQUEST)
-  const broken = checkRules(request)
-  return broken ? refuse(broken) : allow(request)
+  return checkRules(request) ?? request
 }
 
 /**

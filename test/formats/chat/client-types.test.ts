@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'bun:test'
 import type OpenAI from 'openai'
 import type { ChatCompletionCreateParamsBase } from 'openai/resources/chat/completions/completions'
-import type { ErrorBody } from '../../../src/domain/error.ts'
+import { type ErrorBody, GatewayError } from '../../../src/domain/error.ts'
 import type { FinishReason, Logprobs, Origin } from '../../../src/domain/events.ts'
 import type { CanonicalRequest, Message } from '../../../src/domain/request.ts'
 import type { Model } from '../../../src/domain/settings.ts'
@@ -146,7 +146,7 @@ const everything: Required<Base> = {
 
 const problemOf = (body: unknown) => {
   const checked = validate(body)
-  return checked.ok ? null : { message: checked.error.message, param: checked.error.param }
+  return checked instanceof GatewayError ? { message: checked.message, param: checked.param } : null
 }
 
 describe('what the official client has a type for', () => {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions'
+import { GatewayError } from '../../../src/domain/error.ts'
 import type { CanonicalRequest } from '../../../src/domain/request.ts'
 import { RequestSchema } from '../../../src/domain/request.ts'
 import { validate } from '../../../src/formats/chat/validate.ts'
@@ -206,32 +207,31 @@ describe('a valid request', () => {
   test.each(Object.entries(FIELDS))('may hold %s', (name, values) => {
     for (const value of values) {
       const body = request({ [name]: value })
-      expect(validate(body)).toEqual({ ok: true, value: body as CanonicalRequest })
+      expect(validate(body)).toEqual(body as CanonicalRequest)
     }
   })
 
   test.each(SHAPES)('may hold %s', (_, body) => {
-    expect(validate(structuredClone(body))).toMatchObject({ ok: true })
+    expect(validate(structuredClone(body))).not.toBeInstanceOf(GatewayError)
   })
 
   test('may be whatever the official client has a type for', () => {
     const sent = asRequest({ model: 'a/b', messages: [{ role: 'user', content: 'Hi' }], stream: true })
-    expect(validate(sent)).toEqual({ ok: true, value: sent })
+    expect(validate(sent)).toEqual(sent)
   })
 
   test('is not copied where nothing counts as absent', () => {
     const body = request({ stream: true, tools: [tool('f')], ...EXTRAS })
-    const valid = validate(body)
-    expect(valid.ok && Object.is(valid.value, body)).toBe(true)
+    expect(validate(body)).toBe(body as CanonicalRequest)
   })
 
   test('may hold null for every optional field, which is then gone', () => {
     const { model: _, messages: __, ...optional } = RequestSchema.properties
     const nulls = Object.fromEntries(Object.keys(optional).map((name) => [name, null]))
     expect(validate(request({ ...nulls, nobody_knows: null }))).toEqual({
-      ok: true,
-      value: { ...request(), nobody_knows: null } as CanonicalRequest,
-    })
+      ...request(),
+      nobody_knows: null,
+    } as CanonicalRequest)
   })
 
   test('loses what says nothing in messages and tools, and what many upstreams refuse', () => {
@@ -243,14 +243,11 @@ describe('a valid request', () => {
     }
     const before = structuredClone(body)
     expect(validate(body)).toEqual({
-      ok: true,
-      value: {
-        ...talk(user, { role: 'assistant', content: 'x', annotations: [] }, calling('1'), answering('1')),
-        tools: [tool('f'), custom],
-      } as CanonicalRequest,
-    })
+      ...talk(user, { role: 'assistant', content: 'x', annotations: [] }, calling('1'), answering('1')),
+      tools: [tool('f'), custom],
+    } as CanonicalRequest)
     expect(body).toEqual(before)
-    expect(validate(request({ tools: [] }))).toEqual({ ok: true, value: request() as CanonicalRequest })
+    expect(validate(request({ tools: [] }))).toEqual(request() as CanonicalRequest)
   })
 
   test('loses nulls inside of fields too, but none that a JSON Schema means', () => {
@@ -266,15 +263,12 @@ describe('a valid request', () => {
       nobody_knows: { a: null },
     }
     expect(validate(body)).toEqual({
-      ok: true,
-      value: {
-        ...tidied,
-        response_format: { type: 'json_schema', json_schema: named },
-        prompt_cache_options: { mode: 'implicit' },
-        web_search_options: {},
-        nobody_knows: { a: null },
-      } as CanonicalRequest,
-    })
+      ...tidied,
+      response_format: { type: 'json_schema', json_schema: named },
+      prompt_cache_options: { mode: 'implicit' },
+      web_search_options: {},
+      nobody_knows: { a: null },
+    } as CanonicalRequest)
   })
 })
 
@@ -707,20 +701,20 @@ const SCHEMAS: Refused[] = [
 
 describe('a request is refused, and the field named, for', () => {
   test.each([...FIELDS_REFUSED, ...ACROSS, ...BETWEEN, ...SCHEMAS])('%s', (_, body, code, param, message) => {
-    const decision = validate(JSON.parse(JSON.stringify(body)))
-    const { ok, error } = decision.ok ? { ok: true, error: null } : decision
-    expect({ ok, ...error?.toBody().error }).toEqual({ ok: false, type: 'invalid_request_error', code, param, message })
-    expect(error?.status).toBe(400)
+    const error = validate(JSON.parse(JSON.stringify(body)))
+    if (!(error instanceof GatewayError)) throw new Error('was valid')
+    expect(error.toBody().error).toEqual({ type: 'invalid_request_error', code, param, message })
+    expect(error.status).toBe(400)
   })
 })
 
 describe('whatever a client sends', () => {
   const isRefusal = (body: unknown) => {
     const decision = validate(body)
-    if (decision.ok) return
-    expect(decision.error).toMatchObject({ status: 400, type: 'invalid_request_error' })
-    expect(decision.error.message.length).toBeLessThan(3_000)
-    expect(decision.error.message.isWellFormed()).toBe(true)
+    if (!(decision instanceof GatewayError)) return
+    expect(decision).toMatchObject({ status: 400, type: 'invalid_request_error' })
+    expect(decision.message.length).toBeLessThan(3_000)
+    expect(decision.message.isWellFormed()).toBe(true)
   }
 
   test('is valid or refused with 400, in words of a bounded length', () => {
@@ -750,6 +744,6 @@ describe('whatever a client sends', () => {
 
   test('is read in one pass, however many messages there are', () => {
     const messages = Array.from({ length: 50_000 }, (_, index) => [calling(`c${index}`), answering(`c${index}`)]).flat()
-    expect(validate(talk(...messages))).toMatchObject({ ok: true })
+    expect(validate(talk(...messages))).not.toBeInstanceOf(GatewayError)
   })
 })
