@@ -4,7 +4,7 @@
  */
 import type { Environment, Upstream } from '../domain/snapshot.ts'
 import { toSpan } from '../domain/time.ts'
-import type { UpstreamHealth } from '../health/health.ts'
+import type { UpstreamHealth } from '../health/report.ts'
 import { type Status, toUpstreamFacts, type UpstreamFacts } from '../server/protocol.ts'
 import type { UpstreamRow as StoredUpstream } from '../store/config-store.ts'
 import { toUpstream, toVariable } from '../store/snapshot.ts'

@@ -9,7 +9,7 @@ import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import type { RequestHealth } from '../health/request.ts'
+import type { RequestHealth } from '../health/health.ts'
 import { blamesTheRequest } from '../upstreams/failure.ts'
 
 /** One call to be made. */

@@ -1,7 +1,7 @@
 /**
  * The circuit breaker of one target: closed; open for 10 s after five failures in a row; then half-open, with one live
- * request as its probe, which closes it by its success or opens it again by its failure. Time
- * comes in, from a clock that never steps. Pure.
+ * request as its probe, which closes it by its success or opens it again by its failure. Time comes in, from a clock that
+ * never steps. The log has a line where it opens or closes.
  *
  * It is kept twice, so that one key's requests never take a target away from other keys:
  * - **for a key**: a row is failed requests of that key; a success of that key ends it, what other keys do does not.
@@ -11,10 +11,11 @@
  *   opens it for its own key, and for everyone once a second key's (or a free one) fails too.
  */
 
+import type { Fields, Log } from '../log.ts'
+
 const FAILURES_TO_OPEN = 5
-const OPEN_MS = 10_000
-/** A half-open probe that has said nothing for so long makes room for another: it may only be slow. */
-const PROBE_MS = 10_000
+/** How long it stays open; and a half-open probe that has said nothing for so long makes room for another: it may only be slow. */
+const WAIT_MS = 10_000
 /** A key's failures are forgotten when none has joined them for so long. */
 const FORGET_MS = 10 * 60_000
 
@@ -23,164 +24,154 @@ export interface Caller {
   readonly keyId: string
 }
 
-/** For whom a breaker has opened or closed; null where nothing changed. */
-export type Change = 'everyone' | 'key' | null
-
-/** One circuit as it is now. */
-interface View {
-  phase: 'closed' | 'open' | 'half_open'
-  /** How long until a request may pass, ms; 0 where it may now. */
-  waitMs: number
-  failures: number
-  /** What failed last, in words that clients may read. */
-  reason: string
-}
-
-class Circuit {
+export class Circuit {
   failures = 0
+  /** What failed last, in words that clients may read. */
   reason = ''
   lastFailureMs = 0
-  /** Null while it is closed. */
-  openUntilMs: number | null = null
+  /** Until when no other request passes; null while it is closed. */
+  private untilMs: number | null = null
+  /** The half-open probe that is under way. */
   probe: Caller | null = null
-  probeMs = 0
 
-  fail(reason: string): void {
-    this.failures++
-    this.reason = reason
+  constructor(
+    private readonly about: Fields,
+    private readonly log?: Pick<Log, 'info' | 'warn'>,
+  ) {}
+
+  isOpen(): boolean {
+    return this.untilMs !== null
   }
 
-  open(nowMs: number): void {
-    this.openUntilMs = nowMs + OPEN_MS
+  /** How long until a request may pass, ms; 0 where it may now. */
+  waitMs(nowMs: number): number {
+    return Math.max(0, (this.untilMs ?? nowMs) - nowMs)
+  }
+
+  /** Keeps requests out, but for the probe where there is one. */
+  open(nowMs: number, probe: Caller | null = null): void {
+    const { about, log, reason } = this
+    if (!this.isOpen()) log?.warn('breaker_opened', 'a breaker opened', { ...about, reason })
+    this.untilMs = nowMs + WAIT_MS
+    this.probe = probe
+  }
+
+  /** Has room for a probe now. */
+  halfOpen(): void {
+    this.untilMs = Number.NEGATIVE_INFINITY
     this.probe = null
   }
 
   close(): void {
-    this.openUntilMs = null
+    if (this.isOpen()) this.log?.info('breaker_closed', 'a breaker closed', this.about)
+    this.untilMs = null
     this.probe = null
-  }
-
-  view(nowMs: number): View {
-    const { openUntilMs, failures, reason, probe, probeMs } = this
-    if (openUntilMs === null) return { phase: 'closed', waitMs: 0, failures, reason }
-    const waitMs = Math.max(0, (probe === null ? openUntilMs : probeMs + PROBE_MS) - nowMs)
-    return { phase: nowMs < openUntilMs ? 'open' : 'half_open', waitMs, failures, reason }
   }
 }
 
-const isOpen = ({ openUntilMs }: Circuit) => openUntilMs !== null
-
 export class Breaker {
-  readonly everyone = new Circuit()
+  readonly everyone: Circuit
   /** Whose requests failed in everyone's row, since it opened last: never more than five. */
   private readonly failedKeys = new Set<string>()
   /** Keys whose last request failed, in the order of their last failures. */
   readonly keys = new Map<string, Circuit>()
+  /** A request counts once, however often it is tried and in however many calls. */
+  private readonly counted = new WeakSet<Caller>()
 
-  /** Whether it lets everything pass, whoever asks: all that a request of a healthy target has to know. */
-  isQuiet(): boolean {
-    return this.everyone.openUntilMs === null && this.keys.size === 0
+  /** @param about what the log calls its target. */
+  constructor(
+    private readonly about: Fields,
+    private readonly log?: Pick<Log, 'info' | 'warn'>,
+  ) {
+    this.everyone = new Circuit(about, log)
   }
 
-  /** Everyone's circuit, and a key's own where it has one. */
-  viewsFor(keyId: string, nowMs: number): View[] {
-    return this.circuitsOf(keyId).map((circuit) => circuit.view(nowMs))
+  /** The circuits that are not closed: everyone's, or else those of keys. */
+  openCircuits(): Circuit[] {
+    return this.everyone.isOpen() ? [this.everyone] : [...this.keys.values()].filter((circuit) => circuit.isOpen())
   }
 
-  /** What most requests meet: everyone's circuit where it is not closed, else those of the keys that have one open. */
-  openViews(nowMs: number): { views: View[]; isForKeys: boolean } {
-    const own = isOpen(this.everyone) ? [] : [...this.keys.values()].filter(isOpen)
-    const views = (own.length > 0 ? own : [this.everyone]).map((circuit) => circuit.view(nowMs))
-    return { views, isForKeys: own.length > 0 }
+  /** The circuit that keeps a key's requests out: an open one before one whose probe is under way. */
+  blocking(keyId: string, nowMs: number): Circuit | null {
+    // Nearly always nothing has failed.
+    if (this.keys.size === 0 && !this.everyone.isOpen()) return null
+    const blocking = this.circuitsOf(keyId).filter((circuit) => circuit.waitMs(nowMs) > 0)
+    return blocking.find(({ probe }) => probe === null) ?? blocking[0] ?? null
   }
 
   /** Lets a request pass, or not. Where it is half-open, the request is its probe. */
   enter(caller: Caller, nowMs: number): boolean {
-    const circuits = this.circuitsOf(caller.keyId)
-    if (circuits.some((circuit) => circuit.view(nowMs).waitMs > 0)) return false
-    for (const circuit of circuits.filter(isOpen)) Object.assign(circuit, { probe: caller, probeMs: nowMs })
+    if (this.blocking(caller.keyId, nowMs)) return false
+    for (const circuit of this.circuitsOf(caller.keyId)) if (circuit.isOpen()) circuit.open(nowMs, caller)
     return true
-  }
-
-  isProbe(caller: Caller): boolean {
-    return this.probedBy(caller).length > 0
   }
 
   /**
    * Counts a failed request. One that was sent before it opened says nothing new, and does not keep it open.
    * @param isConfirmed whether a free probe of the upstream failed, too
-   * @returns for whom it has opened, where it was closed.
    */
-  recordFailure(caller: Caller, reason: string, isConfirmed: boolean, nowMs: number): Change {
-    const { everyone, failedKeys } = this
-    const wasClosed = !isOpen(everyone)
-    if (!wasClosed && everyone.probe !== caller) return null
-    everyone.fail(reason)
-    failedKeys.add(caller.keyId)
+  recordFailure(caller: Caller, reason: string, isConfirmed: boolean, nowMs: number): void {
+    const { everyone, failedKeys, counted } = this
+    const { keyId } = caller
+    if (counted.has(caller) && this.probedBy(caller).length === 0) return
+    counted.add(caller)
+    const isProbe = everyone.probe === caller
+    if (everyone.isOpen() && !isProbe) return
+    everyone.failures++
+    everyone.reason = reason
+    failedKeys.add(keyId)
     if (everyone.failures >= FAILURES_TO_OPEN && (isConfirmed || failedKeys.size > 1)) {
       this.openForEveryone(nowMs)
-      return wasClosed ? 'everyone' : null
+      return
     }
-    const own = this.ownCircuit(caller.keyId, nowMs)
-    if (!wasClosed) {
-      everyone.probe = null
-      Object.assign(own, { failures: everyone.failures, reason })
-      own.open(nowMs)
-      return null
-    }
-    const wasOwnClosed = !isOpen(own)
-    if (!wasOwnClosed && own.probe !== caller) return null
-    own.fail(reason)
-    if (own.failures < FAILURES_TO_OPEN) return null
-    own.open(nowMs)
-    return wasOwnClosed ? 'key' : null
+    const own = this.ownCircuit(keyId, nowMs)
+    if (isProbe) {
+      // From now on the key alone waits, for whom it has not been closed meanwhile.
+      everyone.halfOpen()
+      own.halfOpen()
+    } else if (own.isOpen() && own.probe !== caller) return
+    own.failures = isProbe ? everyone.failures : own.failures + 1
+    own.reason = reason
+    if (own.failures >= FAILURES_TO_OPEN) own.open(nowMs)
   }
 
-  /** A free probe failed: what five requests in a row say, it confirms. Returns whether it has opened for everyone. */
-  confirmFailures(nowMs: number): boolean {
-    if (isOpen(this.everyone) || this.everyone.failures < FAILURES_TO_OPEN) return false
-    this.openForEveryone(nowMs)
-    return true
+  /** A free probe failed: what five requests in a row say, it confirms. */
+  confirmFailures(nowMs: number): void {
+    if (!this.everyone.isOpen() && this.everyone.failures >= FAILURES_TO_OPEN) this.openForEveryone(nowMs)
   }
 
-  /** A request went well: ends the rows of its key and of everyone. Returns for whom that has closed it. */
-  recordSuccess({ keyId }: Caller): Change {
-    const { everyone, failedKeys, keys } = this
-    // Nearly always nothing has failed.
-    if (everyone.failures === 0 && keys.size === 0) return null
-    everyone.failures = 0
-    if (isOpen(everyone)) return this.closeForEveryone()
-    failedKeys.clear()
-    const own = keys.get(keyId)
-    keys.delete(keyId)
-    return own && isOpen(own) ? 'key' : null
+  /** A request went well: ends the rows of its key and of everyone. */
+  recordSuccess({ keyId }: Caller): void {
+    this.everyone.failures = 0
+    if (this.everyone.isOpen()) this.closeForEveryone()
+    this.failedKeys.clear()
+    this.keys.get(keyId)?.close()
+    this.keys.delete(keyId)
   }
 
   /**
    * Closes it where its half-open probe has begun to answer. What failed before is remembered, so that the next failure
-   * opens it again. Returns for whom that has closed it.
+   * opens it again.
    */
-  halfOpenSuccess(caller: Caller): Change {
-    if (this.isQuiet()) return null
-    const probed = this.probedBy(caller)
-    if (probed.includes(this.everyone)) return this.closeForEveryone()
-    for (const circuit of probed) circuit.close()
-    return probed.length > 0 ? 'key' : null
+  halfOpenSuccess(caller: Caller): void {
+    const [circuit] = this.probedBy(caller)
+    if (circuit === this.everyone) this.closeForEveryone()
+    else circuit?.close()
   }
 
   /** A request ended without saying anything of its target: if it was the half-open probe, another may be. */
   abortProbe(caller: Caller): void {
-    for (const circuit of this.probedBy(caller)) circuit.probe = null
+    for (const circuit of this.probedBy(caller)) circuit.halfOpen()
   }
 
   /** What it opened for is over: it is half-open at once. */
-  allowProbe(nowMs: number): void {
+  allowProbe(): void {
     this.failedKeys.clear()
-    for (const circuit of [this.everyone, ...this.keys.values()]) {
-      if (circuit.openUntilMs !== null) circuit.openUntilMs = Math.min(circuit.openUntilMs, nowMs)
-    }
+    for (const circuit of [this.everyone, ...this.keys.values()])
+      if (circuit.isOpen() && circuit.probe === null) circuit.halfOpen()
   }
 
+  /** Everyone's circuit, and a key's own where it has one. */
   private circuitsOf(keyId: string): Circuit[] {
     const own = this.keys.get(keyId)
     return own ? [this.everyone, own] : [this.everyone]
@@ -191,12 +182,13 @@ export class Breaker {
     return this.circuitsOf(caller.keyId).filter(({ probe }) => probe === caller)
   }
 
+  /** A key's own circuit, as the last one to fail. Keys that have long not failed are forgotten. */
   private ownCircuit(keyId: string, nowMs: number): Circuit {
     for (const [id, { lastFailureMs }] of this.keys) {
       if (nowMs - lastFailureMs < FORGET_MS) break
       this.keys.delete(id)
     }
-    const own = this.keys.get(keyId) ?? new Circuit()
+    const own = this.keys.get(keyId) ?? new Circuit({ ...this.about, key: keyId }, this.log)
     this.keys.delete(keyId)
     this.keys.set(keyId, own)
     own.lastFailureMs = nowMs
@@ -209,10 +201,9 @@ export class Breaker {
     this.keys.clear()
   }
 
-  private closeForEveryone(): Change {
+  private closeForEveryone(): void {
     this.everyone.close()
     this.failedKeys.clear()
     this.keys.clear()
-    return 'everyone'
   }
 }

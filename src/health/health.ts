@@ -1,55 +1,21 @@
 /**
- * How the upstreams are doing, and each target (a model there), all in memory: told by every call (`request.ts`) and by the
- * prober; read by the order of targets, `is_ready`, `/readyz` and the control socket.
+ * How the upstreams are doing, and each target (a model there), all in memory: told by every call and by the prober; read by
+ * the order of targets, `is_ready`, `/readyz` and the control socket.
  */
 
+import type { UpstreamError } from '../domain/error.ts'
 import type { Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { RequestHealth, tellOpened } from './request.ts'
-import { type HealthDeps, isOn, isSame, type TargetState, UpstreamState } from './state.ts'
+import type { Caller } from './breaker.ts'
+import { takeFailure, takeProbe } from './findings.ts'
+import { toUpstreamHealth, type UpstreamHealth } from './report.ts'
+import { type HealthDeps, type TargetState, UpstreamState } from './state.ts'
 
-export interface Health {
-  /** How targets stand for one request, which tells how its calls go. Of a healthy target it costs one look into a map. */
-  forRequest(keyId: string): RequestHealth
-  /** What a free probe found. */
-  probed(upstream: Upstream, readiness: Readiness): void
-  /** Upstreams that could not be reached last, or were late for the first time: they are probed again soon. */
-  unreached(): Upstream[]
-  /** Takes over a new configuration: what is gone or has another address or credential is forgotten. */
-  renew(snapshot: Snapshot): void
-  /** Everything that is known, for the control socket. */
-  states(): UpstreamHealth[]
-}
-
-export interface UpstreamHealth {
-  id: string
-  /**
-   * `refused` = it refuses its credential or account; `degraded` = it was late or had an error when it was probed;
-   * `unknown` = nothing was tried yet. Only what is `down` or `not_ready` is not called at all.
-   */
-  state: 'healthy' | 'degraded' | 'refused' | 'down' | 'unknown' | 'not_ready'
-  /** Why it is neither `healthy` nor `unknown`, in words. */
-  reason: string | null
-  last_ok_ms: number | null
-  last_error: { message: string; at_ms: number } | null
-  targets: {
-    model: string
-    upstream_model: string
-    breaker: 'closed' | 'open' | 'half_open'
-    /** Where it is not closed for some keys only: for how many. */
-    open_for_keys: number | null
-    failures_in_a_row: number
-    /** Until the breaker half-opens; null where it is closed. */
-    retry_in_ms: number | null
-    /** Why it comes after others whatever its breaker: its model was refused, or its provider wants a pause. */
-    reason: string | null
-  }[]
-}
+export type Health = ReturnType<typeof createHealth>
 
 /** Builds the account of all upstreams; nothing is held against anyone at first. */
-export function createHealth(deps: HealthDeps): Health {
+export function createHealth(deps: HealthDeps) {
   let states = new Map<string, UpstreamState>()
-  let models: Snapshot['models'] = new Map()
   /** Targets are objects that live as long as their snapshot. */
   const found = new WeakMap<Target, TargetState>()
 
@@ -62,93 +28,101 @@ export function createHealth(deps: HealthDeps): Health {
     return state
   }
 
-  const targetOf = (target: Target): TargetState => {
-    const known = found.get(target)
-    if (known) return known
-    const state = stateOf(target.upstream).target(target.upstreamModel)
-    found.set(target, state)
-    return state
-  }
+  const toTargetState = ({ upstream, upstreamModel }: Target) => stateOf(upstream).target(upstreamModel)
+  const targetOf = (target: Target) => found.get(target) ?? found.getOrInsertComputed(target, toTargetState)
 
   return {
-    forRequest: (keyId) => new RequestHealth(keyId, targetOf, deps.nowMs),
-    probed(upstream, readiness) {
-      if (readiness.state === 'not_made') return
-      const state = stateOf(upstream)
-      state.probed(readiness)
-      if (!state.probeFailed) return
-      for (const target of state.targets.values()) {
-        if (target.breaker.confirmFailures(deps.nowMs())) tellOpened(target, null)
-      }
-      deps.onUnreached?.()
-    },
-    unreached: () =>
-      [...states.values()]
-        .filter(({ unreached, timeouts }) => unreached || timeouts === 1)
-        .map(({ upstream }) => upstream),
-    renew(snapshot) {
-      models = snapshot.models
+    /** How targets stand for one request, which tells how its calls go. */
+    forRequest: (keyId: string) => new RequestHealth(keyId, targetOf),
+    /** What a free probe found. */
+    probed: (upstream: Upstream, found: Readiness) => takeProbe(stateOf(upstream), found),
+    /** Upstreams that could not be reached last, or were late for the first time: they are probed again soon. */
+    unreached: () => [...states.values()].filter((state) => state.isInDoubt()).map(({ upstream }) => upstream),
+    /** Takes over a new configuration: what is gone or has another address or credential is forgotten. */
+    renew({ upstreams, models }: Snapshot): void {
       const next = new Map<string, UpstreamState>()
-      for (const upstream of snapshot.upstreams.values()) {
-        const known = states.get(upstream.id)
-        const state = known && isSame(known.upstream, upstream) ? known : new UpstreamState(upstream, deps)
-        state.upstream = upstream
-        next.set(upstream.id, state)
-      }
-      const routed = new Set<TargetState | undefined>()
-      for (const { targets } of models.values()) {
-        for (const { upstream, upstreamModel } of targets) routed.add(next.get(upstream.id)?.target(upstreamModel))
-      }
-      for (const { targets } of next.values()) {
-        for (const [name, target] of targets) if (!routed.has(target)) targets.delete(name)
+      for (const [id, upstream] of upstreams) {
+        const state = stateOf(upstream)
+        state.renew(upstream, models.values())
+        next.set(id, state)
       }
       states = next
     },
-    states: () => [...states.values()].map((state) => toUpstreamHealth(state, models)),
+    /** Everything that is known, for the control socket. */
+    states: (): UpstreamHealth[] => [...states.values()].map(toUpstreamHealth),
   }
 }
 
-/** Tells all that is known of an upstream, each of its routes included. */
-function toUpstreamHealth(state: UpstreamState, models: Snapshot['models']): UpstreamHealth {
-  const { upstream, workedMs, lastError, deps } = state
-  const nowMs = deps.nowMs()
-  return {
-    id: upstream.id,
-    ...toState(state, nowMs),
-    last_ok_ms: Number.isFinite(workedMs) ? Math.round(deps.wallMs() - (nowMs - workedMs)) : null,
-    last_error: lastError,
-    targets: [...models.values()].flatMap((model) =>
-      model.targets
-        .filter((target) => target.upstream.id === upstream.id)
-        .flatMap(({ upstreamModel }) => {
-          const target = state.targets.get(upstreamModel)
-          return target ? [toTargetHealth(model.facts.id, target, nowMs)] : []
-        }),
-    ),
+/** Whether a call to one would be a call to the other. */
+export const isSame = (a: Upstream, b: Upstream): boolean =>
+  a.baseUrl === b.baseUrl && a.credential === b.credential && a.dialect === b.dialect
+
+/**
+ * How a target stands for the next request of a key: `degraded` = tried after all healthy ones (its credential or model
+ * was refused, a probe met with trouble, its provider wants a pause, its half-open probe is under way); `unavailable` = not
+ * called at all (it is down, or its breaker is open).
+ */
+export type Standing = 'healthy' | 'degraded' | 'unavailable'
+
+/**
+ * How a call goes, seen from the upstream: `begun` = its answer has reached the commit point; `ok` = and came to its
+ * end; `aborted` = was ended by us or the client, or kept back by a limit of ours, and says nothing of it.
+ */
+export type CallNews = 'begun' | 'ok' | 'aborted' | UpstreamError
+
+/** An upstream that is down is probed this often. */
+const DOWN_RETRY_MS = 2_000
+
+/** Health as one request meets it: how a target stands for its key, and what its calls find out. */
+export class RequestHealth implements Caller {
+  constructor(
+    readonly keyId: string,
+    private readonly stateOf: (target: Target) => TargetState,
+  ) {}
+
+  standing(target: Target): Standing {
+    const state = this.stateOf(target)
+    const { owner, breaker, deps } = state
+    if (owner.isDown()) return 'unavailable'
+    const circuit = breaker?.blocking(this.keyId, deps.nowMs())
+    if (circuit) return circuit.probe ? 'degraded' : 'unavailable'
+    return owner.present() || state.present() ? 'degraded' : 'healthy'
   }
-}
 
-function toState(
-  { upstream, penalty, answers }: UpstreamState,
-  nowMs: number,
-): Pick<UpstreamHealth, 'state' | 'reason'> {
-  if (upstream.notReady !== null) return { state: 'not_ready', reason: upstream.notReady }
-  // Only a target is paused.
-  if (isOn(penalty, nowMs) && penalty.kind !== 'paused') return { state: penalty.kind, reason: penalty.reason }
-  return { state: answers ? 'healthy' : 'unknown', reason: null }
-}
+  /** Claims the target for a call: false where it is unavailable, or where its half-open probe is under way. */
+  enter(target: Target): boolean {
+    const { owner, breaker, deps } = this.stateOf(target)
+    return !owner.isDown() && (breaker === null || breaker.enter(this, deps.nowMs()))
+  }
 
-function toTargetHealth(model: string, state: TargetState, nowMs: number): UpstreamHealth['targets'][number] {
-  const { upstreamModel, breaker, penalty } = state
-  const { views, isForKeys } = breaker.openViews(nowMs)
-  const [view] = views.sort((a, b) => b.waitMs - a.waitMs)
-  return {
-    model,
-    upstream_model: upstreamModel,
-    breaker: view?.phase ?? 'closed',
-    open_for_keys: isForKeys ? views.length : null,
-    failures_in_a_row: view?.failures ?? 0,
-    retry_in_ms: view && view.phase !== 'closed' ? Math.ceil(view.waitMs) : null,
-    reason: isOn(penalty, nowMs) ? penalty.reason : null,
+  report(target: Target, news: CallNews): void {
+    const state = this.stateOf(target)
+    const { owner, breaker } = state
+    if (news === 'begun') {
+      owner.reached()
+      breaker?.halfOpenSuccess(this)
+    } else if (news === 'ok') {
+      owner.worked()
+      // A pause is kept all the same.
+      if (state.penalty?.kind === 'refused') state.clear()
+      breaker?.recordSuccess(this)
+    } else if (news === 'aborted') breaker?.abortProbe(this)
+    else takeFailure(state, this, news)
+  }
+
+  /** Why the target is unavailable, in words for clients, and after how many ms to try again; null where it is not. */
+  whyUnavailable(target: Target): { reason: string; retryAfterMs: number } | null {
+    const { owner, breaker, deps } = this.stateOf(target)
+    const { id } = owner.upstream
+    if (owner.isDown())
+      return { reason: `its upstream \`${id}\` is down: ${owner.penalty?.reason}`, retryAfterMs: DOWN_RETRY_MS }
+    const nowMs = deps.nowMs()
+    const circuit = breaker?.blocking(this.keyId, nowMs)
+    if (!circuit) return null
+    return {
+      reason: `its last ${circuit.failures} calls to \`${id}\` failed, the last one with: ${circuit.reason}`,
+      // A half-open probe may end at any moment, and let everyone in.
+      retryAfterMs: circuit.probe || breaker?.everyone.probe ? 1_000 : Math.max(1_000, circuit.waitMs(nowMs)),
+    }
   }
 }

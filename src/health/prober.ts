@@ -7,8 +7,7 @@
 import type { Snapshot, Upstream } from '../domain/snapshot.ts'
 import { type Log, traceOf } from '../log.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
-import type { Health } from './health.ts'
-import { isSame } from './state.ts'
+import { type Health, isSame } from './health.ts'
 
 export interface ProberDeps {
   health: Pick<Health, 'probed' | 'unreached'>

@@ -9,7 +9,7 @@ import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Feature, Model } from '../domain/settings.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
-import type { Standing } from '../health/request.ts'
+import type { Standing } from '../health/health.ts'
 
 /** What a model, or a target that is weaker, can do. */
 export interface Facts extends Pick<Model, 'id' | 'max_output_length'> {

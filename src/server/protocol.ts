@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { Snapshot, Upstream } from '../domain/snapshot.ts'
-import type { UpstreamHealth } from '../health/health.ts'
+import type { UpstreamHealth } from '../health/report.ts'
 
 /** Path of the socket in a data folder. It may be longer than the 107 bytes of the system's call: Bun goes around that. */
 export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock')

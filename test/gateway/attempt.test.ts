@@ -4,7 +4,7 @@ import { GatewayError, UpstreamError, type UpstreamErrorDetail } from '../../src
 import type { Answer, AnswerEvent } from '../../src/domain/events.ts'
 import type { Target } from '../../src/domain/snapshot.ts'
 import { type Ask, attempt } from '../../src/gateway/attempt.ts'
-import type { CallNews } from '../../src/health/request.ts'
+import type { CallNews } from '../../src/health/health.ts'
 import { DONE, stop, text, toStreamed, toWhole } from '../support/answers.ts'
 import { toTarget } from '../support/snapshot.ts'
 

@@ -1,21 +1,34 @@
 /** For whom a breaker is open, and what a row of failures is: events of keys on one target, with a clock that the test moves. */
 import { describe, expect, test } from 'bun:test'
 import { Breaker } from '../../src/health/breaker.ts'
+import type { Fields } from '../../src/log.ts'
 
 function setUp() {
-  const breaker = new Breaker()
+  let change: 'everyone' | 'key' | null = null
+  const tell = (_event: string, _message: string, { key }: Fields = {}) => {
+    change = key === undefined ? 'everyone' : 'key'
+  }
+  const breaker = new Breaker({}, { info: tell, warn: tell })
   let nowMs = 1_000
+  /** Says for whom the breaker opens or closes. */
+  const changeOf = (event: () => void) => {
+    change = null
+    event()
+    return change as 'everyone' | 'key' | null
+  }
   const caller = (keyId: string) => ({ keyId })
   const fail = (keyId: string, times = 1) => {
-    let change = null
-    for (let each = 0; each < times; each++) change = breaker.recordFailure(caller(keyId), 'status 500', false, nowMs)
-    return change
+    let last = null
+    for (let each = 0; each < times; each++)
+      last = changeOf(() => breaker.recordFailure(caller(keyId), 'status 500', false, nowMs))
+    return last
   }
   const succeed = (keyId: string) => breaker.recordSuccess(caller(keyId))
   /** The phase that counts for a key. */
   const phaseFor = (keyId: string) => {
-    const phases = breaker.viewsFor(keyId, nowMs).map(({ phase }) => phase)
-    return phases.includes('open') ? 'open' : phases.includes('half_open') ? 'half_open' : 'closed'
+    const blocking = breaker.blocking(keyId, nowMs)
+    if (blocking) return blocking.probe ? 'half_open' : 'open'
+    return breaker.everyone.isOpen() || breaker.keys.get(keyId)?.isOpen() ? 'half_open' : 'closed'
   }
   const phases = (...keyIds: string[]) => keyIds.map(phaseFor)
   const tryEnter = (keyId: string) => {
@@ -25,12 +38,12 @@ function setUp() {
   const failProbe = (keyId: string) => {
     const probe = tryEnter(keyId)
     if (!probe) throw new Error(`${keyId} is not let in`)
-    return breaker.recordFailure(probe, 'status 500', false, nowMs)
+    breaker.recordFailure(probe, 'status 500', false, nowMs)
   }
   const pass = (ms: number) => {
     nowMs += ms
   }
-  return { breaker, fail, succeed, phases, tryEnter, failProbe, pass, now: () => nowMs }
+  return { breaker, changeOf, fail, succeed, phases, tryEnter, failProbe, pass, now: () => nowMs }
 }
 
 describe('a row of failures', () => {
@@ -83,14 +96,15 @@ describe('a row of failures', () => {
   })
 
   test('of one key is confirmed for everyone by a free probe, and nothing shorter is', () => {
-    const { breaker, fail, phases, now } = setUp()
+    const { breaker, changeOf, fail, phases, now } = setUp()
+    const confirm = () => changeOf(() => breaker.confirmFailures(now()))
     fail('a', 4)
-    expect(breaker.confirmFailures(now())).toBe(false)
+    expect(confirm()).toBeNull()
     fail('a')
     expect(phases('b')).toEqual(['closed'])
-    expect(breaker.confirmFailures(now())).toBe(true)
+    expect(confirm()).toBe('everyone')
     expect(phases('a', 'b')).toEqual(['open', 'open'])
-    expect(breaker.confirmFailures(now())).toBe(false)
+    expect(confirm()).toBeNull()
   })
 })
 
@@ -106,15 +120,15 @@ describe('half-open', () => {
   })
 
   test('for everyone lets one request of all pass, and closes for all with its success', () => {
-    const { breaker, fail, tryEnter, pass, phases } = setUp()
+    const { breaker, changeOf, fail, tryEnter, pass, phases } = setUp()
     fail('a', 4)
     fail('b')
     pass(10_000)
     const probe = tryEnter('c')
     expect([probe !== null, tryEnter('a'), tryEnter('c')]).toEqual([true, null, null])
-    expect(probe && breaker.recordSuccess(probe)).toBe('everyone')
+    expect(changeOf(() => probe && breaker.recordSuccess(probe))).toBe('everyone')
     expect(phases('a', 'b', 'c')).toEqual(['closed', 'closed', 'closed'])
-    expect(breaker.isQuiet()).toBe(true)
+    expect(breaker.openCircuits()).toEqual([])
   })
 
   test('for everyone is not shut again by one key’s failure: it waits, and another key may be the next probe', () => {
@@ -145,16 +159,16 @@ describe('half-open', () => {
   })
 
   test('is closed by a probe that begins to answer, and opened by the next failures', () => {
-    const { breaker, fail, tryEnter, failProbe, pass, phases } = setUp()
+    const { breaker, changeOf, fail, tryEnter, failProbe, pass, phases } = setUp()
     fail('a', 5)
     pass(10_000)
     const own = tryEnter('a')
-    expect(own && breaker.halfOpenSuccess(own)).toBe('key')
+    expect(changeOf(() => own && breaker.halfOpenSuccess(own))).toBe('key')
     expect([...phases('a'), fail('a')]).toEqual(['closed', 'key'])
     fail('b')
     pass(10_000)
     const probe = tryEnter('b')
-    expect(probe && breaker.halfOpenSuccess(probe)).toBe('everyone')
+    expect(changeOf(() => probe && breaker.halfOpenSuccess(probe))).toBe('everyone')
     fail('a')
     expect([...phases('z'), fail('b'), ...phases('z')]).toEqual(['closed', 'everyone', 'open'])
     // What failed while it was half-open is not held together with what one key fails at afterwards.
@@ -177,11 +191,11 @@ describe('half-open', () => {
   })
 
   test('comes at once, for all, where what it opened for is over', () => {
-    const { breaker, fail, tryEnter, now } = setUp()
+    const { breaker, fail, tryEnter, phases } = setUp()
     fail('a', 4)
     fail('b')
-    breaker.allowProbe(now())
-    expect(breaker.viewsFor('z', now())).toMatchObject([{ phase: 'half_open', waitMs: 0 }])
+    breaker.allowProbe()
+    expect(phases('z')).toEqual(['half_open'])
     expect(tryEnter('a')).not.toBeNull()
   })
 })

@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { Target, Upstream } from '../../src/domain/snapshot.ts'
-import { createHealth } from '../../src/health/health.ts'
-import type { CallNews, Standing } from '../../src/health/request.ts'
+import { type CallNews, createHealth, type Standing } from '../../src/health/health.ts'
 import type { Readiness } from '../../src/upstreams/backend.ts'
 import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Message } from '../../src/domain/request.ts'
 import type { Target } from '../../src/domain/snapshot.ts'
 import { toAffinity } from '../../src/formats/chat/chat.ts'
-import type { Standing } from '../../src/health/request.ts'
+import type { Standing } from '../../src/health/health.ts'
 import { order } from '../../src/routing/route.ts'
 import { toTarget } from '../support/snapshot.ts'
 

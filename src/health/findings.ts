@@ -1,0 +1,82 @@
+/** What failed calls and free probes say: whether a breaker counts it, what is held against whom, and in which words. */
+
+import type { UpstreamError } from '../domain/error.ts'
+import { redact } from '../log.ts'
+import type { Readiness } from '../upstreams/backend.ts'
+import { toRefusal } from '../upstreams/failure.ts'
+import { isOurShortage } from '../upstreams/probe.ts'
+import { Breaker, type Caller } from './breaker.ts'
+import { PENALTY_MS, type TargetState, type UpstreamState } from './state.ts'
+
+/** So long a call that went well counts for more than a free probe. */
+const PROVEN_MS = 60_000
+
+/** Takes the failure of a call. */
+export function takeFailure(target: TargetState, caller: Caller, error: UpstreamError): void {
+  const { owner, deps } = target
+  const { status, retryAfterMs } = error
+  const refusal = toRefusal(status ?? 0)
+  const counts = isFailure(error)
+  // What an upstream says about the request itself is no error of its own.
+  if (counts || status === 429 || refusal) owner.lastError = { message: toMessage(error), at_ms: deps.wallMs() }
+  if (counts) {
+    if (!owner.unreached && isUnreached(error) && owner.upstream.baseUrl !== null) {
+      owner.unreached = true
+      deps.onUnreached?.()
+    }
+    target.breaker ??= new Breaker(target.about, deps.log)
+    target.breaker.recordFailure(caller, toWords(error), owner.probeFailed, deps.nowMs())
+    return
+  }
+  // A 4xx is an answer, whatever it says.
+  target.breaker?.abortProbe(caller)
+  if (status === 429 && retryAfterMs !== null)
+    target.hold('paused', 'its provider limits our rate', Math.min(retryAfterMs, PENALTY_MS))
+  if (!refusal) return
+  if (owner.penalty?.kind === 'down') owner.reached()
+  const refused = refusal.of === 'upstream' ? owner : target
+  refused.penalise('refused', `it answered ${status}: ${refusal.why}`, true)
+}
+
+/** Takes what a free probe found. */
+export function takeProbe(upstream: UpstreamState, found: Readiness): void {
+  const { state, reason = '' }: { state: Readiness['state']; reason?: string } = found
+  if (state === 'not_made') return
+  if (state === 'timeout') upstream.timeouts++
+  else if (state !== 'down') upstream.reached()
+  const { penalty, unreached, timeouts, deps, workedMs } = upstream
+  const isProven = deps.nowMs() - workedMs < PROVEN_MS
+  // Silence of one that calls did not find silent may be a slow answer, and makes it come after others at most.
+  const isSilent = state === 'timeout' && unreached && (timeouts > 1 || penalty?.kind === 'down')
+  if (state === 'down' || isSilent) upstream.markDown(reason)
+  else if (!upstream.present()?.isOfCall) {
+    // Any answer ends a doubt of whether it answers, only a welcome a refusal.
+    if (state === 'ready' || (state === 'unknown' && penalty?.kind === 'degraded')) upstream.clear()
+    else if (state !== 'unknown' && (unreached || timeouts > 1 || !isProven))
+      upstream.penalise(state === 'refused' ? 'refused' : 'degraded', reason)
+  }
+  upstream.probeFailed = state === 'down' || state === 'timeout' || state === 'degraded'
+  if (!upstream.probeFailed) return
+  for (const { breaker } of upstream.targets.values()) breaker?.confirmFailures(deps.nowMs())
+  deps.onUnreached?.()
+}
+
+/** Whether the breaker counts it: the target did not do its work. A 4xx is an answer, a 429 a provider's good right. */
+function isFailure({ kind, status, cause }: UpstreamError): boolean {
+  if (kind === 'status') return status === null || status >= 500
+  return kind !== 'aborted' && !isOurShortage(cause)
+}
+
+/** Whether it leaves in doubt that the upstream can be reached at all. */
+const isUnreached = ({ kind, deadline }: UpstreamError): boolean =>
+  kind === 'connection' || (kind === 'deadline' && (deadline === 'headers' || deadline === 'total_whole'))
+
+/** The failure in words that clients may read: not in an upstream's, and short, since ours may quote a header of it. */
+const toWords = ({ kind, status, message }: UpstreamError): string =>
+  kind === 'status' ? `status ${status ?? 'unknown'}` : message.slice(0, 100)
+
+/** The failure for an administrator, with the upstream's words, which may be a whole page. */
+function toMessage(error: UpstreamError): string {
+  const words = error.kind === 'status' ? `${toWords(error)}: ${error.message}` : error.message
+  return redact(words).slice(0, 300)
+}
