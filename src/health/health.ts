@@ -36,8 +36,8 @@ export function createHealth(deps: HealthDeps) {
     forRequest: (keyId: string) => new RequestHealth(keyId, targetOf),
     /** What a free probe found. */
     probed: (upstream: Upstream, found: Readiness) => takeProbe(stateOf(upstream), found),
-    /** Upstreams that could not be reached last, or were late for the first time: they are probed again soon. */
-    unreached: () => [...states.values()].filter((state) => state.isInDoubt()).map(({ upstream }) => upstream),
+    /** Those that a route leads to and that have what a call needs. */
+    inUse: () => [...states.values()].filter(({ routes, upstream }) => routes.length > 0 && upstream.notReady === null),
     /** Takes over a new configuration: what is gone or has another address or credential is forgotten. */
     renew({ upstreams, models }: Snapshot): void {
       const next = new Map<string, UpstreamState>()
@@ -54,7 +54,7 @@ export function createHealth(deps: HealthDeps) {
 }
 
 /** Whether a call to one would be a call to the other. */
-export const isSame = (a: Upstream, b: Upstream): boolean =>
+const isSame = (a: Upstream, b: Upstream): boolean =>
   a.baseUrl === b.baseUrl && a.credential === b.credential && a.dialect === b.dialect
 
 /**

@@ -4,14 +4,14 @@
  * that a route leads to are probed, each by one probe at a time. Its timers do not keep the process alive, and it never throws.
  */
 
-import type { Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { Upstream } from '../domain/snapshot.ts'
 import { type Log, traceOf } from '../log.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
-import { type Health, isSame } from './health.ts'
+import type { Health } from './health.ts'
+import type { UpstreamState } from './state.ts'
 
 export interface ProberDeps {
-  health: Pick<Health, 'probed' | 'unreached'>
-  snapshot(): Snapshot
+  health: Pick<Health, 'inUse' | 'probed'>
   backendFor(at: { upstream: Upstream }): Pick<Backend, 'probe'>
   /** How often each upstream is probed; 0 = never, but for those that could not be reached. */
   intervalMs?: number
@@ -22,37 +22,30 @@ export interface ProberDeps {
   log?: Pick<Log, 'error'>
 }
 
-export interface Prober {
-  start(): void
-  /** Does at once what it would see to in a moment: for a new configuration, and after a failure. Cheap. */
-  trigger(): void
-  stop(): void
-}
+export type Prober = ReturnType<typeof createProber>
 
-/** Pauses before the next probes of one that could not be reached: it may only have been restarted. The last one stays. */
-const PAUSES_MS = [250, 500, 1_000, 2_000]
+/** Pauses before the next probes of one that could not be reached: it may only have been restarted. */
+const PAUSES_MS = [250, 500, 1_000]
+const LAST_PAUSE_MS = 2_000
 /** One that failed its probe is probed more often: the sooner it is found again, the better. */
 const FAILED_INTERVAL_MS = 10_000
 const NEVER = Number.POSITIVE_INFINITY
 /** A time limit is counted in so many steps: a stall of our own loop counts as one of them, and not as silence. */
 const STEPS = 10
 
-interface Watched {
-  upstream: Upstream
-  isBusy: boolean
-  /** Probes in a row that failed. */
-  failures: number
-  lastMs: number
-  /** When it is probed in its turn. */
-  nextMs: number
+/** The probes of one upstream. */
+class Watched {
+  isBusy = false
+  /** How many failed in a row. */
+  failures = 0
+  lastMs = -Number.MAX_VALUE
   /** Aborts once nobody wants to know any more. */
-  gone: AbortController
+  readonly gone = new AbortController()
 }
 
-export function createProber(deps: ProberDeps): Prober {
-  const { health, snapshot, backendFor, intervalMs = 30_000, timeoutMs = 5_000, unreachedTimeoutMs = 2_000, log } = deps
-  const watched = new Map<string, Watched>()
-  let seen: Snapshot | null = null
+export function createProber(deps: ProberDeps) {
+  const { health, backendFor, intervalMs = 30_000, timeoutMs = 5_000, unreachedTimeoutMs = 2_000, log } = deps
+  const watched = new Map<UpstreamState, Watched>()
   let isRunning = false
   let timer: Timer | undefined
 
@@ -62,62 +55,51 @@ export function createProber(deps: ProberDeps): Prober {
   }
 
   const tick = (): void => {
-    takeOver(snapshot())
+    const inUse = new Set(health.inUse())
+    for (const [state, { gone }] of watched) {
+      if (inUse.has(state)) continue
+      gone.abort()
+      watched.delete(state)
+    }
     const nowMs = performance.now()
-    const unreached = new Set(health.unreached().map(({ id }) => id))
     let nextMs = NEVER
-    for (const one of watched.values()) {
+    for (const state of inUse) {
+      const one = watched.getOrInsertComputed(state, () => new Watched())
       if (one.isBusy) continue
-      const isUnreached = unreached.has(one.upstream.id)
-      const dueMs = Math.min(intervalMs > 0 ? one.nextMs : NEVER, isUnreached ? soonOf(one) : NEVER)
-      if (dueMs <= nowMs) void run(one, isUnreached)
+      const dueMs = dueOf(state, one)
+      if (dueMs <= nowMs) void run(state, one)
       else nextMs = Math.min(nextMs, dueMs)
     }
     wake(nextMs)
   }
 
-  /** Takes up upstreams that are new or have changed, and lets go of what is gone. */
-  const takeOver = (present: Snapshot): void => {
-    if (present === seen) return
-    seen = present
-    const used = toUsed(present)
-    for (const [id, { upstream, gone }] of watched) {
-      const next = used.get(id)
-      if (next && isSame(next, upstream)) continue
-      gone.abort()
-      watched.delete(id)
-    }
-    for (const [id, upstream] of used) {
-      const known = watched.get(id)
-      if (known) known.upstream = upstream
-      else {
-        const gone = new AbortController()
-        watched.set(id, { upstream, isBusy: false, failures: 0, lastMs: -NEVER, nextMs: -NEVER, gone })
-      }
-    }
+  const dueOf = (state: UpstreamState, { failures, lastMs }: Watched): number => {
+    const turnMs = failures > 0 ? Math.min(intervalMs, FAILED_INTERVAL_MS) : intervalMs
+    const soonMs = PAUSES_MS[Math.max(failures, 1) - 1] ?? LAST_PAUSE_MS
+    return lastMs + Math.min(intervalMs > 0 ? turnMs : NEVER, state.isInDoubt() ? soonMs : NEVER)
   }
 
-  const run = async (one: Watched, isUnreached: boolean): Promise<void> => {
+  const run = async (state: UpstreamState, one: Watched): Promise<void> => {
+    const { upstream } = state
     one.isBusy = true
     let failed = true
     try {
-      const found = await probe(one, isUnreached ? unreachedTimeoutMs : timeoutMs)
+      const found = await probe(upstream, one, state.isInDoubt() ? unreachedTimeoutMs : timeoutMs)
       failed = FAILED.has(found.state)
-      if (!one.gone.signal.aborted) health.probed(one.upstream, found)
+      if (!one.gone.signal.aborted) health.probed(upstream, found)
     } catch (error) {
       log?.error('internal_error', 'an upstream could not be probed for an internal error', {
-        upstream: one.upstream.id,
+        upstream: upstream.id,
         error: traceOf(error),
       })
     }
     one.isBusy = false
     one.failures = failed ? one.failures + 1 : 0
     one.lastMs = performance.now()
-    one.nextMs = one.lastMs + (failed ? Math.min(intervalMs, FAILED_INTERVAL_MS) : intervalMs)
     wake(one.lastMs)
   }
 
-  const probe = async ({ upstream, gone }: Watched, limitMs: number): Promise<Readiness> => {
+  const probe = async (upstream: Upstream, { gone }: Watched, limitMs: number): Promise<Readiness> => {
     const timeout = new AbortController()
     let steps = 0
     const timer = setInterval(() => ++steps === STEPS && timeout.abort(), limitMs / STEPS)
@@ -134,28 +116,15 @@ export function createProber(deps: ProberDeps): Prober {
       isRunning = true
       wake(performance.now())
     },
+    /** Does at once what it would see to in a moment: for a new configuration, and after a failure. Cheap. */
     trigger: () => wake(performance.now()),
     stop() {
       isRunning = false
       clearTimeout(timer)
       for (const { gone } of watched.values()) gone.abort()
       watched.clear()
-      seen = null
     },
   }
 }
 
 const FAILED: ReadonlySet<Readiness['state']> = new Set(['degraded', 'timeout', 'down', 'not_made'])
-
-/** Upstreams that an enabled route leads to and that have what a call needs. */
-function toUsed({ models }: Snapshot): Map<string, Upstream> {
-  const used = new Map<string, Upstream>()
-  for (const { targets } of models.values()) {
-    for (const { upstream } of targets) if (upstream.notReady === null) used.set(upstream.id, upstream)
-  }
-  return used
-}
-
-/** When one that could not be reached is probed again. */
-const soonOf = ({ failures, lastMs }: Watched): number =>
-  lastMs + (PAUSES_MS[Math.min(Math.max(failures, 1), PAUSES_MS.length) - 1] ?? 0)

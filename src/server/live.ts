@@ -54,7 +54,6 @@ export async function createLive(deps: LiveDeps) {
   })
   const prober: Prober = createProber({
     health,
-    snapshot: () => live.snapshot,
     backendFor: ({ upstream }) => backends[upstream.dialect],
     intervalMs: probeMs,
     log,

@@ -37,6 +37,11 @@ function setUp(fields: Partial<Upstream> = {}) {
   /** As it is for a request of its own each time. */
   const health = {
     ...known,
+    unreached: () =>
+      known
+        .inUse()
+        .filter((state) => state.isInDoubt())
+        .map(({ upstream }) => upstream),
     standing: (at: Target) => ask().standing(at),
     enter: (at: Target) => ask().enter(at),
     report: (at: Target, news: CallNews) => ask().report(at, news),

@@ -22,23 +22,16 @@ const toRoutes = (...targets: Target[]): Snapshot => ({
 
 /** A started prober with its health, on targets that can be exchanged. */
 function setUp(targets: Target[], deps: Partial<ProberDeps> = {}) {
-  let snapshot = toRoutes(...targets)
   const health = createHealth({
     nowMs: () => performance.now(),
     wallMs: Date.now,
     onUnreached: () => prober.trigger(),
   })
-  const prober = createProber({
-    health,
-    snapshot: () => snapshot,
-    backendFor: ({ upstream }) => backends[upstream.dialect],
-    ...deps,
-  })
-  health.renew(snapshot)
+  const prober = createProber({ health, backendFor: ({ upstream }) => backends[upstream.dialect], ...deps })
+  health.renew(toRoutes(...targets))
   ending.push(prober.stop)
   const change = (...next: Target[]) => {
-    snapshot = toRoutes(...next)
-    health.renew(snapshot)
+    health.renew(toRoutes(...next))
     prober.trigger()
   }
   prober.start()
@@ -100,7 +93,8 @@ describe('at its start, it', () => {
     const snapshot = toRoutes(used, { ...used, model: 'acme/other' }, toTarget({ id: 'bare', notReady: 'no key' }))
     const health = createHealth({ nowMs: () => 0, wallMs: () => 0 })
     const upstreams = new Map([...snapshot.upstreams, ['unused', unused.upstream]])
-    const prober = createProber({ health, snapshot: () => ({ ...snapshot, upstreams }), backendFor })
+    health.renew({ ...snapshot, upstreams })
+    const prober = createProber({ health, backendFor })
     ending.push(prober.stop)
     prober.start()
     await count(1)
@@ -318,8 +312,9 @@ test('it does not keep a process alive', async () => {
     import { createAllBackends } from './src/server/backends.ts'
     import { toModel, toSnapshot, toTarget } from './test/support/snapshot.ts'
     const health = createHealth({ nowMs: () => 0, wallMs: () => 0 })
-    const snapshot = toSnapshot([toModel('a/b', [toTarget()])])
-    createProber({ health, snapshot: () => snapshot, backendFor: () => createAllBackends().openai }).start()
+    const target = toTarget()
+    health.renew({ ...toSnapshot([toModel('a/b', [target])]), upstreams: new Map([['paid', target.upstream]]) })
+    createProber({ health, backendFor: () => createAllBackends().openai }).start()
     await Bun.sleep(100)`
   const child = Bun.spawn([process.execPath, '-e', script], { cwd: `${import.meta.dir}/../..` })
   ending.push(() => child.kill('SIGKILL'))
