@@ -3,11 +3,10 @@
  * open. `server.ts` starts it once it serves; a server without it serves all the same.
  */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
-import { Type } from '@sinclair/typebox'
 import { ServiceError } from '../domain/service-error.ts'
 import { createInstance, NoRoute, pathOf } from '../http/instance.ts'
 import { type Log, redact, traceOf } from '../log.ts'
-import { ControlError, Flushed, Status, socketPath, TestResult } from './protocol.ts'
+import { type ControlError, type Flushed, type Status, socketPath, type TestResult } from './protocol.ts'
 
 export interface ControlRoutesDeps {
   log: Log
@@ -27,7 +26,10 @@ const IDLE_SECONDS = 60
 /** No request here has a body. */
 const MAX_BODY_BYTES = 1024
 
-/** An instance of its own, which no network port serves. */
+/**
+ * An instance of its own, which no network port serves. Its answers are checked where they are read, by `cli/live.ts`: schemas
+ * on the routes would have every start compile them, for as long as all else that makes the server.
+ */
 export function createControlRoutes({ log, status, test, reload, flush, drain }: ControlRoutesDeps) {
   const toResponse = (error: unknown, request: Request): Response => {
     if (error instanceof NoRoute && error.allow === null) return refuse(404, 'unknown_path', error.message)
@@ -42,32 +44,21 @@ export function createControlRoutes({ log, status, test, reload, flush, drain }:
     .mapResponse(({ responseValue, set: { status: code } }) =>
       responseValue instanceof Response ? responseValue : reply(Number(code), responseValue),
     )
-    .get('/status', () => status(), { response: { 200: Status } })
-    .post(
-      '/upstreams/:id/test',
-      async ({ params: { id }, status: answer }) => {
-        const result = await test(id)
-        return result ?? answer(404, toError('unknown_upstream', `This server has no upstream ${id} that is enabled.`))
-      },
-      { params: Type.Object({ id: Type.String() }), response: { 200: TestResult, 404: ControlError } },
-    )
-    .post(
-      '/reload',
-      async () => {
-        await reload()
-        return { reloaded: true }
-      },
-      { response: { 200: Type.Object({ reloaded: Type.Boolean() }) } },
-    )
-    .post('/ledger/flush', () => flush(), { response: { 200: Flushed } })
-    .post(
-      '/drain',
-      ({ status: answer }) => {
-        drain()
-        return answer(202, { draining: true })
-      },
-      { response: { 202: Type.Object({ draining: Type.Boolean() }) } },
-    )
+    .get('/status', () => status())
+    .post('/upstreams/:id/test', async ({ params: { id } }) => {
+      const result = await test(id)
+      return result ?? refuse(404, 'unknown_upstream', `This server has no upstream ${id} that is enabled.`)
+    })
+    .post('/reload', async () => {
+      await reload()
+      return { reloaded: true }
+    })
+    .post('/ledger/flush', () => flush())
+    .post('/drain', ({ set }) => {
+      drain()
+      set.status = 202
+      return { draining: true }
+    })
 }
 
 const toError = (kind: string, message: string): ControlError => ({ error: { kind, message } })
