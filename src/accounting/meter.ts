@@ -14,8 +14,12 @@ import { costNanoUsd } from './price.ts'
 /** Of one choice; what is beyond it is counted by the ratio of what came before. */
 const MAX_CAPTURED_CHARS = 64 * 1024
 
-/** A text as far as it is kept, in the pieces in which it came, and the UTF-8 bytes beyond. */
+/** A piece of a chunk keeps all of its chunk in memory, which is some fifty times as long: so many at most stay pieces. */
+const MAX_PIECES = 64
+
+/** A text as far as it is kept, of which the last pieces are as they came, and the UTF-8 bytes beyond. */
 interface Captured {
+  text: string
   pieces: string[]
   chars: number
   more: number
@@ -97,7 +101,7 @@ export class Meter {
 
   /** What came so far, for a count. */
   captured(): CapturedOutput {
-    const join = (texts: Captured[]) => texts.map(({ pieces }) => pieces.join(''))
+    const join = (texts: Captured[]) => texts.map(({ text, pieces }) => text + pieces.join(''))
     const more = (texts: Captured[]) => texts.reduce((sum, each) => sum + each.more, 0)
     return {
       answer: join(this.#answer),
@@ -110,15 +114,17 @@ export class Meter {
   #capture(texts: Captured[], choice: number, text: string): void {
     if (text === '') return
     this.firstTokenMs ??= this.#elapsedMs()
-    while (texts.length <= choice) texts.push({ pieces: [], chars: 0, more: 0 })
+    while (texts.length <= choice) texts.push({ text: '', pieces: [], chars: 0, more: 0 })
     const kept = texts[choice] as Captured
     const room = MAX_CAPTURED_CHARS - kept.chars
     kept.chars += text.length
-    if (text.length <= room) {
-      kept.pieces.push(text)
-      return
+    if (room > 0) kept.pieces.push(text.length <= room ? text : text.slice(0, room))
+    if (kept.pieces.length >= MAX_PIECES) {
+      // Joining copies, and lets the chunks go.
+      kept.text += kept.pieces.join('')
+      kept.pieces = []
     }
-    if (room > 0) kept.pieces.push(text.slice(0, room))
+    if (text.length <= room) return
     kept.more += Buffer.byteLength(text.slice(Math.max(0, room)))
   }
 

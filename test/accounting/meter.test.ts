@@ -1,4 +1,5 @@
 /** What a call used, read off what its upstream sent: the same whole and streamed, whatever the upstream sends. */
+import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'bun:test'
 import { Meter } from '../../src/accounting/meter.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
@@ -63,6 +64,26 @@ describe('what was said', () => {
     expect(once).toEqual(pieces)
     expect(Buffer.byteLength(once.answer.join('')) + once.moreAnswer).toBe(160_000)
   })
+})
+
+test('what a stream has said is kept without the chunks that it came in', () => {
+  const CHUNKS = 2_000
+  const meters = Array.from({ length: 50 }, () => new Meter())
+  const sizeOf = () => {
+    Bun.gc(true)
+    const { heapSize, extraMemorySize } = heapStats()
+    return heapSize + extraMemorySize
+  }
+  const before = sizeOf()
+  for (const meter of meters) {
+    for (let i = 0; i < CHUNKS; i++) {
+      const chunk = Buffer.from(`${'{}'.repeat(100)}word ${i % 10}${'{}'.repeat(100)}`).toString()
+      meter.take([{ kind: 'text', choice: 0, text: chunk.slice(200, 206) }])
+    }
+  }
+  const chars = meters.length * CHUNKS * 6
+  expect(sizeOf() - before).toBeLessThan(10 * chars)
+  expect(meters.every((meter) => meter.captured().answer[0]?.length === CHUNKS * 6)).toBe(true)
 })
 
 describe('how a call ended', () => {
