@@ -157,16 +157,14 @@ export function toBill(
   const { outcome, usage } = meter
   const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (status === 'failed') return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
-  const charge = (usage: Usage, estimated: boolean): Bill => ({
-    status,
-    usage,
-    estimated,
-    costNanoUsd: costNanoUsd(target.pricing, usage),
-  })
-  if (status === 'ok' && usage && !meter.isUnreported) return charge(usage, false)
+  if (status === 'ok' && usage && !meter.isUnreported) return charge(target, status, usage, false)
   return counter
     .usage(body, meter.captured())
-    .then((counted) => charge(usage ? toLarger(usage, counted) : counted, true))
+    .then((counted) => charge(target, status, usage ? toLarger(usage, counted) : counted, true))
+}
+
+function charge({ pricing }: Target, status: Outcome['status'], usage: Usage, estimated: boolean): Bill {
+  return { status, usage, estimated, costNanoUsd: costNanoUsd(pricing, usage) }
 }
 
 /** The larger figure counts: some upstreams report usage first when nearly nothing is written. */

@@ -62,4 +62,5 @@ const LINE_ENDS = /[\u0085\u2028\u2029]/g
 const ESCAPED: Record<string, string> = { '\u0085': '\\u0085', '\u2028': '\\u2028', '\u2029': '\\u2029' }
 
 /** Writes JSON that is one line to everyone. */
-export const toLine = (value: unknown) => JSON.stringify(value).replace(LINE_ENDS, (found) => ESCAPED[found] ?? '')
+export const toLine = (value: unknown) => JSON.stringify(value).replace(LINE_ENDS, toEscaped)
+const toEscaped = (found: string) => ESCAPED[found] ?? ''

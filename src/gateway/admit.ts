@@ -143,13 +143,17 @@ function choose(
   { monotonicMs }: Moment,
 ): readonly Target[] {
   const ordered = order(targets, key, task.affinity, (target) => health.standing(target))
-  const isFull = (target: Target) => {
+  const free: Target[] = []
+  const full: Target[] = []
+  for (const target of ordered) {
     const { completionTokens } = toAsk(task.promptTokens, body, target)
-    return limiter.isFull(target.upstream, task.promptTokens + completionTokens, monotonicMs)
+    const isFull = limiter.isFull(target.upstream, task.promptTokens + completionTokens, monotonicMs)
+    // Nobody asks for the others where the first one is free.
+    if (!isFull && full.length === 0) return ordered
+    if (isFull) full.push(target)
+    else free.push(target)
   }
-  const [first] = ordered
-  if (!first || !isFull(first)) return ordered
-  return [...ordered.filter((target) => !isFull(target)), ...ordered.filter(isFull)]
+  return free.concat(full)
 }
 
 /** What its first call may use: where each choice is a call of its own, one choice. */

@@ -120,6 +120,7 @@ export function createJournal(options: JournalOptions): Journal {
     return segment ? segment.bytes - segment.used : 0
   }
   const takesNew = (bytes: number) => bytes <= free() - (spare ? 0 : (active()?.bytes ?? 0) / 4)
+  const hasRoom = ({ kind }: LedgerRecord, bytes: number) => (kind === 'settle' ? bytes <= free() : takesNew(bytes))
   const isStuck = () => spare === null && preparing === null && !takesNew(MAX_ROW_BYTES)
   /** The one being written is given up only where nothing else makes room. */
   const applied = () => segments.filter((each) => each.waiting === 0 && (each !== active() || isStuck()))
@@ -177,13 +178,12 @@ export function createJournal(options: JournalOptions): Journal {
       for (const entry of group) {
         const line = toLine(entry.record)
         const size = Buffer.byteLength(line)
-        const fits = () => (entry.record.kind === 'settle' ? bytes + size <= free() : takesNew(bytes + size))
-        if (!fits() && spare && size <= spare.bytes - head.length) {
+        if (!hasRoom(entry.record, bytes + size) && spare && size <= spare.bytes - head.length) {
           flush()
           segments.push(spare)
           spare = null
         }
-        if (fits()) {
+        if (hasRoom(entry.record, bytes + size)) {
           part.push(entry)
           text += line
           bytes += size

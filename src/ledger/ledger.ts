@@ -91,10 +91,10 @@ export function createLedger({ journal, store, reader, durability, log, onCommit
     if (syncing || pending.length === 0) return
     const group = pending
     pending = []
-    const rest = new Set(journal.append(group))
+    const rest = journal.append(group)
     applier.note()
-    if (rest.size > 0) waitForRoom([...rest])
-    const placed = rest.size > 0 ? group.filter((entry) => !rest.has(entry)) : group
+    if (rest.length > 0) waitForRoom(rest)
+    const placed = rest.length > 0 ? [...new Set(group).difference(new Set(rest))] : group
     if (durability === 'power') return void sync(placed)
     for (const { resolve } of placed) resolve()
   }

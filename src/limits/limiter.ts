@@ -8,7 +8,7 @@ import type { Limits } from '../domain/settings.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
 import { BudgetReservation, Budgets, type BudgetWarning } from './budget.ts'
 import { type Headers, toBudgetError, toRateError, toUpstreamError } from './messages.ts'
-import { hasLimits, RateLimiters, type Slot, toDuration, type Unit, type Window } from './rates.ts'
+import { hasLimits, type RateLimiter, RateLimiters, type Slot, toDuration } from './rates.ts'
 
 /** What a request may at most use and cost, or what it has. */
 export interface Amount {
@@ -113,13 +113,13 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Lo
       if (!isLimited(key, team)) return UNLIMITED
       // Check all of it, and only then take: a request that is refused leaves no trace.
       const rates = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
-      const toHeaders = () => (rates ? toRateHeaders(key.limits, rates.window, monotonicMs) : {})
       const full = rates?.refusal(key.limits, tokens, monotonicMs)
-      if (full) return toRateError(key.name, full, toHeaders())
+      if (full) return toRateError(key.name, full, toRateHeaders(key.limits, rates, monotonicMs))
       const budget = budgets.reserve(key, team, nanoUsd, wallMs)
-      if (!(budget instanceof BudgetReservation)) return toBudgetError(budget, toHeaders())
+      if (!(budget instanceof BudgetReservation))
+        return toBudgetError(budget, toRateHeaders(key.limits, rates, monotonicMs))
       const slot = rates?.take(tokens, monotonicMs) ?? null
-      return new LocalReservation(slot, budget, toHeaders())
+      return new LocalReservation(slot, budget, toRateHeaders(key.limits, rates, monotonicMs))
     },
 
     enter({ id, limits }, tokens, monotonicMs) {
@@ -146,21 +146,28 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Lo
 }
 
 /** Tells the rates that a key has, as they stand now: what is left, and when all of it is free again. */
-function toRateHeaders({ requestsPerMinute, tokensPerMinute }: Limits, window: Window, nowMs: number): Headers {
+function toRateHeaders(
+  { requestsPerMinute, tokensPerMinute }: Limits,
+  rates: RateLimiter | null,
+  nowMs: number,
+): Headers {
   const headers: Record<string, string> = {}
-  const left = (unit: Unit, limit: number) => String(Math.max(0, limit - window.used(unit, nowMs)))
+  if (rates === null) return headers
+  const { window } = rates
   if (requestsPerMinute !== null) {
     headers['x-ratelimit-limit-requests'] = String(requestsPerMinute)
-    headers['x-ratelimit-remaining-requests'] = left('requests', requestsPerMinute)
+    headers['x-ratelimit-remaining-requests'] = toLeft(requestsPerMinute, window.used('requests', nowMs))
     headers['x-ratelimit-reset-requests'] = toDuration(window.emptyMs('requests', nowMs))
   }
   if (tokensPerMinute !== null) {
     headers['x-ratelimit-limit-tokens'] = String(tokensPerMinute)
-    headers['x-ratelimit-remaining-tokens'] = left('tokens', tokensPerMinute)
+    headers['x-ratelimit-remaining-tokens'] = toLeft(tokensPerMinute, window.used('tokens', nowMs))
     headers['x-ratelimit-reset-tokens'] = toDuration(window.emptyMs('tokens', nowMs))
   }
   return headers
 }
+
+const toLeft = (limit: number, used: number) => String(Math.max(0, limit - used))
 
 class LocalReservation implements Reservation {
   readonly headers: Headers

@@ -73,20 +73,22 @@ export interface Prompt {
  */
 export function toPrompt(body: CanonicalRequest): Prompt {
   const prompt: Prompt = { texts: [], files: [], messages: body.messages.length, names: 0, attachments: 0 }
-  const lastUser = body.messages.findLastIndex(({ role }) => role === 'user')
+  const lastUser = body.messages.findLastIndex(isOfUser)
   body.messages.forEach((message, at) => {
     readMessage(message, prompt)
     if (at > lastUser) read(prompt, reasoningOf(message))
   })
   const schema = body.response_format?.type === 'json_schema' ? body.response_format.json_schema : null
-  for (const declared of [body.tools, body.functions, schema]) {
-    if (declared) read(prompt, JSON.stringify(declared))
-  }
+  if (body.tools) read(prompt, JSON.stringify(body.tools))
+  if (body.functions) read(prompt, JSON.stringify(body.functions))
+  if (schema) read(prompt, JSON.stringify(schema))
   return prompt
 }
 
-function read({ texts }: Prompt, ...found: unknown[]) {
-  for (const text of found) if (typeof text === 'string' && text !== '') texts.push(text)
+const isOfUser = ({ role }: Message) => role === 'user'
+
+function read({ texts }: Prompt, text: unknown) {
+  if (typeof text === 'string' && text !== '') texts.push(text)
 }
 
 function readMessage(message: Message, prompt: Prompt) {
@@ -97,10 +99,13 @@ function readMessage(message: Message, prompt: Prompt) {
   if (typeof message.content === 'string') read(prompt, message.content)
   else for (const part of message.content ?? []) readPart(part, prompt)
   if (message.role !== 'assistant') return
-  read(prompt, message.refusal, message.function_call?.name, message.function_call?.arguments)
+  read(prompt, message.refusal)
+  read(prompt, message.function_call?.name)
+  read(prompt, message.function_call?.arguments)
   for (const call of message.tool_calls ?? []) {
-    if (call.type === 'function') read(prompt, call.function.name, call.function.arguments)
-    else read(prompt, call.custom.name, call.custom.input)
+    const { name } = call.type === 'function' ? call.function : call.custom
+    read(prompt, name)
+    read(prompt, call.type === 'function' ? call.function.arguments : call.custom.input)
   }
 }
 

@@ -182,15 +182,12 @@ const requestIdOf = (response: Response) => response.headers.get('x-request-id')
  * @param take counts its bytes in; what it refuses is thrown.
  */
 async function readText(response: Response, maxBytes: number, take: BackendCall['take']): Promise<string | null> {
-  const mustFit = (bytes: number) => {
-    const refusal = take(bytes)
-    if (refusal) throw refusal
-  }
   // Of a compressed body it states the wrong length, and a few kilobytes may hold gigabytes.
   const isPlain = response.headers.get('content-encoding') === null
   const stated = isPlain ? Number(response.headers.get('content-length') ?? Number.NaN) : Number.NaN
   if (stated <= maxBytes) {
-    mustFit(stated)
+    const refusal = take(stated)
+    if (refusal) throw refusal
     return response.text()
   }
   const utf8 = new TextDecoder()
@@ -199,7 +196,8 @@ async function readText(response: Response, maxBytes: number, take: BackendCall[
   for await (const piece of response.body ?? []) {
     bytes += piece.length
     if (bytes > maxBytes) return null
-    mustFit(piece.length)
+    const refusal = take(piece.length)
+    if (refusal) throw refusal
     text += utf8.decode(piece, { stream: true })
   }
   return text + utf8.decode()

@@ -128,10 +128,7 @@ const EMPTY_LISTS = new Set(['tools', 'tool_calls'])
  */
 function strip<T>(value: T, level: Level): T {
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) {
-    const items = value.map((item) => strip(item, level))
-    return items.some((item, index) => item !== value[index]) ? (items as T) : value
-  }
+  if (Array.isArray(value)) return stripAll(value, level) as T
   let kept: Record<string, unknown> | null = null
   for (const name in value) {
     const held: unknown = value[name]
@@ -143,6 +140,18 @@ function strip<T>(value: T, level: Level): T {
     else kept[name] = left
   }
   return kept === null ? value : (kept as T)
+}
+
+/** The same of each item. */
+function stripAll(items: unknown[], level: Level): unknown[] {
+  let kept = items
+  for (let at = 0; at < items.length; at++) {
+    const left = strip(items[at], level)
+    if (left === items[at]) continue
+    if (kept === items) kept = [...items]
+    kept[at] = left
+  }
+  return kept
 }
 
 function saysNothing(name: string, held: unknown, { names }: Level): boolean {

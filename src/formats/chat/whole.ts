@@ -12,15 +12,14 @@ export function toCompletionJson(identity: Identity, events: readonly AnswerEven
 
 /** As JSON text, because `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth. */
 export function toUsageJson({ usage, costNanoUsd }: Receipt): string {
+  const details: WireUsage['prompt_tokens_details'] = { cached_tokens: usage.cacheRead }
   const cacheWrite = usage.cacheWrite + usage.cacheWrite1h
+  if (cacheWrite > 0) details.cache_write_tokens = cacheWrite
   const counts: Omit<WireUsage, 'cost'> = {
     prompt_tokens: usage.prompt,
     completion_tokens: usage.completion,
     total_tokens: usage.prompt + usage.completion,
-    prompt_tokens_details: {
-      cached_tokens: usage.cacheRead,
-      ...(cacheWrite > 0 ? { cache_write_tokens: cacheWrite } : {}),
-    },
+    prompt_tokens_details: details,
     completion_tokens_details: { reasoning_tokens: usage.reasoning },
     cost_nano_usd: costNanoUsd,
   }

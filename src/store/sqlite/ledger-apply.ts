@@ -77,10 +77,8 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
 
   /** @param isNew whether no row of it is to be expected: then one INSERT is nearly always all. */
   const close = (row: ClosedRow, additional: readonly ClosedCall[] = [], isNew = false) => {
-    const isInserted = () => insertClosed.run(...values(row, CLOSED)).changes > 0
-    const isClosed = () => closeOpen.run(...values(row, SETTLED), row.id).changes > 0
-    if (isNew && isInserted()) replaceCalls(row.id, additional)
-    else if (isClosed()) {
+    if (isNew && insertClosed.run(...values(row, CLOSED)).changes > 0) replaceCalls(row.id, additional)
+    else if (closeOpen.run(...values(row, SETTLED), row.id).changes > 0) {
       if (additional.length > 0) replaceCalls(row.id, additional)
     } else {
       const before = find.get(row.id)
@@ -88,7 +86,7 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
       if (before) {
         closeAbandoned.run(...values(row, SETTLED), row.id)
         rollup.add(before, -1)
-      } else isInserted()
+      } else insertClosed.run(...values(row, CLOSED))
       replaceCalls(row.id, additional)
     }
     rollup.add(row, 1)

@@ -61,6 +61,8 @@ interface Cell {
 
 export function createRollup(sqlite: Database): Rollup {
   const cells = new Map<string, Cell>()
+  /** Of the row before: most rows of a batch are of one cell. */
+  let latest: Cell | null = null
   const where = `hour_ms = ? AND ${PLACE.map((name) => `${name} = ?`).join(' AND ')}`
   const read = sqlite.query<{ first: string; whole: string }, (string | number)[]>(
     `SELECT first_token_histogram AS first, duration_histogram AS whole FROM usage_hourly WHERE ${where}`,
@@ -76,19 +78,23 @@ export function createRollup(sqlite: Database): Rollup {
 
   const cellOf = (row: ClosedRow): Cell => {
     const hourMs = row.createdMs - (row.createdMs % HOUR_MS)
+    if (latest !== null && isOf(row, hourMs, latest)) return latest
     const place = [row.keyId, row.teamId ?? '', row.model, row.upstream, row.endpoint]
     const name = JSON.stringify([hourMs, ...place])
-    const cell = cells.get(name) ?? { hourMs, place, sums: MEASURES.map(() => 0), firstToken: {}, duration: {} }
-    cells.set(name, cell)
-    return cell
+    latest = cells.get(name) ?? { hourMs, place, sums: MEASURES.map(() => 0), firstToken: {}, duration: {} }
+    cells.set(name, latest)
+    return latest
+  }
+
+  const clear = () => {
+    cells.clear()
+    latest = null
   }
 
   return {
     add(row, sign) {
       const cell = cellOf(row)
-      MEASURES.forEach(({ of }, i) => {
-        cell.sums[i] = (cell.sums[i] ?? 0) + sign * (of(row) ?? 0)
-      })
+      for (let i = 0; i < MEASURES.length; i++) cell.sums[i] = (cell.sums[i] ?? 0) + sign * (MEASURES[i]?.of(row) ?? 0)
       addDuration(cell.firstToken, row.firstTokenMs, sign)
       addDuration(cell.duration, row.durationMs, sign)
     },
@@ -103,11 +109,19 @@ export function createRollup(sqlite: Database): Rollup {
         // A fallback settled elsewhere what had been abandoned here.
         if ((sums[0] ?? 0) < 0) removeEmpty.run(hourMs, ...place)
       }
-      cells.clear()
+      clear()
     },
-    clear: () => cells.clear(),
+    clear,
   }
 }
+
+const isOf = (row: ClosedRow, hourMs: number, { hourMs: hour, place: [key, team, model, upstream, endpoint] }: Cell) =>
+  hour === hourMs &&
+  row.keyId === key &&
+  (row.teamId ?? '') === team &&
+  row.model === model &&
+  row.upstream === upstream &&
+  row.endpoint === endpoint
 
 /** A log-scale histogram of durations, sparse, so that SQL and people can read its JSON (`{"13": 4}`). */
 export type Histogram = Record<string, number>

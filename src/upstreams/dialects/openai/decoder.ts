@@ -174,13 +174,16 @@ const TIERS: readonly unknown[] = ['auto', 'default', 'flex', 'scale', 'priority
 const isTier = (value: unknown): value is Tier => TIERS.includes(value)
 
 /** The choices of a whole answer by their index; the place in what is returned is the one that counts. */
-const inOrder = (choices: unknown): JsonObject[] =>
-  asList(choices)
+function inOrder(found: unknown): JsonObject[] {
+  const choices = asList(found)
     .map(asObject)
     .filter((choice) => choice !== null)
+  if (choices.length === 1) return choices
+  return choices
     .map((choice, place) => ({ choice, index: toIndex(choice, place) }))
     .sort((a, b) => a.index - b.index)
     .map(({ choice }) => choice)
+}
 
 /** Reads a choice's index; its place where there is none. */
 function toIndex(choice: JsonObject | null, place: number): number {
