@@ -129,8 +129,10 @@ function toPicoPrices(atto: Prices<bigint>): Prices<number> | null {
   }
 }
 
-const pick = (tariffs: Tariff[], promptTokens: number) =>
-  tariffs.findLast((tariff) => promptTokens > tariff.moreThan) ?? tariffs[0]
+function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
+  const [first] = tariffs
+  return tariffs.length === 1 ? first : (tariffs.findLast((tariff) => promptTokens > tariff.moreThan) ?? first)
+}
 
 /** As the call's row says it. */
 export interface Reserve {
@@ -153,12 +155,15 @@ export const toAmount = (reserve: Reserve): Amount => ({
 
 /** Where they have prices of their own, all of a prompt may be written to a cache, and all of an answer be reasoning. */
 function toMostNanoUsd(pricing: Target['pricing'], prompt: number, completion: number): number {
-  const costOf = (special: Partial<Usage>) => costNanoUsd(pricing, { ...NO_USAGE, prompt, completion, ...special })
-  let most = costOf({})
-  if (pricing.every(({ input_cache_write, internal_reasoning }) => !input_cache_write && !internal_reasoning))
-    return most
+  const usage: Usage = { ...NO_USAGE, prompt, completion }
+  let most = costNanoUsd(pricing, usage)
+  if (!pricing.some(hasDearerTokens)) return most
   for (const cacheWrite of [0, prompt]) {
-    for (const reasoning of [0, completion]) most = Math.max(most, costOf({ cacheWrite, reasoning }))
+    for (const reasoning of [0, completion])
+      most = Math.max(most, costNanoUsd(pricing, { ...usage, cacheWrite, reasoning }))
   }
   return most
 }
+
+const hasDearerTokens = ({ input_cache_write, internal_reasoning }: PricingItem) =>
+  Boolean(input_cache_write || internal_reasoning)

@@ -105,8 +105,10 @@ function checkCalls(body: CanonicalRequest, target: Target): GatewayError | null
 }
 
 /** Whether there is any doubt that the prompt fits, by what it was estimated at. */
-const mayOverflow = ({ promptTokens }: Task, targets: readonly Target[]) =>
-  targets.some(({ contextLength }) => promptTokens * BYTES_PER_TOKEN > contextLength)
+function mayOverflow({ promptTokens }: Task, targets: readonly Target[]): boolean {
+  for (const { contextLength } of targets) if (promptTokens * BYTES_PER_TOKEN > contextLength) return true
+  return false
+}
 
 /** A model's own tokenizer may count less than ours by this factor: what is closer is left to its upstream. */
 const TOLERANCE = 1.25
