@@ -7,7 +7,7 @@ import { toSpan } from '../domain/time.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import { type Status, toUpstreamFacts, type UpstreamFacts } from '../server/protocol.ts'
 import type { UpstreamRow as StoredUpstream } from '../store/config-store.ts'
-import { toUpstream, toVariable } from '../store/snapshot.ts'
+import { toUpstream } from '../store/snapshot.ts'
 import { count, toAgo, toPrintable } from './io.ts'
 import { NOT_TAKEN_IN } from './live.ts'
 
@@ -16,8 +16,6 @@ export interface Declared {
   upstream: Upstream
   enabled: boolean
   origin: string
-  /** The variable that its credential is in; null where it needs none. */
-  variable: string | null
 }
 
 /** One upstream as `upstreams list --json` shows it. */
@@ -32,16 +30,16 @@ export interface UpstreamRow extends UpstreamFacts, Omit<UpstreamHealth, 'state'
 /** All upstreams, also the disabled ones, in the order in which they were declared. */
 export function toDeclared(rows: readonly StoredUpstream[], environment: Environment): Declared[] {
   return rows.map((row) => ({
-    upstream: toUpstream(row, environment),
+    upstream: toUpstream(row, environment, 'here'),
     enabled: row.enabled,
     origin: row.origin,
-    variable: row.apiKeyRef === null ? null : toVariable(row.apiKeyRef),
   }))
 }
 
 /** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */
 export function toRow(declared: Declared, status: Status | null): UpstreamRow {
-  const { upstream, enabled, origin, variable } = declared
+  const { upstream, enabled, origin } = declared
+  const { variable } = upstream
   const known = enabled ? status?.upstreams.find(({ id }) => id === upstream.id) : undefined
   if (known) {
     const { credential, ...rest } = known
@@ -62,12 +60,11 @@ export function toRow(declared: Declared, status: Status | null): UpstreamRow {
 }
 
 /** Why nobody can say how an upstream is doing. */
-function toUnasked({ upstream, enabled, variable }: Declared, serves: boolean): Pick<UpstreamRow, 'state' | 'reason'> {
+function toUnasked({ upstream, enabled }: Declared, serves: boolean): Pick<UpstreamRow, 'state' | 'reason'> {
   if (!enabled) return { state: 'disabled', reason: null }
   if (serves) return { state: 'unknown', reason: NOT_TAKEN_IN }
-  if (upstream.notReady === null) return { state: 'unknown', reason: null }
-  // It may well be set where the server will run.
-  return { state: 'unknown', reason: `the variable ${variable} is not set here` }
+  // What it lacks here it may well have where the server will run.
+  return { state: 'unknown', reason: upstream.notReady }
 }
 
 export const UPSTREAM_HEADINGS = [

@@ -35,6 +35,7 @@ export interface Secret {
 
 export interface Upstream {
   id: string
+  /** A newer version may have written one that this version does not know; such an upstream is not ready. */
   dialect: DialectName
   baseUrl: string | null
   local: boolean
@@ -42,6 +43,8 @@ export interface Upstream {
   /** What its provider allows, all keys together. */
   limits: Limits
   options: UpstreamOptions
+  /** The variable that its credential is in; null where it needs none. */
+  variable: string | null
   /** The resolved credential; null where the upstream needs none or it did not resolve. */
   credential: string | null
   /** Why this upstream cannot be called, in words for an administrator; null when it can. */

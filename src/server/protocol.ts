@@ -100,7 +100,7 @@ export function toUpstreamStatuses(snapshot: Snapshot, states: readonly Upstream
   return [...snapshot.upstreams.values()].map((upstream) => ({
     ...toHealth(upstream, known.get(upstream.id)),
     ...toUpstreamFacts(upstream),
-    credential: upstream.credential !== null ? 'set' : upstream.notReady !== null ? 'not_set' : 'none',
+    credential: upstream.credential !== null ? 'set' : upstream.variable !== null ? 'not_set' : 'none',
   }))
 }
 

@@ -3,14 +3,14 @@
  * slug with their targets, upstreams with every default filled in and their credential resolved. Built anew after each
  * change of the configuration and swapped whole. Called by `server/` and by commands. Pure.
  */
-import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, LOCAL_HEADERS_MS, LOCAL_OPTIONS } from '../domain/settings.ts'
+import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, DIALECTS, LOCAL_HEADERS_MS, LOCAL_OPTIONS } from '../domain/settings.ts'
 import type { CatalogModel, Environment, Secret, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Configuration, ModelRow, RouteRow, StoredKey, UpstreamRow } from './config-store.ts'
 
 /** @param environment resolves `${NAME}` references. */
 export function toSnapshot(rows: Configuration, environment: Environment): Snapshot {
   const upstreams = new Map(
-    rows.upstreams.filter((row) => row.enabled).map((row) => [row.id, toUpstream(row, environment)]),
+    rows.upstreams.filter((row) => row.enabled).map((row) => [row.id, toUpstream(row, environment, 'on the server')]),
   )
   return {
     revision: rows.revision,
@@ -34,10 +34,16 @@ export function toVariable(reference: string): string | null {
   return REFERENCE.exec(reference)?.[1] ?? null
 }
 
-/** Converts an upstream, enabled or not. */
-export function toUpstream(row: UpstreamRow, environment: Environment): Upstream {
+/**
+ * Converts an upstream, enabled or not.
+ * @param where that environment is, in words for an administrator.
+ */
+export function toUpstream(row: UpstreamRow, environment: Environment, where: 'here' | 'on the server'): Upstream {
   const variable = row.apiKeyRef === null ? null : toVariable(row.apiKeyRef)
   const credential = variable === null ? null : environment[variable] || null
+  const lacking = variable !== null && credential === null ? `the variable ${variable} is not set ${where}` : null
+  // A newer version may have written it.
+  const isKnown = DIALECTS.includes(row.dialect)
   return {
     id: row.id,
     dialect: row.dialect,
@@ -55,8 +61,9 @@ export function toUpstream(row: UpstreamRow, environment: Environment): Upstream
     },
     // The demo model is local and reached without an address: it needs no allowances.
     options: { ...(row.local && row.baseUrl !== null ? LOCAL_OPTIONS : DEFAULT_OPTIONS), ...row.options },
+    variable,
     credential,
-    notReady: variable !== null && credential === null ? `the variable ${variable} is not set on the server` : null,
+    notReady: isKnown ? lacking : `this version of Tollgate does not know its dialect '${row.dialect}'`,
   }
 }
 

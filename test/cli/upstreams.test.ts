@@ -104,6 +104,19 @@ describe('upstreams list', () => {
     })
   })
 
+  test('says of a dialect that a newer version has written that this one does not know it', async () => {
+    await declare()
+    const sqlite = new Database(databasePath(bench.folder))
+    sqlite.run("UPDATE upstreams SET dialect = 'gemini'")
+    sqlite.close()
+    const reason = "this version of Tollgate does not know its dialect 'gemini'"
+    const { stdout } = await bench.run('upstreams', 'list')
+    expect(lineOf('paid', stdout)).toMatch(new RegExp(` gemini .* PAID_KEY not set +unknown .* ${reason}$`))
+    expect(lineOf('here', stdout)).toMatch(new RegExp(` gemini .* - +unknown .* ${reason}$`))
+    const tested = await bench.run('upstreams', 'test')
+    expect(lineOf('here', tested.stdout)).toMatch(new RegExp(`not ready +- +${reason}$`))
+  })
+
   test('tells a server that cannot be asked from none, and goes on', async () => {
     await declare()
     stopServer = pretendServer(bench.folder, toStatus())

@@ -167,3 +167,23 @@ models:
     await expectHonest(app)
   })
 })
+
+test('an upstream that a newer version has given a dialect of its own is passed over', async () => {
+  const { app, first, second, chat } = several
+  const sqlite = openDatabase(databasePath(app.dataFolder), { busyMs: 5_000 })
+  sqlite.run("UPDATE upstreams SET dialect = 'gemini' WHERE id = 'first'")
+  sqlite.run("UPDATE settings SET value = CAST(value AS INTEGER) + 1 WHERE key = 'config_revision'")
+  sqlite.close()
+  while (!(await app.logText()).includes('upstream_not_ready')) await Bun.sleep(5)
+
+  const only = await chat({ model: 'acme/only' })
+  expect(only.status).toBe(503)
+  const text = await only.text()
+  expectEnvelope(only, text, { code: 'model_not_ready' })
+  expect(text).toContain(
+    "upstream `first` cannot be called: this version of Tollgate does not know its dialect 'gemini'",
+  )
+  expect(await (await chat()).text()).toContain('second')
+  expect([first.requests.length, second.requests.length]).toEqual([0, 1])
+  expect(await app.settled(1)).toMatchObject([{ status: 'ok', upstream: 'second' }])
+})

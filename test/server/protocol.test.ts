@@ -53,11 +53,14 @@ describe('the status of an upstream', () => {
   })
 
   test('tells one that needs no credential from one that lacks it, also before anything is known of them', () => {
-    const lacking = upstreamOf({ id: 'lacking', credential: null, notReady: 'the variable K is not set on the server' })
+    const notReady = 'the variable K is not set on the server'
+    const lacking = upstreamOf({ id: 'lacking', variable: 'K', credential: null, notReady })
     const free = upstreamOf({ id: 'free', credential: null })
-    expect(toUpstreamStatuses(snapshotOf(lacking, free), [])).toMatchObject([
-      { id: 'lacking', state: 'not_ready', reason: 'the variable K is not set on the server', credential: 'not_set' },
+    const newer = upstreamOf({ id: 'newer', credential: null, notReady: 'this version does not know its dialect' })
+    expect(toUpstreamStatuses(snapshotOf(lacking, free, newer), [])).toMatchObject([
+      { id: 'lacking', state: 'not_ready', reason: notReady, credential: 'not_set' },
       { id: 'free', state: 'unknown', reason: null, credential: 'none' },
+      { id: 'newer', state: 'not_ready', reason: 'this version does not know its dialect', credential: 'none' },
     ])
   })
 })

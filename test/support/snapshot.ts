@@ -26,6 +26,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     deadlines: DEFAULT_DEADLINES,
     limits: NO_LIMITS,
     options: DEFAULT_OPTIONS,
+    variable: null,
     credential: null,
     notReady: null,
     ...fields,
