@@ -3,7 +3,15 @@
  * slug with their targets, upstreams with every default filled in and their credential resolved. Built anew after each
  * change of the configuration and swapped whole. Called by `server/` and by commands. Pure.
  */
-import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, DIALECTS, LOCAL_HEADERS_MS, LOCAL_OPTIONS } from '../domain/settings.ts'
+import {
+  DEFAULT_DEADLINES,
+  DEFAULT_OPTIONS,
+  DIALECTS,
+  type DialectName,
+  LOCAL_HEADERS_MS,
+  LOCAL_OPTIONS,
+  type UpstreamOptions,
+} from '../domain/settings.ts'
 import type { CatalogModel, Environment, Secret, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Configuration, ModelRow, RouteRow, StoredKey, UpstreamRow } from './config-store.ts'
 
@@ -34,6 +42,13 @@ export function toVariable(reference: string): string | null {
   return REFERENCE.exec(reference)?.[1] ?? null
 }
 
+/** What holds for the upstreams of each dialect where the catalogue says nothing. */
+const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamOptions>>> = {
+  openai: { remote: DEFAULT_OPTIONS, local: LOCAL_OPTIONS },
+  // It is built in: it needs no allowances.
+  demo: { remote: DEFAULT_OPTIONS, local: DEFAULT_OPTIONS },
+}
+
 /**
  * Converts an upstream, enabled or not.
  * @param where that environment is, in words for an administrator.
@@ -59,8 +74,7 @@ export function toUpstream(row: UpstreamRow, environment: Environment, where: 'h
       tokensPerMinute: row.options.tpm ?? null,
       concurrency: row.options.concurrency ?? null,
     },
-    // The demo model is local and reached without an address: it needs no allowances.
-    options: { ...(row.local && row.baseUrl !== null ? LOCAL_OPTIONS : DEFAULT_OPTIONS), ...row.options },
+    options: { ...(isKnown ? OPTIONS[row.dialect][row.local ? 'local' : 'remote'] : DEFAULT_OPTIONS), ...row.options },
     variable,
     credential,
     notReady: isKnown ? lacking : `this version of Tollgate does not know its dialect '${row.dialect}'`,
