@@ -83,8 +83,9 @@ export interface Decoder {
 
 /** One upstream wire format, as pure functions to and from the canonical one. */
 export interface Dialect {
-  readonly name: string
   readonly probe: Question
+  /** In which its upstreams say how they call a request. */
+  readonly requestIdHeader: string
   request(body: CanonicalRequest, target: Target): WireRequest
   /** Reads a whole answer, up to `done`. Throws an UpstreamError `broken` or `status` where the JSON is no answer. */
   whole(json: unknown, expected: Expected): AnswerEvent[]

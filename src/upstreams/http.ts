@@ -139,7 +139,7 @@ export class HttpCall {
       throw new UpstreamError('broken', `answered 200 with ${what}`)
     }
     const events = this.#dialect.whole(json, this.#expected())
-    return { events, rest: null, upstreamRequestId: requestIdOf(response) }
+    return { events, rest: null, upstreamRequestId: this.#requestIdOf(response) }
   }
 
   #toStream(response: Response): Answer {
@@ -147,7 +147,12 @@ export class HttpCall {
     const { firstToken, idle: idleMs } = this.#call.deadlines
     this.deadline.enter('first_token', firstToken)
     const rest = new SseStream(this, response.body, this.#dialect.decoder(this.#expected()), idleMs)
-    return { events: [], rest, upstreamRequestId: requestIdOf(response) }
+    return { events: [], rest, upstreamRequestId: this.#requestIdOf(response) }
+  }
+
+  /** How the upstream calls the request. */
+  #requestIdOf(response: Response): string | null {
+    return response.headers.get(this.#dialect.requestIdHeader)?.slice(0, 128) ?? null
   }
 
   #expected(): Expected {
@@ -173,9 +178,6 @@ const isEventStream = (response: Response) => mediaTypeOf(response) === EVENT_ST
 /** The media type of a response, without its parameters; '' where it says none. */
 const mediaTypeOf = (response: Response) =>
   (response.headers.get('content-type')?.split(';')[0] ?? '').trim().toLowerCase()
-
-/** How the upstream calls the request. */
-const requestIdOf = (response: Response) => response.headers.get('x-request-id')?.slice(0, 128) ?? null
 
 /**
  * Reads a body up to a limit; null, and the rest given up, where it is longer.

@@ -1,7 +1,7 @@
 /** One call to an upstream over a real socket, where what comes back is not the kind of answer that was asked for. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Answer } from '../../src/domain/events.ts'
-import type { BackendCall } from '../../src/upstreams/backend.ts'
+import type { BackendCall, Dialect } from '../../src/upstreams/backend.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { createHttpBackend } from '../../src/upstreams/http.ts'
 import { toTarget } from '../support/snapshot.ts'
@@ -14,13 +14,13 @@ beforeAll(async () => {
 })
 afterAll(() => upstream.stop())
 
-function ask(script: Script, stream: boolean): Promise<Answer> {
+function ask(script: Script, stream: boolean, dialect: Dialect = openai): Promise<Answer> {
   upstream.script(script)
   const target = toTarget({ baseUrl: upstream.url })
   const body: BackendCall['body'] = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream }
   const { signal } = new AbortController()
   const { deadlines } = target.upstream
-  return createHttpBackend(openai).call({ body, target, signal, deadlines, callId: 'x-1', take: () => null })
+  return createHttpBackend(dialect).call({ body, target, signal, deadlines, callId: 'x-1', take: () => null })
 }
 
 const json = { 'content-type': 'application/json; charset=utf-8' }
@@ -34,6 +34,20 @@ test('a whole answer to a stream is a whole answer, with its usage', async () =>
     { kind: 'usage', usage: { prompt: 10, completion: 1 } },
     { kind: 'done' },
   ])
+})
+
+test('how the upstream calls the request is read where its dialect says, and kept short', async () => {
+  const headers = { 'x-request-id': 'first', 'request-id': 'a'.repeat(200) }
+  for (const script of [wholeAnswer({ headers }), streamAnswer({ headers })]) {
+    const idBy = async (dialect: Dialect) => {
+      const { rest, upstreamRequestId } = await ask(script, script.kind === 'stream', dialect)
+      rest?.close()
+      return upstreamRequestId
+    }
+    expect(await idBy(openai)).toBe('first')
+    expect(await idBy({ ...openai, requestIdHeader: 'request-id' })).toBe('a'.repeat(128))
+    expect(await idBy({ ...openai, requestIdHeader: 'not-there' })).toBeNull()
+  }
 })
 
 test('blank lines before a whole answer, and numbers that are none in it, are no matter', async () => {

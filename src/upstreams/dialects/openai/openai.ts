@@ -12,12 +12,12 @@ import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
 
 export const openai: Dialect = {
-  name: 'openai',
-
   probe: {
     request: (upstream) => ({ path: '/models', headers: toAuthorization(upstream) }),
     readiness: toReadiness,
   },
+
+  requestIdHeader: 'x-request-id',
 
   request(body, target) {
     return {
