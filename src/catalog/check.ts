@@ -3,7 +3,7 @@
  * each other. Called by `file.ts` on the raw document, right after the schema and whatever the schema said, so that
  * every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
-import { DIALECTS, type DialectName } from '../domain/settings.ts'
+import { DIALECTS, type DialectName, type UpstreamSettings } from '../domain/settings.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import { toVariable } from '../store/snapshot.ts'
 import { quote, toList } from '../validation/explain-words.ts'
@@ -12,14 +12,25 @@ import { closest, type Entry, type Issue, issue, isWildcard, type Path, toEntry 
 import type { KnownProviders } from './known.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
-const OF_HTTP = ['base_url', 'api_key', 'max_tokens_field', 'n', 'user', 'think_tags']
+type Has = Readonly<Record<DialectName, boolean>>
+const EVERY: Has = { openai: true, demo: true }
+const OVER_HTTP: Has = { openai: true, demo: false }
+const BUILT_IN: Has = { openai: false, demo: true }
 
-/** Of the fields that not every upstream has: those that one of this dialect may have, and those that it needs. */
-const OF_DIALECT: Readonly<Record<DialectName, { has: string[]; needs: string[] }>> = {
-  openai: { has: OF_HTTP, needs: ['base_url'] },
-  demo: { has: ['pace_ms'], needs: [] },
+/** Which dialects have a field. One that has an address needs it. */
+const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>> = {
+  base_url: OVER_HTTP,
+  api_key: OVER_HTTP,
+  max_tokens_field: OVER_HTTP,
+  n: OVER_HTTP,
+  user: OVER_HTTP,
+  think_tags: OVER_HTTP,
+  pace_ms: BUILT_IN,
+  rpm: EVERY,
+  tpm: EVERY,
+  concurrency: EVERY,
 }
-const PARTICULAR = new Set(Object.values(OF_DIALECT).flatMap(({ has }) => has))
+
 const LATER_DIALECTS = ['anthropic', 'gemini']
 
 /** A smaller number without a unit was meant as seconds. */
@@ -42,15 +53,13 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   const at: Path = ['upstreams', id]
   const { dialect, base_url: baseUrl, api_key: apiKey } = entry
   const name = DIALECTS.find((one) => one === dialect)
-  const known = name && OF_DIALECT[name]
   if (!UPSTREAM_ID.test(id))
     yield issue(at, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
-  if (typeof dialect === 'string' && !known) yield issue([...at, 'dialect'], unknownDialect(dialect))
-  for (const field of known?.needs ?? [])
-    if (entry[field] === undefined)
-      yield issue(at, `${field} is missing: the '${dialect}' dialect needs one, such as https://api.openai.com/v1.`)
-  for (const field of known ? PARTICULAR : [])
-    if (entry[field] !== undefined && !known?.has.includes(field)) yield issue([...at, field], toForeign(field))
+  if (typeof dialect === 'string' && !name) yield issue([...at, 'dialect'], unknownDialect(dialect))
+  if (name && HAS.base_url[name] && baseUrl === undefined)
+    yield issue(at, `base_url is missing: the '${name}' dialect needs one, such as https://api.openai.com/v1.`)
+  for (const [field, has] of Object.entries(HAS))
+    if (name && !has[name] && entry[field] !== undefined) yield issue([...at, field], toForeign(field, has))
   const badUrl = typeof baseUrl === 'string' ? explainUrl(baseUrl) : null
   if (badUrl) yield issue([...at, 'base_url'], badUrl)
   if (typeof apiKey === 'string' && toVariable(apiKey) === null) {
@@ -78,8 +87,8 @@ function explainTime(value: unknown): string | null {
   return `${time} would be ${time} milliseconds: write the unit, such as ${time}s.`
 }
 
-function toForeign(field: string): string {
-  const owners = DIALECTS.filter((name) => OF_DIALECT[name].has.includes(field))
+function toForeign(field: string, has: Has): string {
+  const owners = DIALECTS.filter((name) => has[name])
   return `only the ${toQuoted(owners)} ${owners.length === 1 ? 'dialect has' : 'dialects have'} ${field}; remove it.`
 }
 

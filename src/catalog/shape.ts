@@ -3,7 +3,14 @@
  * mean to each other is in `check.ts`. A section that is there but empty is null, as YAML reads it.
  */
 import { Kind, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { type DialectName, FEATURES, MAX_LIMIT, MAX_TOKENS_FIELDS, MODALITIES } from '../domain/settings.ts'
+import {
+  type DialectName,
+  FEATURES,
+  MAX_LIMIT,
+  MAX_TOKENS_FIELDS,
+  MODALITIES,
+  type UpstreamSettings,
+} from '../domain/settings.ts'
 import { toAlternatives } from '../validation/explain-words.ts'
 
 const closed = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
@@ -18,6 +25,17 @@ const limit = () => Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIMIT 
 /** Milliseconds, or a text such as `60s`. */
 const time = () => Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.String()]))
 
+const OPTIONS = {
+  pace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
+  max_tokens_field: Type.Optional(oneOf(MAX_TOKENS_FIELDS)),
+  n: Type.Optional(Type.Boolean()),
+  user: Type.Optional(Type.Boolean()),
+  think_tags: Type.Optional(Type.Boolean()),
+  rpm: limit(),
+  tpm: limit(),
+  concurrency: limit(),
+} satisfies Record<keyof UpstreamSettings, TSchema>
+
 const Upstream = closed({
   dialect: Type.Unsafe<DialectName>(text()),
   base_url: Type.Optional(text()),
@@ -27,14 +45,7 @@ const Upstream = closed({
   deadlines: Type.Optional(
     closed({ headers: time(), first_token: time(), idle: time(), total: time(), total_whole: time() }),
   ),
-  pace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
-  max_tokens_field: Type.Optional(oneOf(MAX_TOKENS_FIELDS)),
-  n: Type.Optional(Type.Boolean()),
-  user: Type.Optional(Type.Boolean()),
-  think_tags: Type.Optional(Type.Boolean()),
-  rpm: limit(),
-  tpm: limit(),
-  concurrency: limit(),
+  ...OPTIONS,
 })
 
 const Pricing = Type.Array(
