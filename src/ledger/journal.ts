@@ -20,7 +20,10 @@ import {
 } from './segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
-/** The first segment is made while the server starts, and the first request waits for it: it takes some 500 of them. */
+/**
+ * The first segment is made while the server starts, and the first request waits for it: it takes some 500 of them. It is
+ * written once, unless a full disk leaves no room for another.
+ */
 const FIRST_SEGMENT_BYTES = 1024 * 1024
 /** A disk without room for a segment is asked again after this. */
 const RETRY_MS = 1_000
@@ -110,8 +113,8 @@ export function createJournal(options: JournalOptions): Journal {
       isLimitTold = true
       return null
     }
-    const bytes = ++number === 1 ? Math.min(FIRST_SEGMENT_BYTES, segmentBytes) : segmentBytes
-    return prepare(createSegment(join(folder, `${instance}-${number}.log`), bytes, head))
+    const bytes = segments.length === 0 ? Math.min(FIRST_SEGMENT_BYTES, segmentBytes) : segmentBytes
+    return prepare(createSegment(join(folder, `${instance}-${++number}.log`), bytes, head))
   }
 
   const active = () => segments.at(-1)
@@ -153,8 +156,9 @@ export function createJournal(options: JournalOptions): Journal {
       if (segment.used !== used || !applied().includes(segment)) continue
       segments.splice(segments.indexOf(segment), 1)
       unsynced.delete(segment)
+      const isSmall = segment.bytes < segmentBytes && refusedMs === null
       // On a full disk nobody else may take the room that it has.
-      if (!spare && !preparing) await prepare(beginSegment(segment, head))
+      if (!spare && !preparing && !isSmall) await prepare(beginSegment(segment, head))
       else await removeSegment(segment)
     }
   }

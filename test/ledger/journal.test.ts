@@ -190,6 +190,15 @@ test('a start makes little room, since the first request waits for it, and the n
   expect([...one.unapplied()]).toEqual(records)
 })
 
+test('the small segment of a start is written once: what comes after it is whole ones, up to the limit', async () => {
+  const one = create({ instance: 'one', segmentBytes: SEGMENT_BYTES, maxBytes: 2 * SEGMENT_BYTES })
+  expect(await append(some(4_000), one)).toEqual([])
+  takeAll(one)
+  await one.release(covered)
+  while ((await append(some(500), one)).length === 0);
+  expect(segments().map((path) => statSync(path).size)).toEqual([SEGMENT_BYTES, SEGMENT_BYTES])
+})
+
 test('closing leaves only what a checkpoint does not cover', async () => {
   const records = some(2)
   await append(records)
