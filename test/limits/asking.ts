@@ -1,4 +1,4 @@
-/** Asks a limiter as the walk does, with only what a test is about named. */
+/** Asks a limiter as the gateway does, with only what a test is about named. */
 import { type Decision, GatewayError } from '../../src/domain/error.ts'
 import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/domain/settings.ts'
 import type { Key, Team, Upstream } from '../../src/domain/snapshot.ts'

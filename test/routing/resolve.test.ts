@@ -1,4 +1,4 @@
-/** Who may call what. The HTTP answers to it are in `test/api` and `test/chat`. */
+/** Who may call what. The HTTP answers to it are in `test/http` and `test/gateway`. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../../src/domain/snapshot.ts'

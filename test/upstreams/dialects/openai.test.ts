@@ -1,4 +1,4 @@
-/** The OpenAI dialect, as pure functions. Over real sockets it is in `test/chat`. */
+/** The OpenAI dialect, as pure functions. Over real sockets it is in `test/gateway`. */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
