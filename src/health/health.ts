@@ -19,13 +19,10 @@ export function createHealth(deps: HealthDeps) {
   /** Targets are objects that live as long as their snapshot. */
   const found = new WeakMap<Target, TargetState>()
 
+  /** What is found out under an old configuration is no news of the present one: it gets a state that nobody reads. */
   const stateOf = (upstream: Upstream): UpstreamState => {
     const known = states.get(upstream.id)
-    if (known && isSame(known.upstream, upstream)) return known
-    const state = new UpstreamState(upstream, deps)
-    // What a call under an old configuration finds out is no news of the present one.
-    if (!known) states.set(upstream.id, state)
-    return state
+    return known && isSame(known.upstream, upstream) ? known : new UpstreamState(upstream, deps)
   }
 
   const toTargetState = ({ upstream, upstreamModel }: Target) => stateOf(upstream).target(upstreamModel)

@@ -645,10 +645,12 @@ describe('a new configuration', () => {
     },
   )
 
-  test('forgets what is gone', () => {
+  test('forgets what is gone, and what is found out about it later', () => {
     const { health, target, renew, fail } = setUp()
     fail(1, refused)
     renew(toTarget({ id: 'other' }))
+    health.report({ ...target }, refused)
+    health.probed(target.upstream, { state: 'timeout', reason: 'late' })
     expect<unknown[]>([health.unreached(), health.states().map(({ id }) => id)]).toEqual([[], ['other']])
     renew(target)
     expect(health.states()).toMatchObject([{ id: 'paid', last_error: null }])
