@@ -59,12 +59,13 @@ export interface Log {
 
 export interface LogOptions {
   now(): number
-  /** Writes text somewhere and resolves when it is gone. Default: standard error. */
-  write?(text: string): Promise<void>
+  /** Writes lines somewhere and resolves when they are gone. Default: standard error. */
+  write?(lines: Buffer): Promise<void>
 }
 
 const FLUSH_MS = 100
-const MAX_GATHERED_CHARS = 4 * 1024 * 1024
+const MAX_GATHERED_BYTES = 4 * 1024 * 1024
+const CHUNK_BYTES = 64 * 1024
 /** Our keys, and the shapes in which providers' keys (Google's begin with `AIza`, without a separator) and bearer headers come. */
 const SECRETS = /\b(?:(?:sk|pk|rk|gsk|xai)[-_]|AIza)[A-Za-z0-9_-]{12,}|\bBearer\s+[^\s"\\]+/gi
 
@@ -78,9 +79,11 @@ export const traceOf = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error)
 
 export function createLog({ now, write: send = toStandardError }: LogOptions): Log {
-  let gathered = ''
-  /** Characters of `gathered`, together with what is on its way out. */
-  let chars = 0
+  let gathered: Buffer[] = []
+  /** What is written of the last one. */
+  let used = 0
+  /** Of all that is gathered, together with what is on its way out. */
+  let bytes = 0
   let dropped = 0
   let time = { ms: -1, text: '' }
   let timer: ReturnType<typeof setTimeout> | null = null
@@ -89,14 +92,30 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
   const flush = (): Promise<void> => {
     if (timer) clearTimeout(timer)
     timer = null
-    if (gathered === '') return writing
-    const text = gathered
-    gathered = ''
+    const last = gathered.pop()
+    if (!last) return writing
+    const lines = Buffer.concat([...gathered, last.subarray(0, used)])
+    gathered = []
     const done = () => {
-      chars -= text.length
+      bytes -= lines.length
     }
-    writing = writing.then(() => send(redact(text))).then(done, done)
+    writing = writing.then(() => send(lines)).then(done, done)
     return writing
+  }
+
+  /** A line becomes bytes at once: as one of thousands of strings it would be read when it has long left the cache. */
+  const gather = (text: string) => {
+    const most = 3 * text.length
+    let chunk = gathered.at(-1)
+    if (chunk === undefined || chunk.length - used < most) {
+      if (chunk) gathered[gathered.length - 1] = chunk.subarray(0, used)
+      chunk = Buffer.allocUnsafe(Math.max(CHUNK_BYTES, most))
+      gathered.push(chunk)
+      used = 0
+    }
+    const written = chunk.write(text, used)
+    used += written
+    bytes += written
   }
 
   /** A date costs more than the rest of a line, and many lines share their millisecond. */
@@ -107,7 +126,7 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
   }
 
   const line = (level: string, event: LogEvent, message: string, fields: Fields = {}) => {
-    if (chars > MAX_GATHERED_CHARS) {
+    if (bytes > MAX_GATHERED_BYTES) {
       dropped++
       return
     }
@@ -115,8 +134,7 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
     dropped = 0
     const rest = JSON.stringify(fields)
     const text = `{"time":"${timeText()}","level":"${level}","event":"${event}","msg":${JSON.stringify(message)}${rest === '{}' ? '' : ','}${lost}${rest.slice(1)}\n`
-    gathered += text
-    chars += text.length
+    gather(redact(text))
     timer ??= setTimeout(flush, FLUSH_MS)
   }
 
@@ -128,9 +146,9 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
   }
 }
 
-/** Writes all of a text to standard error, on a thread of its own; waits where the pipe is full. */
-async function toStandardError(text: string): Promise<void> {
-  let rest: Uint8Array = Buffer.from(text)
+/** Writes all of it to standard error, on a thread of its own; waits where the pipe is full. */
+async function toStandardError(lines: Uint8Array): Promise<void> {
+  let rest = lines
   while (rest.length > 0) {
     const chunk = rest
     const written = await new Promise<number>((resolve, reject) => {

@@ -34,7 +34,7 @@ test('what may wait for a stalled reader is bounded, also after an earlier stall
 
 test('a line begins with its time, its level, its event and its sentence; its fields follow', async () => {
   const written: string[] = []
-  const log = createLog({ now: () => 1_000, write: async (text) => void written.push(text) })
+  const log = createLog({ now: () => 1_000, write: async (text) => void written.push(text.toString()) })
   log.warn('breaker_opened', 'a breaker opened', { upstream: 'a' })
   log.info('ledger_caught_up', 'the database takes the ledger again')
   await log.flush()
@@ -43,6 +43,21 @@ test('a line begins with its time, its level, its event and its sentence; its fi
     '{"time":"1970-01-01T00:00:01.000Z","level":"info","event":"ledger_caught_up","msg":"the database takes the ledger again"}',
     '',
   ])
+})
+
+test('lines come out whole and in order, however long they are and whatever their letters', async () => {
+  let written = ''
+  const log = createLog({
+    now: () => 0,
+    write: async (lines) => {
+      written += lines.toString()
+    },
+  })
+  const texts = Array.from({ length: 300 }, (_, i) => `${i} ${'aä€\u{1F98A}'.repeat((i * 97) % 1_500)}`)
+  for (const text of texts) log.info('models_listed', 'some', { text })
+  await log.flush()
+  const lines = written.trimEnd().split('\n')
+  expect(lines.map((line) => JSON.parse(line).text)).toEqual(texts)
 })
 
 test.each([

@@ -37,7 +37,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
   const settled: SettledRow[] = []
   const lines: string[] = []
   const now = () => Date.UTC(2026, 10, 21)
-  const log = createLog({ now, write: async (text) => void lines.push(text) })
+  const log = createLog({ now, write: async (text) => void lines.push(text.toString()) })
   const load = new Load({ maxInFlight: 1, maxBufferedBytes: 1_000 })
   const ledger: Ledger = {
     open,

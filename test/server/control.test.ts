@@ -12,7 +12,7 @@ import { toStatus } from '../support/status.ts'
 let folder: string
 let written: string[]
 const open: Control[] = []
-const log = createLog({ now: () => 0, write: async (text) => void written.push(text) })
+const log = createLog({ now: () => 0, write: async (text) => void written.push(text.toString()) })
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'tollgate-control-'))

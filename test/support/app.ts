@@ -85,7 +85,7 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
   const clock = { nowMs: Date.UTC(2026, 10, 21, 12), monotonicMs: 1_000 }
   const now = () => clock.nowMs
   const written: string[] = []
-  const log = createLog({ now, write: async (text) => void written.push(text) })
+  const log = createLog({ now, write: async (text) => void written.push(text.toString()) })
   const known = { UPSTREAM_KEY: CREDENTIAL, ...environment }
   const parsed = await parseCatalog(catalog, { name: 'test', environment: known })
   const server = await startServer({
