@@ -2,6 +2,7 @@
  * Carries a catalogue into a store: plans and writes in one transaction, with its audit row and the new revision that
  * makes a running server look. Nothing to change leaves no trace. Called by `serve` and by `catalog apply`.
  */
+import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Origin } from '../domain/settings.ts'
 import type { Actor, ConfigStore, Settings } from '../store/config-store.ts'
@@ -27,7 +28,6 @@ export interface ApplySummary extends Counts {
  */
 export function applyCatalog(store: ConfigStore, catalog: Catalog, options: ApplyOptions): Promise<ApplySummary> {
   const { origin, subject, digest, nowMs } = options
-  const mintId = () => Bun.randomUUIDv7().replaceAll('-', '')
   return store.changeCatalog(options, (rows) => {
     const isFromFile = [rows.upstreams, rows.models, rows.aliases].some((table) =>
       table.some((row) => row.origin === 'file'),
@@ -37,7 +37,7 @@ export function applyCatalog(store: ConfigStore, catalog: Catalog, options: Appl
         { kind: 'catalog_missing' },
         'There is no catalog.yaml in the data folder or here, and this database was set up from one.',
       )
-    const { write, conflicts, ...counts } = planCatalog(rows, catalog, { origin, nowMs, mintId })
+    const { write, conflicts, ...counts } = planCatalog(rows, catalog, { origin, nowMs, mintId: () => mintId(nowMs) })
     const { created, updated, deleted } = counts
     const detail = { origin, created, updated, deleted, conflicts }
     return {

@@ -1,6 +1,6 @@
 /**
  * One request, whatever format its client speaks: all that routing, limits, accounting and delivery know of it. A format
- * makes it. And what its id says of its time.
+ * makes it.
  */
 import type { CanonicalRequest } from './request.ts'
 
@@ -27,6 +27,3 @@ export interface Task {
   /** What does not change as a conversation goes on: requests of one conversation stay with one target. Worked out on demand. */
   affinity(): string
 }
-
-/** No id that was minted at this time or later sorts before it: ids begin with their time, or run a little ahead of it. */
-export const toFirstId = (ms: number) => Math.max(0, ms).toString(16).padStart(12, '0')

@@ -8,6 +8,7 @@ import { type Finished, Settlement } from '../accounting/settle.ts'
 import { deliverStream, deliverWhole, type Exchange } from '../delivery/deliver.ts'
 import { toGatewayError } from '../delivery/failure.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
+import { mintId, toRequestId } from '../domain/id.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Format } from '../formats/format.ts'
@@ -127,12 +128,6 @@ function orThrow<T>(decision: Decision<T>): T {
   if (decision instanceof GatewayError) throw decision
   return decision
 }
-
-/** Mints the id of a request, which ledger, completion and `x-request-id` share: a UUIDv7 as 32 lower-case hex digits. */
-export const mintId = (nowMs: number) => Bun.randomUUIDv7('buffer', nowMs).toString('hex')
-
-/** The `x-request-id` of a request. */
-export const toRequestId = (id: string) => `req_${id}`
 
 /** The row as it stands before the first call, with what that call reserves. */
 const toOpenRow = (

@@ -3,7 +3,8 @@
  * API. Built from its dependencies alone, so that a test can run it with a clock and upstreams of its own.
  */
 import { GatewayError, internalError } from '../domain/error.ts'
-import { type HandleDeps, mintId, toRequestId } from '../gateway/handle.ts'
+import { mintId, toRequestId } from '../domain/id.ts'
+import type { HandleDeps } from '../gateway/handle.ts'
 import { MAX_BODY_BYTES } from '../gateway/intake.ts'
 import { authenticate, toToken } from '../keys/token.ts'
 import { traceOf } from '../log.ts'

@@ -1,6 +1,6 @@
 /** `/healthz` and `/readyz`: the only answers without a key. They name nothing that is configured here. */
 import { Elysia } from 'elysia'
-import { mintId, toRequestId } from '../gateway/handle.ts'
+import { mintId, toRequestId } from '../domain/id.ts'
 
 export type Readiness = 'ok' | 'degraded' | 'starting' | 'draining' | 'ledger_unavailable'
 

@@ -4,6 +4,7 @@
  * once, from `createKey`. Names of teams are unique, so that a command may name a team by either.
  */
 
+import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Budget } from '../domain/settings.ts'
 import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
@@ -157,5 +158,3 @@ export function findTeam(teams: readonly StoredTeam[], idOrName: string): Stored
   if (team) return team
   throw new ServiceError({ kind: 'team_not_found', team: idOrName }, `There is no team '${idOrName}'.`)
 }
-
-const mintId = (nowMs: number) => Bun.randomUUIDv7('buffer', nowMs).toString('hex')

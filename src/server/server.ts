@@ -4,8 +4,8 @@
  */
 import { logFinished, toAll } from '../accounting/settle.ts'
 import type { ServeConfig } from '../config.ts'
+import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
-import { mintId } from '../gateway/handle.ts'
 import { Load } from '../gateway/intake.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import { createApp } from '../http/app.ts'

@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { mintId } from '../../src/gateway/handle.ts'
+import { mintId } from '../../src/domain/id.ts'
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/migrate.ts'
 import { createWorkplace, type Workplace } from '../support/binary.ts'
 

@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { mintId } from '../../src/gateway/handle.ts'
+import { mintId } from '../../src/domain/id.ts'
 import { auditLedger } from '../../src/ledger/audit.ts'
 import type { Log } from '../../src/log.ts'
 import type {

@@ -2,9 +2,11 @@
  * The store of configuration in SQLite: contract in `../config-store.ts`. Works on the connection that it is given, the
  * server's writer among them, so that nothing here waits between the begin of a transaction and its end.
  */
+
 import type { Database } from 'bun:sqlite'
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { mintId } from '../../domain/id.ts'
 import { type Budget, PERIODS, type Period } from '../../domain/settings.ts'
 import type {
   Actor,
@@ -52,7 +54,7 @@ export function createConfigStore(sqlite: Database): ConfigStore {
         const { write: what, ...record } = decided.change
         write(tx, what)
         bumpRevision(tx, by.nowMs)
-        const id = Bun.randomUUIDv7().replaceAll('-', '')
+        const id = mintId(by.nowMs)
         tx.insert(audit)
           .values({ id, atMs: by.nowMs, actor: by.actor, ...record })
           .run()

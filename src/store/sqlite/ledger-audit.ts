@@ -3,7 +3,7 @@
  * one statement, consistent in itself, and no snapshot is held between them. `ledger/audit.ts` says what is found.
  */
 import type { Database } from 'bun:sqlite'
-import { toFirstId } from '../../domain/task.ts'
+import { toFirstId } from '../../domain/id.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'

@@ -3,7 +3,7 @@
  * and the requests of the last minute, for the rates of a server that has just started. It goes by keys and indexes, never through all requests.
  */
 import type { Database } from 'bun:sqlite'
-import { toFirstId } from '../../domain/task.ts'
+import { toFirstId } from '../../domain/id.ts'
 import type { LedgerReader, RecentRequest, Standing } from '../ledger-store.ts'
 
 /** What the additional calls of an open request have reserved; the first call's reserve stands in the request's row. */

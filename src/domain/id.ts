@@ -1,0 +1,10 @@
+/** Ids: how they are minted, how clients see one, and how they sort. */
+
+/** Mints an id; that of a request is shared by ledger, completion and `x-request-id`: a UUIDv7 as 32 lower-case hex digits. */
+export const mintId = (nowMs: number) => Bun.randomUUIDv7('buffer', nowMs).toString('hex')
+
+/** The `x-request-id` of a request. */
+export const toRequestId = (id: string) => `req_${id}`
+
+/** No id that was minted at this time or later sorts before it: ids begin with their time, or run a little ahead of it. */
+export const toFirstId = (ms: number) => Math.max(0, ms).toString(16).padStart(12, '0')
