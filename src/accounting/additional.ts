@@ -3,7 +3,7 @@ import { UpstreamError } from '../domain/error.ts'
 import { NO_USAGE } from '../domain/usage.ts'
 import type { SettledCall } from '../store/ledger-rows.ts'
 import type { Call } from './calls.ts'
-import type { Bill } from './meter.ts'
+import { type Bill, toBilled } from './meter.ts'
 
 /** The sums over the calls of a request: each is rounded by itself. */
 export function addBills(bills: readonly Bill[]): Omit<Bill, 'status'> {
@@ -21,7 +21,6 @@ const COUNTS = ['prompt', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'completion
 /** The outcome of an additional call; nothing for the first one, which stands inline. */
 export function toSettledCall({ row, meter }: Call, bill: Bill | undefined): SettledCall[] {
   if (!row || !bill) return []
-  const { usage } = bill
   const error = meter.error instanceof UpstreamError ? meter.error : null
   // Nobody tells why a call is aborted: it is no longer wanted.
   const reason = error?.kind ?? (meter.error === null ? 'aborted' : 'internal')
@@ -33,13 +32,7 @@ export function toSettledCall({ row, meter }: Call, bill: Bill | undefined): Set
       errorCode: bill.status === 'ok' ? null : reason,
       durationMs: meter.durationMs,
       firstTokenMs: meter.firstTokenMs,
-      promptTokens: usage.prompt,
-      cachedTokens: usage.cacheRead,
-      cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
-      completionTokens: usage.completion,
-      reasoningTokens: usage.reasoning,
-      estimated: bill.estimated ? 1 : 0,
-      costNanoUsd: bill.costNanoUsd,
+      ...toBilled(bill),
       upstreamRequestId: meter.upstreamRequestId,
     },
   ]

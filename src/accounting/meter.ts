@@ -167,6 +167,17 @@ function charge({ pricing }: Target, status: Outcome['status'], usage: Usage, es
   return { status, usage, estimated, costNanoUsd: costNanoUsd(pricing, usage) }
 }
 
+/** What a row of the ledger says of a bill. */
+export const toBilled = ({ usage, estimated, costNanoUsd }: Omit<Bill, 'status'>) => ({
+  promptTokens: usage.prompt,
+  cachedTokens: usage.cacheRead,
+  cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
+  completionTokens: usage.completion,
+  reasoningTokens: usage.reasoning,
+  estimated: estimated ? 1 : 0,
+  costNanoUsd,
+})
+
 /** The larger figure counts: some upstreams report usage first when nearly nothing is written. */
 function toLarger(reported: Usage, counted: Usage): Usage {
   return {

@@ -12,7 +12,7 @@ import type { OpenRow, Outcome, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { addBills, toSettledCall } from './additional.ts'
 import type { CallLog } from './calls.ts'
-import { type Bill, toBill } from './meter.ts'
+import { type Bill, toBill, toBilled } from './meter.ts'
 
 export interface End {
   status: Outcome['status']
@@ -108,7 +108,12 @@ export class Settlement {
     const last = calls.at(-1)
     const row: SettledRow = {
       ...this.#deps.row,
-      ...toOutcome(end, sum, durationMs, this.#firstTokenMs),
+      status: end.status,
+      httpStatus: end.httpStatus,
+      errorCode: end.errorCode,
+      durationMs,
+      firstTokenMs: this.#firstTokenMs,
+      ...toBilled(sum),
       upstreamRequestId: last?.meter.upstreamRequestId ?? null,
       attempts: Math.max(1, calls.length),
     }
@@ -133,26 +138,6 @@ export class Settlement {
     return Math.round(performance.now() - this.#startedAt)
   }
 }
-
-const toOutcome = (
-  { status, httpStatus, errorCode }: End,
-  { usage, estimated, costNanoUsd }: Omit<Bill, 'status'>,
-  durationMs: number,
-  firstTokenMs: number | null,
-) => ({
-  status,
-  httpStatus,
-  errorCode,
-  durationMs,
-  firstTokenMs,
-  promptTokens: usage.prompt,
-  cachedTokens: usage.cacheRead,
-  cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
-  completionTokens: usage.completion,
-  reasoningTokens: usage.reasoning,
-  estimated: estimated ? 1 : 0,
-  costNanoUsd,
-})
 
 export function logFinished(log: Log, { row, reason, mistake }: Finished): void {
   if (mistake !== undefined) {
