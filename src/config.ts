@@ -30,27 +30,37 @@ export function toServeConfig(sources: ConfigSources) {
     host: read('host', '127.0.0.1', toHost, 'an address such as 127.0.0.1'),
     port: read('port', 4000, number(0, 65_535), 'a number from 0 to 65535 (0 takes a free one)'),
     /** How long a stop waits for what is under way, in ms. */
-    drainMs: read('drain', 30_000, time(0, TIMER_MS.max), 'a time such as 30s or 2m'),
+    drainMs: read('drain', 30_000, time(0, TIMER_MS.max), 'a time with its unit, such as 30s or 2m'),
     /** After how much silence a stream says that it lives, ms; 0 = never. Clients take a comment in ten seconds, and not much more. */
-    heartbeatMs: read('heartbeat', 10_000, orOff(time(1_000, 60_000)), 'a time from 1s to 60s, or off'),
+    heartbeatMs: read('heartbeat', 10_000, orOff(time(1_000, 60_000)), 'a time with its unit, from 1s to 60s, or off'),
     durability: read('durability', 'process', toDurability, 'process or power'),
     /** What the journal may take of the disk, in bytes: beyond it nothing new is taken. A few segments have room in the least. */
-    maxJournalBytes: read('journal', 1024 * MIB, size(32 * MIB), 'a size such as 512M or 1G, from 32M on'),
+    maxJournalBytes: read(
+      'journal',
+      1024 * MIB,
+      size(32 * MIB),
+      'a size with its unit, such as 512M or 1G, from 32M on',
+    ),
     /** How often the targets of a request are tried again when all have failed. */
     retries: read('retries', 2, number(0, 10), 'a number from 0 to 10'),
     /** How often each upstream is asked, for free, whether it could answer, ms; 0 = never. */
-    probeMs: read('probe', 30_000, orOff(time(1_000, 3_600_000)), 'a time from 1s to 1h, or off'),
+    probeMs: read('probe', 30_000, orOff(time(1_000, 3_600_000)), 'a time with its unit, from 1s to 1h, or off'),
     /** Requests under way at once; more are refused. The runtime takes twice as many fetches (`main.ts`). */
     maxInFlight: read('max-in-flight', 4_096, number(1, 8_192), 'a number from 1 to 8192'),
     /**
      * Bytes held in memory for requests under way; more are refused. A request of the largest size (32 MiB, `gateway/intake.ts`)
      * finds room: else it would be told to wait for ever.
      */
-    maxBufferedBytes: read('max-buffered', 512 * MIB, size(64 * MIB), 'a size such as 512M or 2G, from 64M on'),
+    maxBufferedBytes: read(
+      'max-buffered',
+      512 * MIB,
+      size(64 * MIB),
+      'a size with its unit, such as 512M or 2G, from 64M on',
+    ),
     /** Of one event of an upstream's stream; a longer one breaks the stream off. */
-    maxEventBytes: read('max-event', 4 * MIB, size(MIB), 'a size such as 4M, from 1M on'),
+    maxEventBytes: read('max-event', 4 * MIB, size(MIB), 'a size with its unit, such as 4M, from 1M on'),
     /** How long a client may leave a full buffer standing, ms. */
-    slowReaderMs: read('slow-reader', 60_000, time(1_000, 3_600_000), 'a time from 1s to 1h'),
+    slowReaderMs: read('slow-reader', 60_000, time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
   }
   if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
   return config
@@ -77,13 +87,12 @@ const LEVELS = ['process', 'power'] as const
 const toHost: Read<string> = (text) => /^[\w.:-]+$/.exec(text)?.[0] ?? null
 const toDurability: Read<(typeof LEVELS)[number]> = (text) => LEVELS.find((level) => level === text) ?? null
 
-/** A number without a unit is seconds. */
 function time(min: number, max: number): Read<number> {
-  return (text) => toMs(text, 's', { min, max })
+  return (text) => toMs(text, { min, max })
 }
 
 function orOff(read: Read<number>): Read<number> {
-  return (text) => (text === 'off' ? 0 : read(text))
+  return (text) => (text === 'off' || text === '0' ? 0 : read(text))
 }
 
 function number(min: number, max: number): Read<number> {

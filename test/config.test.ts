@@ -10,14 +10,16 @@ test.each([
   [undefined, 10_000],
   ['1s', 1_000],
   ['500ms', null],
-  ['15', 15_000],
+  ['15s', 15_000],
+  ['15', null],
   ['1m', 60_000],
   ['2m', null],
   ['off', 0],
-  ['0', null],
+  ['0', 0],
   ['often', null],
 ])('a heartbeat of %p is %p ms', (text, ms) => {
-  if (ms === null) expect(() => read(text)).toThrow(`--heartbeat is '${text}': expected a time from 1s to 60s, or off.`)
+  if (ms === null)
+    expect(() => read(text)).toThrow(`--heartbeat is '${text}': expected a time with its unit, from 1s to 60s, or off.`)
   else expect(read(text)).toBe(ms)
 })
 
@@ -42,7 +44,9 @@ test.each([
   const buffered = () =>
     toServeConfig({ flags: { 'max-buffered': text }, environment: {}, settings: {} }).maxBufferedBytes
   if (mebibytes !== null) return expect(buffered()).toBe(mebibytes * 1024 ** 2)
-  expect(buffered).toThrow(`--max-buffered is '${text}': expected a size such as 512M or 2G, from 64M on.`)
+  expect(buffered).toThrow(
+    `--max-buffered is '${text}': expected a size with its unit, such as 512M or 2G, from 64M on.`,
+  )
 })
 
 test.each<[text: string, mebibytes: number | null]>([
@@ -53,7 +57,7 @@ test.each<[text: string, mebibytes: number | null]>([
 ])('a --journal of %p is %p MiB', (text, mebibytes) => {
   const journal = () => toServeConfig({ flags: { journal: text }, environment: {}, settings: {} }).maxJournalBytes
   if (mebibytes !== null) return expect(journal()).toBe(mebibytes * 1024 ** 2)
-  expect(journal).toThrow(`--journal is '${text}': expected a size such as 512M or 1G, from 32M on.`)
+  expect(journal).toThrow(`--journal is '${text}': expected a size with its unit, such as 512M or 1G, from 32M on.`)
 })
 
 test('the smallest --max-buffered has room for the largest body and as much again', () => {

@@ -33,9 +33,6 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
 
 const LATER_DIALECTS = ['anthropic', 'gemini']
 
-/** A smaller number without a unit was meant as seconds. */
-const SHORTEST_BARE_MS = 100
-
 const UPSTREAM_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
 
@@ -80,11 +77,12 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
 }
 
 function explainTime(value: unknown): string | null {
-  if (typeof value !== 'string' && !(Number.isInteger(value) && Number(value) >= 1)) return null
-  const time = toMs(String(value), 'ms', TIMER_MS)
-  if (time === null) return 'must be milliseconds or a time such as 60s, 5m or 1h, at most 24 days.'
-  if (!/^\d+$/.test(String(value)) || time >= SHORTEST_BARE_MS) return null
-  return `${time} would be ${time} milliseconds: write the unit, such as ${time}s.`
+  if (typeof value !== 'string' && typeof value !== 'number') return null
+  const text = String(value)
+  if (toMs(text, TIMER_MS) !== null) return null
+  if (/^\d*[1-9]\d*$/.test(text))
+    return `${text} has no unit: write ${text}s for seconds or ${text}ms for milliseconds.`
+  return 'must be a time with its unit, such as 500ms, 60s, 5m or 1h, at most 24 days.'
 }
 
 function toForeign(field: string, has: Has): string {

@@ -62,7 +62,7 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
   } = entry
   const deadlines: Partial<Deadlines> = {}
   for (const [name, field] of DEADLINE_FIELDS) {
-    const ms = toMs(String(given?.[field] ?? ''), 'ms', TIMER_MS)
+    const ms = toMs(given?.[field] ?? '', TIMER_MS)
     if (ms !== null) deadlines[name] = ms
   }
   const apiKeyRef = apiKey ?? null

@@ -22,8 +22,8 @@ const tokens = () => Type.Optional(Type.Integer({ minimum: 1 }))
 const features = () => Type.Optional(Type.Array(oneOf(FEATURES)))
 /** As many as a key may be given (`keys create --rpm`). */
 const limit = () => Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIMIT }))
-/** Milliseconds, or a text such as `60s`. */
-const time = () => Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.String()]))
+/** A text such as `60s`. A number is let through to `check.ts`, which tells that it has no unit. */
+const time = () => Type.Optional(Type.Unsafe<string>(Type.Union([Type.Number(), Type.String()])))
 
 const OPTIONS = {
   pace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),

@@ -36,7 +36,7 @@ const LONGEST_MS = 1e14
 /** Reads `90d`, `12h`, `30m`, `2w` from now, or a date (`2027-01-31`, UTC, or with a time), into ms since 1970. */
 export function toExpiry(text: string, nowMs: number): number {
   const trimmed = text.trim()
-  const spanMs = toMs(trimmed, '', { min: 0, max: LONGEST_MS })
+  const spanMs = toMs(trimmed, { min: 0, max: LONGEST_MS })
   const atMs = spanMs === null ? toDate(trimmed) : nowMs + spanMs
   if (Number.isNaN(atMs))
     throw usageError(`--expires '${text}' is no time: write 90d, 12h, or a date such as 2027-01-31.`)

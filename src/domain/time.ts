@@ -8,16 +8,15 @@ const isUnit = (text: string): text is Unit => Object.hasOwn(UNITS, text)
 export const TIMER_MS = { min: 1, max: 2_147_483_647 }
 
 /**
- * Reads a span such as `500ms`, `90s`, `5m`, `12h`, `90d` or `2w` into ms.
+ * Reads a span such as `500ms`, `90s`, `5m`, `12h`, `90d` or `2w` into ms. A bare number could be any of them and is none;
+ * only `0` needs no unit.
  *
  * @returns null where it is none, or not within the bounds, in ms.
- * @param unit of a span that names none; '' where each has to.
  */
-export function toMs(text: string, unit: Unit | '', { min, max }: { min: number; max: number }): number | null {
-  const [, digits, given = ''] = /^(\d{1,10})([a-z]*)$/.exec(text) ?? []
-  const named = given || unit
-  if (digits === undefined || !isUnit(named)) return null
-  const ms = Number(digits) * UNITS[named]
+export function toMs(text: string, { min, max }: { min: number; max: number }): number | null {
+  const [, digits, unit = ''] = /^(\d{1,10})([a-z]+)$/.exec(text === '0' ? '0ms' : text) ?? []
+  if (digits === undefined || !isUnit(unit)) return null
+  const ms = Number(digits) * UNITS[unit]
   return ms >= min && ms <= max ? ms : null
 }
 

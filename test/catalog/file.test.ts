@@ -10,7 +10,7 @@ const priced = (pricing: string) => withModel(`{ ${FACTS}, pricing: ${pricing}, 
 
 const DESIGN_EXAMPLE = `version: 1
 upstreams:
-  openai:  { dialect: openai, base_url: https://api.openai.com/v1/, api_key: \${OPENAI_API_KEY}, deadlines: { headers: 90s, total_whole: 1000 } }
+  openai:  { dialect: openai, base_url: https://api.openai.com/v1/, api_key: \${OPENAI_API_KEY}, deadlines: { headers: 90s, total_whole: 1000ms } }
   ollama:  { dialect: openai, base_url: http://127.0.0.1:11434/v1, local: true }
   demo:    { dialect: demo, local: true, pace_ms: 5 }
 models:
@@ -165,17 +165,17 @@ aliases:
     [
       'a deadline of nothing',
       withUpstream('{ dialect: demo, deadlines: { idle: 0 } }'),
-      /:3: upstreams.u.deadlines.idle: .*integer below minimum/,
+      /:3: upstreams.u.deadlines.idle: must be a time with its unit/,
     ],
     [
       'a deadline beyond any timer',
       withUpstream('{ dialect: demo, deadlines: { idle: 900h } }'),
-      /:3: upstreams.u.deadlines.idle: must be milliseconds/,
+      /:3: upstreams.u.deadlines.idle: must be a time with its unit, such as 500ms, 60s, 5m or 1h, at most 24 days/,
     ],
     [
-      'a deadline of a few milliseconds, which was meant as seconds',
-      withUpstream('{ dialect: demo, deadlines: { idle: 5 } }'),
-      /:3: upstreams.u.deadlines.idle: 5 would be 5 milliseconds: write the unit, such as 5s/,
+      'a deadline without a unit',
+      withUpstream('{ dialect: demo, deadlines: { idle: 30 } }'),
+      /:3: upstreams.u.deadlines.idle: 30 has no unit: write 30s for seconds or 30ms for milliseconds/,
     ],
     [
       'a process command',

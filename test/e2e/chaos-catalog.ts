@@ -98,7 +98,7 @@ export const toUpstreamModel = (slug: string) => `${slug.split('/')[1]}-v1`
 
 /** Writes the catalogue; JSON is valid YAML. */
 export function toCatalog(version: Version, urlOf: (upstream: UpstreamName) => string): string {
-  const deadlines = { headers: 900, first_token: 900, idle: 900, total: '8s', total_whole: '1500ms' }
+  const deadlines = { headers: '900ms', first_token: '900ms', idle: '900ms', total: '8s', total_whole: '1500ms' }
   const quiet = { ...deadlines, headers: '3s', first_token: '3s', idle: '3s', total_whole: '4s' }
   const upstream = (name: UpstreamName, more: object = {}) => ({
     dialect: 'openai',
