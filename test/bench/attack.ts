@@ -1,0 +1,175 @@
+/**
+ * `bun test/bench/attack.ts`: how a bystander fares while another key does its worst. A bystander asks an ordinary question
+ * at a steady pace, each over a connection of its own, whether or not the one before was answered: first alone, then while
+ * an attack goes on. Prints how long the answers took, and how many failed, for each build.
+ *
+ * `--only bodies,uploads,schemas,poison,connections` · `--seconds 15` · TOLLGATE_BINARY names the build to measure
+ * (dist/tollgate), TOLLGATE_BEFORE another one, `before`.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { findFreePort } from '../support/free-port.ts'
+import { ATTACKS, type Attack } from './attacks.ts'
+import { guardChildren, rssMegabytes, startProcess, waitUntilUp } from './processes.ts'
+import { toFigure, toTable } from './table.ts'
+import { BEFORE, BUILDS, type Build, binaryOf, MODEL, readFirstKey, toCatalog, toServe } from './tollgate.ts'
+
+const { values } = parseArgs({
+  options: { only: { type: 'string' }, seconds: { type: 'string', default: '15' } },
+})
+const SECONDS = Number(values.seconds)
+/** 40 requests a second, which leave a core nearly idle. */
+const PACE_MS = 25
+const WARM_UP = 400
+/** What has not been answered by then has failed. */
+const PATIENCE_MS = 60_000
+/** Only few connections fit beside the server's own files. */
+const FEW_FILES = 256
+
+interface Fared {
+  asked: number
+  failed: number
+  p50Ms: number
+  p99Ms: number
+  slowestMs: number
+  rssMegabytes: number
+}
+
+/** An upstream that answers at once: poison with 500, a hostile question with what keeps its pattern busy, any other with JSON. */
+function startUpstream(): { origin: string; stop(): void } {
+  const answer = (content: string) =>
+    Response.json({
+      id: 'x',
+      object: 'chat.completion',
+      created: 1,
+      model: 'upstream-model',
+      choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
+    })
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    maxRequestBodySize: 2 ** 28,
+    async fetch(request) {
+      if (request.method !== 'POST') return Response.json({ object: 'list', data: [] })
+      const text = await request.text()
+      if (text.includes('poison')) return Response.json({ error: { message: 'broken' } }, { status: 500 })
+      if (text.includes('hostile')) return answer(JSON.stringify({ answer: `${'a'.repeat(40)}!` }))
+      return answer('{"answer":"yes"}')
+    },
+  })
+  return { origin: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) }
+}
+
+const SCHEMA = {
+  type: 'object',
+  properties: { answer: { type: 'string' } },
+  required: ['answer'],
+  additionalProperties: false,
+}
+
+/** What the bystander asks: while schemas are attacked, for an answer by a schema. */
+const toQuestion = (attack: Attack | null) => ({
+  model: MODEL,
+  messages: [{ role: 'user', content: 'Yes or no?' }],
+  ...(attack === 'schemas' && {
+    response_format: { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema: SCHEMA } },
+  }),
+})
+
+/** Asks at a steady pace, from when it was due. */
+async function stand(origin: string, key: string, requests: number, question: unknown): Promise<number[]> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' }
+  const body = JSON.stringify(question)
+  const asking: Promise<number>[] = []
+  const began = performance.now()
+  for (let i = 0; i < requests; i += 1) {
+    const due = began + i * PACE_MS
+    await Bun.sleep(Math.max(0, due - performance.now()))
+    asking.push(
+      fetch(`${origin}/v1/chat/completions`, {
+        method: 'POST',
+        headers,
+        body,
+        keepalive: false,
+        signal: AbortSignal.timeout(PATIENCE_MS),
+      }).then(
+        async (answer) => {
+          await answer.text()
+          return answer.ok ? performance.now() - due : Number.POSITIVE_INFINITY
+        },
+        () => Number.POSITIVE_INFINITY,
+      ),
+    )
+  }
+  return Promise.all(asking)
+}
+
+function toFared(times: readonly number[], rss: number): Fared {
+  const sorted = times.filter(Number.isFinite).sort((a, b) => a - b)
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+  return {
+    asked: times.length,
+    failed: times.length - sorted.length,
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+    slowestMs: at(1),
+    rssMegabytes: rss,
+  }
+}
+
+async function measure(build: Build, attack: Attack | null, folder: string, upstream: string): Promise<Fared> {
+  mkdirSync(folder, { recursive: true })
+  const port = await findFreePort()
+  const catalog = toCatalog({ bench: { base_url: `${upstream}/v1` } }, { [MODEL]: [{ upstream: 'bench' }] })
+  const { command, logFile, data } = toServe(folder, port, catalog, binaryOf(build))
+  const limited = attack === 'connections' ? ['prlimit', `--nofile=${FEW_FILES}:${FEW_FILES}`] : []
+  const server = startProcess([...limited, ...command, '--first-key'], logFile)
+  const origin = `http://127.0.0.1:${port}`
+  await waitUntilUp(`${origin}/healthz`)
+  const bystander = await readFirstKey(logFile)
+  const made = Bun.spawnSync([binaryOf(build), 'keys', 'create', '--name', 'hostile', '--data', data])
+  const hostile = /sk-tg-\w+/.exec(made.stdout.toString())?.[0] ?? ''
+  await waitUntilUp(`${origin}/v1/models`, { headers: { authorization: `Bearer ${hostile}` } })
+  const question = toQuestion(attack)
+  await stand(origin, bystander, WARM_UP / 4, question)
+  const attacker = attack
+    ? startProcess(
+        ['nice', process.execPath, resolve(import.meta.dir, 'attacker.ts'), attack, origin, hostile, MODEL],
+        join(folder, 'attacker.log'),
+      )
+    : null
+  // The attack is under way before the first question counts.
+  await Bun.sleep(attacker ? 2_000 : 0)
+  const times = await stand(origin, bystander, (SECONDS * 1_000) / PACE_MS, question)
+  const rss = rssMegabytes(server.pid)
+  await attacker?.stop()
+  await server.stop()
+  return toFared(times, rss)
+}
+
+const asked = values.only?.split(',') ?? ATTACKS
+const unknown = asked.filter((name) => !ATTACKS.some((known) => known === name))
+if (unknown.length > 0) throw new Error(`unknown attack: ${unknown.join(', ')}; there are ${ATTACKS.join(', ')}`)
+guardChildren(20 * 60_000)
+const root = mkdtempSync(join(tmpdir(), 'tollgate-attack-'))
+process.on('exit', () => rmSync(root, { recursive: true, force: true }))
+const upstream = startUpstream()
+const rows: string[][] = []
+for (const attack of [null, ...ATTACKS.filter((known) => asked.includes(known))])
+  for (const build of BUILDS.filter((name) => name !== 'before' || BEFORE)) {
+    console.error(`${attack ?? 'nobody attacks'}: ${build}`)
+    const fared = await measure(build, attack, join(root, `${attack}-${build}`), upstream.origin)
+    rows.push([
+      `${attack ?? 'none'}, ${build}`,
+      String(fared.asked),
+      String(fared.failed),
+      ...[fared.p50Ms, fared.p99Ms, fared.slowestMs].map((ms) => toFigure(ms)),
+      toFigure(fared.rssMegabytes, 0),
+    ])
+  }
+upstream.stop()
+console.log(toTable(['a bystander while', 'asked', 'failed', 'p50 ms', 'p99 ms', 'slowest ms', 'RSS MB'], rows))
+process.exit(0)
