@@ -6,10 +6,10 @@
 import { type Reserve, toAmount, toReserve } from '../accounting/price.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
+import type { Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
-import { type Amount, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
+import { type Amount, type Entry, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
 import { checkFit, checkTarget, type Facts, order, resolve } from '../routing/route.ts'
 import type { Counter } from '../tokens/count.ts'
 import { BYTES_PER_TOKEN, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
@@ -19,7 +19,7 @@ import type { Load } from './intake.ts'
 
 export interface AdmitDeps {
   counter: Counter
-  limiter: Pick<Limiter, 'admit' | 'isFull'>
+  limiter: Pick<Limiter, 'isFull'>
   load: Pick<Load, 'isDraining'>
   /** Wall clock, ms. */
   now(): number
@@ -31,6 +31,9 @@ export interface AdmitDeps {
 export interface Asked {
   snapshot: Snapshot
   key: Key
+  team: Team | null
+  /** That of the request, which its refusal ends. */
+  entry: Entry
   task: Task
   health: Pick<RequestHealth, 'standing' | 'whyUnavailable'>
 }
@@ -51,7 +54,7 @@ export interface Admitted {
 
 /** Decides about a valid request of a key that was let in. */
 export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Admitted>> {
-  const { snapshot, key, task, health } = asked
+  const { snapshot, key, team, entry, task, health } = asked
   // 1. Where could it be answered?
   const resolved = resolve(snapshot, key, task.model)
   if (resolved instanceof GatewayError) return resolved
@@ -60,17 +63,16 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   if (able instanceof GatewayError) return able
   const fitting = mayOverflow(task, able) ? await fitLength(task.body, able, deps.counter) : able
   if (fitting instanceof GatewayError) return fitting
-  const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
   const body = key.budget || team?.budget ? withCap(task, fitting) : task.body
   const now = { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }
   const targets = choose(deps.limiter, asked, fitting, body, now)
   const [first] = targets
   if (!first) return noneReady(health, fitting)
-  // 2. Is there room? Rates, concurrency and budgets, as one reservation.
+  // 2. Is there room? Tokens and budgets, as one reservation.
   if (deps.load.isDraining) return stopping()
   const reserve = toReserve(first, toAsk(task.promptTokens, body, first))
   const most = isLimited(key, team) ? toMost(task.promptTokens, body, targets, first, reserve) : NOTHING
-  const admitting = deps.limiter.admit(key, team, most, now)
+  const admitting = entry.admit(most, now)
   const reservation = admitting instanceof Promise ? await admitting : admitting
   if (reservation instanceof GatewayError) return reservation
   return { body, slug: model.facts.id, targets, first, reserve, reservation }

@@ -17,7 +17,7 @@ import type { Place } from './intake.ts'
 
 export interface DispatchDeps {
   backends: Readonly<Record<DialectName, Pick<Backend, 'call'>>>
-  limiter: Pick<Limiter, 'enter'>
+  limiter: Pick<Limiter, 'permit'>
   /** A clock that never steps. */
   monotonicMs(): number
 }
@@ -41,7 +41,7 @@ export function createDispatch(deps: DispatchDeps, { id, calls, health, place }:
     let call: Call | null = null
     try {
       const reserve = calls.reserveOf(ask)
-      permit = enter(deps, upstream, toAmount(reserve).tokens)
+      permit = permitFor(deps, upstream, toAmount(reserve).tokens)
       const begun = calls.begin(ask, reserve)
       call = begun instanceof Promise ? await begun : begun
       const { number, meter } = call
@@ -107,10 +107,10 @@ function toWithin(ask: Ask): Ask {
 const leftUnread = () => new UpstreamError('aborted', 'there was no room for the answer', { retryable: false })
 
 /** A permit of its upstream. Throws what a provider would answer who has the same limits. */
-function enter({ limiter, monotonicMs }: DispatchDeps, upstream: Upstream, tokens: number): Permit {
-  const entered = limiter.enter(upstream, tokens, monotonicMs())
-  if (entered instanceof UpstreamError) throw entered
-  return entered
+function permitFor({ limiter, monotonicMs }: DispatchDeps, upstream: Upstream, tokens: number): Permit {
+  const permit = limiter.permit(upstream, tokens, monotonicMs())
+  if (permit instanceof UpstreamError) throw permit
+  return permit
 }
 
 /** What fails is not counted by a provider either; what broke off and says nothing stays at its estimate. */

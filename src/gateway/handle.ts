@@ -15,7 +15,7 @@ import type { Format } from '../formats/format.ts'
 import type { Health } from '../health/health.ts'
 import { authenticate } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { Reservation } from '../limits/limiter.ts'
+import type { Entry, Limiter, Reservation } from '../limits/limiter.ts'
 import type { Fields, Log } from '../log.ts'
 import { visibleModel } from '../routing/route.ts'
 import type { OpenRow } from '../store/ledger-rows.ts'
@@ -25,14 +25,14 @@ import { type AttemptOptions, attempt } from './attempt.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import { enforce } from './enforce.ts'
 import { fanOut } from './fanout.ts'
-import { type Load, type RequestHeaders, readJson } from './intake.ts'
+import { checkHeaders, type Load, type RequestHeaders, readJson } from './intake.ts'
 
 export interface HandleDeps extends AdmitDeps, DispatchDeps {
   /** What is in force: another snapshot after each change of the configuration. */
   live: { readonly snapshot: Snapshot }
   ledger: Ledger
   checker: Checker
-  limiter: AdmitDeps['limiter'] & DispatchDeps['limiter']
+  limiter: Pick<Limiter, 'enter'> & AdmitDeps['limiter'] & DispatchDeps['limiter']
   health: Pick<Health, 'forRequest'>
   load: Load
   log: Log
@@ -68,20 +68,29 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
   const held = new DisposableStack()
   let key: Key | null = null
   let task: Task | null = null
+  let entry: Entry | null = null
   let rates: Reservation['headers'] = {}
   let isDispatched = false
   try {
-    // 1. Who asks, and is there room for one more?
+    // 1. Who asks, is there room for one more, and may they ask now?
     key = orThrow(authenticate(snapshot, incoming.token, createdMs))
     const place = held.use(orThrow(deps.load.enter()))
     held.defer(incoming.restoreIdleLimit)
+    const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
+    const entering = deps.limiter.enter(key, team, deps.monotonicMs())
+    entry = orThrow(entering instanceof Promise ? await entering : entering)
     // 2. What is asked? Read and parsed once.
+    const unread = checkHeaders(incoming.headers)
+    if (unread) {
+      entry.cancel()
+      throw unread
+    }
     const json = orThrow(await readJson(incoming.request, incoming.headers, place))
     incoming.liftIdleLimit()
     task = orThrow(format.toTask(json))
     // 3. Where, and may they? From here on it is reserved for.
     const health = deps.health.forRequest(key.id)
-    const admitted = orThrow(await admit(deps, { snapshot, key, task, health }))
+    const admitted = orThrow(await admit(deps, { snapshot, key, team, entry, task, health }))
     const { reservation, body, targets, first, slug } = admitted
     rates = reservation.headers
     held.defer(() => reservation.cancel())
@@ -114,7 +123,8 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     held.dispose()
     const error = toGatewayError(cause)
     error.requestId = requestId
-    Object.assign(error.headers, rates)
+    if (isDispatched) Object.assign(error.headers, rates)
+    else entry?.refuse(error, deps.monotonicMs())
     if (!isDispatched && cause === error) {
       const model = key && task ? visibleModel(snapshot, key, task.model)?.model.facts.id : undefined
       logRefusal(deps.log, { id, key: key?.id, model }, error)

@@ -114,9 +114,17 @@ export class Place implements Disposable {
   }
 }
 
+/** Refuses a body that need not be read: one that says that it is too large, or that it is no JSON. */
+export function checkHeaders(headers: RequestHeaders): GatewayError | null {
+  const stated = Number(headers['content-length'] ?? Number.NaN)
+  if (stated > MAX_BODY_BYTES) return tooLarge(`${stated} bytes`)
+  const type = headers['content-type'] ?? ''
+  return isJson(type) ? null : unsupportedContentType(type)
+}
+
 /**
- * Reads and parses a body: its size, then its content type, then its JSON; the first fault answers. Refuses one that is too
- * large, or finds no memory free, before it is read: returns a GatewayError then, else whatever the JSON holds.
+ * Reads and parses a body. Returns whatever the JSON holds, or a GatewayError where it is too large, finds no memory free, or
+ * is no JSON.
  */
 export async function readJson(
   request: Request,
@@ -124,7 +132,6 @@ export async function readJson(
   place: Pick<Place, 'take'>,
 ): Promise<unknown> {
   const stated = Number(headers['content-length'] ?? Number.NaN)
-  if (stated > MAX_BODY_BYTES) return tooLarge(`${stated} bytes`)
   let text: string | GatewayError
   try {
     text = await (stated <= QUICK_BYTES ? (place.take(stated) ?? request.text()) : readPieces(request, place))
@@ -132,8 +139,6 @@ export async function readJson(
     return new GatewayError('client_closed', 'The client left before its request was complete.')
   }
   if (typeof text !== 'string') return text
-  const type = headers['content-type'] ?? ''
-  if (!isJson(type)) return unsupportedContentType(type)
   try {
     const json: unknown = JSON.parse(text)
     return isTooDeep(json, text.length) ? tooDeep() : json

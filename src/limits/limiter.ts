@@ -1,9 +1,9 @@
 /**
- * What a key may do: rates, concurrency and budgets, reserved together before a request is dispatched or not at all, and
- * settled once with what it really used. The same rates keep an upstream under its provider's own limits. `gateway/` asks
- * for each request and each call. Pure: no clock, no disk.
+ * What a key may do, in two steps: its rate of requests and its concurrency before a request's body is read, tokens and
+ * budgets before it is dispatched, settled once with what it really used. The same rates keep an upstream under its
+ * provider's own limits. `gateway/` asks for each request and each call. Pure: no clock, no disk.
  */
-import type { Decision, GatewayError, UpstreamError } from '../domain/error.ts'
+import type { Decision, ErrorKind, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Limits } from '../domain/settings.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
 import { BudgetReservation, Budgets, type BudgetWarning } from './budget.ts'
@@ -21,6 +21,23 @@ export interface Moment {
   monotonicMs: number
   /** Wall clock: the periods of budgets go by it. */
   wallMs: number
+}
+
+/** A request that may be read: it counts as one of its key's, and has a slot. Ended by `admit`, `cancel` or `refuse`. */
+export interface Entry {
+  /**
+   * Reserves all of this, or refuses and has changed nothing: `token_limit` or `insufficient_quota`. May be asked again after
+   * a refusal. A promise is for limiters that several processes share; the one here decides at once, so that nothing comes
+   * between the check and the reservation.
+   */
+  admit(amount: Amount, now: Moment): Decision<Reservation> | Promise<Decision<Reservation>>
+  /** Gives the request and its slot back: nothing of it was read. */
+  cancel(): void
+  /**
+   * Ends it with the answer that it gets in place of being admitted, and puts `x-ratelimit-*` beside that. The request stays
+   * counted, but where it would have been taken at another time.
+   */
+  refuse(error: GatewayError, monotonicMs: number): void
 }
 
 /** What one request has reserved. */
@@ -53,19 +70,11 @@ export interface Scope {
 }
 
 export interface Limiter {
-  /**
-   * Reserves everything or refuses: `request_limit`, `token_limit` or `insufficient_quota`. A promise is for limiters that
-   * several processes share; the one here decides at once, so that nothing comes between the check and the reservation.
-   */
-  admit(
-    key: Key,
-    team: Team | null,
-    amount: Amount,
-    now: Moment,
-  ): Decision<Reservation> | Promise<Decision<Reservation>>
+  /** Lets a request in, before its body is read, or refuses it: `request_limit`. */
+  enter(key: Key, team: Team | null, monotonicMs: number): Decision<Entry> | Promise<Decision<Entry>>
   /** Lets a call in at an upstream. Returns an UpstreamError with status 429 where its limits leave no room. */
-  enter(upstream: Upstream, tokens: number, monotonicMs: number): Permit | UpstreamError
-  /** Tells whether `enter` would refuse now. */
+  permit(upstream: Upstream, tokens: number, monotonicMs: number): Permit | UpstreamError
+  /** Tells whether `permit` would refuse now. */
   isFull(upstream: Upstream, tokens: number, monotonicMs: number): boolean
   /**
    * Takes over keys and teams as they are now. `spent` is asked once for each budget that was not there before: what was
@@ -81,10 +90,14 @@ export interface Limiter {
 
 /** The limiter of a single process. */
 export interface LocalLimiter extends Limiter {
-  admit(key: Key, team: Team | null, amount: Amount, now: Moment): Decision<Reservation>
+  enter(key: Key, team: Team | null, monotonicMs: number): Decision<LocalEntry>
 }
 
-interface LimiterOptions {
+export interface LocalEntry extends Entry {
+  admit(amount: Amount, now: Moment): Decision<Reservation>
+}
+
+export interface LimiterOptions {
   /** Called when what a key or team has spent first reaches BUDGET_WARNING_PERCENT of its budget in a period, and 100. */
   onWarning?(warning: BudgetWarning): void
 }
@@ -92,6 +105,9 @@ interface LimiterOptions {
 /** Whether a key or its team has any limit. Of one that has none, `admit` reads no amount. */
 export const isLimited = (key: Key, team: Team | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && team.budget !== null)
+
+/** Whoever is refused for one of these and comes again should not have used up its rate by waiting. */
+const GIVES_BACK: ReadonlySet<ErrorKind> = new Set(['token_limit', 'insufficient_quota', 'overloaded'])
 
 /** What a key without limits is given, always the same, so that it costs nothing. */
 const UNLIMITED: Reservation = Object.freeze({
@@ -101,6 +117,7 @@ const UNLIMITED: Reservation = Object.freeze({
   settle() {},
   cancel() {},
 })
+const UNLIMITED_ENTRY: LocalEntry = Object.freeze({ admit: () => UNLIMITED, cancel() {}, refuse() {} })
 const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
 export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): LocalLimiter {
@@ -109,28 +126,24 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Lo
   const budgets = new Budgets(onWarning)
 
   return {
-    admit(key, team, { tokens, nanoUsd }, { monotonicMs, wallMs }) {
-      if (!isLimited(key, team)) return UNLIMITED
-      // Check all of it, and only then take: a request that is refused leaves no trace.
-      const rates = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
-      const full = rates?.refusal(key.limits, tokens, monotonicMs)
+    enter(key, team, monotonicMs) {
+      if (!isLimited(key, team)) return UNLIMITED_ENTRY
+      if (!hasLimits(key.limits)) return new LimitedRequest(budgets, key, team, null, null)
+      const rates = keys.of(key.id, monotonicMs)
+      const full = rates.requestRefusal(key.limits, monotonicMs)
       if (full) return toRateError(key.name, full, toRateHeaders(key.limits, rates, monotonicMs))
-      const budget = budgets.reserve(key, team, nanoUsd, wallMs)
-      if (!(budget instanceof BudgetReservation))
-        return toBudgetError(budget, toRateHeaders(key.limits, rates, monotonicMs))
-      const slot = rates?.take(tokens, monotonicMs) ?? null
-      return new LocalReservation(slot, budget, toRateHeaders(key.limits, rates, monotonicMs))
+      return new LimitedRequest(budgets, key, team, rates, rates.take(0, monotonicMs))
     },
 
-    enter({ id, limits }, tokens, monotonicMs) {
+    permit({ id, limits }, tokens, monotonicMs) {
       if (!hasLimits(limits)) return UNLIMITED_PERMIT
       const rates = upstreams.of(id, monotonicMs)
-      const full = rates.refusal(limits, tokens, monotonicMs)
+      const full = rates.callRefusal(limits, tokens, monotonicMs)
       return full ? toUpstreamError(id, full) : rates.take(tokens, monotonicMs)
     },
 
     isFull: ({ id, limits }, tokens, monotonicMs) =>
-      hasLimits(limits) && upstreams.of(id, monotonicMs).refusal(limits, tokens, monotonicMs) !== null,
+      hasLimits(limits) && upstreams.of(id, monotonicMs).callRefusal(limits, tokens, monotonicMs) !== null,
 
     renew: (all, teams, spent, { wallMs }) => budgets.renew(all, teams, spent, wallMs),
 
@@ -138,8 +151,8 @@ export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): Lo
       for (const { keyId, upstream, tokens, agoMs } of past) {
         // By a wall clock that was set back meanwhile, the past may lie ahead.
         const atMs = monotonicMs - Math.max(0, agoMs)
-        if (keyId !== null) keys.of(keyId, monotonicMs).window.add(tokens, atMs)
-        if (upstream !== null) upstreams.of(upstream, monotonicMs).window.add(tokens, atMs)
+        if (keyId !== null) keys.of(keyId, monotonicMs).window.add(1, tokens, atMs)
+        if (upstream !== null) upstreams.of(upstream, monotonicMs).window.add(1, tokens, atMs)
       }
     },
   }
@@ -169,21 +182,48 @@ function toRateHeaders(
 
 const toLeft = (limit: number, used: number) => String(Math.max(0, limit - used))
 
-class LocalReservation implements Reservation {
-  readonly headers: Headers
+/** A request of a key with limits, from its entry to its end: first an entry, then its reservation. */
+class LimitedRequest implements LocalEntry, Reservation {
+  headers: Headers = {}
+  readonly #budgets: Budgets
+  readonly #key: Key
+  readonly #team: Team | null
+  readonly #rates: RateLimiter | null
   readonly #slot: Slot | null
-  readonly #budget: BudgetReservation
+  #budget: BudgetReservation | null = null
   #isOver = false
 
-  constructor(slot: Slot | null, budget: BudgetReservation, headers: Headers) {
+  constructor(budgets: Budgets, key: Key, team: Team | null, rates: RateLimiter | null, slot: Slot | null) {
+    this.#budgets = budgets
+    this.#key = key
+    this.#team = team
+    this.#rates = rates
     this.#slot = slot
+  }
+
+  admit({ tokens, nanoUsd }: Amount, { monotonicMs, wallMs }: Moment): Decision<Reservation> {
+    const { limits, name } = this.#key
+    // Check all of it, and only then take.
+    const full = this.#rates?.tokenRefusal(limits, tokens, monotonicMs)
+    if (full) return toRateError(name, full, this.headers)
+    const budget = this.#budgets.reserve(this.#key, this.#team, nanoUsd, wallMs)
+    if (!(budget instanceof BudgetReservation)) return toBudgetError(budget, this.headers)
     this.#budget = budget
-    this.headers = headers
+    this.#slot?.spend(tokens, monotonicMs)
+    this.headers = toRateHeaders(limits, this.#rates, monotonicMs)
+    return this
+  }
+
+  refuse(error: GatewayError, monotonicMs: number): void {
+    if (GIVES_BACK.has(error.kind)) this.cancel()
+    if (!this.#isOver) this.#slot?.leave(null)
+    this.#isOver = true
+    Object.assign(error.headers, toRateHeaders(this.#key.limits, this.#rates, monotonicMs))
   }
 
   raise({ tokens, nanoUsd }: Amount): GatewayError | null {
     if (this.#isOver) return null
-    const full = this.#budget.raise(nanoUsd)
+    const full = this.#budget?.raise(nanoUsd)
     if (full) return toBudgetError(full, this.headers)
     this.#slot?.raise(tokens)
     return null
@@ -197,13 +237,13 @@ class LocalReservation implements Reservation {
     if (this.#isOver) return
     this.#isOver = true
     this.#slot?.leave(tokens)
-    this.#budget.settle(nanoUsd)
+    this.#budget?.settle(nanoUsd)
   }
 
   cancel(): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#slot?.cancel()
-    this.#budget.settle(0)
+    this.#budget?.settle(0)
   }
 }

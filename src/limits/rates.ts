@@ -57,62 +57,72 @@ export class RateLimiter {
 
   /** Whether nothing is under way and nothing is remembered. */
   isIdle(nowMs: number): boolean {
-    return this.underWay === 0 && this.window.used('requests', nowMs) === 0
+    const { window } = this
+    return this.underWay === 0 && window.used('requests', nowMs) === 0 && window.used('tokens', nowMs) === 0
   }
 
-  /** Checks whether there is room, and changes nothing. */
-  refusal(limits: Limits, tokens: number, nowMs: number): RateRefusal | null {
-    const { requestsPerMinute, tokensPerMinute, concurrency } = limits
-    const requestsMs = this.#waitMs('requests', requestsPerMinute, 1, nowMs)
-    const tokensMs = this.#waitMs('tokens', tokensPerMinute, tokens, nowMs)
-    const isFull = concurrency !== null && this.underWay >= concurrency
-    if (requestsMs === 0 && tokensMs === 0 && !isFull) return null
-    /** Whoever waits for one of the rates is told when both have room. */
-    const waitsMs = Math.max(requestsMs, tokensMs)
-    const full = (on: Unit, limit: number | null, requested: number): RateRefusal => ({
-      on,
-      limit: limit ?? 0,
-      used: this.window.used(on, nowMs),
-      requested,
-      retryAfterMs: waitsMs === Number.POSITIVE_INFINITY ? null : Math.ceil(waitsMs),
-    })
-    // First what no waiting helps: whoever is told to wait should not wait in vain.
-    if (tokensMs === Number.POSITIVE_INFINITY) return full('tokens', tokensPerMinute, tokens)
-    if (isFull) {
+  /** Checks whether one more request has room, whatever it asks for. Changes nothing. */
+  requestRefusal({ requestsPerMinute, concurrency }: Limits, nowMs: number): RateRefusal | null {
+    if (concurrency !== null && this.underWay >= concurrency) {
       const retryAfterMs = concurrency > 0 ? SLOT_RETRY_MS : null
       return { on: 'concurrency', limit: concurrency, used: this.underWay, requested: 1, retryAfterMs }
     }
-    return requestsMs > 0 ? full('requests', requestsPerMinute, 1) : full('tokens', tokensPerMinute, tokens)
+    return this.#refusal('requests', requestsPerMinute, 1, nowMs)
   }
 
-  /** Counts one in, room or not. */
+  /** Checks whether there is room for so many tokens. Changes nothing. */
+  tokenRefusal({ tokensPerMinute }: Limits, tokens: number, nowMs: number): RateRefusal | null {
+    return this.#refusal('tokens', tokensPerMinute, tokens, nowMs)
+  }
+
+  /** Checks whether a call of so many tokens has room: first what no waiting helps. Changes nothing. */
+  callRefusal(limits: Limits, tokens: number, nowMs: number): RateRefusal | null {
+    const byTokens = this.tokenRefusal(limits, tokens, nowMs)
+    if (byTokens?.retryAfterMs === null) return byTokens
+    return this.requestRefusal(limits, nowMs) ?? byTokens
+  }
+
+  /** Counts a request in, room or not. What it asks for in tokens may come later. */
   take(tokens: number, nowMs: number): Slot {
     this.underWay++
-    return new Slot(this, this.window.add(tokens, nowMs), tokens)
+    return new Slot(this, this.window.add(1, tokens, nowMs), tokens)
   }
 
-  #waitMs(unit: Unit, limit: number | null, asked: number, nowMs: number): number {
-    return limit === null ? 0 : this.window.waitMs(unit, limit - asked, nowMs)
+  #refusal(on: Unit, limit: number | null, requested: number, nowMs: number): RateRefusal | null {
+    if (limit === null) return null
+    const waitMs = this.window.waitMs(on, limit - requested, nowMs)
+    if (waitMs === 0) return null
+    const retryAfterMs = waitMs === Number.POSITIVE_INFINITY ? null : Math.ceil(waitMs)
+    return { on, limit, used: this.window.used(on, nowMs), requested, retryAfterMs }
   }
 }
 
 /** One that was let in. Once it has left or was cancelled, nothing changes any more. */
 export class Slot {
   readonly #limiter: RateLimiter
-  readonly #entry: Entry
+  readonly #came: Entry
+  /** Where its tokens are counted. */
+  #spends: Entry
   #counted: number
   #isReleased = false
   #isOver = false
 
-  constructor(limiter: RateLimiter, entry: Entry, tokens: number) {
+  constructor(limiter: RateLimiter, came: Entry, tokens: number) {
     this.#limiter = limiter
-    this.#entry = entry
+    this.#came = came
+    this.#spends = came
+    this.#counted = tokens
+  }
+
+  /** Counts so many tokens as of now, which may be long after the request came. */
+  spend(tokens: number, nowMs: number): void {
+    this.#spends = this.#limiter.window.add(0, tokens, nowMs)
     this.#counted = tokens
   }
 
   /** Makes what it counts for at least so many tokens. */
   raise(least: number): void {
-    this.#count(0, Math.max(this.#counted, least))
+    this.#count(Math.max(this.#counted, least))
   }
 
   /** Makes room for another; what it counts for stays. */
@@ -124,19 +134,20 @@ export class Slot {
   /** Releases it. `tokens` is what was really used; null leaves it at what was counted. */
   leave(tokens: number | null): void {
     this.release()
-    if (tokens !== null) this.#count(0, tokens)
+    if (tokens !== null) this.#count(tokens)
     this.#isOver = true
   }
 
   /** Releases it, as if it had never been taken. */
   cancel(): void {
     this.release()
-    this.#count(-1, 0)
+    this.#count(0)
+    if (!this.#isOver) this.#limiter.window.correct(this.#came, -1, 0)
     this.#isOver = true
   }
 
-  #count(requests: number, tokens: number): void {
-    if (!this.#isOver) this.#limiter.window.correct(this.#entry, requests, tokens - this.#counted)
+  #count(tokens: number): void {
+    if (!this.#isOver) this.#limiter.window.correct(this.#spends, 0, tokens - this.#counted)
     this.#counted = tokens
   }
 }
@@ -161,8 +172,8 @@ export class Window {
   readonly #entries: Entry[] = []
   readonly #sums = { requests: 0, tokens: 0 }
 
-  /** Counts one request. Returns the entry that it became part of. */
-  add(tokens: number, nowMs: number): Entry {
+  /** Counts so much in. Returns the entry that it became part of. */
+  add(requests: number, tokens: number, nowMs: number): Entry {
     this.#advance(nowMs)
     let entry = this.#entries.at(-1)
     // What is said to be older than the newest entry counts as that one does: it may stay longer, never leave early.
@@ -172,7 +183,7 @@ export class Window {
       this.#entries.push(entry)
     }
     entry.lastMs = atMs
-    this.correct(entry, 1, tokens)
+    this.correct(entry, requests, tokens)
     return entry
   }
 

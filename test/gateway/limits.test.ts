@@ -104,10 +104,34 @@ describe('the rates of a key', () => {
       'x-ratelimit-reset-tokens': '1m0s',
     })
     await response.text()
-    // A request that cannot be made is no request.
-    expect((await ask(key, { messages: [] })).status).toBe(400)
-    expect((await ask(key, { max_tokens: 1 })).headers.get('x-ratelimit-remaining-requests')).toBe('3')
     near.script(obliging)
+  })
+
+  test('a request counts once its body is read, whatever becomes of it, and every answer says so', async () => {
+    const { app, ask } = bench
+    const key = app.key({ requestsPerMinute: 4, tokensPerMinute: 200 })
+    const post = (body: string, type = 'application/json') =>
+      fetch(`${app.baseUrl}/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': type },
+        body,
+      })
+    const heard = async (asked: Promise<Response>) => {
+      const { status, headers } = await asked
+      return [status, headers.get('x-ratelimit-remaining-requests'), headers.get('x-ratelimit-remaining-tokens')]
+    }
+    // What need not be read, and what may come again as it is.
+    expect(await heard(post('hello', 'text/plain'))).toEqual([400, '4', '200'])
+    expect(await heard(post(' '.repeat(33 * 1024 ** 2)))).toEqual([413, '4', '200'])
+    expect(await heard(ask(key, { max_tokens: 500 }))).toEqual([429, '4', '200'])
+    // What was read for nothing.
+    expect(await heard(post('{"model":'))).toEqual([400, '3', '200'])
+    expect(await heard(ask(key, { messages: [] }))).toEqual([400, '2', '200'])
+    expect(await heard(ask(key, { model: 'acme/none' }))).toEqual([404, '1', '200'])
+    expect(await heard(ask(key, { tools: [{ type: 'function', function: { name: 'f' } }] }))).toEqual([400, '0', '200'])
+    const refusal = await toRefusal(await ask(key))
+    expect(refusal).toMatchObject({ status: 429, type: 'requests' })
+    expect(refusal.headers.get('retry-after')).toBe('60')
   })
 
   test('a key without rates hears of none', async () => {

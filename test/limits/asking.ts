@@ -2,7 +2,14 @@
 import { type Decision, GatewayError } from '../../src/domain/error.ts'
 import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/domain/settings.ts'
 import type { Key, Team, Upstream } from '../../src/domain/snapshot.ts'
-import type { Amount, LocalLimiter, Moment, Reservation } from '../../src/limits/limiter.ts'
+import {
+  type Amount,
+  createLimiter as createLocalLimiter,
+  type LimiterOptions,
+  type LocalLimiter,
+  type Moment,
+  type Reservation,
+} from '../../src/limits/limiter.ts'
 import { toKey, toTarget } from '../support/snapshot.ts'
 
 /** A Wednesday, noon. */
@@ -26,6 +33,25 @@ export const toUpstream = (limits: Partial<Limits>): Upstream =>
 export const tokens = (count: number): Amount => ({ tokens: count, nanoUsd: 0 })
 export const cents = (count: number): Amount => ({ tokens: 1, nanoUsd: count * CENT })
 
+/** A limiter that can be asked for both steps at once. */
+export interface AskedLimiter extends LocalLimiter {
+  admit(key: Key, team: Team | null, amount: Amount, now: Moment): Decision<Reservation>
+}
+
+export function createLimiter(options?: LimiterOptions): AskedLimiter {
+  const limiter = createLocalLimiter(options)
+  return {
+    ...limiter,
+    admit(key, team, amount, now) {
+      const entry = limiter.enter(key, team, now.monotonicMs)
+      if (entry instanceof GatewayError) return entry
+      const decision = entry.admit(amount, now)
+      if (decision instanceof GatewayError) entry.refuse(decision, now.monotonicMs)
+      return decision
+    },
+  }
+}
+
 export function held(decision: Decision<Reservation>): Reservation {
   if (decision instanceof GatewayError) throw decision
   return decision
@@ -37,7 +63,7 @@ export function refused(decision: Decision<Reservation>): GatewayError {
 }
 
 /** What a budget has come to in nano-dollars, as its refusals tell it: asks for more than there can be. */
-export function standing(limiter: LocalLimiter, key: Key, team: Team | null, now: Moment) {
+export function standing(limiter: AskedLimiter, key: Key, team: Team | null, now: Moment) {
   const { message } = refused(limiter.admit(key, team, { tokens: 1, nanoUsd: Number.MAX_SAFE_INTEGER }, now))
   const [, kind, spent = '', reserved = ''] =
     /budget of (key|team) .* of which (\S+) USD is spent and (\S+) USD is reserved/.exec(message) ?? []

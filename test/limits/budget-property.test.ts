@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Budget } from '../../src/domain/settings.ts'
-import { createLimiter, type Reservation } from '../../src/limits/limiter.ts'
-import { at, budget, CENT, cents, DAY, HOUR, held, limited, NOON, standing, toTeam } from './asking.ts'
+import type { Reservation } from '../../src/limits/limiter.ts'
+import { at, budget, CENT, cents, createLimiter, DAY, HOUR, held, limited, NOON, standing, toTeam } from './asking.ts'
 
 const keyOf = (of: Budget | null, id = 'k1') => limited({}, { budget: of, id })
 

@@ -4,11 +4,26 @@ import { GatewayError } from '../../src/domain/error.ts'
 import type { Budget, Period } from '../../src/domain/settings.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { BudgetWarning } from '../../src/limits/budget.ts'
-import { createLimiter, type Limiter, type Reservation, type Scope } from '../../src/limits/limiter.ts'
-import { at, budget, CENT, cents, DAY, HOUR, held, limited, NOON, refused, standing, toTeam } from './asking.ts'
+import type { Reservation, Scope } from '../../src/limits/limiter.ts'
+import {
+  type AskedLimiter,
+  at,
+  budget,
+  CENT,
+  cents,
+  createLimiter,
+  DAY,
+  HOUR,
+  held,
+  limited,
+  NOON,
+  refused,
+  standing,
+  toTeam,
+} from './asking.ts'
 
 const keyOf = (of: Budget | null, more: Partial<Key> = {}) => limited({}, { budget: of, ...more })
-const renew = (limiter: Limiter, keys: Key[], teams: Team[], spent = 0, now = at(0)) => {
+const renew = (limiter: AskedLimiter, keys: Key[], teams: Team[], spent = 0, now = at(0)) => {
   const asked: [Scope, number][] = []
   limiter.renew(keys, teams, (scope, fromMs) => asked.push([scope, fromMs]) && spent, now)
   return asked

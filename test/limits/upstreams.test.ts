@@ -1,8 +1,8 @@
 /** An upstream's own limits, and the minute before the process began. */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../src/domain/error.ts'
-import { createLimiter, type Permit } from '../../src/limits/limiter.ts'
-import { at, held, limited, refused, tokens, toUpstream } from './asking.ts'
+import type { Permit } from '../../src/limits/limiter.ts'
+import { at, createLimiter, held, limited, refused, tokens, toUpstream } from './asking.ts'
 
 const passed = (entered: Permit | UpstreamError): Permit => {
   if (entered instanceof UpstreamError) throw entered
@@ -23,10 +23,10 @@ describe('an upstream', () => {
     const upstream = toUpstream(limits)
     for (let i = 0; i < 2; i++) {
       expect(limiter.isFull(upstream, 10, 0)).toBe(false)
-      passed(limiter.enter(upstream, 10, 0))
+      passed(limiter.permit(upstream, 10, 0))
     }
     expect(limiter.isFull(upstream, 10, 10)).toBe(true)
-    const error = failed(limiter.enter(upstream, 10, 10))
+    const error = failed(limiter.permit(upstream, 10, 10))
     expect(error).toMatchObject({ kind: 'status', status: 429, retryable: true, retryAfterMs: ms })
     for (const words of [on, 'the catalogue, not the provider', '`paid`', figures])
       expect(error.message).toContain(words)
@@ -35,26 +35,26 @@ describe('an upstream', () => {
   test('has its place back once, and what the call really used', () => {
     const limiter = createLimiter()
     const upstream = toUpstream({ concurrency: 1, tokensPerMinute: 100 })
-    const first = passed(limiter.enter(upstream, 90, 0))
+    const first = passed(limiter.permit(upstream, 90, 0))
     expect(limiter.isFull(upstream, 1, 0)).toBe(true)
     first.leave(30)
     first.leave(0)
-    const second = passed(limiter.enter(upstream, 70, 1))
+    const second = passed(limiter.permit(upstream, 70, 1))
     second.leave(null)
     expect([1, 0].map((asked) => limiter.isFull(upstream, asked, 2))).toEqual([true, false])
   })
 
   test('is not asked again for what it can never take', () => {
-    const error = failed(createLimiter().enter(toUpstream({ tokensPerMinute: 100 }), 101, 0))
+    const error = failed(createLimiter().permit(toUpstream({ tokensPerMinute: 100 }), 101, 0))
     expect(error).toMatchObject({ status: 429, retryable: false, retryAfterMs: null })
     expect(error.message).toContain('waiting does not help')
   })
 
   test('without limits lets everybody in by one and the same pass', () => {
     const limiter = createLimiter()
-    const pass = passed(limiter.enter(toUpstream({}), 1e9, 0))
+    const pass = passed(limiter.permit(toUpstream({}), 1e9, 0))
     pass.leave(1e9)
-    expect(limiter.enter({ ...toUpstream({}), id: 'other' }, 1e9, 0)).toBe(pass)
+    expect(limiter.permit({ ...toUpstream({}), id: 'other' }, 1e9, 0)).toBe(pass)
     expect(limiter.isFull(toUpstream({}), 1e9, 0)).toBe(false)
   })
 

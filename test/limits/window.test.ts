@@ -18,7 +18,7 @@ function play(list: { step: number; tokens: number }[]) {
   let nowMs = 0
   const came = list.map(({ step, tokens }) => {
     nowMs += step
-    return { atMs: nowMs, tokens, entry: window.add(tokens, nowMs) }
+    return { atMs: nowMs, tokens, entry: window.add(1, tokens, nowMs) }
   })
   return { window, came, nowMs }
 }
@@ -51,14 +51,14 @@ test('the wait for room is exact: enough when it is over, not enough a moment be
 
 test('what came at one time leaves together, 60 s later to the ms', () => {
   const window = new Window()
-  for (let i = 0; i < 10; i++) window.add(5, 0)
+  for (let i = 0; i < 10; i++) window.add(1, 5, 0)
   expect([59_999, 60_000].map((ms) => window.used('requests', ms))).toEqual([10, 0])
 })
 
 test('a minute has some 600 entries, however much comes', () => {
   const window = new Window()
   const entries = new Set<object>()
-  for (let ms = 0; ms < WINDOW_MS; ms++) entries.add(window.add(1, ms))
+  for (let ms = 0; ms < WINDOW_MS; ms++) entries.add(window.add(1, 1, ms))
   expect(window.used('requests', WINDOW_MS - 1)).toBe(WINDOW_MS)
   expect(entries.size).toBeLessThanOrEqual(600)
   // And none that goes on and on: what came leaves as it came.
@@ -67,15 +67,15 @@ test('a minute has some 600 entries, however much comes', () => {
 
 test('what is said to be older than the newest leaves with that, not before itself', () => {
   const window = new Window()
-  window.add(1, 30_000)
-  window.add(1, 0)
+  window.add(1, 1, 30_000)
+  window.add(1, 1, 0)
   expect([60_000, 89_999, 90_000].map((ms) => window.used('requests', ms))).toEqual([2, 2, 0])
 })
 
 describe('a correction', () => {
   test('holds as long as its entry is in the window', () => {
     const window = new Window()
-    const entry = window.add(100, 0)
+    const entry = window.add(1, 100, 0)
     window.correct(entry, 0, 50)
     expect(window.used('tokens', 59_999)).toBe(150)
     window.correct(entry, -1, -150)
@@ -84,8 +84,8 @@ describe('a correction', () => {
 
   test('of what has left changes nothing of what came since', () => {
     const window = new Window()
-    const entry = window.add(100, 0)
-    window.add(7, 60_000)
+    const entry = window.add(1, 100, 0)
+    window.add(1, 7, 60_000)
     window.correct(entry, -1, 900)
     expect([window.used('requests', 60_000), window.used('tokens', 60_000)]).toEqual([1, 7])
   })
@@ -97,7 +97,7 @@ test.each([
   ['has several', [0, 500, 900], 59_900],
 ] as const)('a window that %s says when it is wholly free', (_, times, ms) => {
   const window = new Window()
-  for (const time of times) window.add(1, time)
+  for (const time of times) window.add(1, 1, time)
   expect(window.emptyMs('requests', 1_000)).toBe(ms)
 })
 
