@@ -153,13 +153,14 @@ export function toBill(
   { target, body, meter }: { target: Target; body: CanonicalRequest; meter: Meter },
   requestStatus: Outcome['status'],
   counter: Counter,
+  keyId: string,
 ): Bill | Promise<Bill> {
   const { outcome, usage } = meter
   const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (status === 'failed') return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
   if (status === 'ok' && usage && !meter.isUnreported) return charge(target, status, usage, false)
   return counter
-    .usage(body, meter.captured())
+    .usage(keyId, body, meter.captured())
     .then((counted) => charge(target, status, usage ? toLarger(usage, counted) : counted, true))
 }
 

@@ -61,7 +61,7 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   const { model } = resolved
   const able = fit(task.body, model.facts, resolved.targets)
   if (able instanceof GatewayError) return able
-  const fitting = mayOverflow(task, able) ? await fitLength(task.body, able, deps.counter) : able
+  const fitting = mayOverflow(task, able) ? await fitLength(deps.counter, key.id, task.body, able) : able
   if (fitting instanceof GatewayError) return fitting
   const body = key.budget || team?.budget ? withCap(task, fitting) : task.body
   const now = { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }
@@ -117,11 +117,12 @@ const TOLERANCE = 1.25
 
 /** Keeps the targets that the prompt, which is counted for it, may fit; all of them where it cannot be counted. */
 async function fitLength(
+  counter: Counter,
+  keyId: string,
   body: CanonicalRequest,
   targets: readonly Target[],
-  counter: Counter,
 ): Promise<Decision<readonly Target[]>> {
-  const counted = await counter.prompt(body)
+  const counted = await counter.prompt(keyId, body)
   if (counted === null) return targets
   const fitting = targets.filter(({ contextLength }) => counted <= contextLength * TOLERANCE)
   if (fitting.length > 0) return fitting

@@ -22,19 +22,28 @@ import type { Ask, Dispatch } from './attempt.ts'
 
 const MAX_CALLS = 3
 
-/** Wraps a dispatch. Throws `invalid_request` for what is no schema, `schema_not_met` where no answer is good enough. */
+/**
+ * Wraps the dispatch of a key's request. Throws `invalid_request` for what is no schema, `schema_not_met` where no answer is
+ * good enough, and what `checker.prepare` throws.
+ */
 export const enforce =
-  (dispatch: Dispatch, checker: Checker): Dispatch =>
+  (dispatch: Dispatch, checker: Checker, keyId: string): Dispatch =>
   (ask) => {
     const plan = toPlan(ask.body, ask.target.features)
     if (plan.kind === 'pass') return dispatch(ask)
     if (plan.kind === 'remind') return dispatch({ ...ask, body: toReminded(ask.body) })
-    return enforced(ask, plan.wanted, dispatch, checker)
+    return enforced(ask, plan.wanted, dispatch, checker, keyId)
   }
 
-async function enforced(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: Checker): Promise<Answer> {
+async function enforced(
+  ask: Ask,
+  wanted: Wanted,
+  dispatch: Dispatch,
+  checker: Checker,
+  keyId: string,
+): Promise<Answer> {
   const schema = wanted.schema === null ? null : JSON.stringify(wanted.schema)
-  const wrong = schema === null ? null : await checker.prepare(schema, ask.signal)
+  const wrong = schema === null ? null : await checker.prepare(keyId, schema, ask.signal)
   const mustBeWanted = () => {
     if (ask.signal.aborted) throw clientLeft()
   }
@@ -57,7 +66,7 @@ async function enforced(ask: Ask, wanted: Wanted, dispatch: Dispatch, checker: C
     }
     if (isFinal(answer.events)) return answer
     const { thinking, answer: said } = splitThinking(textOf(answer.events))
-    const verdict = await judge(checker, said, schema, ask.signal)
+    const verdict = await judge(checker, keyId, said, schema, ask.signal)
     mustBeWanted()
     if (verdict.json !== null && (verdict.problem === null || wanted.schema !== null)) {
       const read: Answer = { ...answer, events: withJson(answer.events, verdict.json, thinking) }
@@ -81,13 +90,14 @@ const isRecoverable = (error: unknown) =>
 /** Reads the answer at least, where it cannot be checked in time. */
 async function judge(
   checker: Checker,
+  keyId: string,
   text: string,
   schema: string | null,
   signal: AbortSignal,
 ): Promise<Verdict & { tooSlow: boolean }> {
-  const verdict = await checker.judge(text, schema, signal)
+  const verdict = await checker.judge(keyId, text, schema, signal)
   if (verdict !== 'slow') return { ...verdict, tooSlow: false }
-  const read = schema === null ? 'slow' : await checker.judge(text, '{}', signal)
+  const read = schema === null ? 'slow' : await checker.judge(keyId, text, '{}', signal)
   const json = read === 'slow' ? null : read.json
   return { json, problem: 'checking it takes too long', tooSlow: true }
 }

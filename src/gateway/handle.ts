@@ -116,7 +116,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const one = createDispatch(deps, { id, calls, health, place })
     // Most requests ask for one choice in words: they need nothing around a call.
     const isPlain = (body.n ?? 1) === 1 && !body.response_format
-    const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker))
+    const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.id))
     const opening = attempt(deps.retry, { health, dispatch, targets, body, signal })
     return await (task.stream ? deliverStream(exchange, opening, deps) : deliverWhole(exchange, opening))
   } catch (cause) {

@@ -4,11 +4,14 @@
  * the threads of `checker.ts` alone, which are ended where an answer takes too long.
  */
 import { findJson } from './json.ts'
+import { KeptSchemas } from './kept-schemas.ts'
 import { type Check, compile, isObject } from './schema.ts'
 
 declare const self: Worker
 
 export interface CheckRequest {
+  /** Key that it is for. */
+  owner: string
   /** A JSON Schema as JSON; null = any JSON object. */
   schema: string | null
   /** What a model wrote; null only prepares the schema. */
@@ -23,29 +26,20 @@ export interface Verdict {
 
 export type CheckReply = Verdict | { badSchema: string }
 
-const MAX_KEPT = 64
-/** By their text, the one used last at the end. */
-const compiled = new Map<string, ReturnType<typeof compile>>()
+const kept = new KeptSchemas<ReturnType<typeof compile>>()
 
 self.onmessage = (event: MessageEvent<CheckRequest>) => self.postMessage(answer(event.data))
 // Loaded, and the first schema, which is the slowest, compiled.
 compile({ type: 'object' })
 self.postMessage('ready')
 
-function answer({ schema, text }: CheckRequest): CheckReply {
-  const check = schema === null ? isObject : toCheck(schema)
+function answer({ owner, schema, text }: CheckRequest): CheckReply {
+  const check = schema === null ? isObject : kept.get(owner, schema, toCheck)
   if (typeof check !== 'function') return { badSchema: check.problem }
   return text === null ? { json: null, problem: null } : judge(text, check)
 }
 
-function toCheck(schema: string): ReturnType<typeof compile> {
-  const known = compiled.get(schema) ?? compile(JSON.parse(schema))
-  compiled.delete(schema)
-  compiled.set(schema, known)
-  const [oldest] = compiled.keys()
-  if (compiled.size > MAX_KEPT && oldest !== undefined) compiled.delete(oldest)
-  return known
-}
+const toCheck = (schema: string) => compile(JSON.parse(schema))
 
 /** Takes the first piece of JSON that is right, else the longest one: an answer is longer than what is said about it. */
 function judge(text: string, check: Check): Verdict {

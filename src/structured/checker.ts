@@ -1,63 +1,114 @@
 /**
- * Has what a model wrote checked away from the event loop, in two lanes: nearly every check is done in a moment, and what is
- * not goes to a thread of its own, so that one client's hostile schema keeps nobody else waiting.
+ * Has what a model wrote checked away from the event loop, so that one key's hostile schemas keep nobody else waiting: keys
+ * take turns; nearly every check is done in a moment, and a key that has had one ended goes to a second thread for a
+ * minute, where only its like are. There a check has more time, but not twice for the same schema; and a key that has had
+ * several ended waits.
  */
-import { GatewayError } from '../domain/error.ts'
-import { createThread } from '../threads.ts'
+import { GatewayError, toRetryAfter } from '../domain/error.ts'
+import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
 import type { CheckReply, CheckRequest, Verdict } from './check-worker.ts'
+import { MAX_ENDED, SlowKeys } from './slow-keys.ts'
 
 export interface Checker {
-  /** Prepares a JSON Schema, given as JSON. Resolves to what is wrong with it, or null. Throws `overloaded` once closed. */
-  prepare(schema: string, signal: AbortSignal): Promise<string | null>
+  /**
+   * Prepares a key's JSON Schema, given as JSON. Resolves to what is wrong with it, or null. Throws `request_limit` where
+   * too many of its schemas wait, or were too slow, and `overloaded` where it cannot be looked at now.
+   */
+  prepare(keyId: string, schema: string, signal: AbortSignal): Promise<string | null>
   /** Looks for JSON that meets the schema; null = for any JSON object. Nothing is checked once the signal has aborted. */
-  judge(text: string, schema: string | null, signal: AbortSignal): Promise<Verdict | 'slow'>
+  judge(keyId: string, text: string, schema: string | null, signal: AbortSignal): Promise<Verdict | 'slow'>
   /** From now on everything takes too long, and what is under way does so at once. */
   close(): void
 }
 
-/** An ordinary schema compiles, and an ordinary answer is checked, in a tenth of this. */
-const QUICK_MS = 200
+export interface CheckerOptions extends Pick<ThreadOptions, 'idleMs'> {
+  prepareMs?: number
+  judgeMs?: number
+  /** A clock that never steps. */
+  nowMs?(): number
+}
+
+/** An ordinary schema compiles, and an ordinary answer is checked, in a fifth of this. */
+const QUICK_MS = 100
 /** The largest schema that strict mode allows compiles in a fraction of this. */
 const PREPARE_MS = 6_000
 const JUDGE_MS = 1_500
 const IDLE_MS = 60_000
-/** Schemas that were once too slow for the quick lane stay out of it; so many are remembered. */
-const MAX_SLOW = 1_000
+/** How long anybody waits for a check, starting a thread included. */
+const PATIENCE_MS = 10_000
+/** Most schemas of one key that wait at once. Of its answers as many wait as it has requests under way: they are paid for. */
+const MAX_WAITING = 256
 
-export function createChecker({ prepareMs = PREPARE_MS, judgeMs = JUDGE_MS, idleMs = IDLE_MS } = {}): Checker {
-  const quick = createThread<CheckRequest, CheckReply>('structured/check-worker', { idleMs })
-  const patient = createThread<CheckRequest, CheckReply>('structured/check-worker', { idleMs })
-  const slow = new Set<number | bigint>()
-  let closed = false
+interface Check {
+  request: CheckRequest
+  owner: string
+  limitMs: number
+  maxWaiting?: number
+  signal: AbortSignal
+}
 
-  const run = async (request: CheckRequest, limitMs: number, signal: AbortSignal): Promise<CheckReply | null> => {
-    const name = request.schema === null ? null : Bun.hash(request.schema)
-    if (name === null || !slow.has(name)) {
-      const reply = await quick.ask(request, { limitMs: Math.min(QUICK_MS, limitMs), signal })
-      if (reply !== null || signal.aborted) return reply
-      if (slow.size >= MAX_SLOW) slow.clear()
-      // Without a schema it was the text alone.
-      if (name !== null) slow.add(name)
+export function createChecker(options: CheckerOptions = {}): Checker {
+  const { prepareMs = PREPARE_MS, judgeMs = JUDGE_MS, idleMs = IDLE_MS, nowMs = () => performance.now() } = options
+  const settings = { idleMs, patienceMs: PATIENCE_MS, keepSpare: true }
+  const quick = createThread<CheckRequest, CheckReply>('structured/check-worker', settings)
+  const patient = createThread<CheckRequest, CheckReply>('structured/check-worker', settings)
+  const slowKeys = new SlowKeys(nowMs)
+
+  const run = async ({ request, limitMs, ...ask }: Check): Promise<CheckReply | NoReply> => {
+    const { owner } = ask
+    const quickMs = Math.min(QUICK_MS, limitMs)
+    if (!slowKeys.isSlow(owner)) {
+      const reply = await quick.ask(request, { ...ask, limitMs: quickMs })
+      if (reply !== 'limit' && reply !== 'dismissed') return reply
+      if (reply === 'limit') slowKeys.note(owner, null)
+      // Each of those that wait may take as long.
+      quick.dismiss(owner)
     }
-    return patient.ask(request, { limitMs, signal })
+    if (slowKeys.waitMs(owner) > 0) return 'dismissed'
+    const isKnown = slowKeys.isTimedOut(owner, request.schema)
+    const reply = await patient.ask(request, { ...ask, limitMs: isKnown ? quickMs : limitMs })
+    if (reply === 'limit') slowKeys.note(owner, request.schema)
+    if (slowKeys.waitMs(owner) > 0) patient.dismiss(owner)
+    return reply
   }
 
   return {
-    async prepare(schema, signal) {
-      const reply = await run({ schema, text: null }, prepareMs, signal)
-      if (reply === null && closed) throw new GatewayError('overloaded', 'The server is shutting down. Try again.')
-      if (reply === null) return 'it takes too long to compile'
-      return 'badSchema' in reply ? reply.badSchema : null
+    async prepare(owner, schema, signal) {
+      const reply = await run({
+        request: { owner, schema, text: null },
+        owner,
+        limitMs: prepareMs,
+        maxWaiting: MAX_WAITING,
+        signal,
+      })
+      if (typeof reply !== 'string') return 'badSchema' in reply ? reply.badSchema : null
+      if (reply === 'limit') return 'it takes too long to compile'
+      if (reply === 'aborted') return null
+      throw whyNot(reply, slowKeys.waitMs(owner))
     },
-    async judge(text, schema, signal) {
-      const reply = await run({ schema, text }, judgeMs, signal)
-      if (reply === null) return 'slow'
+    async judge(owner, text, schema, signal) {
+      const reply = await run({ request: { owner, schema, text }, owner, limitMs: judgeMs, signal })
+      if (typeof reply === 'string') return 'slow'
       return 'badSchema' in reply ? { json: null, problem: reply.badSchema } : reply
     },
     close() {
-      closed = true
       quick.close()
       patient.close()
     },
   }
+}
+
+function whyNot(reply: Exclude<NoReply, 'limit' | 'aborted'>, waitMs: number): GatewayError {
+  if (reply === 'closed') return new GatewayError('overloaded', 'The server is shutting down. Try again.')
+  if (reply === 'patience') {
+    return new GatewayError('overloaded', 'Tollgate is overloaded: schemas wait too long to be checked. Try again.')
+  }
+  const why =
+    reply === 'full'
+      ? `${MAX_WAITING} schemas of this key wait to be checked, the most that may`
+      : `checking against this key's schemas took too long ${MAX_ENDED} times within a minute. Simplify them: their patterns and 'uniqueItems' above all`
+  return new GatewayError('request_limit', `Rate limit reached for response_format: ${why}.`, {
+    param: 'response_format',
+    headers: { 'retry-after': toRetryAfter(waitMs) },
+  })
 }

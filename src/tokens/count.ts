@@ -7,7 +7,7 @@
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Usage } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
-import { createThread, type ThreadOptions } from '../threads.ts'
+import { createThread, type ThreadOptions } from '../threads/thread.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
 import { estimatePrompt, tokensOfBytes, toPrompt } from './estimate.ts'
 import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
@@ -23,14 +23,16 @@ export interface CapturedOutput {
 }
 
 export interface Counter {
-  /** Counts what a call used that reported nothing. Never rejects: where it cannot count in time it estimates by bytes. */
-  usage(body: CanonicalRequest, captured: CapturedOutput): Promise<Usage>
+  /** Counts what a call of a key used that reported nothing. Never rejects: where it cannot count in time it estimates by bytes. */
+  usage(keyId: string, body: CanonicalRequest, captured: CapturedOutput): Promise<Usage>
   /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
-  prompt(body: CanonicalRequest): Promise<number | null>
+  prompt(keyId: string, body: CanonicalRequest): Promise<number | null>
   close(): void
 }
 
-export interface CounterOptions extends Pick<ThreadOptions, 'idleMs' | 'maxWaiting' | 'createWorker'> {
+export interface CounterOptions extends Pick<ThreadOptions, 'idleMs' | 'createWorker'> {
+  /** Most counts of one key that wait at once: what comes on top is estimated. */
+  maxWaiting?: number
   /** How long anybody waits for a count, starting the thread included. */
   timeoutMs?: number
   log?: Pick<Log, 'warn'>
@@ -41,38 +43,41 @@ const TOKENS_PER_MESSAGE = 3 + 1
 const TOKENS_PER_NAME = 1
 const TOKENS_TO_PRIME = 3
 
-export function createCounter({ log, timeoutMs = 5_000, ...options }: CounterOptions = {}): Counter {
+export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...options }: CounterOptions = {}): Counter {
   const thread = createThread<CountRequest, CountReply>('tokens/count-worker', {
     idleMs: 60_000,
-    maxWaiting: 256,
     patienceMs: timeoutMs,
     ...options,
   })
-  const count = (lists: CountRequest): Promise<CountReply | null> =>
-    thread.ask(lists, { limitMs: timeoutMs }).catch((error) => {
+  const count = async (owner: string, lists: CountRequest): Promise<CountReply | null> => {
+    try {
+      const reply = await thread.ask(lists, { owner, limitMs: timeoutMs, maxWaiting })
+      return typeof reply === 'string' ? null : reply
+    } catch (error) {
       log?.warn('counting_failed', 'the counting thread failed', { error: String(error) })
       return null
-    })
+    }
+  }
   /** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */
   const counted = new WeakMap<
     CanonicalRequest['messages'],
     { body: CanonicalRequest; tokens: Promise<number | null> }
   >()
 
-  const countOnce = (body: CanonicalRequest): Promise<number | null> => {
+  const countOnce = (keyId: string, body: CanonicalRequest): Promise<number | null> => {
     const known = counted.get(body.messages)
     if (known && readsTheSame(known.body, body)) return known.tokens
-    const tokens = countPrompt(body)
+    const tokens = countPrompt(keyId, body)
     counted.set(body.messages, { body, tokens })
     // What was not to be had in time may be had the next time.
     void tokens.then((count) => count === null && counted.delete(body.messages))
     return tokens
   }
 
-  const countPrompt = async (body: CanonicalRequest): Promise<number | null> => {
+  const countPrompt = async (keyId: string, body: CanonicalRequest): Promise<number | null> => {
     const prompt = toPrompt(body)
     const excerpt = toPromptExcerpt(prompt, PROMPT_BYTES)
-    const sums = excerpt.texts.length > 0 ? await count([excerpt.texts]) : [0]
+    const sums = excerpt.texts.length > 0 ? await count(keyId, [excerpt.texts]) : [0]
     const tokens = sums && extrapolate(sums[0] ?? 0, excerpt)
     if (tokens === null) return null
     const { messages, names, attachments } = prompt
@@ -80,11 +85,11 @@ export function createCounter({ log, timeoutMs = 5_000, ...options }: CounterOpt
   }
 
   return {
-    async usage(body, captured) {
+    async usage(keyId, body, captured) {
       const [answer, reasoning] = toCapturedExcerpts(captured)
       const [prompt, sums] = await Promise.all([
-        countOnce(body),
-        answer.bytes + reasoning.bytes > 0 ? count([answer.texts, reasoning.texts]) : [0, 0],
+        countOnce(keyId, body),
+        answer.bytes + reasoning.bytes > 0 ? count(keyId, [answer.texts, reasoning.texts]) : [0, 0],
       ])
       const tokensOf = (excerpt: Excerpt, tokens: number | undefined) =>
         (tokens === undefined ? null : extrapolate(tokens, excerpt)) ?? tokensOfBytes(excerpt.ofBytes)

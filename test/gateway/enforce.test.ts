@@ -63,14 +63,18 @@ async function run(calls: Scripted[], { format = toFormat(true), features = [], 
     signal: controller.signal,
   }
   const before = structuredClone(ask.body)
-  const dispatch = enforce(async (given) => {
-    asks.push(given)
-    onCall?.(asks.length, controller)
-    const scripted = calls[asks.length - 1]
-    if (scripted === undefined) throw new Error('one call too many')
-    if (scripted instanceof Error) throw scripted
-    return toAnswer(scripted)
-  }, shared)
+  const dispatch = enforce(
+    async (given) => {
+      asks.push(given)
+      onCall?.(asks.length, controller)
+      const scripted = calls[asks.length - 1]
+      if (scripted === undefined) throw new Error('one call too many')
+      if (scripted instanceof Error) throw scripted
+      return toAnswer(scripted)
+    },
+    shared,
+    'key',
+  )
   const outcome = await dispatch(ask).then(
     (answer) => ({ answer, error: null }),
     (error: unknown) => ({ answer: null, error }),
@@ -259,10 +263,14 @@ describe('a hostile schema', () => {
   test('costs nobody else their answer, and its own client only the check', async () => {
     const checker = createChecker({ judgeMs: 500 })
     let calls = 0
-    const dispatch = enforce(async () => {
-      calls++
-      return toAnswer(list)
-    }, checker)
+    const dispatch = enforce(
+      async () => {
+        calls++
+        return toAnswer(list)
+      },
+      checker,
+      'key',
+    )
     const ask = (strict: boolean, of: Record<string, unknown>) =>
       dispatch({
         target: toTarget(),

@@ -1,4 +1,4 @@
-/** Checks away from the event loop: a hostile one costs its own client time, and nobody waits for one that has no use. */
+/** Checks away from the event loop: a hostile one costs its own key time, and nobody waits for one that has no use. */
 import { afterAll, expect, test } from 'bun:test'
 import { createChecker } from '../../src/structured/checker.ts'
 
@@ -18,8 +18,8 @@ test('an ordinary answer is checked while a hostile one is still looked at', asy
     return verdict
   }
   const [slow, quick] = await Promise.all([
-    shared.judge(items, hostile, wanted).then(note('hostile')),
-    shared.judge('{"a":1}', ordinary, wanted).then(note('ordinary')),
+    shared.judge('hostile', items, hostile, wanted).then(note('hostile')),
+    shared.judge('key', '{"a":1}', ordinary, wanted).then(note('ordinary')),
   ])
   expect(slow).toBe('slow')
   expect(quick).toEqual({ json: '{"a":1}', problem: null })
@@ -29,33 +29,69 @@ test('an ordinary answer is checked while a hostile one is still looked at', asy
 test('what nobody waits for any more is not checked', async () => {
   const client = new AbortController()
   client.abort()
-  expect(await shared.judge(items, hostile, client.signal)).toBe('slow')
-  expect(await shared.judge('{"a":1}', ordinary, wanted)).toMatchObject({ problem: null })
+  expect(await shared.judge('hostile', items, hostile, client.signal)).toBe('slow')
+  expect(await shared.judge('key', '{"a":1}', ordinary, wanted)).toMatchObject({ problem: null })
 })
 
 test('closing ends what is under way and what waits, at once', async () => {
   const checker = createChecker({ judgeMs: 60_000 })
-  await checker.judge('{}', null, wanted)
-  const checks = [1, 2, 3].map(() => checker.judge(items, hostile, wanted))
+  await checker.judge('key', '{}', null, wanted)
+  const checks = [1, 2, 3].map(() => checker.judge('key', items, hostile, wanted))
   await Bun.sleep(1)
   checker.close()
   expect(await Promise.all(checks)).toEqual(['slow', 'slow', 'slow'])
-  expect(await checker.judge('{}', null, wanted)).toBe('slow')
+  expect(await checker.judge('key', '{}', null, wanted)).toBe('slow')
 })
 
 test('a schema that nobody can look at any more is not the client’s mistake', async () => {
   const checker = createChecker()
   checker.close()
-  await expect(checker.prepare(ordinary, wanted)).rejects.toMatchObject({ kind: 'overloaded' })
+  await expect(checker.prepare('key', ordinary, wanted)).rejects.toMatchObject({ kind: 'overloaded' })
 })
 
-test('a text that is slow by itself sends no other one to the slow lane', async () => {
-  const long = `[${'1,'.repeat(1_500_000)}1]`
+test('a key that has had a check ended is checked on, away from the others, and not for long against the same schema', async () => {
+  const checker = createChecker({ judgeMs: 600 })
   const order: string[] = []
-  await shared.judge(long, null, wanted)
+  const judge = async (keyId: string, text: string, schema: string) => {
+    const verdict = await checker.judge(keyId, text, schema, wanted)
+    order.push(`${keyId} ${verdict === 'slow' ? 'slow' : 'checked'}`)
+  }
+  await judge('hostile', items, hostile)
   await Promise.all([
-    shared.judge(items, hostile, wanted).then(() => order.push('hostile')),
-    shared.judge('{"a":1}', null, wanted).then(() => order.push('ordinary')),
+    judge('hostile', items, hostile),
+    judge('hostile', '{"a":1}', ordinary),
+    ...Array.from({ length: 5 }, () => judge('other', '{"a":1}', ordinary)),
   ])
-  expect(order).toEqual(['ordinary', 'hostile'])
+  expect(order).toEqual(['hostile slow', ...Array(5).fill('other checked'), 'hostile slow', 'hostile checked'])
+  checker.close()
+})
+
+test('a key that has had several ended within a minute is told when to come back, and other keys notice nothing', async () => {
+  let now = 0
+  const checker = createChecker({ judgeMs: 150, nowMs: () => now })
+  const distinct = (n: number) => JSON.stringify({ ...JSON.parse(hostile), title: String(n) })
+  const all = Array.from({ length: 12 }, (_, n) => checker.judge('hostile', items, distinct(n), wanted))
+  expect(new Set(await Promise.all(all))).toEqual(new Set(['slow']))
+  now = 20_000
+  await expect(checker.prepare('hostile', ordinary, wanted)).rejects.toMatchObject({
+    kind: 'request_limit',
+    message: expect.stringContaining('took too long 5 times within a minute'),
+    headers: { 'retry-after': '40' },
+  })
+  expect(await checker.judge('hostile', '{"a":1}', ordinary, wanted)).toBe('slow')
+  expect(await checker.prepare('other', ordinary, wanted)).toBeNull()
+  now = 60_000
+  expect(await checker.prepare('hostile', ordinary, wanted)).toBeNull()
+  checker.close()
+})
+
+test('of one key so many schemas wait at most, and what comes on top is refused', async () => {
+  const checker = createChecker()
+  const all = Array.from({ length: 300 }, () => checker.prepare('many', ordinary, wanted))
+  const other = checker.prepare('other', ordinary, wanted)
+  const outcomes = await Promise.allSettled(all)
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(257)
+  expect(outcomes.at(-1)).toMatchObject({ reason: { kind: 'request_limit', headers: { 'retry-after': '1' } } })
+  expect(await other).toBeNull()
+  checker.close()
 })

@@ -62,11 +62,15 @@ test('counts the example chat of the published formula as that does', async () =
       content: "This late pivot means we don't have time to boil the ocean for the client deliverable.",
     },
   ]
-  expect(await plain.prompt({ model: 'm', messages })).toBe(124)
+  expect(await plain.prompt('key', { model: 'm', messages })).toBe(124)
 })
 
 test('counts answer and reasoning, and reasoning as part of what was written', async () => {
-  const usage = await plain.usage(ask('Hello'), heard('Hello! How can I help you?', { reasoning: ['A greeting.'] }))
+  const usage = await plain.usage(
+    'key',
+    ask('Hello'),
+    heard('Hello! How can I help you?', { reasoning: ['A greeting.'] }),
+  )
   expect(usage).toEqual({
     prompt: FRAME + 1,
     cacheRead: 0,
@@ -75,7 +79,11 @@ test('counts answer and reasoning, and reasoning as part of what was written', a
     completion: 8 + 3,
     reasoning: 3,
   })
-  expect(await plain.usage(ask('Hello'), heard(''))).toMatchObject({ prompt: FRAME + 1, completion: 0, reasoning: 0 })
+  expect(await plain.usage('key', ask('Hello'), heard(''))).toMatchObject({
+    prompt: FRAME + 1,
+    completion: 0,
+    reasoning: 0,
+  })
 })
 
 test.each([
@@ -83,7 +91,7 @@ test.each([
   ['halves of characters', '\ud83e and \udd8a', 3],
   ['zero bytes', '\0\0', 1],
 ])('counts %s', async (_, text, tokens) => {
-  expect(await plain.prompt(ask(text))).toBe(FRAME + tokens)
+  expect(await plain.prompt('key', ask(text))).toBe(FRAME + tokens)
 })
 
 test('counts what no text tells by its stated figures', async () => {
@@ -96,7 +104,7 @@ test('counts what no text tells by its stated figures', async () => {
     file: { filename: 'a.txt', file_data: Buffer.from('Hello').toString('base64') },
   }
   const body: CanonicalRequest = { model: 'm', messages: [{ role: 'user', content: [image, file] }] }
-  expect(await plain.prompt(body)).toBe(FRAME + 85 + 1)
+  expect(await plain.prompt('key', body)).toBe(FRAME + 85 + 1)
 })
 
 const HOSTILE: [string, string][] = [
@@ -113,34 +121,36 @@ const HOSTILE: [string, string][] = [
 ]
 test('counts a quarter of a megabyte of anything, however few breaks it has', async () => {
   for (const [name, text] of HOSTILE) {
-    expect(`${name}: ${(await plain.prompt(ask(text))) === null ? 'gave up' : 'counted'}`).toBe(`${name}: counted`)
+    expect(`${name}: ${(await plain.prompt('key', ask(text))) === null ? 'gave up' : 'counted'}`).toBe(
+      `${name}: counted`,
+    )
   }
 })
 
 test('what is too long to be counted whole is taken to go on as it began', async () => {
   const text = 'All of it the same. '.repeat(2_000)
-  const one = await plain.usage(ask(text), heard(text))
-  const fifty = await plain.usage(ask(text.repeat(50)), heard(text.repeat(50)))
+  const one = await plain.usage('key', ask(text), heard(text))
+  const fifty = await plain.usage('key', ask(text.repeat(50)), heard(text.repeat(50)))
   expect(fifty.prompt - FRAME).toBeCloseTo((one.prompt - FRAME) * 50, -3)
   expect(fifty.completion).toBeCloseTo(one.completion * 50, -3)
 })
 
 test('what was not kept is counted by the ratio of what was, or by its bytes where nothing was', async () => {
   const text = 'All of it the same. '.repeat(100)
-  const { completion } = await plain.usage(ask('Hello'), heard(text))
-  expect(await plain.usage(ask('Hello'), heard(text, { moreAnswer: text.length }))).toMatchObject({
+  const { completion } = await plain.usage('key', ask('Hello'), heard(text))
+  expect(await plain.usage('key', ask('Hello'), heard(text, { moreAnswer: text.length }))).toMatchObject({
     completion: completion * 2,
   })
-  expect(await plain.usage(ask('Hello'), heard('', { moreReasoning: 40 }))).toMatchObject({ reasoning: 10 })
+  expect(await plain.usage('key', ask('Hello'), heard('', { moreReasoning: 40 }))).toMatchObject({ reasoning: 10 })
 })
 
 test('counts once what several calls of a request read', async () => {
   const counter = open({ maxWaiting: 1 })
   const { messages } = ask('Hello')
   const tools = [{ type: 'function' as const, function: { name: 'f' } }]
-  const first = counter.prompt({ model: 'm', messages, tools })
-  const others = Array.from({ length: 9 }, () => counter.prompt({ model: 'm', messages, tools, n: 1 }))
-  const without = counter.prompt({ model: 'm', messages })
+  const first = counter.prompt('key', { model: 'm', messages, tools })
+  const others = Array.from({ length: 9 }, () => counter.prompt('key', { model: 'm', messages, tools, n: 1 }))
+  const without = counter.prompt('key', { model: 'm', messages })
   expect(new Set(await Promise.all([first, ...others]))).toEqual(new Set([FRAME + 1 + 13]))
   expect(await without).toBe(FRAME + 1)
 })
@@ -148,9 +158,9 @@ test('counts once what several calls of a request read', async () => {
 test('starts its thread on first need, ends it when idle, and starts another one at the next need', async () => {
   const counter = open({ idleMs: 1 })
   expect(workers).toHaveLength(0)
-  expect(await counter.prompt(ask('Hello'))).toBe(FRAME + 1)
+  expect(await counter.prompt('key', ask('Hello'))).toBe(FRAME + 1)
   await ended(workers[0])
-  expect(await counter.prompt(ask('Hello'))).toBe(FRAME + 1)
+  expect(await counter.prompt('key', ask('Hello'))).toBe(FRAME + 1)
   expect(workers).toHaveLength(2)
 })
 
@@ -160,10 +170,10 @@ const estimated = (usage: Promise<unknown>) => expect(usage).resolves.toMatchObj
 
 test('a thread that dies leaves estimates behind, and the next need starts another one', async () => {
   const counter = open()
-  const usage = [counter.usage(body, heard('nine bytes')), counter.usage(body, heard('nine bytes'))]
+  const usage = [counter.usage('key', body, heard('nine bytes')), counter.usage('key', body, heard('nine bytes'))]
   workers[0]?.terminate()
   for (const each of usage) await estimated(each)
-  expect(await counter.prompt(ask('Hello'))).toBe(FRAME + 1)
+  expect(await counter.prompt('key', ask('Hello'))).toBe(FRAME + 1)
   expect(workers).toHaveLength(2)
 })
 
@@ -180,28 +190,28 @@ test.each([
 ] as [string, () => Worker][])('a thread that %s leaves estimates', async (_, createWorker) => {
   const warnings: string[] = []
   const counter = open({ createWorker, log: { warn: (_, message) => warnings.push(message) } })
-  await estimated(counter.usage(body, heard('nine bytes')))
-  expect(await counter.prompt(body)).toBeNull()
+  await estimated(counter.usage('key', body, heard('nine bytes')))
+  expect(await counter.prompt('key', body)).toBeNull()
   expect(new Set(warnings)).toEqual(new Set(['the counting thread failed']))
 })
 
 test('a thread that does not answer in time is ended, and estimates stand in', async () => {
   const silent = () => new Worker(URL.createObjectURL(new Blob(['for (;;);'])))
   const counter = open({ createWorker: silent, timeoutMs: 50 })
-  await estimated(counter.usage(body, heard('nine bytes')))
+  await estimated(counter.usage('key', body, heard('nine bytes')))
 })
 
 test('when too many wait, those who come later are estimated at once', async () => {
   const counter = open({ maxWaiting: 2 })
-  const counts = Array.from({ length: 5 }, () => counter.prompt(ask('Hello')))
+  const counts = Array.from({ length: 5 }, () => counter.prompt('key', ask('Hello')))
   expect(await Promise.all(counts)).toEqual([FRAME + 1, FRAME + 1, FRAME + 1, null, null])
 })
 
 test('closing lets nobody wait, and starts nothing any more', async () => {
   const counter = open()
-  const usage = counter.usage(body, heard('nine bytes'))
+  const usage = counter.usage('key', body, heard('nine bytes'))
   counter.close()
   await estimated(usage)
-  await estimated(counter.usage(body, heard('nine bytes')))
+  await estimated(counter.usage('key', body, heard('nine bytes')))
   expect(workers).toHaveLength(1)
 })

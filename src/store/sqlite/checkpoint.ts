@@ -4,7 +4,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import type { Log } from '../../log.ts'
-import { createThread } from '../../threads.ts'
+import { createThread } from '../../threads/thread.ts'
 import type { CheckpointReply, CheckpointRequest } from './checkpoint-worker.ts'
 
 /** Some 20 MB of WAL where each commit is of a few rows; under load the journal asks for one sooner. */
@@ -37,9 +37,10 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
 
   const checkpoint = async (): Promise<boolean> => {
     try {
-      const reply = await thread.ask({ path })
-      if (reply?.error) log.warn('checkpoint_failed', 'a checkpoint failed', { error: reply.error })
-      return reply?.done ?? false
+      const reply = await thread.ask({ path }, { owner: path })
+      if (typeof reply === 'string') return false
+      if (reply.error) log.warn('checkpoint_failed', 'a checkpoint failed', { error: reply.error })
+      return reply.done
     } catch (error) {
       log.warn('checkpoint_failed', 'the checkpoint thread failed', { error: String(error) })
       return false

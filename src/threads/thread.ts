@@ -1,0 +1,165 @@
+/**
+ * Work that must not stop the event loop, on a thread of its own: started on first need, given one request after the
+ * other, ended when nobody needs it for a while or when a request takes too long. Counting, checking and checkpoints run on
+ * such threads. Owners (keys) take turns, so that what one of them asks for keeps nobody else waiting for longer than one
+ * request. A worker says once that it is ready, and answers each message with one.
+ */
+import { Turns } from './turns.ts'
+import { type Started, startWorker } from './worker.ts'
+
+/**
+ * Why there is no reply: it took longer than its limit; it waited for too long; too much of its owner's waits already; its
+ * signal had aborted before its turn; all that waited for its owner was dismissed; or the thread is closed.
+ */
+export type NoReply = 'limit' | 'patience' | 'full' | 'aborted' | 'dismissed' | 'closed'
+
+export interface AskOptions {
+  /** Whose request it is: owners take turns. */
+  owner: string
+  /** How long it may take, ms, not counting the wait for its turn and for the thread to start; without it, for ever. */
+  limitMs?: number
+  /** Most that may wait for its owner at once, itself included. */
+  maxWaiting?: number
+  signal?: AbortSignal
+}
+
+export interface Thread<Request, Reply extends object> {
+  /** Resolves with the worker's reply, or why there is none. Rejects where the thread does not start, or fails at this request. */
+  ask(request: Request, options: AskOptions): Promise<Reply | NoReply>
+  /** Tells all that wait for an owner that there will be no reply; one that is under way goes on. */
+  dismiss(owner: string): void
+  /** Ends it. Whoever waits is told at once. */
+  close(): void
+}
+
+export interface ThreadOptions {
+  /** After how much quiet the thread and its memory are given back; without it, never. */
+  idleMs?: number
+  /** How long anybody waits, starting the thread included; without it, as long as it takes. */
+  patienceMs?: number
+  /** Whether one more thread is kept ready from the first that was ended for a slow request: they come in series. */
+  keepSpare?: boolean
+  /** In place of the worker that was named. */
+  createWorker?: () => Worker
+}
+
+interface Job<Request, Reply> extends AskOptions {
+  request: Request
+  resolve(reply: Reply | NoReply): void
+  reject(error: Error): void
+}
+
+/** @param worker path below `src/`, without its ending. Each is named to `bun run build`, too. */
+export function createThread<Request, Reply extends object>(
+  worker: string,
+  { idleMs, patienceMs, keepSpare = false, createWorker }: ThreadOptions = {},
+): Thread<Request, Reply> {
+  const turns = new Turns<Job<Request, Reply>>()
+  let running: Job<Request, Reply> | null = null
+  let thread: Started | null = null
+  let spare: Started | null = null
+  /** Of the thread: until it has answered, or until it has been idle for long enough. */
+  let timer: Timer | undefined
+  let closed = false
+
+  const start = (): Started => {
+    const started: Started = startWorker(worker, createWorker, {
+      ready: () => started === thread && running && post(running),
+      answer: (reply) => {
+        if (started !== thread || running === null) return
+        running.resolve(reply as Reply)
+        next()
+      },
+      lose: (error, wasReady) => {
+        if (started === spare) spare = null
+        if (started === thread) fail(error, wasReady)
+      },
+    })
+    return started
+  }
+
+  const takeSpare = (): Started => {
+    const taken = spare ?? start()
+    spare = null
+    return taken
+  }
+
+  const stop = () => {
+    clearTimeout(timer)
+    thread?.end()
+    thread = null
+  }
+
+  const stopAll = () => {
+    stop()
+    spare?.end()
+    spare = null
+  }
+
+  /** Where a thread does not start, nobody who waits would fare better; where it breaks at work, the others may. */
+  const fail = (error: Error, wasReady: boolean) => {
+    stop()
+    running?.reject(error)
+    if (!wasReady) for (const job of turns.takeAll()) job.reject(error)
+    next()
+  }
+
+  const post = ({ request, limitMs }: Job<Request, Reply>) => {
+    clearTimeout(timer)
+    thread?.post(request)
+    if (limitMs === undefined) return
+    timer = setTimeout(() => {
+      stop()
+      running?.resolve('limit')
+      if (keepSpare) {
+        thread = takeSpare()
+        spare = start()
+      }
+      next()
+    }, limitMs)
+  }
+
+  const next = () => {
+    clearTimeout(timer)
+    running = null
+    for (let job = turns.next(); job; job = turns.next()) {
+      if (job.signal?.aborted) {
+        job.resolve('aborted')
+        continue
+      }
+      running = job
+      thread ??= takeSpare()
+      if (thread.isReady()) post(job)
+      return
+    }
+    if (idleMs !== undefined) timer = setTimeout(stopAll, idleMs).unref()
+  }
+
+  return {
+    ask(request, options) {
+      const { owner, maxWaiting = Number.POSITIVE_INFINITY } = options
+      if (closed) return Promise.resolve('closed')
+      if (turns.count(owner) >= maxWaiting) return Promise.resolve('full')
+      const { promise, resolve, reject } = Promise.withResolvers<Reply | NoReply>()
+      const job = { ...options, request, resolve, reject }
+      turns.add(owner, job)
+      if (running === null) next()
+      if (patienceMs === undefined) return promise
+      const patience = setTimeout(() => {
+        turns.delete(owner, job)
+        resolve('patience')
+      }, patienceMs)
+      return promise.finally(() => clearTimeout(patience))
+    },
+    dismiss(owner) {
+      for (const job of turns.takeAll(owner)) job.resolve('dismissed')
+    },
+    close() {
+      closed = true
+      stopAll()
+      running?.resolve('closed')
+      running = null
+      for (const job of turns.takeAll()) job.resolve('closed')
+    },
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Work that waits, by whose it is: owners take turns, and of each the first that came is the next. So however much one
+ * owner has waiting, another one waits for one piece of it at most. Pure.
+ */
+export class Turns<Work> {
+  /** Whose turn is next stands first. Nobody is in it who has nothing waiting. */
+  readonly #waiting = new Map<string, Set<Work>>()
+
+  add(owner: string, work: Work): void {
+    this.#waiting.getOrInsertComputed(owner, () => new Set()).add(work)
+  }
+
+  /** How much waits for one owner. */
+  count(owner: string): number {
+    return this.#waiting.get(owner)?.size ?? 0
+  }
+
+  /** Takes what is next; undefined where nothing waits. */
+  next(): Work | undefined {
+    for (const [owner, works] of this.#waiting) {
+      this.#waiting.delete(owner)
+      for (const work of works) {
+        works.delete(work)
+        if (works.size > 0) this.#waiting.set(owner, works)
+        return work
+      }
+    }
+    return undefined
+  }
+
+  delete(owner: string, work: Work): void {
+    const works = this.#waiting.get(owner)
+    if (works?.delete(work) && works.size === 0) this.#waiting.delete(owner)
+  }
+
+  /** Takes all that waits, or all of one owner. */
+  takeAll(owner?: string): Work[] {
+    const owners = owner === undefined ? [...this.#waiting.keys()] : [owner]
+    return owners.flatMap((each) => {
+      const works = [...(this.#waiting.get(each) ?? [])]
+      this.#waiting.delete(each)
+      return works
+    })
+  }
+}

@@ -1,0 +1,122 @@
+/** Work on a thread: whose turn it is, what it costs whom when a request is slow or breaks the thread, and when none comes. */
+import { afterEach, expect, test } from 'bun:test'
+import { type AskOptions, createThread, type NoReply, type ThreadOptions } from '../../src/threads/thread.ts'
+
+/** Answers with what it is sent; `forever`, `throw` and `exit` do as they say. */
+const ECHO = `
+  self.onmessage = ({ data }) => {
+    if (data === 'throw') throw new Error('broken')
+    if (data === 'exit') process.exit(0)
+    if (data === 'forever') for (;;);
+    self.postMessage({ said: data })
+  }
+  self.postMessage('ready')`
+
+let thread: ReturnType<typeof createThread<string, { said: string }>>
+let starts: number
+/** In the order in which they come to their end. */
+let ends: string[]
+function open(options: ThreadOptions = {}) {
+  starts = 0
+  ends = []
+  const createWorker = () => {
+    starts++
+    return new Worker(URL.createObjectURL(new Blob([ECHO])))
+  }
+  thread = createThread('nobody', { createWorker, ...options })
+  return ask
+}
+afterEach(() => thread.close())
+
+async function ask(word: string, options: Partial<AskOptions> = {}): Promise<string | NoReply> {
+  const reply = await thread.ask(word, { owner: 'a', ...options })
+  ends.push(word)
+  return typeof reply === 'string' ? reply : `said ${reply.said}`
+}
+
+test('requests are answered in turn, by one thread that starts on first need', async () => {
+  const ask = open()
+  expect(starts).toBe(0)
+  expect(await Promise.all(['a', 'b', 'c'].map((word) => ask(word)))).toEqual(['said a', 'said b', 'said c'])
+  expect(starts).toBe(1)
+})
+
+test('one that is too slow costs itself the answer and the others a new thread', async () => {
+  const ask = open()
+  const asked = [ask('a'), ask('forever', { limitMs: 50 }), ask('b', { limitMs: 10_000 }), ask('c')]
+  expect(await Promise.all(asked)).toEqual(['said a', 'limit', 'said b', 'said c'])
+  expect(starts).toBe(2)
+})
+
+test('from the first that is too slow on, a spare thread is ready for the next', async () => {
+  const ask = open({ keepSpare: true })
+  expect(await ask('forever', { limitMs: 50 })).toBe('limit')
+  expect(starts).toBe(3)
+  expect(await ask('a')).toBe('said a')
+  expect(starts).toBe(3)
+})
+
+test('owners take turns, and each its own in the order in which they came', async () => {
+  const ask = open()
+  const asked = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].map((word) => ask(word, { owner: word.charAt(0) }))
+  await Promise.all(asked)
+  expect(ends).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
+})
+
+test('an owner that has too much waiting is told so at once, and no other one is', async () => {
+  const ask = open()
+  const few = { maxWaiting: 2 }
+  const asked = ['a1', 'a2', 'a3', 'a4', 'b1'].map((word) => ask(word, { owner: word.charAt(0), ...few }))
+  expect(await Promise.all(asked)).toEqual(['said a1', 'said a2', 'said a3', 'full', 'said b1'])
+  expect(await ask('a5', few)).toBe('said a5')
+})
+
+test('what waits for an owner can be dismissed; what is under way goes on', async () => {
+  const ask = open()
+  const asked = [ask('a1'), ask('a2'), ask('a3'), ask('b1', { owner: 'b' })]
+  thread.dismiss('a')
+  expect(await Promise.all(asked)).toEqual(['said a1', 'dismissed', 'dismissed', 'said b1'])
+})
+
+test.each(['throw', 'exit'])('one at which the thread breaks (%s) fails alone', async (word) => {
+  const ask = open()
+  const [before, broken, after] = await Promise.allSettled([ask('a'), ask(word), ask('b')])
+  expect(before).toMatchObject({ value: 'said a' })
+  expect(broken).toMatchObject({ status: 'rejected' })
+  expect(after).toMatchObject({ value: 'said b' })
+})
+
+test('a thread that does not start fails all who wait for it, once', async () => {
+  const ask = open({ createWorker: () => new Worker(URL.createObjectURL(new Blob(['throw new Error("no")']))) })
+  const asked = await Promise.allSettled([ask('a'), ask('b')])
+  expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+})
+
+test('whoever is no longer wanted is passed over, and whoever waits too long is told so', async () => {
+  const ask = open({ patienceMs: 200 })
+  await ask('a')
+  const gone = AbortSignal.abort()
+  expect(await Promise.all([ask('forever', { limitMs: 10_000 }), ask('b')])).toEqual(['patience', 'patience'])
+  thread.close()
+  open()
+  const asked = [ask('a'), ask('forever', { signal: gone }), ask('b')]
+  expect(await Promise.all(asked)).toEqual(['said a', 'aborted', 'said b'])
+})
+
+test('closing tells all at once, and nothing is started any more', async () => {
+  const ask = open()
+  await ask('a')
+  const asked = [ask('forever'), ask('b')]
+  thread.close()
+  expect(await Promise.all(asked)).toEqual(['closed', 'closed'])
+  expect(await ask('c')).toBe('closed')
+  expect(starts).toBe(1)
+})
+
+test('an idle thread is given back', async () => {
+  const ask = open({ idleMs: 1 })
+  await ask('a')
+  await Bun.sleep(50)
+  await ask('b')
+  expect(starts).toBe(2)
+})
