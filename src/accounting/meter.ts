@@ -34,8 +34,8 @@ export class Meter {
   onEnd: ((meter: Meter) => void) | null = null
   /** What the upstream reported; null where it did not. */
   usage: Usage | null = null
-  /** Whether the last report came before the first words. */
-  #isEarly = false
+  /** Whether something was said after that: an upstream that reports while it still writes has not reported all. */
+  #isOutdated = false
   /** How the call ended: `failed` delivered nothing, `cut` something. Null while it is under way. */
   outcome: 'ok' | 'failed' | 'cut' | null = null
   /** Why it did not end well. */
@@ -44,9 +44,9 @@ export class Meter {
   firstTokenMs: number | null = null
   durationMs: number | null = null
 
-  /** Whether words came of which nothing was reported: some upstreams say at the beginning what they have read, and no more. */
-  get isUnreported(): boolean {
-    return this.firstTokenMs !== null && (this.usage === null || (this.#isEarly && this.usage.completion === 0))
+  /** Whether the upstream reported all that the call has used so far. */
+  get isReported(): boolean {
+    return this.usage !== null && !this.#isOutdated
   }
 
   /** Takes what the call has answered. */
@@ -66,7 +66,7 @@ export class Meter {
           break
         case 'usage':
           this.usage = event.usage
-          this.#isEarly = this.firstTokenMs === null
+          this.#isOutdated = false
           break
         case 'done':
           this.end('ok')
@@ -113,6 +113,7 @@ export class Meter {
 
   #capture(texts: Captured[], choice: number, text: string): void {
     if (text === '') return
+    this.#isOutdated = true
     this.firstTokenMs ??= this.#elapsedMs()
     while (texts.length <= choice) texts.push({ text: '', pieces: [], chars: 0, more: 0 })
     const kept = texts[choice] as Captured
@@ -158,7 +159,7 @@ export function toBill(
   const { outcome, usage } = meter
   const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (status === 'failed') return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
-  if (status === 'ok' && usage && !meter.isUnreported) return charge(target, status, usage, false)
+  if (status === 'ok' && usage && meter.isReported) return charge(target, status, usage, false)
   return counter
     .usage(keyId, body, meter.captured())
     .then((counted) => charge(target, status, usage ? toLarger(usage, counted) : counted, true))
@@ -179,7 +180,7 @@ export const toBilled = ({ usage, estimated, costNanoUsd }: Omit<Bill, 'status'>
   costNanoUsd,
 })
 
-/** The larger figure counts: some upstreams report usage first when nearly nothing is written. */
+/** The larger figure counts: some upstreams report while nearly nothing is written, and no more. */
 function toLarger(reported: Usage, counted: Usage): Usage {
   return {
     ...reported,

@@ -6,7 +6,7 @@
  * What holds of every answer: choices are numbered from 0, none is beyond what the call asked for; text never ends inside
  * of a character, and what is no character is U+FFFD; the tools of a choice are numbered from 0 without gaps, each begun
  * once, with an id and a name, before its arguments; each choice has one `finish`, after all it says; `usage` may come more than
- * once, and the last one counts; `done` or `failure` comes last, once.
+ * once, the last one counts, and it is what the upstream knew of what came before it; `done` or `failure` comes last, once.
  */
 import type { UpstreamError } from './error.ts'
 import type { Usage } from './usage.ts'

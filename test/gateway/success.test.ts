@@ -4,7 +4,7 @@ import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
 import { costOf, type Gateway, HELLO, HELLO_TOKENS, startGateway, usageOf } from '../support/gateway.ts'
 import { obliging, type Seen } from '../support/upstream.ts'
-import { streamAnswer } from '../support/upstream-answers.ts'
+import { streamAnswer, toDelta } from '../support/upstream-answers.ts'
 
 let gateway: Gateway
 let rows = 0
@@ -118,14 +118,29 @@ describe.each([false, true])('a stream with include_usage %p', (include) => {
   })
 })
 
-test('an upstream that says what it has read and never what it wrote has that counted', async () => {
-  const { steps } = streamAnswer({ tokens: ['one ', 'two '], usage: null })
-  const said = { choices: [], usage: { prompt_tokens: 50, completion_tokens: 0 } }
-  gateway.upstream.script({ kind: 'stream', steps: [said, ...steps] })
-  expect(toFrames(await (await gateway.chat({ stream: true })).text()).done).toBe(true)
-  const { row } = await recorded()
-  expect(row).toMatchObject({ status: 'ok', estimated: 1, prompt_tokens: 50, completion_tokens: 3 })
-  expect(row.cost_nano_usd).toBe(costOf(50, 3))
+describe('a report of usage that text follows is not all: the larger of it and of a count is billed, where it', () => {
+  test.each([
+    ['says only what was read', 0, 2, 2],
+    ['says one token of two hundred', 1, 200, 200],
+    ['says more than we count', 90, 2, 90],
+  ])('%s', async (_, reported, words, billed) => {
+    const steps = [...streamAnswer({ tokens: Array.from({ length: words }, () => ' word'), usage: null }).steps]
+    const said = { choices: [], usage: { prompt_tokens: 50, completion_tokens: reported } }
+    gateway.upstream.script({ kind: 'stream', steps: [...steps.slice(0, 2), said, ...steps.slice(2)] })
+    expect(toFrames(await (await gateway.chat({ stream: true })).text()).done).toBe(true)
+    const { row } = await recorded()
+    expect(row).toMatchObject({ status: 'ok', estimated: 1, prompt_tokens: 50, cost_nano_usd: costOf(50, billed) })
+  })
+
+  test('and one after the last word is final, whatever was held back until then', async () => {
+    const call = { index: 0, id: 'c', type: 'function', function: { name: 'look', arguments: '' } }
+    const tools = [{ type: 'function', function: { name: 'look' } }]
+    const { steps } = streamAnswer({ tokens: [], finish: 'tool_calls' })
+    gateway.upstream.script({ kind: 'stream', steps: [toDelta({ tool_calls: [call] }), ...steps] })
+    const text = await (await gateway.chat({ stream: true, tools })).text()
+    expect(text).toContain('{}')
+    expect((await recorded()).row).toMatchObject({ estimated: 0, cost_nano_usd: costOf(10, 0) })
+  })
 })
 
 test('a free local upstream is billed nothing and sent no credential', async () => {

@@ -2,6 +2,7 @@
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, Origin } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject, parseJson } from '../../../domain/json.ts'
+import type { Usage } from '../../../domain/usage.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
 import { ChoiceDecoder, isFailed } from './choice.ts'
@@ -14,6 +15,8 @@ export class AnswerDecoder implements Decoder {
   readonly #choices: ChoiceDecoder[] = []
   readonly #plain = new PlainChunks()
   #origin: Origin = {}
+  /** The last report, as long as nothing else came after it. */
+  #usage: Usage | null = null
   #isOver = false
 
   constructor(expected: Expected) {
@@ -33,7 +36,7 @@ export class AnswerDecoder implements Decoder {
       decoder.take(choice, choice.message, out)
       decoder.end(out)
     }
-    takeUsage(answer, out)
+    this.#takeUsage(answer, out)
     out.push({ kind: 'done' })
     return out
   }
@@ -46,6 +49,7 @@ export class AnswerDecoder implements Decoder {
       out.push(said)
       at = this.#plain.end
     }
+    if (at > 0) this.#usage = null
     return at
   }
 
@@ -94,7 +98,8 @@ export class AnswerDecoder implements Decoder {
       const isTaken = choice !== null && index < this.#expected.choices
       if (!isTaken || !this.#choice(index).take(choice, choice.delta, out)) isPlain = false
     }
-    takeUsage(chunk, out)
+    if (out.length > from) this.#usage = null
+    this.#takeUsage(chunk, out)
     const said = out[from]
     if (isPlain && out.length === from + 1 && said?.kind === 'text') this.#plain.learn(data, said)
   }
@@ -118,6 +123,13 @@ export class AnswerDecoder implements Decoder {
     out.push({ kind: 'origin', origin: this.#origin })
   }
 
+  #takeUsage(answer: JsonObject, out: AnswerEvent[]): void {
+    const usage = findUsage(answer)
+    if (usage === null) return
+    this.#usage = usage
+    out.push({ kind: 'usage', usage })
+  }
+
   /** The decoder of a choice; those of lower ones, which may not have begun, are made with it. */
   #choice(index: number): ChoiceDecoder {
     while (this.#choices.length <= index) {
@@ -129,7 +141,12 @@ export class AnswerDecoder implements Decoder {
   #finish(out: AnswerEvent[]): void {
     this.#isOver = true
     this.#choice(0)
+    const from = out.length
     for (const choice of this.#choices) choice.end(out)
+    // What was held back until now had come before the last report, which counts it.
+    if (this.#usage !== null && out.length > from + this.#choices.length) {
+      out.push({ kind: 'usage', usage: this.#usage })
+    }
     out.push({ kind: 'done' })
   }
 
@@ -161,11 +178,6 @@ function isBareError(answer: JsonObject): boolean {
   if (asList(answer.errors).length > 0) return true
   if (!answer.message) return false
   return Object.keys(answer).length === 1 || ['code', 'type', 'status', 'statusCode'].some((key) => answer[key])
-}
-
-function takeUsage(answer: JsonObject, out: AnswerEvent[]): void {
-  const usage = findUsage(answer)
-  if (usage) out.push({ kind: 'usage', usage })
 }
 
 type Tier = NonNullable<Origin['service_tier']>
