@@ -1,6 +1,6 @@
 /** What a request of several calls comes to, and the rows of all but its first. Most requests make one call and need neither. */
 import { UpstreamError } from '../domain/error.ts'
-import { NO_USAGE } from '../domain/usage.ts'
+import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { SettledCall } from '../store/ledger-rows.ts'
 import type { Call } from './calls.ts'
 import { type Bill, toBilled } from './meter.ts'
@@ -16,7 +16,7 @@ export function addBills(bills: readonly Bill[]): Omit<Bill, 'status'> {
   return sum
 }
 
-const COUNTS = ['prompt', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'completion', 'reasoning'] as const
+const COUNTS = Object.keys(NO_USAGE) as (keyof Usage)[]
 
 /** The outcome of an additional call; nothing for the first one, which stands inline. */
 export function toSettledCall({ row, meter }: Call, bill: Bill | undefined): SettledCall[] {

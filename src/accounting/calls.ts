@@ -64,7 +64,7 @@ export class CallLog {
   /** What a call may at most use and cost, if it is begun next. */
   reserveOf({ target, body }: Pick<Call, 'target' | 'body'>): Reserve {
     if (this.count === 0 && target === this.#deps.first) return this.#firstReserve
-    return toReserve(target, estimate(body, target.maxOutputLength))
+    return toReserve(target, estimate(body, target.maxOutputLength), body)
   }
 
   /**

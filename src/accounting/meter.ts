@@ -30,6 +30,8 @@ export class Meter {
   /** By choice: what was said, and what was thought. */
   readonly #answer: Captured[] = []
   readonly #reasoning: Captured[] = []
+  /** Base64 characters of audio. */
+  #audioChars = 0
   /** Called once, when the call has ended; whoever waits for it sets it. */
   onEnd: ((meter: Meter) => void) | null = null
   /** What the upstream reported; null where it did not. */
@@ -74,8 +76,10 @@ export class Meter {
         case 'failure':
           this.end(this.firstTokenMs === null ? outcomeOf(event.error) : 'cut', event.error)
           break
-        case 'annotations':
         case 'audio':
+          this.#hear(event.audio)
+          break
+        case 'annotations':
         case 'finish':
         case 'origin':
           break
@@ -106,6 +110,7 @@ export class Meter {
     return {
       answer: join(this.#answer),
       reasoning: join(this.#reasoning),
+      audioChars: this.#audioChars,
       moreAnswer: more(this.#answer),
       moreReasoning: more(this.#reasoning),
     }
@@ -127,6 +132,14 @@ export class Meter {
     }
     if (text.length <= room) return
     kept.more += Buffer.byteLength(text.slice(Math.max(0, room)))
+  }
+
+  /** What is said as audio is told in words, too. */
+  #hear({ data, transcript }: { data?: unknown; transcript?: unknown }): void {
+    if (typeof transcript === 'string') this.#capture(this.#answer, 0, transcript)
+    if (typeof data !== 'string' || data === '') return
+    this.firstTokenMs ??= this.#elapsedMs()
+    this.#audioChars += data.length
   }
 
   #elapsedMs(): number {
@@ -176,6 +189,9 @@ export const toBilled = ({ usage, estimated, costNanoUsd }: Omit<Bill, 'status'>
   cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
   completionTokens: usage.completion,
   reasoningTokens: usage.reasoning,
+  audioPromptTokens: usage.audioPrompt,
+  audioCompletionTokens: usage.audioCompletion,
+  imageTokens: usage.imagePrompt + usage.imageCompletion,
   estimated: estimated ? 1 : 0,
   costNanoUsd,
 })

@@ -3,10 +3,11 @@
  * it may cost at most, which is reserved before it is made. No floating point touches it. Pure.
  */
 
+import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { NO_USAGE, type PricingItem, type Usage } from '../domain/usage.ts'
 import type { Amount } from '../limits/limiter.ts'
-import type { Estimate } from '../tokens/estimate.ts'
+import { type Estimate, toMedia } from '../tokens/estimate.ts'
 
 /** Prices are held as integers of 10^-18 USD: a decimal string may have this many places. */
 export const MAX_DECIMALS = 18
@@ -19,6 +20,10 @@ interface Prices<T> {
   cacheWrite: T
   cacheWrite1h: T
   reasoning: T
+  audioPrompt: T
+  imagePrompt: T
+  audioCompletion: T
+  imageCompletion: T
   request: T
 }
 
@@ -37,32 +42,37 @@ export function toAtto(decimal: string): bigint {
 }
 
 /**
- * Charges one call. A missing cache price costs as `prompt`, a missing reasoning price as `completion`; of several
- * items the last one whose condition holds counts. No pricing = free.
+ * Charges one call. A missing price of a kind of tokens costs as `prompt` or `completion`, that of audio in an answer as
+ * `audio`, where there is one; of several items the last one whose condition holds counts. No pricing = free.
  */
 export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage): number {
   if (pricing.length === 0) return 0
   const tariff = pick(tariffsOf(pricing), usage.prompt)
   if (!tariff) return 0
-  const plain = Math.max(0, usage.prompt - usage.cacheRead - usage.cacheWrite - usage.cacheWrite1h)
-  const spoken = Math.max(0, usage.completion - usage.reasoning)
-  const pico = tariff.pico === null ? Number.POSITIVE_INFINITY : toPico(tariff.pico, plain, spoken, usage)
+  const { prompt, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt } = usage
+  const plain = Math.max(0, prompt - cacheRead - cacheWrite - cacheWrite1h - audioPrompt - imagePrompt)
+  const written = Math.max(0, usage.completion - usage.reasoning - usage.audioCompletion - usage.imageCompletion)
+  const pico = tariff.pico === null ? Number.POSITIVE_INFINITY : toPico(tariff.pico, plain, written, usage)
   // Whole numbers up to here are exact, and none of the parts is larger than their sum.
   if (pico < Number.MAX_SAFE_INTEGER - PICO_PER_NANO) return roundHalfUp(pico)
-  return Number((toAttoSum(tariff.atto, plain, spoken, usage) + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
+  return Number((toAttoSum(tariff.atto, plain, written, usage) + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
 }
 
 const PICO_PER_NANO = 1_000
 
-function toPico(price: Prices<number>, plain: number, spoken: number, usage: Usage): number {
+function toPico(price: Prices<number>, plain: number, written: number, usage: Usage): number {
   return (
     price.request +
     price.prompt * plain +
-    price.completion * spoken +
+    price.completion * written +
     price.cacheRead * usage.cacheRead +
     price.cacheWrite * usage.cacheWrite +
     price.cacheWrite1h * usage.cacheWrite1h +
-    price.reasoning * usage.reasoning
+    price.reasoning * usage.reasoning +
+    price.audioPrompt * usage.audioPrompt +
+    price.imagePrompt * usage.imagePrompt +
+    price.audioCompletion * usage.audioCompletion +
+    price.imageCompletion * usage.imageCompletion
   )
 }
 
@@ -72,15 +82,19 @@ function roundHalfUp(pico: number): number {
   return (more - (more % PICO_PER_NANO)) / PICO_PER_NANO
 }
 
-function toAttoSum(price: Prices<bigint>, plain: number, spoken: number, usage: Usage): bigint {
+function toAttoSum(price: Prices<bigint>, plain: number, written: number, usage: Usage): bigint {
   return (
     price.request +
     price.prompt * BigInt(plain) +
-    price.completion * BigInt(spoken) +
+    price.completion * BigInt(written) +
     price.cacheRead * BigInt(usage.cacheRead) +
     price.cacheWrite * BigInt(usage.cacheWrite) +
     price.cacheWrite1h * BigInt(usage.cacheWrite1h) +
-    price.reasoning * BigInt(usage.reasoning)
+    price.reasoning * BigInt(usage.reasoning) +
+    price.audioPrompt * BigInt(usage.audioPrompt) +
+    price.imagePrompt * BigInt(usage.imagePrompt) +
+    price.audioCompletion * BigInt(usage.audioCompletion) +
+    price.imageCompletion * BigInt(usage.imageCompletion)
   )
 }
 
@@ -107,6 +121,10 @@ function toTariff(item: PricingItem): Tariff {
     cacheWrite,
     cacheWrite1h: or(item.input_cache_write_1h, cacheWrite),
     reasoning: or(item.internal_reasoning, completion),
+    audioPrompt: or(item.audio, prompt),
+    imagePrompt: or(item.image_token, prompt),
+    audioCompletion: or(item.audio_completion ?? item.audio, completion),
+    imageCompletion: or(item.image_token_completion, completion),
     request: or(item.request, 0n),
   }
   return { moreThan: item.min_prompt_tokens ?? -1, atto, pico: toPicoPrices(atto) }
@@ -125,6 +143,10 @@ function toPicoPrices(atto: Prices<bigint>): Prices<number> | null {
     cacheWrite: of(atto.cacheWrite),
     cacheWrite1h: of(atto.cacheWrite1h),
     reasoning: of(atto.reasoning),
+    audioPrompt: of(atto.audioPrompt),
+    imagePrompt: of(atto.imagePrompt),
+    audioCompletion: of(atto.audioCompletion),
+    imageCompletion: of(atto.imageCompletion),
     request: of(atto.request),
   }
 }
@@ -141,10 +163,14 @@ export interface Reserve {
   reservedNanoUsd: number
 }
 
-export const toReserve = ({ pricing }: Target, { promptTokens, completionTokens }: Estimate): Reserve => ({
+export const toReserve = (
+  { pricing }: Target,
+  { promptTokens, completionTokens }: Estimate,
+  body: CanonicalRequest,
+): Reserve => ({
   reservedPromptTokens: promptTokens,
   reservedCompletionTokens: completionTokens,
-  reservedNanoUsd: toMostNanoUsd(pricing, promptTokens, completionTokens),
+  reservedNanoUsd: toMostNanoUsd(pricing, promptTokens, completionTokens, body),
 })
 
 /** The same as limits are asked for it. */
@@ -153,17 +179,40 @@ export const toAmount = (reserve: Reserve): Amount => ({
   nanoUsd: reserve.reservedNanoUsd,
 })
 
-/** Where they have prices of their own, all of a prompt may be written to a cache, and all of an answer be reasoning. */
-function toMostNanoUsd(pricing: Target['pricing'], prompt: number, completion: number): number {
+/**
+ * Where they have prices of their own: all text of a prompt may be written to a cache, and all of an answer be reasoning, or
+ * audio or images where these were asked for.
+ */
+function toMostNanoUsd(pricing: Target['pricing'], prompt: number, completion: number, body: CanonicalRequest): number {
   const usage: Usage = { ...NO_USAGE, prompt, completion }
-  let most = costNanoUsd(pricing, usage)
-  if (!pricing.some(hasDearerTokens)) return most
-  for (const cacheWrite of [0, prompt]) {
-    for (const reasoning of [0, completion])
-      most = Math.max(most, costNanoUsd(pricing, { ...usage, cacheWrite, reasoning }))
-  }
-  return most
+  const plain = costNanoUsd(pricing, usage)
+  if (!pricing.some(hasOtherPrices)) return plain
+  const { audio, images } = toMedia(body)
+  const audioPrompt = Math.min(audio, prompt)
+  const imagePrompt = Math.min(images, prompt - audioPrompt)
+  const text = prompt - audioPrompt - imagePrompt
+  const reads = [
+    { cacheWrite: 0 },
+    { cacheWrite: prompt },
+    { audioPrompt, imagePrompt },
+    { audioPrompt, imagePrompt, cacheWrite: text },
+  ]
+  const writes: Partial<Usage>[] = [{}, { reasoning: completion }]
+  if (asksFor(body, 'audio')) writes.push({ audioCompletion: completion })
+  if (asksFor(body, 'image')) writes.push({ imageCompletion: completion })
+  const costs = reads.flatMap((read) => writes.map((write) => costNanoUsd(pricing, { ...usage, ...read, ...write })))
+  return Math.max(plain, ...costs)
 }
 
-const hasDearerTokens = ({ input_cache_write, internal_reasoning }: PricingItem) =>
-  Boolean(input_cache_write || internal_reasoning)
+const hasOtherPrices = (item: PricingItem) =>
+  Boolean(
+    item.input_cache_write ||
+      item.internal_reasoning ||
+      item.audio ||
+      item.audio_completion ||
+      item.image_token ||
+      item.image_token_completion,
+  )
+
+const asksFor = ({ modalities }: CanonicalRequest, modality: string) =>
+  modalities?.some((asked) => asked === modality) ?? false

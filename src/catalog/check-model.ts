@@ -93,6 +93,11 @@ function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
           `'${value.slice(0, 40)}' is no price: write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
         )
     }
+    if (entry.image !== undefined)
+      yield issue(
+        [...at, index, 'image'],
+        'no upstream says how many images it was paid for, so a price of each cannot be charged: write image_token, the price of a token of an image in the prompt.',
+      )
     const conditional = entry.min_prompt_tokens !== undefined
     if (index === 0 && conditional)
       yield issue([...at, 0], 'the first price holds for every request and has no min_prompt_tokens.')

@@ -15,6 +15,7 @@ interface Cost {
   cache_write?: number
   reasoning?: number
   input_audio?: number
+  output_audio?: number
   tiers?: (Cost & { tier: { size: number } })[]
 }
 
@@ -99,6 +100,7 @@ function toItem(cost: Cost): PricingItem | null {
     ...(cost.cache_write === undefined ? {} : { input_cache_write: toPerToken(cost.cache_write) }),
     ...(cost.reasoning === undefined ? {} : { internal_reasoning: toPerToken(cost.reasoning) }),
     ...(cost.input_audio === undefined ? {} : { audio: toPerToken(cost.input_audio) }),
+    ...(cost.output_audio === undefined ? {} : { audio_completion: toPerToken(cost.output_audio) }),
   }
 }
 

@@ -56,8 +56,12 @@ const Pricing = Type.Array(
     input_cache_write: price(),
     input_cache_write_1h: price(),
     internal_reasoning: price(),
-    image: price(),
     audio: price(),
+    audio_completion: price(),
+    image_token: price(),
+    image_token_completion: price(),
+    /** Known, so that `check-model.ts` can tell what to write in its place. */
+    image: price(),
     request: price(),
     min_prompt_tokens: Type.Optional(Type.Integer({ minimum: 1 })),
   }),

@@ -24,7 +24,7 @@
  */
 import type { FinishReason, ToolKind } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Usage } from '../domain/usage.ts'
+import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import { countPrompt, toAsked, toAttached, toEcho, toReasoning, toResults } from './conversation.ts'
 import { countTokens, toTokens } from './tokens.ts'
 import { toCalls } from './tools.ts'
@@ -121,7 +121,7 @@ function toUsage(prompt: number, written: readonly Part[]): Usage {
   const count = (parts: readonly Part[]) => parts.reduce((sum, { tokens }) => sum + tokens.length, 0)
   const completion = count(written)
   const reasoning = count(written.filter(({ kind }) => kind === 'reasoning'))
-  return { prompt, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, completion, reasoning }
+  return { ...NO_USAGE, prompt, completion, reasoning }
 }
 
 /** Writes the JSON that `response_format` asks for; null where it asks for none. */

@@ -11,10 +11,16 @@ export interface Usage {
   cacheWrite: number
   /** Part of `prompt` that was written to a cache for an hour. Not contained in `cacheWrite`. */
   cacheWrite1h: number
+  /** Parts of `prompt` that were audio and images, as far as they were not read from a cache or written to one. */
+  audioPrompt: number
+  imagePrompt: number
   /** All tokens written, reasoning included. */
   completion: number
   /** Part of `completion` that was reasoning. */
   reasoning: number
+  /** Parts of `completion` that were audio and images, and no reasoning. */
+  audioCompletion: number
+  imageCompletion: number
 }
 
 /** What a request used and cost, as its client is told: the sums over its calls. */
@@ -29,11 +35,15 @@ export const NO_USAGE: Usage = {
   cacheRead: 0,
   cacheWrite: 0,
   cacheWrite1h: 0,
+  audioPrompt: 0,
+  imagePrompt: 0,
   completion: 0,
   reasoning: 0,
+  audioCompletion: 0,
+  imageCompletion: 0,
 }
 
-/** One item of a model's `pricing`: decimal strings, USD per token (`request`: per request; `image`: per image). */
+/** One item of a model's `pricing`: decimal strings, USD per token (`request`: per call). */
 export interface PricingItem {
   prompt: string
   completion: string
@@ -41,8 +51,14 @@ export interface PricingItem {
   input_cache_write?: string
   input_cache_write_1h?: string
   internal_reasoning?: string
-  image?: string
+  /** A token of audio in the prompt, and in the answer. */
   audio?: string
+  audio_completion?: string
+  /** A token of an image in the prompt, and in the answer. */
+  image_token?: string
+  image_token_completion?: string
+  /** USD per image, as some providers publish it: shown to clients, and never charged. */
+  image?: string
   request?: string
   /** The item holds for requests with more prompt tokens than this (strictly). The first item has no condition. */
   min_prompt_tokens?: number

@@ -70,7 +70,7 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   if (!first) return noneReady(health, fitting)
   // 2. Is there room? Tokens and budgets, as one reservation.
   if (deps.load.isDraining) return stopping()
-  const reserve = toReserve(first, toAsk(task.promptTokens, body, first))
+  const reserve = toReserve(first, toAsk(task.promptTokens, body, first), body)
   const most = isLimited(key, team) ? toMost(task.promptTokens, body, targets, first, reserve) : NOTHING
   const admitting = entry.admit(most, now)
   const reservation = admitting instanceof Promise ? await admitting : admitting
@@ -182,7 +182,7 @@ function toMost(
   for (const target of targets) {
     // Prices take a while to work out, and most routes have those of their model.
     if (isLike(first, target)) continue
-    const amount = toAmount(toReserve(target, toAsk(promptTokens, body, target)))
+    const amount = toAmount(toReserve(target, toAsk(promptTokens, body, target), body))
     const { tokens, nanoUsd } = times(amount, toCalls(body, target))
     most.tokens = Math.max(most.tokens, tokens)
     most.nanoUsd = Math.max(most.nanoUsd, nanoUsd)

@@ -5,18 +5,21 @@
  */
 
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Usage } from '../domain/usage.ts'
+import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
 import { createThread, type ThreadOptions } from '../threads/thread.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
-import { estimatePrompt, tokensOfBytes, toPrompt } from './estimate.ts'
+import { estimatePrompt, tokensOfBytes, toMedia, toPrompt } from './estimate.ts'
 import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
+import { tokensOfSpeech } from './media.ts'
 
 /** What an upstream sent in one call, as far as it was kept. */
 export interface CapturedOutput {
   /** One text a choice, so that choices which come interleaved count as they do one after the other. */
   answer: string[]
   reasoning: string[]
+  /** Base64 characters of audio. */
+  audioChars: number
   /** UTF-8 bytes beyond what was kept. */
   moreAnswer: number
   moreReasoning: number
@@ -80,8 +83,9 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     const sums = excerpt.texts.length > 0 ? await count(keyId, [excerpt.texts]) : [0]
     const tokens = sums && extrapolate(sums[0] ?? 0, excerpt)
     if (tokens === null) return null
-    const { messages, names, attachments } = prompt
-    return tokens + messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME + attachments
+    const { messages, names, audio, images, others } = prompt
+    const frame = messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME
+    return tokens + frame + audio + images + others
   }
 
   return {
@@ -93,7 +97,18 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
       ])
       const tokensOf = (excerpt: Excerpt, tokens: number | undefined) =>
         (tokens === undefined ? null : extrapolate(tokens, excerpt)) ?? tokensOfBytes(excerpt.ofBytes)
-      return toUsage(prompt ?? estimatePrompt(body), tokensOf(answer, sums?.[0]), tokensOf(reasoning, sums?.[1]))
+      const [answered, thought] = [tokensOf(answer, sums?.[0]), tokensOf(reasoning, sums?.[1])]
+      const { audio, images } = toMedia(body)
+      const spoken = captured.audioChars > 0 ? tokensOfSpeech(captured.audioChars, body.audio?.format) : 0
+      return {
+        ...NO_USAGE,
+        prompt: prompt ?? estimatePrompt(body),
+        audioPrompt: audio,
+        imagePrompt: images,
+        completion: answered + thought + spoken,
+        reasoning: thought,
+        audioCompletion: spoken,
+      }
     },
     prompt: countOnce,
     close: () => thread.close(),
@@ -114,12 +129,3 @@ function toCapturedExcerpts({ answer, reasoning, moreAnswer, moreReasoning }: Ca
   }
   return [excerpt(answer, moreAnswer, roomBeside(reasoning)), excerpt(reasoning, moreReasoning, roomBeside(answer))]
 }
-
-const toUsage = (prompt: number, answer: number, reasoning: number): Usage => ({
-  prompt,
-  cacheRead: 0,
-  cacheWrite: 0,
-  cacheWrite1h: 0,
-  completion: answer + reasoning,
-  reasoning,
-})

@@ -37,11 +37,21 @@ export function estimate(body: CanonicalRequest, maxOutputLength: number): Estim
 
 /** Estimates the tokens that a request reads. */
 export function estimatePrompt(body: CanonicalRequest): number {
-  const { texts, files, messages, attachments } = toPrompt(body)
+  const { texts, files, messages, audio, images, others } = toPrompt(body)
   let bytes = 0
   for (const text of texts) bytes += Buffer.byteLength(text)
   for (const file of files) bytes += bytesOfBase64(file)
-  return tokensOfBytes(bytes) + messages * TOKENS_PER_MESSAGE + attachments
+  return tokensOfBytes(bytes) + messages * TOKENS_PER_MESSAGE + audio + images + others
+}
+
+/** Tokens of the audio and the images that a request brings: they may have prices of their own. */
+export function toMedia(body: CanonicalRequest): Pick<Prompt, 'audio' | 'images'> {
+  const prompt = { audio: 0, images: 0 }
+  for (const { content } of body.messages) {
+    if (!Array.isArray(content)) continue
+    for (const part of content) readMedia(part, prompt)
+  }
+  return prompt
 }
 
 /** The most tokens that one choice may have. No upstream writes more than the model can, whatever a client asks for. */
@@ -57,8 +67,10 @@ export interface Prompt {
   messages: number
   /** How many messages carry a name. */
   names: number
-  /** Tokens of images, sound and other files. */
-  attachments: number
+  /** Tokens of audio, of images and of files that are not text. */
+  audio: number
+  images: number
+  others: number
 }
 
 /**
@@ -72,7 +84,15 @@ export interface Prompt {
  * calls, the audio of earlier answers, predictions, and every parameter.
  */
 export function toPrompt(body: CanonicalRequest): Prompt {
-  const prompt: Prompt = { texts: [], files: [], messages: body.messages.length, names: 0, attachments: 0 }
+  const prompt: Prompt = {
+    texts: [],
+    files: [],
+    messages: body.messages.length,
+    names: 0,
+    audio: 0,
+    images: 0,
+    others: 0,
+  }
   const lastUser = body.messages.findLastIndex(isOfUser)
   body.messages.forEach((message, at) => {
     readMessage(message, prompt)
@@ -115,15 +135,21 @@ function reasoningOf(message: Message): unknown {
   return message.reasoning || message.reasoning_content
 }
 
-function readPart(part: TextPart | RefusalPart | ImagePart | AudioPart | FilePart, prompt: Prompt) {
+type Part = TextPart | RefusalPart | ImagePart | AudioPart | FilePart
+
+function readMedia(part: Part, prompt: Pick<Prompt, 'audio' | 'images'>) {
+  if (part.type === 'image_url') prompt.images += tokensOfImage(part.image_url)
+  else if (part.type === 'input_audio') prompt.audio += tokensOfAudio(part.input_audio)
+}
+
+function readPart(part: Part, prompt: Prompt) {
   if (part.type === 'text') read(prompt, part.text)
   else if (part.type === 'refusal') read(prompt, part.refusal)
-  else if (part.type === 'image_url') prompt.attachments += tokensOfImage(part.image_url)
-  else if (part.type === 'input_audio') prompt.attachments += tokensOfAudio(part.input_audio)
+  else if (part.type !== 'file') readMedia(part, prompt)
   else {
     const data = dataOf(part.file.file_data)
     if (data && isText(data, part.file.filename)) prompt.files.push(data.base64)
-    else prompt.attachments += TOKENS_PER_FILE
+    else prompt.others += TOKENS_PER_FILE
   }
 }
 

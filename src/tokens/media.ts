@@ -51,6 +51,16 @@ export function tokensOfAudio({ data, format }: { data: string; format: string }
   return Math.ceil((bytesOfBase64(base64) / bytesPerSecond) * TOKENS_PER_SECOND)
 }
 
+/** Guide "Managing costs" of the realtime API: a token for each 50 ms of what a model says, which is 24 kHz, 16-bit mono. */
+const SPOKEN_TOKENS_PER_SECOND = 20
+const PCM_BYTES_PER_SECOND = 48_000
+
+/** Counts so many base64 characters of sound that a model has answered with; packed ones as MP3, which is the most for their bytes. */
+export function tokensOfSpeech(base64Chars: number, format: string | undefined): number {
+  const bytesPerSecond = format === 'pcm16' || format === 'wav' ? PCM_BYTES_PER_SECOND : MP3_BYTES_PER_SECOND
+  return Math.ceil((((base64Chars * 3) / 4) * SPOKEN_TOKENS_PER_SECOND) / bytesPerSecond)
+}
+
 function bytesPerSecondOf(base64: string): number {
   let at = 12
   for (let chunk = 0; chunk < MOST_CHUNKS; chunk++) {

@@ -36,7 +36,13 @@ function decode(...deltas: { index: number; delta: unknown }[]): AnswerEvent[] {
   return events
 }
 
-const said = { answer: ['Hello ', 'No.look{"at":1}'], reasoning: ['Hm. '], moreAnswer: 0, moreReasoning: 0 }
+const said = {
+  answer: ['Hello ', 'No.look{"at":1}'],
+  reasoning: ['Hm. '],
+  audioChars: 0,
+  moreAnswer: 0,
+  moreReasoning: 0,
+}
 
 describe('what was said', () => {
   test('is the same whole and streamed, choice by choice', () => {

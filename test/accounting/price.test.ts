@@ -23,23 +23,37 @@ describe('a cost', () => {
     for (let round = 0; round < 2_000; round++) {
       const item = { prompt: price(), completion: price(), input_cache_read: price(), input_cache_write: price() }
       const more = { input_cache_write_1h: price(), internal_reasoning: price(), request: price() }
-      const [plain, cacheRead, cacheWrite, cacheWrite1h, spoken, reasoning] = Array.from({ length: 6 }, () => pick(2e6))
-      if (!plain || !cacheRead || !cacheWrite || !cacheWrite1h || !spoken || !reasoning) continue
+      const media = { audio: price(), audio_completion: price(), image_token: price(), image_token_completion: price() }
+      const some = () => 1 + pick(2e6)
+      const [plain, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt] = [
+        some(),
+        some(),
+        some(),
+        some(),
+        some(),
+        some(),
+      ]
+      const [written, reasoning, audioCompletion, imageCompletion] = [some(), some(), some(), some()]
       const usage = toUsage({
-        prompt: plain + cacheRead + cacheWrite + cacheWrite1h,
-        completion: spoken + reasoning,
-        ...{ cacheRead, cacheWrite, cacheWrite1h, reasoning },
+        prompt: plain + cacheRead + cacheWrite + cacheWrite1h + audioPrompt + imagePrompt,
+        completion: written + reasoning + audioCompletion + imageCompletion,
+        ...{ cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt },
+        ...{ reasoning, audioCompletion, imageCompletion },
       })
       const usd = [
         times(toFraction(item.prompt), plain),
         times(toFraction(item.input_cache_read), cacheRead),
         times(toFraction(item.input_cache_write), cacheWrite),
         times(toFraction(more.input_cache_write_1h), cacheWrite1h),
-        times(toFraction(item.completion), spoken),
+        times(toFraction(media.audio), audioPrompt),
+        times(toFraction(media.image_token), imagePrompt),
+        times(toFraction(item.completion), written),
         times(toFraction(more.internal_reasoning), reasoning),
+        times(toFraction(media.audio_completion), audioCompletion),
+        times(toFraction(media.image_token_completion), imageCompletion),
         toFraction(more.request),
       ].reduce(plus)
-      expect(costNanoUsd([{ ...item, ...more }], usage)).toBe(roundHalfUp(times(usd, 1_000_000_000)))
+      expect(costNanoUsd([{ ...item, ...more, ...media }], usage)).toBe(roundHalfUp(times(usd, 1_000_000_000)))
     }
   })
 
@@ -70,6 +84,18 @@ describe('a cost', () => {
       [{ prompt: '0', completion: '0.000001' }],
       { completion: 10, reasoning: 4 },
       10_000,
+    ],
+    [
+      'audio and images cost as text where no price says otherwise',
+      [{ prompt: '0.000001', completion: '0.000002' }],
+      { prompt: 10, audioPrompt: 4, imagePrompt: 3, completion: 10, audioCompletion: 4, imageCompletion: 3 },
+      30_000,
+    ],
+    [
+      'audio in an answer costs as audio in a prompt where only that has a price',
+      [{ prompt: '0.000001', completion: '0.000002', audio: '0.00001' }],
+      { prompt: 2, audioPrompt: 1, completion: 2, audioCompletion: 1 },
+      23_000,
     ],
     [
       'a free cache is free',

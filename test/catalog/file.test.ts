@@ -199,6 +199,11 @@ aliases:
       /prompt: .* is no price/,
     ],
     [
+      'a price of each image, which nobody could charge',
+      priced('[{ prompt: "1", completion: "0", image: "0.01" }]'),
+      /:6: models.v\/m.pricing\[0\].image: no upstream says .* write image_token/,
+    ],
+    [
       'a condition on the first price',
       priced('[{ prompt: "1", completion: "0", min_prompt_tokens: 5 }]'),
       /:6: models.v\/m.pricing\[0\]: the first price/,

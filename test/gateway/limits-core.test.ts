@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { clientLeft, GatewayError } from '../../src/domain/error.ts'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
+import { NO_USAGE } from '../../src/domain/usage.ts'
 import { chat } from '../../src/formats/chat/chat.ts'
 import { type HandleDeps, handle } from '../../src/gateway/handle.ts'
 import { Load } from '../../src/gateway/intake.ts'
@@ -26,7 +27,7 @@ afterAll(() => {
 
 const fine = () => Promise.resolve()
 const full = (): Promise<void> => Promise.reject(new GatewayError('ledger_unavailable', 'The ledger has no place.'))
-const usage = { prompt: 20, completion: 30, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, reasoning: 0 }
+const usage = { ...NO_USAGE, prompt: 20, completion: 30 }
 const answering: Backend['call'] = async () => toWhole(text('Hi'), { kind: 'usage', usage })
 
 const LEDGER: Ledger = {

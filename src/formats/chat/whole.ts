@@ -12,15 +12,20 @@ export function toCompletionJson(identity: Identity, events: readonly AnswerEven
 
 /** As JSON text, because `cost` has no exponent on the wire, which JSON.stringify gives every amount under a millionth. */
 export function toUsageJson({ usage, costNanoUsd }: Receipt): string {
-  const details: WireUsage['prompt_tokens_details'] = { cached_tokens: usage.cacheRead }
+  const read: WireUsage['prompt_tokens_details'] = { cached_tokens: usage.cacheRead }
+  const written: WireUsage['completion_tokens_details'] = { reasoning_tokens: usage.reasoning }
   const cacheWrite = usage.cacheWrite + usage.cacheWrite1h
-  if (cacheWrite > 0) details.cache_write_tokens = cacheWrite
+  if (cacheWrite > 0) read.cache_write_tokens = cacheWrite
+  if (usage.audioPrompt > 0) read.audio_tokens = usage.audioPrompt
+  if (usage.imagePrompt > 0) read.image_tokens = usage.imagePrompt
+  if (usage.audioCompletion > 0) written.audio_tokens = usage.audioCompletion
+  if (usage.imageCompletion > 0) written.image_tokens = usage.imageCompletion
   const counts: Omit<WireUsage, 'cost'> = {
     prompt_tokens: usage.prompt,
     completion_tokens: usage.completion,
     total_tokens: usage.prompt + usage.completion,
-    prompt_tokens_details: details,
-    completion_tokens_details: { reasoning_tokens: usage.reasoning },
+    prompt_tokens_details: read,
+    completion_tokens_details: written,
     cost_nano_usd: costNanoUsd,
   }
   return `${JSON.stringify(counts).slice(0, -1)},"cost":${toUsd(costNanoUsd)}}`

@@ -68,8 +68,13 @@ export interface WireUsage {
   prompt_tokens: number
   completion_tokens: number
   total_tokens: number
-  prompt_tokens_details: { cached_tokens: number; cache_write_tokens?: number }
-  completion_tokens_details: { reasoning_tokens: number }
+  prompt_tokens_details: {
+    cached_tokens: number
+    cache_write_tokens?: number
+    audio_tokens?: number
+    image_tokens?: number
+  }
+  completion_tokens_details: { reasoning_tokens: number; audio_tokens?: number; image_tokens?: number }
   /** Integer nano-dollars, and the same in USD. */
   cost_nano_usd: number
   cost: number

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import initial from '../../../drizzle/0000_initial.sql' with { type: 'text' }
 import routeFacts from '../../../drizzle/0001_route_facts.sql' with { type: 'text' }
 import endpointsAndTeams from '../../../drizzle/0002_endpoints_and_teams.sql' with { type: 'text' }
+import audioAndImages from '../../../drizzle/0003_audio_and_images.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -21,6 +22,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_initial', sql: initial },
   { name: '0001_route_facts', sql: routeFacts },
   { name: '0002_endpoints_and_teams', sql: endpointsAndTeams },
+  { name: '0003_audio_and_images', sql: audioAndImages },
 ]
 
 export interface SchemaState {

@@ -189,6 +189,10 @@ export const tokenColumns = () => ({
   cacheWriteTokens: count('cache_write_tokens'),
   completionTokens: count('completion_tokens'),
   reasoningTokens: count('reasoning_tokens'),
+  audioPromptTokens: count('audio_prompt_tokens'),
+  audioCompletionTokens: count('audio_completion_tokens'),
+  /** Of images, in the prompt and in the answer. */
+  imageTokens: count('image_tokens'),
 })
 
 /** Where a call goes. Of a request it is the last call that was made. */

@@ -2,18 +2,11 @@
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
-import type { Receipt, Usage } from '../../../src/domain/usage.ts'
+import { NO_USAGE, type Receipt, type Usage } from '../../../src/domain/usage.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { createWriter, type Shape, toExpected, toShape } from '../../support/transcript.ts'
 
-const usage: Usage = {
-  prompt: 3,
-  cacheRead: 0,
-  cacheWrite: 0,
-  cacheWrite1h: 0,
-  completion: 2,
-  reasoning: 0,
-}
+const usage: Usage = { ...NO_USAGE, prompt: 3, completion: 2 }
 const receipt: Receipt = { usage, costNanoUsd: 7 }
 
 /** A stream between an upstream and a client: takes chunks and gives frames. */

@@ -60,3 +60,15 @@ test.each(TABLE)('usage that is %s', (_, usage, expected) => {
 test.each([{}, { choices: null }, { choices: [null] }, { choices: [{}] }])('%j has none', (chunk) => {
   expect(findUsage(chunk)).toBeNull()
 })
+
+test.each([
+  ['told', { audio_tokens: 4, image_tokens: 3 }, { audio_tokens: 2 }, [4, 3, 2, 0]],
+  ['that are null', { audio_tokens: null }, { audio_tokens: null }, [0, 0, 0, 0]],
+  ['overstated', { audio_tokens: 8, image_tokens: 8 }, { audio_tokens: 9, image_tokens: 9 }, [8, 2, 5, 0]],
+  ['beside cached ones', { cached_tokens: 7, audio_tokens: 5 }, { reasoning_tokens: 4, image_tokens: 5 }, [3, 0, 0, 1]],
+])('audio and images %s', (_, read, written, expected) => {
+  const found = findUsage({ usage: { ...plain, prompt_tokens_details: read, completion_tokens_details: written } })
+  expect(found && [found.audioPrompt, found.imagePrompt, found.audioCompletion, found.imageCompletion]).toEqual(
+    expected,
+  )
+})

@@ -31,14 +31,31 @@ export function toUsage(value: unknown): Usage | null {
   const completion = counts.completion + (beside ? reasoning : 0)
   // A part is never larger than what contains it, whatever an upstream says.
   const cacheRead = Math.min(cached ?? 0, counts.prompt)
+  const cacheWrite = Math.min(cacheWritten ?? 0, counts.prompt - cacheRead)
+  const thought = Math.min(reasoning, completion)
+  const heard = toMedia(read, counts.prompt - cacheRead - cacheWrite)
+  const spoken = toMedia(written, completion - thought)
   return {
     prompt: counts.prompt,
     cacheRead,
-    cacheWrite: Math.min(cacheWritten ?? 0, counts.prompt - cacheRead),
+    cacheWrite,
     cacheWrite1h: 0,
+    audioPrompt: heard.audio,
+    imagePrompt: heard.images,
     completion,
-    reasoning: Math.min(reasoning, completion),
+    reasoning: thought,
+    audioCompletion: spoken.audio,
+    imageCompletion: spoken.images,
   }
+}
+
+const NO_MEDIA = { audio: 0, images: 0 }
+
+/** Audio and images among so many tokens: nobody says which of them were cached, so text is taken to be. */
+function toMedia(details: JsonObject | null, most: number): typeof NO_MEDIA {
+  if (!details || !(details.audio_tokens || details.image_tokens)) return NO_MEDIA
+  const audio = Math.min(asCount(details.audio_tokens) ?? 0, most)
+  return { audio, images: Math.min(asCount(details.image_tokens) ?? 0, most - audio) }
 }
 
 /** A total and one of its two parts tell the other; a total alone has no price. */
