@@ -11,6 +11,8 @@ export interface Io {
   /** Both take text as it is; the caller ends its own lines. */
   stdout(text: string): void
   stderr(text: string): void
+  /** All that is piped in; null where standard input is a terminal. */
+  stdin(): Promise<string | null>
   environment: Environment
   nowMs(): number
   cwd: string

@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
+import type { AskFlags } from './ask.ts'
 import { toCommandError } from './command-error.ts'
 import { type Context, type Io, printJson, version } from './io.ts'
 import type { KeyFlags } from './keys.ts'
@@ -36,6 +37,7 @@ function createProgram(io: Io): Command {
     },
   }
   addServe(program, context)
+  addAsk(program, context)
   addKeys(program, context)
   addTeams(program, context)
   addCatalog(program, context)
@@ -88,6 +90,20 @@ function addServe(program: Command, context: Context): void {
           process.stdout.isTTY === true,
       })
     })
+}
+
+function addAsk(program: Command, context: Context): void {
+  program
+    .command('ask')
+    .description('ask a model one question through a running server; says what it took on standard error')
+    .argument('[question...]', 'what to ask; what is piped in is put behind it')
+    .option('--model <slug>', 'whom to ask (default: the cheapest that is ready, the demo last)')
+    .option(
+      '--key <key>',
+      'ask with this key, as a client does (or TOLLGATE_KEY); without one as owner of the data folder',
+    )
+    .option('--url <address>', 'ask the server there; needs a key (default: the one that runs on the data folder)')
+    .action(async (words: string[], flags: AskFlags) => (await import('./ask.ts')).ask(words, flags, context))
 }
 
 function addKeys(program: Command, context: Context): void {

@@ -52,6 +52,8 @@ export interface IncomingRequest {
   /** Its headers as Elysia has read them already: reading them again would cost as much. */
   headers: RequestHeaders
   token: string | null
+  /** Who asks, where that needs no proof; the token does not count then. */
+  owner: Key | null
   /** Lifts the connection's idle limit: a client that has proved its key may wait for its answer. */
   liftIdleLimit(): void
   /** Puts it back, before the last bytes leave: after them Bun takes no more settings for the connection. */
@@ -73,7 +75,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
   let isDispatched = false
   try {
     // 1. Who asks, is there room for one more, and may they ask now?
-    key = orThrow(authenticate(snapshot, incoming.token, createdMs))
+    key = incoming.owner ?? orThrow(authenticate(snapshot, incoming.token, createdMs))
     const place = held.use(orThrow(deps.load.enter()))
     held.defer(incoming.restoreIdleLimit)
     const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)

@@ -13,15 +13,17 @@ import { type HealthDeps, healthController } from './health.ts'
 import { createInstance, NoRoute, pathOf } from './instance.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 
+/** Above our own limit, so that our 413 comes first. */
+export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
+
 export type AppDeps = HandleDeps & ModelsDeps & HealthDeps
 
 export function createApp(deps: AppDeps) {
   const app = createInstance({
-    toResponse: (error, request) => toResponse(logged(deps, request, toGatewayError(deps, request, error))),
+    toResponse: (error, request) => toErrorResponse(logged(deps, request, toGatewayError(deps, request, error))),
     // For connections that have not proved a key, and for those between two requests.
     idleSeconds: IDLE_SECONDS,
-    // Above our own limit, so that our 413 comes first.
-    maxBodyBytes: 64 * MAX_BODY_BYTES,
+    maxBodyBytes: LARGEST_BODY_BYTES,
   })
   return app.use(chatController(deps, app)).use(modelsController(deps)).use(healthController(deps))
 }
@@ -65,7 +67,8 @@ function logged({ log, now }: AppDeps, request: Request, error: GatewayError): G
   return error
 }
 
-function toResponse(error: GatewayError): Response {
+/** What a client reads of an error that has its request's id. */
+export function toErrorResponse(error: GatewayError): Response {
   return Response.json(error.toBody(), {
     status: error.status,
     headers: { 'x-request-id': error.requestId ?? '', ...error.headers },

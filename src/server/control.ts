@@ -3,8 +3,10 @@
  * open. `server.ts` starts it once it serves; a server without it serves all the same.
  */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
+import { GatewayError } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { createInstance, NoRoute, pathOf } from '../http/instance.ts'
+import { LARGEST_BODY_BYTES, toErrorResponse } from '../http/app.ts'
+import { type Controller, createInstance, type Listener, NoRoute, pathOf } from '../http/instance.ts'
 import { type Log, redact, traceOf } from '../log.ts'
 import { type ControlError, type Flushed, type Status, socketPath, type TestResult } from './protocol.ts'
 
@@ -19,28 +21,29 @@ export interface ControlRoutesDeps {
   flush(): Promise<Flushed>
   /** Begins to drain, and returns at once. */
   drain(): void
+  /** Further routes, for an instance that listens here: what the owner may have answered (`http/system.ts`). */
+  answers?(app: Listener): Controller
 }
 
 /** Longer than a test of an upstream, or a reload, takes. */
 const IDLE_SECONDS = 60
-/** No request here has a body. */
-const MAX_BODY_BYTES = 1024
 
 /**
  * An instance of its own, which no network port serves. Its answers are checked where they are read, by `cli/live.ts`: schemas
  * on the routes would have every start compile them, for as long as all else that makes the server.
  */
-export function createControlRoutes({ log, status, test, reload, flush, drain }: ControlRoutesDeps) {
+export function createControlRoutes({ log, status, test, reload, flush, drain, answers }: ControlRoutesDeps) {
   const toResponse = (error: unknown, request: Request): Response => {
     if (error instanceof NoRoute && error.allow === null) return refuse(404, 'unknown_path', error.message)
     if (error instanceof NoRoute) return refuse(405, 'wrong_method', error.message)
+    if (error instanceof GatewayError) return toErrorResponse(error)
     if (error instanceof ServiceError) return refuse(409, error.failure.kind, error.message)
     const fields = { path: pathOf(request), error: traceOf(error) }
     log.error('internal_error', 'a request over the control socket failed', fields)
     return refuse(500, 'internal', 'Internal error: the log of the server has the cause.')
   }
 
-  return createInstance({ toResponse, idleSeconds: IDLE_SECONDS, maxBodyBytes: MAX_BODY_BYTES })
+  const routes = createInstance({ toResponse, idleSeconds: IDLE_SECONDS, maxBodyBytes: LARGEST_BODY_BYTES })
     .mapResponse(({ responseValue, set: { status: code } }) =>
       responseValue instanceof Response ? responseValue : reply(Number(code), responseValue),
     )
@@ -59,6 +62,8 @@ export function createControlRoutes({ log, status, test, reload, flush, drain }:
       set.status = 202
       return { draining: true }
     })
+  if (answers) routes.use(answers(routes))
+  return routes
 }
 
 const toError = (kind: string, message: string): ControlError => ({ error: { kind, message } })

@@ -8,7 +8,8 @@ import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { Load } from '../gateway/intake.ts'
 import type { UpstreamHealth } from '../health/report.ts'
-import { createApp } from '../http/app.ts'
+import { type AppDeps, createApp } from '../http/app.ts'
+import { systemController } from '../http/system.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore, Settings } from '../store/config-store.ts'
@@ -90,7 +91,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     if (ledger.state() === 'unavailable') return 'ledger_unavailable'
     return ledger.state() === 'ok' && watch.healthy() && !health.states().some(isMissed) ? 'ok' : 'degraded'
   }
-  const app = createApp({
+  const parts: AppDeps = {
     live,
     ledger,
     limiter,
@@ -108,7 +109,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     retry: { retries: config.retries, backoffMs: options.backoffMs ?? BACKOFF_MS },
     backends,
     readiness,
-  })
+  }
+  const app = createApp(parts)
   const baseUrl = listen(app, config.host, config.port)
   logNotReady(live.snapshot, log)
   prober.start()
@@ -140,6 +142,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     },
     reload: options.commands.reload,
     flush: ledger.flush,
+    answers: systemController.bind(null, parts),
     drain() {
       // A second signal would end the process at once.
       if (!load.isDraining) options.commands.drain()

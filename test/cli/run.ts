@@ -14,6 +14,8 @@ export interface Ran {
 
 export interface Bench {
   folder: string
+  /** What is piped into the commands; null for a terminal. */
+  piped: string | null
   run(...argv: string[]): Promise<Ran>
   close(): void
 }
@@ -24,8 +26,9 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
   const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
   migrate(sqlite, folder, nowMs)
   sqlite.close()
-  return {
+  const bench: Bench = {
     folder,
+    piped: null,
     async run(...argv) {
       const ran = { code: 0, stdout: '', stderr: '' }
       ran.code = await runProgram(argv, {
@@ -35,6 +38,7 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
         stderr: (text) => {
           ran.stderr += text
         },
+        stdin: async () => bench.piped,
         environment: { TOLLGATE_DATA: folder },
         nowMs: () => nowMs,
         cwd: folder,
@@ -43,4 +47,5 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
     },
     close: () => rmSync(folder, { recursive: true }),
   }
+  return bench
 }

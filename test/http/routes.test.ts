@@ -1,5 +1,6 @@
 /** URLs and methods: what is served, what is not, and how each says so. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { Elysia } from 'elysia'
 import { createLog } from '../../src/log.ts'
 import { createControlRoutes } from '../../src/server/control.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
@@ -68,6 +69,7 @@ describe('a route of the control socket is not served over the network', () => {
     reload: async () => {},
     flush: async () => ({ applied: 0, waiting: 0 }),
     drain() {},
+    answers: () => new Elysia().post('/system/v1/chat/completions', '').get('/system/v1/models', ''),
   })
   const paths = routes.map(({ method, path }) => [method, path.replace(':id', 'first')] as const)
 

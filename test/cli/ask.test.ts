@@ -1,0 +1,94 @@
+/** `tollgate ask`, through a server in this process: words come out, what they took beside them, and both are on record. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { costOf, type Gateway, startGateway } from '../support/gateway.ts'
+import { obliging } from '../support/upstream.ts'
+import { streamAnswer } from '../support/upstream-answers.ts'
+import { type Bench, createBench } from './run.ts'
+
+let gateway: Gateway
+let bench: Bench
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+beforeEach(() => {
+  gateway.upstream.script(obliging)
+  bench = createBench()
+})
+afterEach(() => bench.close())
+
+const ask = (...argv: string[]) => bench.run('ask', '--data', gateway.app.dataFolder, ...argv)
+const lastRow = async () => (await gateway.app.settled(gateway.app.rows().length)).at(-1)
+const asked = () => gateway.upstream.requests.at(-1)?.json
+
+test('the owner of the data folder needs no key, and is metered as `system`', async () => {
+  const { code, stdout, stderr } = await ask('--model', 'fast', 'Hello', 'there!')
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'tok0 tok1 tok2 tok3 tok4 \n' })
+  expect(stderr).toMatch(/^\[acme\/large: 10 \+ 5 tokens, \$0.00002, \d+\.\d s\]\n$/)
+  expect(asked()).toMatchObject({ messages: [{ role: 'user', content: 'Hello there!' }], stream: true })
+  expect(await lastRow()).toMatchObject({ key_id: 'system', status: 'ok', cost_nano_usd: costOf(10, 5) })
+})
+
+test('with a key it asks as any client does, by what that key may do', async () => {
+  const key = gateway.app.key({ models: ['acme/small'] })
+  expect((await ask('Hello', '--key', key)).stderr).toContain('[acme/small: ')
+  expect((await lastRow())?.key_id).not.toBe('system')
+  const refused = await ask('Hello', '--model', 'acme/large', '--key', key)
+  expect(refused).toMatchObject({ code: 1, stdout: '' })
+  expect(refused.stderr).toContain('error: model not found: `acme/large`.')
+})
+
+test('without a model the cheapest that is ready is asked', async () => {
+  expect((await ask('Hello')).stderr).toContain('[local/tiny: ')
+})
+
+test('what is piped in stands behind the question', async () => {
+  bench.piped = 'one\ntwo\n'
+  await ask('Count', 'the lines:')
+  expect(asked()).toMatchObject({ messages: [{ content: 'Count the lines:\n\none\ntwo' }] })
+  await ask()
+  expect(asked()).toMatchObject({ messages: [{ content: 'one\ntwo' }] })
+})
+
+test('--json is one document, with the id that log and ledger have', async () => {
+  const { stdout, stderr } = await ask('Hello', '--model', 'acme/large', '--json')
+  const row = await lastRow()
+  expect(JSON.parse(stdout)).toEqual({
+    id: `req_${row?.id}`,
+    model: 'acme/large',
+    text: 'tok0 tok1 tok2 tok3 tok4 ',
+    finish_reason: 'stop',
+    prompt_tokens: 10,
+    completion_tokens: 5,
+    cost_nano_usd: costOf(10, 5),
+    duration_ms: expect.any(Number),
+  })
+  expect(stderr).toBe('')
+})
+
+test('no answer can order the terminal about', async () => {
+  gateway.upstream.script(() => streamAnswer({ tokens: ['a\u001b[2Jb', '\u0007\n\tc'] }))
+  expect((await ask('Hello')).stdout).toBe('a[2Jb\n\tc\n')
+})
+
+test('an answer that breaks off is a failure, after the words that came', async () => {
+  gateway.upstream.script(() => ({ ...streamAnswer(), end: 'cut' }))
+  const { code, stdout, stderr } = await ask('Hello')
+  expect(code).toBe(1)
+  expect(stdout).toStartWith('tok0 ')
+  expect(stderr).toMatch(/^error: [^\n]+\n$/)
+})
+
+test.each<[what: string, argv: string[], code: number, says: RegExp]>([
+  ['no question', [], 2, /There is no question\. Write one, such as tollgate ask "Hello"/],
+  ['an address without a key', ['x', '--url', 'http://127.0.0.1:1/v1'], 2, /--url needs a key/],
+  ['no address', ['x', '--key', 'k', '--url', 'here'], 2, /--url 'here' is no address/],
+  ['nobody there', ['x', '--key', 'k', '--url', 'http://127.0.0.1:1'], 1, /Nobody answers at http:\/\/127.0.0.1:1\/v1/],
+  ['a wrong key', ['x', '--key', 'sk-tg-no'], 1, /Incorrect API key provided.*The key is from --key/],
+  ['no server', ['x', '--data', '/nowhere'], 1, /No server runs on \/nowhere.*tollgate serve --data \/nowhere/],
+])('%s is told in a sentence', async (_, argv, code, says) => {
+  const ran = await ask(...argv)
+  expect(ran).toMatchObject({ code, stdout: '' })
+  expect(ran.stderr).toMatch(/^error: [^\n]+\n$/)
+  expect(ran.stderr).toMatch(says)
+})
