@@ -4,6 +4,7 @@
  */
 import { ServiceError } from './domain/service-error.ts'
 import { TIMER_MS, toMs } from './domain/time.ts'
+import type { LogLevel } from './log.ts'
 
 type Texts = Readonly<Record<string, string | undefined>>
 
@@ -33,7 +34,7 @@ export function toServeConfig(sources: ConfigSources) {
     drainMs: read('drain', 30_000, time(0, TIMER_MS.max), 'a time with its unit, such as 30s or 2m'),
     /** After how much silence a stream says that it lives, ms; 0 = never. Clients take a comment in ten seconds, and not much more. */
     heartbeatMs: read('heartbeat', 10_000, orOff(time(1_000, 60_000)), 'a time with its unit, from 1s to 60s, or off'),
-    durability: read('durability', 'process', toDurability, 'process or power'),
+    durability: read('durability', 'process', oneOf(DURABILITIES), 'process or power'),
     /** What the journal may take of the disk, in bytes: beyond it nothing new is taken. A few segments have room in the least. */
     maxJournalBytes: read(
       'journal',
@@ -61,6 +62,8 @@ export function toServeConfig(sources: ConfigSources) {
     maxEventBytes: read('max-event', 4 * MIB, size(MIB), 'a size with its unit, such as 4M, from 1M on'),
     /** How long a client may leave a full buffer standing, ms. */
     slowReaderMs: read('slow-reader', 60_000, time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
+    /** Null: whatever suits the place that the log goes to. */
+    logLevel: read<LogLevel | null>('log-level', null, oneOf(LOG_LEVELS), 'info, warn or error'),
   }
   if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
   return config
@@ -82,13 +85,17 @@ function find({ flags, environment, settings }: ConfigSources, flag: string): { 
 type Read<T> = (text: string) => T | null
 
 const MIB = 1024 ** 2
-const LEVELS = ['process', 'power'] as const
+const DURABILITIES = ['process', 'power'] as const
+const LOG_LEVELS = ['info', 'warn', 'error'] as const
 
 const toHost: Read<string> = (text) => /^[\w.:-]+$/.exec(text)?.[0] ?? null
-const toDurability: Read<(typeof LEVELS)[number]> = (text) => LEVELS.find((level) => level === text) ?? null
 
 function time(min: number, max: number): Read<number> {
   return (text) => toMs(text, { min, max })
+}
+
+function oneOf<const T extends string>(words: readonly T[]): Read<T> {
+  return (text) => words.find((word) => word === text) ?? null
 }
 
 function orOff(read: Read<number>): Read<number> {

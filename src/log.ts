@@ -57,6 +57,14 @@ export interface Log {
   flush(): Promise<void>
 }
 
+/** From which lines on: `info` is all of them. */
+export type LogLevel = 'info' | 'warn' | 'error'
+
+/** A log whose level its owner may set. */
+export interface LeveledLog extends Log {
+  setLevel(level: LogLevel): void
+}
+
 export interface LogOptions {
   now(): number
   /** Writes lines somewhere and resolves when they are gone. Default: standard error. */
@@ -78,7 +86,8 @@ export function redact(text: string): string {
 export const traceOf = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error)
 
-export function createLog({ now, write: send = toStandardError }: LogOptions): Log {
+export function createLog({ now, write: send = toStandardError }: LogOptions): LeveledLog {
+  let level: LogLevel = 'info'
   let gathered: Buffer[] = []
   /** What is written of the last one. */
   let used = 0
@@ -139,9 +148,16 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
   }
 
   return {
-    info: (event, message, fields) => line('info', event, message, fields),
-    warn: (event, message, fields) => line('warn', event, message, fields),
+    info(event, message, fields) {
+      if (level === 'info') line('info', event, message, fields)
+    },
+    warn(event, message, fields) {
+      if (level !== 'error') line('warn', event, message, fields)
+    },
     error: (event, message, fields) => line('error', event, message, fields),
+    setLevel(wanted) {
+      level = wanted
+    },
     flush,
   }
 }

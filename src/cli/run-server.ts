@@ -2,9 +2,10 @@
  * Runs the server until a signal ends it: applies the catalogue, makes a first key where there is none, says how to
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
+import { realpathSync } from 'node:fs'
+import { isatty } from 'node:tty'
 import { applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
 import { parseCatalog } from '../catalog/file.ts'
-import { isReady } from '../catalog/public.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { toServeConfig } from '../config.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -12,7 +13,9 @@ import { createFirstKey } from '../keys/service.ts'
 import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'
 import type { ConfigStore } from '../store/config-store.ts'
+import type { Started } from './invocation.ts'
 import { type Context, printJson, version } from './io.ts'
+import { toWelcome } from './welcome.ts'
 
 export interface RunOptions {
   /** By name; the settings among them are read in `config.ts`. */
@@ -21,16 +24,27 @@ export interface RunOptions {
   wantsFirstKey: boolean
 }
 
+const STANDARD_ERROR = 2
+const STOPPING = 'Stopping, once the answers under way have ended. Again, and it ends at once.\n'
+
 /** Resolves once the server has stopped in good order. Throws a ServiceError where it cannot start. */
 export async function runServer(io: Context, options: RunOptions): Promise<void> {
   const { dataFolder, environment, nowMs: now } = io
-  const configure = (settings: Readonly<Record<string, string>>) =>
-    toServeConfig({ flags: options.flags, environment, settings })
+  /** Somebody sits before the log: a line for each request is not what they are here for. */
+  const isWatched = isatty(STANDARD_ERROR)
+  const log = createLog({ now })
+  let isQuiet = isWatched
+  const configure = (settings: Readonly<Record<string, string>>) => {
+    const config = toServeConfig({ flags: options.flags, environment, settings })
+    const level = config.logLevel ?? (isWatched ? 'warn' : 'info')
+    isQuiet = level !== 'info'
+    log.setLevel(level)
+    return config
+  }
   // Whatever is made from here on is for this user alone.
   process.umask(0o077)
   // Wrong words are told before anything is touched.
   configure({})
-  const log = createLog({ now })
   installCrashHandlers(log)
   const source = await findSource(io, options.catalogFile)
 
@@ -55,18 +69,19 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     await log.flush()
     throw error
   })
-  const stopped = untilStopped(server, log)
+  const stopped = untilStopped(server, log, () => {
+    if (isWatched && isQuiet) io.stderr(STOPPING)
+  })
   process.on('SIGHUP', () => void commands.reload().catch(() => {}))
   const firstKey = options.wantsFirstKey ? await makeFirstKey(server, now(), log) : null
   const { baseUrl } = server
-  log.info('server_started', 'serving', {
-    version: version(),
-    url: baseUrl,
-    data: dataFolder,
-    catalog: toLabel(source),
-  })
+  const catalog = toLabel(source)
+  log.info('server_started', 'serving', { version: version(), url: baseUrl, data: dataFolder, catalog })
   if (io.json) printJson(io, { base_url: baseUrl, data: dataFolder, key: firstKey })
-  else io.stdout(toWelcome(server, dataFolder, source, firstKey))
+  else {
+    const snapshot = server.snapshot()
+    io.stdout(toWelcome({ baseUrl, snapshot, dataFolder, catalog, firstKey, isQuiet, started: toStarted(io) }))
+  }
 
   await stopped
 }
@@ -114,7 +129,7 @@ async function reload(server: Server, io: Context, file: string | undefined, log
 const SAME_PRESS_MS = 200
 
 /** Drains on the first SIGTERM or SIGINT; a second one ends the process at once. */
-function untilStopped(server: Server, log: Log): Promise<void> {
+function untilStopped(server: Server, log: Log, onStop: () => void): Promise<void> {
   return new Promise((resolve, reject) => {
     let stoppedMs: number | null = null
     const stop = (signal: string) => {
@@ -123,6 +138,7 @@ function untilStopped(server: Server, log: Log): Promise<void> {
       if (stoppedMs !== null) process.exit(1)
       stoppedMs = nowMs
       log.info('server_stopping', 'stopping', { signal })
+      onStop()
       server.stop().then(() => resolve(), reject)
     }
     process.on('SIGTERM', stop)
@@ -145,24 +161,11 @@ async function makeFirstKey(server: Server, nowMs: number, log: Log): Promise<st
   return secret
 }
 
-function toWelcome(server: Server, dataFolder: string, source: CatalogSource, firstKey: string | null): string {
-  const { baseUrl, snapshot } = server
-  const lines = [
-    `Tollgate ${version()} serves ${baseUrl}`,
-    `  data       ${dataFolder}`,
-    `  catalogue  ${toLabel(source)}`,
-    '',
-  ]
-  if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')
-  else lines.push('Make a key with: tollgate keys create --name NAME', '')
-  const models = [...snapshot().models.values()].filter(({ targets }) => isReady(targets))
-  const ready = models.find(({ listed }) => listed) ?? models[0]
-  if (!ready) lines.push('No model is ready yet: the log says what each upstream lacks.', '')
-  else {
-    const { id: model } = ready.facts
-    const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] })
-    const headers = `-H "Authorization: Bearer ${firstKey ?? '$TOLLGATE_KEY'}" -H "Content-Type: application/json"`
-    lines.push('Try it:', '', `curl ${baseUrl}/chat/completions ${headers} -d '${body}'`, '')
+/** What this process was started as. */
+function toStarted({ cwd, environment }: Context): Started {
+  const which = (name: string) => {
+    const found = Bun.which(name, { PATH: environment.PATH ?? '' })
+    return found && realpathSync(found)
   }
-  return `${lines.join('\n')}\n`
+  return { execPath: realpathSync(process.execPath), main: Bun.main, cwd, environment, which }
 }

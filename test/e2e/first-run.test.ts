@@ -23,6 +23,12 @@ test('the first start sets everything up, and the curl line that it prints strea
     const curl = Bun.spawn(['sh', '-c', line], { stdout: 'pipe', stderr: 'ignore' })
     expect(await curl.stdout.text()).toEndWith('data: [DONE]\n\n')
   }
+  const run = (words: RegExp) => {
+    const command = server.stdout().match(words)?.[0] ?? ''
+    expect(command).not.toBe('')
+    return Bun.spawnSync(['sh', '-c', command], { cwd: place.folder, stdin: 'ignore' }).stdout.toString()
+  }
+  expect(run(/^.+ ask Hello .+$/m)).toEndWith('You wrote: Hello\n')
   expect(server.stderr()).not.toContain(String(server.key))
   expect(statSync(join(place.folder, 'data')).mode & 0o777).toBe(0o700)
 })
@@ -40,7 +46,9 @@ test('a second start keeps the keys and prints none', async () => {
 test('without a terminal and without being asked for, no key is printed', async () => {
   const server = await place.serve()
   expect(server.key).toBeNull()
-  expect(server.stdout()).toContain('tollgate keys create --name NAME')
+  const command = /^Make a key with: (.+)$/m.exec(server.stdout())?.[1] ?? ''
+  const made = Bun.spawnSync(['sh', '-c', command], { cwd: place.folder })
+  expect(made.stdout.toString()).toMatch(/^sk-tg-\w{38}\n$/)
 })
 
 test('keys that another process creates and revokes count on the running server', async () => {

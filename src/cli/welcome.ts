@@ -1,0 +1,49 @@
+/** What `serve` prints once it serves: where, with what, and commands that work when they are copied. Pure. */
+import { isReady } from '../catalog/public.ts'
+import type { Snapshot } from '../domain/snapshot.ts'
+import { type Started, toDataOption, toInvocation } from './invocation.ts'
+import { version } from './io.ts'
+
+export interface Served {
+  /** Ends in `/v1`. */
+  baseUrl: string
+  snapshot: Snapshot
+  dataFolder: string
+  /** Path of the catalogue, or what it is called. */
+  catalog: string
+  /** The secret of a key that was just made. */
+  firstKey: string | null
+  /** Whether the log keeps requests to itself. */
+  isQuiet: boolean
+  started: Started
+}
+
+export function toWelcome(served: Served): string {
+  const { baseUrl, dataFolder, catalog, firstKey, isQuiet, started } = served
+  const data = toDataOption(dataFolder, started)
+  const command = (words: string) => `${toInvocation(started)} ${words}${data}`
+  const lines = [
+    `Tollgate ${version()} serves ${baseUrl}`,
+    `  data       ${dataFolder}`,
+    `  catalogue  ${catalog}`,
+    ...(isQuiet ? ['  log        warnings and errors; with --log-level info, a line for each request, too'] : []),
+    '',
+  ]
+  if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')
+  else lines.push(`Make a key with: ${command('keys create --name NAME')}`, '')
+  const model = findReady(served.snapshot)
+  if (model === null) lines.push('No model is ready yet: the log says what each upstream lacks.', '')
+  else {
+    const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] })
+    const headers = `-H "Authorization: Bearer ${firstKey ?? '$TOLLGATE_KEY'}" -H "Content-Type: application/json"`
+    lines.push(`Try it: in this folder, in another terminal, or as any client does`, '')
+    lines.push(command('ask Hello'), '', `curl -N ${baseUrl}/chat/completions ${headers} -d '${body}'`, '')
+  }
+  return `${lines.join('\n')}\n`
+}
+
+/** A model that can be asked now, such as lists show if there is one. */
+function findReady({ models }: Snapshot): string | null {
+  const ready = [...models.values()].filter(({ targets }) => isReady(targets))
+  return (ready.find(({ listed }) => listed) ?? ready[0])?.facts.id ?? null
+}
