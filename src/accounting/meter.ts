@@ -138,6 +138,7 @@ export class Meter {
   #hear({ data, transcript }: { data?: unknown; transcript?: unknown }): void {
     if (typeof transcript === 'string') this.#capture(this.#answer, 0, transcript)
     if (typeof data !== 'string' || data === '') return
+    this.#isOutdated = true
     this.firstTokenMs ??= this.#elapsedMs()
     this.#audioChars += data.length
   }
@@ -198,10 +199,12 @@ export const toBilled = ({ usage, estimated, costNanoUsd }: Omit<Bill, 'status'>
 
 /** The larger figure counts: some upstreams report while nearly nothing is written, and no more. */
 function toLarger(reported: Usage, counted: Usage): Usage {
+  const { prompt, audioPrompt, imagePrompt } = reported.prompt > 0 ? reported : counted
   return {
     ...reported,
-    prompt: reported.prompt || counted.prompt,
+    ...{ prompt, audioPrompt, imagePrompt },
     completion: Math.max(reported.completion, counted.completion),
     reasoning: Math.max(reported.reasoning, counted.reasoning),
+    audioCompletion: Math.max(reported.audioCompletion, counted.audioCompletion),
   }
 }

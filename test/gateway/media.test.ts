@@ -95,6 +95,14 @@ test('an answer in audio that breaks off is charged for the seconds of it that c
   })
 })
 
+test('usage that audio follows is not final', async () => {
+  const data = Buffer.alloc(48_000).toString('base64')
+  const early = { choices: [], usage: { prompt_tokens: 20, completion_tokens: 1 } }
+  const steps = [toDelta({ audio: { id: 'a', data } }), early, toDelta({ audio: { data } }), toDelta({}, 'stop')]
+  const { row } = await ask({ ...AUDIO, stream: true }, { kind: 'stream', steps })
+  expect(await row()).toMatchObject({ status: 'ok', completion_tokens: 40, audio_completion_tokens: 40, estimated: 1 })
+})
+
 test('a budget has room for them at their own price, and for text at that of text', async () => {
   // A hundred tokens written cost 0.0002 USD as text and 0.008 USD as audio.
   const limited = app.key({ name: 'limited', budget: { nanoUsd: 4_000_000, period: 'day' } })
