@@ -6,7 +6,7 @@
 import { DIALECTS, type DialectName, type UpstreamSettings } from '../domain/settings.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import { toVariable } from '../store/snapshot.ts'
-import { quote, toList } from '../validation/explain-words.ts'
+import { isObject, quote, toList } from '../validation/explain-words.ts'
 import { checkModel } from './check-model.ts'
 import { closest, type Entry, type Issue, issue, isWildcard, type Path, toEntry } from './entry.ts'
 import type { KnownProviders } from './known.ts'
@@ -42,7 +42,7 @@ export function* checkCatalog(raw: unknown, known: KnownProviders, expansion: Ex
   const [upstreams, models, aliases] = [toEntry(root.upstreams), toEntry(root.models), toEntry(root.aliases)]
   for (const [id, entry] of Object.entries(upstreams)) yield* checkUpstream(id, toEntry(entry))
   for (const [slug, entry] of Object.entries(models)) yield* checkModel(slug, entry, upstreams, known)
-  for (const [alias, model] of Object.entries(aliases)) yield* checkAlias(alias, model, models, expansion)
+  for (const [alias, entry] of Object.entries(aliases)) yield* checkAlias(alias, entry, models, expansion)
   yield* expansion.issues
 }
 
@@ -109,12 +109,13 @@ function explainUrl(text: string): string | null {
   return null
 }
 
-function* checkAlias(alias: string, model: unknown, models: Entry, expansion: Expansion): Generator<Issue> {
+function* checkAlias(alias: string, entry: unknown, models: Entry, expansion: Expansion): Generator<Issue> {
   const at: Path = ['aliases', alias]
+  const model = isObject(entry) ? entry.model : entry
   if (!ALIAS.test(alias)) yield issue(at, `'${alias}' is no alias: use letters, digits and . _ : @ + ~ / -.`)
   if (Object.hasOwn(models, alias)) yield issue(at, 'there is a model of this name; an alias must not hide it.')
   const problem = typeof model === 'string' ? explainTarget(model, models, expansion) : null
-  if (problem) yield issue(at, problem)
+  if (problem) yield issue(isObject(entry) ? [...at, 'model'] : at, problem)
 }
 
 function explainTarget(model: string, models: Entry, { models: expanded }: Expansion): string | null {

@@ -92,7 +92,8 @@ export function toModel(
     slug,
     ownedBy: entry.owned_by ?? slug.slice(0, slug.indexOf('/')),
     enabled: entry.enabled ?? true,
-    listed: true,
+    listed: entry.listed ?? true,
+    fromWildcard: false,
     createdMs: entry.created === undefined ? null : entry.created * 1_000,
     // A known maximum may be beyond a context that the entry has narrowed.
     maxOutputLength: Math.min(complete.maxOutputLength, complete.contextLength),

@@ -68,10 +68,14 @@ function toCatalog(file: CatalogFile, expanded: ExpandedModel[], known: KnownPro
       ...expanded.flatMap(({ slug, entry }) => {
         // What it was made from is in the file.
         const model = toModel(slug, entry as ModelEntry, upstreams, known)
-        return model ? { ...model, listed: false } : []
+        return model ? { ...model, fromWildcard: true } : []
       }),
     ],
-    aliases: Object.entries(file.aliases ?? {}).map(([alias, model]) => ({ alias, model })),
+    aliases: Object.entries(file.aliases ?? {}).map(([alias, entry]) => ({
+      alias,
+      listed: true,
+      ...(typeof entry === 'string' ? { model: entry } : entry),
+    })),
   }
 }
 

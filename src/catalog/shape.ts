@@ -93,13 +93,18 @@ const Model = closed({
   pricing: Type.Optional(Pricing),
   routes: Type.Array(Route, { minItems: 1 }),
   enabled: Type.Optional(Type.Boolean()),
+  /** Whether lists of models show it. */
+  listed: Type.Optional(Type.Boolean()),
 })
+
+/** The model that it stands for, alone or with what else is said of the alias. */
+const Alias = Type.Union([text(), closed({ model: text(), listed: Type.Optional(Type.Boolean()) })])
 
 export const CatalogSchema = closed({
   version: Type.Literal(1),
   upstreams: section(Upstream),
   models: section(Model),
-  aliases: Type.Optional(section(text())),
+  aliases: Type.Optional(section(Alias)),
 })
 
 export type CatalogFile = Static<typeof CatalogSchema>

@@ -94,8 +94,9 @@ export type Modality = (typeof MODALITIES)[number]
 export const FEATURES = ['tools', 'json_mode', 'structured_outputs', 'logprobs', 'web_search', 'reasoning'] as const
 export type Feature = (typeof FEATURES)[number]
 
-/** What `GET /v1/models` lists. All fields always present. */
+/** What `GET /v1/models` lists. All fields always present, but for `alias_of`. */
 export interface Model {
+  /** The slug, or the alias. */
   id: string
   object: 'model'
   owned_by: string
@@ -108,5 +109,7 @@ export interface Model {
   output_modalities: Modality[]
   supported_features: Feature[]
   pricing: (PricingItem & { input_cache_read: string })[]
+  /** The slug of the model that an alias stands for. */
+  alias_of?: string
   is_ready: boolean
 }

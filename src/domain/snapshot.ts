@@ -70,10 +70,20 @@ export interface Target {
 
 /** The facts of a model, as its row tells them, and its enabled targets in order of priority. */
 export interface CatalogModel {
-  /** Whether lists of models show it; one that a wildcard stands for is only found by its name. */
+  /** False where the catalogue hides it from lists of models: it can still be asked for. */
   listed: boolean
+  /** One that a wildcard stands for: lists show it where some upstream has what it takes to be asked. */
+  fromWildcard: boolean
   facts: Omit<Model, 'is_ready' | 'pricing'> & { pricing: PricingItem[] }
   targets: Target[]
+}
+
+/** Another name for a model. */
+export interface Alias {
+  /** The model's slug. Nothing says that there is such a model. */
+  model: string
+  /** False where the catalogue hides it from lists of models. */
+  listed: boolean
 }
 
 export interface Snapshot {
@@ -81,7 +91,7 @@ export interface Snapshot {
   secrets: ReadonlyMap<string, Secret>
   teams: ReadonlyMap<string, Team>
   models: ReadonlyMap<string, CatalogModel>
-  aliases: ReadonlyMap<string, string>
+  aliases: ReadonlyMap<string, Alias>
   upstreams: ReadonlyMap<string, Upstream>
 }
 

@@ -1,15 +1,16 @@
 /** `GET /v1/models` and `GET /v1/models/<vendor>/<model_name>`: what the calling key may use, and nothing else. */
 import { Elysia } from 'elysia'
-import { toPublicModel } from '../catalog/public.ts'
+import { isReady, toPublicFacts } from '../catalog/public.ts'
 import { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
-import type { Model } from '../domain/settings.ts'
-import type { Key, Snapshot } from '../domain/snapshot.ts'
+import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { RequestHeaders } from '../gateway/intake.ts'
 import type { Health } from '../health/health.ts'
 import { authenticate, toToken } from '../keys/token.ts'
 import type { Log } from '../log.ts'
-import { modelNotFound, visibleModel } from '../routing/route.ts'
+import { visibleModel } from '../routing/access.ts'
+import { type ListedName, listedNames, listedTargets } from '../routing/listing.ts'
+import { modelNotFound } from '../routing/route.ts'
 import { bearerToken, pathOf } from './instance.ts'
 
 export interface ModelsDeps {
@@ -26,39 +27,49 @@ export const modelsController = (deps: ModelsDeps, owner: Key | null = null) => 
     if (key instanceof GatewayError) throw key
     return key
   }
-  const reply = (key: Key, body: unknown) => {
+  const reply = (key: Key, json: string) => {
     const id = mintId(deps.now())
     deps.log.info('models_listed', 'models', { id, key: key.id, http: 200 })
-    return Response.json(body, { headers: { 'x-request-id': toRequestId(id) } })
+    return new Response(json, { headers: { 'content-type': 'application/json', 'x-request-id': toRequestId(id) } })
   }
 
   return new Elysia({ name: 'models' })
     .use(bearerToken())
     .get('/v1/models', ({ headers, bearer }) => {
       const key = keyOf(headers, bearer)
-      const data = [...deps.live.snapshot.models]
-        .filter(([, { listed }]) => listed)
-        .map(([slug]) => slug)
-        .sort()
-        .flatMap((slug) => modelFor(deps, key, slug) ?? [])
-      return reply(key, { object: 'list', data })
+      const isUp = upFor(deps, key)
+      let data = ''
+      for (const name of listedNames(deps.live.snapshot)) {
+        const targets = listedTargets(key, name)
+        if (targets) data += `${data === '' ? '' : ','}${toText(name, isUp(targets))}`
+      }
+      return reply(key, `{"object":"list","data":[${data}]}`)
     })
     .get('/v1/models/*', ({ request, headers, bearer }) => {
       const key = keyOf(headers, bearer)
       // The slash of a slug may arrive raw or as %2F, and the router's own parameter is not decoded.
       const asked = decode(pathOf(request).replace(/^.*?\/v1\/models\//, ''))
-      const model = modelFor(deps, key, asked)
-      if (!model) throw modelNotFound(asked, null)
-      return reply(key, model)
+      const { snapshot } = deps.live
+      const found = visibleModel(snapshot, key, asked)
+      if (!found) throw modelNotFound(asked, null)
+      const is_ready = upFor(deps, key)(found.targets)
+      return reply(key, JSON.stringify({ ...toPublicFacts(found.model, asked), is_ready }))
     })
 }
 
-function modelFor({ live, health }: ModelsDeps, key: Key, slug: string): Model | null {
-  const visible = visibleModel(live.snapshot, key, slug)
-  if (!visible) return null
+/** Whether some target can be called for a key now. */
+function upFor({ health }: ModelsDeps, key: Key): (targets: readonly Target[]) => boolean {
   const request = health.forRequest(key.id)
-  return toPublicModel(visible.model, visible.targets, (target) => request.standing(target) === 'unavailable')
+  return (targets) => isReady(targets, (target) => request.standing(target) === 'unavailable')
 }
+
+/** The text of each listed model up to what changes from request to request. A list may have hundreds. */
+const beginnings = new WeakMap<ListedName, string>()
+
+const toText = (name: ListedName, isReady: boolean) =>
+  `${beginnings.getOrInsertComputed(name, toBeginning)},"is_ready":${isReady}}`
+
+const toBeginning = ({ model, id }: ListedName) => JSON.stringify(toPublicFacts(model, id)).slice(0, -1)
 
 function decode(text: string): string {
   try {

@@ -10,6 +10,7 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Feature, Model } from '../domain/settings.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Standing } from '../health/health.ts'
+import { visibleModel } from './access.ts'
 
 /** What a model, or a target that is weaker, can do. */
 export interface Facts extends Pick<Model, 'id' | 'max_output_length'> {
@@ -30,18 +31,6 @@ export function resolve(snapshot: Snapshot, key: Key, asked: string): Decision<R
   return targets.length > 0 ? { model: found.model, targets } : notReady(found)
 }
 
-/** The model behind a slug or alias with the targets that this key may use; null where there is none for it. */
-export function visibleModel(
-  snapshot: Snapshot,
-  key: Key,
-  asked: string,
-): { model: CatalogModel; targets: Target[] } | null {
-  const model = snapshot.models.get(snapshot.aliases.get(asked) ?? asked)
-  if (!model || !mayUse(key, model.facts.id)) return null
-  const targets = key.scope === 'local' ? model.targets.filter((target) => target.upstream.local) : model.targets
-  return targets.length === 0 && key.scope === 'local' ? null : { model, targets }
-}
-
 export function modelNotFound(asked: string, param: string | null): GatewayError {
   return new GatewayError(
     'model_not_found',
@@ -59,26 +48,6 @@ function notReady({ model, targets }: { model: CatalogModel; targets: Target[] }
   return new GatewayError('model_not_ready', `The model \`${model.facts.id}\` is not ready: ${why}.`, {
     headers: { 'x-should-retry': 'false' },
   })
-}
-
-/** Tells whether the allow-list covers a slug; an empty one covers all. */
-export function mayUse(key: Key, slug: string): boolean {
-  return key.models.length === 0 || key.models.some((pattern) => matches(pattern, slug))
-}
-
-/** Matches a pattern in which `*` stands for any run of characters, `/` included. Linear, whatever the pattern. */
-export function matches(pattern: string, slug: string): boolean {
-  const [head = '', ...rest] = pattern.split('*')
-  if (!slug.startsWith(head)) return false
-  const tail = rest.pop()
-  if (tail === undefined) return slug === head
-  let at = head.length
-  for (const piece of rest) {
-    const found = slug.indexOf(piece, at)
-    if (found === -1) return false
-    at = found + piece.length
-  }
-  return slug.length - at >= tail.length && slug.endsWith(tail)
 }
 
 /** Returns the refusal of what a target cannot do, by its own facts where they say less than its model's; null where it can. */

@@ -70,8 +70,10 @@ export interface ModelRow {
   pricing: PricingItem[]
   priceId: string | null
   enabled: boolean
-  /** False for one that a wildcard stands for: it can be asked for, and no list shows it. */
+  /** False where the catalogue hides it from lists of models: it can still be asked for. */
   listed: boolean
+  /** Whether it is one of those that a wildcard stands for. */
+  fromWildcard: boolean
   origin: Origin
   createdMs: number
   updatedMs: number
@@ -98,6 +100,7 @@ export interface RouteRow {
 export interface AliasRow {
   alias: string
   model: string
+  listed: boolean
   origin: Origin
 }
 

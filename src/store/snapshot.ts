@@ -25,7 +25,7 @@ export function toSnapshot(rows: Configuration, environment: Environment): Snaps
     secrets: new Map(rows.keys.flatMap(toSecrets)),
     teams: new Map(rows.teams.map(({ id, name, budget }) => [id, { id, name, budget }])),
     models: toModels(rows.models, rows.routes, upstreams),
-    aliases: new Map(rows.aliases.map(({ alias, model }) => [alias, model])),
+    aliases: new Map(rows.aliases.map(({ alias, model, listed }) => [alias, { model, listed }])),
     upstreams,
   }
 }
@@ -102,6 +102,7 @@ function toModels(
 function toModel(row: ModelRow): CatalogModel {
   return {
     listed: row.listed,
+    fromWildcard: row.fromWildcard,
     facts: {
       id: row.slug,
       object: 'model',

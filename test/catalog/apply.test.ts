@@ -58,6 +58,7 @@ const model = (slug: string, more: Partial<DeclaredModel> = {}): DeclaredModel =
   ownedBy: 'v',
   enabled: true,
   listed: true,
+  fromWildcard: false,
   createdMs: null,
   contextLength: 10,
   maxOutputLength: 5,
@@ -142,6 +143,14 @@ describe('applyCatalog', () => {
     expect(read()).toMatchObject([true, { contextLength: null, maxOutputLength: null, supportedFeatures: null }])
   })
 
+  test('takes over that an alias is not listed', async () => {
+    const declare = (listed: boolean) =>
+      apply({ ...catalog(model('v/a')), aliases: [{ alias: 'fast', model: 'v/a', listed }] })
+    await declare(true)
+    expect(await declare(false)).toMatchObject({ created: 0, updated: 1, deleted: 0, unchanged: 3 })
+    expect((await store.readCatalog()).aliases).toMatchObject([{ alias: 'fast', listed: false }])
+  })
+
   test('has two routes of one model on the same upstream, where the upstream calls them differently', async () => {
     await apply(catalog(model('v/a', { routes: [ROUTE, { ...ROUTE, upstreamModel: 'n', priority: 1 }] })))
     expect(tables.select().from(routes).all()).toMatchObject([
@@ -164,7 +173,10 @@ describe('applyCatalog', () => {
   })
 
   test('deletes rows of its own origin and built-in ones that a file no longer declares', async () => {
-    await apply({ ...catalog(model('tollgate/demo')), aliases: [{ alias: 'demo', model: 'tollgate/demo' }] }, 'builtin')
+    await apply(
+      { ...catalog(model('tollgate/demo')), aliases: [{ alias: 'demo', model: 'tollgate/demo', listed: true }] },
+      'builtin',
+    )
     await apply(catalog(model('v/a'), model('v/b')))
     expect(slugs()).toEqual(['v/a file', 'v/b file'])
     expect(await apply(catalog(model('v/b')))).toMatchObject({ deleted: 2 })

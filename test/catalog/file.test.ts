@@ -47,7 +47,7 @@ describe('a catalogue without mistakes', () => {
       createdMs: null,
       enabled: true,
     })
-    expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini' }])
+    expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini', listed: true }])
   })
 
   test('warns about a variable that is not set, and is accepted all the same', async () => {
@@ -105,9 +105,9 @@ models:
         '$1',
       ),
     )
-    const listed = catalog.models.filter((model) => model.listed)
-    expect(listed.map(({ slug }) => slug)).toEqual(['tollgate/demo', 'openai/gpt-4o-mini', 'local/llama3.2'])
-    expect(catalog.models.length).toBeGreaterThan(listed.length)
+    const written = catalog.models.filter((model) => !model.fromWildcard)
+    expect(written.map(({ slug }) => slug)).toEqual(['tollgate/demo', 'openai/gpt-4o-mini', 'local/llama3.2'])
+    expect(catalog.models.length).toBeGreaterThan(written.length)
     expect(catalog.aliases).toHaveLength(1)
   })
 })
@@ -287,6 +287,16 @@ aliases:
       'an alias that hides a model',
       `${DESIGN_EXAMPLE.replace('fast:', 'openai/gpt-4o-mini:')}`,
       /:16: aliases.openai\/gpt-4o-mini: there is a model of this name/,
+    ],
+    [
+      'an alias that says more, of a model that is not there',
+      DESIGN_EXAMPLE.replace('fast: openai/gpt-4o-mini', 'fast: { model: openai/gpt-4o-mni, listed: false }'),
+      /:16: aliases.fast.model: there is no model 'openai\/gpt-4o-mni' in this file \(did you mean/,
+    ],
+    [
+      'an alias with a field of no name that is known',
+      DESIGN_EXAMPLE.replace('fast: openai/gpt-4o-mini', 'fast: { model: openai/gpt-4o-mini, listd: false }'),
+      /:16: aliases.fast.listd: there is no such field \(did you mean 'listed'\?\)/,
     ],
   ]
   for (const [name, text, problem] of scenarios) {

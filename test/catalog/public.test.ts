@@ -1,12 +1,13 @@
 /** The public Model object. */
 import { describe, expect, test } from 'bun:test'
-import { toPublicModel } from '../../src/catalog/public.ts'
+import { isReady, toPublicFacts } from '../../src/catalog/public.ts'
 import type { CatalogModel, Target } from '../../src/domain/snapshot.ts'
 import { toTarget } from '../support/snapshot.ts'
 
 const target = (notReady: string | null): Target => toTarget({ notReady })
 const model = (...targets: Target[]): CatalogModel => ({
   listed: true,
+  fromWildcard: false,
   facts: {
     id: 'v/m',
     object: 'model',
@@ -26,19 +27,24 @@ const model = (...targets: Target[]): CatalogModel => ({
   targets,
 })
 
-describe('toPublicModel', () => {
+describe('a public model', () => {
   test('always shows a price for cached tokens, which is the prompt price where none is set', () => {
-    expect(toPublicModel(model(target(null))).pricing.map((item) => item.input_cache_read)).toEqual(['1', '0.5'])
+    expect(toPublicFacts(model(target(null))).pricing.map((item) => item.input_cache_read)).toEqual(['1', '0.5'])
+  })
+
+  test('says which model it is where it goes by another name', () => {
+    expect(toPublicFacts(model(), 'fast')).toMatchObject({ id: 'fast', alias_of: 'v/m', name: 'M' })
+    expect(toPublicFacts(model())).not.toHaveProperty('alias_of')
   })
 
   test('is ready while some target is', () => {
-    expect(toPublicModel(model(target('no key'), target(null))).is_ready).toBe(true)
-    expect(toPublicModel(model(target('no key'))).is_ready).toBe(false)
-    expect(toPublicModel(model()).is_ready).toBe(false)
-    expect(toPublicModel(model(target(null)), []).is_ready).toBe(false)
+    expect(isReady([target('no key'), target(null)])).toBe(true)
+    expect(isReady([target(null)], () => true)).toBe(false)
+    expect(isReady([target('no key')])).toBe(false)
+    expect(isReady([])).toBe(false)
   })
 
   test('shows nothing of its upstreams', () => {
-    expect(JSON.stringify(toPublicModel(model(target(null))))).not.toContain('secret')
+    expect(JSON.stringify(toPublicFacts(model(target(null))))).not.toContain('127.0.0.1')
   })
 })

@@ -111,24 +111,32 @@ aliases: { ${aliases} }
 const EVERY = 'openai/*: { routes: [{ upstream: openai, model: "*" }] }'
 
 describe('a catalogue with a wildcard', () => {
-  test('has its models with facts and price, unlisted, beside the ones that are written out', async () => {
+  test('has its models with facts and price, marked as its own, beside the ones that are written out', async () => {
     const { catalog, wildcards } = await parse(
       file(`openai/gpt-4o: { routes: [{ upstream: openai, model: gpt-4o }] }\n  ${EVERY}`, 'fast: openai/gpt-4o-mini'),
     )
     const found = catalog.models.find(({ slug }) => slug === 'openai/gpt-4o-mini')
-    expect(found).toMatchObject({ listed: false, name: 'GPT-4o mini', contextLength: 128_000, ownedBy: 'openai' })
+    expect(found).toMatchObject({
+      listed: true,
+      fromWildcard: true,
+      name: 'GPT-4o mini',
+      contextLength: 128_000,
+      ownedBy: 'openai',
+    })
     expect(found?.pricing[0]).toMatchObject({ prompt: '0.00000015' })
-    expect(catalog.models.filter(({ listed }) => listed).map(({ slug }) => slug)).toEqual(['openai/gpt-4o'])
+    expect(catalog.models.filter(({ fromWildcard }) => !fromWildcard).map(({ slug }) => slug)).toEqual([
+      'openai/gpt-4o',
+    ])
     expect(wildcards).toEqual([{ wildcard: 'openai/*', models: catalog.models.length - 1 }])
     // What writes no text is nothing to chat with.
     expect(catalog.models.filter(({ slug }) => /embedding|image/.test(slug))).toEqual([])
-    expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini' }])
+    expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini', listed: true }])
   })
 
   test('takes from it what holds for all of its models', async () => {
     const { catalog } = await parse(
       file(
-        'openai/gpt-4o*: { owned_by: us, enabled: false, supported_features: [tools], pricing: [{ prompt: "1", completion: "2" }], routes: [{ upstream: openai, model: "gpt-4o*", context_length: 1000000 }] }',
+        'openai/gpt-4o*: { owned_by: us, enabled: false, listed: false, supported_features: [tools], pricing: [{ prompt: "1", completion: "2" }], routes: [{ upstream: openai, model: "gpt-4o*", context_length: 1000000 }] }',
       ),
     )
     expect(catalog.models.length).toBeGreaterThan(1)
@@ -136,6 +144,7 @@ describe('a catalogue with a wildcard', () => {
       expect(found).toMatchObject({
         ownedBy: 'us',
         enabled: false,
+        listed: false,
         supportedFeatures: ['tools'],
         pricing: [{ prompt: '1', completion: '2' }],
         // A limit for models of every size: what one lacks is cut to it in the snapshot.

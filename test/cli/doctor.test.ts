@@ -43,8 +43,8 @@ describe('where all is well', () => {
     expect(stdout).toContain('tollgate audit')
   })
 
-  test('models that only a wildcard stands for are looked at like any other', async () => {
-    clinic.database().run('UPDATE models SET listed = 0')
+  test('models of a wildcard and hidden ones are looked at like any other', async () => {
+    clinic.database().run("UPDATE models SET listed = slug = 'local/b', from_wildcard = slug <> 'local/b'")
     clinic.serve({ upstreams: UPSTREAMS })
     expect((await clinic.examine()).of('models')).toBe('ok: 3 of 3 models can be asked.')
   })

@@ -5,7 +5,7 @@
  */
 import { checkError, checkHeaders, checkStream, checkWhole, type Report } from '../support/contract.ts'
 import type { ErrorFields } from '../support/contract-frames.ts'
-import { LIMITS, slugsOf, toSlug } from './chaos-catalog.ts'
+import { ALIASES, LIMITS, slugsOf, toSlug } from './chaos-catalog.ts'
 import { whyNotExplained } from './chaos-causes.ts'
 import type { Outcome } from './chaos-client.ts'
 import { complain, type Facts, mayAsk, stretchOf } from './chaos-facts.ts'
@@ -123,7 +123,9 @@ function judgeList(facts: Facts, outcome: Outcome): void {
   must(object === 'list', 'object is "list"')
   const ids = data.map(({ id }) => id)
   const versions = facts.versionsIn(stretchOf(outcome))
-  const lists = versions.map((version) => slugsOf(version).filter((slug) => mayAsk(version, plan.key, slug)))
+  const lists = versions.map((version) =>
+    [...slugsOf(version), ...Object.keys(ALIASES)].filter((name) => mayAsk(version, plan.key, name)),
+  )
   const wanted = lists.map((list) => list.sort())
   must(
     wanted.some((list) => Bun.deepEquals(list, ids)),

@@ -17,13 +17,15 @@ async function idsFor(key: string): Promise<string[]> {
 }
 
 describe('the list', () => {
-  test('has every model of an unlimited key, ready or not, and no alias', async () => {
+  test('has every model and alias of an unlimited key, ready or not', async () => {
     expect(await idsFor(gateway.key)).toEqual([
+      'a/b',
       'acme/idle',
       'acme/large',
       'acme/single',
       'acme/small',
       'acme/typed',
+      'fast',
       'local/tiny',
     ])
   })
@@ -32,7 +34,7 @@ describe('the list', () => {
     [{ models: ['acme/sm*'] }, ['acme/small']],
     [
       { models: ['acme/*', 'local/tiny'] },
-      ['acme/idle', 'acme/large', 'acme/single', 'acme/small', 'acme/typed', 'local/tiny'],
+      ['a/b', 'acme/idle', 'acme/large', 'acme/single', 'acme/small', 'acme/typed', 'fast', 'local/tiny'],
     ],
     [{ models: ['fast'] }, []],
     [{ scope: 'local' as const }, ['local/tiny']],
@@ -72,8 +74,9 @@ describe('a single model', () => {
     ['/v1/models/acme/large', 'acme/large'],
     ['/v1/models/acme%2Flarge', 'acme/large'],
     ['/v1/models/acme%2flarge', 'acme/large'],
-    ['/v1/models/fast', 'acme/large'],
-    ['/v1/models/a/b', 'acme/large'],
+    ['/v1/models/fast', 'fast'],
+    ['/v1/models/a/b', 'a/b'],
+    ['/v1/models/a%2Fb', 'a/b'],
     ['/v1/models/acme/large?after=1', 'acme/large'],
     ['/v1/models/acme/idle', 'acme/idle'],
   ])('GET %s answers %s', async (url, id) => {

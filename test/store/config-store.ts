@@ -56,7 +56,8 @@ const UPSTREAM: UpstreamRow = {
   ...{ deadlines: { idle: 5 }, options: { rpm: 3 }, ...AT },
 }
 const MODEL: ModelRow = {
-  ...{ slug: 'v/m', name: 'M', ownedBy: 'v', contextLength: 10, maxOutputLength: 5, listed: true, enabled: true },
+  ...{ slug: 'v/m', name: 'M', ownedBy: 'v', contextLength: 10, maxOutputLength: 5, enabled: true },
+  ...{ listed: true, fromWildcard: false },
   ...{ inputModalities: ['text'], outputModalities: ['text'], supportedFeatures: ['tools'] },
   ...{ pricing: [{ prompt: '1', completion: '2' }], priceId: 'p', ...AT },
 }
@@ -64,7 +65,7 @@ const ROUTE: RouteRow = {
   ...{ model: 'v/m', upstream: 'u', upstreamModel: 'z', priority: 0, weight: 1, pricing: null, priceId: null },
   ...{ contextLength: null, maxOutputLength: null, supportedFeatures: null, enabled: true, origin: 'file' },
 }
-const ALIAS: AliasRow = { alias: 'fast', model: 'v/m', origin: 'file' }
+const ALIAS: AliasRow = { alias: 'fast', model: 'v/m', listed: true, origin: 'file' }
 const nothing = { create: [], update: [], delete: [] }
 const write = (more: Partial<CatalogWrite>): CatalogWrite => ({
   ...{ upstreams: nothing, models: nothing, routes: nothing, aliases: nothing, prices: [] },

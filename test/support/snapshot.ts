@@ -61,6 +61,7 @@ export function toModel(slug: string, targets: Target[]): CatalogModel {
       pricing: [],
     },
     listed: true,
+    fromWildcard: false,
     targets,
   }
 }
@@ -71,7 +72,7 @@ export function toSnapshot(models: CatalogModel[], aliases: Record<string, strin
     secrets: new Map(),
     teams: new Map(),
     models: new Map(models.map((model) => [model.facts.id, model])),
-    aliases: new Map(Object.entries(aliases)),
+    aliases: new Map(Object.entries(aliases).map(([alias, model]) => [alias, { model, listed: true }])),
     upstreams: new Map(),
   }
 }

@@ -10,6 +10,7 @@ import initial from '../../../drizzle/0000_initial.sql' with { type: 'text' }
 import routeFacts from '../../../drizzle/0001_route_facts.sql' with { type: 'text' }
 import endpointsAndTeams from '../../../drizzle/0002_endpoints_and_teams.sql' with { type: 'text' }
 import audioAndImages from '../../../drizzle/0003_audio_and_images.sql' with { type: 'text' }
+import listedAliases from '../../../drizzle/0004_listed_aliases.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -23,6 +24,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0001_route_facts', sql: routeFacts },
   { name: '0002_endpoints_and_teams', sql: endpointsAndTeams },
   { name: '0003_audio_and_images', sql: audioAndImages },
+  { name: '0004_listed_aliases', sql: listedAliases },
 ]
 
 export interface SchemaState {

@@ -52,8 +52,10 @@ export const models = sqliteTable('models', {
   pricing: text('pricing', { mode: 'json' }).$type<PricingItem[]>().notNull(),
   priceId: text('price_id'),
   enabled: flag('enabled').notNull().default(true),
-  /** False for one that a wildcard stands for: it can be asked for, and no list shows it. */
+  /** False where the catalogue hides it from lists of models: it can still be asked for. */
   listed: flag('listed').notNull().default(true),
+  /** Whether it is one of those that a wildcard stands for. */
+  fromWildcard: flag('from_wildcard').notNull().default(false),
   origin: origin(),
   createdMs: integer('created_ms').notNull(),
   updatedMs: integer('updated_ms').notNull(),
@@ -62,6 +64,7 @@ export const models = sqliteTable('models', {
 export const aliases = sqliteTable('aliases', {
   alias: text('alias').primaryKey(),
   model: text('model').notNull(),
+  listed: flag('listed').notNull().default(true),
   origin: origin(),
 })
 

@@ -83,6 +83,36 @@ test('a catalogue of the first release keeps its models listed, and its routes a
   })
 })
 
+test('what a wildcard stands for, which no list showed, is listed from then on, and known as such', async () => {
+  migrate(
+    database,
+    folder,
+    NOW,
+    MIGRATIONS.slice(
+      0,
+      MIGRATIONS.findIndex(({ name }) => name.endsWith('listed_aliases')),
+    ),
+  )
+  for (const [slug, listed] of [
+    ['v/written', 1],
+    ['v/expanded', 0],
+  ] as const)
+    database.run(
+      `INSERT INTO models (slug, name, owned_by, context_length, max_output_length, input_modalities, output_modalities,
+       supported_features, pricing, listed, origin, created_ms, updated_ms)
+       VALUES (?, 'M', 'v', 9, 5, '[]', '[]', '[]', '[]', ?, 'file', 0, 0)`,
+      [slug, listed],
+    )
+  database.run(`INSERT INTO aliases VALUES ('fast', 'v/written', 'file')`)
+  migrate(database, folder, NOW)
+  const { models, aliases } = await createConfigStore(database).readCatalog()
+  expect(models.map(({ slug, listed, fromWildcard }) => [slug, listed, fromWildcard])).toEqual([
+    ['v/written', true, false],
+    ['v/expanded', true, true],
+  ])
+  expect(aliases).toEqual([{ alias: 'fast', model: 'v/written', listed: true, origin: 'file' }])
+})
+
 describe('an existing database', () => {
   beforeEach(() => {
     migrate(database, folder, NOW)

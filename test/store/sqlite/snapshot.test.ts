@@ -93,7 +93,7 @@ describe('the targets of a model', () => {
   })
 })
 
-test('a model of a wildcard is charged by a price on record, and is not listed', async () => {
+test('a model of a wildcard is charged by a price on record, and known as such', async () => {
   await apply(`version: 1
 upstreams: { openai: { dialect: openai, base_url: http://h/v1 } }
 models:
@@ -101,9 +101,9 @@ models:
   openai/gpt-4o-m*: { routes: [{ upstream: openai, model: gpt-4o-m* }] }
 `)
   const { models: found } = await load()
-  expect([...found].map(([slug, { listed }]) => [slug, listed])).toEqual([
-    ['openai/gpt-4o', true],
-    ['openai/gpt-4o-mini', false],
+  expect([...found].map(([slug, { fromWildcard }]) => [slug, fromWildcard])).toEqual([
+    ['openai/gpt-4o', false],
+    ['openai/gpt-4o-mini', true],
   ])
   const [target] = found.get('openai/gpt-4o-mini')?.targets ?? []
   expect(target).toMatchObject({ upstreamModel: 'gpt-4o-mini', contextLength: 128_000 })
