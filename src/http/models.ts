@@ -51,7 +51,7 @@ export const modelsController = (deps: ModelsDeps, owner: Key | null = null) => 
       const asked = decode(pathOf(request).replace(/^.*?\/v1\/models\//, ''))
       const { snapshot } = deps.live
       const found = visibleModel(snapshot, key, asked)
-      if (!found) throw modelNotFound(asked, null)
+      if (!found) throw modelNotFound(snapshot, key, asked, null)
       const is_ready = upFor(deps, key)(found.targets)
       return reply(key, JSON.stringify({ ...toPublicFacts(found.model, asked), is_ready }))
     })

@@ -11,6 +11,7 @@ import type { Feature, Model } from '../domain/settings.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { Standing } from '../health/health.ts'
 import { visibleModel } from './access.ts'
+import { suggestModels } from './suggest.ts'
 
 /** What a model, or a target that is weaker, can do. */
 export interface Facts extends Pick<Model, 'id' | 'max_output_length'> {
@@ -26,15 +27,18 @@ interface Resolved {
 /** Finds the targets of a slug or an alias for a key. `param` is what the refusal names: `model` in a chat request. */
 export function resolve(snapshot: Snapshot, key: Key, asked: string): Decision<Resolved> {
   const found = visibleModel(snapshot, key, asked)
-  if (!found) return modelNotFound(asked, 'model')
+  if (!found) return modelNotFound(snapshot, key, asked, 'model')
   const targets = found.targets.filter(({ upstream }) => upstream.notReady === null)
   return targets.length > 0 ? { model: found.model, targets } : notReady(found)
 }
 
-export function modelNotFound(asked: string, param: string | null): GatewayError {
+/** The refusal of a name behind which this key may use nothing. `param` is what it names. */
+export function modelNotFound(snapshot: Snapshot, key: Key, asked: string, param: string | null): GatewayError {
+  const meant = suggestModels(snapshot, key, asked)
+  const hint = meant.length > 0 ? ` Did you mean ${meant.map((id) => `\`${id}\``).join(' or ')}?` : ''
   return new GatewayError(
     'model_not_found',
-    `model not found: \`${asked.slice(0, 200)}\`. This model is not available on this API; GET /v1/models lists what this key may use.`,
+    `model not found: \`${asked.slice(0, 200)}\`.${hint} This model is not available on this API; GET /v1/models lists what this key may use.`,
     { param },
   )
 }

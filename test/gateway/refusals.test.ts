@@ -189,6 +189,13 @@ describe('a model', () => {
     expect(new Set(answers).size).toBe(1)
   })
 
+  test('that is called otherwise is suggested by its right name, and only to a key that may use it', async () => {
+    const hint = 'Did you mean `acme/large`?'
+    const wrong = { name: 'bare', body: { ...HELLO, model: 'Large' }, ...notFound }
+    await refused({ ...wrong, contains: [hint] })
+    await refused({ ...wrong, notContains: [hint] }, gateway.app.key({ models: ['acme/small'] }))
+  })
+
   test('without anything ready behind it says which variable is missing, but only to a key that may use it', async () => {
     const idle = { name: 'idle', body: { ...HELLO, model: 'acme/idle' } }
     await refused({

@@ -52,6 +52,13 @@ describe('the list', () => {
 })
 
 describe('a single model', () => {
+  test('that is called otherwise is suggested by its right name', async () => {
+    for (const url of ['large', 'other/large', 'acme/LARGE', 'acme/lagre']) {
+      const contains = [`model not found: \`${url}\`. Did you mean \`acme/large\`?`]
+      await play(gateway.app, { name: url, url: `/v1/models/${url}`, status: 404, contains }, gateway.key)
+    }
+  })
+
   test('has every field of the contract, and no other secret of the catalogue', async () => {
     const text = await play(gateway.app, { name: 'one', url: '/v1/models/acme/large', status: 200 }, gateway.key)
     expect(JSON.parse(text)).toEqual({
@@ -115,5 +122,7 @@ describe('a single model', () => {
     }
     expect(await refusal('acme/large')).toBe(await refusal('acme/never'))
     expect(await refusal('fast')).toBe(await refusal('slow'))
+    // Nor does a name nearby give it away.
+    expect(await refusal('acme/Large')).toBe(await refusal('acme/Never'))
   })
 })

@@ -1,0 +1,54 @@
+/** What a wrong model name was meant to be, as each key may learn it. */
+import { describe, expect, test } from 'bun:test'
+import { suggestModels } from '../../src/routing/suggest.ts'
+import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
+
+const NAMES = ['openai/gpt-4o-mini', 'openai/gpt-4o', 'azure/gpt-4o', 'mistral/mistral-large-2411', 'v/o3']
+const models = NAMES.map((slug) => toModel(slug, [toTarget()]))
+const hidden = { ...toModel('openai/hidden-one', [toTarget()]), listed: false }
+const snapshot = toSnapshot([...models, hidden], { fast: 'openai/gpt-4o-mini' })
+const suggest = (asked: string, models: string[] = []) => suggestModels(snapshot, toKey({ models }), asked)
+
+describe('the name that was meant', () => {
+  test.each([
+    ['gpt-4o-mini', ['openai/gpt-4o-mini']],
+    ['anthropic/gpt-4o-mini', ['openai/gpt-4o-mini']],
+    ['OpenAI/GPT-4o-Mini', ['openai/gpt-4o-mini']],
+    ['openai/gpt4o_mini/', ['openai/gpt-4o-mini']],
+    ['openrouter/openai/gpt-4o-mini', ['openai/gpt-4o-mini']],
+    ['FAST', ['fast']],
+    // Of several, the vendor that was asked for comes first.
+    ['gpt-4o', ['azure/gpt-4o', 'openai/gpt-4o']],
+    ['openai/GPT-4o', ['openai/gpt-4o', 'azure/gpt-4o']],
+    // One letter more, less or other, and two that changed places.
+    ['gpt-4o-minni', ['openai/gpt-4o-mini']],
+    ['gpt-4o-min', ['openai/gpt-4o-mini']],
+    ['gpt-4o-mine', ['openai/gpt-4o-mini']],
+    ['gpt-4o-mnii', ['openai/gpt-4o-mini']],
+    ['mistral-large-2412', ['mistral/mistral-large-2411']],
+    ['gpt-4o-mi', []],
+    ['o4', []],
+    ['', []],
+    ['/', []],
+    ['---', []],
+    ['__proto__', []],
+    ['hidden-one', []],
+  ])('by %j is %j', (asked, expected) => {
+    expect(suggest(asked)).toEqual(expected)
+  })
+
+  test('is none that the key may not use', () => {
+    expect(suggest('gpt-4o-mini', ['azure/*'])).toEqual([])
+    expect(suggest('gpt-4o', ['azure/*'])).toEqual(['azure/gpt-4o'])
+    expect(suggestModels(snapshot, toKey({ scope: 'local' }), 'gpt-4o')).toEqual([])
+  })
+
+  test('is three at most, however many are called so', () => {
+    const many = toSnapshot(['a', 'b', 'c', 'd'].map((vendor) => toModel(`${vendor}/same`, [toTarget()])))
+    expect(suggestModels(many, toKey(), 'same')).toEqual(['a/same', 'b/same', 'c/same'])
+  })
+
+  test('is not looked for behind a name that no model can have', () => {
+    expect(suggest(`${'x'.repeat(1_000_000)}/gpt-4o`)).toEqual([])
+  })
+})
