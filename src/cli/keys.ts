@@ -2,12 +2,16 @@
  * `tollgate keys create | list | revoke`. Works beside a running server, which takes a change within moments. A secret
  * is printed once, by `create`, alone on its line.
  */
+
+import type { Key } from '../domain/snapshot.ts'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 import { isPattern } from '../keys/rules.ts'
 import { createKey, type KeyOptions, type ListedKey, listKeys, revokeKey } from '../keys/service.ts'
+import { toSnapshot } from '../store/snapshot.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTable, toTime, withStore } from './io.ts'
+import { findUnmatched } from './key-models.ts'
 import { ifGiven, toBudget, toCount, toExpiry, toName } from './values.ts'
 
 /** The options of `keys create`, as they stand on the command line. */
@@ -26,18 +30,24 @@ export interface KeyFlags {
 export async function create(flags: KeyFlags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   const options = toKeyOptions(flags, nowMs)
-  const { key, secret } = await withStore(io, {}, (store) => createKey(store, options, { actor: 'cli', nowMs }))
+  const { key, secret, unmatched } = await withStore(io, {}, async (store) => ({
+    ...(await createKey(store, options, { actor: 'cli', nowMs })),
+    unmatched:
+      options.models.length === 0 ? [] : findUnmatched(options, toSnapshot(await store.read(), io.environment)),
+  }))
   // It is too new to have spent anything.
   const { id, name, ...rest } = toJson(
     key,
     toStanding(key.budget, () => 0, nowMs),
   )
-  if (io.json) return printJson(io, { id, name, key: secret, ...rest })
+  if (io.json)
+    return printJson(io, { id, name, key: secret, ...rest, unmatched: unmatched.map(({ pattern }) => pattern) })
+  for (const { message } of unmatched) io.stderr(`warning: ${message}\n`)
   io.stderr(`Key ${id} (${toPrintable(name)}). Keep it now; it is not shown again:\n`)
   io.stdout(`${secret}\n`)
 }
 
-function toKeyOptions(flags: KeyFlags, nowMs: number): KeyOptions {
+function toKeyOptions(flags: KeyFlags, nowMs: number): KeyOptions & Pick<Key, 'models' | 'scope'> {
   const name = toName(flags.name, 'say what the key is for, such as --name dev')
   const { scope = 'all', model: models = [] } = flags
   if (scope !== 'all' && scope !== 'local') throw usageError(`--scope '${scope}' is unknown: write all or local.`)

@@ -22,7 +22,8 @@ describe('keys create', () => {
       ...['--json', 'keys', 'create', '--name', 'dev', '--model', 'openai/*', '--model', 'a/b', '--scope', 'local'],
       ...['--rpm', '5', '--tpm', '6', '--concurrency', '7', '--budget', '0.10/day', '--expires', '90d'],
     )
-    const { key, ...rest } = JSON.parse(created.stdout)
+    const { key, unmatched, ...rest } = JSON.parse(created.stdout)
+    expect(unmatched).toEqual(['openai/*', 'a/b'])
     expect(key).toMatch(/^sk-tg-/)
     const { keys } = JSON.parse((await bench.run('keys', 'list', '--json')).stdout)
     expect(keys).toEqual([{ ...rest, models: expect.arrayContaining(['openai/*', 'a/b']) }])
@@ -42,6 +43,38 @@ describe('keys create', () => {
       expires_ms: Date.UTC(2027, 1, 19),
       revoked_ms: null,
     })
+  })
+})
+
+describe('a pattern of --model', () => {
+  beforeEach(async () => {
+    await Bun.write(
+      `${bench.folder}/catalog.yaml`,
+      `version: 1
+upstreams: { openai: { dialect: openai, base_url: http://h/v1 } }
+models: { openai/gpt-4o*: { listed: false, routes: [{ upstream: openai, model: gpt-4o* }] } }
+aliases: { fast: openai/gpt-4o }
+`,
+    )
+    expect(await bench.run('catalog', 'apply')).toMatchObject({ code: 0 })
+  })
+
+  test.each([
+    ['openia/*', /matches none of the \d+ models that there are now \(did you mean 'openai\/\*'\?\)\./],
+    ['openai/gpt-4o-mni', /did you mean 'openai\/gpt-4o-mini'/],
+    ['fast', /it is an alias, and patterns are compared with the name of its model, openai\/gpt-4o\./],
+  ])('%s that allows nothing is warned of, and the key made all the same', async (pattern, sentence) => {
+    const { code, stdout, stderr } = await bench.run('keys', 'create', '--name', 'x', '--model', pattern)
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^sk-tg-/)])
+    expect(stderr).toStartWith(`warning: --model '${pattern}' `)
+    expect(stderr).toMatch(sentence)
+  })
+
+  test('that allows what nobody lists is none to warn of, but for a key of local scope', async () => {
+    const create = ['keys', 'create', '--name', 'x', '--model', 'openai/*']
+    expect((await bench.run(...create)).stderr).not.toContain('warning')
+    expect((await bench.run(...create, '--scope', 'local')).stderr).toContain('matches no model with a local upstream')
+    expect(JSON.parse((await bench.run(...create, '--json')).stdout).unmatched).toEqual([])
   })
 })
 
