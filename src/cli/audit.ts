@@ -12,7 +12,7 @@ import { type Behind, catchUp, toBehindNote } from './live.ts'
 export function audit(io: Context): Promise<void> {
   return withStore(io, { readonly: true }, async (_, sqlite) => {
     const behind = await catchUp(sqlite, io.dataFolder)
-    const found = auditLedger(createLedgerAudit(sqlite, io.dataFolder), io.dataFolder, io.nowMs())
+    const found = auditLedger(createLedgerAudit(sqlite, io.dataFolder), io.dataFolder)
     if (io.json) printJson(io, toDocument(found, behind))
     // Without a server what waits is a finding.
     else io.stdout(toLines(found, behind.isServed ? toBehindNote(behind) : ''))

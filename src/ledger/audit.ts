@@ -15,18 +15,15 @@ export type Finding =
 
 export interface Audit {
   findings: Finding[]
-  /** Whole hours that were compared, settled requests in them, and what they cost. */
+  /** Hours that have anything, settled requests in them, and what they cost. */
   hours: number
   requests: number
   costNanoUsd: number
 }
 
-const HOUR_MS = 3_600_000
-
-export function auditLedger(audit: LedgerAudit, dataFolder: string, nowMs: number): Audit {
+export function auditLedger(audit: LedgerAudit, dataFolder: string): Audit {
   const found: Audit = { findings: [], hours: 0, requests: 0, costNanoUsd: 0 }
-  const range = audit.hours(nowMs)
-  for (let hour = range?.fromMs ?? Infinity; hour <= (range?.untilMs ?? 0); hour += HOUR_MS) {
+  for (const hour of audit.hours()) {
     found.hours++
     for (const { place, orphan, requests, costNanoUsd, differences } of audit.cells(hour)) {
       found.requests += requests

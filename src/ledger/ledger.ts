@@ -7,7 +7,7 @@ import { GatewayError } from '../domain/error.ts'
 import type { Log } from '../log.ts'
 import { toRefused } from '../store/ledger-abandoned.ts'
 import type { LedgerRecord, OpenCall, OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
-import type { LedgerReader, LedgerStore, Scope } from '../store/ledger-store.ts'
+import type { LedgerReader, LedgerStore, Scope, Span } from '../store/ledger-store.ts'
 import { createApplier, type Flushed } from './applier.ts'
 import type { Journal } from './journal.ts'
 import { toUnapplied, toWithheld } from './rows.ts'
@@ -39,8 +39,8 @@ export interface Ledger {
   state(): LedgerState
   /** Has the store follow now, for 2 s at most. */
   flush(): Promise<Flushed>
-  /** Nano-dollars that a key or a team has spent since `fromMs` beyond what the store says: what waits in the journal. */
-  unapplied(scope: Scope, fromMs: number): number
+  /** Nano-dollars that a key or a team has spent within `span` beyond what the store says: what waits in the journal. */
+  unapplied(scope: Scope, span: Span): number
   /** Resolves once everything handed in has its place and, if the store takes it, is applied. Closes the journal. */
   close(): Promise<void>
 }
@@ -162,7 +162,7 @@ export function createLedger({ journal, store, reader, durability, log, onCommit
       flush()
       return applier.flush(FLUSH_MS)
     },
-    unapplied: (scope, fromMs) => toUnapplied(journal.unapplied(), reader.standing, scope, fromMs),
+    unapplied: (scope, span) => toUnapplied(journal.unapplied(), reader.standing, scope, span),
     async close() {
       await placed()
       // What the database takes now may make room for what found none.

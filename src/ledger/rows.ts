@@ -1,6 +1,6 @@
 /** What follows from rows of the ledger that the store does not have yet, or will never have as they were meant. Pure. */
 import type { LedgerRecord, OpenRow, SettledRow } from '../store/ledger-rows.ts'
-import type { Scope, Standing } from '../store/ledger-store.ts'
+import type { Scope, Span, Standing } from '../store/ledger-store.ts'
 
 /**
  * What is kept of an outcome whose answer was withheld, because nothing could record it in time: what it cost. Its calls
@@ -13,14 +13,14 @@ export function toWithheld(row: SettledRow): SettledRow {
 }
 
 /**
- * Nano-dollars that `records`, which the store does not have yet, add to what it says is spent on requests created since
- * `fromMs`.
+ * Nano-dollars that `records`, which the store does not have yet, add to what it says is spent on requests created within
+ * `span`.
  */
 export function toUnapplied(
   records: Iterable<LedgerRecord>,
   standing: (requestId: string) => Standing | null,
   scope: Scope,
-  fromMs: number,
+  { fromMs, untilMs }: Span,
 ): number {
   const isOf = (row: Pick<Standing, 'keyId' | 'teamId'>) => row[scope.kind === 'key' ? 'keyId' : 'teamId'] === scope.id
   const requests = new Map<string, { open?: OpenRow; settled?: SettledRow; reservedNanoUsd: number }>()
@@ -38,7 +38,8 @@ export function toUnapplied(
     if (row && !isOf(row)) continue
     const stored = standing(requestId)
     const owner = row ?? stored
-    if (!owner || !isOf(owner) || owner.createdMs < fromMs || stored?.isOpen === false) continue
+    if (!owner || !isOf(owner) || owner.createdMs < fromMs || owner.createdMs >= untilMs || stored?.isOpen === false)
+      continue
     const counted = stored?.nanoUsd ?? 0
     const reserved = (stored?.nanoUsd ?? open?.reservedNanoUsd ?? 0) + reservedNanoUsd
     sum += (settled?.costNanoUsd ?? reserved) - counted

@@ -43,13 +43,21 @@ export interface Scope {
   id: string
 }
 
+/** A span of time: `fromMs` is in it, `untilMs` no more. */
+export interface Span {
+  fromMs: number
+  untilMs: number
+}
+
 /** Reads what limits and lists must know. In one process with its store, and so at once. */
 export interface LedgerReader {
   /**
-   * Nano-dollars spent on requests created since `fromMs`, of a key or of whoever was in a team then: settled ones at their
-   * cost, open ones at all that they have reserved. `fromMs` is the first ms of a UTC hour; 0 = ever.
+   * Nano-dollars spent on requests created from `fromMs` on and before `untilMs`, of a key or of whoever was in a team then:
+   * settled ones at their cost, open ones at all that they have reserved. Both are the first ms of a UTC hour.
    */
-  spent(scope: Scope, fromMs: number): number
+  spent(scope: Scope, span: Span): number
+  /** The newest hour before `untilMs` that a request was settled in, as its first ms; 0 where there is none. */
+  latestHour(untilMs: number): number
   /**
    * Requests since `sinceMs`, which is a minute ago, and their calls, each oldest first, with the tokens that they used;
    * where that is not known, what they had reserved. A clock that was set back has left requests in the future: those of
@@ -73,8 +81,8 @@ export interface RecentRequest {
 
 /** Reads the whole ledger, for an audit, one hour at a time and each hour consistent in itself. Never writes. */
 export interface LedgerAudit {
-  /** First and last hour that there is something to say of, as their first ms; null where no ledger is kept. */
-  hours(nowMs: number): { fromMs: number; untilMs: number } | null
+  /** The hours that rows, calls or the rollup have anything of, as their first ms, earliest first: whatever the clock said. */
+  hours(): number[]
   /** What rows and rollup say of an hour, cell by cell. */
   cells(hourMs: number): AuditCell[]
   /** Where requests and their additional calls contradict each other. */

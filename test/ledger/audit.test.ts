@@ -17,7 +17,7 @@ let unlock: (() => void) | null = null
 beforeEach(() => {
   bench = createBench(HOUR + 2.5 * 3_600_000)
   database = openDatabase(databasePath(bench.folder), { busyMs: 0 })
-  database.run(`INSERT INTO settings VALUES ('ledger_from', '${HOUR}', 0), ('instance', 'here', 0)`)
+  database.run(`INSERT INTO settings VALUES ('instance', 'here', 0)`)
   const rows = [toOpen(), toOpen({ createdMs: HOUR + 3_599_999 }), toOpen({ createdMs: HOUR + 3_600_000 })]
   createLedgerStore(database, async () => true).apply(rows.map((row) => settling(toSettled(row))))
   for (const name of ['journal', 'spool']) mkdirSync(join(bench.folder, name))
@@ -40,10 +40,26 @@ async function audit() {
 test('a ledger and a rollup that agree are told in one sentence, and exit 0', async () => {
   expect(await bench.run('audit')).toEqual({
     code: 0,
-    stdout: 'Ledger and rollup agree: 3 hours, 3 settled requests, $0.0000015.\n',
+    stdout: 'Ledger and rollup agree: 2 hours, 3 settled requests, $0.0000015.\n',
     stderr: '',
   })
-  expect(await audit()).toEqual({ ok: true, findings: [], hours: 3, requests: 3, cost_nano_usd: 1_500, waiting: 0 })
+  expect(await audit()).toEqual({ ok: true, findings: [], hours: 2, requests: 3, cost_nano_usd: 1_500, waiting: 0 })
+})
+
+test('of a clock that was a century behind for a moment, only the hours that have rows are looked at', async () => {
+  const early = toOpen({ createdMs: 1_000 })
+  createLedgerStore(database, async () => true).apply([settling(toSettled(early))])
+  // Such as an older version wrote at its first start.
+  database.run(`INSERT INTO settings VALUES ('ledger_from', '${Date.UTC(1926, 0)}', 0)`)
+  expect(await audit()).toMatchObject({ ok: true, hours: 3, requests: 4 })
+})
+
+test('rows in an hour that the rollup has nothing of are found, however far it is from all others', async () => {
+  for (const createdMs of [1_000, Date.UTC(2090, 0)])
+    createLedgerStore(database, async () => true).apply([settling(toSettled(toOpen({ createdMs })))])
+  database.run(`DELETE FROM usage_hourly WHERE hour_ms <> ${HOUR}`)
+  const found = (hour_ms: number) => expect.objectContaining({ kind: 'difference', hour_ms })
+  expect((await audit()).findings).toEqual([0, HOUR + 3_600_000, Date.UTC(2090, 0)].map(found))
 })
 
 describe('a difference is found', () => {
@@ -92,7 +108,7 @@ describe('a difference is found', () => {
       expect((await audit()).findings).toEqual(findings)
       const { code, stdout, stderr } = await bench.run('audit')
       expect({ code, lines: stdout.trim().split('\n').length }).toEqual({ code: 1, lines: 1 })
-      expect(stderr).toBe('error: There is 1 finding. 3 hours, 3 settled requests, $0.0000015 were looked at.\n')
+      expect(stderr).toBe('error: There is 1 finding. 2 hours, 3 settled requests, $0.0000015 were looked at.\n')
     })
   }
 })

@@ -15,6 +15,7 @@ import type {
   SettledCall,
   SettledRow,
 } from '../../src/store/ledger-rows.ts'
+import type { Span } from '../../src/store/ledger-store.ts'
 import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
@@ -157,8 +158,11 @@ export const contentsOf = (database: Database) => ({
 })
 
 /** What an audit finds there. */
-export const findingsOf = (database: Database, path: string, nowMs = HOUR + 7_200_000) =>
-  auditLedger(createLedgerAudit(database, path), path, nowMs).findings
+export const findingsOf = (database: Database, path: string) =>
+  auditLedger(createLedgerAudit(database, path), path).findings
+
+/** From then on, without an end. */
+export const since = (fromMs: number): Span => ({ fromMs, untilMs: Number.MAX_SAFE_INTEGER })
 
 export const statusesOf = (database: Database) =>
   Object.fromEntries(

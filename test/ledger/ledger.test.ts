@@ -18,6 +18,7 @@ import {
   HOUR,
   opening,
   settling,
+  since,
   statusesOf,
   toCall,
   toOpen,
@@ -304,7 +305,9 @@ test('what is spent is never what the database says alone: records that wait cou
     { kind: 'team', id: 'team-a' },
   ] as const
   const spent = () =>
-    scopes.flatMap((scope) => [0, HOUR].map((fromMs) => reader.spent(scope, fromMs) + ledger.unapplied(scope, fromMs)))
+    scopes.flatMap((scope) =>
+      [since(0), since(HOUR)].map((span) => reader.spent(scope, span) + ledger.unapplied(scope, span)),
+    )
   const same = async (expected: number[]) => {
     expect(spent()).toEqual(expected)
     await ledger.flush()

@@ -144,11 +144,9 @@ export async function startSeveral(
 
 /** Fails unless ledger, calls and rollup agree and nothing is open. */
 export async function expectHonest(app: TestApp): Promise<void> {
-  const { dataFolder, clock } = app
+  const { dataFolder } = app
   await app.flushed()
-  const { findings } = reading(app, (sqlite) =>
-    auditLedger(createLedgerAudit(sqlite, dataFolder), dataFolder, clock.nowMs),
-  )
+  const { findings } = reading(app, (sqlite) => auditLedger(createLedgerAudit(sqlite, dataFolder), dataFolder))
   expect(findings).toEqual([])
   expect(app.rows().filter(({ status }) => status === 'open')).toEqual([])
 }

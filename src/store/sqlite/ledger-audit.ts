@@ -3,12 +3,15 @@
  * one statement, consistent in itself, and no snapshot is held between them. `ledger/audit.ts` says what is found.
  */
 import type { Database } from 'bun:sqlite'
-import { toFirstId } from '../../domain/id.ts'
+import { timeOfId, toFirstId } from '../../domain/id.ts'
+import { hourOf, LATEST_MS } from '../../domain/time.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'
-import { HISTOGRAMS, HOUR_MS, MEASURES, PLACE } from './ledger-rollup.ts'
+import { HISTOGRAMS, MEASURES, PLACE } from './ledger-rollup.ts'
 import { isServed } from './lock.ts'
+
+const HOUR_MS = 3_600_000
 
 const FIELDS = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => name)]
 
@@ -76,11 +79,35 @@ const OPEN_ROWS = (['requests', 'calls'] as const)
   )
   .join(' UNION ALL ')
 
+/** An id that sorts after all of before this time. */
+const toIdAfter = (ms: number) => (ms > LATEST_MS ? 'g' : toFirstId(ms))
+
+/** From one row to the first one of a later hour: as many steps as there are hours with rows, however far apart they are. */
+function addHours(hours: Set<number>, next: Next): void {
+  for (let row = next.get(''); row !== null; ) {
+    const hourMs = hourOf(timeOfId(row.id))
+    hours.add(hourOf(row.created_ms))
+    // A row that ran ahead of its id's time has others behind it that did not.
+    if (!(hourMs <= LATEST_MS)) break
+    hours.add(hourMs)
+    row = next.get(toIdAfter(hourMs + HOUR_MS))
+  }
+}
+
+interface Next {
+  get(id: string): { id: string; created_ms: number } | null
+}
+
 type Cell = AuditCell['place'] & { orphan: number } & Record<string, string | number>
 
 export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerAudit {
   const compare = sqlite.query<Cell, [string, string, number, number]>(COMPARE)
   const checkCalls = sqlite.query<CallProblem, [string, string]>(CHECK_CALLS)
+  const rollupHours = sqlite.query<{ hour: number }, []>('SELECT DISTINCT hour_ms AS hour FROM usage_hourly')
+  const nextRequest: Next = sqlite.query('SELECT id, created_ms FROM requests WHERE id >= ? ORDER BY id LIMIT 1')
+  const nextCall: Next = sqlite.query(
+    'SELECT request_id AS id, created_ms FROM calls WHERE request_id >= ? ORDER BY request_id LIMIT 1',
+  )
   const statusOf = sqlite.query<{ status: string }, [string]>('SELECT status FROM requests WHERE id = ?')
   const callOf = sqlite.query<object, [string, number]>('SELECT 1 FROM calls WHERE request_id = ? AND number = ?')
   const setting = (key: string) =>
@@ -94,20 +121,17 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
   }
 
   return {
-    hours(nowMs) {
-      const since = setting('ledger_from')
-      if (since === null) return null
-      const fromMs = Number(since) - (Number(since) % HOUR_MS)
-      // A clock that was set back has left hours that are still to come.
-      const last = sqlite.query<{ hour: number | null }, []>('SELECT MAX(hour_ms) AS hour FROM usage_hourly').get()
-      return { fromMs, untilMs: Math.max(nowMs, last?.hour ?? 0) }
+    hours() {
+      const hours = new Set(rollupHours.all().map(({ hour }) => hour))
+      for (const next of [nextRequest, nextCall]) addHours(hours, next)
+      return [...hours].sort((a, b) => a - b)
     },
     cells: (hourMs) =>
       compare
-        .all(toFirstId(hourMs - SLACK_MS), toFirstId(hourMs + HOUR_MS + SLACK_MS), hourMs, hourMs + HOUR_MS)
+        .all(toFirstId(hourMs - SLACK_MS), toIdAfter(hourMs + HOUR_MS + SLACK_MS), hourMs, hourMs + HOUR_MS)
         .map(toCell),
     callProblems: (hourMs) =>
-      checkCalls.all(toFirstId(hourMs), toFirstId(hourMs + HOUR_MS)).filter(({ requests }) => requests > 0),
+      checkCalls.all(toFirstId(hourMs), toIdAfter(hourMs + HOUR_MS)).filter(({ requests }) => requests > 0),
     open: () => sqlite.query<OpenRows, []>(OPEN_ROWS).all(),
     living: () => (isServed(dataFolder) ? setting('instance') : null),
     missing: (records) => records.filter(isMissing).length,

@@ -10,13 +10,13 @@ import type { LedgerReader, RecentRequest, Standing } from '../ledger-store.ts'
 const additionalReserves = (sum: string) =>
   `(SELECT COALESCE(SUM(${sum}), 0) FROM calls WHERE calls.request_id = requests.id)`
 
-/** One statement, so that a request which settles meanwhile is counted once. Parameters: id of the scope, fromMs. */
+/** One statement, so that a request which settles meanwhile is counted once. Parameters: id of the scope, fromMs, untilMs. */
 const spentBy = (owner: string) => `
   SELECT (
-    SELECT COALESCE(SUM(cost_nano_usd), 0) FROM usage_hourly WHERE ${owner} = ?1 AND hour_ms >= ?2
+    SELECT COALESCE(SUM(cost_nano_usd), 0) FROM usage_hourly WHERE ${owner} = ?1 AND hour_ms >= ?2 AND hour_ms < ?3
   ) + (
     SELECT COALESCE(SUM(reserved_nano_usd + ${additionalReserves('calls.reserved_nano_usd')}), 0)
-    FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2
+    FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3
   ) AS nanoUsd`
 
 /** An abandoned row has its reserves as its tokens. */
@@ -62,15 +62,19 @@ const MINUTE_MS = 60_000
 
 export function createLedgerReader(sqlite: Database): LedgerReader {
   const sums = {
-    key: sqlite.query<{ nanoUsd: number }, [string, number]>(SPEND_QUERIES.key),
-    team: sqlite.query<{ nanoUsd: number }, [string, number]>(SPEND_QUERIES.team),
+    key: sqlite.query<{ nanoUsd: number }, [string, number, number]>(SPEND_QUERIES.key),
+    team: sqlite.query<{ nanoUsd: number }, [string, number, number]>(SPEND_QUERIES.team),
   }
   const recent = sqlite.query<RecentRequest, [string, string, number]>(SPEND_QUERIES.recent)
   const recentCalls = sqlite.query<RecentRequest, [string, string, number]>(SPEND_QUERIES.recentCalls)
+  const latest = sqlite.query<{ ms: number | null }, [number]>(
+    'SELECT MAX(hour_ms) AS ms FROM usage_hourly WHERE hour_ms < ?',
+  )
   const standing = sqlite.query<Omit<Standing, 'isOpen'> & { isOpen: number }, [string]>(STANDING)
 
   return {
-    spent: ({ kind, id }, fromMs) => sums[kind].get(id, fromMs)?.nanoUsd ?? 0,
+    spent: ({ kind, id }, { fromMs, untilMs }) => sums[kind].get(id, fromMs, untilMs)?.nanoUsd ?? 0,
+    latestHour: (untilMs) => latest.get(untilMs)?.ms ?? 0,
     recent(sinceMs) {
       const end = toFirstId(sinceMs + 2 * MINUTE_MS)
       return [

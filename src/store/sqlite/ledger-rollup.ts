@@ -4,10 +4,9 @@
  * `ledger-apply.ts` calls it; `ledger-audit.ts` holds the same measures against the rows.
  */
 import type { Database } from 'bun:sqlite'
+import { hourOf } from '../../domain/time.ts'
 import type { ClosedRow } from '../ledger-rows.ts'
 import { column, placeholders, SUMMED } from './ledger-columns.ts'
-
-export const HOUR_MS = 3_600_000
 
 export interface Rollup {
   /** Counts a row (`sign` 1), or takes back what it counted before (-1). */
@@ -77,7 +76,7 @@ export function createRollup(sqlite: Database): Rollup {
   const removeEmpty = sqlite.query(`DELETE FROM usage_hourly WHERE ${where} AND requests = 0`)
 
   const cellOf = (row: ClosedRow): Cell => {
-    const hourMs = row.createdMs - (row.createdMs % HOUR_MS)
+    const hourMs = hourOf(row.createdMs)
     if (latest !== null && isOf(row, hourMs, latest)) return latest
     const place = [row.keyId, row.teamId ?? '', row.model, row.upstream, row.endpoint]
     const name = JSON.stringify([hourMs, ...place])

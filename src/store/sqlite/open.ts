@@ -71,18 +71,14 @@ export function openForCommand(
   return { sqlite, store: createConfigStore(sqlite) }
 }
 
-const HOUR_MS = 3_600_000
-
-/** Writes into the settings table what `audit` and the next start want to know: since when the ledger is kept, and who keeps it now. */
+/** Writes into the settings table what `audit` wants to know: who keeps the ledger now. */
 export function writeFacts(writer: Database, instance: string, nowMs: number): void {
-  const write = (sql: string, key: string, value: string) =>
-    writer.query(`INSERT INTO settings (key, value, updated_ms) VALUES (?, ?, ?) ${sql}`).run(key, value, nowMs)
   writer
-    .transaction(() => {
-      write('ON CONFLICT (key) DO NOTHING', 'ledger_from', String(nowMs - (nowMs % HOUR_MS)))
-      write('ON CONFLICT (key) DO UPDATE SET value = excluded.value', 'instance', instance)
-    })
-    .immediate()
+    .query(
+      `INSERT INTO settings (key, value, updated_ms) VALUES ('instance', ?, ?)
+       ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms`,
+    )
+    .run(instance, nowMs)
 }
 
 function reasonOf(cause: unknown): string {

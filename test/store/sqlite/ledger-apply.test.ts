@@ -25,7 +25,6 @@ const createHere = () => createLedgerStore(folder.database, async () => true)
 
 /** What the audit says of the rollup; open rows are another matter. */
 function differences(): unknown[] {
-  folder.database.run(`INSERT OR IGNORE INTO settings VALUES ('ledger_from', '${HOUR}', 0)`)
   return findingsOf(folder.database, folder.path).filter((finding) => finding.kind === 'difference')
 }
 

@@ -21,7 +21,6 @@ import {
 let folder: Folder
 beforeEach(() => {
   folder = createFolder()
-  folder.database.run(`INSERT INTO settings VALUES ('ledger_from', '${HOUR}', 0)`)
 })
 afterEach(() => folder.close())
 

@@ -11,6 +11,7 @@ import {
   HOUR,
   opening,
   settling,
+  since,
   toCall,
   toOpen,
   toSettled,
@@ -28,12 +29,12 @@ beforeEach(() => {
 })
 afterEach(() => folder.close())
 
-const ofKey = (fromMs: number) => reader.spent({ kind: 'key', id: 'key-a' }, fromMs)
-const ofTeam = (fromMs: number) => reader.spent({ kind: 'team', id: 'team-a' }, fromMs)
+const ofKey = (fromMs: number) => reader.spent({ kind: 'key', id: 'key-a' }, since(fromMs))
+const ofTeam = (fromMs: number) => reader.spent({ kind: 'team', id: 'team-a' }, since(fromMs))
 
 describe('spent', () => {
   test('is nothing for a key, or a team, that never asked for anything', () => {
-    expect([ofKey(0), ofTeam(0), reader.spent({ kind: 'team', id: 'nobody' }, 0)]).toEqual([0, 0, 0])
+    expect([ofKey(0), ofTeam(0), reader.spent({ kind: 'team', id: 'nobody' }, since(0))]).toEqual([0, 0, 0])
   })
 
   test('is the cost of what was settled since, across models and upstreams', () => {
@@ -46,6 +47,15 @@ describe('spent', () => {
       settling(toSettled(elsewhere, { costNanoUsd: 100, status: 'cut' })),
     )
     expect([ofKey(0), ofKey(HOUR), ofKey(HOUR + HOUR_MS), ofKey(HOUR + 2 * HOUR_MS)]).toEqual([111, 110, 100, 0])
+  })
+
+  test('ends where it is asked to, whatever a clock that was ahead has left behind that', () => {
+    const [now, ahead] = [toOpen({ createdMs: HOUR }), toOpen({ createdMs: HOUR + HOUR_MS })]
+    commit(settling(toSettled(now, { costNanoUsd: 1 })), settling(toSettled(ahead, { costNanoUsd: 10 })))
+    commit(opening(toOpen({ createdMs: HOUR + HOUR_MS, reservedNanoUsd: 100 })))
+    const until = (untilMs: number) => reader.spent({ kind: 'key', id: 'key-a' }, { fromMs: 0, untilMs })
+    expect([HOUR, HOUR + HOUR_MS, HOUR + 2 * HOUR_MS].map(until)).toEqual([0, 1, 111])
+    expect([0, HOUR, HOUR + 1, HOUR + 5 * HOUR_MS].map(reader.latestHour)).toEqual([0, 0, HOUR, HOUR + HOUR_MS])
   })
 
   test('holds all that an open request has reserved, further calls included, in the period in which it came', () => {
@@ -166,7 +176,7 @@ describe('reading never goes through all requests', () => {
       expect(found).toEqual([
         name.startsWith('recent')
           ? 'SEARCH requests USING PRIMARY KEY (id>? AND id<?)'
-          : `SEARCH usage_hourly USING INDEX usage_hourly_${name} (${name}_id=? AND hour_ms>?)`,
+          : `SEARCH usage_hourly USING INDEX usage_hourly_${name} (${name}_id=? AND hour_ms>? AND hour_ms<?)`,
       ])
     })
   }
