@@ -38,6 +38,7 @@ export type LogEvent =
   // The server and its configuration
   | 'server_started'
   | 'server_stopping'
+  | 'clock_wrong'
   | 'control_unavailable'
   | 'config_applied'
   | 'config_rejected'

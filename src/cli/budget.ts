@@ -13,9 +13,9 @@ import { catchUp, toBehindNote } from './live.ts'
 /** Prepares to work out how the budgets of keys or of teams stand now. Says on standard error what is not counted yet. */
 export async function createStandings(sqlite: Database, kind: 'key' | 'team', io: Context) {
   io.stderr(toBehindNote(await catchUp(sqlite, io.dataFolder)))
-  const { spent } = createLedgerReader(sqlite)
+  const { spent, latestHour } = createLedgerReader(sqlite)
   return ({ id, budget }: { id: string; budget: Budget | null }) =>
-    toStanding(budget, (fromMs) => spent({ kind, id }, fromMs), io.nowMs())
+    toStanding(budget, { spentIn: (span) => spent({ kind, id }, span), latestHour }, io.nowMs())
 }
 
 /** The fields of a key or a team; all of them null without a budget. */

@@ -4,7 +4,7 @@
  */
 
 import type { Key } from '../domain/snapshot.ts'
-import { type BudgetStanding, toStanding } from '../keys/budget.ts'
+import { type BudgetStanding, NO_PAST, toStanding } from '../keys/budget.ts'
 import { isPattern } from '../keys/rules.ts'
 import { createKey, type KeyOptions, type ListedKey, listKeys, revokeKey } from '../keys/service.ts'
 import { toSnapshot } from '../store/snapshot.ts'
@@ -36,10 +36,7 @@ export async function create(flags: KeyFlags, io: Context): Promise<void> {
       options.models.length === 0 ? [] : findUnmatched(options, toSnapshot(await store.read(), io.environment)),
   }))
   // It is too new to have spent anything.
-  const { id, name, ...rest } = toJson(
-    key,
-    toStanding(key.budget, () => 0, nowMs),
-  )
+  const { id, name, ...rest } = toJson(key, toStanding(key.budget, NO_PAST, nowMs))
   if (io.json)
     return printJson(io, { id, name, key: secret, ...rest, unmatched: unmatched.map(({ pattern }) => pattern) })
   for (const { message } of unmatched) io.stderr(`warning: ${message}\n`)

@@ -1,5 +1,5 @@
 /** `tollgate teams create | list`. Works beside a running server, which takes a change within moments. */
-import { type BudgetStanding, toStanding } from '../keys/budget.ts'
+import { type BudgetStanding, NO_PAST, toStanding } from '../keys/budget.ts'
 import { createTeam, listTeams } from '../keys/service.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
@@ -11,8 +11,7 @@ export async function create(flags: { name?: string; budget?: string }, io: Cont
   const name = toName(flags.name, 'say who the team is, such as --name research')
   const options = { name, budget: ifGiven(flags.budget, toBudget) }
   const team = await withStore(io, {}, (store) => createTeam(store, options, { actor: 'cli', nowMs }))
-  // It has no keys yet that could have spent anything.
-  const standing = toStanding(team.budget, () => 0, nowMs)
+  const standing = toStanding(team.budget, NO_PAST, nowMs)
   if (io.json) return printJson(io, toJson(team, standing))
   io.stdout(
     `Team ${team.id} (${toPrintable(name)}) is made. Make keys of it with: tollgate keys create --name NAME --team ${team.id}\n`,

@@ -6,7 +6,7 @@
 
 import { BUDGET_WARNING_PERCENT, type Budget, type Period } from '../domain/settings.ts'
 import type { Scope } from './limiter.ts'
-import { endOf, startOf } from './period.ts'
+import { endOf, startOf, toBudgetMs, toInForce } from './period.ts'
 
 /** A key or a team. */
 interface Owner {
@@ -38,7 +38,8 @@ export interface BudgetRefusal {
   resetMs: number | null
 }
 
-type SpentOf = (scope: Scope, fromMs: number) => number
+/** What was spent from `fromMs` on and before `untilMs`. */
+export type SpentOf = (scope: Scope, span: { fromMs: number; untilMs: number }) => number
 
 /** What one period of one budget has come to. Once the next period begins, only what was reserved in it still knows it. */
 interface PeriodUsage {
@@ -60,7 +61,7 @@ interface BudgetState {
   readonly budget: Budget
   /** Of the period in force. */
   usage: PeriodUsage
-  /** Of the period that was in force before it: a clock that was wrong for a while comes back to that. */
+  /** Of the period that was in force before it: a clock that was far ahead for a while comes back to that. */
   previous: PeriodUsage | null
 }
 
@@ -75,21 +76,27 @@ type BudgetStates = Record<Scope['kind'], Map<string, BudgetState>>
 export class Budgets {
   readonly #onWarning: (warning: BudgetWarning) => void
   #states: BudgetStates = { key: new Map(), team: new Map() }
+  /** The latest time that the clock has shown: periods go by it. */
+  #latestMs: number
 
-  constructor(onWarning: (warning: BudgetWarning) => void) {
+  /** @param latestMs the latest time that the ledger knows of. */
+  constructor(onWarning: (warning: BudgetWarning) => void, latestMs: number) {
     this.#onWarning = onWarning
+    this.#latestMs = latestMs
   }
 
   /** Reserves on all that have a budget, or on none: then the first that has no room is returned. */
   reserve(key: Owner, team: Owner | null, nanoUsd: number, wallMs: number): BudgetReservation | BudgetRefusal {
     const charges: Charge[] = []
-    if (key.budget !== null) charges.push(this.#charge('key', key, key.budget, wallMs))
-    if (team !== null && team.budget !== null) charges.push(this.#charge('team', team, team.budget, wallMs))
+    this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
+    if (key.budget !== null) charges.push(this.#charge('key', key, key.budget))
+    if (team !== null && team.budget !== null) charges.push(this.#charge('team', team, team.budget))
     return findFull(charges, nanoUsd) ?? new BudgetReservation(this, charges, nanoUsd)
   }
 
   /** See `Limiter.renew`. */
   renew(keys: Iterable<Owner>, teams: Iterable<Owner>, spentOf: SpentOf, wallMs: number): void {
+    this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
     // Both before either is taken over: `spentOf` may throw.
     this.#states = {
       key: this.#renewed('key', keys, spentOf, wallMs),
@@ -112,15 +119,15 @@ export class Budgets {
     if (isNew) this.#onWarning({ scope, name, spentNanoUsd: usage.spentNanoUsd, budget, percent })
   }
 
-  #charge(kind: Scope['kind'], { id, name }: Owner, budget: Budget, wallMs: number): Charge {
+  #charge(kind: Scope['kind'], { id, name }: Owner, budget: Budget): Charge {
     let state = this.#states[kind].get(id)
     if (state === undefined) {
-      const usage = openPeriod(budget.period, wallMs, 0, true)
+      const usage = openPeriod(budget.period, this.#latestMs, 0, true)
       state = { scope: { kind, id }, name, budget, usage, previous: null }
       this.#states[kind].set(id, state)
     }
     // The owner in hand may be from before the last change, which is in force all the same.
-    rollOver(state, wallMs)
+    rollOver(state, this.#latestMs)
     return { state, usage: state.usage }
   }
 
@@ -132,11 +139,12 @@ export class Budgets {
       const known = this.#states[kind].get(id)
       const { period } = budget
       if (known !== undefined && !known.usage.isProvisional && known.budget.period === period) {
-        rollOver(known, wallMs)
+        rollOver(known, this.#latestMs)
         next.set(id, { ...known, name, budget })
         continue
       }
-      const usage = openPeriod(period, wallMs, spentOf(scope, startOf(period, wallMs)), false)
+      const spent = spentOf(scope, toInForce(period, wallMs, this.#latestMs))
+      const usage = openPeriod(period, this.#latestMs, spent, false)
       next.set(id, { scope, name, budget, usage, previous: null })
     }
     return next
@@ -191,9 +199,9 @@ function findFull(charges: readonly Charge[], askedNanoUsd: number): BudgetRefus
   return null
 }
 
-const openPeriod = (period: Period, wallMs: number, spentNanoUsd: number, isProvisional: boolean): PeriodUsage => ({
-  startMs: startOf(period, wallMs),
-  endMs: endOf(period, wallMs),
+const openPeriod = (period: Period, atMs: number, spentNanoUsd: number, isProvisional: boolean): PeriodUsage => ({
+  startMs: startOf(period, atMs),
+  endMs: endOf(period, atMs),
   spentNanoUsd,
   reservedNanoUsd: 0,
   warned: 0,
@@ -201,24 +209,23 @@ const openPeriod = (period: Period, wallMs: number, spentNanoUsd: number, isProv
 })
 
 /**
- * Has a budget be in the period of `wallMs`. A clock that steps over the end of a period and back finds what was spent
- * there; one that is set back further, to where nobody knows, takes along what there is, until that period ends.
+ * Has a budget be in the period of `atMs`, which only goes back where the clock had been far ahead. One that was for a while
+ * finds what was spent before; one that is set back to where nobody knows takes along what there is, until that period ends.
  */
-function rollOver(state: BudgetState, wallMs: number): void {
+function rollOver(state: BudgetState, atMs: number): void {
   const { usage, previous, budget } = state
-  if (isIn(usage, wallMs)) return
+  if (isIn(usage, atMs)) return
   state.previous = usage
-  if (previous !== null && isIn(previous, wallMs)) {
+  if (previous !== null && isIn(previous, atMs)) {
     state.usage = previous
     return
   }
-  const isBack = wallMs < usage.startMs
+  const isBack = atMs < usage.startMs
   const taken = isBack ? usage.spentNanoUsd + usage.reservedNanoUsd : 0
-  state.usage = openPeriod(budget.period, wallMs, taken, isBack && usage.isProvisional)
+  state.usage = openPeriod(budget.period, atMs, taken, isBack && usage.isProvisional)
 }
 
-const isIn = ({ startMs, endMs }: PeriodUsage, wallMs: number) =>
-  wallMs >= startMs && (endMs === null || wallMs < endMs)
+const isIn = ({ startMs, endMs }: PeriodUsage, atMs: number) => atMs >= startMs && (endMs === null || atMs < endMs)
 
 /** The highest of the percentages that are warned of which has been spent; 0 for none. */
 function toLevel(spentNanoUsd: number, limitNanoUsd: number): number {

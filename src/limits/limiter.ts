@@ -6,7 +6,7 @@
 import type { Decision, ErrorKind, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Limits } from '../domain/settings.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
-import { BudgetReservation, Budgets, type BudgetWarning } from './budget.ts'
+import { BudgetReservation, Budgets, type BudgetWarning, type SpentOf } from './budget.ts'
 import { type Headers, toBudgetError, toRateError, toUpstreamError } from './messages.ts'
 import { hasLimits, type RateLimiter, RateLimiters, type Slot, toDuration } from './rates.ts'
 
@@ -19,7 +19,7 @@ export interface Amount {
 export interface Moment {
   /** A clock that never steps: rates go by it. */
   monotonicMs: number
-  /** Wall clock: the periods of budgets go by it. */
+  /** Wall clock: the periods of budgets go by the latest that it has shown. */
   wallMs: number
 }
 
@@ -78,9 +78,10 @@ export interface Limiter {
   isFull(upstream: Upstream, tokens: number, monotonicMs: number): boolean
   /**
    * Takes over keys and teams as they are now. `spent` is asked once for each budget that was not there before: what was
-   * spent since `fromMs`, open reservations included. Where it throws, that is thrown on and nothing has changed.
+   * spent from `fromMs` on and before `untilMs`, open reservations included. Where it throws, that is thrown on and nothing
+   * has changed.
    */
-  renew(keys: Iterable<Key>, teams: Iterable<Team>, spent: (scope: Scope, fromMs: number) => number, now: Moment): void
+  renew(keys: Iterable<Key>, teams: Iterable<Team>, spent: SpentOf, now: Moment): void
   /** Counts what was admitted before this process began: requests of the last minute, oldest first. */
   replay(
     past: Iterable<{ keyId: string | null; upstream: string | null; tokens: number; agoMs: number }>,
@@ -100,6 +101,8 @@ export interface LocalEntry extends Entry {
 export interface LimiterOptions {
   /** Called when what a key or team has spent first reaches BUDGET_WARNING_PERCENT of its budget in a period, and 100. */
   onWarning?(warning: BudgetWarning): void
+  /** The latest time that the ledger has a request of, before `MOST_STEP_MS` from now. */
+  latestMs?: number
 }
 
 /** Whether a key or its team has any limit. Of one that has none, `admit` reads no amount. */
@@ -120,10 +123,10 @@ const UNLIMITED: Reservation = Object.freeze({
 const UNLIMITED_ENTRY: LocalEntry = Object.freeze({ admit: () => UNLIMITED, cancel() {}, refuse() {} })
 const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
-export function createLimiter({ onWarning = () => {} }: LimiterOptions = {}): LocalLimiter {
+export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOptions = {}): LocalLimiter {
   const keys = new RateLimiters()
   const upstreams = new RateLimiters()
-  const budgets = new Budgets(onWarning)
+  const budgets = new Budgets(onWarning, latestMs)
 
   return {
     enter(key, team, monotonicMs) {

@@ -4,20 +4,22 @@
  */
 import type { DialectName } from '../domain/settings.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
+import { LATEST_MS } from '../domain/time.ts'
 import { createHealth } from '../health/health.ts'
 import { createProber, type Prober } from '../health/prober.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createLimiter } from '../limits/limiter.ts'
+import { MOST_STEP_MS } from '../limits/period.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import type { LedgerReader, Scope } from '../store/ledger-store.ts'
+import type { LedgerReader, Scope, Span } from '../store/ledger-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import type { Backend } from '../upstreams/backend.ts'
 
 export interface LiveDeps {
   store: Pick<ConfigStore, 'read'>
   environment: Environment
-  reader: Pick<LedgerReader, 'spent' | 'recent'>
+  reader: Pick<LedgerReader, 'spent' | 'recent' | 'latestHour'>
   ledger: Pick<Ledger, 'unapplied'>
   backends: Readonly<Record<DialectName, Backend>>
   /** How often upstreams are probed, ms; 0 = only those that could not be reached. */
@@ -35,7 +37,9 @@ export async function createLive(deps: LiveDeps) {
   const { store, environment, reader, ledger, backends, probeMs, now, monotonicMs, log } = deps
   const read = async () => toSnapshot(await store.read(), environment)
   const first = await read()
+  const wallMs = now()
   const limiter = createLimiter({
+    latestMs: reader.latestHour(wallMs + MOST_STEP_MS),
     onWarning: ({ scope, name, spentNanoUsd, budget, percent }) =>
       log.warn('budget_threshold', 'a budget is being used up', {
         [scope.kind]: scope.id,
@@ -58,14 +62,14 @@ export async function createLive(deps: LiveDeps) {
     intervalMs: probeMs,
     log,
   })
-  const wallMs = now()
+  logClock(log, wallMs, reader.latestHour(LATEST_MS))
   const past = reader.recent(wallMs - MINUTE_MS)
   limiter.replay(
     past.map(({ createdMs, ...request }) => ({ ...request, agoMs: wallMs - createdMs })),
     monotonicMs(),
   )
   // The database alone never says what was spent: it is a moment behind the journal.
-  const spent = (scope: Scope, fromMs: number) => reader.spent(scope, fromMs) + ledger.unapplied(scope, fromMs)
+  const spent = (scope: Scope, span: Span) => reader.spent(scope, span) + ledger.unapplied(scope, span)
   /** Throws where the ledger cannot be read; then what was in force stays. */
   const renew = (next: Snapshot) => {
     // Each key once, however many secrets open it.
@@ -93,6 +97,20 @@ export async function createLive(deps: LiveDeps) {
     },
   }
   return live
+}
+
+/** Before this there was no Tollgate. */
+const EARLIEST_MS = Date.UTC(2020, 0)
+
+/** Warns at the start where the clock cannot be right: keys expire by it, periods begin by it, the ledger has its times. */
+function logClock(log: Log, wallMs: number, newestMs: number): void {
+  const clock = new Date(wallMs).toISOString()
+  if (wallMs < EARLIEST_MS)
+    log.warn('clock_wrong', 'the clock of this machine says a time that cannot be: set it', { clock })
+  if (newestMs <= wallMs) return
+  const newest = new Date(newestMs).toISOString()
+  const what = 'the clock of this machine was set back, or was ahead: the ledger has later requests'
+  log.warn('clock_wrong', what, { clock, newest })
 }
 
 /** @param before what was said last: the same is not said twice. */

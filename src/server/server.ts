@@ -6,6 +6,7 @@ import { logFinished, toAll } from '../accounting/settle.ts'
 import type { ServeConfig } from '../config.ts'
 import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
+import { toWallMs } from '../domain/time.ts'
 import { Load } from '../gateway/intake.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
@@ -59,7 +60,8 @@ const BACKOFF_MS = 500
 
 /** Starts to serve. Where it cannot, it throws, and whatever it has opened is closed again. */
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { log, now, environment, version, monotonicMs = performance.now.bind(performance) } = options
+  const { log, environment, version, monotonicMs = performance.now.bind(performance) } = options
+  const now = () => toWallMs(options.now())
   const startedMs = now()
   const instance = mintId(startedMs)
   // Closed in reverse order, at the stop or where the start fails.

@@ -48,6 +48,12 @@ function hold(): () => void {
   }
 }
 
+const models = async (): Promise<unknown[]> => {
+  const headers = { authorization: `Bearer ${several.key}` }
+  const response = await fetch(`${several.app.baseUrl}/models`, { headers })
+  return JSON.parse(await response.text()).data
+}
+
 describe('a wall clock that is set', () => {
   test.each([
     ['back by an hour', -HOUR_MS],
@@ -77,6 +83,41 @@ describe('a wall clock that is set', () => {
     expect(all.map(({ created_ms: ms }) => ms).sort()).toEqual([beganMs, beganMs + byMs].sort())
     await expectHonest(app)
     app.clock.nowMs = Math.max(beganMs, beganMs + byMs)
+    await expectHonest(app)
+  })
+
+  test.each([
+    ['before 1970', -1_000_000_000_000, 0],
+    ['beyond what an id can hold', 2 ** 48 + 5, 2 ** 48 - 1],
+  ])('to %s lets requests be answered, listed and on record', async (_, ms, recordedMs) => {
+    const { app, first, chat } = several
+    first.script(answering('first'))
+    app.clock.nowMs = ms
+    expect(await (await chat()).text()).toContain('first')
+    expect((await models()).length).toBeGreaterThan(0)
+    const [row] = await app.settled(1)
+    expect(row).toMatchObject({ created_ms: recordedMs, status: 'ok' })
+    await expectHonest(app)
+  })
+
+  test('back by two days gives no budget a second time, nor when it is right again', async () => {
+    const { app, first, chat } = several
+    first.script(answering('first'))
+    const key = app.key({ budget: { nanoUsd: 3 * costAt('second', 30, 3), period: 'day' } })
+    const status = async () => {
+      const response = await chat({ max_tokens: 3 }, { key })
+      await response.text()
+      return response.status
+    }
+    const beganMs = app.clock.nowMs
+    expect(await status()).toBe(200)
+    while ((await status()) === 200);
+    for (const days of [-2, -1, 0]) {
+      app.clock.nowMs = beganMs + days * DAY_MS
+      expect(await status()).toBe(429)
+    }
+    app.clock.nowMs = beganMs + DAY_MS
+    expect(await status()).toBe(200)
     await expectHonest(app)
   })
 
@@ -127,12 +168,6 @@ models:
     const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'e', nowMs: several.app.clock.nowMs } as const
     await applyCatalog(createConfigStore(sqlite), catalog, how)
     sqlite.close()
-  }
-
-  const models = async (): Promise<unknown[]> => {
-    const headers = { authorization: `Bearer ${several.key}` }
-    const response = await fetch(`${several.app.baseUrl}/models`, { headers })
-    return JSON.parse(await response.text()).data
   }
 
   test('lets fifty running streams end on the target and at the price that they began with', async () => {

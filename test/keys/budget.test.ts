@@ -1,16 +1,17 @@
 /** How a budget stands: its period, and from where on it is a warning. */
 import { describe, expect, test } from 'bun:test'
 import type { Period } from '../../src/domain/settings.ts'
-import { toStanding } from '../../src/keys/budget.ts'
+import { NO_PAST, type Past, toStanding } from '../../src/keys/budget.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 13)
-const none = () => 0
+/** A ledger that says this of whatever is asked. */
+const past = (spentNanoUsd: number): Past => ({ ...NO_PAST, spentIn: () => spentNanoUsd })
 
 test('what has no budget has no standing, and nothing is asked about it', () => {
-  const ask = () => {
+  const spentIn = () => {
     throw new Error('asked')
   }
-  expect(toStanding(null, ask, NOW)).toBeNull()
+  expect(toStanding(null, { ...NO_PAST, spentIn }, NOW)).toBeNull()
 })
 
 describe('what was spent is asked for since the period began, and the next one is named', () => {
@@ -23,7 +24,11 @@ describe('what was spent is asked for since the period began, and the next one i
   for (const [period, fromMs, resetMs] of scenarios) {
     test(`for ${period}`, () => {
       const asked: number[] = []
-      const standing = toStanding({ nanoUsd: 5, period }, (from) => asked.push(from), NOW)
+      const standing = toStanding(
+        { nanoUsd: 5, period },
+        { ...NO_PAST, spentIn: ({ fromMs }) => asked.push(fromMs) },
+        NOW,
+      )
       expect(standing).toEqual({
         budget: { nanoUsd: 5, period },
         spentNanoUsd: 1,
@@ -48,10 +53,10 @@ describe('the state changes at 80 and at 100 percent, exactly', () => {
   ]
   for (const [spent, nanoUsd, state, percent] of scenarios) {
     test(`${spent} of ${nanoUsd} is ${state}`, () => {
-      expect(toStanding({ nanoUsd, period: 'day' }, () => spent, NOW)).toMatchObject({ state, percent })
+      expect(toStanding({ nanoUsd, period: 'day' }, past(spent), NOW)).toMatchObject({ state, percent })
     })
   }
   test('and a budget of nothing is spent', () => {
-    expect(toStanding({ nanoUsd: 0, period: 'day' }, none, NOW)).toMatchObject({ state: 'spent' })
+    expect(toStanding({ nanoUsd: 0, period: 'day' }, NO_PAST, NOW)).toMatchObject({ state: 'spent' })
   })
 })

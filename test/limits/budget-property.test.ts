@@ -28,7 +28,7 @@ const step = fc.oneof(
     which: fc.nat(),
   }),
   fc.record({
-    do: fc.constantFrom('ahead' as const, 'away or back' as const),
+    do: fc.constantFrom('ahead' as const, 'back' as const),
     key: fc.constant(0),
     team: fc.constant(0),
     amount: fc.nat(30),
@@ -51,9 +51,9 @@ test('reserved and spent are what the requests of the period say, for key and te
       const told = new Map<string, Told>()
       const open: { reservation: Reservation; claims: [Told, Told['requests'][number]][] }[] = []
       let wallMs = NOON
-      /** What the clock said before it was moved last: it may come back to that, as often as it likes. */
-      let leftMs = NOON
-      const today = () => Math.floor(wallMs / DAY)
+      /** The latest that the clock has said: it is set back by up to five days from there, as often as it likes. */
+      let latestMs = NOON
+      const today = () => Math.floor(latestMs / DAY)
       const sumOf = ({ requests }: Told, day: number) =>
         requests.filter((one) => one.day === day).reduce((sum, { reserved, spent }) => sum + reserved + spent, 0)
       const toTold = (id: string, of: Budget): Told => {
@@ -68,10 +68,9 @@ test('reserved and spent are what the requests of the period say, for key and te
       }
       look()
       for (const { do: what, key: k, team: t, amount, which } of steps) {
-        if (what === 'ahead' || what === 'away or back') {
-          const toMs = what === 'ahead' ? Math.max(wallMs, leftMs) + amount * HOUR : leftMs
-          leftMs = wallMs
-          wallMs = toMs
+        if (what === 'ahead' || what === 'back') {
+          wallMs = what === 'ahead' ? latestMs + amount * HOUR : latestMs - amount * 4 * HOUR
+          latestMs = Math.max(wallMs, latestMs)
           look()
           continue
         }

@@ -25,7 +25,7 @@ import {
 const keyOf = (of: Budget | null, more: Partial<Key> = {}) => limited({}, { budget: of, ...more })
 const renew = (limiter: AskedLimiter, keys: Key[], teams: Team[], spent = 0, now = at(0)) => {
   const asked: [Scope, number][] = []
-  limiter.renew(keys, teams, (scope, fromMs) => asked.push([scope, fromMs]) && spent, now)
+  limiter.renew(keys, teams, (scope, { fromMs }) => asked.push([scope, fromMs]) && spent, now)
   return asked
 }
 
@@ -171,8 +171,42 @@ describe('a period', () => {
     expect(standing(limiter, key, null, at(5, NOON))).toMatchObject({ spent: 6 * CENT, reserved: 0 })
   })
 
+  test('that a clock has reached stays when it is set back, and ends when it was to', () => {
+    const limiter = createLimiter()
+    const key = keyOf(budget(10))
+    held(limiter.admit(key, null, cents(9), at(0))).settle(cents(9))
+    for (const back of [1, 2, 7]) {
+      const error = refused(limiter.admit(key, null, cents(2), at(back, NOON - back * DAY)))
+      expect(error.message).toContain('It resets at 2026-11-19T00:00:00Z.')
+    }
+    // What is spent meanwhile is spent of it.
+    held(limiter.admit(key, null, cents(1), at(8, NOON - 2 * DAY))).settle(cents(1))
+    refused(limiter.admit(key, null, cents(1), at(9)))
+    held(limiter.admit(key, null, cents(10), at(10, NOON + DAY)))
+  })
+
+  test('that the ledger has reached is in force after a start by a clock that was set back meanwhile', () => {
+    const limiter = createLimiter({ latestMs: NOON })
+    const key = keyOf(budget(10))
+    const asked: object[] = []
+    const back = NOON - 2 * DAY
+    limiter.renew([key], [], (_, span) => asked.push(span) && 9 * CENT, at(0, back))
+    // Also what was spent by the clock that was set back.
+    expect(asked).toMatchObject([{ fromMs: Date.UTC(2026, 10, 16), untilMs: Date.UTC(2026, 10, 19) }])
+    refused(limiter.admit(key, null, cents(2), at(1, back + DAY)))
+    held(limiter.admit(key, null, cents(10), at(2, NOON + DAY)))
+  })
+
+  test('that a clock was ahead of by more than a week is not in force once it is right again', () => {
+    const limiter = createLimiter()
+    const key = keyOf(budget(10))
+    renew(limiter, [key], [], 3 * CENT)
+    held(limiter.admit(key, null, cents(10), at(1, NOON + 8 * DAY))).settle(cents(10))
+    held(limiter.admit(key, null, cents(7), at(2)))
+  })
+
   test.each([
-    ['half a day', 12 * HOUR],
+    ['nine days', 9 * DAY],
     ['a year', 365 * DAY],
   ])('that a clock left for %s and came back to has what was spent in it, and resets on time', (_, ahead) => {
     const limiter = createLimiter()
@@ -373,9 +407,9 @@ describe('a warning', () => {
     renew(limiter, [keyOf(budget(0), { id: 'k2' })], [])
     expect(told()).toEqual([])
     const spent = keyOf(budget(10), { id: 'k3' })
-    renew(limiter, [spent], [])
-    held(limiter.admit(spent, null, cents(7), at(0))).settle(cents(7))
-    renew(limiter, [keyOf(budget(5), { id: 'k3' })], [], 0, at(0, NOON + DAY))
+    renew(limiter, [spent], [], 0, at(0, NOON + DAY))
+    held(limiter.admit(spent, null, cents(7), at(0, NOON + DAY))).settle(cents(7))
+    renew(limiter, [keyOf(budget(5), { id: 'k3' })], [], 0, at(0, NOON + 2 * DAY))
     expect(told()).toEqual([])
   })
 

@@ -1,7 +1,7 @@
 /** Periods of budgets: where each begins and ends, in UTC. */
 import { describe, expect, test } from 'bun:test'
 import type { Period } from '../../src/domain/settings.ts'
-import { endOf, startOf } from '../../src/limits/period.ts'
+import { endOf, startOf, toInForce } from '../../src/limits/period.ts'
 
 const at = (time: string) => Date.parse(time)
 
@@ -41,4 +41,40 @@ test('each period begins where the one before it ended, for years', () => {
       expect(endOf(period, end - 1)).toBe(end)
     }
   }
+})
+
+describe('what counts for the period in force', () => {
+  const scenarios: [string, string, string, Period, string, string][] = [
+    ['begins and ends with it', '2026-11-21T13:00Z', '2026-11-21T12:00Z', 'day', '2026-11-21', '2026-11-22'],
+    [
+      'goes by a clock that nobody was served by yet',
+      '2026-11-21T13:00Z',
+      '1970-01-01',
+      'day',
+      '2026-11-21',
+      '2026-11-22',
+    ],
+    [
+      'is all since where the clock was set back to',
+      '2026-11-19T13:00Z',
+      '2026-11-21T12:00Z',
+      'day',
+      '2026-11-19',
+      '2026-11-22',
+    ],
+    ['may be of two months', '2026-11-30T13:00Z', '2026-12-01T12:00Z', 'month', '2026-11-01', '2027-01-01'],
+    ['is not of more than a week ahead', '2026-11-13T11:00Z', '2026-11-21T12:00Z', 'day', '2026-11-13', '2026-11-14'],
+  ]
+  test.each(scenarios)('%s', (_, now, latest, period, from, until) => {
+    expect(toInForce(period, at(now), at(latest))).toEqual({
+      fromMs: at(from),
+      untilMs: at(until),
+      resetMs: at(until),
+    })
+  })
+
+  test('is everything where it is counted in total, whatever the clock says', () => {
+    const { fromMs, untilMs, resetMs } = toInForce('total', at('2026-11-21'), at('2026-11-25'))
+    expect([fromMs, untilMs > at('9999-12-31'), resetMs]).toEqual([0, true, null])
+  })
 })

@@ -1,4 +1,4 @@
-/** A start that fails gives back what it has taken. */
+/** A start that fails gives back what it has taken; one whose clock cannot be right says so. */
 import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,6 +13,7 @@ const SETTINGS = { ...toServeConfig({ flags: {}, environment: {}, settings: {} }
 const fail = () => {
   throw new Error('that one')
 }
+const dataFolderOf = () => mkdtempSync(join(tmpdir(), 'tollgate-start-'))
 const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
 afterAll(() => other.stop(true))
 
@@ -21,7 +22,7 @@ test.each<[what: string, fails: Partial<ServerOptions>, says: string]>([
   ['in its catalogue', { prepare: fail }, 'that one'],
   ['for its port', { configure: () => ({ ...SETTINGS, port: other.port ?? 0 }) }, 'Something else is listening'],
 ])('a start that fails %s gives its folder back, and the next one serves it', async (_, fails, says) => {
-  const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-start-'))
+  const dataFolder = dataFolderOf()
   const log = createLog({ now: () => 0, write: async () => {} })
   const options: ServerOptions = {
     dataFolder,
@@ -42,4 +43,24 @@ test.each<[what: string, fails: Partial<ServerOptions>, says: string]>([
   expect(isServed(dataFolder)).toBe(false)
   expect(readdirSync(dataFolder)).not.toContain('control.sock')
   rmSync(dataFolder, { recursive: true })
+})
+
+test.each([
+  [Date.UTC(2019, 11, 31), 1],
+  [Date.UTC(2026, 10, 21), 0],
+])('a start at %d warns %d times of its clock', async (nowMs, times) => {
+  const lines: string[] = []
+  const log = createLog({ now: () => nowMs, write: async (text) => void lines.push(text.toString()) })
+  const server = await startServer({
+    dataFolder: dataFolderOf(),
+    environment: {},
+    log,
+    now: () => nowMs,
+    version: 'test',
+    configure: () => SETTINGS,
+    prepare() {},
+    commands: { reload: async () => {}, drain() {} },
+  })
+  await server.stop()
+  expect(lines.join('').match(/"event":"clock_wrong"/g) ?? []).toHaveLength(times)
 })
