@@ -4,7 +4,7 @@ import type { UpstreamError } from '../domain/error.ts'
 import { redact } from '../log.ts'
 import type { Readiness } from '../upstreams/backend.ts'
 import { toRefusal } from '../upstreams/failure.ts'
-import { isOurShortage } from '../upstreams/probe.ts'
+import { isOurShortage } from '../upstreams/shortage.ts'
 import { Breaker, type Caller } from './breaker.ts'
 import { PENALTY_MS, type TargetState, type UpstreamState } from './state.ts'
 

@@ -7,7 +7,8 @@ import type { Answer } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
 import type { Backend, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
 import { Deadline } from './deadline.ts'
-import { askReadiness, nameOf } from './probe.ts'
+import { askReadiness } from './probe.ts'
+import { nameOf, sendAgain } from './shortage.ts'
 import { SseStream } from './sse.ts'
 
 export interface HttpOptions {
@@ -60,7 +61,15 @@ export class HttpCall {
     let response: Response
     let text: string
     try {
-      response = await this.#fetch()
+      try {
+        response = await this.#fetch()
+      } catch (error) {
+        response = await sendAgain(
+          error,
+          () => this.#fetch(),
+          () => this.#reason !== null,
+        )
+      }
       if (response.status !== 200) throw await this.#toFailure(response)
       if (this.#call.body.stream) {
         if (isEventStream(response)) return this.#toStream(response)

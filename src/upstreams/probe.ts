@@ -3,11 +3,9 @@
  * reached, from statuses and codes only: messages may quote what was sent. Called by the prober and by whoever tests an
  * upstream by hand.
  */
-import { closeSync, openSync } from 'node:fs'
-import { devNull } from 'node:os'
-import { codeOf } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Question, Readiness } from './backend.ts'
+import { isOurShortage, nameOf } from './shortage.ts'
 
 /**
  * Never throws. A signal that aborts counts as no answer in time. Down is only what cannot be reached: one that is late, or
@@ -63,23 +61,3 @@ function toWords(error: unknown): string {
   const code = nameOf(error)
   return RESOLVER.test(code) ? 'its name does not resolve' : (WORDS[code] ?? `it could not be reached (${code})`)
 }
-
-/** Codes of a process that has run out of something: they say nothing of whom it wanted to reach. */
-const OUR_OWN = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'EADDRNOTAVAIL'])
-const REFUSED = new Set(['ECONNREFUSED', 'ConnectionRefused'])
-
-/** Whether it failed for want of files, ports or memory of our own. Bun's fetch calls it a refusal when no file is left. */
-export const isOurShortage = (error: unknown): boolean =>
-  OUR_OWN.has(nameOf(error)) || (REFUSED.has(nameOf(error)) && isOutOfFiles())
-
-function isOutOfFiles(): boolean {
-  try {
-    closeSync(openSync(devNull, 'r'))
-    return false
-  } catch {
-    return true
-  }
-}
-
-/** Its code, or else what it calls itself. */
-export const nameOf = (error: unknown): string => codeOf(error) || (error instanceof Error ? error.name : 'unknown')

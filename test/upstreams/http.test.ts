@@ -72,3 +72,29 @@ test.each([
 ] as [string, Script, boolean, string][])('%s is a failure', async (_, script, stream, message) => {
   await expect(ask(script, stream)).rejects.toThrow(message)
 })
+
+test('without files of our own left a call waits for one, and then says who lacks it: nothing was asked', async () => {
+  upstream.script(wholeAnswer({ tokens: ['a'] }))
+  const script = `
+    import { closeSync, openSync } from 'node:fs'
+    import { createAllBackends } from './src/server/backends.ts'
+    import { toTarget } from './test/support/snapshot.ts'
+    const target = toTarget({ baseUrl: '${upstream.url}' })
+    const { deadlines } = target.upstream
+    const body = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }
+    const call = () =>
+      createAllBackends()
+        .openai.call({ body, target, signal: new AbortController().signal, deadlines, callId: 'x-1', take: () => null })
+        .then(({ events }) => events[0].kind, ({ name, kind }) => name + ' ' + kind)
+    await createAllBackends().openai.probe(target.upstream, new AbortController().signal)
+    const files = []
+    try { for (;;) files.push(openSync('/dev/null', 'r')) } catch {}
+    const none = await call()
+    const asked = call()
+    setTimeout(() => { for (const file of files.splice(0, 10)) closeSync(file) }, 150)
+    console.log(none + ', ' + (await asked))
+    process.exit(0)`
+  const command = ['sh', '-c', 'ulimit -n 100; exec "$0" -e "$1"', process.execPath, script]
+  const child = Bun.spawn(command, { cwd: `${import.meta.dir}/../..`, stdout: 'pipe' })
+  expect((await new Response(child.stdout).text()).trim()).toBe('GatewayError overloaded, text')
+})

@@ -1,0 +1,60 @@
+/**
+ * What cannot be sent because this process has no files or ports left: no failure of whom it wanted to reach. Told from one
+ * here, for calls and probes alike, and a call is given a moment for a file to become free.
+ */
+import { closeSync, openSync } from 'node:fs'
+import { devNull } from 'node:os'
+import { codeOf, GatewayError } from '../domain/error.ts'
+
+/** Codes of a process that has run out of something. */
+const OUR_OWN = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'EADDRNOTAVAIL'])
+const REFUSED = new Set(['ECONNREFUSED', 'ConnectionRefused'])
+
+/** Whether it failed for want of files, ports or memory of our own. Bun's fetch calls it a refusal when no file is left. */
+export const isOurShortage = (error: unknown): boolean =>
+  OUR_OWN.has(nameOf(error)) || (REFUSED.has(nameOf(error)) && isOutOfFiles())
+
+function isOutOfFiles(): boolean {
+  try {
+    closeSync(openSync(devNull, 'r'))
+    return false
+  } catch {
+    return true
+  }
+}
+
+/** Its code, or else what it calls itself. */
+export const nameOf = (error: unknown): string => codeOf(error) || (error instanceof Error ? error.name : 'unknown')
+
+/** How often, and after how long, a call that found no file free is tried again. */
+const TRIES = 10
+const PAUSE_MS = 100
+
+/**
+ * Sends again what failed for a shortage of ours: none of it was sent. Throws anything else as it is, and where nothing has
+ * become free after a second, a GatewayError.
+ */
+export async function sendAgain(
+  cause: unknown,
+  send: () => Promise<Response>,
+  isEnded: () => boolean,
+): Promise<Response> {
+  let error = cause
+  for (let tries = 0; isOurShortage(error) && !isEnded(); tries++) {
+    if (tries === TRIES) throw outOfFiles(error)
+    await Bun.sleep(PAUSE_MS)
+    try {
+      return await send()
+    } catch (next) {
+      error = next
+    }
+  }
+  throw error
+}
+
+const outOfFiles = (cause: unknown) =>
+  new GatewayError(
+    'overloaded',
+    'Tollgate is overloaded: it has as many files open as its system lets it, and none is left for the call. Nothing was asked of the model; try again.',
+    { cause },
+  )
