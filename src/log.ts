@@ -40,6 +40,7 @@ export type LogEvent =
   | 'server_stopping'
   | 'clock_wrong'
   | 'control_unavailable'
+  | 'files_short'
   | 'config_applied'
   | 'config_rejected'
   | 'config_unreadable'

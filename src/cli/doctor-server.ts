@@ -1,5 +1,6 @@
 /** What `doctor` says of the running server, and of upstreams and models: which cannot be used now, and why. Pure. */
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
+import { toLowLimit } from '../server/files.ts'
 import type { Status } from '../server/protocol.ts'
 import { type Check, ok, problem, toFew, warning } from './doctor-check.ts'
 import { count, toAgo } from './io.ts'
@@ -28,7 +29,14 @@ export function checkServer(found: ServerLookup, own: string, nowMs: number): Ch
           `The server is version ${status.version} and this program is ${own}. Restart the server to have one of them.`,
         ),
     checkReadiness(status),
+    checkFiles(status),
   ]
+}
+
+function checkFiles({ files }: Status): Check {
+  const low = toLowLimit(files)
+  if (low !== null) return warning('files', low)
+  return ok('files', files.limit === null ? 'The limit is not known.' : `The server may open ${files.limit}.`)
 }
 
 function checkReadiness(status: Status): Check {

@@ -79,8 +79,11 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   log.info('server_started', 'serving', { version: version(), url: baseUrl, data: dataFolder, catalog })
   if (io.json) printJson(io, { base_url: baseUrl, data: dataFolder, key: firstKey })
   else {
+    const { warnings } = server
     const snapshot = server.snapshot()
-    io.stdout(toWelcome({ baseUrl, snapshot, dataFolder, catalog, firstKey, isQuiet, started: toStarted(io) }))
+    io.stdout(
+      toWelcome({ baseUrl, snapshot, dataFolder, warnings, catalog, firstKey, isQuiet, started: toStarted(io) }),
+    )
   }
 
   await stopped

@@ -11,6 +11,8 @@ export interface Served {
   dataFolder: string
   /** Path of the catalogue, or what it is called. */
   catalog: string
+  /** In sentences, what whoever has started it should know. */
+  warnings: readonly string[]
   /** The secret of a key that was just made. */
   firstKey: string | null
   /** Whether the log keeps requests to itself. */
@@ -27,6 +29,7 @@ export function toWelcome(served: Served): string {
     `  data       ${dataFolder}`,
     `  catalogue  ${catalog}`,
     ...(isQuiet ? ['  log        warnings and errors; with --log-level info, a line for each request, too'] : []),
+    ...served.warnings.map((warning) => `  warning    ${warning}`),
     '',
   ]
   if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')

@@ -49,6 +49,13 @@ export const UpstreamStatus = Type.Intersect([
 ])
 export type UpstreamStatus = Static<typeof UpstreamStatus>
 
+/**
+ * `limit`: most files that the process may have open; null where that is not known. `max_in_flight`: requests that are taken at
+ * once, which may be fewer than the wanted ones of `--max-in-flight`: each takes two files, its client's and its upstream's.
+ */
+export const FileLimit = Type.Object({ limit: orNull(Amount), max_in_flight: Amount, wanted_in_flight: Amount })
+export type FileLimit = Static<typeof FileLimit>
+
 /** Answer of `GET /status`. */
 export const Status = answer({
   version: Text,
@@ -66,6 +73,7 @@ export const Status = answer({
   in_flight: Amount,
   /** Bytes of bodies and answers that are held in memory for them. */
   buffered_bytes: Amount,
+  files: FileLimit,
   upstreams: Type.Array(UpstreamStatus),
 })
 export type Status = Static<typeof Status>

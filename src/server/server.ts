@@ -18,6 +18,7 @@ import { createChecker } from '../structured/checker.ts'
 import { createCounter } from '../tokens/count.ts'
 import { createAllBackends, testUpstream } from './backends.ts'
 import { type ControlDeps, createControl } from './control.ts'
+import { readMaxFiles, toFileLimit, toLowLimit, watchFiles } from './files.ts'
 import { createLive, logNotReady } from './live.ts'
 import { drain, listen } from './network.ts'
 import { toUpstreamStatuses } from './protocol.ts'
@@ -46,6 +47,8 @@ export interface Server {
   /** `http://host:port/v1` */
   baseUrl: string
   snapshot(): Snapshot
+  /** What whoever has started it should know, in sentences. */
+  warnings: readonly string[]
   /** Runs a change of configuration on the server's own connection, then reads everything again. */
   reload(change: (store: ConfigStore) => Promise<void>): Promise<void>
   /** Has the database take what the ledger's journal holds. */
@@ -80,7 +83,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { limiter, health, prober } = live
   const watch = store.watch(live.snapshot.revision, live.refresh, log)
   opened.defer(() => watch.stop())
-  const load = new Load(config)
+  const files = toFileLimit(readMaxFiles(), config.maxInFlight)
+  const lowLimit = toLowLimit(files)
+  if (lowLimit !== null) log.warn('files_short', lowLimit)
+  const load = new Load({ ...config, maxInFlight: files.max_in_flight })
   const counter = createCounter({ log })
   const checker = createChecker()
   const closeThreads = () => {
@@ -114,6 +120,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
   const app = createApp(parts)
   const baseUrl = listen(app, config.host, config.port)
+  if (files.limit !== null && app.server) opened.defer(watchFiles({ limit: files.limit, server: app.server, log }))
   logNotReady(live.snapshot, log)
   prober.start()
   opened.defer(() => prober.stop())
@@ -131,6 +138,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       config_revision: live.snapshot.revision,
       in_flight: load.inFlight,
       buffered_bytes: load.bufferedBytes,
+      files,
       upstreams: toUpstreamStatuses(live.snapshot, health.states()),
     }),
     async test(id) {
@@ -156,6 +164,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   return {
     baseUrl,
     snapshot: () => live.snapshot,
+    warnings: lowLimit === null ? [] : [lowLimit],
     async reload(change) {
       await change(store)
       await live.refresh()

@@ -24,6 +24,12 @@ describe('a server', () => {
     ['is refused', { readiness: 'degraded', upstreams: [barred] }, 0, /^readiness: warning: .* not all upstreams/],
     ['is starting', { readiness: 'starting' }, 0, /^readiness: warning: It is starting/],
     ['is draining', { readiness: 'draining', in_flight: 2 }, 0, /^readiness: warning: It is stopping: 2 requests/],
+    [
+      'may open few files',
+      { files: { limit: 256, max_in_flight: 96, wanted_in_flight: 4_096 } },
+      0,
+      /^files: warning: .* 256 files.* 96 at once are taken/,
+    ],
     ['has no ledger', { readiness: 'ledger_unavailable' }, 1, /^readiness: problem: It refuses every request/],
   ])('that %s is told so', async (_, fields, code, trouble) => {
     clinic.serve({ upstreams: UPSTREAMS, ...fields })

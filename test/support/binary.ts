@@ -17,6 +17,8 @@ export interface Ran {
 export interface RunOptions {
   cwd?: string
   environment?: Record<string, string>
+  /** The words of a shell's `ulimit` that the process is held to, such as `-n 256`. */
+  ulimit?: string
 }
 
 export interface RunningBinary {
@@ -37,6 +39,9 @@ export interface RunningBinary {
 }
 
 const environmentOf = ({ environment = {} }: RunOptions) => ({ PATH: process.env.PATH ?? '', ...environment })
+
+const commandOf = (args: string[], { ulimit }: RunOptions) =>
+  ulimit === undefined ? [BINARY, ...args] : ['sh', '-c', `ulimit ${ulimit} && exec "$0" "$@"`, BINARY, ...args]
 
 function requireBinary(): void {
   if (existsSync(BINARY)) return
@@ -61,7 +66,7 @@ export async function runBinary(args: string[], options: RunOptions = {}): Promi
 /** Starts `serve` on a free port and waits until it answers. Throws with its standard error where it ends before. */
 export async function startBinary(args: string[], options: RunOptions = {}): Promise<RunningBinary> {
   requireBinary()
-  const child = Bun.spawn([BINARY, 'serve', '--port', '0', ...args], {
+  const child = Bun.spawn(commandOf(['serve', '--port', '0', ...args], options), {
     cwd: options.cwd ?? tmpdir(),
     env: environmentOf(options),
     stdout: 'pipe',

@@ -16,6 +16,7 @@ export const toStatus = (fields: Partial<Status> = {}): Status => ({
   config_revision: 1,
   in_flight: 0,
   buffered_bytes: 0,
+  files: { limit: 20_000, max_in_flight: 4_096, wanted_in_flight: 4_096 },
   upstreams: [],
   ...fields,
 })
