@@ -7,7 +7,7 @@ import type { Budget } from '../domain/settings.ts'
 import { toUsd } from '../domain/usage.ts'
 import { type BudgetStanding, toStanding } from '../keys/budget.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
-import type { Context } from './io.ts'
+import { type Context, toDay } from './io.ts'
 import { catchUp, toBehindNote } from './live.ts'
 
 /** Prepares to work out how the budgets of keys or of teams stand now. Says on standard error what is not counted yet. */
@@ -27,12 +27,11 @@ export const toBudgetFields = (standing: BudgetStanding | null) => ({
   budget_state: standing?.state ?? null,
 })
 
-/** Such as `$16.20 of $20/month (81 %, resets 2026-12-01)`; `-` without a budget. */
+/** Such as `$16.20 of $20/month (81 %)`; `-` without a budget. */
 export function toBudgetCell(standing: BudgetStanding | null): string {
   if (!standing) return '-'
-  const { budget, spentNanoUsd, percent, resetMs } = standing
-  const reset = resetMs === null ? '' : `, resets ${toDay(resetMs)}`
-  return `${toSpent(spentNanoUsd, budget)} of ${toText(budget)} (${percent} %${reset})`
+  const { budget, spentNanoUsd, percent } = standing
+  return `${toSpent(spentNanoUsd)} of ${toText(budget)} (${percent} %)`
 }
 
 /**
@@ -56,12 +55,13 @@ function toMoney(nanoUsd: number): string {
   return `$${whole}${fraction === undefined ? '' : `.${fraction.padEnd(2, '0')}`}`
 }
 
-/** Dollars to the cent, or to about a hundredth of a smaller budget; rounded down, so that none looks spent too early. */
-function toSpent(nanoUsd: number, budget: Budget): string {
-  const decimals = Math.min(9, Math.max(2, 12 - String(budget.nanoUsd).length))
+/** Dollars to the cent, or two digits of a smaller sum; rounded down, so that no budget looks spent too early. */
+function toSpent(nanoUsd: number): string {
+  const decimals = nanoUsd === 0 ? 2 : Math.min(9, Math.max(2, 11 - String(nanoUsd).length))
   const digits = String(nanoUsd).padStart(10, '0')
-  return `$${digits.slice(0, -9)}.${digits.slice(-9).slice(0, decimals)}`
+  const fraction = digits
+    .slice(-9)
+    .slice(0, decimals)
+    .replace(/(?<=..)0+$/, '')
+  return `$${digits.slice(0, -9)}.${fraction}`
 }
-
-/** Periods begin at midnight UTC. */
-const toDay = (ms: number) => new Date(ms).toISOString().slice(0, 10)

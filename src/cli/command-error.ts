@@ -56,7 +56,8 @@ function toAdvice(failure: ServiceFailure): string {
   const advice: Record<ServiceFailure['kind'], string> = {
     invalid: '',
     key_not_found: ' See the ids with: tollgate keys list',
-    key_ambiguous: ' Name the key by its id: tollgate keys list',
+    key_ambiguous: ' Name the key by one of these ids.',
+    key_exists: ' Choose another name, or revoke that key first.',
     team_not_found: ' See them with: tollgate teams list. Make one with: tollgate teams create --name NAME',
     team_exists: ' Use that one, or choose another name.',
     catalog_unreadable: ' Name another file.',

@@ -64,6 +64,9 @@ export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 
 /** Writes a time as UTC to the minute: `2027-01-31 12:00`. */
 export const toTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
 
+/** Writes the day of a time, in UTC: `2027-01-31`. */
+export const toDay = (ms: number) => new Date(ms).toISOString().slice(0, 10)
+
 const AGES: readonly [unit: string, ms: number][] = [
   ['d', 86_400_000],
   ['h', 3_600_000],
@@ -75,6 +78,34 @@ const AGES: readonly [unit: string, ms: number][] = [
 export function toAgo(atMs: number, nowMs: number): string {
   for (const [unit, ms] of AGES) if (nowMs - atMs >= ms) return `${Math.floor((nowMs - atMs) / ms)} ${unit} ago`
   return 'just now'
+}
+
+/** Columns of a terminal that nobody made wider. */
+const WIDTH = 80
+
+/** Breaks words into lines of a terminal, each behind so many spaces. A word that is too long has a line to itself. */
+export function toIndented(text: string, indent: number): string {
+  let lines = ''
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && Bun.stringWidth(`${line} ${word}`) > WIDTH - indent) {
+      lines += `${' '.repeat(indent)}${line}\n`
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return `${lines}${' '.repeat(indent)}${line}\n`
+}
+
+/** Of a name in a table. */
+const NAME_WIDTH = 18
+
+/** A name as a cell of a table, which has to be narrow. */
+export function toShort(name: string): string {
+  const text = toPrintable(name)
+  if (Bun.stringWidth(text) <= NAME_WIDTH) return text
+  let short = ''
+  for (const letter of text) if (Bun.stringWidth(short + letter) < NAME_WIDTH) short += letter
+  return `${short}…`
 }
 
 /** Control characters of a name would be commands to the terminal that shows it. */

@@ -2,16 +2,17 @@
  * `tollgate keys create | list | revoke`. Works beside a running server, which takes a change within moments. A secret
  * is printed once, by `create`, alone on its line.
  */
-
+import { toShortId } from '../domain/id.ts'
 import type { Key } from '../domain/snapshot.ts'
 import { type BudgetStanding, NO_PAST, toStanding } from '../keys/budget.ts'
 import { isPattern } from '../keys/rules.ts'
 import { createKey, type KeyOptions, type ListedKey, listKeys, revokeKey } from '../keys/service.ts'
 import { toSnapshot } from '../store/snapshot.ts'
-import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
+import { createStandings, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
-import { type Context, printJson, toPrintable, toTable, toTime, withStore } from './io.ts'
+import { type Context, printJson, toPrintable, withStore } from './io.ts'
 import { findUnmatched } from './key-models.ts'
+import { toKeyTable } from './key-table.ts'
 import { ifGiven, toBudget, toCount, toExpiry, toName } from './values.ts'
 
 /** The options of `keys create`, as they stand on the command line. */
@@ -40,7 +41,7 @@ export async function create(flags: KeyFlags, io: Context): Promise<void> {
   if (io.json)
     return printJson(io, { id, name, key: secret, ...rest, unmatched: unmatched.map(({ pattern }) => pattern) })
   for (const { message } of unmatched) io.stderr(`warning: ${message}\n`)
-  io.stderr(`Key ${id} (${toPrintable(name)}). Keep it now; it is not shown again:\n`)
+  io.stderr(`Key ${toShortId(id)} (${toPrintable(name)}). Keep it now; it is not shown again:\n`)
   io.stdout(`${secret}\n`)
 }
 
@@ -64,18 +65,20 @@ function toKeyOptions(flags: KeyFlags, nowMs: number): KeyOptions & Pick<Key, 'm
   }
 }
 
-export async function list(io: Context): Promise<void> {
+/** @param all also those that let nobody in any more. */
+export async function list({ all = false }: { all?: boolean }, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  const all = await withStore(io, { readonly: true }, async (store, sqlite) => {
+  const { shown, hidden } = await withStore(io, { readonly: true }, async (store, sqlite) => {
     const standingOf = await createStandings(sqlite, 'key', io)
-    return (await listKeys(store, nowMs)).map((key) => ({ key, standing: standingOf(key) }))
+    const keys = await listKeys(store, nowMs)
+    const wanted = keys.filter(({ status }) => all || status === 'active')
+    return { shown: wanted.map((key) => ({ key, standing: standingOf(key) })), hidden: keys.length - wanted.length }
   })
-  if (io.json) return printJson(io, { keys: all.map(({ key, standing }) => toJson(key, standing)) })
-  if (all.length === 0) return io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
-  const headings = ['ID', 'NAME', 'KEY', 'TEAM', 'SCOPE', 'MODELS', 'LIMITS', 'BUDGET', 'EXPIRES', 'STATUS']
-  const rows = all.map(({ key, standing }) => toCells(key, standing))
-  io.stdout(toTable(...withoutEmpty(headings, rows)))
-  for (const { key, standing } of all)
+  if (io.json) return printJson(io, { keys: shown.map(({ key, standing }) => toJson(key, standing)) })
+  if (shown.length > 0) io.stdout(toKeyTable(shown, nowMs))
+  if (hidden > 0) io.stderr(`${hidden} revoked or expired; with --all they are listed, too.\n`)
+  else if (shown.length === 0) io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
+  for (const { key, standing } of shown)
     if (key.status === 'active') io.stderr(toBudgetWarning(`key ${toPrintable(key.name)}`, standing))
 }
 
@@ -87,7 +90,7 @@ export async function revoke(id: string, io: Context): Promise<void> {
       const standingOf = await createStandings(sqlite, 'key', io)
       return printJson(io, { ...toJson(key, standingOf(key)), already_revoked: alreadyRevoked })
     }
-    const what = `Key ${key.id} (${toPrintable(key.name)})`
+    const what = `Key ${toShortId(key.id)} (${toPrintable(key.name)})`
     io.stdout(alreadyRevoked ? `${what} was revoked already.\n` : `${what} is revoked.\n`)
   })
 }
@@ -113,32 +116,4 @@ function toJson(key: ListedKey, standing: BudgetStanding | null) {
     expires_ms: key.expiresMs,
     revoked_ms: key.revokedMs,
   }
-}
-
-function toCells(key: ListedKey, standing: BudgetStanding | null): string[] {
-  const { requestsPerMinute, tokensPerMinute, concurrency } = key.limits
-  const limits = [
-    requestsPerMinute && `${requestsPerMinute} rpm`,
-    tokensPerMinute && `${tokensPerMinute} tpm`,
-    concurrency && `${concurrency} at a time`,
-  ].filter(Boolean)
-  return [
-    key.id,
-    toPrintable(key.name),
-    key.secrets.map(({ lastFour }) => `sk-tg-…${lastFour}`).join(' '),
-    key.team === null ? '-' : toPrintable(key.team),
-    key.scope,
-    key.models.map(toPrintable).join(' ') || 'all',
-    limits.join(', ') || '-',
-    toBudgetCell(standing),
-    key.expiresMs === null ? 'never' : toTime(key.expiresMs),
-    key.status,
-  ]
-}
-
-/** Leaves out the columns in which no key has anything, so that a line is no longer than it must be. */
-function withoutEmpty(headings: string[], rows: string[][]): [string[], string[][]] {
-  const isUsed = headings.map((_, column) => rows.some((row) => row[column] !== '-'))
-  const keep = (line: string[]) => line.filter((_, column) => isUsed[column])
-  return [keep(headings), rows.map(keep)]
 }

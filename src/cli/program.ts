@@ -119,7 +119,7 @@ function addKeys(program: Command, context: Context): void {
       (pattern, before: string[] = []) => [...before, pattern],
     )
     .option('--scope <scope>', 'all, or local: local upstreams only')
-    .option('--team <team>', 'name or id of a team, whose budget it shares')
+    .option('--team <team>', 'name of a team whose budget it shares, or six digits or more of its id')
     .option('--rpm <n>', 'requests per minute')
     .option('--tpm <n>', 'tokens per minute')
     .option('--concurrency <n>', 'requests at a time; one more is refused at once')
@@ -128,13 +128,14 @@ function addKeys(program: Command, context: Context): void {
     .action(async (flags: KeyFlags) => (await import('./keys.ts')).create(flags, context))
   keys
     .command('list')
-    .description('list all keys, oldest first')
-    .action(async () => (await import('./keys.ts')).list(context))
+    .description('list the keys that let somebody in, oldest first, with what each has spent of its budget')
+    .option('--all', 'revoked and expired ones, too')
+    .action(async (flags: { all?: boolean }) => (await import('./keys.ts')).list(flags, context))
   keys
     .command('revoke')
     .description('stop a key for good')
-    .argument('<id>', 'id of the key, or the last four characters of it')
-    .action(async (id: string) => (await import('./keys.ts')).revoke(id, context))
+    .argument('<key>', 'its name, six digits or more of its id, or the last four characters of the key itself')
+    .action(async (key: string) => (await import('./keys.ts')).revoke(key, context))
 }
 
 function addTeams(program: Command, context: Context): void {

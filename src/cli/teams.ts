@@ -1,9 +1,10 @@
 /** `tollgate teams create | list`. Works beside a running server, which takes a change within moments. */
+import { toShortId } from '../domain/id.ts'
 import { type BudgetStanding, NO_PAST, toStanding } from '../keys/budget.ts'
 import { createTeam, listTeams } from '../keys/service.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
-import { type Context, printJson, toPrintable, toTable, toTime, withStore } from './io.ts'
+import { type Context, printJson, toPrintable, toShort, toTable, toTime, withStore } from './io.ts'
 import { ifGiven, toBudget, toName } from './values.ts'
 
 export async function create(flags: { name?: string; budget?: string }, io: Context): Promise<void> {
@@ -13,8 +14,9 @@ export async function create(flags: { name?: string; budget?: string }, io: Cont
   const team = await withStore(io, {}, (store) => createTeam(store, options, { actor: 'cli', nowMs }))
   const standing = toStanding(team.budget, NO_PAST, nowMs)
   if (io.json) return printJson(io, toJson(team, standing))
+  const id = toShortId(team.id)
   io.stdout(
-    `Team ${team.id} (${toPrintable(name)}) is made. Make keys of it with: tollgate keys create --name NAME --team ${team.id}\n`,
+    `Team ${id} (${toPrintable(name)}) is made. Make keys of it with: tollgate keys create --name NAME --team ${id}\n`,
   )
 }
 
@@ -26,8 +28,8 @@ export async function list(io: Context): Promise<void> {
   if (io.json) return printJson(io, { teams: all.map(({ team, standing }) => toJson(team, standing)) })
   if (all.length === 0) return io.stderr('There are no teams yet. Make one with: tollgate teams create --name NAME\n')
   const rows = all.map(({ team: { id, name, createdMs }, standing }) => [
-    id,
-    toPrintable(name),
+    toShortId(id),
+    toShort(name),
     toBudgetCell(standing),
     toTime(createdMs),
   ])

@@ -4,6 +4,9 @@ import { toWallMs } from './time.ts'
 /** Mints an id; that of a request is shared by ledger, completion and `x-request-id`: a UUIDv7 as 32 lower-case hex digits. */
 export const mintId = (nowMs: number) => Bun.randomUUIDv7('buffer', toWallMs(nowMs)).toString('hex')
 
+/** What people read of an id, and commands take for it: its last digits, which are random. */
+export const toShortId = (id: string) => id.slice(-8)
+
 /** The `x-request-id` of a request. */
 export const toRequestId = (id: string) => `req_${id}`
 

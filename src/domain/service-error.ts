@@ -8,7 +8,8 @@ export type ServiceFailure =
   /** A field of what was asked for breaks a rule. */
   | { kind: 'invalid'; field: string }
   | { kind: 'key_not_found'; key: string }
-  | { kind: 'key_ambiguous'; lastFour: string }
+  | { kind: 'key_ambiguous'; key: string }
+  | { kind: 'key_exists'; key: string; id: string }
   | { kind: 'team_not_found'; team: string }
   | { kind: 'team_exists'; team: string; id: string }
   | { kind: 'catalog_unreadable'; path: string }

@@ -1,13 +1,14 @@
 /**
  * Creates, revokes and lists keys, and teams of keys that share a budget. Called by the commands for both, `serve` (for the
  * first key) and later the dashboard. Keys are revoked and never deleted: the ledger names them. A secret leaves this file
- * once, from `createKey`. Names of teams are unique, so that a command may name a team by either.
+ * once, from `createKey`. Names are unique, among teams and among keys in force, so that a command may go by them.
  */
 
-import { mintId } from '../domain/id.ts'
+import { mintId, toShortId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Budget } from '../domain/settings.ts'
 import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
+import { findKey, findTeam, isLiving } from './find.ts'
 import { type CheckedOptions, checkOptions } from './rules.ts'
 import { hashToken, mintToken, toMasked } from './token.ts'
 
@@ -31,9 +32,15 @@ export interface CreatedKey {
   secret: string
 }
 
-/** Creates a key. Throws `invalid` and `team_not_found`. */
+/** Creates a key. Throws `invalid`, `team_not_found`, and `key_exists` where a key in force has the name already. */
 export function createKey(store: ConfigStore, options: KeyOptions, by: Actor): Promise<CreatedKey> {
-  return store.changeKeys(by, (rows) => decideKey(rows, options, by))
+  return store.changeKeys(by, (rows) => {
+    const { name } = options
+    const taken = rows.keys.find((key) => key.name === name && isLiving(key, by.nowMs))
+    if (!taken) return decideKey(rows, options, by)
+    const message = `There is a key '${name}' already (${toShortId(taken.id)}).`
+    throw new ServiceError({ kind: 'key_exists', key: name, id: taken.id }, message)
+  })
 }
 
 /** Creates a key where there is none yet, and returns its secret; null where there are keys. */
@@ -45,7 +52,7 @@ export function createFirstKey(store: ConfigStore, options: KeyOptions, by: Acto
   })
 }
 
-/** What `createKey` writes and returns. Pure, but for the secret and the id that it mints. */
+/** What `createKey` writes and returns, whatever keys there are. Pure, but for the secret and the id that it mints. */
 export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Actor): Decided<KeyWrite, CreatedKey> {
   checkOptions(options)
   const secret = mintToken()
@@ -82,16 +89,15 @@ export async function listKeys(store: ConfigStore, nowMs: number): Promise<Liste
 }
 
 /**
- * Revokes a key by its id or by what is shown of it (`sk-tg-…abcd`, or its last four). Revoking twice is no error.
- * Throws `key_not_found` and `key_ambiguous`.
+ * Revokes the key that the text means (`find.ts`). Revoking twice is no error. Throws `key_not_found` and `key_ambiguous`.
  */
 export function revokeKey(
   store: ConfigStore,
-  idOrShown: string,
+  which: string,
   by: Actor,
 ): Promise<{ key: ListedKey; alreadyRevoked: boolean }> {
   return store.changeKeys(by, ({ keys, teams }) => {
-    const found = findKey(keys, idOrShown)
+    const found = findKey(keys, which, by.nowMs)
     const alreadyRevoked = found.revokedMs !== null
     const key = alreadyRevoked ? found : { ...found, revokedMs: by.nowMs }
     const record = { action: 'keys.revoke', subject: key.id, detail: { name: key.name } }
@@ -103,26 +109,11 @@ export function revokeKey(
 }
 
 function toListed(key: StoredKey, teams: readonly StoredTeam[], nowMs: number): ListedKey {
-  const isExpired = key.expiresMs !== null && key.expiresMs <= nowMs
   return {
     ...key,
     team: teams.find(({ id }) => id === key.teamId)?.name ?? null,
-    status: key.revokedMs !== null ? 'revoked' : isExpired ? 'expired' : 'active',
+    status: key.revokedMs !== null ? 'revoked' : isLiving(key, nowMs) ? 'active' : 'expired',
   }
-}
-
-function findKey(keys: readonly StoredKey[], idOrShown: string): StoredKey {
-  const byId = keys.find(({ id }) => id === idOrShown.toLowerCase())
-  if (byId) return byId
-  const [, lastFour] = /^(?:sk-tg-(?:…|\.\.\.)?)?([A-Za-z0-9]{4})$/.exec(idOrShown) ?? []
-  const matches = keys.filter(({ secrets }) => secrets.some((secret) => secret.lastFour === lastFour))
-  const [only] = matches
-  if (lastFour !== undefined && matches.length > 1)
-    throw new ServiceError({ kind: 'key_ambiguous', lastFour }, `More than one key ends in ${lastFour}.`)
-  if (only) return only
-  // Somebody may have pasted the secret itself.
-  const key = idOrShown.startsWith('sk-tg-') ? toMasked(idOrShown.slice(-4)) : idOrShown.slice(0, 64)
-  throw new ServiceError({ kind: 'key_not_found', key }, `There is no key '${key}'.`)
 }
 
 export interface TeamOptions {
@@ -139,7 +130,7 @@ export function createTeam(store: ConfigStore, options: TeamOptions, by: Actor):
     if (taken)
       throw new ServiceError(
         { kind: 'team_exists', team: name, id: taken.id },
-        `There is a team '${name}' already (${taken.id}).`,
+        `There is a team '${name}' already (${toShortId(taken.id)}).`,
       )
     const team: StoredTeam = { id: mintId(by.nowMs), name, budget, metadata: {}, createdMs: by.nowMs }
     const record = { action: 'teams.create', subject: team.id, detail: { name } }
@@ -150,11 +141,4 @@ export function createTeam(store: ConfigStore, options: TeamOptions, by: Actor):
 /** Lists every team, oldest first. */
 export async function listTeams(store: ConfigStore): Promise<StoredTeam[]> {
   return (await store.readKeys()).teams
-}
-
-/** The team of this id or name, of this id if both could be meant. Throws `team_not_found`. */
-export function findTeam(teams: readonly StoredTeam[], idOrName: string): StoredTeam {
-  const team = teams.find(({ id }) => id === idOrName) ?? teams.find(({ name }) => name === idOrName)
-  if (team) return team
-  throw new ServiceError({ kind: 'team_not_found', team: idOrName }, `There is no team '${idOrName}'.`)
 }

@@ -72,7 +72,9 @@ test('no answer can order the terminal about', async () => {
 })
 
 test('an answer that breaks off is a failure, after the words that came', async () => {
-  gateway.upstream.script(() => ({ ...streamAnswer(), end: 'cut' }))
+  // The pause lets the words through: what a broken connection still held is lost with it.
+  const steps = [...streamAnswer({ finish: null, usage: null }).steps, { waitMs: 50 }]
+  gateway.upstream.script({ kind: 'stream', steps, end: 'cut' })
   const { code, stdout, stderr } = await ask('Hello')
   expect(code).toBe(1)
   expect(stdout).toStartWith('tok0 ')

@@ -71,19 +71,62 @@ aliases: { fast: openai/gpt-4o }
   })
 
   test('that allows what nobody lists is none to warn of, but for a key of local scope', async () => {
-    const create = ['keys', 'create', '--name', 'x', '--model', 'openai/*']
-    expect((await bench.run(...create)).stderr).not.toContain('warning')
-    expect((await bench.run(...create, '--scope', 'local')).stderr).toContain('matches no model with a local upstream')
-    expect(JSON.parse((await bench.run(...create, '--json')).stdout).unmatched).toEqual([])
+    const create = (name: string) => ['keys', 'create', '--name', name, '--model', 'openai/*']
+    expect((await bench.run(...create('a'))).stderr).not.toContain('warning')
+    expect((await bench.run(...create('b'), '--scope', 'local')).stderr).toContain(
+      'matches no model with a local upstream',
+    )
+    expect(JSON.parse((await bench.run(...create('c'), '--json')).stdout).unmatched).toEqual([])
+  })
+})
+
+describe('keys list', () => {
+  test('fits a terminal of 80 columns, whatever a key may do', async () => {
+    const models = Array.from({ length: 12 }, (_, i) => ['--model', `provider-${i}/some-model-*`]).flat()
+    await bench.run('teams', 'create', '--name', 'Blue')
+    await bench.run(
+      ...['keys', 'create', '--name', 'the key of somebody with a long name', '--scope', 'local', '--team', 'Blue'],
+      ...['--rpm', '5', '--tpm', '6', '--concurrency', '7', '--budget', '1234/month', '--expires', '90d', ...models],
+    )
+    const { stdout } = await bench.run('keys', 'list')
+    expect(stdout.split('\n').filter((line) => Bun.stringWidth(line) > 80)).toEqual([])
+    expect(stdout).toMatch(/\n[0-9a-f]{8} {2}the key of somebo… {2}….{4} {2}2027-02-19 {2}\$0.00 of \$1234\/month/)
+    const rules = stdout.split('\n').slice(2).join(' ').replace(/\s+/g, ' ')
+    expect(rules).toContain(' provider-11/some-model-*; 5 rpm; 6 tpm; 7 at a time; team Blue ')
   })
 })
 
 describe('keys revoke', () => {
-  test('leaves the key in the list, and may be said twice', async () => {
+  test('takes a name, or some digits of an id as the list shows them', async () => {
+    const { id } = JSON.parse((await bench.run('keys', 'create', '--name', 'one', '--json')).stdout)
+    await bench.run('keys', 'create', '--name', 'two')
+    expect((await bench.run('keys', 'revoke', id.slice(-5))).code).toBe(1)
+    expect((await bench.run('keys', 'revoke', id.slice(-8))).stdout).toBe(`Key ${id.slice(-8)} (one) is revoked.\n`)
+    expect((await bench.run('keys', 'revoke', 'two')).stdout).toContain('(two) is revoked.')
+  })
+
+  test('makes its name free for another key; until then no two have the same', async () => {
+    await bench.run('keys', 'create', '--name', 'dev')
+    const { code, stderr } = await bench.run('keys', 'create', '--name', 'dev')
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^error: There is a key 'dev' already \([0-9a-f]{8}\). Choose another name/)
+    await bench.run('keys', 'revoke', 'dev')
+    expect((await bench.run('keys', 'create', '--name', 'dev')).code).toBe(0)
+    // Now the name means the one that is in force.
+    expect((await bench.run('keys', 'revoke', 'dev')).stdout).toContain('is revoked.')
+    expect((await bench.run('keys', 'revoke', 'dev')).stderr).toMatch(
+      /'dev' may mean 2 keys: [0-9a-f]{32}, [0-9a-f]{32}/,
+    )
+  })
+
+  test('takes the key out of the list, but for --all, and may be said twice', async () => {
     const { id } = JSON.parse((await bench.run('keys', 'create', '--name', 'dev', '--json')).stdout)
     expect((await bench.run('keys', 'revoke', id)).stdout).toContain('is revoked.')
     expect((await bench.run('keys', 'revoke', id)).stdout).toContain('was revoked already.')
-    expect((await bench.run('keys', 'list')).stdout).toMatch(/dev .* revoked\n$/)
+    expect((await bench.run('keys', 'list')).stdout).toBe('')
+    expect((await bench.run('keys', 'list', '--all')).stdout).toMatch(/dev .* revoked\n$/)
+    const count = async (...argv: string[]) => JSON.parse((await bench.run(...argv)).stdout).keys.length
+    expect([await count('keys', 'list', '--json'), await count('keys', 'list', '--all', '--json')]).toEqual([0, 1])
   })
 })
 
@@ -93,7 +136,7 @@ describe('wrong words', () => {
     ['an unknown subcommand', ['keys', 'drop'], 2, /unknown command 'drop'/],
     ['an unknown option', ['keys', 'create', '--nam', 'x'], 2, /unknown option '--nam'.*Did you mean --name/],
     ['a missing name', ['keys', 'create'], 2, /--name is missing/],
-    ['a missing argument', ['keys', 'revoke'], 2, /missing required argument 'id'/],
+    ['a missing argument', ['keys', 'revoke'], 2, /missing required argument 'key'/],
     ['an argument too many', ['keys', 'list', 'all'], 2, /too many arguments/],
     ['a wrong count', ['keys', 'create', '--name', 'x', '--rpm', '0'], 2, /--rpm '0' is no count/],
     ['a wrong scope', ['keys', 'create', '--name', 'x', '--scope', 'some'], 2, /--scope 'some' is unknown/],

@@ -28,21 +28,21 @@ describe('teams create', () => {
     })
     expect(await json('teams', 'list')).toEqual({ teams: [team] })
     for (const name of ['Blue', team.id]) {
-      const key = await json('keys', 'create', '--name', 'dev', '--team', name)
+      const key = await json('keys', 'create', '--name', `of ${name}`, '--team', name)
       expect(key).toMatchObject({ team_id: team.id, team: 'Blue' })
     }
   })
 
   test('says in words how to make keys of it', async () => {
     const { code, stdout, stderr } = await bench.run('teams', 'create', '--name', 'Blue')
-    const [, id] = /^Team ([0-9a-f]{32}) \(Blue\) is made\. /.exec(stdout) ?? []
+    const [, id] = /^Team ([0-9a-f]{8}) \(Blue\) is made\. /.exec(stdout) ?? []
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toContain(`--team ${id}\n`)
     expect((await bench.run('keys', 'create', '--name', 'dev', '--team', String(id))).code).toBe(0)
   })
 
   const scenarios: [string, string[], number, string, RegExp][] = [
-    ['a name that is taken', ['--name', ' Blue '], 1, 'team_exists', /There is a team 'Blue' already \([0-9a-f]{32}\)/],
+    ['a name that is taken', ['--name', ' Blue '], 1, 'team_exists', /There is a team 'Blue' already \([0-9a-f]{8}\)/],
     ['a missing name', [], 2, 'usage', /--name is missing: .* --name research/],
     ['an empty name', ['--name', ' '], 2, 'usage', /1 to 200 characters/],
     ['a wrong budget', ['--name', 'x', '--budget', '5/year'], 2, 'usage', /--budget '5\/year' has no known period/],

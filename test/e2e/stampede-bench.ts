@@ -67,6 +67,7 @@ export async function createStampedeBench(): Promise<StampedeBench> {
     if (code !== 0) throw new Error(`${argv.join(' ')}: ${stderr}`)
     return JSON.parse(stdout)
   }
+  let keys = 0
   return {
     hold() {
       gate = Promise.withResolvers<void>()
@@ -77,7 +78,7 @@ export async function createStampedeBench(): Promise<StampedeBench> {
     },
     calls: () => upstream.requests.length,
     async key(...options) {
-      const { id, key } = await json('keys', 'create', '--name', 'crowd', ...options)
+      const { id, key } = await json('keys', 'create', '--name', `crowd ${++keys}`, ...options)
       await untilKnown(baseUrl, key)
       return { id, secret: key }
     },

@@ -116,7 +116,9 @@ describe('revokeKey', () => {
       .set({ lastFour: secret.slice(-4) })
       .where(eq(keySecrets.keyId, other.key.id))
       .run()
-    await expect(revokeKey(store, secret.slice(-4), by(4))).rejects.toThrow('More than one key ends in')
+    await expect(revokeKey(store, secret.slice(-4), by(4))).rejects.toThrow(
+      `may mean 2 keys: ${key.id}, ${other.key.id}.`,
+    )
   })
 
   test('names a key that it does not know, without repeating a secret', async () => {

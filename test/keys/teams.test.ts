@@ -1,6 +1,7 @@
 /** Teams in the tables: what is stored, what is refused, and how one is found. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { createTeam, findTeam, listTeams } from '../../src/keys/service.ts'
+import { findTeam } from '../../src/keys/find.ts'
+import { createTeam, listTeams } from '../../src/keys/service.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
@@ -34,7 +35,7 @@ test('a second team of the same name is refused with the first one’s id, and l
   const first = await createTeam(store, { name: 'Blue' }, by(1))
   const { revision } = toSnapshot(await store.read(), {})
   await expect(createTeam(store, { name: 'Blue' }, by(2))).rejects.toThrow(
-    `There is a team 'Blue' already (${first.id})`,
+    `There is a team 'Blue' already (${first.id.slice(-8)})`,
   )
   expect([await listTeams(store), (await store.read()).revision]).toEqual([[first], revision])
   expect(tables.select().from(audit).all()).toHaveLength(1)
@@ -50,10 +51,11 @@ test('teams are listed oldest first', async () => {
   expect((await listTeams(store)).map(({ name }) => name)).toEqual(['first', 'later', 'last'])
 })
 
-test('a team is found by its name or its id, by the id if both could be meant', async () => {
+test('a team is found by its name, its id or a part of that, by the id if both could be meant', async () => {
   const blue = await createTeam(store, { name: 'Blue' }, by(1))
   const find = async (idOrName: string) => findTeam(await listTeams(store), idOrName)
-  expect([await find('Blue'), await find(blue.id)]).toEqual([blue, blue])
+  const { id } = blue
+  for (const which of ['Blue', id, id.slice(-8), id.slice(0, 6)]) expect(await find(which)).toEqual(blue)
   await createTeam(store, { name: blue.id }, by(2))
   expect(await find(blue.id)).toEqual(blue)
   await expect(find('blue')).rejects.toThrow("There is no team 'blue'")

@@ -1,0 +1,57 @@
+/** The table of `keys list`: one line a key that fits a terminal, and beneath it what the key is held to. Pure. */
+import { toShortId } from '../domain/id.ts'
+import type { BudgetStanding } from '../keys/budget.ts'
+import type { ListedKey } from '../keys/service.ts'
+import { toBudgetCell } from './budget.ts'
+import { toDay, toIndented, toPrintable, toShort, toTable } from './io.ts'
+
+const HEADINGS = ['ID', 'NAME', 'KEY', 'UNTIL', 'BUDGET']
+/** Below the names. */
+const INDENT = 10
+
+export function toKeyTable(all: readonly { key: ListedKey; standing: BudgetStanding | null }[], nowMs: number): string {
+  const rows = all.map(({ key, standing }) => toCells(key, standing, nowMs))
+  const [headings = '', ...lines] = toTable(...withoutEmpty(HEADINGS, rows))
+    .trimEnd()
+    .split('\n')
+  const described = lines.map((line, i) => {
+    const rules = all[i] ? toRules(all[i].key) : ''
+    return `${line}\n${rules && toIndented(rules, INDENT)}`
+  })
+  return `${headings}\n${described.join('')}`
+}
+
+function toCells(key: ListedKey, standing: BudgetStanding | null, nowMs: number): string[] {
+  const end = key.expiresMs === null ? '-' : toDay(key.expiresMs)
+  return [
+    toShortId(key.id),
+    toShort(key.name),
+    key.secrets
+      .filter(({ expiresMs }) => expiresMs === null || expiresMs > nowMs)
+      .map(({ lastFour }) => `…${lastFour}`)
+      .join(' '),
+    key.status === 'active' ? end : key.status,
+    toBudgetCell(standing),
+  ]
+}
+
+/** Such as `local only; openai/*, acme/large; 60 rpm; team Blue`; '' for a key that may everything. */
+function toRules({ scope, models, limits, team }: ListedKey): string {
+  const { requestsPerMinute, tokensPerMinute, concurrency } = limits
+  const rules = [
+    scope === 'local' && 'local only',
+    models.map(toPrintable).join(', '),
+    requestsPerMinute && `${requestsPerMinute} rpm`,
+    tokensPerMinute && `${tokensPerMinute} tpm`,
+    concurrency && `${concurrency} at a time`,
+    team && `team ${toPrintable(team)}`,
+  ]
+  return rules.filter(Boolean).join('; ')
+}
+
+/** Leaves out the columns in which no key has anything. */
+function withoutEmpty(headings: string[], rows: string[][]): [string[], string[][]] {
+  const isUsed = headings.map((_, column) => rows.some((row) => row[column] !== '-'))
+  const keep = (line: string[]) => line.filter((_, column) => isUsed[column])
+  return [keep(headings), rows.map(keep)]
+}

@@ -1,0 +1,45 @@
+/** Finds the key or the team that somebody means, by its id or a part of it, by its name, or by what is shown of a secret. Pure. */
+import { ServiceError } from '../domain/service-error.ts'
+import type { StoredKey, StoredTeam } from '../store/config-store.ts'
+import { toMasked } from './token.ts'
+
+/** Fewer digits of an id could soon mean another one. */
+const PART_OF_ID = /^[0-9a-f]{6,31}$/
+
+/** Whether a key lets requests in, as far as time goes. */
+export const isLiving = ({ revokedMs, expiresMs }: Pick<StoredKey, 'revokedMs' | 'expiresMs'>, nowMs: number) =>
+  revokedMs === null && (expiresMs === null || expiresMs > nowMs)
+
+const isMeant = (id: string, text: string) => PART_OF_ID.test(text) && (id.endsWith(text) || id.startsWith(text))
+
+/**
+ * The only key that the text may mean: an id or at least six digits from either end of one, a name (of a key that is neither
+ * revoked nor expired, else of any), or what is shown of the secret (`sk-tg-…abcd`, or its last four). Throws `key_not_found`
+ * and `key_ambiguous`.
+ */
+export function findKey(keys: readonly StoredKey[], text: string, nowMs: number): StoredKey {
+  const id = text.toLowerCase()
+  const byId = keys.find((key) => key.id === id)
+  if (byId) return byId
+  const [, lastFour] = /^(?:sk-tg-)?(?:…|\.\.\.)?([A-Za-z0-9]{4})$/.exec(text) ?? []
+  const named = keys.filter(({ name }) => name === text)
+  const living = named.filter((key) => isLiving(key, nowMs))
+  const others = keys.filter((key) => isMeant(key.id, id) || key.secrets.some((secret) => secret.lastFour === lastFour))
+  const found = [...new Set([...(living.length > 0 ? living : named), ...others])]
+  const [only] = found
+  // Somebody may have pasted the secret itself.
+  const key = text.startsWith('sk-tg-') ? toMasked(text.slice(-4)) : text.slice(0, 64)
+  if (only === undefined) throw new ServiceError({ kind: 'key_not_found', key }, `There is no key '${key}'.`)
+  if (found.length === 1) return only
+  const ids = found.slice(0, 5).map((one) => one.id)
+  throw new ServiceError({ kind: 'key_ambiguous', key }, `'${key}' may mean ${found.length} keys: ${ids.join(', ')}.`)
+}
+
+/** The team of this id or name, of this id if both could be meant, else the only one whose id has these digits. Throws `team_not_found`. */
+export function findTeam(teams: readonly StoredTeam[], text: string): StoredTeam {
+  const team = teams.find(({ id }) => id === text) ?? teams.find(({ name }) => name === text)
+  if (team) return team
+  const [only, ...others] = teams.filter(({ id }) => isMeant(id, text.toLowerCase()))
+  if (only && others.length === 0) return only
+  throw new ServiceError({ kind: 'team_not_found', team: text }, `There is no team '${text}'.`)
+}
