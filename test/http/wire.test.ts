@@ -1,0 +1,71 @@
+/**
+ * HTTP/1.1 that is legal and rare, as Bun's server takes it: what it does not take must be refused before anything is asked
+ * for, or be on record like any request whose client has left.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { isOver } from '../support/several-upstreams.ts'
+import { obliging } from '../support/upstream.ts'
+
+let gateway: Gateway
+beforeEach(async () => {
+  gateway = await startGateway()
+  gateway.upstream.script(obliging)
+})
+afterEach(() => gateway.stop())
+
+const LEFT = { status: 'cut', http_status: 499, error_code: 'client_closed_request' }
+const BODY = JSON.stringify(HELLO)
+const toHead = (more: string) =>
+  `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\ncontent-type: application/json\r\n${more}\r\n\r\n`
+const post = () => `${toHead(`content-length: ${BODY.length}`)}${BODY}`
+const chunked = (extension: string, trailers: string) =>
+  `${toHead('transfer-encoding: chunked')}${BODY.length.toString(16)}${extension}\r\n${BODY}\r\n0${extension}\r\n${trailers}\r\n`
+
+/** Sends it on a connection of its own; `closed` resolves to all that came back. */
+function send(text: string) {
+  const { hostname, port } = new URL(gateway.app.origin)
+  const socket = connect(Number(port), hostname, () => socket.write(text))
+  const closed = Promise.withResolvers<string>()
+  let read = ''
+  socket.on('data', (data) => {
+    read += data
+  })
+  socket.on('error', () => {})
+  socket.on('close', () => closed.resolve(read))
+  return { socket, closed: closed.promise, answered: () => read.includes('\r\n\r\n') }
+}
+
+test.each([
+  ['two requests in one packet', () => post() + post(), ''],
+  ['a chunked body with a trailer', () => chunked('', 'x-checksum: 1\r\n'), 'HTTP/1.1 400'],
+])(
+  '%s: the connection is closed, no model is asked, and it is on record as left, for nothing',
+  async (_, text, says) => {
+    const { closed } = send(text())
+    expect(await closed).toStartWith(says)
+    expect((await gateway.chat()).status).toBe(200)
+    expect(gateway.upstream.requests).toHaveLength(1)
+    expect(await gateway.app.settled(2)).toMatchObject([{ ...LEFT, cost_nano_usd: 0 }, { status: 'ok' }])
+  },
+)
+
+test('a request that comes before the answer to the one before it closes the connection; that one is on record as left', async () => {
+  const { app, upstream } = gateway
+  upstream.script({ kind: 'silent' })
+  const { socket, closed } = send(post())
+  await upstream.waitFor(() => upstream.requests.length === 1, 'the first one')
+  socket.write(post())
+  expect(await closed).toBe('')
+  await upstream.waitFor(isOver, 'the end of its call')
+  expect(await app.settled(1)).toMatchObject([LEFT])
+  expect(upstream.requests).toHaveLength(1)
+})
+
+test('chunk extensions are taken', async () => {
+  const { socket, closed, answered } = send(chunked(';name=value', ''))
+  await gateway.upstream.waitFor(answered, 'the answer')
+  socket.end()
+  expect(await closed).toStartWith('HTTP/1.1 200')
+})
