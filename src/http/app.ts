@@ -6,11 +6,11 @@ import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { MAX_BODY_BYTES } from '../gateway/intake.ts'
-import { authenticate, toToken } from '../keys/token.ts'
 import { traceOf } from '../log.ts'
 import { chatController, IDLE_SECONDS } from './chat.ts'
 import { type HealthDeps, healthController } from './health.ts'
-import { createInstance, NoRoute, pathOf } from './instance.ts'
+import { createInstance, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
+import { findMeant } from './meant.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 
 /** Above our own limit, so that our 413 comes first. */
@@ -20,7 +20,7 @@ export type AppDeps = HandleDeps & ModelsDeps & HealthDeps
 
 export function createApp(deps: AppDeps) {
   const app = createInstance({
-    toResponse: (error, request) => toErrorResponse(logged(deps, request, toGatewayError(deps, request, error))),
+    toResponse: (error, request) => toErrorResponse(logged(deps, request, toGatewayError(app.routes, error))),
     // For connections that have not proved a key, and for those between two requests.
     idleSeconds: IDLE_SECONDS,
     maxBodyBytes: LARGEST_BODY_BYTES,
@@ -30,18 +30,16 @@ export function createApp(deps: AppDeps) {
 
 export type App = ReturnType<typeof createApp>
 
-function toGatewayError(deps: AppDeps, request: Request, error: unknown): GatewayError {
+/** Before anyone is asked for a key: which paths there are is no secret, and agents try a 401 again for ever. */
+function toGatewayError(routes: readonly Route[], error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof NoRoute)) return internalError(error)
   const { path, allow, message } = error
-  // Under /v1 only a key learns what there is.
-  if (path === '/v1' || path.startsWith('/v1/')) {
-    const key = authenticate(deps.live.snapshot, toToken(undefined, request.headers.get('authorization')), deps.now())
-    if (key instanceof GatewayError) return key
-  }
-  return allow === null
-    ? new GatewayError('unknown_url', message)
-    : new GatewayError('method_not_supported', message, { headers: { allow } })
+  if (allow !== null) return new GatewayError('method_not_supported', message, { headers: { allow } })
+  const meant = findMeant(path, [...new Set(routes.map((route) => route.path))])
+  if (meant === null) return new GatewayError('unknown_url', message)
+  const [method] = methodsOf(routes, meant.route)
+  return new GatewayError('unknown_url', `${message}. Did you mean ${method} ${meant.path.slice(0, 200)}?`)
 }
 
 /** Gives an error its request's id, where the gateway has not done so, and logs what has not been logged yet. */

@@ -59,15 +59,32 @@ export function createInstance({ toResponse, idleSeconds, maxBodyBytes }: Instan
   return app
 }
 
-function toNoRoute(routes: readonly { method: string; path: string }[], request: Request): NoRoute {
-  const path = pathOf(request)
-  const methods = new Set(routes.filter((route) => toPattern(route.path).test(path)).map(({ method }) => method))
-  const isServed = methods.size > 0 && !methods.has(request.method)
-  return new NoRoute(request.method, path, isServed ? [...methods].join(', ') : null)
+export interface Route {
+  method: string
+  /** May have `:name` segments and end in `*`. */
+  path: string
 }
 
-/** A route's path, which may have `:name` segments and end in `*`, as a pattern. */
-const toPattern = (route: string) => new RegExp(`^${route.replaceAll(/:[^/]+/g, '[^/]+').replace('*', '.*')}$`)
+function toNoRoute(routes: readonly Route[], request: Request): NoRoute {
+  const path = pathOf(request)
+  const methods = methodsOf(routes, path)
+  const isServed = methods.length > 0 && !methods.includes(request.method)
+  return new NoRoute(request.method, path, isServed ? methods.join(', ') : null)
+}
+
+/** The methods that a path is served with; the router takes one with a slash at its end for the same. */
+export function methodsOf(routes: readonly Route[], path: string): string[] {
+  const plain = path.replace(/(?<=.)\/$/, '')
+  return [...new Set(routes.filter((route) => toPattern(route.path).test(plain)).map(({ method }) => method))]
+}
+
+/** By the paths of routes, of which there are few. */
+const patterns = new Map<string, RegExp>()
+
+/** A route's path as a pattern, whose one group is what its `*` stands for. */
+export const toPattern = (path: string) => patterns.getOrInsertComputed(path, compile)
+
+const compile = (path: string) => new RegExp(`^${path.replaceAll(/:[^/]+/g, '[^/]+').replace('*', '(.*)')}$`)
 
 /** The path of a request. Without a usable Host header its URL is only a path, which `new URL` alone does not take. */
 export const pathOf = (request: Request): string => URL.parse(request.url, 'http://localhost')?.pathname ?? '/'

@@ -21,7 +21,7 @@ afterAll(() => gateway.stop())
 
 const chat = { method: 'POST', url: '/v1/chat/completions' }
 
-/** The endpoints behind the key. Where a good key gets nothing either, nobody must learn that without one. */
+/** The endpoints behind the key. Which there are is no secret; what they have for whom is. */
 const ENDPOINTS: Pick<Scenario, 'method' | 'url' | 'body'>[] = [
   { ...chat, body: HELLO },
   { ...chat, body: 'not JSON' },
@@ -29,10 +29,6 @@ const ENDPOINTS: Pick<Scenario, 'method' | 'url' | 'body'>[] = [
   { url: '/v1/models' },
   { url: '/v1/models/acme/large' },
   { url: '/v1/models/no/such' },
-  { url: '/v1' },
-  { url: '/v1/nothing/here' },
-  { method: 'DELETE', url: '/v1/models' },
-  { method: 'GET', url: '/v1/chat/completions' },
 ]
 
 const REFUSED: { who: string; code: string | null; says: string }[] = [
@@ -71,7 +67,6 @@ describe('an authorization header', () => {
   ])('with the scheme %s answers %d', async (scheme, status) => {
     const headers = { authorization: `${scheme} ${gateway.key}` }
     await play(gateway.app, { name: scheme, url: '/v1/models', headers, status })
-    await play(gateway.app, { name: scheme, url: '/v1/nothing', headers, status: status === 200 ? 404 : 401 })
   })
 
   test('is the only place of a key: not the URL, not the body, not another header', async () => {

@@ -16,7 +16,8 @@ afterAll(() => gateway.stop())
 const unknown = { status: 404, error: { type: 'invalid_request_error', code: null, param: null } }
 const wrongMethod = { status: 405, error: { type: 'invalid_request_error', code: 'method_not_supported', param: null } }
 
-const WITH_KEY: Scenario[] = [
+/** Which URLs there are is no secret: agents that are told 401 try again for ever. */
+const UNSERVED: Scenario[] = [
   { name: 'an unknown URL', method: 'POST', url: '/v1/x', ...unknown, contains: ['Invalid URL (POST /v1/x)'] },
   { name: 'an URL below a known one', method: 'POST', url: '/v1/chat/completions/x', ...unknown },
   { name: 'the base URL itself', url: '/v1', ...unknown, contains: ['Invalid URL (GET /v1)'] },
@@ -38,8 +39,36 @@ const WITH_KEY: Scenario[] = [
   { name: 'OPTIONS without CORS', method: 'OPTIONS', url: '/v1/models', ...wrongMethod },
 ]
 
-test.each(WITH_KEY)('$name answers $status to a key', async (scenario) => {
-  await play(gateway.app, scenario, gateway.key)
+test.each(UNSERVED)('$name answers $status, before anyone is asked for a key', async (scenario) => {
+  for (const token of [gateway.key, null, 'nonsense']) await play(gateway.app, scenario, token)
+})
+
+describe('a wrong URL is answered with the one that was meant', () => {
+  test.each([
+    ['POST', '/chat/completions', 'POST /v1/chat/completions'],
+    ['GET', '/models', 'GET /v1/models'],
+    ['GET', '/models/acme/Large', 'GET /v1/models/acme/Large'],
+    ['POST', '/v1/v1/chat/completions', 'POST /v1/chat/completions'],
+    ['POST', '/v1/v1/chat/completions/', 'POST /v1/chat/completions'],
+    ['POST', '/api/v1/chat/completions', 'POST /v1/chat/completions'],
+    ['POST', '/openai/deployments/x/chat/completions?api-version=1', 'POST /v1/chat/completions'],
+    ['POST', '/V1/Chat/Completions', 'POST /v1/chat/completions'],
+    ['POST', '/v1/models/chat/completions/', null],
+    ['GET', '/chat/completions', 'POST /v1/chat/completions'],
+    ['GET', '/v1/healthz', 'GET /healthz'],
+    ['POST', '/v1/embeddings', null],
+    ['GET', '/v1', null],
+    ['GET', `/${'x/'.repeat(12)}models`, null],
+  ])('%s %s', async (method, url, meant) => {
+    const status = url.startsWith('/v1/models/') ? 405 : 404
+    const text = await play(gateway.app, { name: url, method, url, status })
+    const [hint] = /Did you mean .*?(?=\?)/.exec(text) ?? [null]
+    expect(hint).toBe(meant && `Did you mean ${meant}`)
+  })
+})
+
+test.each(['/v1/models/', '/v1/models/acme/large'])('%s is served, with a key', async (url) => {
+  await play(gateway.app, { name: url, url, status: 200 }, gateway.key)
 })
 
 const WITHOUT_KEY: Scenario[] = [
@@ -107,7 +136,7 @@ test('no answer invites a browser of another origin', async () => {
   const headers = { origin: 'https://elsewhere.example', 'access-control-request-method': 'POST' }
   const expectedHeaders = { 'access-control-allow-origin': null }
   const scenario = { name: 'preflight', method: 'OPTIONS', url: '/v1/chat/completions', headers, expectedHeaders }
-  await play(gateway.app, { ...scenario, status: 401 })
+  await play(gateway.app, { ...scenario, ...wrongMethod })
 })
 
 test('a very long URL is not repeated at length', async () => {
