@@ -21,7 +21,7 @@ export const chatController = (deps: HandleDeps, app: Listener, owner: Key | nul
         request,
         headers,
         owner,
-        token: toToken(bearer, headers.authorization),
+        token: toToken(bearer, headers),
         liftIdleLimit: () => app.server?.timeout(request, 0),
         restoreIdleLimit: () => app.server?.timeout(request, IDLE_SECONDS),
       }),

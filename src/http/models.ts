@@ -23,7 +23,7 @@ export interface ModelsDeps {
 /** @param owner who asks, where that needs no proof. */
 export const modelsController = (deps: ModelsDeps, owner: Key | null = null) => {
   const keyOf = (headers: RequestHeaders, bearer: string | undefined): Key => {
-    const key = owner ?? authenticate(deps.live.snapshot, toToken(bearer, headers.authorization), deps.now())
+    const key = owner ?? authenticate(deps.live.snapshot, toToken(bearer, headers), deps.now())
     if (key instanceof GatewayError) throw key
     return key
   }

@@ -52,7 +52,7 @@ function toCheck(random: string): string {
   return check
 }
 
-/** @param token what stood behind `Bearer`, or null where no such header came. */
+/** @param token what the request brought (`toToken`), or null where it brought none. */
 export function authenticate(snapshot: Snapshot, token: string | null, nowMs: number): Decision<Key> {
   if (!token) {
     return new GatewayError(
@@ -74,12 +74,30 @@ export function authenticate(snapshot: Snapshot, token: string | null, nowMs: nu
 const invalidKey = (what: string) =>
   new GatewayError('invalid_key', `${what} Ask the administrator of this server for one.`)
 
+/** Where clients of other APIs put their key (Anthropic's, Azure's); some of them send several of these. */
+const OTHER_HEADERS = ['x-api-key', 'api-key'] as const
+
 /**
- * The token of a request; null where it brings none.
- * @param found what Elysia's plugin found in the header `authorization`. It looks for one case of the scheme, which does not
- * count (RFC 9110, section 11.1), and takes whatever follows the word, be it glued to it or behind a colon.
+ * The token of a request: the first in `authorization`, `x-api-key` and `api-key` that is a key of ours by its beginning, else
+ * the first of any kind; null where it brings none.
+ * @param found what Elysia's plugin found in the header `authorization`
+ * @param headers by lower-case name
  */
-export function toToken(found: string | undefined, authorization: string | null = ''): string | null {
-  if (found && authorization?.startsWith('Bearer ')) return found.trim()
-  return /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? null
+export function toToken(
+  found: string | undefined,
+  headers: Readonly<Record<string, string | undefined>>,
+): string | null {
+  const bearer = toBearer(found, headers.authorization)
+  if (bearer?.startsWith(PREFIX)) return bearer
+  const others = OTHER_HEADERS.map((name) => headers[name]?.trim())
+  return others.find((other) => other?.startsWith(PREFIX)) ?? (bearer || others.find(Boolean) || null)
+}
+
+/**
+ * The plugin looks for one case of the scheme, which does not count (RFC 9110, section 11.1), and takes whatever follows the
+ * word, be it glued to it or behind a colon.
+ */
+function toBearer(found: string | undefined, authorization = ''): string | null {
+  if (found && authorization.startsWith('Bearer ')) return found.trim()
+  return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? null
 }

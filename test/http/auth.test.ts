@@ -69,14 +69,52 @@ describe('an authorization header', () => {
     await play(gateway.app, { name: scheme, url: '/v1/models', headers, status })
   })
 
-  test('is the only place of a key: not the URL, not the body, not another header', async () => {
+  test.each(['x-api-key', 'api-key', 'X-API-Key'])('may be %s, with the bare key', async (name) => {
+    await play(gateway.app, { name, url: '/v1/models', headers: { [name]: gateway.key }, status: 200 })
+    await play(gateway.app, { name, ...chat, body: 'not JSON', headers: { [name]: gateway.key }, status: 400 })
+    const refused = { status: 401, error: { code: 'invalid_api_key' }, contains: ['Incorrect API key provided: …'] }
+    await play(gateway.app, { name, url: '/v1/models', headers: { [name]: 'sk-ant-somebody-elses' }, ...refused })
+    await play(gateway.app, { name, url: '/v1/models', headers: { [name]: '' }, status: 401, error: { code: null } })
+  })
+
+  test.each([
+    [{ authorization: 'Bearer sk-ant-other', 'x-api-key': 'good' }, 200],
+    [{ authorization: 'Basic dXNlcg==', 'api-key': 'good' }, 200],
+    [{ 'x-api-key': 'other', 'api-key': 'good' }, 200],
+    [{ authorization: 'Bearer good', 'x-api-key': 'revoked', 'api-key': 'wrong' }, 200],
+    [{ authorization: 'Bearer revoked', 'x-api-key': 'good' }, 401],
+    [{ 'x-api-key': 'wrong', 'api-key': 'good' }, 401],
+  ])('of several headers, the first key of ours counts: %j', async (headers, status) => {
+    const filled = Object.entries(headers).map(([name, value]) => [
+      name,
+      value.replace(/good|revoked|wrong/, (who) => tokens[who] ?? ''),
+    ])
+    await play(gateway.app, { name: 'several', url: '/v1/models', headers: Object.fromEntries(filled), status })
+  })
+
+  test('never travels upstream, whichever of them it is', async () => {
+    const { app, key, upstream } = gateway
+    const before = upstream.requests.length
+    for (const name of ['x-api-key', 'api-key']) {
+      const headers = { [name]: key, authorization: 'Bearer sk-other-0123456789abcdef' }
+      await play(app, { name, ...chat, body: HELLO, headers, status: 200, ledgerRows: 1 })
+    }
+    const sent = upstream.requests.slice(before)
+    expect(sent).toHaveLength(2)
+    for (const { headers } of sent) {
+      expect(JSON.stringify([...Object.entries(headers)])).not.toMatch(/sk-tg-|sk-other/)
+      expect(Object.keys(headers)).not.toContain('x-api-key')
+    }
+  })
+
+  test('is the only place of a key: not the URL, not the body, not a header of another name', async () => {
     const { app, key } = gateway
     for (const name of ['access_token', 'api_key', 'key', 'token']) {
       await play(app, { name, url: `/v1/models?${name}=${key}`, status: 401, error: { code: null } })
       const body = { ...HELLO, [name]: key }
       await play(app, { name, ...chat, url: `${chat.url}?${name}=${key}`, body, status: 401, error: { code: null } })
     }
-    await play(app, { name: 'x-api-key', url: '/v1/models', headers: { 'x-api-key': key }, status: 401 })
+    await play(app, { name: 'x-key', url: '/v1/models', headers: { 'x-key': key }, status: 401 })
   })
 })
 
