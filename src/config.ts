@@ -64,6 +64,13 @@ export function toServeConfig(sources: ConfigSources) {
     slowReaderMs: read('slow-reader', 60_000, time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
     /** Null: whatever suits the place that the log goes to. */
     logLevel: read<LogLevel | null>('log-level', null, oneOf(LOG_LEVELS), 'info, warn or error'),
+    /** Origins whose pages may read answers; `*` for all of them. */
+    corsOrigins: read(
+      'cors-origin',
+      [],
+      toOrigins,
+      'origins such as https://app.example.com, with commas between, or *',
+    ),
   }
   if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
   return config
@@ -100,6 +107,20 @@ function oneOf<const T extends string>(words: readonly T[]): Read<T> {
 
 function orOff(read: Read<number>): Read<number> {
   return (text) => (text === 'off' || text === '0' ? 0 : read(text))
+}
+
+/** Origins as browsers write them: no path, and no port that is the scheme's own. */
+function toOrigins(text: string): string[] | null {
+  const origins = text.split(',').map((item) => toOrigin(item.trim()))
+  return origins.includes(null) ? null : origins.filter((origin) => origin !== null)
+}
+
+function toOrigin(text: string): string | null {
+  if (text === '*') return text
+  const url = text.includes('*') ? null : URL.parse(text)
+  // Applications have schemes of their own (`app://localhost`, `chrome-extension://<id>`), whose origin the standard leaves open.
+  if (url === null || url.host === '' || !['', '/'].includes(url.pathname)) return null
+  return url.username === '' && url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : null
 }
 
 function number(min: number, max: number): Read<number> {

@@ -64,3 +64,19 @@ test('the smallest --max-buffered has room for the largest body and as much agai
   const { maxBufferedBytes } = toServeConfig({ flags: { 'max-buffered': '64M' }, environment: {}, settings: {} })
   expect(maxBufferedBytes).toBeGreaterThanOrEqual(2 * MAX_BODY_BYTES)
 })
+
+test.each([
+  ['https://app.example.com', ['https://app.example.com']],
+  ['https://App.Example.com:443/, http://localhost:5173', ['https://app.example.com', 'http://localhost:5173']],
+  ['app://localhost,*', ['app://localhost', '*']],
+  ['app.example.com', null],
+  ['localhost:5173', null],
+  ['https://*.example.com', null],
+  ['https://app.example.com/page', null],
+  ['https://user@app.example.com', null],
+  ['https://a.example.com,,', null],
+])('a --cors-origin of %p is %p', (text, origins) => {
+  const read = () => toServeConfig({ flags: { 'cors-origin': text }, environment: {}, settings: {} }).corsOrigins
+  if (origins !== null) return expect(read()).toEqual(origins)
+  expect(read).toThrow(`--cors-origin is '${text}': expected origins such as https://app.example.com,`)
+})

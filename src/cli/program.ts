@@ -77,6 +77,11 @@ function addServe(program: Command, context: Context): void {
     .option('--max-buffered <size>', 'memory for requests under way, from 64M on; more get 503 (default 512M)')
     .option('--max-event <size>', 'size of one event in an upstream stream; a longer one ends it (default 4M)')
     .option('--slow-reader <time>', 'how long a client may leave a full buffer unread (default 60s)')
+    .option(
+      '--cors-origin <origin>',
+      'let pages of this origin call the API, * for all (may be repeated; default none: keys belong on servers)',
+      (origin, before?: string) => (before === undefined ? origin : `${before},${origin}`),
+    )
     .option('--log-level <level>', 'info, warn or error (default info; on a terminal warn)')
     .option('--first-key', 'make and print a first key even without a terminal')
     .action(async ({ catalog, firstKey }: { catalog?: string; firstKey?: boolean }, command: Command) => {

@@ -8,6 +8,7 @@ import type { HandleDeps } from '../gateway/handle.ts'
 import { MAX_BODY_BYTES } from '../gateway/intake.ts'
 import { traceOf } from '../log.ts'
 import { chatController, IDLE_SECONDS } from './chat.ts'
+import { createCors } from './cors.ts'
 import { type HealthDeps, healthController } from './health.ts'
 import { createInstance, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
 import { findMeant } from './meant.ts'
@@ -16,15 +17,27 @@ import { type ModelsDeps, modelsController } from './models.ts'
 /** Above our own limit, so that our 413 comes first. */
 export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
 
-export type AppDeps = HandleDeps & ModelsDeps & HealthDeps
+export interface AppDeps extends HandleDeps, ModelsDeps, HealthDeps {
+  /** Origins whose pages may read answers; `*` for all of them, none by default. */
+  corsOrigins: readonly string[]
+}
 
 export function createApp(deps: AppDeps) {
+  const cors = createCors(deps.corsOrigins)
   const app = createInstance({
-    toResponse: (error, request) => toErrorResponse(logged(deps, request, toGatewayError(app.routes, error))),
+    toResponse(error, request) {
+      const preflight = cors?.preflight(request, toRequestId(mintId(deps.now())))
+      if (preflight) return preflight
+      const response = toErrorResponse(logged(deps, request, toGatewayError(app.routes, error)))
+      return cors?.open(response, request) ?? response
+    },
     // For connections that have not proved a key, and for those between two requests.
     idleSeconds: IDLE_SECONDS,
     maxBodyBytes: LARGEST_BODY_BYTES,
   })
+  // Without it, no request has a step more. What a controller returns is a response of ours, whose headers may be added to.
+  if (cors)
+    app.onAfterHandle(({ response, request }) => void (response instanceof Response && cors.open(response, request)))
   return app.use(chatController(deps, app)).use(modelsController(deps)).use(healthController(deps))
 }
 

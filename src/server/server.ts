@@ -114,6 +114,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     instance,
     heartbeatMs: config.heartbeatMs,
     slowReaderMs: config.slowReaderMs,
+    corsOrigins: config.corsOrigins,
     retry: { retries: config.retries, backoffMs: options.backoffMs ?? BACKOFF_MS },
     backends,
     readiness,

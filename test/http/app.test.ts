@@ -67,6 +67,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     instance: 'i1',
     heartbeatMs: 0,
     slowReaderMs: 60_000,
+    corsOrigins: [],
     retry: { retries: 0, backoffMs: 0 },
     backends: { openai: { call }, demo: { call } },
     readiness: () => 'ok',
