@@ -111,7 +111,11 @@ export function checkModels({ models }: Snapshot, rows: readonly UpstreamRow[], 
 }
 
 /** Why no target of a model can be called, or null where one can. */
-function toReasons({ targets }: CatalogModel, byId: ReadonlyMap<string, UpstreamRow>, serves: boolean): string | null {
+export function toReasons(
+  { targets }: CatalogModel,
+  byId: ReadonlyMap<string, UpstreamRow>,
+  serves: boolean,
+): string | null {
   if (targets.length === 0) return 'no enabled route'
   const reasons = targets.map((target) => toReason(target, byId.get(target.upstream.id), serves))
   return reasons.includes(null) ? null : [...new Set(reasons)].join('; ')

@@ -41,6 +41,7 @@ function createProgram(io: Io): Command {
   addKeys(program, context)
   addTeams(program, context)
   addCatalog(program, context)
+  addModels(program, context)
   addUpstreams(program, context)
   program
     .command('audit')
@@ -173,6 +174,23 @@ function addCatalog(program: Command, context: Context): void {
     .argument('[file]', CATALOG_FILE)
     .option('--catalog <file>', 'the same as the argument')
     .action(async (name, flags) => (await import('./catalog.ts')).apply(fileOf(name, flags), context))
+}
+
+function addModels(program: Command, context: Context): void {
+  const models = program.command('models').description('show the models that may be asked for')
+  models
+    .command('list')
+    .description('list models: context, USD per million tokens, whether they are ready, what they can do')
+    .argument('[pattern...]', 'those that match, such as openai/*')
+    .option('--all', 'also those that GET /v1/models does not list, and those of a wildcard that are not ready')
+    .action(async (patterns: string[], flags: { all?: boolean }) => {
+      await (await import('./models.ts')).list(patterns, flags, context)
+    })
+  models
+    .command('show')
+    .description('show a model: facts, prices, routes, and why it is not ready')
+    .argument('<slug>', 'its name, or another name that it has')
+    .action(async (slug: string) => (await import('./models.ts')).show(slug, context))
 }
 
 function addUpstreams(program: Command, context: Context): void {

@@ -1,0 +1,56 @@
+/**
+ * `tollgate models list | show`: the models that may be asked for, from the database; whether they are ready, from the running
+ * server, if one runs, else as far as the environment tells.
+ */
+import { closest } from '../catalog/entry.ts'
+import { matches } from '../domain/pattern.ts'
+import { toSnapshot } from '../store/snapshot.ts'
+import { CommandError } from './command-error.ts'
+import { type Context, count, printJson, toPrintable, toTable, withStore } from './io.ts'
+import { findServer } from './live.ts'
+import { MODEL_HEADINGS, type ModelRow, toModelCells, toModelRows, toModelText } from './model-rows.ts'
+import { toDeclared, toRow } from './upstream-rows.ts'
+
+/** @param all also those that no list of the API shows, and those of a wildcard that are not ready. */
+export async function list(
+  patterns: readonly string[],
+  { all = false }: { all?: boolean },
+  io: Context,
+): Promise<void> {
+  const { models, aliases } = await gather(io)
+  const isWanted = (name: string) => patterns.length === 0 || patterns.some((pattern) => matches(pattern, name))
+  const isShown = (row: ModelRow) => all || (row.listed && (!row.from_wildcard || row.is_ready !== false))
+  const shown = models.filter((row) => isWanted(row.slug) && isShown(row))
+  const others = aliases.filter((alias) => isWanted(alias.alias) && (all || alias.listed))
+  if (io.json) return printJson(io, { models: shown, aliases: others })
+  const cells = [...shown.map(toModelCells), ...others.map(({ alias, model }) => [`${alias} = ${model}`])]
+  if (cells.length > 0) io.stdout(toTable(MODEL_HEADINGS, cells))
+  const hidden = models.filter((row) => isWanted(row.slug)).length - shown.length
+  if (hidden > 0) io.stderr(`With --all: ${count(hidden, 'model')} more, not listed or of a wildcard and not ready.\n`)
+  else if (cells.length === 0) io.stderr('There is no such model. Models are declared in a catalogue: catalog.yaml\n')
+}
+
+export async function show(name: string, io: Context): Promise<void> {
+  const { models, aliases } = await gather(io)
+  const slug = aliases.find(({ alias }) => alias === name)?.model ?? name
+  const found = models.find((row) => row.slug === slug)
+  if (!found) {
+    const hint = closest(name, [...models.map((row) => row.slug), ...aliases.map(({ alias }) => alias)])
+    const message = `There is no model ${toPrintable(name)}${hint}. See them with: tollgate models list --all`
+    throw new CommandError('unknown_model', message)
+  }
+  const names = aliases.filter(({ model }) => model === slug).map(({ alias }) => alias)
+  if (io.json) printJson(io, { ...found, aliases: names })
+  else io.stdout(toModelText(found, names))
+}
+
+/** All that is enabled, in the order of its names. */
+async function gather(io: Context) {
+  const configuration = await withStore(io, { readonly: true }, (store) => store.read())
+  const found = await findServer(io.dataFolder)
+  const status = found.kind === 'server' ? found.status : null
+  const upstreams = toDeclared(configuration.upstreams, io.environment).map((declared) => toRow(declared, status))
+  const snapshot = toSnapshot(configuration, io.environment)
+  const aliases = [...snapshot.aliases].map(([alias, { model, listed }]) => ({ alias, model, listed }))
+  return { models: toModelRows(snapshot, upstreams, status !== null), aliases }
+}

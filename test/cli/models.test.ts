@@ -1,0 +1,102 @@
+/** The models commands as a user meets them: prices for a million tokens, and whether a model is ready and why not. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { toPerMillion } from '../../src/cli/model-rows.ts'
+import { pretendServer, toStatus, toUpstreamStatus } from '../support/status.ts'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+let stopServer: () => Promise<void>
+
+beforeEach(async () => {
+  bench = createBench()
+  stopServer = async () => {}
+  const facts = 'context_length: 8192, max_output_length: 1000, output_modalities: [text], supported_features: [tools]'
+  await Bun.write(
+    `${bench.folder}/catalog.yaml`,
+    `version: 1
+upstreams:
+  paid: { dialect: openai, base_url: https://api.example.com/v1, api_key: \${PAID_KEY} }
+  here: { dialect: openai, base_url: "http://127.0.0.1:1/v1", local: true }
+models:
+  acme/large:
+    { name: Large, ${facts}, input_modalities: [text, image], pricing: [{ prompt: "0.0000025", completion: "0.00001" }],
+      routes: [{ upstream: paid, model: large-v1 }] }
+  local/tiny: { name: Tiny, ${facts}, input_modalities: [text], routes: [{ upstream: here, model: tiny }] }
+  local/hidden: { name: Hidden, ${facts}, input_modalities: [text], listed: false, routes: [{ upstream: here, model: x }] }
+aliases: { fast: local/tiny }
+`,
+  )
+  await bench.run('catalog', 'apply')
+})
+afterEach(async () => {
+  await stopServer()
+  bench.close()
+})
+
+const serve = () => {
+  const down = { state: 'down', reason: 'nobody listens there' } as const
+  const upstreams = [toUpstreamStatus('paid', { state: 'healthy', reason: null }), toUpstreamStatus('here', down)]
+  stopServer = pretendServer(bench.folder, toStatus({ upstreams }))
+}
+
+test('the list has context, prices, readiness and what a model can do, and fits a terminal', async () => {
+  serve()
+  const { stdout, stderr } = await bench.run('models', 'list')
+  expect(stdout).toBe(
+    [
+      'MODEL              CONTEXT  $/M IN  $/M OUT  READY  CAN',
+      'acme/large         8k       2.50    10       yes    tools image',
+      'local/tiny         8k       0       0        no     tools',
+      'fast = local/tiny\n',
+    ].join('\n'),
+  )
+  expect(stderr).toStartWith('With --all: 1 model more')
+  expect((await bench.run('models', 'list', '--all', 'local/*')).stdout).toMatch(
+    /^MODEL.*\nlocal\/hidden .*\nlocal\/tiny .*\n$/,
+  )
+})
+
+test('--json has the columns’ names, and knows nothing of readiness where no server runs', async () => {
+  const { models, aliases } = JSON.parse((await bench.run('models', 'list', '--json')).stdout)
+  expect(aliases).toEqual([{ alias: 'fast', model: 'local/tiny', listed: true }])
+  expect(models).toMatchObject([
+    {
+      slug: 'acme/large',
+      context_length: 8192,
+      pricing: [{ prompt: '0.0000025', completion: '0.00001' }],
+      is_ready: false,
+      reason: expect.stringContaining('PAID_KEY'),
+    },
+    {
+      slug: 'local/tiny',
+      is_ready: null,
+      reason: null,
+      routes: [{ upstream: 'here', upstream_model: 'tiny', pricing: [] }],
+    },
+  ])
+})
+
+test('one model is shown by any of its names, with its routes and why it is not ready', async () => {
+  serve()
+  const { stdout } = await bench.run('models', 'show', 'fast')
+  expect(stdout).toContain('local/tiny (Tiny, by local)\n')
+  expect(stdout).toContain('  ready    no: here: nobody listens there\n')
+  expect(stdout).toContain('  aliases  fast\n')
+  expect((await bench.run('models', 'show', 'acme/large')).stdout).toContain(
+    'paid: large-v1, priority 0, weight 1; USD for a million tokens:',
+  )
+  expect(await bench.run('models', 'show', 'acme/lage')).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^error: There is no model acme\/lage \(did you mean 'acme\/large'\?\)/),
+  })
+})
+
+test.each([
+  ['0.00000015', '0.15'],
+  ['0.0000025', '2.50'],
+  ['0.00001', '10'],
+  ['0', '0'],
+  ['0.000000075', '0.075'],
+  ['1.5', '1500000'],
+  ['0.0000000000012', '0.0000012'],
+])('a price of %s a token is %s for a million', (price, dollars) => expect(toPerMillion(price)).toBe(dollars))
