@@ -118,14 +118,14 @@ const strip = (message: string, path: string) => message.replace(` for '${path}'
 
 function toError(document: CatalogDocument, issues: Issue[], name: string): ServiceError {
   const problems = [
-    ...document.errors,
+    ...document.errors.map((error) => ({ ...error, path: '' })),
     ...issues.map(({ segments, message }) => {
       const path = toPath(segments)
-      return { line: document.lineOf(segments), message: path === '' ? message : `${path}: ${message}` }
+      return { line: document.lineOf(segments), path, message }
     }),
   ].sort((a, b) => a.line - b.line)
   const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`
-  const lines = problems.map(({ line, message }) => `${name}:${line}: ${message}`)
+  const lines = problems.map(({ line, path, message }) => `${name}:${line}: ${path && `${path}: `}${message}`)
   return new ServiceError(
     { kind: 'catalog_invalid', name, problems },
     [`The catalogue has ${count}:`, ...lines].join('\n'),

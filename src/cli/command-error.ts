@@ -21,8 +21,11 @@ export class CommandError extends Error {
 /** Makes the error for a wrong value of an option. */
 export const usageError = (message: string) => new CommandError('usage', message, 2)
 
-/** Presents whatever ended a command. */
-export function toCommandError(cause: unknown): CommandError {
+/**
+ * Presents whatever ended a command.
+ * @param command that was asked for, such as `tollgate keys create`.
+ */
+export function toCommandError(cause: unknown, command = 'tollgate'): CommandError {
   if (cause instanceof CommandError) return cause
   if (cause instanceof ServiceError) {
     const { kind } = cause.failure
@@ -33,7 +36,7 @@ export function toCommandError(cause: unknown): CommandError {
       .replace(/^error: /, '')
       .replaceAll('\n', ' ')
       .replace(/\.$/, '')
-    return usageError(`${sentence}. See the right words with: tollgate --help`)
+    return usageError(`${sentence}. See the right words with: ${command} --help`)
   }
   for (const [code, kind, message] of OF_SQLITE) if (code.test(codeOf(cause))) return new CommandError(kind, message)
   return new CommandError('internal', `Something went wrong: ${messageOf(cause)}`)

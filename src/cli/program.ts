@@ -211,16 +211,30 @@ function addUpstreams(program: Command, context: Context): void {
 const toCatalogFile = (given: string | undefined, { environment }: Context) =>
   given ?? (environment.TOLLGATE_CATALOG || undefined)
 
+/** The command that the words name, as far as they name one, such as `tollgate keys create`. */
+function nameCommand(program: Command, argv: readonly string[]): string {
+  let command = program
+  let name = program.name()
+  for (const word of argv) {
+    const next = command.commands.find((one) => one.name() === word)
+    if (!next) continue
+    command = next
+    name += ` ${word}`
+  }
+  return name
+}
+
 /** Runs the command that `argv` (without the program's own name) asks for, and returns the exit code. Never throws. */
 export async function runProgram(argv: readonly string[], io: Io): Promise<number> {
+  const program = createProgram(io)
   try {
-    await createProgram(io).parseAsync(argv, { from: 'user' })
+    await program.parseAsync(argv, { from: 'user' })
     return 0
   } catch (cause) {
     if (cause instanceof CommanderError && cause.exitCode === 0) return 0
     // Asked for nothing: the help text is already on stderr.
     if (cause instanceof CommanderError && cause.code === 'commander.help') return 2
-    const { kind, message, exitCode } = toCommandError(cause)
+    const { kind, message, exitCode } = toCommandError(cause, nameCommand(program, argv))
     io.stderr(argv.includes('--json') ? `${JSON.stringify({ error: { kind, message } })}\n` : `error: ${message}\n`)
     return exitCode
   }

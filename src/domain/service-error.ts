@@ -4,6 +4,13 @@
  * is a name that scripts rely on.
  */
 
+/** One problem of a catalogue: the line, from 1, the field such as `upstreams.openai.base_url` ('' = the file), a sentence. */
+export interface CatalogProblem {
+  line: number
+  path: string
+  message: string
+}
+
 export type ServiceFailure =
   /** A field of what was asked for breaks a rule. */
   | { kind: 'invalid'; field: string }
@@ -13,7 +20,7 @@ export type ServiceFailure =
   | { kind: 'team_not_found'; team: string }
   | { kind: 'team_exists'; team: string; id: string }
   | { kind: 'catalog_unreadable'; path: string }
-  | { kind: 'catalog_invalid'; name: string; problems: readonly { line: number; message: string }[] }
+  | { kind: 'catalog_invalid'; name: string; problems: readonly CatalogProblem[] }
   /** The built-in catalogue was to replace what a file has declared. */
   | { kind: 'catalog_missing' }
   | { kind: 'bad_config'; problems: readonly string[] }

@@ -25,6 +25,16 @@ describe('catalog validate', () => {
     expect(stderr).toContain('mine.yaml:2: upstreams.a.dialect')
     expect(stderr).toContain('mine.yaml:3: models.x')
     const json = await bench.run('catalog', 'validate', 'mine.yaml', '--json')
+    expect(json.code).toBe(1)
+    expect(JSON.parse(json.stdout)).toEqual({
+      valid: false,
+      path: join(bench.folder, 'mine.yaml'),
+      problems: [
+        { line: 2, path: 'upstreams.a.dialect', message: expect.stringContaining("there is no dialect 'soap'") },
+        { line: 3, path: 'models.x', message: expect.any(String) },
+        { line: 3, path: 'models.x', message: expect.any(String) },
+      ],
+    })
     expect(JSON.parse(json.stderr).error.kind).toBe('catalog_invalid')
   })
 

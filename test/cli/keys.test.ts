@@ -133,11 +133,16 @@ describe('keys revoke', () => {
 describe('wrong words', () => {
   const scenarios: [string, string[], number, RegExp][] = [
     ['an unknown command', ['kyes'], 2, /unknown command 'kyes'.*Did you mean keys/],
-    ['an unknown subcommand', ['keys', 'drop'], 2, /unknown command 'drop'/],
-    ['an unknown option', ['keys', 'create', '--nam', 'x'], 2, /unknown option '--nam'.*Did you mean --name/],
+    ['an unknown subcommand', ['keys', 'drop'], 2, /unknown command 'drop'.*: tollgate keys --help/],
+    [
+      'an unknown option',
+      ['keys', 'create', '--nam', 'x'],
+      2,
+      /unknown option '--nam'.*Did you mean --name.*: tollgate keys create --help/,
+    ],
     ['a missing name', ['keys', 'create'], 2, /--name is missing/],
     ['a missing argument', ['keys', 'revoke'], 2, /missing required argument 'key'/],
-    ['an argument too many', ['keys', 'list', 'all'], 2, /too many arguments/],
+    ['an argument too many', ['keys', 'list', 'all'], 2, /too many arguments.*: tollgate keys list --help/],
     ['a wrong count', ['keys', 'create', '--name', 'x', '--rpm', '0'], 2, /--rpm '0' is no count/],
     ['a wrong scope', ['keys', 'create', '--name', 'x', '--scope', 'some'], 2, /--scope 'some' is unknown/],
     ['a count too large', ['keys', 'create', '--name', 'x', '--tpm', '10000000000'], 2, /--tpm .* too large/],
