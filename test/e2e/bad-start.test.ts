@@ -56,9 +56,11 @@ test('a data folder that cannot be written', async () => {
 })
 
 test('settings that make no sense, all of them in one message', async () => {
-  const text = await refused(['--port', 'many', '--drain', 'soon', '--data', 'data'], 2)
+  const origins = ['--cors-origin', 'https://app.example.com', '--cors-origin', 'page.example.com']
+  const text = await refused(['--port', 'many', '--drain', 'soon', ...origins, '--data', 'data'], 2)
   expect(text).toContain("--port is 'many'")
   expect(text).toContain("--drain is 'soon'")
+  expect(text).toContain("--cors-origin is 'https://app.example.com,page.example.com'")
 })
 
 test('a catalogue with five mistakes, each with its line', async () => {
