@@ -49,7 +49,7 @@ export function toServeConfig(sources: ConfigSources) {
     /** Requests under way at once; more are refused. The runtime takes twice as many fetches (`main.ts`). */
     maxInFlight: read('max-in-flight', 4_096, number(1, 8_192), 'a number from 1 to 8192'),
     /**
-     * Bytes held in memory for requests under way; more are refused. A request of the largest size (32 MiB, `gateway/intake.ts`)
+     * Bytes held in memory for requests under way; more are refused. A request of the largest size (32 MiB, `gateway/body.ts`)
      * finds room: else it would be told to wait for ever.
      */
     maxBufferedBytes: read(

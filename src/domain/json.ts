@@ -3,36 +3,23 @@
  * JSON that is one line to everyone.
  */
 
+import { type JsonLimits, JsonScan } from './json-scan.ts'
+
 export type JsonObject = Record<string, unknown>
 
 /** Bare `NaN` and `Infinity`, as Python's `json` writes them; quotes, and escapes, which may hold one, tell them from words. */
 const NOT_NUMBERS = /\\.|"|-?\bInfinity\b|\bNaN\b/gs
 
 /** Deeper JSON can be read but not written again: the runtime's writer is recursive, and takes a second to give up. */
-export const MAX_DEPTH = 10_000
-
-/** Whether what was parsed from so many characters is nested deeper than MAX_DEPTH. */
-export function isTooDeep(json: unknown, chars: number): boolean {
-  // A level takes two characters at least, so that nearly everything is let through unseen.
-  if (chars < 2 * MAX_DEPTH) return false
-  let level: unknown[] = [json]
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) return true
-    const next: unknown[] = []
-    for (const item of level) {
-      if (typeof item !== 'object' || item === null) continue
-      for (const held of Object.values(item)) if (typeof held === 'object') next.push(held)
-    }
-    level = next
-  }
-  return false
-}
+const MAX_DEPTH = 10_000
+const LIMITS: JsonLimits = { depth: MAX_DEPTH, values: Infinity, escapes: Infinity, bare: Infinity }
 
 /** Parses JSON text; a number that is none becomes null. Throws a SyntaxError, also for what is nested too deeply. */
 export function parseJson(text: string): unknown {
-  const json = parse(text)
-  if (isTooDeep(json, text.length)) throw new SyntaxError(`It is nested more than ${MAX_DEPTH} levels deep.`)
-  return json
+  // A level takes two characters at least, so that nearly everything is let through unseen.
+  if (text.length > 2 * MAX_DEPTH && new JsonScan(LIMITS).take(text) !== null)
+    throw new SyntaxError(`It is nested more than ${MAX_DEPTH} levels deep.`)
+  return parse(text)
 }
 
 function parse(text: string): unknown {

@@ -20,12 +20,14 @@ import type { Fields, Log } from '../log.ts'
 import { visibleModel } from '../routing/access.ts'
 import type { OpenRow } from '../store/ledger-rows.ts'
 import type { Checker } from '../structured/checker.ts'
+import type { Pace } from '../threads/pace.ts'
 import { type AdmitDeps, type Admitted, admit } from './admit.ts'
 import { type AttemptOptions, attempt } from './attempt.ts'
+import { type BodyText, checkHeaders, clientGone, parseBody, type RequestHeaders, readBody } from './body.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import { enforce } from './enforce.ts'
 import { fanOut } from './fanout.ts'
-import { checkHeaders, type Load, type RequestHeaders, readJson } from './intake.ts'
+import type { Load } from './intake.ts'
 
 export interface HandleDeps extends AdmitDeps, DispatchDeps {
   /** What is in force: another snapshot after each change of the configuration. */
@@ -35,6 +37,8 @@ export interface HandleDeps extends AdmitDeps, DispatchDeps {
   limiter: Pick<Limiter, 'enter'> & AdmitDeps['limiter'] & DispatchDeps['limiter']
   health: Pick<Health, 'forRequest'>
   load: Load
+  /** Where requests that take long to read wait for their turns. */
+  pace: Pace
   log: Log
   /** Told of every request that was dispatched, once it has come to its end. */
   onFinished(finished: Finished): void
@@ -87,9 +91,9 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       entry.cancel()
       throw unread
     }
-    const json = orThrow(await readJson(incoming.request, incoming.headers, place))
+    const read = orThrow(await readBody(incoming.request, incoming.headers, place))
     incoming.liftIdleLimit()
-    task = orThrow(format.toTask(json))
+    task = orThrow(read.isLong ? await toTaskInTurn(deps.pace, key, format, incoming, read) : toTask(format, read))
     // 3. Where, and may they? From here on it is reserved for.
     const health = deps.health.forRequest(key.id)
     const admitted = orThrow(await admit(deps, { snapshot, key, team, entry, task, health }))
@@ -139,6 +143,23 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
 function orThrow<T>(decision: Decision<T>): T {
   if (decision instanceof GatewayError) throw decision
   return decision
+}
+
+function toTask(format: Format, { text }: BodyText): Decision<Task> {
+  const json = parseBody(text)
+  return json instanceof GatewayError ? json : format.toTask(json)
+}
+
+/** The same, in two steps between which others come to theirs. */
+async function toTaskInTurn(
+  pace: Pace,
+  { id }: Key,
+  format: Format,
+  { request: { signal } }: IncomingRequest,
+  { text }: BodyText,
+): Promise<Decision<Task>> {
+  const json = await pace.run(id, () => (signal.aborted ? clientGone() : parseBody(text)))
+  return json instanceof GatewayError ? json : pace.run(id, () => format.toTask(json))
 }
 
 /** The row as it stands before the first call, with what that call reserves. */

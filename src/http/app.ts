@@ -4,8 +4,8 @@
  */
 import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
+import { MAX_BODY_BYTES } from '../gateway/body.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
-import { MAX_BODY_BYTES } from '../gateway/intake.ts'
 import { traceOf } from '../log.ts'
 import { chatController, IDLE_SECONDS } from './chat.ts'
 import { createCors } from './cors.ts'

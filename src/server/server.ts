@@ -15,6 +15,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore, Settings } from '../store/config-store.ts'
 import { createChecker } from '../structured/checker.ts'
+import { Pace } from '../threads/pace.ts'
 import { createCounter } from '../tokens/count.ts'
 import { createAllBackends, testUpstream } from './backends.ts'
 import { type ControlDeps, createControl } from './control.ts'
@@ -107,6 +108,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     counter,
     checker,
     load,
+    pace: new Pace(),
     log,
     onFinished: toAll([logFinished.bind(null, log)], log),
     now,

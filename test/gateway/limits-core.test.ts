@@ -12,6 +12,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts'
 import { createLimiter } from '../../src/limits/limiter.ts'
 import { createLog } from '../../src/log.ts'
 import { createChecker } from '../../src/structured/checker.ts'
+import { Pace } from '../../src/threads/pace.ts'
 import { type Counter, createCounter } from '../../src/tokens/count.ts'
 import type { Backend } from '../../src/upstreams/backend.ts'
 import { text, toWhole } from '../support/answers.ts'
@@ -58,6 +59,7 @@ function createAsking(fakes: Fakes) {
     counter: fakes.counter ?? counter,
     checker,
     load: new Load({ maxInFlight: 10, maxBufferedBytes: 10_000 }),
+    pace: new Pace(),
     log: createLog({ now: () => 0, write: fine }),
     now: () => 0,
     monotonicMs: () => 0,

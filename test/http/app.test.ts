@@ -11,6 +11,7 @@ import { createLimiter } from '../../src/limits/limiter.ts'
 import { createLog } from '../../src/log.ts'
 import type { SettledRow } from '../../src/store/ledger-rows.ts'
 import { createChecker } from '../../src/structured/checker.ts'
+import { Pace } from '../../src/threads/pace.ts'
 import { createCounter } from '../../src/tokens/count.ts'
 import type { Backend } from '../../src/upstreams/backend.ts'
 import { DONE, text as saying, stop, toStreamed, toWhole } from '../support/answers.ts'
@@ -57,6 +58,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     ledger,
     counter: createCounter(),
     checker: createChecker(),
+    pace: new Pace(),
     log,
     onFinished: logFinished.bind(null, log),
     now,

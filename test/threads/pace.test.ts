@@ -1,0 +1,68 @@
+/** Work on the loop itself: whose turn it is, and how long the loop is left alone. */
+import { expect, test } from 'bun:test'
+import { Pace } from '../../src/threads/pace.ts'
+
+/** A pace whose time the test passes: work takes as long as it says. */
+function createPaced() {
+  let nowMs = 0
+  const done: string[] = []
+  const pending: { atMs: number; then(): void }[] = []
+  const pace = new Pace({ nowMs: () => nowMs, after: (ms, then) => pending.push({ atMs: nowMs + ms, then }) })
+  return {
+    done,
+    pace,
+    run: (owner: string, ms: number) =>
+      void pace.run(owner, () => {
+        done.push(`${owner} at ${nowMs}`)
+        nowMs += ms
+      }),
+    pass(ms: number) {
+      nowMs += ms
+      for (const one of pending.splice(0)) {
+        if (one.atMs <= nowMs) one.then()
+        else pending.push(one)
+      }
+    },
+    settle() {
+      while (pending.length > 0) this.pass(1)
+    },
+  }
+}
+
+test('after each piece of work the loop is left alone for twice as long', () => {
+  const paced = createPaced()
+  for (let i = 0; i < 3; i++) paced.run('a', 40)
+  expect(paced.done).toEqual(['a at 0'])
+  paced.pass(69)
+  expect(paced.done).toHaveLength(1)
+  paced.settle()
+  expect(paced.done).toEqual(['a at 0', 'a at 110', 'a at 220'])
+})
+
+test('whoever comes last waits for one piece of each other owner, however many they have', () => {
+  const paced = createPaced()
+  for (let i = 0; i < 20; i++) paced.run('a', 50)
+  for (let i = 0; i < 20; i++) paced.run('b', 50)
+  paced.run('c', 1)
+  paced.settle()
+  expect(paced.done.slice(0, 4).map((one) => one[0])).toEqual(['a', 'a', 'b', 'c'])
+  expect(paced.done).toHaveLength(41)
+})
+
+test('little pieces do not wait for each other, and a quiet loop for nobody', () => {
+  const paced = createPaced()
+  for (let i = 0; i < 4; i++) paced.run('a', 1)
+  expect(paced.done).toHaveLength(4)
+  paced.pass(1_000)
+  paced.run('a', 1)
+  expect(paced.done).toHaveLength(5)
+})
+
+test('what work throws is thrown to whom it is for, and the next goes on', async () => {
+  const pace = new Pace()
+  const failed = pace.run('a', () => {
+    throw new Error('broken')
+  })
+  expect(await pace.run('a', () => 'done')).toBe('done')
+  await expect(failed).rejects.toThrow('broken')
+})
