@@ -207,6 +207,7 @@ describe('tools of the demo model', () => {
       role: 'assistant',
       content: null,
       refusal: null,
+      annotations: [],
       function_call: { name: 'get_time', arguments: '{}' },
     })
     expect((await ask({ messages, functions, function_call: 'none' })).message.function_call).toBeUndefined()
@@ -291,7 +292,12 @@ describe('other endings of the demo model', () => {
   ])('are a refusal on demand, instead of %s', async (_, body) => {
     const { message, finish_reason } = await ask({ ...body, messages: say('Please [refuse] this.') })
     expect(finish_reason).toBe('stop')
-    expect(message).toEqual({ role: 'assistant', content: null, refusal: expect.stringContaining('It refuses') })
+    expect(message).toEqual({
+      role: 'assistant',
+      content: null,
+      refusal: expect.stringContaining('It refuses'),
+      annotations: [],
+    })
   })
 
   test('are a filter on demand', async () => {

@@ -46,7 +46,7 @@ describe('an answer that is right at the second try is delivered clean, and both
     expect(answer.choices).toEqual([
       {
         index: 0,
-        message: { role: 'assistant', content: '{"age":3}', refusal: null },
+        message: { role: 'assistant', content: '{"age":3}', refusal: null, annotations: [] },
         finish_reason: 'stop',
         logprobs: null,
       },

@@ -51,7 +51,7 @@ test('a whole answer is ours in everything but its words, and costs what it says
     choices: [
       {
         index: 0,
-        message: { role: 'assistant', content: 'tok0 tok1 tok2 tok3 tok4 ', refusal: null },
+        message: { role: 'assistant', content: 'tok0 tok1 tok2 tok3 tok4 ', refusal: null, annotations: [] },
         finish_reason: 'stop',
         logprobs: null,
       },

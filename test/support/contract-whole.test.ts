@@ -9,7 +9,7 @@ const call = { id: 'c0', type: 'function', function: { name: 'f', arguments: '' 
 const failure = { message: 'It broke.', type: 'server_error', param: null, code: 'upstream_failed' }
 const named = (check: number | string) => new RegExp(`^${typeof check === 'number' ? `check ${check}` : check}: `)
 
-const MESSAGE = { role: 'assistant', content: 'Hello', refusal: null }
+const MESSAGE = { role: 'assistant', content: 'Hello', refusal: null, annotations: [] }
 const CHOICE = { index: 0, message: MESSAGE, logprobs: null, finish_reason: 'stop' }
 const WHOLE = {
   id: 'chatcmpl-1',
@@ -40,6 +40,7 @@ describe('a whole answer breaks the contract by', () => {
     [7, 'no role', withMessage({ role: undefined })],
     [10, 'reasoning under one name', withMessage({ reasoning_content: 'hm' })],
     [17, 'no refusal', withChoice({ message: without('refusal', MESSAGE) })],
+    [17, 'no annotations', withChoice({ message: without('annotations', MESSAGE) })],
     [17, 'no content', withChoice({ message: without('content', MESSAGE) })],
     [17, 'no logprobs', { ...WHOLE, choices: [without('logprobs', CHOICE)] }],
     [17, 'no choices', { ...WHOLE, choices: [] }],

@@ -26,6 +26,7 @@ export function toWholeChoice(choice: Json, position: number): ChoiceReport {
   const report = emptyChoice(position)
   report.content = toText(message, 'content')
   report.refusal = toText(message, 'refusal')
+  must(17, Array.isArray(message.annotations), 'a message always has annotations')
   report.reasoning = checkReasoning(message, false)
   report.toolCalls = toToolCalls(message.tool_calls)
   report.functionCall = toFunctionCall(message.function_call)

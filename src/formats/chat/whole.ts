@@ -55,7 +55,7 @@ type ChoiceEvent = Extract<AnswerEvent, { choice: number }>
 
 class ChoiceBuilder {
   readonly #choice: Choice
-  readonly #message: ChatMessage = { role: 'assistant', content: null, refusal: null }
+  readonly #message: ChatMessage = { role: 'assistant', content: null, refusal: null, annotations: [] }
   readonly #calls: ToolCall[] = []
   #content = ''
   #refusal = ''
@@ -88,7 +88,7 @@ class ChoiceBuilder {
         this.#argue(event)
         return
       case 'annotations':
-        message.annotations = [...(message.annotations ?? []), ...event.items.map(withoutIndex)]
+        message.annotations = [...message.annotations, ...event.items.map(withoutIndex)]
         return
       case 'audio':
         message.audio = event.audio

@@ -27,6 +27,7 @@ export interface ChatMessage extends Beside {
   role: 'assistant'
   content: string | null
   refusal: string | null
+  annotations: object[]
   tool_calls?: ToolCall[]
   function_call?: FunctionCall
 }

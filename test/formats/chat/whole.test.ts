@@ -25,7 +25,7 @@ const convert = (message: unknown, finish: unknown = 'stop', changes: Partial<Sh
   toCompletion({ ...shape, ...changes }, { message, finish_reason: finish }).choices[0]
 
 const called = (text: unknown, id = 'c') => ({ id, type: 'function', function: { name: 'f', arguments: text } })
-const said = { role: 'assistant', content: '', refusal: null }
+const said = { role: 'assistant', content: '', refusal: null, annotations: [] }
 const silent = { ...said, content: null }
 const custom = { id: 'c', type: 'custom', custom: { name: 'run', input: 'ls' } }
 
@@ -172,7 +172,7 @@ function toMessage(deltas: readonly Delta[]): ChatMessage {
   let content = ''
   let refusal = ''
   const calls: ToolCall[] = []
-  const message: ChatMessage = { role: 'assistant', content: null, refusal: null }
+  const message: ChatMessage = { role: 'assistant', content: null, refusal: null, annotations: [] }
   for (const delta of deltas) {
     content += delta.content ?? ''
     refusal += delta.refusal ?? ''
