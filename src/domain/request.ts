@@ -2,7 +2,8 @@
  * A request as everything behind the formats sees it: the chat request of OpenAI's API reference, so that nothing is lost
  * between vendors and little has to be translated. `formats/chat` holds a body against this schema; routing, limits,
  * accounting, the demo and the dialects read the types that are derived from it. An optional field may also be null, which
- * means absent. Fields that are not named here are allowed; those of the top level travel on to upstreams of that format.
+ * means absent. Fields that are not named here are allowed, and so are parts of content of other types: they travel on to
+ * upstreams of that format, but for those in `fields.ts`.
  */
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 
@@ -45,6 +46,19 @@ const FilePart = Type.Object({
 })
 const RefusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: text() })
 
+/**
+ * A part of a type that is not known here, such as `video_url`: whatever it holds, it is for the upstream. Its type is given
+ * here as a word that is none, so that the known ones are told apart by theirs.
+ */
+export interface OtherPart {
+  type: '(other)'
+}
+/** The types of all other parts. */
+export const PART_TYPES: ReadonlySet<unknown> = new Set(['text', 'image_url', 'input_audio', 'file', 'refusal'])
+const OtherPart = Type.Unsafe<OtherPart>(
+  Type.Object({ type: Type.String({ pattern: `^(?!(?:${[...PART_TYPES].join('|')})$)[\\w.:/-]{1,64}$` }) }),
+)
+
 const FunctionCall = Type.Object({ name: text(), arguments: text() })
 /** A call that an earlier answer made, as a client sends it back. */
 const ToolCall = Type.Union([
@@ -54,15 +68,15 @@ const ToolCall = Type.Union([
 
 const UserMessage = Type.Object({
   role: Type.Literal('user'),
-  content: textOr(TextPart, ImagePart, AudioPart, FilePart),
+  content: textOr(TextPart, ImagePart, AudioPart, FilePart, OtherPart),
   name: optional(text()),
 })
 /** `developer` is what a system message is called for models that reason. */
 const instructions = <Role extends string>(role: Role) =>
-  Type.Object({ role: Type.Literal(role), content: textOr(TextPart), name: optional(text()) })
+  Type.Object({ role: Type.Literal(role), content: textOr(TextPart, OtherPart), name: optional(text()) })
 const AssistantMessage = Type.Object({
   role: Type.Literal('assistant'),
-  content: optional(textOr(TextPart, RefusalPart)),
+  content: optional(textOr(TextPart, RefusalPart, OtherPart)),
   refusal: optional(text()),
   name: optional(text()),
   audio: optional(Type.Object({ id: text() })),
@@ -74,7 +88,11 @@ const AssistantMessage = Type.Object({
   reasoning_details: optional(Type.Array(Type.Unknown())),
   annotations: optional(Type.Array(Type.Unknown())),
 })
-const ToolMessage = Type.Object({ role: Type.Literal('tool'), content: textOr(TextPart), tool_call_id: text() })
+const ToolMessage = Type.Object({
+  role: Type.Literal('tool'),
+  content: textOr(TextPart, OtherPart),
+  tool_call_id: text(),
+})
 /** The result of a legacy function call. */
 const FunctionMessage = Type.Object({
   role: Type.Literal('function'),
@@ -145,73 +163,73 @@ const Place = {
 }
 const UserLocation = Type.Object({ type: Type.Literal('approximate'), approximate: Type.Object(Place) })
 
-const MAX_NAME_CHARS = 64
-const Metadata = Type.Record(
-  Type.String({ pattern: `^[\\s\\S]{0,${MAX_NAME_CHARS}}$` }),
-  Type.String({ maxLength: 512 }),
-  { maxProperties: 16, additionalProperties: false, maxNameLength: MAX_NAME_CHARS },
-)
-
 const penalty = optional(Type.Number({ minimum: -2, maximum: 2 }))
 
-export const RequestSchema = Type.Object({
-  model: text({ minLength: 1 }),
-  messages: Type.Array(Message, { minItems: 1 }),
-  // Two names of one cap on what a choice may write, in tokens.
-  max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
-  max_tokens: optional(Type.Integer({ minimum: 1 })),
-  temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
-  top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
-  // How many choices are asked for; 1 where it is absent.
-  n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-  stop: optional(Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 4 })])),
-  frequency_penalty: penalty,
-  presence_penalty: penalty,
-  // By a token's number.
-  logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
-  logprobs: optional(Type.Boolean()),
-  top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-  seed: optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
-  stream: optional(Type.Boolean()),
-  stream_options: optional(
-    Type.Object({ include_usage: optional(Type.Boolean()), include_obfuscation: optional(Type.Boolean()) }),
-  ),
-  tools: optional(Type.Array(Tool, { maxItems: 128 })),
-  tool_choice: optional(ToolChoice),
-  parallel_tool_calls: optional(Type.Boolean()),
-  // What `tools` and `tool_choice` were before.
-  functions: optional(Type.Array(LegacyFunction, { minItems: 1, maxItems: 128 })),
-  function_call: optional(Type.Union([oneOf('none', 'auto'), Named])),
-  response_format: optional(ResponseFormat),
-  reasoning_effort: optional(oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
-  verbosity: optional(oneOf('low', 'medium', 'high')),
-  // OpenAI has no `image` here: clients of catalogues with models that draw send it.
-  modalities: optional(Type.Array(oneOf('text', 'audio', 'image'))),
-  audio: optional(
-    Type.Object({
-      voice: Type.Union([text(), Type.Object({ id: text() })]),
-      format: oneOf('wav', 'aac', 'mp3', 'flac', 'opus', 'pcm16'),
-    }),
-  ),
-  prediction: optional(Type.Object({ type: Type.Literal('content'), content: textOr(TextPart) })),
-  metadata: optional(Metadata),
-  store: optional(Type.Boolean()),
-  service_tier: optional(oneOf('auto', 'default', 'flex', 'scale', 'priority', 'fast')),
-  safety_identifier: optional(text({ maxLength: 64 })),
-  prompt_cache_key: optional(text()),
-  prompt_cache_retention: optional(oneOf('in_memory', '24h')),
-  prompt_cache_options: optional(
-    Type.Object({ ttl: optional(oneOf('30m')), mode: optional(oneOf('implicit', 'explicit')) }),
-  ),
-  user: optional(text()),
-  moderation: optional(Moderation),
-  web_search_options: optional(
-    Type.Object({
-      user_location: optional(UserLocation),
-      search_context_size: optional(oneOf('low', 'medium', 'high')),
-    }),
-  ),
-})
+/** No client sends nearly as many; each of them is looked at several times. */
+const MAX_FIELDS = 256
+
+export const RequestSchema = Type.Object(
+  {
+    model: text({ minLength: 1 }),
+    messages: Type.Array(Message, { minItems: 1 }),
+    // Two names of one cap on what a choice may write, in tokens.
+    max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
+    max_tokens: optional(Type.Integer({ minimum: 1 })),
+    temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+    top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
+    // How many choices are asked for; 1 where it is absent.
+    n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+    stop: optional(Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 4 })])),
+    frequency_penalty: penalty,
+    presence_penalty: penalty,
+    // By a token's number.
+    logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
+    logprobs: optional(Type.Boolean()),
+    top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+    seed: optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
+    stream: optional(Type.Boolean()),
+    stream_options: optional(
+      Type.Object({ include_usage: optional(Type.Boolean()), include_obfuscation: optional(Type.Boolean()) }),
+    ),
+    tools: optional(Type.Array(Tool, { maxItems: 128 })),
+    tool_choice: optional(ToolChoice),
+    parallel_tool_calls: optional(Type.Boolean()),
+    // What `tools` and `tool_choice` were before.
+    functions: optional(Type.Array(LegacyFunction, { minItems: 1, maxItems: 128 })),
+    function_call: optional(Type.Union([oneOf('none', 'auto'), Named])),
+    response_format: optional(ResponseFormat),
+    reasoning_effort: optional(oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
+    verbosity: optional(oneOf('low', 'medium', 'high')),
+    // OpenAI has no `image` here: clients of catalogues with models that draw send it.
+    modalities: optional(Type.Array(oneOf('text', 'audio', 'image'))),
+    audio: optional(
+      Type.Object({
+        voice: Type.Union([text(), Type.Object({ id: text() })]),
+        format: oneOf('wav', 'aac', 'mp3', 'flac', 'opus', 'pcm16'),
+      }),
+    ),
+    prediction: optional(Type.Object({ type: Type.Literal('content'), content: textOr(TextPart) })),
+    // OpenAI takes 16 short texts; other servers take objects and numbers, too.
+    metadata: optional(JsonObject),
+    store: optional(Type.Boolean()),
+    service_tier: optional(oneOf('auto', 'default', 'flex', 'scale', 'priority', 'fast')),
+    safety_identifier: optional(text({ maxLength: 64 })),
+    prompt_cache_key: optional(text()),
+    prompt_cache_retention: optional(oneOf('in_memory', '24h')),
+    prompt_cache_options: optional(
+      Type.Object({ ttl: optional(oneOf('30m')), mode: optional(oneOf('implicit', 'explicit')) }),
+    ),
+    user: optional(text()),
+    moderation: optional(Moderation),
+    web_search_options: optional(
+      Type.Object({
+        user_location: optional(UserLocation),
+        search_context_size: optional(oneOf('low', 'medium', 'high')),
+      }),
+    ),
+  },
+  { maxProperties: MAX_FIELDS },
+)
 
 export type CanonicalRequest = Static<typeof RequestSchema>
 export type Message = Static<typeof Message>

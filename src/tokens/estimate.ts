@@ -3,16 +3,10 @@
  * is charged that nobody could settle. Never a tokenizer, whose time grows with the square of a hostile text. What was
  * really used, where no upstream says it, is counted in `count.ts`. Pure.
  */
-import type {
-  AudioPart,
-  CanonicalRequest,
-  FilePart,
-  ImagePart,
-  Message,
-  RefusalPart,
-  TextPart,
-} from '../domain/request.ts'
+import { type CanonicalRequest, type Message, type OtherPart, PART_TYPES } from '../domain/request.ts'
 import { bytesOfBase64, type Data, fromDataUrl, TOKENS_PER_FILE, tokensOfAudio, tokensOfImage } from './media.ts'
+import { toOtherContent } from './other-parts.ts'
+import { isText } from './text-files.ts'
 
 /** Four UTF-8 bytes are taken for a token; each message costs eight more. */
 export const BYTES_PER_TOKEN = 4
@@ -78,10 +72,10 @@ export interface Prompt {
  * tokenises it. Decodes nothing but the heads of attachments.
  *
  * Read as text, each by itself: the content of messages with its text and refusal parts, refusals, names, names and
- * arguments or inputs of tool calls and of the legacy function call, text files; tools, functions and the schema of
- * `response_format` as their JSON. Reasoning that a client sends back is read on assistant messages after the last user
- * message only: chat templates keep it for tool calls under way and drop it from earlier turns. Not read: ids of tool
- * calls, the audio of earlier answers, predictions, and every parameter.
+ * arguments or inputs of tool calls and of the legacy function call, text files, parts of types that are not known (see
+ * `other-parts.ts`); tools, functions and the schema of `response_format` as their JSON. Reasoning that a client sends
+ * back is read on assistant messages after the last user message only: chat templates keep it for tool calls under way and
+ * drop it from earlier turns. Not read: ids of tool calls, the audio of earlier answers, predictions, and every parameter.
  */
 export function toPrompt(body: CanonicalRequest): Prompt {
   const prompt: Prompt = {
@@ -135,32 +129,33 @@ function reasoningOf(message: Message): unknown {
   return message.reasoning || message.reasoning_content
 }
 
-type Part = TextPart | RefusalPart | ImagePart | AudioPart | FilePart
+type Part = Exclude<Message['content'], string | null | undefined>[number]
 
 function readMedia(part: Part, prompt: Pick<Prompt, 'audio' | 'images'>) {
   if (part.type === 'image_url') prompt.images += tokensOfImage(part.image_url)
   else if (part.type === 'input_audio') prompt.audio += tokensOfAudio(part.input_audio)
+  else if (!PART_TYPES.has(part.type)) {
+    const { kind, tokens } = toOtherContent(part as OtherPart)
+    if (kind !== 'others') prompt[kind] += tokens
+  }
 }
 
 function readPart(part: Part, prompt: Prompt) {
   if (part.type === 'text') read(prompt, part.text)
   else if (part.type === 'refusal') read(prompt, part.refusal)
-  else if (part.type !== 'file') readMedia(part, prompt)
-  else {
+  else if (part.type === 'file') {
     const data = dataOf(part.file.file_data)
     if (data && isText(data, part.file.filename)) prompt.files.push(data.base64)
     else prompt.others += TOKENS_PER_FILE
+  } else if (part.type === 'image_url' || part.type === 'input_audio') readMedia(part, prompt)
+  else {
+    const { text, files, tokens, kind } = toOtherContent(part)
+    read(prompt, text)
+    prompt.files.push(...files)
+    prompt[kind] += tokens
   }
 }
 
 /** A file may come as a `data:` URL or as bare base64. */
 const dataOf = (sent: string | null | undefined): Data | null =>
   sent ? (fromDataUrl(sent) ?? { mediaType: '', base64: sent }) : null
-
-const TEXT_TYPE = /^text\/|^application\/(?:.+\+)?(?:json|xml|yaml|x-yaml|javascript|toml|sql|x-ndjson|jsonl)$/
-const TEXT_NAME =
-  /\.(?:txt|text|md|markdown|rst|tex|csv|tsv|json|jsonl|ndjson|ya?ml|toml|xml|html?|css|log|ini|sql|sh|[cm]?[jt]sx?|py|rb|go|rs|java|kt|swift|c|h|cc|cpp|hpp|cs|php|vue)$/i
-
-const isText = ({ mediaType }: Data, name: string | null | undefined) =>
-  TEXT_TYPE.test(mediaType) ||
-  ((mediaType === '' || mediaType === 'application/octet-stream') && TEXT_NAME.test(name ?? ''))

@@ -26,6 +26,15 @@ const MOST_CHUNKS = 20
 
 /** A file that is not text, such as a PDF, or one that the upstream keeps. */
 export const TOKENS_PER_FILE = 5_000
+/**
+ * Of data of a kind that is not known. Recorded speech, photographs and video come to 200 and more bytes a token (Gemini:
+ * 258 a second of video, 32 of sound), so that this is the most they count.
+ */
+const BYTES_PER_TOKEN_OF_DATA = 100
+
+/** Counts data of which nothing is known, such as a video; never less than a file. */
+export const tokensOfData = (base64: string): number =>
+  Math.max(TOKENS_PER_FILE, Math.ceil(bytesOfBase64(base64) / BYTES_PER_TOKEN_OF_DATA))
 
 /** Counts an image: with `detail: low` flat, else by its size, `auto` as `high`. */
 export function tokensOfImage({ url, detail }: { url: string; detail?: string | null }): number {

@@ -104,15 +104,6 @@ export const missing = (at: Segments) =>
 export const unknown = (at: Segments) =>
   problem(at, 'unknown_parameter', `Unknown parameter: '${shorten(toPath(at))}'.`)
 
-/** What is wrong with a name that a record does not take, where its schema says how long one may be. */
-export function longName({ maxNameLength: most }: TSchema, at: Segments): Problem | null {
-  const name = String(at.at(-1))
-  if (typeof most !== 'number' || name.length <= most) return null
-  const what = `Invalid property name in '${shorten(toPath(at.slice(0, -1)))}': '${shorten(name)}' is too long.`
-  const limit = `Expected a string with maximum length ${most}, but got a string with length ${name.length} instead.`
-  return problem(at, 'property_name_above_max_length', `${what} ${limit}`)
-}
-
 export function invalidValue(literals: TSchema[], value: unknown, at: Segments): Problem {
   const supported = toList(literals.map(expectationOf), 'and')
   return problem(at, 'invalid_value', `Invalid value: ${quote(value)}. Supported values are: ${supported}.`)

@@ -13,7 +13,6 @@ import {
   isLiteral,
   isNull,
   isObject,
-  longName,
   missing,
   type Problem,
   type Segments,
@@ -85,7 +84,7 @@ function* ofMeantBranch(refusal: Refusal): Generator<Refusal> {
     else yield refusal
     return
   }
-  const tags = branches.filter(isObjectSchema).map((branch) => branch.properties[tag])
+  const tags = branches.map((branch) => branch.properties?.[tag]).filter(isLiteral)
   const meant = branches.find((branch) => branch.properties?.[tag].const === value[tag])
   if (meant) yield* refusals(meant, value, path)
   else yield { ...refusal, schema: { ...schema, anyOf: tags }, path: `${path}/${tag}`, value: value[tag] }
@@ -93,22 +92,28 @@ function* ofMeantBranch(refusal: Refusal): Generator<Refusal> {
 
 const isObjectSchema = (schema: TSchema) => schema[Kind] === 'Object' || schema[Kind] === 'Record'
 
+const isTextual = (schema: TSchema | undefined) => isLiteral(schema) || schema?.[Kind] === 'String'
+
 /** Whether a branch that refuses a value does so for what is in it, not for its type. */
 function hasType(branch: TSchema, value: unknown): boolean {
   const first = Errors(branch, value).First()
   return first !== undefined && !(first.path === '' && MISTYPED.has(first.type))
 }
 
-/** The property by which several object branches tell themselves apart (`type`, `role`): a literal in each of them. */
+/**
+ * The property by which several object branches tell themselves apart (`type`, `role`): a literal in each of them, or a text
+ * in one that stands for all others.
+ */
 function sharedTag(branches: TSchema[]): string | null {
   const isTag = (name: string) =>
-    branches.every(({ properties, required }) => isLiteral(properties?.[name]) && required?.includes(name))
+    branches.some(({ properties }) => isLiteral(properties?.[name])) &&
+    branches.every(({ properties, required }) => isTextual(properties?.[name]) && required?.includes(name))
   return branches.length > 1 ? (Object.keys(branches[0]?.properties ?? {}).find(isTag) ?? null) : null
 }
 
 function toProblem({ type, schema, value }: Refusal, at: Segments): Problem {
   if (value === undefined) return missing(at)
-  if (type === ValueErrorType.ObjectAdditionalProperties) return longName(schema, at) ?? unknown(at)
+  if (type === ValueErrorType.ObjectAdditionalProperties) return unknown(at)
   if (!MISTYPED.has(type)) return brokenBound(type, schema, value, at) ?? unexplained(at)
   const branches = toAlternatives(schema).filter((branch) => !isNull(branch))
   const literals = branches.filter(isLiteral)

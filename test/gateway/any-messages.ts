@@ -33,6 +33,10 @@ const userPart = fc.oneof(
     ),
   }),
   fc.constant({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }),
+  fc.record({
+    type: fc.constantFrom('video_url', 'thinking'),
+    video_url: fc.record({ url: text, fps: fc.constant(null) }),
+  }),
   fc.constant({ type: 'file', file: { filename: 'a.txt', file_data: 'data:text/plain;base64,AAAA' } }),
 )
 

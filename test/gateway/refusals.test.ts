@@ -272,7 +272,7 @@ test('each refusal leaves one log line, with its reason and without a word of th
 
 test('what a client calls its own fields is cut in an answer, and stays out of the log', async () => {
   const name = `SECRETNAME${'k'.repeat(200_000)}`
-  const response = await gateway.chat({ metadata: { [name]: 7 } })
+  const response = await gateway.chat({ logit_bias: { [name]: 101 } })
   expect(response.status).toBe(400)
   const text = await response.text()
   expect(text.length).toBeLessThan(2_000)

@@ -180,20 +180,6 @@ const scenarios: [string, unknown, string, string, string][] = [
     "Invalid 'model': empty string. Expected a string with minimum length 1, but got an empty string instead.",
   ],
   [
-    'too much metadata',
-    request({ metadata: Object.fromEntries([...Array(17).keys()].map((n) => [`k${n}`, ''])) }),
-    'metadata',
-    'object_above_max_properties',
-    "Invalid 'metadata': too many properties. Expected an object with at most 16 properties, but got an object with 17 properties instead.",
-  ],
-  [
-    'a long name in metadata',
-    request({ metadata: { ['k'.repeat(65)]: '' } }),
-    `metadata.${'k'.repeat(65)}`,
-    'property_name_above_max_length',
-    `Invalid property name in 'metadata': '${'k'.repeat(65)}' is too long. Expected a string with maximum length 64, but got a string with length 65 instead.`,
-  ],
-  [
     'a tool name of other characters',
     request({ tools: [{ type: 'function', function: { name: 'get.weather' } }] }),
     'tools[0].function.name',
