@@ -3,12 +3,13 @@
  * each other. Called by `file.ts` on the raw document, right after the schema and whatever the schema said, so that
  * every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
  */
+import { isHeldBack } from '../domain/fields.ts'
 import { DIALECTS, type DialectName, type UpstreamSettings } from '../domain/settings.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import { toVariable } from '../store/snapshot.ts'
 import { isObject, quote, toList } from '../validation/explain-words.ts'
 import { checkModel } from './check-model.ts'
-import { closest, type Entry, type Issue, issue, isWildcard, type Path, toEntry } from './entry.ts'
+import { closest, type Entry, type Issue, issue, isWildcard, type Path, toEntry, toItems } from './entry.ts'
 import type { KnownProviders } from './known.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
@@ -25,6 +26,7 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   n: OVER_HTTP,
   user: OVER_HTTP,
   think_tags: OVER_HTTP,
+  pass: OVER_HTTP,
   pace_ms: BUILT_IN,
   rpm: EVERY,
   tpm: EVERY,
@@ -70,6 +72,10 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
       `must be a reference to an environment variable, such as \${${example}}, never the key itself.`,
     )
   }
+  for (const [index, name] of toItems(entry.pass).entries()) {
+    const problem = typeof name === 'string' ? explainPass(name) : null
+    if (problem) yield issue([...at, 'pass', index], problem)
+  }
   for (const [name, value] of Object.entries(toEntry(entry.deadlines))) {
     const problem = explainTime(value)
     if (problem) yield issue([...at, 'deadlines', name], problem)
@@ -83,6 +89,16 @@ function explainTime(value: unknown): string | null {
   if (/^\d*[1-9]\d*$/.test(text))
     return `${text} has no unit: write ${text}s for seconds or ${text}ms for milliseconds.`
   return 'must be a time with its unit, such as 500ms, 60s, 5m or 1h, at most 24 days.'
+}
+
+const FIELDS = /^[A-Za-z][\w.:-]*\*?$/
+
+/** A name that is never held back is a slip of the hand: what its writer meant would not go through. */
+function explainPass(name: string): string | null {
+  if (!FIELDS.test(name))
+    return `'${name}' is no field of a request: write its name, such as provider, or mock_* for all that begin so.`
+  if (name.endsWith('*') || isHeldBack(name)) return null
+  return `${name} goes to every upstream as it is, if a request has it: only fields that are held back need to be named here.`
 }
 
 function toForeign(field: string, has: Has): string {

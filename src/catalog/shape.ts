@@ -31,6 +31,7 @@ const OPTIONS = {
   n: Type.Optional(Type.Boolean()),
   user: Type.Optional(Type.Boolean()),
   think_tags: Type.Optional(Type.Boolean()),
+  pass: Type.Optional(Type.Array(text(), { maxItems: 100 })),
   rpm: limit(),
   tpm: limit(),
   concurrency: limit(),

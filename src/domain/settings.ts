@@ -66,6 +66,8 @@ export interface UpstreamSettings {
   n?: boolean
   /** Whether it takes the field `user`. */
   user?: boolean
+  /** Fields of a request that it is sent though others are not (`domain/fields.ts`); `*` at the end of one for any rest. */
+  pass?: string[]
   /** Whether `<think>` blocks in its content are reasoning. */
   think_tags?: boolean
   /** What its provider allows, all keys together: requests and tokens per minute, and calls at a time. */
@@ -76,9 +78,15 @@ export interface UpstreamSettings {
 
 /** The settings with every default filled in. */
 export type UpstreamOptions = UpstreamSettings &
-  Required<Pick<UpstreamSettings, 'max_tokens_field' | 'n' | 'user' | 'think_tags'>>
+  Required<Pick<UpstreamSettings, 'max_tokens_field' | 'n' | 'user' | 'think_tags' | 'pass'>>
 
-export const DEFAULT_OPTIONS: UpstreamOptions = { max_tokens_field: null, n: true, user: true, think_tags: false }
+export const DEFAULT_OPTIONS: UpstreamOptions = {
+  max_tokens_field: null,
+  n: true,
+  user: true,
+  think_tags: false,
+  pass: [],
+}
 
 /** Local inference servers know the older name, write one choice, or count one, and leave thinking in the text. */
 export const LOCAL_OPTIONS: UpstreamOptions = {
@@ -86,6 +94,7 @@ export const LOCAL_OPTIONS: UpstreamOptions = {
   n: false,
   user: true,
   think_tags: true,
+  pass: [],
 }
 
 export const MODALITIES = ['text', 'image', 'file', 'audio', 'video'] as const

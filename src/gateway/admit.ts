@@ -10,6 +10,7 @@ import type { Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
 import { type Amount, type Entry, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
+import { checkDoubtful, findDoubtful } from '../routing/refused.ts'
 import { checkFit, checkTarget, type Facts, order, resolve } from '../routing/route.ts'
 import type { Counter } from '../tokens/count.ts'
 import { BYTES_PER_TOKEN, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
@@ -85,10 +86,11 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
 function fit(body: CanonicalRequest, facts: Facts, targets: readonly Target[]): Decision<readonly Target[]> {
   const misfit = checkFit(body, facts)
   if (misfit) return misfit
+  const doubtful = findDoubtful(body)
   const able: Target[] = []
   let none: GatewayError | null = null
   for (const target of targets) {
-    const unable = checkTarget(body, facts, target) ?? checkCalls(body, target)
+    const unable = checkDoubtful(doubtful, target) ?? checkTarget(body, facts, target) ?? checkCalls(body, target)
     if (unable === null) able.push(target)
     else none ??= unable
   }

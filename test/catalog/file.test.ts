@@ -178,6 +178,16 @@ aliases:
       /:3: upstreams.u.deadlines.idle: 30 has no unit: write 30s for seconds or 30ms for milliseconds/,
     ],
     [
+      'a field to pass that is none',
+      withUpstream('{ dialect: openai, base_url: http://h, pass: [provider, "*"] }'),
+      /:3: upstreams.u.pass\[1\]: '\*' is no field of a request/,
+    ],
+    [
+      'a field to pass that is never held back',
+      withUpstream('{ dialect: openai, base_url: http://h, pass: ["mock_*", top_k] }'),
+      /:3: upstreams.u.pass\[1\]: top_k goes to every upstream as it is/,
+    ],
+    [
       'a process command',
       withUpstream('{ dialect: demo, command: [x] }'),
       /:3: upstreams.u.command: process commands are not supported yet/,

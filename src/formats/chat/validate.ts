@@ -6,7 +6,14 @@
 import type { TObject } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import type { Decision, GatewayError } from '../../domain/error.ts'
-import { type AssistantMessage, type CanonicalRequest, type Message, RequestSchema } from '../../domain/request.ts'
+import { isMiswritten } from '../../domain/fields.ts'
+import {
+  type AssistantMessage,
+  type CanonicalRequest,
+  type Message,
+  PART_TYPES,
+  RequestSchema,
+} from '../../domain/request.ts'
 import { invalid, toRefusal } from './refusal.ts'
 import { checkSchemas } from './schemas.ts'
 import { type Calls, checkAnswer, checkAnswered, checkCalling } from './tool-rules.ts'
@@ -112,9 +119,16 @@ const OF_MESSAGE = properties.messages.items.anyOf.flatMap(({ properties, requir
   // Null is a value of `content`.
   Object.keys(properties).filter((name) => name !== 'content' && !required.includes(name)),
 )
-const MESSAGE: Level = { names: new Set(OF_MESSAGE), into: new Map(Object.entries({ content: DEEP, audio: DEEP })) }
-const TOOL_BODY: Level = { names: new Set(['description', 'parameters', 'strict', 'format']), into: new Map() }
-const TOOL: Level = { names: new Set(), into: new Map(Object.entries({ function: TOOL_BODY, custom: TOOL_BODY })) }
+const PART: Level = { names: null, into: DEPTHS }
+const toLevel = (names: string[], into: Record<string, Level> = {}): Level => ({
+  names: new Set(names),
+  into: new Map(Object.entries(into)),
+})
+const CALLED = toLevel([])
+const CALL = toLevel([], { function: CALLED, custom: CALLED })
+const MESSAGE = toLevel(OF_MESSAGE, { content: PART, audio: DEEP, tool_calls: CALL, function_call: CALLED })
+const TOOL_BODY = toLevel(['description', 'parameters', 'strict', 'format'])
+const TOOL = toLevel([], { function: TOOL_BODY, custom: TOOL_BODY })
 const REQUEST: Level = {
   names: new Set(Object.keys(properties)),
   into: new Map([...DEPTHS].filter(([name]) => name in properties)).set('messages', MESSAGE).set('tools', TOOL),
@@ -123,17 +137,20 @@ const EMPTY_LISTS = new Set(['tools', 'tool_calls'])
 
 /**
  * Takes out of a valid request what counts as absent: nulls of fields that the schema knows, and empty lists of tools and
- * tool calls, which many clients send and many upstreams refuse. What holds none of them is not copied: nearly every
- * request is its own result.
+ * tool calls, which many clients send and many upstreams refuse; and fields whose name is a known one written otherwise.
+ * What holds none of them is not copied: nearly every request is its own result.
  */
 function strip<T>(value: T, level: Level): T {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return stripAll(value, level) as T
+  // What others call their fields is not for us to judge.
+  if (level === PART && !PART_TYPES.has((value as { type?: unknown }).type)) return value
   let kept: Record<string, unknown> | null = null
   for (const name in value) {
     const held: unknown = value[name]
     const into = level.into.get(name)
-    const left = saysNothing(name, held, level) ? undefined : into ? strip(held, into) : held
+    const isLeftOut = saysNothing(name, held, level) || (into === undefined && isMiswritten(name))
+    const left = isLeftOut ? undefined : into ? strip(held, into) : held
     if (left === held) continue
     kept ??= Object.fromEntries(Object.entries(value))
     if (left === undefined) delete kept[name]

@@ -3,6 +3,7 @@
  * claim to speak it get wrong about an answer is put right here, where it becomes events.
  */
 
+import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target, Upstream } from '../../../domain/snapshot.ts'
@@ -51,6 +52,8 @@ function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: T
   const { options } = upstream
   // JSON leaves out what is undefined.
   const sent: Record<string, unknown> = { ...body, model: upstreamModel }
+  for (const name in body) if (isRouting(name) && !isPassed(options.pass, name)) sent[name] = undefined
+  if (body.metadata) sent.metadata = toLabels(body.metadata, options.pass)
   // Text is what every model writes; one that knows no other format may not know the field.
   const knowsFormats = features.includes('json_mode') || features.includes('structured_outputs')
   if (body.response_format?.type === 'text' && !knowsFormats) sent.response_format = undefined
@@ -65,4 +68,11 @@ function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: T
   sent.max_completion_tokens = undefined
   sent[field] = cap
   return sent
+}
+
+/** Some gateways read more than labels from it; texts are labels. */
+function toLabels(metadata: Record<string, unknown>, pass: readonly string[]): Record<string, unknown> {
+  const isLabel = ([name, value]: [string, unknown]) =>
+    typeof value === 'string' || !isRouting(name) || isPassed(pass, name)
+  return Object.fromEntries(Object.entries(metadata).filter(isLabel))
 }

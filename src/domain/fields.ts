@@ -1,0 +1,132 @@
+/**
+ * Which top-level fields of a request are not a client's to send. Fields that this server does not know travel on to
+ * upstreams that speak the format, and many of those are gateways, providers or engines with fields of their own: by some
+ * another model, price, address or key would be chosen, by others somebody else's stored data be read. The names are those
+ * that LiteLLM, OpenRouter, Vercel's, Cloudflare's, Portkey's and Helicone's gateways, Bifrost, TensorZero, Azure, vLLM and
+ * the providers read from a body. An upstream's option `pass` names those that it may be sent all the same. Pure.
+ */
+import { Kind, type TSchema } from '@sinclair/typebox'
+import { RequestSchema } from './request.ts'
+
+/** No name that is looked for is longer. */
+const MAX_CHARS = 64
+
+/**
+ * Reduces a name to letters and digits without case. Receivers differ in what they take for the same name: Go's
+ * `encoding/json` folds case, `ſ` and the Kelvin sign included, and others read `apiBase`, `api-base` and `api_base` alike.
+ */
+export const toPlainName = (name: string): string =>
+  name
+    .slice(0, MAX_CHARS)
+    .toUpperCase()
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '')
+
+/** The fields of a request, at its top level. */
+const OWN: ReadonlySet<string> = new Set(Object.keys(RequestSchema.properties))
+
+/** All names that the schema of a request knows, at whatever depth. */
+const NAMES: ReadonlySet<string> = new Set(namesIn(RequestSchema))
+const PLAIN_NAMES: ReadonlySet<string> = new Set([...NAMES].map(toPlainName))
+
+function* namesIn(schema: TSchema): Generator<string> {
+  for (const branch of schema[Kind] === 'Union' ? schema.anyOf : [schema]) {
+    if (branch.items) yield* namesIn(branch.items)
+    else if (branch !== schema) yield* namesIn(branch)
+    for (const [name, held] of Object.entries<TSchema>(branch.properties ?? {})) {
+      yield name
+      yield* namesIn(held)
+    }
+  }
+}
+
+/**
+ * Whether a name is one of the request's own, written otherwise (`Model`, `maxTokens`): nobody here has looked at what it
+ * holds, and a receiver may read it in place of the right one.
+ */
+export const isMiswritten = (name: string): boolean =>
+  !NAMES.has(name) && !USUAL_NAME.test(name) && PLAIN_NAMES.has(toPlainName(name))
+
+/** As all of them are written; no receiver takes two such names for one. */
+const USUAL_NAME = /^[a-z0-9_]*$/
+
+/** Beginnings, and parts, of names by which a gateway is told what to do. */
+const ROUTING_FAMILY =
+  /^(?:model|litellm|portkey|helicone|tensorzero|azure|aws|vertex|bedrock|sagemaker|watsonx|s3|gcs|langfuse|langsmith|arize|posthog|humanloop|wandb|mock)|fallback|costper|credential/
+
+const ROUTING: ReadonlySet<string> = new Set(
+  [
+    // Another model, provider or route of a gateway's
+    'provider providers provider_options provider_specific_header route router routing routing_strategy order preset tags',
+    'gateway config user_config strategy targets override_params custom_llm_provider custom_provider engine deployment',
+    'deployments deployment_id deployment_name specific_deployment base_model compound_custom plugins transforms prompt_id',
+    'prompt_version prompt_label prompt_variables guardrails disable_global_guardrails region region_name location',
+    'allowed_model_region allowed_openai_params drop_params additional_drop_params use_litellm_proxy tiered_pricing pricing',
+    // Another address or key
+    'api_base api_key api_keys api_type api_version base_url api_url api_host host endpoint endpoint_url target_url url',
+    'custom_host deployment_url proxy organization project project_id tenant_id client_id client_secret auth authorization',
+    'access_token virtual_key byok headers extra_headers default_headers extra_query default_query kv_transfer_params',
+    'callbacks success_callback failure_callback',
+    // Whatever the receiver merges into the request that it makes
+    'extra_body extra_params extra_fields',
+    // More calls than one, or another turn in a queue
+    'retry retries num_retries max_retries retry_policy retry_strategy timeout request_timeout stream_timeout force_timeout',
+    'priority weight fastest_response cooldown_time rpm tpm max_parallel_requests max_budget budget_duration',
+    // Answers that were made for somebody else
+    'cache caching caching_groups cache_key preset_cache_key',
+  ].flatMap((line) => line.split(' ').map(toPlainName)),
+)
+
+/** Whether a field tells a receiver to choose otherwise; such fields are left out. False for the request's own. */
+export function isRouting(name: string): boolean {
+  if (OWN.has(name)) return false
+  const plain = toPlainName(name)
+  return ROUTING.has(plain) || ROUTING_FAMILY.test(plain)
+}
+
+/**
+ * Why a field is refused: `stored`, it names what lies with the provider, where all keys are one account; `later`, its
+ * answer would not come in the response; `dear`, it raises the price; `fee`, what it asks for is charged beside the tokens.
+ */
+export type Reason = 'stored' | 'later' | 'dear' | 'fee'
+
+const REFUSED: ReadonlyMap<string, Reason> = new Map(
+  Object.entries({
+    stored:
+      'previous_response_id conversation prompt container vector_store_ids knowledge_bases cached_content data_sources mcp_servers file_id',
+    later: 'background deferred',
+    dear: 'service_tier speed inference_geo performance_config',
+    fee: 'web_search web_search_options search_parameters search_options enable_search enable_web_search enhancements',
+  } satisfies Record<Reason, string>).flatMap(([reason, names]) =>
+    names.split(' ').map((name): [string, Reason] => [toPlainName(name), reason as Reason]),
+  ),
+)
+
+/** All but two of the request's own: nothing more is asked about them. */
+const UNSUSPECTED: ReadonlySet<string> = new Set([...OWN].filter((name) => !REFUSED.has(toPlainName(name))))
+
+/** Values that ask for nothing beyond the usual. */
+const USUAL: Readonly<Record<string, readonly unknown[]>> = {
+  servicetier: ['auto', 'default', 'flex', 'standard', 'on_demand', 'standard_only'],
+  speed: ['standard'],
+  inferencegeo: ['global'],
+}
+
+/** Why a field with this value is refused; null where it is not. */
+export function reasonToRefuse(name: string, value: unknown): Reason | null {
+  if (UNSUSPECTED.has(name)) return null
+  const plain = toPlainName(name)
+  const reason = REFUSED.get(plain)
+  if (reason === undefined || value === null || value === false || USUAL[plain]?.includes(value)) return null
+  return reason
+}
+
+/** Whether an upstream's `pass` has to name a field before the upstream is sent it. */
+export const isHeldBack = (name: string): boolean => isRouting(name) || REFUSED.has(toPlainName(name))
+
+/** @param pass names as the catalogue has them; one that ends in `*` stands for all that begin so. */
+export function isPassed(pass: readonly string[], name: string): boolean {
+  if (pass.length === 0) return false
+  const plain = toPlainName(name)
+  return pass.some((one) => (one.endsWith('*') ? plain.startsWith(toPlainName(one)) : plain === toPlainName(one)))
+}

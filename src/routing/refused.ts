@@ -1,0 +1,81 @@
+/**
+ * Fields of a request that a target must not be sent, whoever asks: by them a key would read what another has stored with
+ * the provider, or buy what no price is known for. Found once a request, then asked about each of its targets. Pure.
+ */
+import { GatewayError } from '../domain/error.ts'
+import { isPassed, type Reason, reasonToRefuse, toPlainName } from '../domain/fields.ts'
+import type { CanonicalRequest } from '../domain/request.ts'
+import type { Target } from '../domain/snapshot.ts'
+
+/** A field that not every upstream may be sent. */
+export interface Doubtful {
+  name: string
+  /** Dotted path of the field. */
+  param: string
+  reason: Reason
+}
+
+const NONE: readonly Doubtful[] = []
+
+/** Lists the fields of a request that are in doubt. Nearly no request has one. */
+export function findDoubtful(body: CanonicalRequest): readonly Doubtful[] {
+  let found: Doubtful[] | null = null
+  for (const name in body) {
+    const reason = reasonToRefuse(name, Reflect.get(body, name))
+    if (reason === null) continue
+    found ??= []
+    found.push({ name, param: name, reason })
+  }
+  const param = findStoredFile(body)
+  if (param === null) return found ?? NONE
+  return [...(found ?? NONE), { name: 'file_id', param, reason: 'stored' }]
+}
+
+/** The path of the first part that names a file which the provider keeps, or null. */
+function findStoredFile({ messages }: CanonicalRequest): string | null {
+  for (let index = 0; index < messages.length; index++) {
+    const content = messages[index]?.content
+    if (typeof content === 'string' || !content) continue
+    for (let at = 0; at < content.length; at++) {
+      const part = content[at]
+      if (part && part.type !== 'text' && hasStoredFile(part)) {
+        const file = part.type === 'file' ? '.file.file_id' : ''
+        return `messages[${index}].content[${at}]${file}`
+      }
+    }
+  }
+  return null
+}
+
+function hasStoredFile(part: object): boolean {
+  const open: object[] = [part]
+  for (let held = open.pop(); held !== undefined; held = open.pop()) {
+    for (const [name, value] of Object.entries(held)) {
+      if (typeof value === 'object' && value !== null) open.push(value)
+      else if (value !== null && toPlainName(name) === 'fileid') return true
+    }
+  }
+  return false
+}
+
+/** Returns the refusal of the first field that a target must not be sent, or null. */
+export function checkDoubtful(found: readonly Doubtful[], { model, upstream, pricing }: Target): GatewayError | null {
+  for (const { name, param, reason } of found) {
+    if (isPassed(upstream.options.pass, name)) continue
+    // What costs nothing costs no more.
+    if ((reason === 'dear' || reason === 'fee') && upstream.local && pricing.length === 0) continue
+    return new GatewayError(
+      'invalid_request',
+      `Unsupported parameter: '${param}' is not supported with the model \`${model}\`: ${WHY[reason]}`,
+      { code: 'unsupported_parameter', param },
+    )
+  }
+  return null
+}
+
+const WHY: Readonly<Record<Reason, string>> = {
+  stored: 'it names what is stored with the provider, where no key is told from another. Send the content itself.',
+  later: 'answers come in the response to their request and are not kept. Leave it out.',
+  dear: 'with this value its provider charges more than the price that is known here. Leave it out.',
+  fee: 'its provider charges for each use, and no price of that is known here. Leave it out.',
+}

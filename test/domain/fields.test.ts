@@ -1,0 +1,44 @@
+/** Names of fields: which are a gateway's, which are the contract's written otherwise, and what `pass` covers. */
+import { expect, test } from 'bun:test'
+import { isMiswritten, isPassed, isRouting } from '../../src/domain/fields.ts'
+import { RequestSchema } from '../../src/domain/request.ts'
+
+test('no field of the contract is held to be another gateway’s, or written otherwise', () => {
+  for (const name of Object.keys(RequestSchema.properties)) {
+    expect(`${name}: ${isRouting(name)} ${isMiswritten(name)}`).toBe(`${name}: false false`)
+  }
+})
+
+test.each(['Fallbacks', 'context-window-fallbacks', 'fallbac\u212as', 'cu\u017ftom_host', 'MOCK_anything'])(
+  'a receiver may read %s as a name that it knows',
+  (name) => {
+    expect(isRouting(name)).toBe(true)
+  },
+)
+
+test.each([
+  ['Model', true],
+  ['maxTokens', true],
+  ['response-format', true],
+  ['max_tokens', false],
+  // No receiver takes it for `max_tokens`.
+  ['maxtokens', false],
+  ['topK', false],
+  ['__proto__', false],
+  ['', false],
+])('%j is a name of the contract written otherwise: %p', (name, expected) => {
+  expect(isMiswritten(name)).toBe(expected)
+})
+
+test.each([
+  [[], 'provider', false],
+  [['provider'], 'provider', true],
+  [['provider'], 'providers', false],
+  [['provider'], 'PROVIDER', true],
+  [['mock_*'], 'mock_response', true],
+  [['mock_*'], 'mock', true],
+  [['vertex_*', 'api_base'], 'apiBase', true],
+  [['vertex_*'], 'aws_region', false],
+])('pass: %j, and %s goes through: %p', (pass, name, expected) => {
+  expect(isPassed(pass, name)).toBe(expected)
+})

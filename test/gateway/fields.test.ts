@@ -1,0 +1,252 @@
+/**
+ * Fields by which a receiver would choose otherwise than this server did, over HTTP: the upstream here is another gateway,
+ * which obeys them. What it is not sent it cannot obey; what would be billed wrongly is refused.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { startApp, type TestApp } from '../support/app.ts'
+import { HELLO } from '../support/gateway.ts'
+import { type ScriptedUpstream, type Seen, startUpstream } from '../support/upstream.ts'
+import { wholeAnswer } from '../support/upstream-answers.ts'
+
+let app: TestApp
+let upstream: ScriptedUpstream
+let key: string
+
+/** What a call of ten tokens and five costs on the model that is asked for; the other one costs 1,000 times as much. */
+const CHEAP_NANO_USD = 20_000
+
+/** What the other gateway is charged: as LiteLLM does, it calls the model of `fallbacks` where it is told that the first one failed. */
+let chargedNanoUsd = 0
+const obeying = ({ json }: Seen) => {
+  const isDear = Boolean(json?.fallbacks) && json?.mock_testing_fallbacks === true
+  chargedNanoUsd += isDear ? 1_000 * CHEAP_NANO_USD : CHEAP_NANO_USD
+  return wholeAnswer()
+}
+
+beforeAll(async () => {
+  upstream = await startUpstream(obeying)
+  const facts = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
+  const model = (name: string, pricing: string, ...routes: string[]) =>
+    `  acme/${name}: { name: ${name}, ${facts}, supported_features: [tools], ${pricing} routes: [${routes.join(', ')}] }`
+  const pricing = 'pricing: [{ prompt: "0.000001", completion: "0.000002" }],'
+  const passed = '[fallbacks, "mock_*", provider, web_search_options, service_tier, file_id, api_base]'
+  app = await startApp({
+    catalog: `
+version: 1
+upstreams:
+  closed: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY} }
+  open: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, pass: ${passed} }
+  here: { dialect: openai, base_url: "${upstream.url}", local: true }
+models:
+${[
+  model('large', pricing, '{ upstream: closed, model: cheap }'),
+  model('open', pricing, '{ upstream: open, model: cheap }'),
+  model('both', pricing, '{ upstream: closed, model: cheap }', '{ upstream: open, model: cheap, priority: 1 }'),
+  model('free', '', '{ upstream: here, model: cheap }'),
+].join('\n')}
+`,
+  })
+  key = app.key()
+})
+beforeEach(() => {
+  chargedNanoUsd = 0
+})
+afterAll(async () => {
+  await upstream.stop()
+  await app.stop()
+})
+
+/** Posts a body, as text where JSON.stringify could not have written it. Returns the answer and what the upstream was sent. */
+async function ask(body: object | string) {
+  const before = upstream.requests.length
+  const response = await fetch(`${app.baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: typeof body === 'string' ? body : JSON.stringify({ ...HELLO, ...body }),
+  })
+  const answer = JSON.parse(await response.text())
+  return { status: response.status, answer, sent: upstream.requests.slice(before).map(({ json }) => json) }
+}
+
+const SENT = { ...HELLO, model: 'cheap' }
+
+describe('another gateway behind this one', () => {
+  test('is not told to answer with another model, so that what is billed is what it charges', async () => {
+    const { answer, sent } = await ask({ fallbacks: ['dear'], mock_testing_fallbacks: true })
+    expect(sent).toEqual([SENT])
+    expect({ charged: chargedNanoUsd, billed: answer.usage.cost_nano_usd }).toEqual({
+      charged: CHEAP_NANO_USD,
+      billed: CHEAP_NANO_USD,
+    })
+  })
+
+  test.each([
+    // Model and provider
+    ...[
+      'fallbacks',
+      'context_window_fallbacks',
+      'content_policy_fallbacks',
+      'models',
+      'model_list',
+      'model_id',
+      'route',
+    ],
+    ...[
+      'provider',
+      'providerOptions',
+      'provider_options',
+      'gateway',
+      'plugins',
+      'transforms',
+      'preset',
+      'tags',
+      'engine',
+    ],
+    ...['user_config', 'config', 'custom_llm_provider', 'prompt_id', 'compound_custom', 'tensorzero::variant_name'],
+    // Address and key
+    ...[
+      'api_base',
+      'base_url',
+      'api_key',
+      'extra_headers',
+      'headers',
+      'organization',
+      'azure_ad_token',
+      'aws_role_name',
+    ],
+    ...['vertex_credentials', 'kv_transfer_params', 'litellm_credential_name', 'langfuse_host'],
+    // Price, number of calls, turn
+    ...['input_cost_per_token', 'mock_response', 'num_retries', 'max_retries', 'timeout', 'cache', 'priority'],
+    // A second body, merged into the first one
+    'extra_body',
+    // Receivers that fold case, or names that they have for the same
+    ...['Fallbacks', 'FALLBACKS', 'fallback\u017f', 'apiBase', 'api-base', 'API_BASE', 'baseURL'],
+    // What is ours to set, under a name that a receiver may take for it
+    ...['Model', 'MODEL', 'Max_Tokens', 'maxTokens', 'Messages', 'Stream', 'Service_Tier', 'stream-options'],
+  ])('is not sent %s', async (name) => {
+    for (const value of ['dear', { model: 'dear' }, ['dear']]) {
+      expect((await ask({ [name]: value })).sent).toEqual([SENT])
+    }
+  })
+
+  test('is sent the extensions of engines as they came', async () => {
+    const more = {
+      top_k: 5,
+      chat_template_kwargs: { enable_thinking: false, model: 'x' },
+      prompt_logprobs: 1,
+      guided_json: { type: 'object' },
+      reasoning: { effort: 'low' },
+      thinking: { type: 'enabled' },
+      session_id: 's',
+      usage: { include: true },
+      lora: [{ id: 0, scale: 1 }],
+    }
+    expect((await ask(more)).sent).toEqual([{ ...SENT, ...more }])
+  })
+
+  test('is sent one model, the last of several that a body names, and never the body’s own text', async () => {
+    const { sent, status } = await ask(
+      '{"model":"x/y","messages":[{"role":"user","content":"Hello there!"}],"model":"acme/large"}',
+    )
+    expect(status).toBe(200)
+    expect(sent).toEqual([SENT])
+    expect(upstream.requests.at(-1)?.body.match(/"model"/g)).toHaveLength(1)
+  })
+
+  test('is not sent a name of the contract in other letters at any depth', async () => {
+    const part = { type: 'text', text: 'Hello there!', Text: 'x' }
+    const message = { role: 'user', content: [part], Content: 'a longer one', cache_control: { type: 'ephemeral' } }
+    const { sent } = await ask({ messages: [message], stream_options: null })
+    const { Text: _, ...text } = part
+    const { Content: __, ...rest } = message
+    expect(sent).toEqual([{ ...SENT, messages: [{ ...rest, content: [text] }] }])
+  })
+
+  test('is sent metadata with objects in it, but for those by which it would choose', async () => {
+    const labels = { team: 'a', route: 'checkout', nested: { a: [1, null] }, count: 7 }
+    const { sent } = await ask({ metadata: { ...labels, tags: ['dear'], fallbacks: [{ a: ['b'] }] } })
+    expect(sent).toEqual([{ ...SENT, metadata: labels }])
+  })
+})
+
+describe('an upstream’s `pass`', () => {
+  test('lets the fields through that it names, however they are written', async () => {
+    const fields = { fallbacks: ['dear'], mock_testing_fallbacks: true, apiBase: 'http://a', service_tier: 'priority' }
+    const { sent } = await ask({ ...fields, model: 'acme/open', models: ['dear'] })
+    expect(sent).toEqual([{ ...SENT, ...fields }])
+  })
+
+  test('has a request tried there alone that the others must not be sent', async () => {
+    const { sent, status } = await ask({ model: 'acme/both', web_search_options: {} })
+    expect(status).toBe(200)
+    expect(sent).toEqual([{ ...SENT, web_search_options: {} }])
+  })
+})
+
+const REFUSED: [string, Record<string, unknown>, param?: string][] = [
+  ['a dearer tier', { service_tier: 'priority' }],
+  ['the same tier by its other name', { service_tier: 'fast' }],
+  ['a tier of capacity', { service_tier: 'scale' }],
+  ['a dearer speed', { speed: 'fast' }],
+  ['a dearer place', { inference_geo: 'us' }],
+  ['a search with a fee', { web_search_options: {} }],
+  ['a search of xAI', { search_parameters: { mode: 'on' } }],
+  ['a search of Qwen', { enable_search: true }],
+  ['an answer that is stored', { previous_response_id: 'resp_1' }],
+  ['a conversation that is stored', { conversation: 'conv_1' }],
+  ['a prompt that is stored', { prompt: { id: 'pmpt_1' } }],
+  ['a container that is stored', { container: 'c_1' }],
+  ['data that is stored', { data_sources: [{ type: 'azure_search' }] }],
+  ['an answer that comes later', { background: true }],
+]
+
+describe('what would be billed wrongly, or is another key’s', () => {
+  test.each(REFUSED)('is refused before anything is dispatched: %s', async (_, more) => {
+    const [param = ''] = Object.keys(more)
+    const { status, answer, sent } = await ask(more)
+    expect({ status, sent }).toEqual({ status: 400, sent: [] })
+    expect(answer.error).toEqual({
+      message: expect.stringContaining(
+        `Unsupported parameter: '${param}' is not supported with the model \`acme/large\`: `,
+      ),
+      type: 'invalid_request_error',
+      code: 'unsupported_parameter',
+      param,
+    })
+  })
+
+  test.each([
+    ['a file', { type: 'file', file: { file_id: 'file-1' } }, 'messages[0].content[1].file.file_id'],
+    ['a document', { type: 'document', source: { type: 'file', file_id: 'file-1' } }, 'messages[0].content[1]'],
+    ['an image', { type: 'image_url', image_url: { url: '', file_id: 'file-1' } }, 'messages[0].content[1]'],
+  ])('is refused also as %s that the provider keeps', async (_, part, param) => {
+    const messages = [{ role: 'user', content: [{ type: 'text', text: 'What is in it?' }, part] }]
+    const { status, answer, sent } = await ask({ messages })
+    expect({ status, sent, param: answer.error.param }).toEqual({ status: 400, sent: [], param })
+    expect(answer.error.code).toBe('unsupported_parameter')
+    expect((await ask({ messages, model: 'acme/open' })).sent).toEqual([{ ...SENT, messages }])
+  })
+
+  test.each([
+    { service_tier: 'auto' },
+    { service_tier: 'default' },
+    { service_tier: 'flex' },
+    { speed: 'standard' },
+    { background: false },
+    { enable_search: false },
+    { store: true },
+  ])('is not %j', async (more) => {
+    expect((await ask(more)).sent).toEqual([{ ...SENT, ...more }])
+  })
+
+  test('is not what costs nothing: dear modes and fees pass to a free upstream, stored things do not', async () => {
+    const more = { service_tier: 'priority', web_search_options: {} }
+    expect((await ask({ model: 'acme/free', ...more })).sent).toEqual([{ ...SENT, ...more }])
+    expect((await ask({ model: 'acme/free', previous_response_id: 'resp_1' })).status).toBe(400)
+  })
+
+  test('is a server tool of any name: only functions and custom tools are taken', async () => {
+    const { status, answer, sent } = await ask({ tools: [{ type: 'web_search_preview' }] })
+    expect({ status, sent, param: answer.error.param }).toEqual({ status: 400, sent: [], param: 'tools[0].type' })
+  })
+})
