@@ -24,16 +24,24 @@ export interface Verdict {
   problem: string | null
 }
 
-export type CheckReply = Verdict | { badSchema: string }
+export interface CheckReply {
+  found: Verdict | { badSchema: string }
+  tookMs: number
+}
 
 const kept = new KeptSchemas<ReturnType<typeof compile>>()
 
-self.onmessage = (event: MessageEvent<CheckRequest>) => self.postMessage(answer(event.data))
+self.onmessage = (event: MessageEvent<CheckRequest>) => {
+  const startedAt = performance.now()
+  const found = answer(event.data)
+  const reply: CheckReply = { found, tookMs: performance.now() - startedAt }
+  self.postMessage(reply)
+}
 // Loaded, and the first schema, which is the slowest, compiled.
 compile({ type: 'object' })
 self.postMessage('ready')
 
-function answer({ owner, schema, text }: CheckRequest): CheckReply {
+function answer({ owner, schema, text }: CheckRequest): CheckReply['found'] {
   const check = schema === null ? isObject : kept.get(owner, schema, toCheck)
   if (typeof check !== 'function') return { badSchema: check.problem }
   return text === null ? { json: null, problem: null } : judge(text, check)

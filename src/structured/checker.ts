@@ -1,13 +1,17 @@
 /**
  * Has what a model wrote checked away from the event loop, so that one key's hostile schemas keep nobody else waiting: keys
- * take turns; nearly every check is done in a moment, and a key that has had one ended goes to a second thread for a
- * minute, where only its like are. There a check has more time, but not twice for the same schema; and a key that has had
- * several ended waits.
+ * take turns; nearly every check is done in a moment, and a key that has had a slow one goes to other threads for a
+ * minute, where only its like are. There a check has more time, but not twice for the same schema; and a key whose slow
+ * checks have taken seconds within a minute waits.
+ *
+ * To end a thread frees whoever waits for it, but not the processor: the runtime stops a script between any two steps, but
+ * not within a regular expression, which gives up by itself after a second or two.
  */
 import { GatewayError, toRetryAfter } from '../domain/error.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
 import type { CheckReply, CheckRequest, Verdict } from './check-worker.ts'
-import { MAX_ENDED, SlowKeys } from './slow-keys.ts'
+import { Lanes } from './lanes.ts'
+import { SlowKeys } from './slow-keys.ts'
 
 export interface Checker {
   /**
@@ -24,18 +28,25 @@ export interface Checker {
 export interface CheckerOptions extends Pick<ThreadOptions, 'idleMs'> {
   prepareMs?: number
   judgeMs?: number
+  slowMs?: number
   /** A clock that never steps. */
   nowMs?(): number
 }
 
-/** An ordinary schema compiles, and an ordinary answer is checked, in a fifth of this. */
-const QUICK_MS = 100
+/** An ordinary schema compiles, and an ordinary answer is checked, in a tenth of this. */
+const QUICK_MS = 200
 /** The largest schema that strict mode allows compiles in a fraction of this. */
 const PREPARE_MS = 6_000
 const JUDGE_MS = 1_500
 const IDLE_MS = 60_000
+/** Most that the slow checks of one key may take of a minute. */
+const SLOW_MS = 5_000
+/** For keys that have had slow checks; each is started on need. */
+const PATIENT_THREADS = 3
 /** How long anybody waits for a check, starting a thread included. */
 const PATIENCE_MS = 10_000
+/** Three times what strict mode allows: it takes seconds to compile, and hundreds of megabytes. */
+const MAX_SCHEMA_CHARS = 500_000
 /** Most schemas of one key that wait at once. Of its answers as many wait as it has requests under way: they are paid for. */
 const MAX_WAITING = 256
 
@@ -48,11 +59,17 @@ interface Check {
 }
 
 export function createChecker(options: CheckerOptions = {}): Checker {
-  const { prepareMs = PREPARE_MS, judgeMs = JUDGE_MS, idleMs = IDLE_MS, nowMs = () => performance.now() } = options
+  const {
+    prepareMs = PREPARE_MS,
+    judgeMs = JUDGE_MS,
+    slowMs = SLOW_MS,
+    idleMs = IDLE_MS,
+    nowMs = () => performance.now(),
+  } = options
   const settings = { idleMs, patienceMs: PATIENCE_MS, keepSpare: true }
   const quick = createThread<CheckRequest, CheckReply>('structured/check-worker', settings)
-  const patient = createThread<CheckRequest, CheckReply>('structured/check-worker', settings)
-  const slowKeys = new SlowKeys(nowMs)
+  const patient = new Lanes<CheckRequest, CheckReply>(PATIENT_THREADS, 'structured/check-worker', settings)
+  const slowKeys = new SlowKeys(slowMs, nowMs)
 
   const run = async ({ request, limitMs, ...ask }: Check): Promise<CheckReply | NoReply> => {
     const { owner } = ask
@@ -60,20 +77,24 @@ export function createChecker(options: CheckerOptions = {}): Checker {
     if (!slowKeys.isSlow(owner)) {
       const reply = await quick.ask(request, { ...ask, limitMs: quickMs })
       if (reply !== 'limit' && reply !== 'dismissed') return reply
-      if (reply === 'limit') slowKeys.note(owner, null)
+      if (reply === 'limit') slowKeys.note(owner, quickMs, null)
       // Each of those that wait may take as long.
       quick.dismiss(owner)
     }
     if (slowKeys.waitMs(owner) > 0) return 'dismissed'
-    const isKnown = slowKeys.isTimedOut(owner, request.schema)
-    const reply = await patient.ask(request, { ...ask, limitMs: isKnown ? quickMs : limitMs })
-    if (reply === 'limit') slowKeys.note(owner, request.schema)
+    const timeMs = slowKeys.isTimedOut(owner, request.schema) ? quickMs : limitMs
+    const reply = await patient.ask(request, { ...ask, limitMs: timeMs })
+    if (reply === 'limit') slowKeys.note(owner, timeMs, request.schema)
+    else if (typeof reply !== 'string' && reply.tookMs > QUICK_MS) slowKeys.note(owner, reply.tookMs, null)
     if (slowKeys.waitMs(owner) > 0) patient.dismiss(owner)
     return reply
   }
 
   return {
     async prepare(owner, schema, signal) {
+      if (schema.length > MAX_SCHEMA_CHARS) {
+        return `it has ${schema.length} characters, and answers of this model are checked against ${MAX_SCHEMA_CHARS} at most`
+      }
       const reply = await run({
         request: { owner, schema, text: null },
         owner,
@@ -81,15 +102,16 @@ export function createChecker(options: CheckerOptions = {}): Checker {
         maxWaiting: MAX_WAITING,
         signal,
       })
-      if (typeof reply !== 'string') return 'badSchema' in reply ? reply.badSchema : null
+      if (typeof reply !== 'string') return 'badSchema' in reply.found ? reply.found.badSchema : null
       if (reply === 'limit') return 'it takes too long to compile'
       if (reply === 'aborted') return null
-      throw whyNot(reply, slowKeys.waitMs(owner))
+      throw whyNot(reply, slowMs, slowKeys.waitMs(owner))
     },
     async judge(owner, text, schema, signal) {
       const reply = await run({ request: { owner, schema, text }, owner, limitMs: judgeMs, signal })
       if (typeof reply === 'string') return 'slow'
-      return 'badSchema' in reply ? { json: null, problem: reply.badSchema } : reply
+      const { found } = reply
+      return 'badSchema' in found ? { json: null, problem: found.badSchema } : found
     },
     close() {
       quick.close()
@@ -98,7 +120,7 @@ export function createChecker(options: CheckerOptions = {}): Checker {
   }
 }
 
-function whyNot(reply: Exclude<NoReply, 'limit' | 'aborted'>, waitMs: number): GatewayError {
+function whyNot(reply: Exclude<NoReply, 'limit' | 'aborted'>, slowMs: number, waitMs: number): GatewayError {
   if (reply === 'closed') return new GatewayError('overloaded', 'The server is shutting down. Try again.')
   if (reply === 'patience') {
     return new GatewayError('overloaded', 'Tollgate is overloaded: schemas wait too long to be checked. Try again.')
@@ -106,7 +128,7 @@ function whyNot(reply: Exclude<NoReply, 'limit' | 'aborted'>, waitMs: number): G
   const why =
     reply === 'full'
       ? `${MAX_WAITING} schemas of this key wait to be checked, the most that may`
-      : `checking against this key's schemas took too long ${MAX_ENDED} times within a minute. Simplify them: their patterns and 'uniqueItems' above all`
+      : `checks against this key's schemas took more than ${slowMs / 1_000} seconds within a minute. Simplify the schemas, their patterns and 'uniqueItems' above all`
   return new GatewayError('request_limit', `Rate limit reached for response_format: ${why}.`, {
     param: 'response_format',
     headers: { 'retry-after': toRetryAfter(waitMs) },

@@ -37,7 +37,7 @@ export interface ThreadOptions {
   idleMs?: number
   /** How long anybody waits, starting the thread included; without it, as long as it takes. */
   patienceMs?: number
-  /** Whether one more thread is kept ready from the first that was ended for a slow request: they come in series. */
+  /** Whether another thread is started for those who wait, once a request has taken a quarter of its time. */
   keepSpare?: boolean
   /** In place of the worker that was named. */
   createWorker?: () => Worker
@@ -104,19 +104,23 @@ export function createThread<Request, Reply extends object>(
     next()
   }
 
+  const expire = () => {
+    stop()
+    running?.resolve('limit')
+    next()
+  }
+
+  /** It has started by the time that the thread at work may have to be ended. */
+  const startSpare = (limitMs: number) => {
+    spare ??= start()
+    timer = setTimeout(expire, (limitMs * 3) / 4)
+  }
+
   const post = ({ request, limitMs }: Job<Request, Reply>) => {
     clearTimeout(timer)
     thread?.post(request)
     if (limitMs === undefined) return
-    timer = setTimeout(() => {
-      stop()
-      running?.resolve('limit')
-      if (keepSpare) {
-        thread = takeSpare()
-        spare = start()
-      }
-      next()
-    }, limitMs)
+    timer = keepSpare ? setTimeout(startSpare, limitMs / 4, limitMs) : setTimeout(expire, limitMs)
   }
 
   const next = () => {

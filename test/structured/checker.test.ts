@@ -49,7 +49,7 @@ test('a schema that nobody can look at any more is not the client’s mistake', 
   await expect(checker.prepare('key', ordinary, wanted)).rejects.toMatchObject({ kind: 'overloaded' })
 })
 
-test('a key that has had a check ended is checked on, away from the others, and not for long against the same schema', async () => {
+test('a key that has had a slow check is checked on, away from the others, and not for long against the same schema', async () => {
   const checker = createChecker({ judgeMs: 600 })
   const order: string[] = []
   const judge = async (keyId: string, text: string, schema: string) => {
@@ -66,16 +66,16 @@ test('a key that has had a check ended is checked on, away from the others, and 
   checker.close()
 })
 
-test('a key that has had several ended within a minute is told when to come back, and other keys notice nothing', async () => {
+test('a key whose slow checks have taken seconds within a minute is told when to come back, and other keys notice nothing', async () => {
   let now = 0
-  const checker = createChecker({ judgeMs: 150, nowMs: () => now })
+  const checker = createChecker({ judgeMs: 300, slowMs: 1_000, nowMs: () => now })
   const distinct = (n: number) => JSON.stringify({ ...JSON.parse(hostile), title: String(n) })
   const all = Array.from({ length: 12 }, (_, n) => checker.judge('hostile', items, distinct(n), wanted))
   expect(new Set(await Promise.all(all))).toEqual(new Set(['slow']))
   now = 20_000
   await expect(checker.prepare('hostile', ordinary, wanted)).rejects.toMatchObject({
     kind: 'request_limit',
-    message: expect.stringContaining('took too long 5 times within a minute'),
+    message: expect.stringContaining('took more than 1 seconds within a minute'),
     headers: { 'retry-after': '40' },
   })
   expect(await checker.judge('hostile', '{"a":1}', ordinary, wanted)).toBe('slow')
@@ -94,4 +94,9 @@ test('of one key so many schemas wait at most, and what comes on top is refused'
   expect(outcomes.at(-1)).toMatchObject({ reason: { kind: 'request_limit', headers: { 'retry-after': '1' } } })
   expect(await other).toBeNull()
   checker.close()
+})
+
+test('a schema that is too large to compile is refused as it is', async () => {
+  const large = JSON.stringify({ description: 'a'.repeat(500_000) })
+  expect(await shared.prepare('key', large, wanted)).toStartWith('it has 500018 characters, ')
 })

@@ -1,6 +1,7 @@
 /** Work on a thread: whose turn it is, what it costs whom when a request is slow or breaks the thread, and when none comes. */
 import { afterEach, expect, test } from 'bun:test'
 import { type AskOptions, createThread, type NoReply, type ThreadOptions } from '../../src/threads/thread.ts'
+import { until } from '../support/until.ts'
 
 /** Answers with what it is sent; `forever`, `throw` and `exit` do as they say. */
 const ECHO = `
@@ -48,12 +49,15 @@ test('one that is too slow costs itself the answer and the others a new thread',
   expect(starts).toBe(2)
 })
 
-test('from the first that is too slow on, a spare thread is ready for the next', async () => {
+test('before a slow one has to be ended another thread is started for those who wait', async () => {
   const ask = open({ keepSpare: true })
-  expect(await ask('forever', { limitMs: 50 })).toBe('limit')
-  expect(starts).toBe(3)
-  expect(await ask('a')).toBe('said a')
-  expect(starts).toBe(3)
+  await ask('a')
+  expect(starts).toBe(1)
+  const asked = [ask('forever', { limitMs: 200 }), ask('b')]
+  await until('another thread', () => starts === 2)
+  expect(ends).toEqual(['a'])
+  expect(await Promise.all(asked)).toEqual(['limit', 'said b'])
+  expect(starts).toBe(2)
 })
 
 test('owners take turns, and each its own in the order in which they came', async () => {

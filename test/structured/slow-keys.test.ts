@@ -1,0 +1,38 @@
+/** What is held against keys whose checks are slow, and for how long. */
+import { beforeEach, expect, test } from 'bun:test'
+import { SlowKeys } from '../../src/structured/slow-keys.ts'
+
+let now: number
+let keys: SlowKeys
+beforeEach(() => {
+  now = 1_000
+  keys = new SlowKeys(5_000, () => now)
+})
+
+test('a key is slow for a minute after its last slow check, and a schema that ran out of time is known for as long', () => {
+  keys.note('a', 200, null)
+  now += 59_000
+  keys.note('a', 1_500, 'schema')
+  expect(keys.isSlow('b')).toBe(false)
+  expect(keys.isTimedOut('b', 'schema')).toBe(false)
+  now += 59_999
+  expect([keys.isSlow('a'), keys.isTimedOut('a', 'schema'), keys.isTimedOut('a', 'other')]).toEqual([true, true, false])
+  now += 1
+  expect([keys.isSlow('a'), keys.isTimedOut('a', 'schema')]).toEqual([false, false])
+})
+
+test('a key whose slow checks took too long altogether waits until enough of them is forgotten', () => {
+  keys.note('a', 2_500, null)
+  now += 10_000
+  expect(keys.waitMs('a')).toBe(0)
+  keys.note('a', 5_000, null)
+  expect(keys.waitMs('a')).toBe(60_000)
+  expect(keys.waitMs('b')).toBe(0)
+  now += 60_000
+  expect(keys.waitMs('a')).toBe(0)
+  for (let n = 0; n < 3; n++) {
+    keys.note('a', 2_500, null)
+    now += 1_000
+  }
+  expect(keys.waitMs('a')).toBe(58_000)
+})
