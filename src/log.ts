@@ -76,8 +76,12 @@ export interface LogOptions {
 const FLUSH_MS = 100
 const MAX_GATHERED_BYTES = 4 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
-/** Our keys, and the shapes in which providers' keys (Google's begin with `AIza`, without a separator) and bearer headers come. */
-const SECRETS = /\b(?:(?:sk|pk|rk|gsk|xai)[-_]|AIza)[A-Za-z0-9_-]{12,}|\bBearer\s+[^\s"\\]+/gi
+/**
+ * Our keys, the shapes in which providers' keys come (Google's begin with `AIza`, `AQ.` or `ya29.`, Amazon's with `AKIA`),
+ * signed tokens (RFC 7519), and what follows `Bearer` where it is no word.
+ */
+const SECRETS =
+  /\b(?:(?:[spr]k|gsk|xai)[-_]|(?:csk|nvapi|pplx|tvly|glpat|xox[abprs])-|(?:hf|r8|fw|gh[opsur]|github_pat)_|AIza|AQ\.|ya29\.|A[KS]IA|eyJ)[A-Za-z0-9_-]{12,}(?:\.[A-Za-z0-9_-]+){0,2}|\b[Bb]earer\s+(?=[^\s"\\]*(?:[\d_~+/=-]|\.\w)|[^\s"\\]{16})[^\s"\\]+/g
 
 /** Masks everything in a text that looks like a credential. */
 export function redact(text: string): string {

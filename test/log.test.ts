@@ -67,6 +67,15 @@ test.each([
   ['of Groq', 'gsk_0123456789abcdefghij'],
   ['of xAI', 'xai-0123456789abcdefghij'],
   ['of Google, which has no separator', 'AIzaSyA0123456789abcdefghijABCDEFGHIJKLMN'],
+  ['of Google, of the newer kind', 'AQ.Ab8RN6Lq0123456789abcdefghij'],
+  ['of Google, for an hour', 'ya29.a0Af_0123456789abcdefghij'],
+  ['of Amazon', 'AKIAIOSFODNN7EXAMPLE'],
+  ['of Cerebras', 'csk-0123456789abcdefghij'],
+  ['of Hugging Face', 'hf_0123456789abcdefghij'],
+  ['of Replicate', 'r8_0123456789abcdefghij'],
+  ['of GitLab', 'glpat-0123456789abcdefghij'],
+  ['of GitHub', 'github_pat_0123456789abcdefghij'],
+  ['that is a signed token', 'eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJhYmMifQ.c2lnbmF0dXJl'],
 ])('a key %s is masked wherever it stands in a line', (_, key) => {
   const text = redact(`{"error":"Incorrect key ${key}.","url":"https://example.com/?key=${key}&alt=sse"}`)
   expect(text).not.toContain(key.slice(4, -4))
@@ -75,6 +84,12 @@ test.each([
 
 test('a bearer header is masked whatever its token looks like, and words that only begin like keys are not', () => {
   expect(redact('authorization: Bearer abc.def')).not.toContain('abc')
-  for (const text of ['a task-force-of-twenty-people', 'risk-management-committee', 'sk-short', 'AIza is a prefix'])
+  for (const text of [
+    'a task-force-of-twenty-people',
+    'risk-management-committee',
+    'sk-short',
+    'AIza is a prefix',
+    'Bearer or basic authentication.',
+  ])
     expect(redact(text)).toBe(text)
 })

@@ -34,8 +34,6 @@ export async function settleFailure(
   return error
 }
 
-/** A code is stored and logged: an upstream's may not be longer than this. */
-const MAX_CODE_CHARS = 64
 /** A client is told to wait so long where the upstream does not say. */
 const WAIT_MS = 5_000
 
@@ -61,7 +59,7 @@ export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError 
   if (kind === 'status' && status !== null && blamesTheRequest(status)) {
     return new GatewayError('upstream_rejected', error.message, {
       status,
-      code: error.code?.slice(0, MAX_CODE_CHARS) ?? null,
+      code: error.code,
       param: error.param,
     })
   }

@@ -1,5 +1,7 @@
 /** What every dialect reads alike of an upstream's failure: whom it blames, how long to wait, and what others may read of it. Pure. */
 import type { Upstream } from '../domain/snapshot.ts'
+import { redact } from '../log.ts'
+import { maskCredential } from './credential.ts'
 
 /** What an upstream says about the request itself: the client should read it, and the next upstream would say it too. */
 const OF_THE_REQUEST: ReadonlySet<number | null> = new Set([400, 413, 422])
@@ -42,8 +44,25 @@ export function toRetryAfterMs(headers: Headers): number | undefined {
 const toMs = (date: string | null) => (date?.endsWith(' GMT') ? Date.parse(date) : Number.NaN)
 
 const MAX_CHARS = 1_000
+/** Of a longer text nothing is read: what is masked makes it shorter, and part of a secret at its end is cut with it. */
+const MAX_READ_CHARS = 2 * MAX_CHARS
 
-/** Takes our credential out of an upstream's words, then cuts them: the other way round could leave half of it. */
+/** Takes our credential, and what looks like one of somebody else's, out of an upstream's words; then cuts them. */
 export function toPublic(text: string, { credential }: Pick<Upstream, 'credential'>): string {
-  return (credential ? text.replaceAll(credential, '…') : text).slice(0, MAX_CHARS)
+  const read = text.slice(0, MAX_READ_CHARS)
+  return redact(credential ? maskCredential(read, credential) : read).slice(0, MAX_CHARS)
+}
+
+const CODE = /^[\w.:-]{1,64}$/
+
+/** An upstream's code is stored and logged: null for one that is none, or holds a secret. */
+export const toPublicCode = (code: string, upstream: Pick<Upstream, 'credential'>): string | null =>
+  CODE.test(code) && toPublic(code, upstream) === code ? code : null
+
+const REQUEST_ID = /^[\w.:+/=@-]+$/
+
+/** How an upstream calls a request, for the ledger; null where that is no name, or holds our credential. */
+export function toPublicRequestId(id: string | null, { credential }: Pick<Upstream, 'credential'>): string | null {
+  if (id === null || !REQUEST_ID.test(id) || (credential && id.includes(credential))) return null
+  return id.slice(0, 128)
 }

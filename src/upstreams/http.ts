@@ -7,6 +7,7 @@ import type { Answer } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
 import type { Backend, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
 import { Deadline } from './deadline.ts'
+import { toPublic, toPublicRequestId } from './failure.ts'
 import { askReadiness } from './probe.ts'
 import { nameOf, sendAgain } from './shortage.ts'
 import { SseStream } from './sse.ts'
@@ -125,7 +126,8 @@ export class HttpCall {
     const type = mediaTypeOf(response)
     if (type !== 'application/json') {
       response.body?.cancel().catch(() => {})
-      throw new UpstreamError('broken', `answered a stream with ${type || 'no content type'}`)
+      const quoted = toPublic(type, this.#call.target.upstream).slice(0, 100)
+      throw new UpstreamError('broken', `answered a stream with ${quoted || 'no content type'}`)
     }
     this.deadline.enter('first_token', this.#call.deadlines.firstToken)
   }
@@ -161,7 +163,7 @@ export class HttpCall {
 
   /** How the upstream calls the request. */
   #requestIdOf(response: Response): string | null {
-    return response.headers.get(this.#dialect.requestIdHeader)?.slice(0, 128) ?? null
+    return toPublicRequestId(response.headers.get(this.#dialect.requestIdHeader), this.#call.target.upstream)
   }
 
   #expected(): Expected {

@@ -5,7 +5,7 @@
 import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { toPublic } from '../../failure.ts'
+import { toPublic, toPublicCode } from '../../failure.ts'
 
 /**
  * Converts the body of an error status, or the data of an event that is named as an error. Markup is a proxy's page and
@@ -29,6 +29,8 @@ function readBody(body: string): unknown {
 /** How servers of local models say that a prompt does not fit, where they give no code. */
 const OVERFLOW = /maximum context length is \d+ tokens/i
 
+const MAX_PARAM_CHARS = 200
+
 const RETRYABLE = new Set([408, 409, 429])
 
 /** @param status of the response; null for an error inside of one that said 200. */
@@ -49,8 +51,8 @@ export function toUpstreamError(
   const param = asText(error.param) || toParam(error) || (isOverflow ? 'messages' : '')
   return new UpstreamError('status', toPublic(sentence || 'gave no reason', target.upstream), {
     status: effective,
-    code: isOverflow ? 'context_length_exceeded' : isCode ? toPublic(String(code), target.upstream) : null,
-    param: param === '' ? null : toPublic(param, target.upstream),
+    code: isOverflow ? 'context_length_exceeded' : isCode ? toPublicCode(String(code), target.upstream) : null,
+    param: param === '' ? null : toPublic(param, target.upstream).slice(0, MAX_PARAM_CHARS),
     retryable: effective >= 500 || RETRYABLE.has(effective),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
