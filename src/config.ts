@@ -58,6 +58,8 @@ export function toServeConfig(sources: ConfigSources) {
       size(64 * MIB),
       'a size with its unit, such as 512M or 2G, from 64M on',
     ),
+    /** Most of both that one key holds while others are there, from 0 to 1. */
+    share: read('share', 0.25, percent, 'a share from 1% to 100%, or off'),
     /** Of one event of an upstream's stream; a longer one breaks the stream off. */
     maxEventBytes: read('max-event', 4 * MIB, size(MIB), 'a size with its unit, such as 4M, from 1M on'),
     /** How long a client may leave a full buffer standing, ms. */
@@ -99,6 +101,12 @@ const toHost: Read<string> = (text) => /^[\w.:-]+$/.exec(text)?.[0] ?? null
 
 function time(min: number, max: number): Read<number> {
   return (text) => toMs(text, { min, max })
+}
+
+const percent: Read<number> = (text) => {
+  if (text === 'off') return 1
+  const share = Number(/^(\d{1,3})%$/.exec(text)?.[1]) / 100
+  return share >= 0.01 && share <= 1 ? share : null
 }
 
 function oneOf<const T extends string>(words: readonly T[]): Read<T> {

@@ -41,6 +41,8 @@ export type LogEvent =
   | 'clock_wrong'
   | 'control_unavailable'
   | 'files_short'
+  | 'server_full'
+  | 'server_has_room'
   | 'config_applied'
   | 'config_rejected'
   | 'config_unreadable'

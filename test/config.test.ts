@@ -80,3 +80,17 @@ test.each([
   if (origins !== null) return expect(read()).toEqual(origins)
   expect(read).toThrow(`--cors-origin is '${text}': expected origins such as https://app.example.com,`)
 })
+
+test.each<[text: string, share: number | null]>([
+  ['25%', 0.25],
+  ['1%', 0.01],
+  ['100%', 1],
+  ['off', 1],
+  ['0%', null],
+  ['101%', null],
+  ['0.25', null],
+])('a --share of %p is %p', (text, share) => {
+  const read = () => toServeConfig({ flags: { share: text }, environment: {}, settings: {} }).share
+  if (share !== null) return expect(read()).toBe(share)
+  expect(read).toThrow(`--share is '${text}': expected a share from 1% to 100%, or off.`)
+})

@@ -76,6 +76,7 @@ function addServe(program: Command, context: Context): void {
     .option('--probe <time>', 'how often upstreams are asked, for free, whether they are ready, or off (default 30s)')
     .option('--max-in-flight <n>', 'requests under way at once; more get 503 (default 4096)')
     .option('--max-buffered <size>', 'memory for requests under way, from 64M on; more get 503 (default 512M)')
+    .option('--share <percent>', 'most of both that one key holds while others are there, or off (default 25%)')
     .option('--max-event <size>', 'size of one event in an upstream stream; a longer one ends it (default 4M)')
     .option('--slow-reader <time>', 'how long a client may leave a full buffer unread (default 60s)')
     .option(

@@ -45,6 +45,8 @@ const TABLE = {
   insufficient_quota: { ...rateLimit('insufficient_quota', 'insufficient_quota'), headers: NO_RETRY },
   upstream_rate_limited: rateLimit('requests', 'upstream_rate_limited'),
   model_not_ready: unavailable('model_not_ready', 5),
+  /** A key holds as much of the server as it may while others are there. */
+  over_share: { ...rateLimit('requests', 'rate_limit_exceeded'), headers: { 'retry-after': '1' } },
   overloaded: unavailable('server_is_overloaded', 1),
   ledger_unavailable: unavailable('ledger_unavailable', 5),
   upstream_failed: failed(502, 'upstream_failed'),

@@ -16,7 +16,7 @@ import type { Counter } from '../tokens/count.ts'
 import { BYTES_PER_TOKEN, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
 import { noneReady } from './attempt.ts'
 import { isSplit } from './fanout.ts'
-import type { Load } from './intake.ts'
+import { type Load, stopping } from './intake.ts'
 
 export interface AdmitDeps {
   counter: Counter
@@ -220,5 +220,3 @@ function withCap({ body, cap }: Task, targets: readonly Target[]): CanonicalRequ
   const reasons = targets.some(({ features }) => features.includes('reasoning'))
   return reasons ? { ...body, max_completion_tokens: ours } : { ...body, max_tokens: ours }
 }
-
-const stopping = () => new GatewayError('overloaded', 'The server is stopping and takes no new requests. Try again.')

@@ -80,7 +80,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
   try {
     // 1. Who asks, is there room for one more, and may they ask now?
     key = incoming.owner ?? orThrow(authenticate(snapshot, incoming.token, createdMs))
-    const place = held.use(orThrow(deps.load.enter()))
+    const place = held.use(orThrow(deps.load.enter(key)))
     held.defer(incoming.restoreIdleLimit)
     const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
     const entering = deps.limiter.enter(key, team, deps.monotonicMs())

@@ -1,13 +1,29 @@
 /**
- * What is let in: how many requests may be under way at once, and how many bytes may be held in memory for them. What is
- * beyond is refused at once with 503, so that an overload never becomes a queue. And when all of it has ended, for a drain.
+ * What is let in: how many requests may be under way at once, and how many bytes may be held in memory for them, by all keys
+ * and by one. What is beyond is refused at once, so that an overload never becomes a queue. And when all of it has ended, for
+ * a drain.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
+import type { Key } from '../domain/snapshot.ts'
+import type { Fullness } from './fullness.ts'
+import { type Holding, Shares } from './shares.ts'
+
+export interface LoadOptions {
+  maxInFlight: number
+  maxBufferedBytes: number
+  /** Most of either that one key holds while others are there, from 0 to 1. */
+  share: number
+  /** A clock that never steps, ms. */
+  nowMs(): number
+  fullness?: Pick<Fullness, 'note'>
+}
 
 /** What is under way in one process. */
 export class Load {
   readonly #maxInFlight: number
   readonly #maxBufferedBytes: number
+  readonly #shares: Shares
+  readonly #fullness: LoadOptions['fullness']
   /** Requests that were let in. */
   inFlight = 0
   /** Of those, the ones that were admitted: a drain waits for them. */
@@ -17,27 +33,52 @@ export class Load {
   isDraining = false
   #waiting: (() => void)[] = []
 
-  constructor({ maxInFlight, maxBufferedBytes }: { maxInFlight: number; maxBufferedBytes: number }) {
-    this.#maxInFlight = maxInFlight
-    this.#maxBufferedBytes = maxBufferedBytes
+  constructor(options: LoadOptions) {
+    this.#maxInFlight = options.maxInFlight
+    this.#maxBufferedBytes = options.maxBufferedBytes
+    this.#shares = new Shares(options)
+    this.#fullness = options.fullness
   }
 
-  /** Counts a request in, or refuses it. */
-  enter(): Decision<Place> {
+  /** Counts a request of a key in, or refuses it. */
+  enter({ id, name }: Key): Decision<Place> {
+    if (this.isDraining) return stopping()
     const most = this.#maxInFlight
-    if (this.inFlight >= most) return overloaded(`${most} requests are under way, the most it takes`)
+    if (this.inFlight >= most) return this.#full(`${most} requests are under way, the most it takes`)
+    const holding = this.#shares.of(id)
+    const { places } = holding
+    if (this.#shares.isTooMuch(holding, places + 1, this.inFlight + 1, most)) {
+      return overShare(name, `has ${places} of the ${most} requests under way that this server takes: the others are`)
+    }
     this.inFlight++
-    return new Place(this)
+    holding.places++
+    return new Place(this, holding, name)
   }
 
-  /** Counts bytes in. Returns the refusal where there is no room for them. */
-  take(bytes: number): GatewayError | null {
+  /** Counts bytes in for a place. Returns the refusal where there is no room for them. */
+  take(bytes: number, holding: Holding, place: Place): GatewayError | null {
     const most = this.#maxBufferedBytes
-    if (this.bufferedBytes + bytes > most) {
-      return overloaded(`requests under way hold ${toMebibytes(this.bufferedBytes)} of ${toMebibytes(most)} MiB`)
+    const used = this.bufferedBytes + bytes
+    const total = `${toMebibytes(most)} MiB`
+    if (used > most) return this.#full(`requests under way hold ${toMebibytes(this.bufferedBytes)} of ${total}`)
+    if (this.#shares.isTooMuch(holding, holding.bytes + bytes, used, most)) {
+      holding.largest ??= place
+      if (holding.largest !== place) {
+        const held = `holds ${toMebibytes(holding.bytes)} of the ${total} of memory for requests under way`
+        return overShare(place.keyName, `${held}: the rest is`)
+      }
     }
-    this.bufferedBytes += bytes
+    this.bufferedBytes = used
+    holding.bytes += bytes
     return null
+  }
+
+  #full(why: string): GatewayError {
+    this.#fullness?.note(why)
+    return new GatewayError(
+      'overloaded',
+      `Tollgate is overloaded: ${why}. Nothing was done for this request; try again.`,
+    )
   }
 
   /** From now on no new request is admitted. */
@@ -59,9 +100,11 @@ export class Load {
   }
 
   /** Called by a place that is left. */
-  leave(bytes: number, wasAdmitted: boolean): void {
+  leave(bytes: number, wasAdmitted: boolean, holding: Holding): void {
     this.inFlight--
     this.bufferedBytes -= bytes
+    holding.bytes -= bytes
+    this.#shares.leave(holding)
     if (!wasAdmitted || --this.admitted > 0) return
     for (const resolve of this.#waiting) resolve()
     this.#waiting = []
@@ -70,19 +113,23 @@ export class Load {
 
 /** What one request takes of it, from its entry to its end. */
 export class Place implements Disposable {
+  readonly keyName: string
   readonly #load: Load
+  readonly #holding: Holding
   #bytes = 0
   #isAdmitted = false
   #isLeft = false
 
-  constructor(load: Load) {
+  constructor(load: Load, holding: Holding, keyName: string) {
     this.#load = load
+    this.#holding = holding
+    this.keyName = keyName
   }
 
   /** Counts bytes in that the request keeps until it ends. Returns the refusal where there is no room for them. */
   readonly take = (bytes: number): GatewayError | null => {
     if (this.#isLeft) return null
-    const overloaded = this.#load.take(bytes)
+    const overloaded = this.#load.take(bytes, this.#holding, this)
     if (overloaded === null) this.#bytes += bytes
     return overloaded
   }
@@ -97,11 +144,20 @@ export class Place implements Disposable {
   [Symbol.dispose](): void {
     if (this.#isLeft) return
     this.#isLeft = true
-    this.#load.leave(this.#bytes, this.#isAdmitted)
+    if (this.#holding.largest === this) this.#holding.largest = null
+    this.#load.leave(this.#bytes, this.#isAdmitted, this.#holding)
   }
 }
 
 const toMebibytes = (bytes: number) => Math.round(bytes / 1024 ** 2)
 
-const overloaded = (why: string) =>
-  new GatewayError('overloaded', `Tollgate is overloaded: ${why}. Nothing was done for this request; try again.`)
+export const stopping = () =>
+  new GatewayError('overloaded', 'The server is stopping and takes no new requests. Try again.', {
+    headers: { connection: 'close' },
+  })
+
+const overShare = (keyName: string, held: string) =>
+  new GatewayError(
+    'over_share',
+    `Key \`${keyName}\` ${held} for other keys. Wait for an answer that is under way, and try again.`,
+  )

@@ -110,7 +110,7 @@ export const isLimited = (key: Key, team: Team | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && team.budget !== null)
 
 /** Whoever is refused for one of these and comes again should not have used up its rate by waiting. */
-const GIVES_BACK: ReadonlySet<ErrorKind> = new Set(['token_limit', 'insufficient_quota', 'overloaded'])
+const GIVES_BACK: ReadonlySet<ErrorKind> = new Set(['token_limit', 'insufficient_quota', 'overloaded', 'over_share'])
 
 /** What a key without limits is given, always the same, so that it costs nothing. */
 const UNLIMITED: Reservation = Object.freeze({

@@ -69,6 +69,8 @@ export const Status = answer({
   /** `behind`: the oldest row has waited for the database for 10 s; `unavailable`: the journal takes no new requests. */
   ledger: oneOf('ok', 'behind', 'unavailable'),
   config_revision: Amount,
+  /** Why requests are refused for want of room, or were within the last seconds; null where none is. */
+  full: orNull(Text),
   /** Requests under way. */
   in_flight: Amount,
   /** Bytes of bodies and answers that are held in memory for them. */

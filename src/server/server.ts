@@ -7,6 +7,7 @@ import type { ServeConfig } from '../config.ts'
 import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { toWallMs } from '../domain/time.ts'
+import { Fullness } from '../gateway/fullness.ts'
 import { Load } from '../gateway/intake.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
@@ -87,7 +88,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const files = toFileLimit(readMaxFiles(), config.maxInFlight)
   const lowLimit = toLowLimit(files)
   if (lowLimit !== null) log.warn('files_short', lowLimit)
-  const load = new Load({ ...config, maxInFlight: files.max_in_flight })
+  const fullness = new Fullness({
+    onChange: (reason) =>
+      reason === null
+        ? log.info('server_has_room', 'there is room for every request again')
+        : log.warn('server_full', 'requests are refused for want of room', { reason }),
+  })
+  const load = new Load({ ...config, maxInFlight: files.max_in_flight, nowMs: monotonicMs, fullness })
   const counter = createCounter({ log })
   const checker = createChecker()
   const closeThreads = () => {
@@ -98,6 +105,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const readiness = () => {
     if (load.isDraining) return 'draining'
     if (ledger.state() === 'unavailable') return 'ledger_unavailable'
+    if (fullness.reason !== null) return 'degraded'
     return ledger.state() === 'ok' && watch.healthy() && !health.states().some(isMissed) ? 'ok' : 'degraded'
   }
   const parts: AppDeps = {
@@ -139,6 +147,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       readiness: readiness(),
       ledger: ledger.state(),
       config_revision: live.snapshot.revision,
+      full: fullness.reason,
       in_flight: load.inFlight,
       buffered_bytes: load.bufferedBytes,
       files,

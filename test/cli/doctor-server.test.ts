@@ -18,6 +18,12 @@ describe('a server', () => {
 
   test.each<[what: string, fields: Partial<Status>, code: number, trouble: RegExp]>([
     ['is of another version', { version: '0.0.9' }, 0, /^version: warning: .* version 0\.0\.9 .* Restart the server/],
+    [
+      'is full',
+      { readiness: 'degraded', full: '9 requests are under way, the most it takes' },
+      0,
+      /^readiness: warning: .* for want of room: 9 requests are under way/,
+    ],
     ['is behind', { readiness: 'degraded', ledger: 'behind' }, 0, /^readiness: warning: .* they wait in the journal/],
     ['cannot read changes', { readiness: 'degraded' }, 0, /^readiness: warning: .* changes of the configuration/],
     ['lacks an upstream', { readiness: 'degraded', upstreams: [gone] }, 0, /^readiness: warning: .* not all upstreams/],

@@ -307,7 +307,7 @@ test('a kill costs each request what its last call had reserved: another one is 
 })
 
 test('the bounds of the command line hold', async () => {
-  const server = await serve('--max-in-flight', '3', '--max-buffered', '64M')
+  const server = await serve('--max-in-flight', '3', '--max-buffered', '64M', '--share', 'off')
   const gate = Promise.withResolvers<void>()
   first.script(() => streamAnswer({ after: gate.promise }))
   const large = { model: 'acme/only', stream: true, padding: 'x'.repeat(25_000_000) }

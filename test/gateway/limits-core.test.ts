@@ -58,7 +58,7 @@ function createAsking(fakes: Fakes) {
     ledger: { ...LEDGER, ...fakes.ledger },
     counter: fakes.counter ?? counter,
     checker,
-    load: new Load({ maxInFlight: 10, maxBufferedBytes: 10_000 }),
+    load: new Load({ maxInFlight: 10, maxBufferedBytes: 10_000, share: 1, nowMs: () => 0 }),
     pace: new Pace(),
     log: createLog({ now: () => 0, write: fine }),
     now: () => 0,

@@ -39,7 +39,7 @@ describe('of three requests at once', () => {
   let gateway: Gateway
   let rows = 0
   beforeAll(async () => {
-    gateway = await startGateway({ config: { maxInFlight: MOST }, deadlines: 'total_whole: 20s' })
+    gateway = await startGateway({ config: { maxInFlight: MOST, share: 1 }, deadlines: 'total_whole: 20s' })
   })
   beforeEach(() => {
     gateway.upstream.script(obliging)
@@ -166,7 +166,7 @@ describe('of three requests at once', () => {
 describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
   let gateway: Gateway
   beforeAll(async () => {
-    gateway = await startGateway({ config: { maxBufferedBytes: MOST } })
+    gateway = await startGateway({ config: { maxBufferedBytes: MOST, share: 1 } })
   })
   beforeEach(() => gateway.upstream.script(obliging))
   afterAll(async () => {
@@ -259,7 +259,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
 })
 
 test('what clients only say that they will send takes no room, and what they have sent does', async () => {
-  const gateway = await startGateway({ config: { maxBufferedBytes: 4_000_000 } })
+  const gateway = await startGateway({ config: { maxBufferedBytes: 4_000_000, share: 1 } })
   const send = (bytes: number) => gateway.chat({ padding: 'x'.repeat(bytes) })
   const held = async () => {
     const answer = await fetch('http://localhost/status', { unix: join(gateway.app.dataFolder, 'control.sock') })

@@ -39,7 +39,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
   const lines: string[] = []
   const now = () => Date.UTC(2026, 10, 21)
   const log = createLog({ now, write: async (text) => void lines.push(text.toString()) })
-  const load = new Load({ maxInFlight: 1, maxBufferedBytes: 1_000 })
+  const load = new Load({ maxInFlight: 1, maxBufferedBytes: 1_000, share: 1, nowMs: () => 0 })
   const ledger: Ledger = {
     open,
     openCall: fine,

@@ -14,6 +14,7 @@ export const toStatus = (fields: Partial<Status> = {}): Status => ({
   readiness: 'ok',
   ledger: 'ok',
   config_revision: 1,
+  full: null,
   in_flight: 0,
   buffered_bytes: 0,
   files: { limit: 20_000, max_in_flight: 4_096, wanted_in_flight: 4_096 },

@@ -1,0 +1,73 @@
+/**
+ * What each key holds of what a process has: places of requests under way, and bytes of memory for them. While others are
+ * there, or much is taken, a key holds its share at most, so that whoever comes next finds room. Used by `intake.ts` alone.
+ */
+
+/** A key that held a place so recently counts as being there. */
+const RECENT_MS = 60_000
+
+export interface Holding {
+  places: number
+  bytes: number
+  /** When it gave its last place back. */
+  leftMs: number
+  /** The one place of it that may hold more bytes than the share allows: what is large has to fit somewhere. */
+  largest: object | null
+}
+
+export interface SharesOptions {
+  /** Most that a key holds of anything, from 0 to 1. */
+  share: number
+  /** A clock that never steps, ms. */
+  nowMs(): number
+}
+
+export class Shares {
+  readonly #share: number
+  readonly #nowMs: () => number
+  readonly #holdings = new Map<string, Holding>()
+  #sweptMs = Number.NEGATIVE_INFINITY
+
+  constructor({ share, nowMs }: SharesOptions) {
+    this.#share = share
+    this.#nowMs = nowMs
+  }
+
+  of(keyId: string): Holding {
+    const known = this.#holdings.get(keyId)
+    if (known) return known
+    this.#sweep()
+    const holding: Holding = { places: 0, bytes: 0, leftMs: Number.NEGATIVE_INFINITY, largest: null }
+    this.#holdings.set(keyId, holding)
+    return holding
+  }
+
+  /** Whether a key may not come to hold so much of what there is `most` of, and of which so much would be used then. */
+  isTooMuch(holding: Holding, held: number, used: number, most: number): boolean {
+    // One place at least: a share of little would be nothing at all.
+    if (held <= Math.max(1, Math.floor(most * this.#share))) return false
+    return used * 2 > most || this.#isAnotherThere(holding)
+  }
+
+  leave(holding: Holding): void {
+    if (--holding.places === 0) holding.leftMs = this.#nowMs()
+  }
+
+  #isAnotherThere(holding: Holding): boolean {
+    const sinceMs = this.#nowMs() - RECENT_MS
+    for (const other of this.#holdings.values()) {
+      if (other !== holding && (other.places > 0 || other.leftMs > sinceMs)) return true
+    }
+    return false
+  }
+
+  /** Whoever has not been there for a while is forgotten, so that idle keys do not pile up. */
+  #sweep(): void {
+    const nowMs = this.#nowMs()
+    if (nowMs - this.#sweptMs < RECENT_MS) return
+    this.#sweptMs = nowMs
+    for (const [keyId, { places, leftMs }] of this.#holdings) {
+      if (places === 0 && leftMs <= nowMs - RECENT_MS) this.#holdings.delete(keyId)
+    }
+  }
+}

@@ -1,0 +1,169 @@
+/** What one key may hold of a server while others are there: places, and memory. */
+import { describe, expect, test } from 'bun:test'
+import { GatewayError } from '../../src/domain/error.ts'
+import { Fullness } from '../../src/gateway/fullness.ts'
+import { Load, type Place } from '../../src/gateway/intake.ts'
+import { startGateway } from '../support/gateway.ts'
+import { toKey } from '../support/snapshot.ts'
+import { until } from '../support/until.ts'
+import { obliging } from '../support/upstream.ts'
+import { sendHalf, statusOf } from './half-sent.ts'
+
+const MIB = 1024 ** 2
+const [ann, bob] = ['ann', 'bob'].map((name) => toKey({ id: name, name })) as [
+  ReturnType<typeof toKey>,
+  ReturnType<typeof toKey>,
+]
+
+/** A load of 8 places and 80 MiB, of which a key holds a quarter. */
+function createLoad(share = 0.25) {
+  const clock = { nowMs: 0 }
+  const load = new Load({ maxInFlight: 8, maxBufferedBytes: 80 * MIB, share, nowMs: () => clock.nowMs })
+  return { load, clock }
+}
+
+/** Takes places until one is refused. */
+function fill(load: Load, key = ann) {
+  const places: Place[] = []
+  for (;;) {
+    const entered = load.enter(key)
+    if (entered instanceof GatewayError) return { places, refusal: entered }
+    places.push(entered)
+  }
+}
+
+const leave = (places: readonly Place[]) => {
+  for (const place of places) place[Symbol.dispose]()
+}
+
+describe('of 8 places, a quarter for a key,', () => {
+  test('a key that is alone holds half, and is told what its share is', () => {
+    const { places, refusal } = fill(createLoad().load)
+    expect(places).toHaveLength(4)
+    expect(refusal).toMatchObject({
+      status: 429,
+      type: 'requests',
+      code: 'rate_limit_exceeded',
+      headers: { 'retry-after': '1' },
+    })
+    expect(refusal.message).toBe(
+      'Key `ann` has 4 of the 8 requests under way that this server takes: the others are for other keys. Wait for an answer that is under way, and try again.',
+    )
+  })
+
+  test('beside others each holds two, until all is taken', () => {
+    const { load } = createLoad()
+    const first = load.enter(bob)
+    expect(fill(load).places).toHaveLength(2)
+    expect(fill(load, bob).places).toHaveLength(1)
+    for (const name of ['cat', 'dan']) fill(load, toKey({ id: name, name }))
+    expect(fill(load, toKey({ id: 'eve', name: 'eve' })).refusal).toMatchObject({
+      status: 503,
+      code: 'server_is_overloaded',
+    })
+    leave([first as Place])
+    expect(fill(load, toKey({ id: 'eve', name: 'eve' })).places).toHaveLength(1)
+  })
+
+  test('whoever was there within a minute is there', () => {
+    const { load, clock } = createLoad()
+    leave([load.enter(bob) as Place])
+    clock.nowMs += 59_999
+    expect(fill(load).places).toHaveLength(2)
+    clock.nowMs += 1
+    expect(fill(load).places).toHaveLength(2)
+  })
+
+  test('with shares off, one holds them all', () => {
+    expect(fill(createLoad(1).load)).toMatchObject({ places: { length: 8 }, refusal: { status: 503 } })
+  })
+
+  test('a share of less than one is one', () => {
+    const { load } = createLoad(0.01)
+    load.enter(bob)
+    expect(fill(load).places).toHaveLength(1)
+  })
+})
+
+describe('of 80 MiB, a quarter for a key,', () => {
+  test('a key beside others holds 20, but for one request, which may be of any size', () => {
+    const { load } = createLoad()
+    load.enter(bob)
+    const [large, small] = [load.enter(ann) as Place, load.enter(ann) as Place]
+    expect(large.take(18 * MIB)).toBeNull()
+    expect(small.take(2 * MIB)).toBeNull()
+    expect(large.take(14 * MIB)).toBeNull()
+    const refusal = small.take(1)
+    expect(refusal).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded' })
+    expect(refusal?.message).toContain(
+      'Key `ann` holds 34 of the 80 MiB of memory for requests under way: the rest is for other keys.',
+    )
+    leave([large])
+    expect(small.take(18 * MIB)).toBeNull()
+  })
+
+  test('a key that is alone holds half', () => {
+    const { load } = createLoad()
+    const places = Array.from({ length: 3 }, () => load.enter(ann) as Place)
+    expect(places.map((place) => place.take(20 * MIB))).toEqual([null, null, null])
+    expect(places[0]?.take(1)).toBeInstanceOf(GatewayError)
+  })
+})
+
+test('one key that sends no more than the beginnings of bodies leaves others their places', async () => {
+  const gateway = await startGateway({ script: obliging, config: { maxInFlight: 40 } })
+  const { app } = gateway
+  const halves = Array.from({ length: 60 }, () => sendHalf(app, gateway.key))
+  const refused = () => halves.filter(({ answer }) => answer.startsWith('HTTP/1.1 429')).length
+  await until('all of them are held or refused', async () => refused() + (await statusOf(app)).in_flight === 60)
+  expect(refused()).toBe(40)
+  const other = app.key()
+  const asked = Array.from({ length: 10 }, () => gateway.chat({}, { headers: { authorization: `Bearer ${other}` } }))
+  for (const answer of await Promise.all(asked)) expect(answer.status).toBe(200)
+  const more = await gateway.chat()
+  expect([more.status, more.headers.get('retry-after')]).toEqual([429, '1'])
+  expect(await statusOf(app)).toMatchObject({ readiness: 'ok', full: null })
+  for (const { socket } of halves) socket.destroy()
+  await until('they are gone', async () => (await statusOf(app)).in_flight === 0)
+  expect((await gateway.chat()).status).toBe(200)
+  await gateway.stop()
+})
+
+test('a server that refuses for want of room says so, once, until it has been quiet for a while', async () => {
+  const gateway = await startGateway({ script: obliging, config: { maxInFlight: 2 } })
+  const { app, chat, key } = gateway
+  const readyz = async () => (await fetch(`${app.origin}/readyz`)).json()
+  const halves = [sendHalf(app, key), sendHalf(app, app.key())]
+  await until('both are held', async () => (await statusOf(app)).in_flight === 2)
+  expect(await readyz()).toEqual({ status: 'ok' })
+  for (let i = 0; i < 3; i++) expect((await chat()).status).toBe(503)
+  expect(await readyz()).toEqual({ status: 'degraded' })
+  expect(await statusOf(app)).toMatchObject({
+    readiness: 'degraded',
+    full: '2 requests are under way, the most it takes',
+  })
+  expect((await app.logLines()).filter(({ event }) => event === 'server_full')).toHaveLength(1)
+  for (const { socket } of halves) socket.destroy()
+  await gateway.stop()
+})
+
+test('it is over once nobody was refused for ten seconds', () => {
+  const told: (string | null)[] = []
+  const timers: (() => void)[] = []
+  const fullness = new Fullness({
+    onChange: (reason) => told.push(reason),
+    after: (ms, then) => {
+      expect(ms).toBe(10_000)
+      timers.push(then)
+    },
+  })
+  const pass = () => timers.shift()?.()
+  fullness.note('one')
+  fullness.note('two')
+  pass()
+  expect([fullness.reason, told]).toEqual(['one', ['one']])
+  pass()
+  expect([fullness.reason, told, timers]).toEqual([null, ['one', null], []])
+  fullness.note('three')
+  expect(told).toEqual(['one', null, 'three'])
+})
