@@ -60,6 +60,8 @@ export function toServeConfig(sources: ConfigSources) {
     ),
     /** Most of both that one key holds while others are there, from 0 to 1. */
     share: read('share', 0.25, percent, 'a share from 1% to 100%, or off'),
+    /** How long a whole body may take to arrive, ms. */
+    uploadMs: read('upload', 60_000, time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
     /** Of one event of an upstream's stream; a longer one breaks the stream off. */
     maxEventBytes: read('max-event', 4 * MIB, size(MIB), 'a size with its unit, such as 4M, from 1M on'),
     /** How long a client may leave a full buffer standing, ms. */

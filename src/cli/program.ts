@@ -77,6 +77,7 @@ function addServe(program: Command, context: Context): void {
     .option('--max-in-flight <n>', 'requests under way at once; more get 503 (default 4096)')
     .option('--max-buffered <size>', 'memory for requests under way, from 64M on; more get 503 (default 512M)')
     .option('--share <percent>', 'most of both that one key holds while others are there, or off (default 25%)')
+    .option('--upload <time>', 'how long a request body may take to arrive (default 60s)')
     .option('--max-event <size>', 'size of one event in an upstream stream; a longer one ends it (default 4M)')
     .option('--slow-reader <time>', 'how long a client may leave a full buffer unread (default 60s)')
     .option(

@@ -54,6 +54,8 @@ const TABLE = {
   /** A model did not write what `response_format` asks for, and was told so twice. */
   schema_not_met: { ...failed(502, 'schema_not_met'), headers: NO_RETRY },
   internal: failed(500, null),
+  /** The body was too long on its way. */
+  slow_upload: invalid(408, 'slow_upload'),
   /** The client left its answer unread for too long: a stream that says so instead of ending as if it were whole. */
   slow_reader: invalid(408, 'slow_reader'),
   /** The client left before its answer: nobody reads this status, the log line and the ledger do. */

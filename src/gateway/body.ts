@@ -5,6 +5,7 @@
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { type JsonLimits, JsonScan } from '../domain/json-scan.ts'
 import type { Place } from './intake.ts'
+import type { Upload, Uploads } from './uploads.ts'
 
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 
@@ -43,17 +44,22 @@ export function checkHeaders(headers: RequestHeaders): GatewayError | null {
   return isJson(type) ? null : unsupportedContentType(type)
 }
 
-/** Reads a body. Refuses one that is too large, that would take too long to parse, or for which no memory is free. */
+/**
+ * Reads a body. Refuses one that is too large, that would take too long to parse, that is too long on its way, or for which
+ * no memory is free.
+ */
 export async function readBody(
   request: Request,
   headers: RequestHeaders,
   place: Pick<Place, 'take'>,
+  uploads: Uploads,
 ): Promise<Decision<BodyText>> {
   const stated = Number(headers['content-length'] ?? Number.NaN)
   try {
-    if (!(stated <= QUICK_BYTES)) return await readPieces(request, place)
-    const full = place.take(stated)
-    return full ?? check(await request.text())
+    const upload = uploads.begin()
+    if (!(stated <= QUICK_BYTES)) return await upload.race(readPieces(request, place, upload))
+    const text = place.take(stated) ?? (await upload.race(request.text()))
+    return typeof text === 'string' ? check(text) : text
   } catch {
     return clientGone()
   }
@@ -73,12 +79,14 @@ export function parseBody(text: string): unknown {
   }
 }
 
-async function readPieces(request: Request, place: Pick<Place, 'take'>): Promise<Decision<BodyText>> {
+async function readPieces(request: Request, place: Pick<Place, 'take'>, upload: Upload): Promise<Decision<BodyText>> {
   const utf8 = new TextDecoder()
   const scan = new JsonScan(BODY_LIMITS)
   let text = ''
   let bytes = 0
   for await (const piece of request.body ?? []) {
+    // Nobody waits for it any more, and its memory is counted no longer.
+    if (upload.isEnded) return clientGone()
     bytes += piece.length
     if (bytes > MAX_BODY_BYTES) return tooLarge(`more than ${MAX_BODY_BYTES} bytes`)
     const full = place.take(piece.length)

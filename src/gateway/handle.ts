@@ -28,6 +28,7 @@ import { createDispatch, type DispatchDeps } from './dispatch.ts'
 import { enforce } from './enforce.ts'
 import { fanOut } from './fanout.ts'
 import type { Load } from './intake.ts'
+import type { Uploads } from './uploads.ts'
 
 export interface HandleDeps extends AdmitDeps, DispatchDeps {
   /** What is in force: another snapshot after each change of the configuration. */
@@ -37,6 +38,7 @@ export interface HandleDeps extends AdmitDeps, DispatchDeps {
   limiter: Pick<Limiter, 'enter'> & AdmitDeps['limiter'] & DispatchDeps['limiter']
   health: Pick<Health, 'forRequest'>
   load: Load
+  uploads: Uploads
   /** Where requests that take long to read wait for their turns. */
   pace: Pace
   log: Log
@@ -91,7 +93,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       entry.cancel()
       throw unread
     }
-    const read = orThrow(await readBody(incoming.request, incoming.headers, place))
+    const read = orThrow(await readBody(incoming.request, incoming.headers, place, deps.uploads))
     incoming.liftIdleLimit()
     task = orThrow(read.isLong ? await toTaskInTurn(deps.pace, key, format, incoming, read) : toTask(format, read))
     // 3. Where, and may they? From here on it is reserved for.

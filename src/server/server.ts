@@ -8,7 +8,8 @@ import { mintId } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { toWallMs } from '../domain/time.ts'
 import { Fullness } from '../gateway/fullness.ts'
-import { Load } from '../gateway/intake.ts'
+import { Load, stopping } from '../gateway/intake.ts'
+import { Uploads } from '../gateway/uploads.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
 import { systemController } from '../http/system.ts'
@@ -95,6 +96,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         : log.warn('server_full', 'requests are refused for want of room', { reason }),
   })
   const load = new Load({ ...config, maxInFlight: files.max_in_flight, nowMs: monotonicMs, fullness })
+  const uploads = new Uploads(config)
   const counter = createCounter({ log })
   const checker = createChecker()
   const closeThreads = () => {
@@ -116,6 +118,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     counter,
     checker,
     load,
+    uploads,
     pace: new Pace(),
     log,
     onFinished: toAll([logFinished.bind(null, log)], log),
@@ -184,6 +187,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     flush: ledger.flush,
     async stop() {
       load.drain()
+      uploads.end(stopping)
       const clean = await drain(app, load, config.drainMs, closeThreads)
       await everything.disposeAsync()
       await Promise.race([log.flush(), Bun.sleep(LOG_MS)])

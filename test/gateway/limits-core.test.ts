@@ -6,6 +6,7 @@ import { NO_USAGE } from '../../src/domain/usage.ts'
 import { chat } from '../../src/formats/chat/chat.ts'
 import { type HandleDeps, handle } from '../../src/gateway/handle.ts'
 import { Load } from '../../src/gateway/intake.ts'
+import { Uploads } from '../../src/gateway/uploads.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { hashToken, mintToken } from '../../src/keys/token.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
@@ -60,6 +61,7 @@ function createAsking(fakes: Fakes) {
     checker,
     load: new Load({ maxInFlight: 10, maxBufferedBytes: 10_000, share: 1, nowMs: () => 0 }),
     pace: new Pace(),
+    uploads: new Uploads({ uploadMs: 60_000 }),
     log: createLog({ now: () => 0, write: fine }),
     now: () => 0,
     monotonicMs: () => 0,

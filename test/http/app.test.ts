@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { logFinished } from '../../src/accounting/settle.ts'
 import { GatewayError } from '../../src/domain/error.ts'
 import { Load } from '../../src/gateway/intake.ts'
+import { Uploads } from '../../src/gateway/uploads.ts'
 import { createHealth } from '../../src/health/health.ts'
 import { createApp } from '../../src/http/app.ts'
 import { hashToken, mintToken } from '../../src/keys/token.ts'
@@ -59,6 +60,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     counter: createCounter(),
     checker: createChecker(),
     pace: new Pace(),
+    uploads: new Uploads({ uploadMs: 60_000 }),
     log,
     onFinished: logFinished.bind(null, log),
     now,

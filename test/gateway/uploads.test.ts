@@ -1,0 +1,67 @@
+/** Bodies that do not arrive: each has so long, however it drips, and no longer than until the server stops. */
+import { expect, test } from 'bun:test'
+import { GatewayError } from '../../src/domain/error.ts'
+import { Uploads } from '../../src/gateway/uploads.ts'
+import { startGateway } from '../support/gateway.ts'
+import { until } from '../support/until.ts'
+import { obliging } from '../support/upstream.ts'
+import { sendHalf, statusOf } from './half-sent.ts'
+
+const FRAMINGS: [string, string][] = [
+  ['content-length: 1000', '{'],
+  ['content-length: 3000000', `{"a":"${'x'.repeat(500_000)}`],
+  ['transfer-encoding: chunked', '4\r\n{"a"\r\n'],
+]
+
+test.each(FRAMINGS)(
+  'a body of %s that does not arrive in time is a 408, and its connection ends',
+  async (framing, body) => {
+    const gateway = await startGateway({ script: obliging, config: { uploadMs: 100 } })
+    const { app, key } = gateway
+    const half = sendHalf(app, key, framing, body)
+    // However it drips.
+    const drip = setInterval(() => half.socket.write(framing.includes('chunked') ? '1\r\n \r\n' : ' '), 20)
+    await until('the end of the connection', () => half.isClosed)
+    clearInterval(drip)
+    expect(half.answer).toStartWith('HTTP/1.1 408')
+    expect(JSON.parse(half.answer.split('\r\n\r\n')[1] ?? '')).toMatchObject({
+      error: { type: 'invalid_request_error', code: 'slow_upload', param: null },
+    })
+    expect(half.answer).toContain('The request body did not arrive within 0.1 s.')
+    expect(await statusOf(app)).toMatchObject({ in_flight: 0, buffered_bytes: 0 })
+    expect((await gateway.chat()).status).toBe(200)
+    await gateway.stop()
+  },
+)
+
+test('a server that stops does not wait for bodies', async () => {
+  const gateway = await startGateway({ script: obliging })
+  const { app, key } = gateway
+  const halves = FRAMINGS.map(([framing, body]) => sendHalf(app, key, framing, body))
+  await until('all are held', async () => (await statusOf(app)).in_flight === halves.length)
+  expect(await app.stop()).toBe(true)
+  await until('the end of the connections', () => halves.every(({ isClosed }) => isClosed))
+  for (const { answer } of halves) expect(answer).toStartWith('HTTP/1.1 503')
+  await gateway.upstream.stop()
+})
+
+test('each body has its own time, and one timer serves them all', async () => {
+  let nowMs = 0
+  const timers: { ms: number; then(): void }[] = []
+  const uploads = new Uploads({ uploadMs: 100, nowMs: () => nowMs, after: (ms, then) => timers.push({ ms, then }) })
+  const endless = () => uploads.begin().race(new Promise<string>(() => {}))
+  const first = endless()
+  nowMs = 30
+  const second = endless()
+  const read = uploads.begin().race(Promise.resolve('read'))
+  expect(await read).toBe('read')
+  expect(timers.map(({ ms }) => ms)).toEqual([100])
+  nowMs = 100
+  timers.shift()?.then()
+  expect(await first).toBeInstanceOf(GatewayError)
+  expect(timers.map(({ ms }) => ms)).toEqual([30])
+  nowMs = 130
+  timers.shift()?.then()
+  expect(await second).toMatchObject({ status: 408 })
+  expect(timers).toEqual([])
+})
