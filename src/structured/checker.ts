@@ -95,20 +95,18 @@ export function createChecker(options: CheckerOptions = {}): Checker {
       if (schema.length > MAX_SCHEMA_CHARS) {
         return `it has ${schema.length} characters, and answers of this model are checked against ${MAX_SCHEMA_CHARS} at most`
       }
-      const reply = await run({
-        request: { owner, schema, text: null },
-        owner,
-        limitMs: prepareMs,
-        maxWaiting: MAX_WAITING,
+      const request = { owner, schema, text: null }
+      const reply = await orAborted(
+        run({ request, owner, limitMs: prepareMs, maxWaiting: MAX_WAITING, signal }),
         signal,
-      })
+      )
       if (typeof reply !== 'string') return 'badSchema' in reply.found ? reply.found.badSchema : null
       if (reply === 'limit') return 'it takes too long to compile'
       if (reply === 'aborted') return null
       throw whyNot(reply, slowMs, slowKeys.waitMs(owner))
     },
     async judge(owner, text, schema, signal) {
-      const reply = await run({ request: { owner, schema, text }, owner, limitMs: judgeMs, signal })
+      const reply = await orAborted(run({ request: { owner, schema, text }, owner, limitMs: judgeMs, signal }), signal)
       if (typeof reply === 'string') return 'slow'
       const { found } = reply
       return 'badSchema' in found ? { json: null, problem: found.badSchema } : found
@@ -117,6 +115,19 @@ export function createChecker(options: CheckerOptions = {}): Checker {
       quick.close()
       patient.close()
     },
+  }
+}
+
+/** Waits for a check no longer than its client does. A check at work goes on all the same, and is held against its key. */
+async function orAborted<Reply>(reply: Promise<Reply>, signal: AbortSignal): Promise<Reply | 'aborted'> {
+  const aborted = Promise.withResolvers<'aborted'>()
+  const abort = () => aborted.resolve('aborted')
+  signal.addEventListener('abort', abort)
+  if (signal.aborted) abort()
+  try {
+    return await Promise.race([reply, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
   }
 }
 

@@ -9,7 +9,7 @@ import { type Started, startWorker } from './worker.ts'
 
 /**
  * Why there is no reply: it took longer than its limit; it waited for too long; too much of its owner's waits already; its
- * signal had aborted before its turn; all that waited for its owner was dismissed; or the thread is closed.
+ * signal aborted before its turn; all that waited for its owner was dismissed; or the thread is closed.
  */
 export type NoReply = 'limit' | 'patience' | 'full' | 'aborted' | 'dismissed' | 'closed'
 
@@ -126,11 +126,8 @@ export function createThread<Request, Reply extends object>(
   const next = () => {
     clearTimeout(timer)
     running = null
-    for (let job = turns.next(); job; job = turns.next()) {
-      if (job.signal?.aborted) {
-        job.resolve('aborted')
-        continue
-      }
+    const job = turns.next()
+    if (job) {
       running = job
       thread ??= takeSpare()
       if (thread.isReady()) post(job)
@@ -143,17 +140,25 @@ export function createThread<Request, Reply extends object>(
     ask(request, options) {
       const { owner, maxWaiting = Number.POSITIVE_INFINITY } = options
       if (closed) return Promise.resolve('closed')
+      if (options.signal?.aborted) return Promise.resolve('aborted')
       if (turns.count(owner) >= maxWaiting) return Promise.resolve('full')
       const { promise, resolve, reject } = Promise.withResolvers<Reply | NoReply>()
       const job = { ...options, request, resolve, reject }
       turns.add(owner, job)
       if (running === null) next()
-      if (patienceMs === undefined) return promise
-      const patience = setTimeout(() => {
+      const { signal } = options
+      if (patienceMs === undefined && signal === undefined) return promise
+      const abort = () => turns.delete(owner, job) && resolve('aborted')
+      signal?.addEventListener('abort', abort)
+      const giveUp = () => {
         turns.delete(owner, job)
         resolve('patience')
-      }, patienceMs)
-      return promise.finally(() => clearTimeout(patience))
+      }
+      const patience = patienceMs === undefined ? undefined : setTimeout(giveUp, patienceMs)
+      return promise.finally(() => {
+        clearTimeout(patience)
+        signal?.removeEventListener('abort', abort)
+      })
     },
     dismiss(owner) {
       for (const job of turns.takeAll(owner)) job.resolve('dismissed')

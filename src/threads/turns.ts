@@ -28,9 +28,12 @@ export class Turns<Work> {
     return undefined
   }
 
-  delete(owner: string, work: Work): void {
+  /** Takes one that waits out of its turn; false where it does not wait. */
+  delete(owner: string, work: Work): boolean {
     const works = this.#waiting.get(owner)
-    if (works?.delete(work) && works.size === 0) this.#waiting.delete(owner)
+    if (!works?.delete(work)) return false
+    if (works.size === 0) this.#waiting.delete(owner)
+    return true
   }
 
   /** Takes all that waits, or all of one owner. */

@@ -8,7 +8,7 @@ const ordinary = JSON.stringify({ type: 'object', properties: { a: { type: 'inte
 const hostile = JSON.stringify({ type: 'array', uniqueItems: true })
 const items = JSON.stringify(Array.from({ length: 60_000 }, (_, i) => ({ i })))
 
-const shared = createChecker({ judgeMs: 600 })
+const shared = createChecker({ judgeMs: 1_500 })
 afterAll(() => shared.close())
 
 test('an ordinary answer is checked while a hostile one is still looked at', async () => {
@@ -50,7 +50,7 @@ test('a schema that nobody can look at any more is not the client’s mistake', 
 })
 
 test('a key that has had a slow check is checked on, away from the others, and not for long against the same schema', async () => {
-  const checker = createChecker({ judgeMs: 600 })
+  const checker = createChecker({ judgeMs: 1_500 })
   const order: string[] = []
   const judge = async (keyId: string, text: string, schema: string) => {
     const verdict = await checker.judge(keyId, text, schema, wanted)
