@@ -3,7 +3,7 @@
  * default. Every wrong value is listed in one message. Pure.
  */
 import { ServiceError } from './domain/service-error.ts'
-import { TIMER_MS, toMs } from './domain/time.ts'
+import { LEAVE_MS, TIMER_MS, toMs } from './domain/time.ts'
 import type { LogLevel } from './log.ts'
 
 type Texts = Readonly<Record<string, string | undefined>>
@@ -64,6 +64,13 @@ export function toServeConfig(sources: ConfigSources) {
     uploadMs: read('upload', 60_000, time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
     /** Of one event of an upstream's stream; a longer one breaks the stream off. */
     maxEventBytes: read('max-event', 4 * MIB, size(MIB), 'a size with its unit, such as 4M, from 1M on'),
+    /** How long a call is read on for its usage once its client has left, ms; 0 = not at all. Upstreams may have their own. */
+    leaveMs: read(
+      'leave',
+      10_000,
+      orOff(time(LEAVE_MS.min, LEAVE_MS.max)),
+      'a time with its unit, such as 10s, at most 5m, or off',
+    ),
     /** How long a client may leave a full buffer standing, ms. */
     slowReaderMs: read('slow-reader', 60_000, time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
     /** Null: whatever suits the place that the log goes to. */

@@ -2,8 +2,8 @@
 import { UpstreamError } from '../domain/error.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { SettledCall } from '../store/ledger-rows.ts'
-import type { Call } from './calls.ts'
-import { type Bill, toBilled } from './meter.ts'
+import { type Bill, toBilled } from './bill.ts'
+import type { Call } from './call.ts'
 
 /** The sums over the calls of a request: each is rounded by itself. */
 export function addBills(bills: readonly Bill[]): Omit<Bill, 'status'> {

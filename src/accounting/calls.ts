@@ -3,37 +3,36 @@
  * has opened, an additional one gets a row of `calls` here, and room in the budget. What each of them used is read off its
  * meter when the request is settled.
  */
-import { UpstreamError } from '../domain/error.ts'
+import { noLongerWanted } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { Target } from '../domain/snapshot.ts'
+import type { Key, Target } from '../domain/snapshot.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Amount, Reservation } from '../limits/limiter.ts'
 import type { OpenCall, OpenRow } from '../store/ledger-rows.ts'
 import { estimate } from '../tokens/estimate.ts'
+import type { Reading } from '../upstreams/backend.ts'
+import { Call } from './call.ts'
+import type { LeftCalls } from './left-calls.ts'
 import { Meter } from './meter.ts'
 import { costNanoUsd, type Reserve, toAmount, toReserve } from './price.ts'
 
 /** Why a call is made. The first one stands in the request's own row, the others in `calls`. */
 export type CallReason = 'first' | OpenCall['reason']
 
-export interface Call {
-  /** From 1 on. */
-  number: number
-  target: Target
-  body: CanonicalRequest
-  /** Its row in `calls`; null for the first call. */
-  row: OpenCall | null
-  meter: Meter
-}
-
 export interface CallLogDeps {
   ledger: Pick<Ledger, 'openCall'>
   row: OpenRow
   /** The target that `row` was opened for. */
   first: Target
-  reservation: Pick<Reservation, 'raise'>
+  reservation: Pick<Reservation, 'raise' | 'releaseSlot'>
+  key: Pick<Key, 'id' | 'limits'>
+  /** Aborts when the client leaves. */
+  client: AbortSignal
+  leftCalls: LeftCalls
   /** Wall clock, ms. */
   now(): number
+  /** A clock that never steps, ms. */
+  monotonicMs(): number
 }
 
 type Asked = Pick<Call, 'target' | 'body'> & { reason: CallReason; signal: AbortSignal }
@@ -47,6 +46,8 @@ export class CallLog {
   /** Reserves of the calls on their way to the record: several may set out before the first of them is there. */
   readonly #pending = new Set<OpenCall>()
   #isClosed = false
+  /** When a call noticed that the client had left, by `performance.now()`; null where none has. */
+  leftMs: number | null = null
   /** How many calls were begun; a first target that was passed over counts as one. */
   count = 0
 
@@ -88,14 +89,44 @@ export class CallLog {
     return call
   }
 
-  /** Lets no additional call begin and returns all that were, once those on their way to the record are there. */
+  /**
+   * Lets no additional call begin and returns all that were, once those on their way to the record are there and those that
+   * are read on for a client that has left have ended.
+   */
   close(): readonly Call[] | Promise<readonly Call[]> {
     this.#isClosed = true
-    return this.#recording.length === 0 ? this.#calls : Promise.allSettled(this.#recording).then(() => this.#calls)
+    const isReadOn = this.#deps.client.aborted && this.#calls.some(({ meter }) => meter.outcome === null)
+    return this.#recording.length === 0 && !isReadOn ? this.#calls : this.#end()
+  }
+
+  async #end(): Promise<readonly Call[]> {
+    await Promise.allSettled(this.#recording)
+    if (this.#deps.client.aborted) await Promise.all(this.#calls.map(({ meter }) => meter.ended()))
+    return this.#calls
+  }
+
+  /** How long a call to the target is read on once its client has left, ms. */
+  readOnMs({ upstream }: Target): number {
+    return this.#deps.leftCalls.readOnMs(upstream)
+  }
+
+  /** The client has left a call: its slot is free. Returns how long the call is read on, ms. */
+  left(target: Target, reading: Reading): number {
+    const { key, reservation, leftCalls } = this.#deps
+    this.leftMs ??= performance.now()
+    reservation.releaseSlot()
+    const ms = this.readOnMs(target)
+    if (ms > 0) leftCalls.add(key, reading)
+    return ms
+  }
+
+  /** A call that was read on has ended. */
+  over(reading: Reading): void {
+    this.#deps.leftCalls.delete(this.#deps.key.id, reading)
   }
 
   #add(target: Target, body: CanonicalRequest, row: OpenCall | null): Call {
-    return { number: ++this.count, target, body, row, meter: new Meter() }
+    return new Call(this, ++this.count, target, body, row, new Meter(this.#deps.monotonicMs))
   }
 
   async #beginAdditional(
@@ -151,11 +182,10 @@ export class CallLog {
   }
 
   /** What a call has come to, or may. Of one that failed nothing is paid. */
-  #amountOf({ row, target, meter: { outcome, usage } }: Call): Amount {
-    if (outcome === 'failed') return { tokens: 0, nanoUsd: 0 }
+  #amountOf({ row, target, meter }: Call): Amount {
+    const { outcome, usage } = meter
+    if (outcome === 'failed' && !meter.isGivenUp) return { tokens: 0, nanoUsd: 0 }
     if (outcome !== 'ok' || usage === null) return toAmount(row ?? this.#deps.row)
     return { tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd(target.pricing, usage) }
   }
 }
-
-const noLongerWanted = () => new UpstreamError('aborted', 'nobody waits for the answer any more', { retryable: false })

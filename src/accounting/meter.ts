@@ -1,15 +1,11 @@
 /**
- * Watches one call and bills it: by what its upstream reported to have used, or else by a count of what it sent, marked as
- * ours. `dispatch` puts it over every answer, whatever reads that answer later, so that no paid call goes unmetered.
+ * Watches one call: what its upstream reported to have used, what it sent, how it ended, and how long that took. `dispatch`
+ * puts it over every answer, whatever reads that answer later, so that no paid call goes unmetered; `bill.ts` bills it.
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
-import type { Target } from '../domain/snapshot.ts'
-import { NO_USAGE, type Usage } from '../domain/usage.ts'
-import type { Outcome } from '../store/ledger-rows.ts'
-import type { CapturedOutput, Counter } from '../tokens/count.ts'
-import { costNanoUsd } from './price.ts'
+import type { Usage } from '../domain/usage.ts'
+import type { CapturedOutput } from '../tokens/count.ts'
 
 /** Of one choice; what is beyond it is counted by the ratio of what came before. */
 const MAX_CAPTURED_CHARS = 64 * 1024
@@ -26,7 +22,8 @@ interface Captured {
 }
 
 export class Meter {
-  readonly #startedAt = performance.now()
+  readonly #monotonicMs: () => number
+  readonly #startedMs: number
   /** By choice: what was said, and what was thought. */
   readonly #answer: Captured[] = []
   readonly #reasoning: Captured[] = []
@@ -45,10 +42,45 @@ export class Meter {
   upstreamRequestId: string | null = null
   firstTokenMs: number | null = null
   durationMs: number | null = null
+  #wake = () => {}
+
+  /** @param monotonicMs a clock that never steps, ms. The call begins now. */
+  constructor(monotonicMs: () => number = now) {
+    this.#monotonicMs = monotonicMs
+    this.#startedMs = monotonicMs()
+  }
 
   /** Whether the upstream reported all that the call has used so far. */
   get isReported(): boolean {
     return this.usage !== null && !this.#isOutdated
+  }
+
+  /** Whether some reasoning was sent in words. */
+  get hasReasoned(): boolean {
+    return this.#reasoning.length > 0
+  }
+
+  /**
+   * Whether it failed because we stopped waiting: its upstream may have worked, and charge for it. One that has not even begun
+   * a stream in time has not.
+   */
+  get isGivenUp(): boolean {
+    const { outcome, error } = this
+    const isLate = error instanceof UpstreamError && error.kind === 'deadline' && error.deadline !== 'headers'
+    return outcome === 'failed' && isLate
+  }
+
+  /** How long the call has taken, to its end or so far. */
+  get elapsedMs(): number {
+    return this.durationMs ?? Math.round(this.#monotonicMs() - this.#startedMs)
+  }
+
+  /** Resolves once the call has ended. */
+  async ended(): Promise<void> {
+    if (this.outcome !== null) return
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+    })
   }
 
   /** Takes what the call has answered. */
@@ -99,8 +131,9 @@ export class Meter {
     if (this.outcome !== null) return
     this.outcome = outcome
     this.error = error
-    this.durationMs = this.#elapsedMs()
+    this.durationMs = this.elapsedMs
     this.onEnd?.(this)
+    this.#wake()
   }
 
   /** What came so far, for a count. */
@@ -119,7 +152,7 @@ export class Meter {
   #capture(texts: Captured[], choice: number, text: string): void {
     if (text === '') return
     this.#isOutdated = true
-    this.firstTokenMs ??= this.#elapsedMs()
+    this.firstTokenMs ??= this.elapsedMs
     while (texts.length <= choice) texts.push({ text: '', pieces: [], chars: 0, more: 0 })
     const kept = texts[choice] as Captured
     const room = MAX_CAPTURED_CHARS - kept.chars
@@ -139,72 +172,11 @@ export class Meter {
     if (typeof transcript === 'string') this.#capture(this.#answer, 0, transcript)
     if (typeof data !== 'string' || data === '') return
     this.#isOutdated = true
-    this.firstTokenMs ??= this.#elapsedMs()
+    this.firstTokenMs ??= this.elapsedMs
     this.#audioChars += data.length
   }
-
-  #elapsedMs(): number {
-    return Math.round(performance.now() - this.#startedAt)
-  }
 }
+
+const now = () => performance.now()
 
 const outcomeOf = (error: unknown) => (error instanceof UpstreamError && error.kind === 'aborted' ? 'cut' : 'failed')
-
-/** What one call used and costs, rounded once. */
-export interface Bill {
-  status: Outcome['status']
-  usage: Usage
-  /** Some count of `usage` is ours and not the upstream's. */
-  estimated: boolean
-  costNanoUsd: number
-}
-
-/**
- * Bills one call. A call that failed delivered nothing and costs nothing; one that was broken off costs what it had
- * come to; a figure that is missing is counted. Only what must be counted makes it wait.
- * @param requestStatus how its request ends: that of a call that nobody has ended.
- */
-export function toBill(
-  { target, body, meter }: { target: Target; body: CanonicalRequest; meter: Meter },
-  requestStatus: Outcome['status'],
-  counter: Counter,
-  keyId: string,
-): Bill | Promise<Bill> {
-  const { outcome, usage } = meter
-  const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
-  if (status === 'failed') return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
-  if (status === 'ok' && usage && meter.isReported) return charge(target, status, usage, false)
-  return counter
-    .usage(keyId, body, meter.captured())
-    .then((counted) => charge(target, status, usage ? toLarger(usage, counted) : counted, true))
-}
-
-function charge({ pricing }: Target, status: Outcome['status'], usage: Usage, estimated: boolean): Bill {
-  return { status, usage, estimated, costNanoUsd: costNanoUsd(pricing, usage) }
-}
-
-/** What a row of the ledger says of a bill. */
-export const toBilled = ({ usage, estimated, costNanoUsd }: Omit<Bill, 'status'>) => ({
-  promptTokens: usage.prompt,
-  cachedTokens: usage.cacheRead,
-  cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
-  completionTokens: usage.completion,
-  reasoningTokens: usage.reasoning,
-  audioPromptTokens: usage.audioPrompt,
-  audioCompletionTokens: usage.audioCompletion,
-  imageTokens: usage.imagePrompt + usage.imageCompletion,
-  estimated: estimated ? 1 : 0,
-  costNanoUsd,
-})
-
-/** The larger figure counts: some upstreams report while nearly nothing is written, and no more. */
-function toLarger(reported: Usage, counted: Usage): Usage {
-  const { prompt, audioPrompt, imagePrompt } = reported.prompt > 0 ? reported : counted
-  return {
-    ...reported,
-    ...{ prompt, audioPrompt, imagePrompt },
-    completion: Math.max(reported.completion, counted.completion),
-    reasoning: Math.max(reported.reasoning, counted.reasoning),
-    audioCompletion: Math.max(reported.audioCompletion, counted.audioCompletion),
-  }
-}

@@ -11,8 +11,8 @@ import { type Log, traceOf } from '../log.ts'
 import type { OpenRow, Outcome, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { addBills, toSettledCall } from './additional.ts'
+import { type Bill, toBill, toBilled } from './bill.ts'
 import type { CallLog } from './calls.ts'
-import { type Bill, toBill, toBilled } from './meter.ts'
 
 export interface End {
   status: Outcome['status']
@@ -91,8 +91,9 @@ export class Settlement {
 
   async #settle(end: End): Promise<Receipt> {
     const { ledger, counter, calls: log, reservation, onFinished } = this.#deps
-    const durationMs = this.#elapsedMs()
-    // A count may take its time, and nothing is under way any more.
+    // The client waited until then: what is read on after it has left is no time of its own.
+    const durationMs = log.leftMs === null ? this.#elapsedMs() : Math.round(log.leftMs - this.#startedAt)
+    // A count may take its time, and so may what is read on: the client has nothing under way any more.
     reservation.releaseSlot()
     const closing = log.close()
     const calls = closing instanceof Promise ? await closing : closing

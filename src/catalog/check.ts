@@ -5,7 +5,7 @@
  */
 import { isHeldBack } from '../domain/fields.ts'
 import { DIALECTS, type DialectName, type UpstreamSettings } from '../domain/settings.ts'
-import { TIMER_MS, toMs } from '../domain/time.ts'
+import { LEAVE_MS, TIMER_MS, toMs } from '../domain/time.ts'
 import { toVariable } from '../store/snapshot.ts'
 import { isObject, quote, toList } from '../validation/explain-words.ts'
 import { checkModel } from './check-model.ts'
@@ -27,6 +27,8 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   user: OVER_HTTP,
   think_tags: OVER_HTTP,
   pass: OVER_HTTP,
+  leave: OVER_HTTP,
+  max_tokens_per_second: OVER_HTTP,
   pace_ms: BUILT_IN,
   rpm: EVERY,
   tpm: EVERY,
@@ -80,15 +82,17 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     const problem = explainTime(value)
     if (problem) yield issue([...at, 'deadlines', name], problem)
   }
+  const problem = entry.leave === 'off' ? null : explainTime(entry.leave, LEAVE_MS, '5m at most, or off')
+  if (problem) yield issue([...at, 'leave'], problem)
 }
 
-function explainTime(value: unknown): string | null {
+function explainTime(value: unknown, bounds = TIMER_MS, examples = '5m or 1h, at most 24 days'): string | null {
   if (typeof value !== 'string' && typeof value !== 'number') return null
   const text = String(value)
-  if (toMs(text, TIMER_MS) !== null) return null
+  if (toMs(text, bounds) !== null) return null
   if (/^\d*[1-9]\d*$/.test(text))
     return `${text} has no unit: write ${text}s for seconds or ${text}ms for milliseconds.`
-  return 'must be a time with its unit, such as 500ms, 60s, 5m or 1h, at most 24 days.'
+  return `must be a time with its unit, such as 500ms, 60s, ${examples}.`
 }
 
 const FIELDS = /^[A-Za-z][\w.:-]*\*?$/

@@ -32,6 +32,8 @@ const OPTIONS = {
   user: Type.Optional(Type.Boolean()),
   think_tags: Type.Optional(Type.Boolean()),
   pass: Type.Optional(Type.Array(text(), { maxItems: 100 })),
+  leave: time(),
+  max_tokens_per_second: limit(),
   rpm: limit(),
   tpm: limit(),
   concurrency: limit(),

@@ -86,6 +86,10 @@ function addServe(program: Command, context: Context): void {
       (origin, before?: string) => (before === undefined ? origin : `${before},${origin}`),
     )
     .option('--log-level <level>', 'info, warn or error (default info; on a terminal warn)')
+    .option(
+      '--leave <time>',
+      'how long an upstream is read on for its usage once a client has left, or off (default 10s)',
+    )
     .option('--first-key', 'make and print a first key even without a terminal')
     .action(async ({ catalog, firstKey }: { catalog?: string; firstKey?: boolean }, command: Command) => {
       const flags = command.options.map((option) => [option.name(), command.getOptionValue(option.attributeName())])

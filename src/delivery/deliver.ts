@@ -4,12 +4,12 @@
  * back-pressure; ends with a tail that waited for the ledger, or with an error frame.
  */
 import type { End, Settlement } from '../accounting/settle.ts'
-import { UpstreamError } from '../domain/error.ts'
+import { clientLeft, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Format, Identity, Writer } from '../formats/format.ts'
-import { settleFailure } from './failure.ts'
+import { settleFailure, toCause } from './failure.ts'
 import { Heartbeat, KEEP_ALIVE, Sink, type SinkOptions } from './sink.ts'
 
 /** A request on its way to its client. */
@@ -51,8 +51,14 @@ export async function deliverStream(
   let begun: Begun | null
   try {
     begun = await within(opening, options.heartbeatMs)
+    if (exchange.signal.aborted) {
+      // Nobody gets a first byte any more: what comes is read on for its usage alone.
+      const { answer } = begun ?? (await opening)
+      answer.rest?.close()
+      throw clientLeft()
+    }
   } catch (error) {
-    throw await settleFailure(exchange.settlement, error, 'nothing')
+    throw await settleFailure(exchange.settlement, toCause(error, exchange.signal), 'nothing')
   }
   return new StreamDelivery(exchange, opening, begun, options).respond()
 }
@@ -104,8 +110,7 @@ class StreamDelivery {
     const leave = () => {
       if (!this.#isTaken) void this.#deliver(null)
     }
-    if (signal.aborted) leave()
-    else signal.addEventListener('abort', leave, { once: true })
+    signal.addEventListener('abort', leave, { once: true })
     const body = new ReadableStream({
       type: 'direct',
       pull: (controller) => (this.#isTaken ? controller.close() : this.#deliver(controller)),
@@ -154,6 +159,7 @@ class StreamDelivery {
       const last: AnswerEvent | null = this.#last
       if (last?.kind === 'failure') throw last.error
       if (last === null) throw new UpstreamError('broken', 'ended its stream in the middle of the answer')
+      if (this.#exchange.signal.aborted) throw clientLeft()
       // The tail waits for the ledger.
       const receipt = await settlement.settle(COMPLETE)
       await send(sink, writer.tail(receipt))
@@ -165,7 +171,8 @@ class StreamDelivery {
 
   /** Settles an answer that broke off, and says so: an error frame, and no end that looks like one. */
   async #fail(sink: Sink, cause: unknown, begun: 'status' | 'answer'): Promise<void> {
-    const error = await settleFailure(this.#exchange.settlement, cause, begun)
+    const { settlement, signal } = this.#exchange
+    const error = await settleFailure(settlement, toCause(cause, signal), begun)
     if (error.kind !== 'client_closed') sink.end(this.#writer.failure(error))
   }
 }
@@ -188,6 +195,8 @@ async function send(sink: Sink, text: string): Promise<void> {
 export async function deliverWhole(exchange: Exchange, opening: Promise<Begun>): Promise<Response> {
   try {
     const begun = await opening
+    // It was read on for its usage alone.
+    if (exchange.signal.aborted) throw clientLeft()
     exchange.settlement.firstToken()
     const receipt = await exchange.settlement.settle(COMPLETE)
     const headers = toHeaders(exchange, begun)
@@ -196,7 +205,7 @@ export async function deliverWhole(exchange: Exchange, opening: Promise<Begun>):
     exchange.held.dispose()
     return new Response(json, { headers })
   } catch (error) {
-    throw await settleFailure(exchange.settlement, error, 'nothing')
+    throw await settleFailure(exchange.settlement, toCause(error, exchange.signal), 'nothing')
   }
 }
 

@@ -3,7 +3,7 @@
  * kind, and with that its status, type and code.
  */
 import type { Settlement } from '../accounting/settle.ts'
-import { GatewayError, internalError, toRetryAfter, UpstreamError } from '../domain/error.ts'
+import { clientLeft, GatewayError, internalError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { blamesTheRequest, toRefusal } from '../upstreams/failure.ts'
 
 /**
@@ -33,6 +33,10 @@ export async function settleFailure(
   }
   return error
 }
+
+/** Why an answer ended: whatever becomes of it once the client has left, that it has left; but a mistake of ours is told. */
+export const toCause = (error: unknown, client: AbortSignal): unknown =>
+  client.aborted && (error instanceof UpstreamError || error instanceof GatewayError) ? clientLeft() : error
 
 /** A client is told to wait so long where the upstream does not say. */
 const WAIT_MS = 5_000

@@ -173,6 +173,12 @@ export const internalError = (cause: unknown) =>
 /** What ends a call whose client has gone. */
 export const clientLeft = () => new UpstreamError('aborted', 'the client left', { retryable: false })
 
+/** What ends a call for another reason of ours, and is then the reason of its signal. */
+export const noLongerWanted = () => new UpstreamError('aborted', 'the answer is no longer wanted', { retryable: false })
+
+/** Whether a call's signal has aborted because its client left: the call may then be read on for its usage. */
+export const hasLeft = ({ aborted, reason }: AbortSignal): boolean => aborted && !(reason instanceof UpstreamError)
+
 /** What an error says, whatever was thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 

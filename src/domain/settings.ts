@@ -70,6 +70,10 @@ export interface UpstreamSettings {
   pass?: string[]
   /** Whether `<think>` blocks in its content are reasoning. */
   think_tags?: boolean
+  /** How long a call is read on for its usage once its client has left, such as `5s`, or `off`. */
+  leave?: string
+  /** What a choice has at most, where nobody saw how much was written. */
+  max_tokens_per_second?: number
   /** What its provider allows, all keys together: requests and tokens per minute, and calls at a time. */
   rpm?: number
   tpm?: number
@@ -78,7 +82,7 @@ export interface UpstreamSettings {
 
 /** The settings with every default filled in. */
 export type UpstreamOptions = UpstreamSettings &
-  Required<Pick<UpstreamSettings, 'max_tokens_field' | 'n' | 'user' | 'think_tags' | 'pass'>>
+  Required<Pick<UpstreamSettings, 'max_tokens_field' | 'n' | 'user' | 'think_tags' | 'pass' | 'max_tokens_per_second'>>
 
 export const DEFAULT_OPTIONS: UpstreamOptions = {
   max_tokens_field: null,
@@ -86,13 +90,14 @@ export const DEFAULT_OPTIONS: UpstreamOptions = {
   user: true,
   think_tags: false,
   pass: [],
+  max_tokens_per_second: 400,
 }
 
 /** Local inference servers know the older name, write one choice, or count one, and leave thinking in the text. */
 export const LOCAL_OPTIONS: UpstreamOptions = {
+  ...DEFAULT_OPTIONS,
   max_tokens_field: 'max_tokens',
   n: false,
-  user: true,
   think_tags: true,
   pass: [],
 }

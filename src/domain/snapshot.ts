@@ -40,6 +40,8 @@ export interface Upstream {
   baseUrl: string | null
   local: boolean
   deadlines: Deadlines
+  /** How long its calls are read on once a client has left, ms; null = as the server's setting says. */
+  leaveMs: number | null
   /** What its provider allows, all keys together. */
   limits: Limits
   options: UpstreamOptions

@@ -34,6 +34,9 @@ export function toMs(text: string, { min, max }: { min: number; max: number }): 
   return ms >= min && ms <= max ? ms : null
 }
 
+/** What a call may be read on for after its client has left: beyond it, a setting is a slip of the hand. */
+export const LEAVE_MS = { min: 0, max: 300_000 }
+
 /** Writes a span in the largest unit up to hours that it is a whole number of: `5m`, `90s`, `1500ms`. */
 export function toSpan(ms: number): string {
   const unit = (['h', 'm', 's'] as const).find((unit) => ms >= UNITS[unit] && ms % UNITS[unit] === 0) ?? 'ms'

@@ -86,6 +86,7 @@ export async function attempt(
         pauseMs = Math.max(pauseMs, error.retryAfterMs ?? 0)
       }
     }
+    if (signal.aborted) throw clientLeft()
     if (recovering.length === 0 || round >= retries) throw mostInformative(failures) ?? noneReady(health, targets)
     await pause(pauseMs, signal)
     left = recovering

@@ -2,10 +2,11 @@
  * Makes one call to one target, and is the only caller of a backend: a call stays under its upstream's limits, is on
  * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
  */
-import type { Call, CallLog } from '../accounting/calls.ts'
+import type { Call } from '../accounting/call.ts'
+import type { CallLog } from '../accounting/calls.ts'
 import type { Meter } from '../accounting/meter.ts'
 import { toAmount } from '../accounting/price.ts'
-import { GatewayError, UpstreamError } from '../domain/error.ts'
+import { GatewayError, hasLeft, UpstreamError } from '../domain/error.ts'
 import type { AnswerStream, Take } from '../domain/events.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Upstream } from '../domain/snapshot.ts'
@@ -42,24 +43,27 @@ export function createDispatch(deps: DispatchDeps, { id, calls, health, place }:
     try {
       const reserve = calls.reserveOf(ask)
       permit = permitFor(deps, upstream, toAmount(reserve).tokens)
-      const begun = calls.begin(ask, reserve)
-      call = begun instanceof Promise ? await begun : begun
-      const { number, meter } = call
+      const beginning = calls.begin(ask, reserve)
+      const begun = beginning instanceof Promise ? await beginning : beginning
+      call = begun
+      const { number, meter } = begun
       meter.onEnd = (meter) => {
         permit?.leave(toTokens(meter))
         health.report(target, toNews(meter))
+        begun.over()
       }
       const answer = await deps.backends[upstream.dialect].call({
         body,
         target,
         signal,
         deadlines: upstream.deadlines,
+        payer: begun,
         callId: `${id}-${number}`,
         take: place.take,
       })
       meter.upstreamRequestId = answer.upstreamRequestId
       meter.take(answer.events)
-      return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, meter) } : answer
+      return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, begun, signal) } : answer
     } catch (error) {
       if (call === null) {
         // Something kept it from being made.
@@ -74,15 +78,18 @@ export function createDispatch(deps: DispatchDeps, { id, calls, health, place }:
   }
 }
 
-/** The same stream, metered. */
+/** The same stream, metered: also what comes after its client has left. */
 class MeteredStream implements AnswerStream {
+  #isClosed = false
+
   constructor(
     readonly inner: AnswerStream,
-    readonly meter: Meter,
+    readonly call: Call,
+    readonly signal: AbortSignal,
   ) {}
 
   pump(take: Take): Promise<void> {
-    const { meter } = this
+    const { meter } = this.call
     return this.inner.pump((events) => {
       meter.take(events)
       return take(events)
@@ -90,7 +97,29 @@ class MeteredStream implements AnswerStream {
   }
 
   close(): void {
-    this.meter.end('cut')
+    const { meter, isReadOn } = this.call
+    if (this.#isClosed) return
+    this.#isClosed = true
+    if (meter.outcome === null && isReadOn && hasLeft(this.signal)) void this.#readOn()
+    else this.#end()
+  }
+
+  /** Reads on for the usage and keeps nothing of it; the backend ends that in time. */
+  async #readOn(): Promise<void> {
+    const { meter } = this.call
+    try {
+      await this.inner.pump((events) => {
+        meter.take(events)
+        return true
+      })
+    } catch (error) {
+      meter.end('cut', error)
+    }
+    this.#end()
+  }
+
+  #end(): void {
+    this.call.meter.end('cut')
     this.inner.close()
   }
 }
@@ -114,8 +143,8 @@ function permitFor({ limiter, monotonicMs }: DispatchDeps, upstream: Upstream, t
 }
 
 /** What fails is not counted by a provider either; what broke off and says nothing stays at its estimate. */
-const toTokens = ({ outcome, usage }: Meter) =>
-  outcome === 'failed' ? 0 : usage ? usage.prompt + usage.completion : null
+const toTokens = ({ outcome, isGivenUp, usage }: Meter) =>
+  outcome === 'failed' && !isGivenUp ? 0 : usage ? usage.prompt + usage.completion : null
 
 function toNews({ outcome, error }: Meter): CallNews {
   if (outcome === 'ok') return 'ok'

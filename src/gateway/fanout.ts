@@ -2,7 +2,7 @@
  * Several choices from an upstream that writes one at a time: `n` calls, eight of them at once, merged into one answer
  * or one interleaved stream. Each call is recorded and metered by `dispatch`, so their usage sums up by itself.
  */
-import { clientLeft, UpstreamError } from '../domain/error.ts'
+import { clientLeft, noLongerWanted, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
@@ -33,7 +33,7 @@ export const fanOut =
     const signal = AbortSignal.any([ask.signal, controller.signal])
     const { n, ...body } = ask.body
     const count = n ?? 1
-    const abort = () => controller.abort()
+    const abort = () => controller.abort(noLongerWanted())
     const fan: Fan = {
       call: (index) => dispatch({ ...ask, body, signal, reason: index === 0 ? ask.reason : 'fan_out' }),
       all: (task) => inParallel(count, toParallel(ask.target, count), task, abort),

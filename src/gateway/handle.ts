@@ -4,6 +4,7 @@
  * its delivery. What it holds is released by one scope, whichever way it ends.
  */
 import { CallLog } from '../accounting/calls.ts'
+import type { LeftCalls } from '../accounting/left-calls.ts'
 import { type Finished, Settlement } from '../accounting/settle.ts'
 import { deliverStream, deliverWhole, type Exchange } from '../delivery/deliver.ts'
 import { toGatewayError } from '../delivery/failure.ts'
@@ -34,6 +35,7 @@ export interface HandleDeps extends AdmitDeps, DispatchDeps {
   /** What is in force: another snapshot after each change of the configuration. */
   live: { readonly snapshot: Snapshot }
   ledger: Ledger
+  leftCalls: LeftCalls
   checker: Checker
   limiter: Pick<Limiter, 'enter'> & AdmitDeps['limiter'] & DispatchDeps['limiter']
   health: Pick<Health, 'forRequest'>
@@ -109,8 +111,8 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     // 5. Asked, answered, settled.
     isDispatched = true
     const { signal } = incoming.request
-    const { ledger, counter, now, onFinished } = deps
-    const calls = new CallLog({ ledger, row, first, reservation, now })
+    const { ledger, counter, leftCalls, now, monotonicMs, onFinished } = deps
+    const calls = new CallLog({ ledger, row, first, reservation, key, client: signal, leftCalls, now, monotonicMs })
     const exchange: Exchange = {
       requestId,
       format,

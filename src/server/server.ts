@@ -2,6 +2,7 @@
  * A running server, put together from its parts in the order that safety asks for: storage, catalogue, snapshot, what is
  * known beside the database, and only then the network. `cli/run-server.ts` starts it and decides when it stops.
  */
+import { LeftCalls } from '../accounting/left-calls.ts'
 import { logFinished, toAll } from '../accounting/settle.ts'
 import type { ServeConfig } from '../config.ts'
 import { mintId } from '../domain/id.ts'
@@ -97,6 +98,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   })
   const load = new Load({ ...config, maxInFlight: files.max_in_flight, nowMs: monotonicMs, fullness })
   const uploads = new Uploads(config)
+  const leftCalls = new LeftCalls(config)
   const counter = createCounter({ log })
   const checker = createChecker()
   const closeThreads = () => {
@@ -120,6 +122,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     load,
     uploads,
     pace: new Pace(),
+    leftCalls,
     log,
     onFinished: toAll([logFinished.bind(null, log)], log),
     now,
@@ -188,6 +191,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     async stop() {
       load.drain()
       uploads.end(stopping)
+      leftCalls.drain()
       const clean = await drain(app, load, config.drainMs, closeThreads)
       await everything.disposeAsync()
       await Promise.race([log.flush(), Bun.sleep(LOG_MS)])

@@ -13,6 +13,7 @@ import {
   type UpstreamOptions,
 } from '../domain/settings.ts'
 import type { CatalogModel, Environment, Secret, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
+import { LEAVE_MS, toMs } from '../domain/time.ts'
 import type { Configuration, ModelRow, RouteRow, StoredKey, UpstreamRow } from './config-store.ts'
 
 /** @param environment resolves `${NAME}` references. */
@@ -69,6 +70,7 @@ export function toUpstream(row: UpstreamRow, environment: Environment, where: 'h
       ...(row.local ? { headers: LOCAL_HEADERS_MS } : {}),
       ...row.deadlines,
     },
+    leaveMs: toLeaveMs(row.options),
     limits: {
       requestsPerMinute: row.options.rpm ?? null,
       tokensPerMinute: row.options.tpm ?? null,
@@ -79,6 +81,12 @@ export function toUpstream(row: UpstreamRow, environment: Environment, where: 'h
     credential,
     notReady: isKnown ? lacking : `this version of Tollgate does not know its dialect '${row.dialect}'`,
   }
+}
+
+/** How long its calls are read on for their usage once a client has left; null where the catalogue does not say. */
+function toLeaveMs({ leave }: UpstreamRow['options']): number | null {
+  if (leave === undefined) return null
+  return leave === 'off' ? 0 : toMs(String(leave), LEAVE_MS)
 }
 
 /** The enabled models, by slug; a route counts where it and its upstream are enabled. */

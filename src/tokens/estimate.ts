@@ -53,6 +53,10 @@ export function toCap(body: CanonicalRequest, maxOutputLength: number): number {
   return Math.min(body.max_completion_tokens ?? body.max_tokens ?? DEFAULT_OUTPUT_TOKENS, maxOutputLength)
 }
 
+/** The most tokens that an answer may have, all its choices together: without a cap, as many as the model writes. */
+export const toMostOutput = (body: CanonicalRequest, maxOutputLength: number): number =>
+  Math.min(body.max_completion_tokens ?? body.max_tokens ?? maxOutputLength, maxOutputLength) * (body.n ?? 1)
+
 export interface Prompt {
   /** Never empty ones. */
   texts: string[]

@@ -14,13 +14,29 @@ export interface BackendCall {
   /** The canonical request. A backend reads it and never changes it. */
   body: CanonicalRequest
   target: Target
-  /** Aborts when the client has left or the server ends. */
+  /**
+   * Aborts when the client has left, which the backend may tell the payer and then go on for as long as that says; or with an
+   * UpstreamError as its reason, and then the call ends at once.
+   */
   signal: AbortSignal
+  payer: Payer
   deadlines: Deadlines
   /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
   callId: string
   /** Counts bytes in that are held for the request. Returns the refusal where the gateway has no room for them. */
   take(bytes: number): GatewayError | null
+}
+
+/** Whoever pays for a call, and so wants to hear what it has used. */
+export interface Payer {
+  /** Told once, when the client has left. Returns how long the call is read on, ms; 0 = not at all. */
+  left(reading: Reading): number
+}
+
+/** A call that is read on after its client has left. */
+export interface Reading {
+  /** Has it end within so many ms, and no later than it would have. */
+  endWithin(ms: number): void
 }
 
 /** One kind of place that answers. May do I/O. */

@@ -3,7 +3,8 @@
  * because a timer and a listener of its own cost a call more than the rest of its bookkeeping: an end comes up to
  * TICK_MS late, and a chunk costs one assignment.
  */
-import { clientLeft, UpstreamError } from '../domain/error.ts'
+import { clientLeft, hasLeft, UpstreamError } from '../domain/error.ts'
+import type { Payer, Reading } from './backend.ts'
 
 const TICK_MS = 50
 
@@ -27,26 +28,32 @@ export interface DeadlineOptions {
   /** Called at most once, with what ended the call: a deadline that passed, or the client's signal. */
   end(error: UpstreamError): void
   client?: AbortSignal
+  /** Says how long the call is read on once its client has left; without one it ends then. */
+  payer?: Payer
 }
 
 /** Watches one call, from now on. */
-export class Deadline {
+export class Deadline implements Reading {
   readonly #startedMs = performance.now()
   readonly #totalMs: number
   readonly #end: (error: UpstreamError) => void
   readonly #client: AbortSignal | undefined
+  readonly #payer: Payer | undefined
+  /** Until when it is read on; null as long as its client is there. */
+  #readOnMs: number | null = null
   #name: string
   #ms: number
   #since = this.#startedMs
   #isTouched = false
   #isPaused = false
 
-  constructor({ name, ms, totalMs = Number.POSITIVE_INFINITY, end, client }: DeadlineOptions) {
+  constructor({ name, ms, totalMs = Number.POSITIVE_INFINITY, end, client, payer }: DeadlineOptions) {
     this.#name = name
     this.#ms = ms
     this.#totalMs = totalMs
     this.#end = end
     this.#client = client
+    this.#payer = payer
     running.add(this)
     ticker ??= setInterval(tick, TICK_MS)
   }
@@ -75,10 +82,14 @@ export class Deadline {
     running.delete(this)
   }
 
+  endWithin(ms: number): void {
+    this.#readOnMs = Math.min(this.#readOnMs ?? Number.POSITIVE_INFINITY, performance.now() + ms)
+  }
+
   /** Looks at the clock and the client; true once the call was ended. Called by the ticker. */
   check(nowMs: number): boolean {
-    if (this.#client?.aborted) {
-      this.#end(clientLeft())
+    if (this.#client?.aborted && !this.#isReadOn(this.#client, nowMs)) {
+      this.#end(toReason(this.#client))
       return true
     }
     if (this.#isTouched || this.#isPaused) this.#since = nowMs
@@ -90,4 +101,12 @@ export class Deadline {
     this.#end(new UpstreamError('deadline', message, { deadline: String(name), retryable: true }))
     return true
   }
+
+  #isReadOn(client: AbortSignal, nowMs: number): boolean {
+    if (!hasLeft(client)) return false
+    this.#readOnMs ??= nowMs + (this.#payer?.left(this) ?? 0)
+    return nowMs < this.#readOnMs
+  }
 }
+
+const toReason = ({ reason }: AbortSignal) => (reason instanceof UpstreamError ? reason : clientLeft())

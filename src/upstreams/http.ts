@@ -50,11 +50,11 @@ export class HttpCall {
     this.maxEventBytes = maxEventBytes
     // Before anything is begun: what throws here is a mistake of our own, and no failure of the upstream.
     this.#wire = dialect.request(call.body, call.target)
-    const { deadlines, signal: client, body } = call
+    const { deadlines, signal: client, payer, body } = call
     const end = (error: UpstreamError) => this.abort(error)
     this.deadline = body.stream
-      ? new Deadline({ name: 'headers', ms: deadlines.headers, totalMs: deadlines.total, end, client })
-      : new Deadline({ name: 'total_whole', ms: deadlines.totalWhole, end, client })
+      ? new Deadline({ name: 'headers', ms: deadlines.headers, totalMs: deadlines.total, end, client, payer })
+      : new Deadline({ name: 'total_whole', ms: deadlines.totalWhole, end, client, payer })
   }
 
   /** Makes the call. See `Backend.call`. */

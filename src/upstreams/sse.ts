@@ -3,7 +3,7 @@
  * parses them, and one batch of the decoder's events a read. There is one promise a read, and a chunk goes through it in
  * plain calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
  */
-import { UpstreamError } from '../domain/error.ts'
+import { noLongerWanted, UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
 import type { Decoder } from './backend.ts'
 import type { HttpCall } from './http.ts'
@@ -127,7 +127,7 @@ export class SseStream implements AnswerStream {
 
   close(): void {
     if (this.#isOver) return
-    this.#call.abort(new UpstreamError('aborted', 'the answer is no longer wanted', { retryable: false }))
+    this.#call.abort(noLongerWanted())
     this.#end()
   }
 

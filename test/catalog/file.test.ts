@@ -173,6 +173,11 @@ aliases:
       /:3: upstreams.u.deadlines.idle: must be a time with its unit, such as 500ms, 60s, 5m or 1h, at most 24 days/,
     ],
     [
+      'a time to read on that is too long',
+      withUpstream('{ dialect: openai, base_url: http://h, leave: 6m }'),
+      /:3: upstreams.u.leave: must be a time with its unit, such as 500ms, 60s, 5m at most, or off/,
+    ],
+    [
       'a deadline without a unit',
       withUpstream('{ dialect: demo, deadlines: { idle: 30 } }'),
       /:3: upstreams.u.deadlines.idle: 30 has no unit: write 30s for seconds or 30ms for milliseconds/,

@@ -24,6 +24,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
       baseUrl: null,
       local: true,
       deadlines: DEFAULT_DEADLINES,
+      leaveMs: null,
       limits: NO_LIMITS,
       options: { ...DEFAULT_OPTIONS, pace_ms: more.paceMs ?? 0 },
       variable: null,
@@ -42,6 +43,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
   signal: more.signal ?? new AbortController().signal,
   deadlines: DEFAULT_DEADLINES,
   callId: '0123456789abcdef0123456789abcdef-1',
+  payer: { left: () => 0 },
   take: () => null,
 })
 

@@ -24,7 +24,8 @@ const BROKEN: readonly Fault[] = [
   'cut_500',
   'cut_garbage',
 ]
-const HANGING: readonly Fault[] = ['silent', 'hang_role', 'cut_hang']
+/** It answers nothing, or stops in the middle, and keeps the connection. */
+export const HANGING: readonly Fault[] = ['silent', 'hang_role', 'cut_hang']
 const OVERLOADED: readonly Fault[] = ['s503', 'frame_503', 'cut_503']
 const BUDGETED = new Set(['budget', 'squad1', 'squad2'])
 const RATED = new Set(['rpm', 'tpm', 'slots'])

@@ -4,6 +4,7 @@
  * itself is marked so.
  */
 import { toCost, type Version } from './chaos-catalog.ts'
+import { HANGING } from './chaos-causes.ts'
 import type { Outcome } from './chaos-client.ts'
 import { complain, type Facts, stretchOf } from './chaos-facts.ts'
 import type { Fault } from './chaos-faults.ts'
@@ -23,9 +24,10 @@ export function judgeCosts(facts: Facts, rows: Rows): string[] {
 
 /**
  * What a call must have come to. `unclear`: somebody broke it off, and it depends on when. `either`: nothing or counted,
- * because a connection that breaks may overtake the words that were sent on it.
+ * because a connection that breaks may overtake the words that were sent on it. `given_up`: it delivered nothing, and is
+ * counted, because the gateway stopped waiting for an upstream that may have worked.
  */
-type Due = 'exact' | 'nothing' | 'counted' | 'either' | 'unclear'
+type Due = 'exact' | 'nothing' | 'counted' | 'given_up' | 'either' | 'unclear'
 
 const OVERTAKING = new Set<Fault>(['cut', 'cut_reset'])
 
@@ -34,7 +36,9 @@ function toDue(call: SeenCall, row: Row, outcome: Outcome, calls: readonly SeenC
   const isGone = outcome.end !== 'answered' && row.status !== 'ok'
   const isSibling = outcome.plan.n > 1 && calls.some((each) => each.plan.yields !== 'answer')
   if (isGone || isSibling || dropped) return 'unclear'
-  if (plan.yields === 'nothing') return 'nothing'
+  // A stream of which not even the headers came has not begun to work.
+  const isGivenUp = HANGING.includes(plan.fault) && !(plan.fault === 'silent' && seen.json?.stream === true)
+  if (plan.yields === 'nothing') return isGivenUp ? 'given_up' : 'nothing'
   if (plan.yields === 'part') {
     const isTold = row.status === 'cut' && call.number === row.attempts
     return OVERTAKING.has(plan.fault) && !isTold ? 'either' : 'counted'
@@ -42,6 +46,8 @@ function toDue(call: SeenCall, row: Row, outcome: Outcome, calls: readonly SeenC
   if (seen.answeredAtMs === null) return 'unclear'
   return plan.usage ? 'exact' : 'counted'
 }
+
+const isCounting = (due: Due) => due === 'counted' || due === 'given_up'
 
 function whyNotRight(facts: Facts, row: Row, outcome: Outcome): string | null {
   if (row.status === 'abandoned') return null
@@ -52,14 +58,13 @@ function whyNotRight(facts: Facts, row: Row, outcome: Outcome): string | null {
   for (const { call, due } of dues) {
     const record = row.calls.find(({ number }) => number === call.number)
     if (!record || due === 'unclear' || due === 'either') continue
-    const status = due === 'nothing' ? 'failed' : call.plan.yields === 'part' ? 'cut' : 'ok'
+    const status = due === 'nothing' || due === 'given_up' ? 'failed' : call.plan.yields === 'part' ? 'cut' : 'ok'
     if (record.status !== status) return `call ${call.number} on record as ${status}`
-    if (record.estimated !== (due === 'counted' ? 1 : 0))
-      return `call ${call.number} with estimated = ${due === 'counted'}`
+    if (record.estimated !== (isCounting(due) ? 1 : 0)) return `call ${call.number} with estimated = ${isCounting(due)}`
   }
   if (dues.some(({ due }) => due === 'unclear')) return null
   const isCounted =
-    dues.some(({ due }) => due === 'counted') || (dues.some(({ due }) => due === 'either') && row.estimated === 1)
+    dues.some(({ due }) => isCounting(due)) || (dues.some(({ due }) => due === 'either') && row.estimated === 1)
   if (row.estimated !== (isCounted ? 1 : 0)) return `estimated = ${isCounted ? 1 : 0}`
   const exact = dues.filter(({ due }) => due === 'exact').map(({ call }) => call)
   const costs = facts.versionsIn(stretchOf(outcome)).flatMap((version) => toSum(version, row.model, exact) ?? [])

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
+import { HELLO_COUNTED } from '../support/gateway.ts'
 import { expectEnvelope } from '../support/scenario.ts'
 import { COUNTED, costAt, endWell, expectHonest, type Several, startSeveral } from '../support/several-upstreams.ts'
 import type { Script } from '../support/upstream.ts'
@@ -33,6 +34,8 @@ interface Failure {
   script: Script
   /** Default: both ways. */
   stream?: boolean
+  /** We stopped waiting while it may have worked, which is billed: the prompt. Default: its failure costs nothing. */
+  isGivenUp?: boolean
 }
 
 const FAILURES: Failure[] = [
@@ -42,12 +45,19 @@ const FAILURES: Failure[] = [
   ...[401, 402, 403, 404, 413].map((status) => ({ name: `answers ${status}`, script: errorAnswer(status, SECRET) })),
   { name: 'answers HTML with 200', script: { kind: 'whole', body: `<h1>${SECRET}</h1>` } },
   { name: 'answers a bare error with 200', script: { kind: 'whole', body: echo } },
-  { name: 'says nothing', script: { kind: 'silent' } },
-  { name: 'says no more than its headers', script: { kind: 'stream', steps: [], end: 'hang' }, stream: true },
+  { name: 'says nothing', script: { kind: 'silent' }, stream: true },
+  { name: 'says nothing', script: { kind: 'silent' }, stream: false, isGivenUp: true },
+  {
+    name: 'says no more than its headers',
+    script: { kind: 'stream', steps: [], end: 'hang' },
+    stream: true,
+    isGivenUp: true,
+  },
   ...(['eof', 'cut', 'reset', 'hang'] as const).map((end) => ({
     name: `says a role, then: ${end}`,
     script: { kind: 'stream' as const, steps: [role], end },
     stream: true,
+    isGivenUp: end === 'hang',
   })),
   { name: 'says a role, then an error', script: { kind: 'stream', steps: [role, echo] }, stream: true },
   { name: 'says its usage, then an error', script: { kind: 'stream', steps: [role, counted(), echo] }, stream: true },
@@ -62,7 +72,7 @@ const BOTH = FAILURES.flatMap((row) =>
 )
 
 describe('a first upstream that', () => {
-  test.each(BOTH)('$name is made good for by the second, stream: $stream', async ({ script, stream }) => {
+  test.each(BOTH)('$name is made good for by the second, stream: $stream', async ({ script, stream, isGivenUp }) => {
     const { app, first, second, chat, calls } = several
     first.script(script)
     const [firsts, seconds] = [first.requests.length, second.requests.length]
@@ -74,14 +84,17 @@ describe('a first upstream that', () => {
     const cost = costAt('second', COUNTED.prompt_tokens, COUNTED.completion_tokens)
     const { content, usage } = stream ? readStream(text) : readWhole(text)
     expect(content).toBe('this is second')
-    expect(usage).toMatchObject({ ...COUNTED, cost_nano_usd: cost })
+    const unheard = isGivenUp ? HELLO_COUNTED : 0
+    const sums = { ...COUNTED, prompt_tokens: COUNTED.prompt_tokens + unheard }
+    const sum = cost + costAt('first', unheard, 0)
+    expect(usage).toMatchObject({ prompt_tokens: sums.prompt_tokens, cost_nano_usd: sum })
     expect(text).not.toContain('first')
 
     expect(first.requests.length - firsts).toBe(1)
     expect(second.requests.slice(seconds).map(({ json }) => json?.model)).toEqual(['two'])
     const row = (await app.settled(rows + 1)).at(-1)
     expect(row).toMatchObject({ upstream: 'second', upstream_model: 'two', status: 'ok', http_status: 200 })
-    expect(row).toMatchObject({ attempts: 2, estimated: 0, cost_nano_usd: cost, ...COUNTED })
+    expect(row).toMatchObject({ attempts: 2, estimated: isGivenUp ? 1 : 0, cost_nano_usd: sum, ...sums })
     const made = calls(row?.id ?? '')
     expect(made).toMatchObject([{ number: 2, reason: 'fallback', upstream: 'second', status: 'ok', ...COUNTED }])
     expect(made[0]?.cost_nano_usd).toBe(cost)

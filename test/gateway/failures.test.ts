@@ -1,7 +1,7 @@
 /** Upstreams that fail before the first word: each with the status that the table of errors gives it, streamed or not. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
-import { type Gateway, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
+import { costOf, type Gateway, HELLO_COUNTED, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
 import { expectEnvelope } from '../support/scenario.ts'
 import type { Script, Seen } from '../support/upstream.ts'
 import { errorAnswer, toDelta } from '../support/upstream-answers.ts'
@@ -23,6 +23,8 @@ interface Failure {
   headers?: Record<string, string>
   /** Default: both ways. */
   stream?: boolean
+  /** What is billed: the prompt, where we stopped waiting for an upstream that may have worked. Default: nothing. */
+  tokens?: number
 }
 
 const failed = { type: 'server_error', code: 'upstream_failed' }
@@ -100,7 +102,14 @@ const FAILURES: Failure[] = [
     ...failed,
     says: '`paid` could not be reached',
   },
-  { name: 'silence', script: { kind: 'silent' }, ...timeout, says: '`paid` took too long', stream: false },
+  {
+    name: 'silence',
+    script: { kind: 'silent' },
+    ...timeout,
+    says: '`paid` took too long',
+    stream: false,
+    tokens: HELLO_COUNTED,
+  },
   { name: 'silence', script: { kind: 'silent' }, ...timeout, says: 'headers deadline of 0.3 s', stream: true },
   {
     name: 'headers and then silence',
@@ -108,6 +117,7 @@ const FAILURES: Failure[] = [
     ...timeout,
     says: 'first_token deadline of 0.3 s',
     stream: true,
+    tokens: HELLO_COUNTED,
   },
   {
     name: 'a role and then silence',
@@ -115,6 +125,7 @@ const FAILURES: Failure[] = [
     ...timeout,
     says: 'idle deadline of 0.3 s',
     stream: true,
+    tokens: HELLO_COUNTED,
   },
   {
     name: 'a stream of an error',
@@ -171,9 +182,11 @@ describe('before the first word', () => {
 
     const ledger = (await app.settled(before + 1)).at(-1)
     expect(response.headers.get('x-request-id')).toBe(`req_${ledger?.id}`)
-    expect(ledger).toMatchObject({ status: 'failed', http_status: row.status, cost_nano_usd: 0, prompt_tokens: 0 })
+    const tokens = row.tokens ?? 0
+    expect(ledger).toMatchObject({ status: 'failed', http_status: row.status, prompt_tokens: tokens })
     expect(ledger).toMatchObject({
-      estimated: 0,
+      cost_nano_usd: costOf(tokens, 0),
+      estimated: tokens > 0 ? 1 : 0,
       first_token_ms: null,
       attempts: 1,
       reserved_prompt_tokens: HELLO_TOKENS,

@@ -1,5 +1,6 @@
 /** What becomes of a key's limits where no scripted upstream leads: a ledger that refuses, a count that never ends. */
 import { afterAll, describe, expect, test } from 'bun:test'
+import { LeftCalls } from '../../src/accounting/left-calls.ts'
 import { clientLeft, GatewayError } from '../../src/domain/error.ts'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
@@ -62,6 +63,7 @@ function createAsking(fakes: Fakes) {
     load: new Load({ maxInFlight: 10, maxBufferedBytes: 10_000, share: 1, nowMs: () => 0 }),
     pace: new Pace(),
     uploads: new Uploads({ uploadMs: 60_000 }),
+    leftCalls: new LeftCalls({ leaveMs: 0 }),
     log: createLog({ now: () => 0, write: fine }),
     now: () => 0,
     monotonicMs: () => 0,

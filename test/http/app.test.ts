@@ -1,5 +1,6 @@
 /** The HTTP surface on fakes, for what no scripted upstream can bring about: bugs of our own, and a ledger that is full. */
 import { describe, expect, test } from 'bun:test'
+import { LeftCalls } from '../../src/accounting/left-calls.ts'
 import { logFinished } from '../../src/accounting/settle.ts'
 import { GatewayError } from '../../src/domain/error.ts'
 import { Load } from '../../src/gateway/intake.ts'
@@ -62,6 +63,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     pace: new Pace(),
     uploads: new Uploads({ uploadMs: 60_000 }),
     log,
+    leftCalls: new LeftCalls({ leaveMs: 0 }),
     onFinished: logFinished.bind(null, log),
     now,
     monotonicMs: () => 0,

@@ -96,7 +96,7 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
     version: 'test',
     monotonicMs: () => clock.monotonicMs,
     backoffMs: 1,
-    configure: () => ({ ...toServeConfig(NO_SETTINGS), port: 0, retries: 0, probeMs: 0, ...config }),
+    configure: () => ({ ...toServeConfig(NO_SETTINGS), port: 0, retries: 0, probeMs: 0, leaveMs: 0, ...config }),
     async prepare(store) {
       const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'd', nowMs: now() } as const
       await applyCatalog(store, parsed.catalog, how)

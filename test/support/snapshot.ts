@@ -24,6 +24,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     baseUrl: 'http://127.0.0.1:1/v1',
     local: false,
     deadlines: DEFAULT_DEADLINES,
+    leaveMs: null,
     limits: NO_LIMITS,
     options: DEFAULT_OPTIONS,
     variable: null,

@@ -16,10 +16,10 @@ export interface Whole {
 }
 
 /**
- * One step of a stream: a string or bytes go out as they are, `{ waitMs }` is silence, any other object becomes a
- * `data:` frame.
+ * One step of a stream: a string or bytes go out as they are, `{ waitMs }` and `{ until }` are silence, any other object
+ * becomes a `data:` frame.
  */
-export type StreamStep = string | Uint8Array | { waitMs: number } | Record<string, unknown>
+export type StreamStep = string | Uint8Array | { waitMs: number } | { until: Promise<void> } | Record<string, unknown>
 
 /**
  * How a stream ends: `done` = `[DONE]`; `eof` = a proper end of the body without it; `cut` = half a frame, then the

@@ -224,6 +224,7 @@ async function playStream(line: Line, seen: Seen, behaviour: Stream, finish: (en
   for (const step of gzip ? [] : behaviour.steps) {
     if (line.gone) return
     if (isWait(step)) await line.sleep(step.waitMs)
+    else if (isGate(step)) await step.until
     else await send(toFrame(step))
     if (paceMs > 0) await line.sleep(paceMs)
   }
@@ -242,11 +243,14 @@ const DONE = Buffer.from('data: [DONE]\n\n')
 const isWait = (step: StreamStep): step is { waitMs: number } =>
   typeof step === 'object' && 'waitMs' in step && typeof step.waitMs === 'number'
 
-function toFrame(step: Exclude<StreamStep, { waitMs: number }>): Uint8Array {
+const isGate = (step: StreamStep): step is { until: Promise<void> } =>
+  typeof step === 'object' && 'until' in step && step.until instanceof Promise
+
+function toFrame(step: Exclude<StreamStep, { waitMs: number } | { until: Promise<void> }>): Uint8Array {
   if (step instanceof Uint8Array) return step
   return Buffer.from(typeof step === 'string' ? step : `data: ${JSON.stringify(step)}\n\n`)
 }
 
 function toFrames(behaviour: Stream): Uint8Array[] {
-  return [...behaviour.steps].filter((step) => !isWait(step)).map((step) => toFrame(step))
+  return [...behaviour.steps].filter((step) => !isWait(step) && !isGate(step)).map((step) => toFrame(step))
 }

@@ -1,6 +1,7 @@
 /** The deadlines of a call: which one passes, and that it does so once. Waits for events, never for a stopwatch. */
 import { afterEach, expect, test } from 'bun:test'
-import type { UpstreamError } from '../../src/domain/error.ts'
+import { noLongerWanted, type UpstreamError } from '../../src/domain/error.ts'
+import type { Reading } from '../../src/upstreams/backend.ts'
 import { Deadline } from '../../src/upstreams/deadline.ts'
 
 const LONG_MS = 60_000
@@ -90,4 +91,38 @@ test('a client that leaves ends the call, also while we keep the upstream waitin
   deadline.pause(true)
   client.abort()
   expect(await passed.promise).toMatchObject({ kind: 'aborted' })
+})
+
+test('or is read on as long as whoever pays for it says, who is asked once and may end it sooner', async () => {
+  const passed = Promise.withResolvers<UpstreamError>()
+  const client = new AbortController()
+  const asked: Reading[] = []
+  const payer = {
+    left(reading: Reading) {
+      asked.push(reading)
+      return LONG_MS
+    },
+  }
+  const deadline = new Deadline({ name: 'idle', ms: LONG_MS, end: passed.resolve, client: client.signal, payer })
+  running.push(deadline)
+  client.abort()
+  await Bun.sleep(TWO_TICKS_MS)
+  expect(asked).toEqual([deadline])
+  deadline.endWithin(0)
+  expect(await passed.promise).toMatchObject({ kind: 'aborted', message: 'the client left' })
+})
+
+test('a reason of ours ends the call at once, and nobody is asked', async () => {
+  const passed = Promise.withResolvers<UpstreamError>()
+  const client = new AbortController()
+  const payer = {
+    left() {
+      throw new Error('nobody left')
+    },
+  }
+  const both = AbortSignal.any([new AbortController().signal, client.signal])
+  running.push(new Deadline({ name: 'idle', ms: LONG_MS, end: passed.resolve, client: both, payer }))
+  const reason = noLongerWanted()
+  client.abort(reason)
+  expect(await passed.promise).toBe(reason)
 })

@@ -20,7 +20,15 @@ function ask(script: Script, stream: boolean, dialect: Dialect = openai): Promis
   const body: BackendCall['body'] = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream }
   const { signal } = new AbortController()
   const { deadlines } = target.upstream
-  return createHttpBackend(dialect).call({ body, target, signal, deadlines, callId: 'x-1', take: () => null })
+  return createHttpBackend(dialect).call({
+    body,
+    target,
+    signal,
+    payer: { left: () => 0 },
+    deadlines,
+    callId: 'x-1',
+    take: () => null,
+  })
 }
 
 const json = { 'content-type': 'application/json; charset=utf-8' }

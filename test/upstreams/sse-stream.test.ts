@@ -24,6 +24,7 @@ async function open(script: Script, deadlines = {}, options: HttpOptions = {}): 
     body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: true },
     target,
     signal: client.signal,
+    payer: { left: () => 0 },
     deadlines: target.upstream.deadlines,
     callId: 'x-1',
     take: () => null,

@@ -1,0 +1,53 @@
+/**
+ * Calls whose client has left, read on for a while to hear what they used: many upstreams say so in their last words alone,
+ * and charge for it all the same. Holds how long that may take, and how many calls of a key at once, so that leaving is
+ * no way to keep upstreams busy. One for all requests of a process.
+ */
+import type { Key, Upstream } from '../domain/snapshot.ts'
+import type { Reading } from '../upstreams/backend.ts'
+
+/** So many calls of any key; more only where it may have more requests under way. */
+const LEAST_OF_A_KEY = 8
+/** A stop does not wait for longer. */
+const DRAIN_MS = 2_000
+
+export class LeftCalls {
+  readonly #leaveMs: number
+  /** By id of the key, oldest first. */
+  readonly #byKey = new Map<string, Set<Reading>>()
+  #isDraining = false
+
+  /** @param leaveMs how long, where an upstream has no setting of its own; 0 = not at all. */
+  constructor({ leaveMs }: { leaveMs: number }) {
+    this.#leaveMs = leaveMs
+  }
+
+  /** How long calls to this upstream are read on, ms. A local one costs nothing, and has better to do. */
+  readOnMs({ leaveMs, local }: Pick<Upstream, 'leaveMs' | 'local'>): number {
+    const ms = leaveMs ?? (local ? 0 : this.#leaveMs)
+    return this.#isDraining ? Math.min(ms, DRAIN_MS) : ms
+  }
+
+  /** Counts one in. Where the key has too many, its oldest is ended. */
+  add({ id, limits }: Pick<Key, 'id' | 'limits'>, reading: Reading): void {
+    const readings = this.#byKey.getOrInsertComputed(id, () => new Set())
+    const [oldest] = readings
+    if (oldest && readings.size >= Math.max(LEAST_OF_A_KEY, limits.concurrency ?? 0)) {
+      readings.delete(oldest)
+      oldest.endWithin(0)
+    }
+    readings.add(reading)
+  }
+
+  /** Counts one out that has ended. Idempotent. */
+  delete(keyId: string, reading: Reading): void {
+    const readings = this.#byKey.get(keyId)
+    if (readings?.delete(reading) && readings.size === 0) this.#byKey.delete(keyId)
+  }
+
+  /** From now on none is read for long. */
+  drain(): void {
+    this.#isDraining = true
+    for (const readings of this.#byKey.values()) for (const reading of readings) reading.endWithin(DRAIN_MS)
+  }
+}

@@ -1,0 +1,82 @@
+/** What a call costs that was broken off, by whoever: one rule, wherever its usage was not heard. The clock is the test's. */
+import { expect, test } from 'bun:test'
+import { toBill } from '../../src/accounting/bill.ts'
+import { Meter } from '../../src/accounting/meter.ts'
+import { clientLeft, UpstreamError } from '../../src/domain/error.ts'
+import type { AnswerEvent } from '../../src/domain/events.ts'
+import type { Feature } from '../../src/domain/settings.ts'
+import { NO_USAGE } from '../../src/domain/usage.ts'
+import type { Counter } from '../../src/tokens/count.ts'
+import { DONE, text } from '../support/answers.ts'
+import { toTarget } from '../support/snapshot.ts'
+
+/** Ten tokens read, and one written for each character. */
+const counter: Counter = {
+  async usage(_, __, { answer, reasoning }) {
+    const thought = reasoning.join('').length
+    return { ...NO_USAGE, prompt: 10, completion: answer.join('').length + thought, reasoning: thought }
+  },
+  prompt: async () => 10,
+  close() {},
+}
+
+const failure = (error: UpstreamError): AnswerEvent => ({ kind: 'failure', error })
+const passed = (deadline: string) => failure(new UpstreamError('deadline', 'it passed', { deadline }))
+const broken = failure(new UpstreamError('broken', 'it broke'))
+const left = failure(clientLeft())
+const usage = (completion: number): AnswerEvent => ({ kind: 'usage', usage: { ...NO_USAGE, prompt: 10, completion } })
+const thought: AnswerEvent = { kind: 'reasoning', choice: 0, text: 'hm' }
+
+/** After two seconds at 100 tokens a second of a model that writes 1,000 at most. */
+const UNSEEN = 200
+
+test.each<[string, AnswerEvent[], { stream: boolean; thinks: boolean }, prompt: number, completion: number]>([
+  ['answered without usage', [text('abc'), DONE], { stream: true, thinks: true }, 10, 3],
+  ['was left in the middle', [text('abc'), left], { stream: true, thinks: false }, 10, 3],
+  ['was left by a thinker’s client', [text('abc'), left], { stream: true, thinks: true }, 10, UNSEEN],
+  ['was left while it thought aloud', [thought, left], { stream: true, thinks: true }, 10, 2],
+  ['was left after its usage', [text('abc'), usage(7), left], { stream: true, thinks: true }, 10, 7],
+  ['was left after words that follow it', [usage(7), text('abc'), left], { stream: true, thinks: true }, 10, UNSEEN],
+  ['was left while whole', [left], { stream: false, thinks: false }, 10, UNSEEN],
+  ['broke off in the middle', [text('abc'), broken], { stream: true, thinks: false }, 10, 3],
+  ['broke off in a thinker’s answer', [text('abc'), broken], { stream: true, thinks: true }, 10, UNSEEN],
+  ['broke before the first word', [broken], { stream: true, thinks: true }, 0, 0],
+  ['was silent after its headers', [passed('first_token')], { stream: true, thinks: false }, 10, 0],
+  ['thought for too long', [passed('first_token')], { stream: true, thinks: true }, 10, UNSEEN],
+  ['took too long for a whole answer', [passed('total_whole')], { stream: false, thinks: false }, 10, UNSEEN],
+  ['did not begin a stream', [passed('headers')], { stream: true, thinks: true }, 0, 0],
+])('a call that %s', async (_, events, { stream, thinks }, prompt, completion) => {
+  let nowMs = 0
+  const meter = new Meter(() => nowMs)
+  nowMs = 2_000
+  meter.take(events)
+  nowMs = 60_000
+  const features: Feature[] = thinks ? ['reasoning'] : []
+  const target = { ...toTarget(), features }
+  target.upstream.options = { ...target.upstream.options, max_tokens_per_second: 100 }
+  const body = { model: 'm', messages: [], stream }
+  const bill = await toBill({ target, body, meter }, 'cut', counter, 'k1')
+  const { usage: billed, estimated } = bill
+  expect({ prompt: billed.prompt, completion: billed.completion }).toEqual({ prompt, completion })
+  expect(estimated).toBe(prompt > 0)
+})
+
+test('what nobody saw is within the cap of the request, else within what the model writes', async () => {
+  const billedFor = async (body: object) => {
+    let nowMs = 0
+    const meter = new Meter(() => nowMs)
+    nowMs = 3_600_000
+    meter.take([left])
+    const bill = await toBill(
+      { target: toTarget(), body: { model: 'm', messages: [], ...body }, meter },
+      'cut',
+      counter,
+      'k',
+    )
+    return bill.usage.completion
+  }
+  expect(await billedFor({})).toBe(1_000)
+  expect(await billedFor({ max_tokens: 50 })).toBe(50)
+  expect(await billedFor({ max_completion_tokens: 5_000 })).toBe(1_000)
+  expect(await billedFor({ max_tokens: 50, n: 3 })).toBe(150)
+})

@@ -1,0 +1,45 @@
+/** Calls that are read on after their clients have left: for how long, and how many of a key. */
+import { expect, test } from 'bun:test'
+import { LeftCalls } from '../../src/accounting/left-calls.ts'
+import { NO_LIMITS } from '../../src/domain/settings.ts'
+import { toKey, toTarget } from '../support/snapshot.ts'
+
+const toReading = () => {
+  const ends: number[] = []
+  return { ends, endWithin: (ms: number) => void ends.push(ms) }
+}
+
+test.each([
+  [{}, 10_000],
+  [{ local: true }, 0],
+  [{ leaveMs: 500 }, 500],
+  [{ leaveMs: 0 }, 0],
+  [{ leaveMs: 500, local: true }, 500],
+])('a call to an upstream with %j is read on for %i ms', (upstream, ms) => {
+  expect(new LeftCalls({ leaveMs: 10_000 }).readOnMs(toTarget(upstream).upstream)).toBe(ms)
+})
+
+test.each([
+  [null, 8],
+  [3, 8],
+  [20, 20],
+])('a key with a concurrency of %p has so many of them, and the oldest ends for a new one', (concurrency, most) => {
+  const left = new LeftCalls({ leaveMs: 10_000 })
+  const key = toKey({ limits: { ...NO_LIMITS, concurrency } })
+  const [other, ended, ...readings] = Array.from({ length: most + 3 }, toReading)
+  left.add({ ...key, id: 'other' }, other as ReturnType<typeof toReading>)
+  left.add(key, ended as ReturnType<typeof toReading>)
+  left.delete(key.id, ended as ReturnType<typeof toReading>)
+  for (const reading of readings) left.add(key, reading)
+  expect([other, ended, ...readings].map((reading) => reading?.ends)).toEqual([[], [], [0], ...Array(most).fill([])])
+})
+
+test('a stop waits two seconds for them, whether they are there already or not', () => {
+  const left = new LeftCalls({ leaveMs: 10_000 })
+  const reading = toReading()
+  left.add(toKey(), reading)
+  left.drain()
+  expect(reading.ends).toEqual([2_000])
+  const { upstream } = toTarget()
+  expect([left.readOnMs(upstream), left.readOnMs({ ...upstream, leaveMs: 500 })]).toEqual([2_000, 500])
+})
