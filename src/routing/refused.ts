@@ -47,11 +47,18 @@ function findStoredFile({ messages }: CanonicalRequest): string | null {
   return null
 }
 
+/** @param part which may be as large as a request. */
 function hasStoredFile(part: object): boolean {
   const open: object[] = [part]
+  const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
   for (let held = open.pop(); held !== undefined; held = open.pop()) {
-    for (const [name, value] of Object.entries(held)) {
-      if (typeof value === 'object' && value !== null) open.push(value)
+    if (Array.isArray(held)) {
+      for (const value of held) if (isObject(value)) open.push(value)
+      continue
+    }
+    for (const name in held) {
+      const value = (held as Record<string, unknown>)[name]
+      if (isObject(value)) open.push(value)
       else if (value !== null && toPlainName(name) === 'fileid') return true
     }
   }

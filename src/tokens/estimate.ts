@@ -153,9 +153,9 @@ function readPart(part: Part, prompt: Prompt) {
     else prompt.others += TOKENS_PER_FILE
   } else if (part.type === 'image_url' || part.type === 'input_audio') readMedia(part, prompt)
   else {
-    const { text, files, tokens, kind } = toOtherContent(part)
-    read(prompt, text)
-    prompt.files.push(...files)
+    const { texts, files, tokens, kind } = toOtherContent(part)
+    for (const text of texts) read(prompt, text)
+    for (const file of files) prompt.files.push(file)
     prompt[kind] += tokens
   }
 }

@@ -7,32 +7,48 @@ import { type Data, fromDataUrl, TOKENS_PER_FILE, tokensOfData } from './media.t
 import { isText } from './text-files.ts'
 
 export interface OtherContent {
-  /** Its JSON, without the data in it. */
-  text: string
+  /** Its texts, and the names of its fields. */
+  texts: string[]
   /** Text files in it, in base64. */
   files: string[]
-  /** Tokens of all other data, and of what stands behind addresses. */
+  /** Tokens of all other data, of what stands behind addresses, and of numbers. */
   tokens: number
   /** What they are, as far as the part or its data says it. */
   kind: 'audio' | 'images' | 'others'
 }
 
-/** Takes a part apart. */
+/** Takes a part apart. Nothing is copied: it may be as large as a request. */
 export function toOtherContent(part: OtherPart): OtherContent {
-  const content: OtherContent = { text: '', files: [], tokens: 0, kind: kindOf(part.type) ?? 'others' }
-  content.text = JSON.stringify(part, (name, value: unknown) => {
-    if (typeof value !== 'string') return value
-    const data = fromDataUrl(value) ?? toBareData(name, value)
-    if (data === null) {
-      if (ADDRESS.test(value)) content.tokens += TOKENS_PER_FILE
-      return value
+  const content: OtherContent = { texts: [], files: [], tokens: 0, kind: kindOf(part.type) ?? 'others' }
+  const open: object[] = [part]
+  const take = (name: string, value: unknown) => {
+    if (typeof value === 'string') takeText(name, value, content)
+    else if (typeof value === 'object' && value !== null) open.push(value)
+    else content.tokens += 1
+  }
+  for (let held = open.pop(); held !== undefined; held = open.pop()) {
+    if (Array.isArray(held)) {
+      for (const value of held) take('', value)
+      continue
     }
-    if (isText(data, null)) content.files.push(data.base64)
-    else content.tokens += tokensOfData(data.base64)
-    content.kind = kindOf(data.mediaType) ?? content.kind
-    return ''
-  })
+    for (const name in held) {
+      content.texts.push(name)
+      take(name, (held as Record<string, unknown>)[name])
+    }
+  }
   return content
+}
+
+function takeText(name: string, value: string, content: OtherContent): void {
+  const data = fromDataUrl(value) ?? toBareData(name, value)
+  if (data === null) {
+    if (value !== '') content.texts.push(value)
+    if (ADDRESS.test(value)) content.tokens += TOKENS_PER_FILE
+    return
+  }
+  if (isText(data, null)) content.files.push(data.base64)
+  else content.tokens += tokensOfData(data.base64)
+  content.kind = kindOf(data.mediaType) ?? content.kind
 }
 
 const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i

@@ -13,7 +13,9 @@ const file = (mediaType: string, filename: string | null, data = 'four') => ({
 const parts = (...content: object[]) => ({ messages: [{ role: 'user', content }] })
 /** Parts of types that are not known. */
 const video = (url: string) => ({ type: 'video_url', video_url: { url } })
-const jsonTokens = (part: object) => tokensOfBytes(JSON.stringify(part).length)
+/** Of a part with these names and texts. */
+const textTokens = (...texts: string[]) => tokensOfBytes(texts.join('').length)
+const NAMES = ['type', 'video_url', 'video_url', 'url']
 const base64 = (bytes: number) => Buffer.alloc(bytes).toString('base64')
 const tool = { type: 'function' as const, function: { name: 'f' } }
 const calls = [
@@ -39,32 +41,32 @@ test.each([
   ['a JSON file', parts(file('application/ld+json', null)), 8 + 1],
   ['any other file', parts(file('application/pdf', 'a.txt')), 8 + 5_000],
   ['a file that the upstream keeps', parts({ type: 'file', file: { file_id: 'f-1' } }), 8 + 5_000],
-  ['a part of another type, by its bytes', parts({ type: 'note', note: 'four' }), 8 + 8],
+  ['a part of another type, by its bytes', parts({ type: 'note', note: 'four' }), 8 + textTokens('typenotenotefour')],
   [
-    'text in one however deep',
-    parts({ type: 'x', a: [{ b: 'four' }] }),
-    8 + jsonTokens({ type: 'x', a: [{ b: 'four' }] }),
+    'text in one however deep, and a number as a token',
+    parts({ type: 'x', a: [{ b: 'four' }, 7] }),
+    8 + textTokens('typexabfour') + 1,
   ],
   [
     'a video behind an address as a file',
     parts(video('https://example.com/a.mp4')),
-    8 + jsonTokens(video('https://example.com/a.mp4')) + 5_000,
+    8 + textTokens(...NAMES, 'https://example.com/a.mp4') + 5_000,
   ],
-  ['a small video as a file', parts(video(`data:video/mp4;base64,${base64(300)}`)), 8 + jsonTokens(video('')) + 5_000],
+  ['a small video as a file', parts(video(`data:video/mp4;base64,${base64(300)}`)), 8 + textTokens(...NAMES) + 5_000],
   [
     'a large one by its own bytes',
     parts(video(`data:video/mp4;base64,${base64(9_000_000)}`)),
-    8 + jsonTokens(video('')) + 90_000,
+    8 + textTokens(...NAMES) + 90_000,
   ],
   [
     'bare data under its usual name',
     parts({ type: 'media', data: base64(900_000) }),
-    8 + jsonTokens({ type: 'media', data: '' }) + 9_000,
+    8 + textTokens('typemediadata') + 9_000,
   ],
   [
     'a text of a data URL as text',
     parts(video(`data:text/plain;base64,${base64(4_000)}`)),
-    8 + tokensOfBytes(JSON.stringify(video('')).length + 4_000),
+    8 + textTokens(...NAMES, 'x'.repeat(4_000)),
   ],
   [
     'a second of sound',
