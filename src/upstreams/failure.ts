@@ -45,7 +45,7 @@ const toMs = (date: string | null) => (date?.endsWith(' GMT') ? Date.parse(date)
 
 const MAX_CHARS = 1_000
 /** Of a longer text nothing is read: what is masked makes it shorter, and part of a secret at its end is cut with it. */
-const MAX_READ_CHARS = 2 * MAX_CHARS
+const MAX_READ_CHARS = MAX_CHARS + 256
 
 /** Takes our credential, and what looks like one of somebody else's, out of an upstream's words; then cuts them. */
 export function toPublic(text: string, { credential }: Pick<Upstream, 'credential'>): string {
