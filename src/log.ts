@@ -39,6 +39,8 @@ export type LogEvent =
   | 'server_started'
   | 'server_stopping'
   | 'clock_wrong'
+  | 'data_lost'
+  | 'data_found'
   | 'control_unavailable'
   | 'files_short'
   | 'server_full'

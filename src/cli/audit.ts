@@ -62,6 +62,8 @@ function toSentence(finding: Finding): string {
       return `${count(finding.rows, 'row')} ${finding.rows === 1 ? 'is' : 'are'} open in ${finding.table} for instance ${finding.instance}, which is gone, the oldest since ${toTime(finding.oldest_ms)}: the next start gives them up.`
     case 'journal':
       return `${finding.file} holds ${finding.records} records of an instance that is gone: the next start applies them.`
+    case 'missing':
+      return `${count(finding.requests, 'request')} that ${finding.requests === 1 ? 'was' : 'were'} on record ${finding.requests === 1 ? 'is' : 'are'} gone: a database or a journal was lost, or replaced by an older one. Restore a newer backup; to accept it, stop the server and delete ledger.mark.`
     case 'rejected':
       return `${finding.file} keeps records that the database would not take: look at them, and move the file away.`
   }

@@ -44,11 +44,6 @@ export function toCommandError(cause: unknown, command = 'tollgate'): CommandErr
 
 const OF_SQLITE: readonly [code: RegExp, kind: string, message: string][] = [
   [/^SQLITE_BUSY/, 'database_busy', 'Another process is writing to the database. Nothing was changed; try again.'],
-  [
-    /^SQLITE_(READONLY|CANTOPEN|PERM)/,
-    'database_unwritable',
-    'The database cannot be opened for writing. Run this as the user that the server runs as.',
-  ],
   [/^SQLITE_FULL/, 'disk_full', 'The disk is full. Nothing was changed; make room and try again.'],
 ]
 
@@ -68,7 +63,10 @@ function toAdvice(failure: ServiceFailure): string {
     catalog_missing: ' Name the file: tollgate catalog apply FILE',
     data_unwritable: ' Choose another one with --data, or give this user the right to write there.',
     no_database: ` Start the server once (tollgate serve --data ${folder}) or name another folder with --data.`,
-    database_unusable: ' If the file is damaged, restore a backup.',
+    database_unusable:
+      ' Stop the server, move the file away and restore a backup of it, or name another folder with --data.',
+    database_lost: '',
+    database_unwritable: ' Run this as the user that the server runs as.',
     schema_outdated:
       ' Start the server of this version once (tollgate serve): it keeps a copy in backups/ and brings the database up to date.',
     schema_newer: ' Use that version, or restore a backup from before it.',

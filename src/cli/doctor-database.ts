@@ -8,8 +8,10 @@ import { statSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { findLost } from '../ledger/lost.ts'
 import { readSchemaState, requireCurrentSchema } from '../store/sqlite/migrate.ts'
 import { databasePath } from '../store/sqlite/open.ts'
+import { toDatabaseTrouble } from '../store/sqlite/trouble.ts'
 import { toCommandError } from './command-error.ts'
 import { type Check, ok, problem, toMissing, toSize, warning } from './doctor-check.ts'
 import { count } from './io.ts'
@@ -31,6 +33,8 @@ export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs
     return { checks, sqlite: null }
   }
   try {
+    const lost = findLost(dataFolder)
+    if (lost !== null) return stopAt(problem('database', lost))
     const size = sizeOf(path)
     if (size === null) return stopAt(problem('database', toMissing(path, dataFolder)))
     sqlite = openUntouched(path, isAtRest)
@@ -62,21 +66,22 @@ const toDamaged = (path: string, message: string) =>
 
 function toTrouble(path: string, error: unknown): string {
   const code = codeOf(error)
-  const message = messageOf(error)
   if (/^SQLITE_(BUSY|LOCKED)/.test(code))
     return `Another process keeps ${path} locked. Find it (fuser ${path}) and end it.`
-  if (/^SQLITE_(CORRUPT|NOTADB|FORMAT)/.test(code)) return toDamaged(path, message)
-  return `${path} cannot be read: ${message}. Run this as the user that the server runs as.`
+  const trouble = toDatabaseTrouble(path, error)
+  if (trouble instanceof ServiceError) return toCommandError(trouble).message
+  return `${path} cannot be read: ${messageOf(error)}. Run this as the user that the server runs as.`
 }
 
 function checkSchema(sqlite: Database): Check {
   const { applied } = readSchemaState(sqlite)
-  if (applied.length === 0) return problem('schema', 'The database is empty. The next start of the server sets it up.')
   try {
     requireCurrentSchema(sqlite)
     return ok('schema', `As this version has it (${count(applied.length, 'migration')}).`)
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
+    if (error.failure.kind === 'no_database')
+      return problem('schema', 'The database is empty. The next start of the server sets it up.')
     return problem('schema', toCommandError(error).message)
   }
 }

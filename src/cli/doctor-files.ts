@@ -53,7 +53,7 @@ function whyClosed(folder: string, right: number): string | null {
 
 /** Rights of the group and of others. */
 const FOREIGN = 0o077
-const OURS = /^(tollgate\.db(-wal|-shm)?|serve\.lock|control\.sock|secret|journal|spool|backups|logs|run)$/
+const OURS = /^(tollgate\.db(-wal|-shm)?|serve\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|logs|run)$/
 
 function checkModes(dataFolder: string, { mode }: Stats): Check {
   const ours = readdirSync(dataFolder).filter((name) => OURS.test(name))

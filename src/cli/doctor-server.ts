@@ -47,6 +47,11 @@ function checkReadiness(status: Status): Check {
   if (readiness === 'starting') return warning(name, 'It is starting and takes no requests yet.')
   if (readiness === 'draining')
     return warning(name, `It is stopping: ${inFlight} requests are under way, and it takes no new ones.`)
+  if (status.lost !== null)
+    return problem(
+      name,
+      `It refuses every request, since its ${status.lost} was removed, replaced or emptied while it runs. Stop it, put the data folder back as it was or restore a backup, and start it again.`,
+    )
   return problem(
     name,
     'It refuses every request, since the journal has no room for ledger rows. Make room on the disk, and look for a process that keeps the database locked.',

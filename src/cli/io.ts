@@ -4,6 +4,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import { version as checkout } from '../../package.json'
+import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 
@@ -36,10 +37,18 @@ export async function withStore<T>(
   options: { readonly?: boolean },
   work: (store: ConfigStore, sqlite: Database) => T | Promise<T>,
 ): Promise<T> {
-  const { openForCommand } = await import('../store/sqlite/open.ts')
+  const [{ findLost }, { databasePath, openForCommand }, { toDatabaseTrouble }] = await Promise.all([
+    import('../ledger/lost.ts'),
+    import('../store/sqlite/open.ts'),
+    import('../store/sqlite/trouble.ts'),
+  ])
+  const lost = findLost(dataFolder)
+  if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
   const { sqlite, store } = openForCommand(dataFolder, options)
   try {
     return await work(store, sqlite)
+  } catch (error) {
+    throw toDatabaseTrouble(databasePath(dataFolder), error)
   } finally {
     sqlite.close()
   }

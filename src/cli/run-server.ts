@@ -13,6 +13,8 @@ import { createFirstKey } from '../keys/service.ts'
 import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'
 import type { ConfigStore } from '../store/config-store.ts'
+import { databasePath } from '../store/sqlite/open.ts'
+import { toDatabaseTrouble } from '../store/sqlite/trouble.ts'
 import type { Started } from './invocation.ts'
 import { type Context, printJson, version } from './io.ts'
 import { toWelcome } from './welcome.ts'
@@ -67,7 +69,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     },
   }).catch(async (error) => {
     await log.flush()
-    throw error
+    throw toDatabaseTrouble(databasePath(dataFolder), error)
   })
   const stopped = untilStopped(server, log, () => {
     if (isWatched && isQuiet) io.stderr(STOPPING)

@@ -27,6 +27,9 @@ export type ServiceFailure =
   | { kind: 'data_unwritable'; dataFolder: string }
   | { kind: 'no_database'; dataFolder: string }
   | { kind: 'database_unusable'; path: string }
+  /** What may be told from what it has left: `ledger/lost.ts`. */
+  | { kind: 'database_lost'; dataFolder: string }
+  | { kind: 'database_unwritable'; path: string }
   | { kind: 'schema_outdated' }
   | { kind: 'schema_newer'; migrations: readonly string[] }
   | { kind: 'migration_failed'; migration: string; table: string }

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path'
 import type { AuditCell, CallProblem, Difference, LedgerAudit, OpenRows } from '../store/ledger-store.ts'
+import { readMark } from './mark.ts'
 import { filesIn, REJECTED, readSegment, SEGMENT } from './segment.ts'
 
 export type Finding =
@@ -12,6 +13,8 @@ export type Finding =
   | ({ kind: 'open' } & OpenRows)
   | { kind: 'journal'; file: string; records: number }
   | { kind: 'rejected'; file: string }
+  /** Requests that `ledger.mark` counts and nothing holds. */
+  | { kind: 'missing'; requests: number }
 
 export interface Audit {
   findings: Finding[]
@@ -33,6 +36,8 @@ export function auditLedger(audit: LedgerAudit, dataFolder: string): Audit {
     }
     for (const problem of audit.callProblems(hour)) found.findings.push({ kind: 'calls', hour_ms: hour, ...problem })
   }
+  const missing = countMissing(audit, dataFolder)
+  if (missing > 0) found.findings.push({ kind: 'missing', requests: missing })
   // Rows first: an instance that is alive after they were read was alive when it was said to hold them.
   const open = audit.open()
   const living = audit.living()
@@ -40,6 +45,20 @@ export function auditLedger(audit: LedgerAudit, dataFolder: string): Audit {
   for (const segment of readWaiting(audit, dataFolder, living)) found.findings.push({ kind: 'journal', ...segment })
   for (const file of readRejected(dataFolder)) found.findings.push({ kind: 'rejected', file })
   return found
+}
+
+/**
+ * How many requests were on record and are neither in the database nor in a file that waits for it. What is on its way from the
+ * one to the other while this looks is counted twice, never missed.
+ */
+function countMissing(audit: LedgerAudit, dataFolder: string): number {
+  const marked = readMark(dataFolder)
+  if (marked === null) return 0
+  const waiting = new Set<string>()
+  for (const file of [...listFiles(dataFolder, SEGMENT), ...readRejected(dataFolder)])
+    for (const record of recordsOf(join(dataFolder, file)))
+      if (record.kind !== 'call' && !audit.has(record.row.id)) waiting.add(record.row.id)
+  return Math.max(0, marked - waiting.size - audit.count())
 }
 
 /** A segment, relative to the data folder, with those of its records that the database does not have yet. */

@@ -11,6 +11,7 @@ import {
   appendText,
   beginSegment,
   createSegment,
+  isThere,
   readRecords,
   removeSegment,
   type Segment,
@@ -40,6 +41,8 @@ export interface Journal {
   grow(): Promise<void> | null
   /** Tells whether a new request would find no place, now or in a moment. */
   isFull(): boolean
+  /** Tells whether the files that it writes are still where they were made. */
+  isThere(): boolean
   /** The next records that are not applied, oldest first, at most `limit`; `done` says that they are. */
   take(limit: number): { records: LedgerRecord[]; done(): void } | null
   /** How many records are not applied, and all of them. */
@@ -165,6 +168,7 @@ export function createJournal(options: JournalOptions): Journal {
 
   return {
     grow,
+    isThere: () => (spare === null || isThere(spare)) && segments.every(isThere),
     isFull: () => isStuck() && (refusedMs !== null || isAtLimit()),
     append<T extends { record: LedgerRecord }>(group: readonly T[]): T[] {
       const rest: T[] = []

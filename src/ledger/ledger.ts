@@ -54,6 +54,10 @@ export interface LedgerDeps {
   reader: Pick<LedgerReader, 'standing'>
   /** `power`: durable once it is synced; `process`: once it is written. */
   durability: 'process' | 'power'
+  /** Of what it writes to, what is gone: then nothing new is taken, and without the journal no outcome either. */
+  files?: { readonly lost: 'database' | 'journal' | null }
+  /** Counts the requests that were recorded. */
+  mark?: { add(requests: number): void }
   log: Log
   /** Called after each transaction of the store. */
   onCommit(): void
@@ -65,7 +69,8 @@ interface Entry {
   reject(error: unknown): void
 }
 
-export function createLedger({ journal, store, reader, durability, log, onCommit }: LedgerDeps): Ledger {
+export function createLedger(deps: LedgerDeps): Ledger {
+  const { journal, store, reader, durability, files = NOTHING_LOST, mark, log, onCommit } = deps
   const applier = createApplier({ journal, store, log, onCommit })
   let pending: Entry[] = []
   let scheduled = false
@@ -95,8 +100,15 @@ export function createLedger({ journal, store, reader, durability, log, onCommit
     applier.note()
     if (rest.length > 0) waitForRoom(rest)
     const placed = rest.length > 0 ? [...new Set(group).difference(new Set(rest))] : group
+    if (mark) count(placed)
     if (durability === 'power') return void sync(placed)
     for (const { resolve } of placed) resolve()
+  }
+
+  const count = (placed: readonly Entry[]) => {
+    let opened = 0
+    for (const { record } of placed) if (record.kind === 'open') opened++
+    if (opened > 0) mark?.add(opened)
   }
 
   /** One sync at a time: what comes meanwhile is the next group. */
@@ -147,10 +159,14 @@ export function createLedger({ journal, store, reader, durability, log, onCommit
   }
 
   return {
-    open: (row) => enqueue({ kind: 'open', row }),
-    openCall: (call) => enqueue({ kind: 'call', call }),
-    settle: (row, calls) => enqueue(calls?.length ? { kind: 'settle', row, calls } : { kind: 'settle', row }),
+    open: (row) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'open', row })),
+    openCall: (call) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'call', call })),
+    settle: (row, calls) =>
+      files.lost === 'journal'
+        ? Promise.reject(lost())
+        : enqueue(calls?.length ? { kind: 'settle', row, calls } : { kind: 'settle', row }),
     state() {
+      if (files.lost) return 'unavailable'
       if (journal.isFull()) {
         // Where nobody asks for anything any more, nobody else would try whether there is room again.
         void journal.grow()
@@ -179,3 +195,11 @@ const unavailable = () =>
     'ledger_unavailable',
     'Usage cannot be recorded at the moment: the journal has no room, and the database takes nothing from it. An administrator should look at the disk, and for a process that locks its database; try again then.',
   )
+
+const lost = () =>
+  new GatewayError(
+    'ledger_unavailable',
+    'Usage cannot be recorded: the data of this server were removed or replaced while it runs. An administrator should look at its log.',
+  )
+
+const NOTHING_LOST = { lost: null }

@@ -3,7 +3,17 @@
  * segments are found and read. `journal.ts` fills them while the server runs; `recover.ts`, `audit.ts` and `doctor` read what
  * others left. The `spool/` of versions before the journal holds the same lines.
  */
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, readSync, unlinkSync, writeSync } from 'node:fs'
+import {
+  appendFileSync,
+  fstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Log } from '../log.ts'
@@ -140,7 +150,16 @@ export async function beginSegment({ path, handle, bytes, used }: Room, head: Bu
 
 export async function removeSegment({ path, handle }: Pick<Segment, 'path' | 'handle'>): Promise<void> {
   await handle.close()
-  unlinkSync(path)
+  // Somebody else may have deleted it.
+  rmSync(path, { force: true })
+}
+
+/** Tells whether the path still leads to the file that is written, and that is as long as it was made. */
+export function isThere({ path, handle, bytes }: Pick<Segment, 'path' | 'handle' | 'bytes'>): boolean {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (!found || found.size < bytes) return false
+  const { dev, ino } = fstatSync(handle.fd)
+  return found.dev === dev && found.ino === ino
 }
 
 /** Writes a text that is so many bytes behind what the file holds. Throws what the disk says, and leaves none of it. */

@@ -68,6 +68,8 @@ export const Status = answer({
   readiness: oneOf('ok', 'degraded', 'starting', 'draining', 'ledger_unavailable'),
   /** `behind`: the oldest row has waited for the database for 10 s; `unavailable`: the journal takes no new requests. */
   ledger: oneOf('ok', 'behind', 'unavailable'),
+  /** What of the data folder is gone, or no longer what the server writes to. */
+  lost: orNull(oneOf('database', 'journal')),
   config_revision: Amount,
   /** Why requests are refused for want of room, or were within the last seconds; null where none is. */
   full: orNull(Text),

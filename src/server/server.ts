@@ -80,7 +80,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const config = options.configure(settings)
   await options.prepare(store, settings)
 
-  const { ledger, reader } = storage.openLedger(config)
+  const { ledger, reader, files: dataFiles } = storage.openLedger(config)
   const backends = createAllBackends({ maxEventBytes: config.maxEventBytes })
   const { probeMs } = config
   const live = await createLive({ store, environment, reader, ledger, backends, probeMs, now, monotonicMs, log })
@@ -136,7 +136,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     readiness,
   }
   const app = createApp(parts)
-  const baseUrl = listen(app, config.host, config.port)
+  const baseUrl = await listen(app, config.host, config.port)
   if (files.limit !== null && app.server) opened.defer(watchFiles({ limit: files.limit, server: app.server, log }))
   logNotReady(live.snapshot, log)
   prober.start()
@@ -152,6 +152,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       url: baseUrl,
       readiness: readiness(),
       ledger: ledger.state(),
+      lost: dataFiles.lost,
       config_revision: live.snapshot.revision,
       full: fullness.reason,
       in_flight: load.inFlight,

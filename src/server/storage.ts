@@ -2,13 +2,13 @@
  * A server's data folder, opened in the order that safety asks for: the lock, the database, its migrations, then the
  * ledger rows that an earlier run has left. Called once, by `server.ts`.
  */
-import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
-import { messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { createJournal } from '../ledger/journal.ts'
 import { createLedger } from '../ledger/ledger.ts'
+import { findLost } from '../ledger/lost.ts'
+import { openMark } from '../ledger/mark.ts'
 import { recover } from '../ledger/recover.ts'
 import type { Log } from '../log.ts'
 import { checkpointHere, createCheckpointer } from '../store/sqlite/checkpoint.ts'
@@ -18,6 +18,7 @@ import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { takeLock } from '../store/sqlite/lock.ts'
 import { MIGRATIONS, migrate } from '../store/sqlite/migrate.ts'
 import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder, writeFacts } from '../store/sqlite/open.ts'
+import { watchDataFiles } from './data-files.ts'
 
 export interface StorageOptions {
   dataFolder: string
@@ -32,8 +33,10 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   const { dataFolder, instance, startedMs, log } = options
   prepareDataFolder(dataFolder)
   cleanup.defer(takeLock(dataFolder))
+  const lost = findLost(dataFolder)
+  if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
   const path = databasePath(dataFolder)
-  const writer = openWriter(path)
+  const writer = openDatabase(path, { busyMs: COMMAND_BUSY_MS })
   cleanup.defer(() => writer.close())
   migrate(writer, dataFolder, startedMs)
   const atStart = createLedgerStore(writer, async () => checkpointHere(writer))
@@ -58,26 +61,26 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         log,
         maxBytes: maxJournalBytes,
       })
+      const files = watchDataFiles({ dataFolder, journal, log })
+      cleanup.defer(() => files.stop())
+      const mark = openMark(dataFolder, reader.count())
+      cleanup.defer(() => mark.close())
+      // Whatever has taken the place of the database, the journal may not forget for it.
+      const checkpoint = async () => files.look() && (await checkpointer.run()) && files.look()
       const ledger = createLedger({
         journal,
-        store: createLedgerStore(writer, checkpointer.run),
+        store: createLedgerStore(writer, checkpoint),
         reader,
         durability,
+        files,
+        mark,
         log,
         onCommit: checkpointer.note,
       })
       cleanup.defer(() => ledger.close())
       // Its first segment is made beside the rest of the start: the first request would wait for it.
       void journal.grow()
-      return { ledger, reader }
+      return { ledger, reader, files }
     },
-  }
-}
-
-function openWriter(path: string): Database {
-  try {
-    return openDatabase(path, { busyMs: COMMAND_BUSY_MS })
-  } catch (error) {
-    throw new ServiceError({ kind: 'database_unusable', path }, `Cannot open ${path}: ${messageOf(error)}.`)
   }
 }

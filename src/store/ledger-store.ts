@@ -64,6 +64,8 @@ export interface LedgerReader {
    * the next minute are among them, later ones, which may be any number, are not.
    */
   recent(sinceMs: number): RecentRequest[]
+  /** Requests on record. */
+  count(): number
   /** How a request stands; null where nothing is on record. */
   standing(requestId: string): Standing | null
 }
@@ -93,6 +95,10 @@ export interface LedgerAudit {
   living(): string | null
   /** How many of these records are not applied. */
   missing(records: readonly LedgerRecord[]): number
+  /** Requests on record. */
+  count(): number
+  /** Whether a request is on record. */
+  has(requestId: string): boolean
 }
 
 export interface AuditCell {

@@ -36,6 +36,12 @@ describe('a server', () => {
       0,
       /^files: warning: .* 256 files.* 96 at once are taken/,
     ],
+    [
+      'has lost its database',
+      { readiness: 'ledger_unavailable', lost: 'database' },
+      1,
+      /^readiness: problem: .* its database was removed/,
+    ],
     ['has no ledger', { readiness: 'ledger_unavailable' }, 1, /^readiness: problem: It refuses every request/],
   ])('that %s is told so', async (_, fields, code, trouble) => {
     clinic.serve({ upstreams: UPSTREAMS, ...fields })

@@ -334,3 +334,21 @@ test('what is spent is never what the database says alone: records that wait cou
   for (const [, record] of records) await record
   await same([21_047, 20_047, 301_047, 300_047])
 })
+
+test('with its database gone takes nothing new, and outcomes find their place; with its journal gone nothing does', async () => {
+  const files: { lost: 'database' | 'journal' | null } = { lost: null }
+  const { ledger } = open({}, { files })
+  const [first, second] = [toOpen(), toOpen()]
+  await Promise.all([ledger.open(first), ledger.open(second)])
+  files.lost = 'database'
+  expect(ledger.state()).toBe('unavailable')
+  await expect(ledger.open(toOpen())).rejects.toThrow('removed or replaced')
+  await expect(ledger.openCall(toCall(first, 2))).rejects.toThrow('removed or replaced')
+  await ledger.settle(toSettled(first))
+  files.lost = 'journal'
+  await expect(ledger.settle(toSettled(second))).rejects.toThrow('removed or replaced')
+  files.lost = null
+  expect(ledger.state()).toBe('ok')
+  await ledger.settle(toSettled(second))
+  expect(onDisk()).toHaveLength(4)
+})

@@ -13,6 +13,7 @@ export const toStatus = (fields: Partial<Status> = {}): Status => ({
   started_ms: 0,
   readiness: 'ok',
   ledger: 'ok',
+  lost: null,
   config_revision: 1,
   full: null,
   in_flight: 0,

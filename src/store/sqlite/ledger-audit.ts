@@ -8,6 +8,7 @@ import { hourOf, LATEST_MS } from '../../domain/time.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'
+import { countRequests } from './ledger-reader.ts'
 import { HISTOGRAMS, MEASURES, PLACE } from './ledger-rollup.ts'
 import { isServed } from './lock.ts'
 
@@ -135,6 +136,8 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
     open: () => sqlite.query<OpenRows, []>(OPEN_ROWS).all(),
     living: () => (isServed(dataFolder) ? setting('instance') : null),
     missing: (records) => records.filter(isMissing).length,
+    count: () => countRequests(sqlite),
+    has: (requestId) => statusOf.get(requestId) !== null,
   }
 }
 

@@ -58,6 +58,14 @@ export const SPEND_QUERIES = {
   recentCalls: RECENT_CALLS,
 }
 
+/** By the rollup, which is short, and the index of open rows. */
+const COUNT = `
+  SELECT (SELECT COALESCE(SUM(requests), 0) FROM usage_hourly) + (SELECT COUNT(*) FROM requests WHERE status = 'open') AS requests`
+
+/** Counts the requests on record. */
+export const countRequests = (sqlite: Database): number =>
+  sqlite.query<{ requests: number }, []>(COUNT).get()?.requests ?? 0
+
 const MINUTE_MS = 60_000
 
 export function createLedgerReader(sqlite: Database): LedgerReader {
@@ -82,6 +90,7 @@ export function createLedgerReader(sqlite: Database): LedgerReader {
         ...recentCalls.all(toFirstId(sinceMs - 10 * MINUTE_MS), end, sinceMs),
       ]
     },
+    count: () => countRequests(sqlite),
     standing(requestId) {
       const found = standing.get(requestId)
       return found && { ...found, isOpen: found.isOpen === 1 }

@@ -5,7 +5,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import initial from '../../../drizzle/0000_initial.sql' with { type: 'text' }
 import routeFacts from '../../../drizzle/0001_route_facts.sql' with { type: 'text' }
 import endpointsAndTeams from '../../../drizzle/0002_endpoints_and_teams.sql' with { type: 'text' }
@@ -61,6 +61,7 @@ export function migrate(
   const state = readSchemaState(sqlite, known)
   if (state.unknown.length > 0) throw newerSchema(state.unknown)
   if (state.missing.length === 0) return
+  if (state.applied.length === 0) requireEmpty(sqlite)
   if (state.applied.length > 0) backUp(sqlite, dataFolder, nowMs)
   for (const migration of state.missing) apply(sqlite, migration, nowMs)
 }
@@ -70,7 +71,25 @@ export function requireCurrentSchema(sqlite: Database): void {
   const state = readSchemaState(sqlite)
   if (state.unknown.length > 0) throw newerSchema(state.unknown)
   if (state.missing.length === 0) return
+  if (state.applied.length === 0) {
+    requireEmpty(sqlite)
+    throw new ServiceError(
+      { kind: 'no_database', dataFolder: dirname(sqlite.filename) },
+      `${sqlite.filename} is empty.`,
+    )
+  }
   throw new ServiceError({ kind: 'schema_outdated' }, 'This database was made by an older Tollgate.')
+}
+
+/** Its file, also where it was opened by a URI. */
+const pathOf = (sqlite: Database): string =>
+  sqlite.query<{ file: string }, []>("SELECT file FROM pragma_database_list WHERE name = 'main'").get()?.file ?? ''
+
+/** Refuses a database that has tables, and no word of our migrations. */
+function requireEmpty(sqlite: Database): void {
+  if (sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table'").get() === null) return
+  const path = pathOf(sqlite)
+  throw new ServiceError({ kind: 'database_unusable', path }, `${path} is a database, but not one of Tollgate's.`)
 }
 
 const newerSchema = (migrations: string[]) =>

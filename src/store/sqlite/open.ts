@@ -10,6 +10,7 @@ import { ServiceError } from '../../domain/service-error.ts'
 import type { ConfigStore } from '../config-store.ts'
 import { createConfigStore } from './config-store.ts'
 import { requireCurrentSchema } from './migrate.ts'
+import { toDatabaseTrouble } from './trouble.ts'
 
 export const COMMAND_BUSY_MS = 5_000
 
@@ -66,9 +67,15 @@ export function openForCommand(
   const path = databasePath(dataFolder)
   if (!existsSync(path))
     throw new ServiceError({ kind: 'no_database', dataFolder }, `There is no Tollgate database in ${dataFolder}.`)
-  const sqlite = openDatabase(path, { busyMs: COMMAND_BUSY_MS, ...options })
-  requireCurrentSchema(sqlite)
-  return { sqlite, store: createConfigStore(sqlite) }
+  let sqlite: Database | null = null
+  try {
+    sqlite = openDatabase(path, { busyMs: COMMAND_BUSY_MS, ...options })
+    requireCurrentSchema(sqlite)
+    return { sqlite, store: createConfigStore(sqlite) }
+  } catch (error) {
+    sqlite?.close()
+    throw toDatabaseTrouble(path, error)
+  }
 }
 
 /** Writes into the settings table what `audit` wants to know: who keeps the ledger now. */

@@ -179,5 +179,7 @@ describe('an existing database', () => {
 })
 
 test('a command refuses a database that the server has not brought up to date', () => {
+  expect(() => requireCurrentSchema(database)).toThrow('is empty')
+  migrate(database, folder, NOW, MIGRATIONS.slice(0, 1))
   expect(() => requireCurrentSchema(database)).toThrow('This database was made by an older Tollgate.')
 })

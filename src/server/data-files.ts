@@ -1,0 +1,70 @@
+/**
+ * Whether the files that a server writes are still those that its data folder shows. A file that was deleted or replaced goes
+ * on taking what is written to it, and all of that is gone at the next start: so the server looks every so often, and refuses
+ * what it could not record. `storage.ts` starts it.
+ */
+import { existsSync, statSync } from 'node:fs'
+import type { Log } from '../log.ts'
+import { databasePath } from '../store/sqlite/open.ts'
+
+const LOOK_MS = 250
+
+export interface DataFiles {
+  /** What is no longer there as it was, since the last look; null where all of it is. With the journal, outcomes have no place either. */
+  readonly lost: 'database' | 'journal' | null
+  /** Looks now, and tells whether all is there. */
+  look(): boolean
+  stop(): void
+}
+
+export interface DataFilesDeps {
+  dataFolder: string
+  journal: { isThere(): boolean }
+  log: Log
+}
+
+/** Begins to look. The database is open, and in WAL mode: its side files stay the same for as long as it is. */
+export function watchDataFiles({ dataFolder, journal, log }: DataFilesDeps): DataFiles {
+  const path = databasePath(dataFolder)
+  const files = ['', '-wal', '-shm'].map((ending) => ({ path: `${path}${ending}`, ...identify(`${path}${ending}`) }))
+  /** A database only ever grows. */
+  let bytes = 0
+  let lost: DataFiles['lost'] = null
+
+  const isDatabaseThere = () => {
+    if (!files.every(({ path, id }) => identify(path).id === id)) return false
+    const { size } = identify(path)
+    const isWhole = size >= bytes
+    if (isWhole) bytes = size
+    return isWhole
+  }
+
+  const look = (): boolean => {
+    const before = lost
+    lost = !journal.isThere() ? 'journal' : isDatabaseThere() ? null : 'database'
+    if (lost === before) return lost === null
+    if (lost === null) log.info('data_found', 'the data folder is as it was; requests are taken again')
+    else if (before === null)
+      log.error(
+        'data_lost',
+        `the ${existsSync(dataFolder) ? lost : 'data folder'} was removed, replaced or emptied while this server uses it: new requests are refused, since nothing of them could be kept. Stop the server, put the data folder back as it was or restore a backup, and start it again`,
+        { data: dataFolder },
+      )
+    return lost === null
+  }
+
+  const timer = setInterval(look, LOOK_MS)
+  look()
+  return {
+    get lost() {
+      return lost
+    },
+    look,
+    stop: () => clearInterval(timer),
+  }
+}
+
+function identify(path: string): { id: string; size: number } {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return { id: found ? `${found.dev} ${found.ino}` : 'none', size: found?.size ?? 0 }
+}
