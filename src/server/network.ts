@@ -1,11 +1,16 @@
 /** How a server takes its place on the network, and how it gives it up. Called by `server.ts`, once each. */
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Load } from '../gateway/intake.ts'
 import type { App } from '../http/app.ts'
 
 /** Begins to listen and returns the base URL, which ends in `/v1`. Throws a ServiceError that says why not. */
-export function listen(app: App, hostname: string, port: number): string {
+export async function listen(app: App, hostname: string, port: number): Promise<string> {
+  // Of a name that does not resolve Bun says whatever failed last, if not that somebody else listens there.
+  const isFound = isIP(hostname) !== 0 || (await lookup(hostname).catch(() => null)) !== null
+  if (!isFound) throw toNotListening(hostname, port)
   try {
     app.listen({ hostname, port })
   } catch (error) {
@@ -28,7 +33,6 @@ function toListenError(error: unknown, host: string, port: number): ServiceError
     return new ServiceError({ kind: 'port_forbidden', host, port }, `This user may not listen on ${place}.`)
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
     return new ServiceError({ kind: 'no_such_address', host, port }, `This machine has no address ${host}.`)
-  // Of a name that does not resolve Bun says whatever failed last, such as ENOENT or EEXIST.
   return toNotListening(host, port)
 }
 
