@@ -62,6 +62,8 @@ const ROUTING: ReadonlySet<string> = new Set(
     'deployments deployment_id deployment_name specific_deployment base_model compound_custom plugins transforms prompt_id',
     'prompt_version prompt_label prompt_variables guardrails disable_global_guardrails region region_name location',
     'allowed_model_region allowed_openai_params drop_params additional_drop_params use_litellm_proxy tiered_pricing pricing',
+    // Another adapter of the model's, or another replica
+    'adapter adapter_id adapter_source lora_path data_parallel_rank routed_dp_rank bootstrap_host bootstrap_port bootstrap_room',
     // Another address or key
     'api_base api_key api_keys api_type api_version base_url api_url api_host host endpoint endpoint_url target_url url',
     'custom_host deployment_url proxy organization project project_id tenant_id client_id client_secret auth authorization',
@@ -92,22 +94,27 @@ export type Reason = 'stored' | 'later' | 'dear' | 'fee'
 
 const REFUSED: ReadonlyMap<string, Reason> = new Map(
   Object.entries({
-    stored:
-      'previous_response_id conversation prompt container vector_store_ids knowledge_bases cached_content data_sources mcp_servers file_id',
-    later: 'background deferred',
-    dear: 'service_tier speed inference_geo performance_config',
-    fee: 'web_search web_search_options search_parameters search_options enable_search enable_web_search enhancements',
-  } satisfies Record<Reason, string>).flatMap(([reason, names]) =>
-    names.split(' ').map((name): [string, Reason] => [toPlainName(name), reason as Reason]),
+    stored: [
+      'previous_response_id conversation prompt container file_id vector_store_ids knowledge_bases cached_content',
+      'data_sources mcp_servers',
+    ],
+    later: ['background deferred'],
+    dear: ['service_tier speed inference_geo performance_config'],
+    fee: [
+      'web_search web_search_options enable_web_search enterprise_web_search search_parameters search_options',
+      'enable_search google_search google_search_retrieval google_maps url_context code_execution enhancements',
+    ],
+  } satisfies Record<Reason, string[]>).flatMap(([reason, lines]) =>
+    lines.flatMap((line) => line.split(' ').map((name): [string, Reason] => [toPlainName(name), reason as Reason])),
   ),
 )
 
-/** All but two of the request's own: nothing more is asked about them. */
-const UNSUSPECTED: ReadonlySet<string> = new Set([...OWN].filter((name) => !REFUSED.has(toPlainName(name))))
+/** Nothing more is asked about nearly all names that the schema knows. */
+const UNSUSPECTED: ReadonlySet<string> = new Set([...NAMES].filter((name) => !REFUSED.has(toPlainName(name))))
 
 /** Values that ask for nothing beyond the usual. */
 const USUAL: Readonly<Record<string, readonly unknown[]>> = {
-  servicetier: ['auto', 'default', 'flex', 'standard', 'on_demand', 'standard_only'],
+  servicetier: ['auto', 'default', 'flex'],
   speed: ['standard'],
   inferencegeo: ['global'],
 }

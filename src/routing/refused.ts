@@ -17,18 +17,25 @@ export interface Doubtful {
 
 const NONE: readonly Doubtful[] = []
 
-/** Lists the fields of a request that are in doubt. Nearly no request has one. */
+/** Lists the fields of a request, and of its tools, that are in doubt. Nearly no request has one. */
 export function findDoubtful(body: CanonicalRequest): readonly Doubtful[] {
-  let found: Doubtful[] | null = null
-  for (const name in body) {
-    const reason = reasonToRefuse(name, Reflect.get(body, name))
-    if (reason === null) continue
-    found ??= []
-    found.push({ name, param: name, reason })
-  }
+  let found = addDoubtful(body, '', NONE)
+  const { tools } = body
+  // Some gateways take a provider's own tools as further fields of a function.
+  if (tools) for (let at = 0; at < tools.length; at++) found = addDoubtful(tools[at] ?? {}, `tools[${at}].`, found)
   const param = findStoredFile(body)
-  if (param === null) return found ?? NONE
-  return [...(found ?? NONE), { name: 'file_id', param, reason: 'stored' }]
+  return param === null ? found : [...found, { name: 'file_id', param, reason: 'stored' }]
+}
+
+function addDoubtful(holder: object, at: string, found: readonly Doubtful[]): readonly Doubtful[] {
+  let more: Doubtful[] | null = null
+  for (const name in holder) {
+    const reason = reasonToRefuse(name, (holder as Record<string, unknown>)[name])
+    if (reason === null) continue
+    more ??= [...found]
+    more.push({ name, param: at + name, reason })
+  }
+  return more ?? found
 }
 
 /** The path of the first part that names a file which the provider keeps, or null. */

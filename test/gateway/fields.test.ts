@@ -114,7 +114,14 @@ describe('another gateway behind this one', () => {
       'azure_ad_token',
       'aws_role_name',
     ],
-    ...['vertex_credentials', 'kv_transfer_params', 'litellm_credential_name', 'langfuse_host'],
+    ...[
+      'vertex_credentials',
+      'kv_transfer_params',
+      'bootstrap_host',
+      'lora_path',
+      'litellm_credential_name',
+      'langfuse_host',
+    ],
     // Price, number of calls, turn
     ...['input_cost_per_token', 'mock_response', 'num_retries', 'max_retries', 'timeout', 'cache', 'priority'],
     // A second body, merged into the first one
@@ -243,6 +250,16 @@ describe('what would be billed wrongly, or is another key’s', () => {
     const more = { service_tier: 'priority', web_search_options: {} }
     expect((await ask({ model: 'acme/free', ...more })).sent).toEqual([{ ...SENT, ...more }])
     expect((await ask({ model: 'acme/free', previous_response_id: 'resp_1' })).status).toBe(400)
+  })
+
+  test('is a search that a gateway takes as a further field of a function', async () => {
+    const tool = { type: 'function', function: { name: 'f' } }
+    const { status, answer, sent } = await ask({ tools: [tool, { ...tool, googleSearch: {} }] })
+    expect({ status, sent, param: answer.error.param }).toEqual({
+      status: 400,
+      sent: [],
+      param: 'tools[1].googleSearch',
+    })
   })
 
   test('is a server tool of any name: only functions and custom tools are taken', async () => {
