@@ -4,20 +4,41 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../package.json' with { type: 'json' }
 import { parseCatalog } from '../src/catalog/file.ts'
+import { runProgram } from '../src/cli/program.ts'
 
 const ROOT = join(import.meta.dir, '..')
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+const reference = readFileSync(join(ROOT, 'src/REFERENCE.md'), 'utf8')
 const maintainers = readFileSync(join(ROOT, 'src/README.md'), 'utf8')
 const testers = readFileSync(join(ROOT, 'test/README.md'), 'utf8')
 
 test.each([
   ['README.md', ROOT, readme],
+  ['src/REFERENCE.md', join(ROOT, 'src'), reference],
   ['src/README.md', join(ROOT, 'src'), maintainers],
   ['test/README.md', join(ROOT, 'test'), testers],
 ])('every file that %s links to exists', (_, folder, text) => {
   const links = [...text.matchAll(/\]\(([^)]+)\)/g)].flatMap(([, to]) => (to && !to.startsWith('http') ? [to] : []))
-  expect(links.length).toBeGreaterThan(4)
-  expect(links.filter((to) => !existsSync(join(folder, to)))).toEqual([])
+  expect(links.length).toBeGreaterThan(3)
+  expect(links.filter((to) => !existsSync(join(folder, to.replace(/#.*/, ''))))).toEqual([])
+})
+
+test('every part of the reference that the README links to is one', () => {
+  const parts = [...reference.matchAll(/^## (.+)$/gm)].map(([, title = '']) => title.toLowerCase().replaceAll(' ', '-'))
+  const linked = [...readme.matchAll(/REFERENCE\.md#([\w-]+)/g)].map(([, part]) => String(part))
+  expect(linked).not.toEqual([])
+  expect(linked.filter((part) => !parts.includes(part))).toEqual([])
+})
+
+test('every option of `serve` and `keys create` is told of', async () => {
+  const help: string[] = []
+  const io = { stderr() {}, stdin: async () => null, environment: {}, nowMs: () => 0, cwd: ROOT }
+  for (const command of [['serve'], ['keys', 'create']])
+    await runProgram([...command, '--help'], { ...io, stdout: (text) => void help.push(text) })
+  const options = [...help.join('').matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, option]) => String(option))
+  expect(options).toContain('--max-buffered')
+  const known = readme + reference
+  expect(options.filter((option) => !['--help', '--version'].includes(option) && !known.includes(option))).toEqual([])
 })
 
 test('every dependency is listed, in its version', () => {
@@ -42,11 +63,12 @@ test('the map has every folder and file at the top of src, and nothing else', ()
 describe('its catalogue', () => {
   const [, text = ''] = /```yaml\n([\s\S]*?)```/.exec(readme) ?? []
 
-  test('is valid, and warns of nothing but a variable that is not set', async () => {
+  test('is valid, and warns of nothing but variables that are not set', async () => {
     const { catalog, warnings } = await parseCatalog(text, { name: 'README.md', environment: {} })
-    expect(catalog.models.map(({ slug }) => slug)).toEqual(['openai/gpt-4o-mini', 'local/llama3.2'])
-    expect(warnings).toHaveLength(1)
-    expect(warnings[0]).toContain('OPENAI_API_KEY')
+    const written = catalog.models.filter(({ fromWildcard }) => !fromWildcard)
+    expect(written.map(({ slug }) => slug)).toEqual(['deepseek/deepseek-chat', 'local/llama3.2'])
+    const variables = warnings.map((warning) => /[A-Z_]{8,}/.exec(warning)?.[0])
+    expect(variables).toEqual(['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENROUTER_API_KEY'])
   })
 })
 
