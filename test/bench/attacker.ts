@@ -40,13 +40,21 @@ const repeat = (piece: string, times: number) => Array.from({ length: times }, (
 const toBody = (fields: Record<string, unknown>, content: unknown = 'hello') =>
   JSON.stringify({ model, messages: [{ role: 'user', content }], ...fields })
 
-/** The most that a body may hold, in several shapes: values, names, strings that are all escapes, messages. */
+const messages = (count: number) => Array.from({ length: count }, () => ({ role: 'user', content: 'x' }))
+
+/**
+ * A body that is refused, and the most that one may hold, in several shapes: values, names, names that are numbers, strings
+ * that are all escapes, a long string, messages, and messages of which the last is wrong.
+ */
 const toBodies = () => [
   `[${repeat('[]', 11_000_000)}]`,
-  toBody({ more: JSON.parse(`[${repeat('[]', 399_000)}]`) }),
-  toBody({ more: Object.fromEntries(Array.from({ length: 199_000 }, (_, i) => [`name${i}`, 1])) }),
-  toBody({}, '\u0001'.repeat(5_000_000)),
-  JSON.stringify({ model, messages: Array.from({ length: 60_000 }, () => ({ role: 'user', content: 'x' })) }),
+  toBody({ more: JSON.parse(`[${repeat('[]', 63_900)}]`) }),
+  toBody({ more: Object.fromEntries(Array.from({ length: 63_900 }, (_, i) => [`name${i}`, 1])) }),
+  toBody({ logit_bias: Object.fromEntries(Array.from({ length: 63_900 }, (_, i) => [i * 1_000, 1])) }),
+  toBody({}, '\u0001'.repeat(1_990_000)),
+  toBody({}, 'words '.repeat(5_300_000)),
+  JSON.stringify({ model, messages: messages(21_000) }),
+  JSON.stringify({ model, messages: [...messages(21_000), { role: 'wizard' }] }),
 ]
 
 /** A pattern that a backtracking engine never comes to the end of, each time another one. */
