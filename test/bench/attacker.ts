@@ -51,7 +51,7 @@ const toBodies = () => [
   toBody({ more: JSON.parse(`[${repeat('[]', 63_900)}]`) }),
   toBody({ more: Object.fromEntries(Array.from({ length: 63_900 }, (_, i) => [`name${i}`, 1])) }),
   toBody({ logit_bias: Object.fromEntries(Array.from({ length: 63_900 }, (_, i) => [i * 1_000, 1])) }),
-  toBody({}, '\u0001'.repeat(1_990_000)),
+  toBody({}, '\u0001'.repeat(990_000)),
   toBody({}, 'words '.repeat(5_300_000)),
   JSON.stringify({ model, messages: messages(21_000) }),
   JSON.stringify({ model, messages: [...messages(21_000), { role: 'wizard' }] }),

@@ -29,14 +29,14 @@ function createPaced() {
   }
 }
 
-test('after each piece of work the loop is left alone for twice as long', () => {
+test('after each piece of work the loop is left alone for three times as long', () => {
   const paced = createPaced()
   for (let i = 0; i < 3; i++) paced.run('a', 40)
   expect(paced.done).toEqual(['a at 0'])
-  paced.pass(69)
+  paced.pass(109)
   expect(paced.done).toHaveLength(1)
   paced.settle()
-  expect(paced.done).toEqual(['a at 0', 'a at 110', 'a at 220'])
+  expect(paced.done).toEqual(['a at 0', 'a at 150', 'a at 300'])
 })
 
 test('whoever comes last waits for one piece of each other owner, however many they have', () => {
