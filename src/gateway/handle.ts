@@ -99,7 +99,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     incoming.liftIdleLimit()
     task = orThrow(read.isLong ? await toTaskInTurn(deps.pace, key, format, incoming, read) : toTask(format, read))
     // 3. Where, and may they? From here on it is reserved for.
-    const health = deps.health.forRequest(key.id)
+    const health = deps.health.forRequest(key)
     const admitted = orThrow(await admit(deps, { snapshot, key, team, entry, task, health }))
     const { reservation, body, targets, first, slug } = admitted
     rates = reservation.headers

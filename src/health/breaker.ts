@@ -7,72 +7,27 @@
  * - **for a key**: a row is failed requests of that key; a success of that key ends it, what other keys do does not.
  *   Five open it for that key alone.
  * - **for everyone**: a row is failed requests of all keys; any key's success ends it. Five open it once they are of two
- *   keys at least, or once a free probe of the upstream fails too: whichever comes last. A half-open probe that fails
- *   opens it for its own key, and for everyone once a second key's (or a free one) fails too.
+ *   keys at least that share no team, or once a free probe of the upstream fails too: whichever comes last. A half-open
+ *   probe that fails opens it for its own key, and for everyone once a second key's (or a free one) fails too. Where a key
+ *   does well while the breaker is open for another one, or after others have opened it for everyone, it was their
+ *   requests: for ten minutes theirs open it for everyone only where a free probe fails, too.
  */
 
 import type { Fields, Log } from '../log.ts'
+import { type Caller, Circuit } from './circuit.ts'
+import { Suspects } from './suspects.ts'
 
 const FAILURES_TO_OPEN = 5
-/** How long it stays open; and a half-open probe that has said nothing for so long makes room for another: it may only be slow. */
-const WAIT_MS = 10_000
 /** A key's failures are forgotten when none has joined them for so long. */
 const FORGET_MS = 10 * 60_000
 
-/** A request. The object itself tells one from another, the one that is a half-open probe in particular. */
-export interface Caller {
-  readonly keyId: string
-}
-
-export class Circuit {
-  failures = 0
-  /** What failed last, in words that clients may read. */
-  reason = ''
-  lastFailureMs = 0
-  /** Until when no other request passes; null while it is closed. */
-  private untilMs: number | null = null
-  /** The half-open probe that is under way. */
-  probe: Caller | null = null
-
-  constructor(
-    private readonly about: Fields,
-    private readonly log?: Pick<Log, 'info' | 'warn'>,
-  ) {}
-
-  isOpen(): boolean {
-    return this.untilMs !== null
-  }
-
-  /** How long until a request may pass, ms; 0 where it may now. */
-  waitMs(nowMs: number): number {
-    return Math.max(0, (this.untilMs ?? nowMs) - nowMs)
-  }
-
-  /** Keeps requests out, but for the probe where there is one. */
-  open(nowMs: number, probe: Caller | null = null): void {
-    const { about, log, reason } = this
-    if (!this.isOpen()) log?.warn('breaker_opened', 'a breaker opened', { ...about, reason })
-    this.untilMs = nowMs + WAIT_MS
-    this.probe = probe
-  }
-
-  /** Has room for a probe now. */
-  halfOpen(): void {
-    this.untilMs = Number.NEGATIVE_INFINITY
-    this.probe = null
-  }
-
-  close(): void {
-    if (this.isOpen()) this.log?.info('breaker_closed', 'a breaker closed', this.about)
-    this.untilMs = null
-    this.probe = null
-  }
-}
-
 export class Breaker {
   readonly everyone: Circuit
-  /** Whose requests failed in everyone's row, since it opened last: never more than five. */
-  private readonly failedKeys = new Set<string>()
+  /** Keys whose requests failed in everyone's row, since it opened last, and the team of each, or itself. */
+  private readonly failedKeys = new Map<string, string>()
+  /** Keys whose failures opened it for everyone last. */
+  private openedBy: string[] = []
+  private readonly suspects = new Suspects()
   /** Keys whose last request failed, in the order of their last failures. */
   readonly keys = new Map<string, Circuit>()
   /** A request counts once, however often it is tried and in however many calls. */
@@ -117,12 +72,14 @@ export class Breaker {
     counted.add(caller)
     const isProbe = everyone.probe === caller
     if (everyone.isOpen() && !isProbe) return
-    everyone.failures++
-    everyone.reason = reason
-    failedKeys.add(keyId)
-    if (everyone.failures >= FAILURES_TO_OPEN && (isConfirmed || failedKeys.size > 1)) {
-      this.openForEveryone(nowMs)
-      return
+    if (isConfirmed || !this.suspects.has(keyId, nowMs)) {
+      everyone.failures++
+      everyone.reason = reason
+      failedKeys.set(keyId, caller.teamId ?? keyId)
+      if (everyone.failures >= FAILURES_TO_OPEN && (isConfirmed || new Set(failedKeys.values()).size > 1)) {
+        this.openForEveryone(nowMs)
+        return
+      }
     }
     const own = this.ownCircuit(keyId, nowMs)
     if (isProbe) {
@@ -141,7 +98,10 @@ export class Breaker {
   }
 
   /** A request went well: ends the rows of its key and of everyone. */
-  recordSuccess({ keyId }: Caller): void {
+  recordSuccess({ keyId }: Caller, nowMs: number): void {
+    for (const id of this.openedBy) if (id !== keyId) this.suspects.note(id, nowMs)
+    this.openedBy = []
+    for (const [id, circuit] of this.keys) if (id !== keyId && circuit.isOpen()) this.suspects.note(id, nowMs)
     this.everyone.failures = 0
     if (this.everyone.isOpen()) this.closeForEveryone()
     this.failedKeys.clear()
@@ -197,6 +157,7 @@ export class Breaker {
 
   private openForEveryone(nowMs: number): void {
     this.everyone.open(nowMs)
+    this.openedBy = [...this.failedKeys.keys()]
     this.failedKeys.clear()
     this.keys.clear()
   }

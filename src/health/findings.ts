@@ -5,7 +5,8 @@ import { redact } from '../log.ts'
 import type { Readiness } from '../upstreams/backend.ts'
 import { toRefusal } from '../upstreams/failure.ts'
 import { isOurShortage } from '../upstreams/shortage.ts'
-import { Breaker, type Caller } from './breaker.ts'
+import { Breaker } from './breaker.ts'
+import type { Caller } from './circuit.ts'
 import { PENALTY_MS, type TargetState, type UpstreamState } from './state.ts'
 
 /** So long a call that went well counts for more than a free probe. */

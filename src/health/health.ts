@@ -4,9 +4,9 @@
  */
 
 import type { UpstreamError } from '../domain/error.ts'
-import type { Snapshot, Target, Upstream } from '../domain/snapshot.ts'
+import type { Key, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import type { Caller } from './breaker.ts'
+import type { Caller } from './circuit.ts'
 import { takeFailure, takeProbe } from './findings.ts'
 import { toUpstreamHealth, type UpstreamHealth } from './report.ts'
 import { type HealthDeps, type TargetState, UpstreamState } from './state.ts'
@@ -30,7 +30,7 @@ export function createHealth(deps: HealthDeps) {
 
   return {
     /** How targets stand for one request, which tells how its calls go. */
-    forRequest: (keyId: string) => new RequestHealth(keyId, targetOf),
+    forRequest: ({ id, teamId }: Pick<Key, 'id' | 'teamId'>) => new RequestHealth(id, teamId, targetOf),
     /** What a free probe found. */
     probed: (upstream: Upstream, found: Readiness) => takeProbe(stateOf(upstream), found),
     /** Those that a route leads to and that have what a call needs. */
@@ -74,6 +74,7 @@ const DOWN_RETRY_MS = 2_000
 export class RequestHealth implements Caller {
   constructor(
     readonly keyId: string,
+    readonly teamId: string | null,
     private readonly stateOf: (target: Target) => TargetState,
   ) {}
 
@@ -94,7 +95,7 @@ export class RequestHealth implements Caller {
 
   report(target: Target, news: CallNews): void {
     const state = this.stateOf(target)
-    const { owner, breaker } = state
+    const { owner, breaker, deps } = state
     if (news === 'begun') {
       owner.reached()
       breaker?.halfOpenSuccess(this)
@@ -102,7 +103,7 @@ export class RequestHealth implements Caller {
       owner.worked()
       // A pause is kept all the same.
       if (state.penalty?.kind === 'refused') state.clear()
-      breaker?.recordSuccess(this)
+      breaker?.recordSuccess(this, deps.nowMs())
     } else if (news === 'aborted') breaker?.abortProbe(this)
     else takeFailure(state, this, news)
   }

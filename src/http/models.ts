@@ -59,7 +59,7 @@ export const modelsController = (deps: ModelsDeps, owner: Key | null = null) => 
 
 /** Whether some target can be called for a key now. */
 function upFor({ health }: ModelsDeps, key: Key): (targets: readonly Target[]) => boolean {
-  const request = health.forRequest(key.id)
+  const request = health.forRequest(key)
   return (targets) => isReady(targets, (target) => request.standing(target) === 'unavailable')
 }
 

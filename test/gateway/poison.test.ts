@@ -4,20 +4,27 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { createTeam } from '../../src/keys/service.ts'
+import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { answering, endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
 import type { Seen } from '../support/upstream.ts'
-import { errorAnswer } from '../support/upstream-answers.ts'
+import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'
 
 const PARALLEL = 8
 
 let several: Several
 let poisoner: string
 let bystander: string
-beforeEach(async () => {
-  several = await startSeveral()
+async function start(options: Parameters<typeof startSeveral>[0] = {}) {
+  several = await startSeveral(options)
   poisoner = several.app.key({ name: 'poisoner' })
   bystander = several.app.key({ name: 'bystander' })
-})
+}
+async function restart(options: Parameters<typeof startSeveral>[0]) {
+  await several.stop()
+  await start(options)
+}
+beforeEach(() => start())
 afterEach(() => endWell(several))
 
 const failing = (seen: Seen) => (seen.body.includes('poison') ? errorAnswer(500) : answering('first')(seen))
@@ -50,6 +57,59 @@ test('eight parallel requests of one key that end in 500 leave the upstream to o
     expect(first.requests.length).toBe(before)
   }
   expect(await breakers()).toMatchObject([{ breaker: 'open', open_for_keys: 1 }])
+})
+
+/** While eight of the poisoner's are under way, and afterwards. */
+async function expectServed(words: string, only: Record<string, unknown> = {}) {
+  const asked = Array.from({ length: 4 }, (_, each) => ask(bystander, `${words} ${each}`, only))
+  for (const { status, upstream } of await Promise.all(asked)) expect([status, upstream]).toEqual([200, 'first'])
+}
+
+test.each<[string, Behaviour]>([
+  ['with 500', errorAnswer(500)],
+  ['with something that is no completion', { kind: 'whole', body: 'no' }],
+  ['by hanging up', { kind: 'reset' }],
+])(
+  'with retries, parallel requests of one key that are answered %s cost another key none of its own',
+  async (_, answer) => {
+    await restart({ config: { retries: 2 } })
+    several.first.script((seen) => (seen.body.includes('poison') ? answer : answering('first')(seen)))
+    const only = { model: 'acme/only' }
+    const poisoned = poison(only)
+    for (let round = 0; round < 3; round++) await expectServed(`question ${round}`, only)
+    for (const { status } of await poisoned) expect(status).toBeGreaterThan(500)
+    await expectServed('question', only)
+  },
+)
+
+test('two keys of one team do no more than one', async () => {
+  const { app, first } = several
+  const { sqlite, store } = openForCommand(app.dataFolder)
+  await createTeam(store, { name: 'crew' }, { actor: 'test', nowMs: app.clock.nowMs })
+  sqlite.close()
+  const keys = ['one', 'two'].map((name) => app.key({ name, team: 'crew' }))
+  first.script(failing)
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(keys.flatMap((key) => Array.from({ length: PARALLEL }, () => ask(key, 'poison'))))
+    await expectServed('question')
+    app.pass(10_000)
+  }
+})
+
+test('two keys that share nothing take an upstream away for ten seconds, and not again', async () => {
+  const { app, first } = several
+  const keys = [poisoner, app.key({ name: 'accomplice' })]
+  const poisonAll = () => Promise.all(keys.flatMap((key) => Array.from({ length: PARALLEL }, () => ask(key, 'poison'))))
+  first.script(failing)
+  await poisonAll()
+  expect((await ask(bystander, 'question')).upstream).toBe('second')
+  app.pass(10_000)
+  await ask(bystander, 'question')
+  for (let round = 0; round < 5; round++) {
+    await poisonAll()
+    await expectServed('question')
+    app.pass(10_000)
+  }
 })
 
 test('where there is no other upstream, that key alone is refused', async () => {
@@ -103,8 +163,7 @@ test('a poisoner does not keep shut what was open for all', async () => {
 })
 
 test('a request counts once, however often it is tried', async () => {
-  await several.stop()
-  several = await startSeveral({ config: { retries: 2 } })
+  await restart({ config: { retries: 2 } })
   const { first, chat } = several
   first.script(errorAnswer(500))
   const status = async () => {

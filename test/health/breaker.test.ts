@@ -16,14 +16,15 @@ function setUp() {
     event()
     return change as 'everyone' | 'key' | null
   }
-  const caller = (keyId: string) => ({ keyId })
+  /** `team/a` is key `a` of that team. */
+  const caller = (keyId: string) => ({ keyId, teamId: keyId.includes('/') ? keyId.replace(/\/.*/, '') : null })
   const fail = (keyId: string, times = 1) => {
     let last = null
     for (let each = 0; each < times; each++)
       last = changeOf(() => breaker.recordFailure(caller(keyId), 'status 500', false, nowMs))
     return last
   }
-  const succeed = (keyId: string) => breaker.recordSuccess(caller(keyId))
+  const succeed = (keyId: string) => breaker.recordSuccess(caller(keyId), nowMs)
   /** The phase that counts for a key. */
   const phaseFor = (keyId: string) => {
     const blocking = breaker.blocking(keyId, nowMs)
@@ -95,6 +96,46 @@ describe('a row of failures', () => {
     expect(phases('z')).toEqual(['open'])
   })
 
+  test('of several keys of one team opens for each of them alone, and a key of none joins in', () => {
+    const { fail, phases } = setUp()
+    fail('team/a', 8)
+    fail('team/b', 8)
+    expect(phases('team/a', 'team/b', 'team/c', 'z')).toEqual(['open', 'open', 'closed', 'closed'])
+    fail('b')
+    expect(phases('z')).toEqual(['open'])
+  })
+
+  test('of keys that fail where another does well says nothing for others, for ten minutes', () => {
+    const { fail, succeed, tryEnter, pass, phases } = setUp()
+    fail('a', 8)
+    fail('b', 8)
+    expect(phases('z')).toEqual(['open'])
+    pass(10_000)
+    expect(tryEnter('z')).not.toBeNull()
+    succeed('z')
+    fail('a', 8)
+    fail('b', 8)
+    expect(phases('a', 'b', 'z')).toEqual(['open', 'open', 'closed'])
+    // Of others it does.
+    fail('c', 4)
+    expect(fail('d')).toBe('everyone')
+    pass(10_000)
+    succeed('z')
+    pass(600_000)
+    fail('a', 4)
+    expect(fail('b')).toBe('everyone')
+  })
+
+  test('of a key whose breaker is open while another does well is its own', () => {
+    const { fail, succeed, phases } = setUp()
+    fail('a', 5)
+    succeed('z')
+    fail('b', 5)
+    succeed('z')
+    for (const key of ['a', 'b', 'a', 'b']) fail(key, 4)
+    expect(phases('a', 'b', 'z')).toEqual(['open', 'open', 'closed'])
+  })
+
   test('of one key is confirmed for everyone by a free probe, and nothing shorter is', () => {
     const { breaker, changeOf, fail, phases, now } = setUp()
     const confirm = () => changeOf(() => breaker.confirmFailures(now()))
@@ -126,7 +167,7 @@ describe('half-open', () => {
     pass(10_000)
     const probe = tryEnter('c')
     expect([probe !== null, tryEnter('a'), tryEnter('c')]).toEqual([true, null, null])
-    expect(changeOf(() => probe && breaker.recordSuccess(probe))).toBe('everyone')
+    expect(changeOf(() => probe && breaker.recordSuccess(probe, 11_000))).toBe('everyone')
     expect(phases('a', 'b', 'c')).toEqual(['closed', 'closed', 'closed'])
     expect(breaker.openCircuits()).toEqual([])
   })

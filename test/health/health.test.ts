@@ -33,7 +33,7 @@ function setUp(fields: Partial<Upstream> = {}) {
     log: { info: write('info'), warn: write('warn') },
     onUnreached: () => void kicks++,
   })
-  const ask = (keyId = 'k1') => known.forRequest(keyId)
+  const ask = (keyId = 'k1') => known.forRequest({ id: keyId, teamId: null })
   /** As it is for a request of its own each time. */
   const health = {
     ...known,

@@ -148,7 +148,7 @@ describe('later on, it', () => {
     expect(asked[0]?.signal.aborted).toBe(true)
     asked[0]?.answer({ state: 'down', reason: 'old' })
     await soon()
-    expect(health.forRequest('k1').standing(next)).toBe('healthy')
+    expect(health.forRequest({ id: 'k1', teamId: null }).standing(next)).toBe('healthy')
   })
 
   test('survives a backend that throws, and asks it again', async () => {
@@ -175,7 +175,7 @@ describe('later on, it', () => {
     while (!question?.signal.aborted) await Bun.sleep(5)
     question.answer({ state: 'timeout', reason: 'its /models did not answer in time' })
     await until('degraded', 'its /models did not answer in time')
-    const request = health.forRequest('k1')
+    const request = health.forRequest({ id: 'k1', teamId: null })
     expect([request.standing(target), request.enter(target)]).toEqual(['degraded', true])
   })
 
@@ -217,8 +217,8 @@ describe('after a call that could not be made, it', () => {
     })
     const target = toTarget()
     const { health, until } = setUp([target], { backendFor, intervalMs: 0, ...deps })
-    const fail = () => health.forRequest('k1').report(target, failed)
-    return { fail, until, times, standing: () => health.forRequest('k1').standing(target) }
+    const fail = () => health.forRequest({ id: 'k1', teamId: null }).report(target, failed)
+    return { fail, until, times, standing: () => health.forRequest({ id: 'k1', teamId: null }).standing(target) }
   }
 
   test('probes at once, and finds the upstream again when it is back', async () => {
@@ -226,12 +226,12 @@ describe('after a call that could not be made, it', () => {
     const target = toTarget({ baseUrl: upstream.url })
     const { health, until } = setUp([target], { intervalMs: 0 })
     await upstream.stop()
-    health.forRequest('k1').report(target, failed)
+    health.forRequest({ id: 'k1', teamId: null }).report(target, failed)
     await until('down', 'connection refused')
-    expect(health.forRequest('k1').standing(target)).toBe('unavailable')
+    expect(health.forRequest({ id: 'k1', teamId: null }).standing(target)).toBe('unavailable')
     await serve(upstream.port)
     await until('healthy')
-    expect(health.forRequest('k1').standing(target)).toBe('healthy')
+    expect(health.forRequest({ id: 'k1', teamId: null }).standing(target)).toBe('healthy')
   })
 
   test('finds a host that says nothing down by its own limit, and again when it wakes', async () => {
@@ -239,9 +239,9 @@ describe('after a call that could not be made, it', () => {
     upstream.scriptProbes({ kind: 'silent' })
     const target = toTarget({ baseUrl: upstream.url })
     const { health, until } = setUp([target], { intervalMs: 0, unreachedTimeoutMs: 50 })
-    health.forRequest('k1').report(target, failed)
+    health.forRequest({ id: 'k1', teamId: null }).report(target, failed)
     await until('down', 'its /models did not answer in time')
-    expect(health.forRequest('k1').standing(target)).toBe('unavailable')
+    expect(health.forRequest({ id: 'k1', teamId: null }).standing(target)).toBe('unavailable')
     await upstream.waitFor(() => upstream.probes.every(({ abortedAtMs }) => abortedAtMs !== null), 'probes to hang up')
     upstream.scriptProbes({ kind: 'whole', body: {} })
     await until('healthy')
