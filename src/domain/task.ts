@@ -22,6 +22,8 @@ export interface Task {
   cap: number | null
   /** Tokens of the prompt, estimated from bytes. */
   promptTokens: number
+  /** The same at most: a token a byte of what the estimate reads. */
+  mostPromptTokens: number
   /** Who it is for, as the client names them; null where it does not. */
   user: string | null
   /** What does not change as a conversation goes on: requests of one conversation stay with one target. Worked out on demand. */

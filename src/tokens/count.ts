@@ -8,8 +8,9 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
 import { createThread, type ThreadOptions } from '../threads/thread.ts'
+import { type Bound, bytesOfExtras, toOther, toSlices } from './bound.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
-import { estimatePrompt, tokensOfBytes, toMedia, toPrompt } from './estimate.ts'
+import { estimatePrompt, TOKENS_PER_MESSAGE as MOST_PER_MESSAGE, tokensOfBytes, toMedia, toPrompt } from './estimate.ts'
 import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
 import { tokensOfSpeech } from './media.ts'
 
@@ -30,6 +31,11 @@ export interface Counter {
   usage(keyId: string, body: CanonicalRequest, captured: CapturedOutput): Promise<Usage>
   /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
   prompt(keyId: string, body: CanonicalRequest): Promise<number | null>
+  /**
+   * Counts all of a prompt, for a budget that is nearly spent; what is beyond MOST_COUNTED_BYTES, or is not counted in time,
+   * has a token a byte. Null where nothing could be counted in time.
+   */
+  bound(keyId: string, body: CanonicalRequest): Promise<Bound | null>
   close(): void
 }
 
@@ -46,6 +52,9 @@ const TOKENS_PER_MESSAGE = 3 + 1
 const TOKENS_PER_NAME = 1
 const TOKENS_TO_PRIME = 3
 
+/** Of ordinary text, some four tenths of a second. */
+const MOST_COUNTED_BYTES = 1_000_000
+
 export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...options }: CounterOptions = {}): Counter {
   const thread = createThread<CountRequest, CountReply>('tokens/count-worker', {
     idleMs: 60_000,
@@ -61,22 +70,6 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
       return null
     }
   }
-  /** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */
-  const counted = new WeakMap<
-    CanonicalRequest['messages'],
-    { body: CanonicalRequest; tokens: Promise<number | null> }
-  >()
-
-  const countOnce = (keyId: string, body: CanonicalRequest): Promise<number | null> => {
-    const known = counted.get(body.messages)
-    if (known && readsTheSame(known.body, body)) return known.tokens
-    const tokens = countPrompt(keyId, body)
-    counted.set(body.messages, { body, tokens })
-    // What was not to be had in time may be had the next time.
-    void tokens.then((count) => count === null && counted.delete(body.messages))
-    return tokens
-  }
-
   const countPrompt = async (keyId: string, body: CanonicalRequest): Promise<number | null> => {
     const prompt = toPrompt(body)
     const excerpt = toPromptExcerpt(prompt, PROMPT_BYTES)
@@ -87,6 +80,33 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     const frame = messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME
     return tokens + frame + audio + images + others
   }
+
+  const boundPrompt = async (keyId: string, body: CanonicalRequest): Promise<Bound | null> => {
+    const endMs = performance.now() + timeoutMs
+    const prompt = toPrompt(body)
+    const { messages, names, audio, images, others, otherBytes } = prompt
+    const frame = messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME
+    let tokens = 0
+    let other = 0
+    let bytes = 0
+    for (const slice of toSlices(prompt)) {
+      const isWithin = bytes < MOST_COUNTED_BYTES && performance.now() < endMs
+      const sums = isWithin ? await count(keyId, [slice.texts]) : null
+      if (sums === null && bytes === 0) return null
+      const counted = sums?.[0]
+      tokens += counted ?? slice.bytes
+      other += counted === undefined ? slice.bytes : toOther(slice, counted)
+      bytes += slice.bytes
+    }
+    const beside = audio + images + Math.max(others, otherBytes) + bytesOfExtras(body)
+    return {
+      tokens: tokens + frame + audio + images + others,
+      o200k: tokens + frame + beside,
+      other: other + Math.max(frame, messages * MOST_PER_MESSAGE) + beside,
+    }
+  }
+
+  const countOnce = once(countPrompt)
 
   return {
     async usage(keyId, body, captured) {
@@ -111,7 +131,22 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
       }
     },
     prompt: countOnce,
+    bound: once(boundPrompt),
     close: () => thread.close(),
+  }
+}
+
+/** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */
+function once<T>(count: (keyId: string, body: CanonicalRequest) => Promise<T | null>): typeof count {
+  const counted = new WeakMap<CanonicalRequest['messages'], { body: CanonicalRequest; count: Promise<T | null> }>()
+  return (keyId, body) => {
+    const known = counted.get(body.messages)
+    if (known && readsTheSame(known.body, body)) return known.count
+    const counting = count(keyId, body)
+    counted.set(body.messages, { body, count: counting })
+    // What was not to be had in time may be had the next time.
+    void counting.then((found) => found === null && counted.delete(body.messages))
+    return counting
   }
 }
 

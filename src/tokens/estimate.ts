@@ -10,7 +10,7 @@ import { isText } from './text-files.ts'
 
 /** Four UTF-8 bytes are taken for a token; each message costs eight more. */
 export const BYTES_PER_TOKEN = 4
-const TOKENS_PER_MESSAGE = 8
+export const TOKENS_PER_MESSAGE = 8
 /** Output that is reserved where the client gives no cap. */
 export const DEFAULT_OUTPUT_TOKENS = 4_096
 
@@ -30,12 +30,19 @@ export function estimate(body: CanonicalRequest, maxOutputLength: number): Estim
 }
 
 /** Estimates the tokens that a request reads. */
-export function estimatePrompt(body: CanonicalRequest): number {
-  const { texts, files, messages, audio, images, others } = toPrompt(body)
+export const estimatePrompt = (body: CanonicalRequest): number => measurePrompt(body).promptTokens
+
+/** Estimates the tokens that a request reads, and says how many they are at most: no vocabulary makes two of a byte. */
+export function measurePrompt(body: CanonicalRequest): { promptTokens: number; mostPromptTokens: number } {
+  const { texts, files, messages, audio, images, others, otherBytes } = toPrompt(body)
   let bytes = 0
   for (const text of texts) bytes += Buffer.byteLength(text)
   for (const file of files) bytes += bytesOfBase64(file)
-  return tokensOfBytes(bytes) + messages * TOKENS_PER_MESSAGE + audio + images + others
+  const beside = messages * TOKENS_PER_MESSAGE + audio + images
+  return {
+    promptTokens: tokensOfBytes(bytes) + beside + others,
+    mostPromptTokens: bytes + beside + Math.max(others, otherBytes),
+  }
 }
 
 /** Tokens of the audio and the images that a request brings: they may have prices of their own. */
@@ -69,6 +76,8 @@ export interface Prompt {
   audio: number
   images: number
   others: number
+  /** Bytes of those files, as far as they came with the request. */
+  otherBytes: number
 }
 
 /**
@@ -90,6 +99,7 @@ export function toPrompt(body: CanonicalRequest): Prompt {
     audio: 0,
     images: 0,
     others: 0,
+    otherBytes: 0,
   }
   const lastUser = body.messages.findLastIndex(isOfUser)
   body.messages.forEach((message, at) => {
@@ -150,7 +160,10 @@ function readPart(part: Part, prompt: Prompt) {
   else if (part.type === 'file') {
     const data = dataOf(part.file.file_data)
     if (data && isText(data, part.file.filename)) prompt.files.push(data.base64)
-    else prompt.others += TOKENS_PER_FILE
+    else {
+      prompt.others += TOKENS_PER_FILE
+      if (data) prompt.otherBytes += bytesOfBase64(data.base64)
+    }
   } else if (part.type === 'image_url' || part.type === 'input_audio') readMedia(part, prompt)
   else {
     const { texts, files, tokens, kind } = toOtherContent(part)

@@ -117,7 +117,12 @@ test('the place of a client that has left does not wait for the count of what it
       signal.addEventListener('abort', () => reject(clientLeft()))
       begun.resolve()
     })
-  const endless: Counter = { usage: () => new Promise(() => {}), prompt: async () => null, close() {} }
+  const endless: Counter = {
+    usage: () => new Promise(() => {}),
+    prompt: async () => null,
+    bound: async () => null,
+    close() {},
+  }
   const fakes: Fakes = { counter: endless, call }
   const ask = createAsking(fakes)
   void ask(leaving.signal)

@@ -2,7 +2,7 @@
 import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest, Message } from '../../domain/request.ts'
 import type { Task } from '../../domain/task.ts'
-import { estimatePrompt } from '../../tokens/estimate.ts'
+import { measurePrompt } from '../../tokens/estimate.ts'
 import type { Format } from '../format.ts'
 import { validate } from './validate.ts'
 import { toCompletionJson } from './whole.ts'
@@ -26,7 +26,7 @@ export const toTask = (body: CanonicalRequest): Task => ({
   body,
   stream: body.stream === true,
   cap: body.max_completion_tokens ?? body.max_tokens ?? null,
-  promptTokens: estimatePrompt(body),
+  ...measurePrompt(body),
   user: body.user?.slice(0, MAX_USER_CHARS) ?? null,
   affinity: () => toAffinity(body.messages),
 })

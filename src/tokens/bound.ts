@@ -1,0 +1,125 @@
+/**
+ * The most tokens that a prompt may have, whatever it is made of and whichever vocabulary its model has: what is held of a
+ * budget while a request is under way. A token a byte of text is known at once (`measurePrompt`); what `count.ts` counts, slice
+ * by slice, comes closer. Pure.
+ */
+import { type CanonicalRequest, RequestSchema } from '../domain/request.ts'
+import { measurePrompt, type Prompt } from './estimate.ts'
+import { bytesOfBase64, readBase64 } from './media.ts'
+
+/** What a prompt comes to by a count. */
+export interface Bound {
+  /** By the o200k vocabulary, and by the stated figures of what is not text. */
+  tokens: number
+  /** At most, on a model of that vocabulary, and on any other one. */
+  o200k: number
+  other: number
+}
+
+const FIELDS: ReadonlySet<string> = new Set(Object.keys(RequestSchema.properties))
+const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
+  ...['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'function_call', 'audio'],
+])
+const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reasoning', 'reasoning_content'])
+
+/**
+ * Measures what the estimate leaves out because most upstreams do not read it: fields that are none of the API's, of the
+ * request and of its messages, and the reasoning of earlier turns.
+ */
+export function bytesOfExtras(body: CanonicalRequest): number {
+  let bytes = bytesBeside(body, FIELDS)
+  const lastUser = body.messages.findLastIndex(({ role }) => role === 'user')
+  body.messages.forEach((message, at) => {
+    bytes += bytesBeside(message, at > lastUser ? LAST_TURN_FIELDS : MESSAGE_FIELDS)
+  })
+  return bytes
+}
+
+function bytesBeside(value: object, known: ReadonlySet<string>): number {
+  let bytes = 0
+  for (const name in value) {
+    if (!known.has(name)) bytes += Buffer.byteLength(JSON.stringify((value as Record<string, unknown>)[name]) ?? '')
+  }
+  return bytes
+}
+
+/** OpenAI's models from gpt-4o on: also behind a prefix such as `openai/`, and the open ones. Azure names them as it likes. */
+const O200K = /(?:^|[/:.])(?:gpt-(?:4o|4\.1|4\.5|[5-9]|oss)|chatgpt-4o|o[1-9])(?![a-z0-9])/i
+
+/** @param upstreamModel as its upstream calls it. */
+export const tokensOn = (upstreamModel: string, { o200k, other }: Bound): number =>
+  O200K.test(upstreamModel) ? o200k : other
+
+/** So many tokens other vocabularies make of one of o200k's, where the text is ordinary: Claude's newest come close to it. */
+const TOLERANCE = 1.5
+/** They know words in Latin letters, but not the long ones that o200k has, runs of spaces above all. */
+const LETTERS_PER_TOKEN = 3
+
+/**
+ * The most tokens that any vocabulary makes of some texts: letters and single spaces may be words, anything else has a token
+ * a byte, for a vocabulary that does not have it spells it out in bytes.
+ *
+ * @param tokens as o200k counts it.
+ */
+export function toOther({ texts, bytes }: Slice, tokens: number): number {
+  let letters = 0
+  for (const text of texts) letters += countLetters(text)
+  const spelled = bytes - letters + letters / LETTERS_PER_TOKEN
+  return Math.min(bytes, Math.ceil(Math.max(tokens * TOLERANCE, spelled)))
+}
+
+function countLetters(text: string): number {
+  let letters = 0
+  let before = SPACE
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    const lower = code | 0x20
+    if ((code === SPACE && before !== SPACE) || (lower >= 0x61 && lower <= 0x7a && code < 0x80)) letters++
+    before = code
+  }
+  return letters
+}
+const SPACE = 0x20
+
+/** The most tokens that a prompt may have, without a count. */
+export const worstPrompt = (body: CanonicalRequest): number =>
+  measurePrompt(body).mostPromptTokens + bytesOfExtras(body)
+
+/** A part of what a model reads that is quick to tokenise, and its UTF-8 bytes. */
+export interface Slice {
+  texts: string[]
+  bytes: number
+}
+
+/** UTF-16 units: of a hostile text, some tenths of a second. Others' counts take their turn between two slices. */
+const SLICE_CHARS = 16_384
+const MOST_TEXTS = 1_000
+
+/** Cuts what a model reads into slices, in order. */
+export function* toSlices(prompt: Prompt): Generator<Slice> {
+  let slice: Slice = { texts: [], bytes: 0 }
+  for (const text of piecesOf(prompt)) {
+    slice.texts.push(text)
+    slice.bytes += Buffer.byteLength(text)
+    if (slice.bytes < SLICE_CHARS && slice.texts.length < MOST_TEXTS) continue
+    yield slice
+    slice = { texts: [], bytes: 0 }
+  }
+  if (slice.texts.length > 0) yield slice
+}
+
+function* piecesOf({ texts, files }: Prompt): Generator<string> {
+  for (const text of texts) {
+    for (let at = 0; at < text.length; ) {
+      const end = at + SLICE_CHARS
+      // A character above U+FFFF is two units: never end between them.
+      const whole = (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
+      yield text.slice(at, whole)
+      at = whole
+    }
+  }
+  for (const file of files) {
+    const bytes = bytesOfBase64(file)
+    for (let at = 0; at < bytes; at += SLICE_CHARS) yield readBase64(file, at, SLICE_CHARS).toString()
+  }
+}

@@ -1,0 +1,126 @@
+/** The most tokens that a prompt may have: by its bytes, and by a count. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import type { CanonicalRequest } from '../../src/domain/request.ts'
+import { bytesOfExtras, tokensOn, toOther, toSlices } from '../../src/tokens/bound.ts'
+import { createCounter } from '../../src/tokens/count.ts'
+import { measurePrompt, toPrompt } from '../../src/tokens/estimate.ts'
+
+const counter = createCounter({ timeoutMs: 30_000 })
+afterAll(() => counter.close())
+
+const ask = (content: string, more: Partial<CanonicalRequest> = {}): CanonicalRequest => ({
+  model: 'm',
+  messages: [{ role: 'user', content }],
+  ...more,
+})
+/** By OpenAI's formula, and at most. */
+const [FRAME, MOST_FRAME] = [4 + 3, 8]
+
+describe('by its bytes', () => {
+  test('a prompt has a token a byte and eight a message, with all that a model reads of it', () => {
+    const tools = [{ type: 'function' as const, function: { name: 'f', parameters: { type: 'object' } } }]
+    const body = ask('中文 abc', { tools })
+    expect(measurePrompt(body).mostPromptTokens).toBe(10 + JSON.stringify(tools).length + 8)
+  })
+
+  test('a file that is not text has a token a byte, and no fewer than any file', () => {
+    const pdf = (bytes: number): CanonicalRequest => ({
+      model: 'm',
+      messages: [
+        {
+          role: 'user',
+          content: [{ type: 'file', file: { filename: 'a.pdf', file_data: Buffer.alloc(bytes).toString('base64') } }],
+        },
+      ],
+    })
+    expect([100, 9_000].map((bytes) => measurePrompt(pdf(bytes)).mostPromptTokens)).toEqual([5_008, 9_008])
+  })
+})
+
+test('what only some upstreams read is held as well: fields of their own, reasoning of earlier turns', () => {
+  const said = (more: object) => ({ role: 'assistant' as const, content: 'Hi', ...more })
+  const user = { role: 'user' as const, content: 'Hello' }
+  const of = (messages: CanonicalRequest['messages'], more = {}) => bytesOfExtras({ model: 'm', messages, ...more })
+  expect(of([user, said({ reasoning: 'so' })], { temperature: 1, metadata: { a: 'b' } })).toBe(0)
+  expect(of([user], { documents: ['é'] })).toBe(Buffer.byteLength('["é"]'))
+  expect(of([said({ reasoning: 'so', note: 12 }), user])).toBe('"so"'.length + '12'.length)
+})
+
+describe('by a count', () => {
+  test('it is exact for the vocabulary that counts, and more for any other', async () => {
+    const text = 'Once upon a time there was a fox. '.repeat(1_000)
+    const exact = await counter.prompt('key', ask(text))
+    const bound = await counter.bound('key', ask(text))
+    // A word that is cut at the edge of a slice may become two tokens.
+    expect(bound?.o200k).toBeGreaterThanOrEqual(exact as number)
+    expect(bound?.o200k).toBeLessThan((exact as number) + 10)
+    expect(bound?.tokens).toBe(bound?.o200k as number)
+    expect(bound?.other).toBeGreaterThanOrEqual(1.5 * ((bound?.o200k as number) - FRAME) + MOST_FRAME)
+    expect(bound?.other).toBeLessThan(text.length / 2)
+  })
+
+  test('what is beyond a megabyte has a token a byte, whatever was before it', async () => {
+    const short = 'Once upon a time there was a fox. '.repeat(31_000)
+    const bytes = 100_000
+    const [one, more] = [
+      await counter.bound('key', ask(short)),
+      await counter.bound('key', ask(short + ' '.repeat(bytes))),
+    ]
+    expect((more?.o200k as number) - (one?.o200k as number)).toBeGreaterThan(0.9 * bytes)
+  })
+
+  test('it is null where nothing can be counted', async () => {
+    const closed = createCounter()
+    closed.close()
+    expect(await closed.bound('key', ask('Hello'))).toBeNull()
+  })
+
+  test('every vocabulary is taken for another one but those of OpenAI from gpt-4o on', () => {
+    const [known, other] = [
+      [
+        'gpt-4o',
+        'openai/gpt-4.1-mini',
+        'gpt-5',
+        'gpt-oss:120b',
+        'o3-mini',
+        'ft:gpt-4o-mini:acme',
+        'openai.gpt-oss-20b-1:0',
+      ],
+      ['gpt-4', 'gpt-3.5-turbo', 'claude-opus-4', 'o200', 'my-o1x', 'foo1', 'qwen3', 'gpt-4-turbo'],
+    ]
+    const of = (model: string) => tokensOn(model, { tokens: 0, o200k: 1, other: 2 })
+    expect(known.map(of)).toEqual(known.map(() => 1))
+    expect(other.map(of)).toEqual(other.map(() => 2))
+  })
+
+  test.each([
+    ['letters and single blanks: three a token', 'one two ', 2, 3],
+    ['anything else: a token a byte', '12345', 2, 5],
+    ['blanks in a row, too', '      ', 1, 6],
+    ['characters beyond ASCII', 'é中', 2, 5],
+    ['half as many again as were counted', 'abcdef', 4, 6],
+    ['never more than there are bytes', 'abcdef', 6, 6],
+  ])('another vocabulary makes of %s', (_, text, tokens, most) => {
+    expect(toOther({ texts: [text], bytes: Buffer.byteLength(text) }, tokens)).toBe(most)
+  })
+})
+
+test('slices hold all of a text, files among it, and break no character', () => {
+  const text = '🦊'.repeat(20_000)
+  const file = 'x'.repeat(40_000)
+  const data = { filename: 'a.txt', file_data: Buffer.from(file).toString('base64') }
+  const slices = [
+    ...toSlices(
+      toPrompt({
+        model: 'm',
+        messages: [
+          { role: 'user', content: text },
+          { role: 'user', content: [{ type: 'file', file: data }] },
+        ],
+      }),
+    ),
+  ]
+  expect(slices.flatMap(({ texts }) => texts).join('')).toBe(text + file)
+  expect(slices.length).toBeGreaterThan(4)
+  expect(slices.every(({ texts }) => texts.every((each) => each.isWellFormed()))).toBe(true)
+})
