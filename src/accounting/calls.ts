@@ -3,18 +3,20 @@
  * has opened, an additional one gets a row of `calls` here, and room in the budget. What each of them used is read off its
  * meter when the request is settled.
  */
-import { noLongerWanted } from '../domain/error.ts'
+import { type GatewayError, noLongerWanted } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Target } from '../domain/snapshot.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { Amount, Reservation } from '../limits/limiter.ts'
+import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall, OpenRow } from '../store/ledger-rows.ts'
+import type { Counter } from '../tokens/count.ts'
 import { estimate } from '../tokens/estimate.ts'
 import type { Reading } from '../upstreams/backend.ts'
 import { Call } from './call.ts'
+import { askForAll, type Pending } from './cost.ts'
 import type { LeftCalls } from './left-calls.ts'
 import { Meter } from './meter.ts'
-import { costNanoUsd, type Reserve, toAmount, toReserve } from './price.ts'
+import { type Reserve, toReserve } from './price.ts'
 
 /** Why a call is made. The first one stands in the request's own row, the others in `calls`. */
 export type CallReason = 'first' | OpenCall['reason']
@@ -24,11 +26,12 @@ export interface CallLogDeps {
   row: OpenRow
   /** The target that `row` was opened for. */
   first: Target
-  reservation: Pick<Reservation, 'raise' | 'releaseSlot'>
+  reservation: Pick<Reservation, 'raise' | 'hasBudget' | 'releaseSlot'>
   key: Pick<Key, 'id' | 'limits'>
   /** Aborts when the client leaves. */
   client: AbortSignal
   leftCalls: LeftCalls
+  counter: Pick<Counter, 'bound'>
   /** Wall clock, ms. */
   now(): number
   /** A clock that never steps, ms. */
@@ -43,8 +46,7 @@ export class CallLog {
   /** Of the first call, as the request's row says it: what was worked out already. */
   readonly #firstReserve: Reserve
   readonly #recording: Promise<void>[] = []
-  /** Reserves of the calls on their way to the record: several may set out before the first of them is there. */
-  readonly #pending = new Set<OpenCall>()
+  readonly #pending = new Set<Pending>()
   #isClosed = false
   /** When a call noticed that the client had left, by `performance.now()`; null where none has. */
   leftMs: number | null = null
@@ -129,63 +131,51 @@ export class CallLog {
     return new Call(this, ++this.count, target, body, row, new Meter(this.#deps.monotonicMs))
   }
 
-  async #beginAdditional(
-    { target, body, reason, signal }: Asked,
-    reserve: Reserve,
-    isPassedOver: boolean,
-  ): Promise<Call> {
+  async #beginAdditional(asked: Asked, reserve: Reserve, isPassedOver: boolean): Promise<Call> {
+    const { target, body, reason, signal } = asked
     const { row, now } = this.#deps
-    const opened: OpenCall = {
-      requestId: row.id,
-      number: this.count + 1,
-      instance: row.instance,
-      // Nothing was asked of the first target: a crash must not charge it.
-      reason: isPassedOver || reason === 'first' ? 'fallback' : reason,
-      upstream: target.upstream.id,
-      upstreamModel: target.upstreamModel,
-      lane: 'translated',
-      createdMs: now(),
-      priceId: target.priceId,
-      ...reserve,
-    }
-    this.#raise(opened)
-    const call = this.#add(target, body, opened)
-    const recorded = this.#record(call, opened)
-    this.#recording.push(recorded)
-    await recorded
-    if (!this.#isClosed && !signal.aborted) return call
-    const error = noLongerWanted()
-    call.meter.end('failed', error)
-    throw error
-  }
-
-  async #record(call: Call, opened: OpenCall): Promise<void> {
-    this.#pending.add(opened)
+    const next: Pending = { target, body, reserve }
+    this.#pending.add(next)
     try {
-      await this.#deps.ledger.openCall(opened)
-      this.#calls.push(call)
+      const raising = this.#raise()
+      const refusal = raising instanceof Promise ? await raising : raising
+      if (refusal) throw refusal
+      if (this.#isClosed || signal.aborted) throw noLongerWanted()
+      const opened: OpenCall = {
+        requestId: row.id,
+        number: this.count + 1,
+        instance: row.instance,
+        // Nothing was asked of the first target: a crash must not charge it.
+        reason: isPassedOver || reason === 'first' ? 'fallback' : reason,
+        upstream: target.upstream.id,
+        upstreamModel: target.upstreamModel,
+        lane: 'translated',
+        createdMs: now(),
+        priceId: target.priceId,
+        ...reserve,
+      }
+      const call = this.#add(target, body, opened)
+      const recorded = this.#record(call, opened, next)
+      this.#recording.push(recorded)
+      await recorded
+      if (!this.#isClosed && !signal.aborted) return call
+      const error = noLongerWanted()
+      call.meter.end('failed', error)
+      throw error
     } finally {
-      this.#pending.delete(opened)
+      this.#pending.delete(next)
     }
   }
 
-  /** Makes room for what all calls have come to or may, and for this one. */
-  #raise(next: OpenCall): void {
-    const amount = toAmount(next)
-    const others = [...this.#calls.map((call) => this.#amountOf(call)), ...[...this.#pending].map(toAmount)]
-    for (const { tokens, nanoUsd } of others) {
-      amount.tokens += tokens
-      amount.nanoUsd += nanoUsd
-    }
-    const refusal = this.#deps.reservation.raise(amount)
-    if (refusal) throw refusal
+  async #record(call: Call, opened: OpenCall, pending: Pending): Promise<void> {
+    await this.#deps.ledger.openCall(opened)
+    this.#pending.delete(pending)
+    this.#calls.push(call)
   }
 
-  /** What a call has come to, or may. Of one that failed nothing is paid. */
-  #amountOf({ row, target, meter }: Call): Amount {
-    const { outcome, usage } = meter
-    if (outcome === 'failed' && !meter.isGivenUp) return { tokens: 0, nanoUsd: 0 }
-    if (outcome !== 'ok' || usage === null) return toAmount(row ?? this.#deps.row)
-    return { tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd(target.pricing, usage) }
+  /** Makes room for what all calls have come to or may, those on their way to the record among them. */
+  #raise(): GatewayError | null | Promise<GatewayError | null> {
+    const { reservation, counter, row } = this.#deps
+    return reservation.raise(askForAll(counter, row, reservation.hasBudget, this.#calls, this.#pending))
   }
 }

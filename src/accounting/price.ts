@@ -183,7 +183,12 @@ export const toAmount = (reserve: Reserve): Amount => ({
  * Where they have prices of their own: all text of a prompt may be written to a cache, and all of an answer be reasoning, or
  * audio or images where these were asked for.
  */
-function toMostNanoUsd(pricing: Target['pricing'], prompt: number, completion: number, body: CanonicalRequest): number {
+export function toMostNanoUsd(
+  pricing: Target['pricing'],
+  prompt: number,
+  completion: number,
+  body: CanonicalRequest,
+): number {
   const usage: Usage = { ...NO_USAGE, prompt, completion }
   const plain = costNanoUsd(pricing, usage)
   if (!pricing.some(hasOtherPrices)) return plain

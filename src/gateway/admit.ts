@@ -3,15 +3,17 @@
  * key may. Each step is a Decision; the first refusal is the answer, and leaves no ledger row.
  */
 
-import { type Reserve, toAmount, toReserve } from '../accounting/price.ts'
+import { countingAny, type Planned, toWorstNanoUsd } from '../accounting/cost.ts'
+import { type Reserve, toReserve } from '../accounting/price.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
-import { type Amount, type Entry, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
+import { type Ask, type Entry, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
 import { checkDoubtful, findDoubtful } from '../routing/refused.ts'
 import { checkFit, checkTarget, type Facts, order, resolve } from '../routing/route.ts'
+import { bytesOfExtras } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
 import { BYTES_PER_TOKEN, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
 import { noneReady } from './attempt.ts'
@@ -64,18 +66,23 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   if (able instanceof GatewayError) return able
   const fitting = mayOverflow(task, able) ? await fitLength(deps.counter, key.id, task.body, able) : able
   if (fitting instanceof GatewayError) return fitting
-  const body = key.budget || team?.budget ? withCap(task, fitting) : task.body
+  const isBudgeted = Boolean(key.budget || team?.budget)
+  const body = isBudgeted ? withCap(task, fitting) : task.body
   const now = { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }
   const targets = choose(deps.limiter, asked, fitting, body, now)
   const [first] = targets
   if (!first) return noneReady(health, fitting)
   // 2. Is there room? Tokens and budgets, as one reservation.
-  if (deps.load.isDraining) return stopping()
   const reserve = toReserve(first, toAsk(task.promptTokens, body, first), body)
-  const most = isLimited(key, team) ? toMost(task.promptTokens, body, targets, first, reserve) : NOTHING
-  const admitting = entry.admit(most, now)
+  const ask = isLimited(key, team) ? toLimited(deps.counter, asked, body, targets, isBudgeted) : NOTHING
+  const admitting = entry.admit(ask, now)
   const reservation = admitting instanceof Promise ? await admitting : admitting
   if (reservation instanceof GatewayError) return reservation
+  // It may have begun while something was counted.
+  if (deps.load.isDraining) {
+    reservation.cancel()
+    return stopping()
+  }
   return { body, slug: model.facts.id, targets, first, reserve, reservation }
 }
 
@@ -139,7 +146,7 @@ export const contextOverflow = (contextLength: number, promptTokens: number) =>
     { code: 'context_length_exceeded', param: 'messages' },
   )
 
-const NOTHING: Amount = { tokens: 0, nanoUsd: 0 }
+const NOTHING: Ask = { tokens: 0, nanoUsd: 0 }
 
 /** The targets in order; who is at the limit of its provider comes after all others. */
 function choose(
@@ -170,37 +177,41 @@ const toAsk = (promptTokens: number, body: CanonicalRequest, target: Target): Es
 })
 
 /**
- * The most that the request may use and cost, on whichever of its targets and in however many calls of one choice.
- * @param reserve of the first target.
+ * What the request may use at most, and cost by the worst case, on whichever of its targets and in however many calls of one
+ * choice.
  */
-function toMost(
-  promptTokens: number,
+function toLimited(
+  counter: Counter,
+  { key, task }: Asked,
   body: CanonicalRequest,
   targets: readonly Target[],
-  first: Target,
-  reserve: Reserve,
-): Amount {
-  const most = times(toAmount(reserve), toCalls(body, first))
-  for (const target of targets) {
+  isBudgeted: boolean,
+): Ask {
+  let tokens = 0
+  let nanoUsd = 0
+  const worst = isBudgeted ? task.mostPromptTokens + bytesOfExtras(body) : 0
+  for (const [at, target] of targets.entries()) {
     // Prices take a while to work out, and most routes have those of their model.
-    if (isLike(first, target)) continue
-    const amount = toAmount(toReserve(target, toAsk(promptTokens, body, target), body))
-    const { tokens, nanoUsd } = times(amount, toCalls(body, target))
-    most.tokens = Math.max(most.tokens, tokens)
-    most.nanoUsd = Math.max(most.nanoUsd, nanoUsd)
+    if (at > 0 && isLike(targets[0] as Target, target)) continue
+    const { promptTokens, completionTokens } = toAsk(task.promptTokens, body, target)
+    tokens = Math.max(tokens, (promptTokens + completionTokens) * toCalls(body, target))
+    if (!isBudgeted) continue
+    nanoUsd = Math.max(nanoUsd, toWorstNanoUsd(toPlan(body, target), worst))
   }
-  return most
+  if (!isBudgeted) return { tokens, nanoUsd }
+  const plans = () => targets.map((target) => toPlan(body, target))
+  return { tokens, nanoUsd, counting: countingAny(counter, key.id, plans) }
+}
+
+const toPlan = (body: CanonicalRequest, target: Target): Planned => {
+  const calls = toCalls(body, target)
+  return { target, body, calls, choices: (body.n ?? 1) / calls }
 }
 
 const toCalls = (body: CanonicalRequest, target: Target): number => {
   const choices = body.n ?? 1
   return choices > 1 && isSplit(body, target) ? choices : 1
 }
-
-const times = ({ tokens, nanoUsd }: Amount, calls: number): Amount => ({
-  tokens: tokens * calls,
-  nanoUsd: nanoUsd * calls,
-})
 
 /** Whether a call costs as much on the one as on the other. */
 const isLike = (one: Target, other: Target) =>

@@ -112,7 +112,8 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     isDispatched = true
     const { signal } = incoming.request
     const { ledger, counter, leftCalls, now, monotonicMs, onFinished } = deps
-    const calls = new CallLog({ ledger, row, first, reservation, key, client: signal, leftCalls, now, monotonicMs })
+    const client = signal
+    const calls = new CallLog({ ledger, row, first, reservation, counter, key, client, leftCalls, now, monotonicMs })
     const exchange: Exchange = {
       requestId,
       format,

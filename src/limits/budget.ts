@@ -4,9 +4,18 @@
  * whatever settles late, or after a budget is gone, changes nothing of what came after. Used by `limiter.ts` alone. Pure.
  */
 
-import { BUDGET_WARNING_PERCENT, type Budget, type Period } from '../domain/settings.ts'
+import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/settings.ts'
+import {
+  type BudgetRefusal,
+  BudgetReservation,
+  type Charge,
+  type Cost,
+  type Counting,
+  findFull,
+} from './budget-reservation.ts'
+import { type BudgetState, openPeriod, rollOver } from './budget-state.ts'
 import type { Scope } from './limiter.ts'
-import { endOf, startOf, toBudgetMs, toInForce } from './period.ts'
+import { toBudgetMs, toInForce } from './period.ts'
 
 /** A key or a team. */
 interface Owner {
@@ -25,51 +34,8 @@ export interface BudgetWarning {
   percent: number
 }
 
-/** Which budget has no room, in the figures that a refusal names. */
-export interface BudgetRefusal {
-  kind: Scope['kind']
-  name: string
-  budget: Budget
-  spentNanoUsd: number
-  reservedNanoUsd: number
-  /** What the request asks for beyond what it has reserved. */
-  askedNanoUsd: number
-  /** When the next period begins; null for a budget in total. */
-  resetMs: number | null
-}
-
 /** What was spent from `fromMs` on and before `untilMs`. */
 export type SpentOf = (scope: Scope, span: { fromMs: number; untilMs: number }) => number
-
-/** What one period of one budget has come to. Once the next period begins, only what was reserved in it still knows it. */
-interface PeriodUsage {
-  readonly startMs: number
-  /** The first ms of the period after; null where there is none. */
-  readonly endMs: number | null
-  spentNanoUsd: number
-  reservedNanoUsd: number
-  /** The percentage that was warned of last. */
-  warned: number
-  /** Whether nobody was asked what was spent before it began. */
-  readonly isProvisional: boolean
-}
-
-/** A budget as it is configured, and what it has come to. */
-interface BudgetState {
-  readonly scope: Scope
-  readonly name: string
-  readonly budget: Budget
-  /** Of the period in force. */
-  usage: PeriodUsage
-  /** Of the period that was in force before it: a clock that was far ahead for a while comes back to that. */
-  previous: PeriodUsage | null
-}
-
-/** What a request takes from one budget, which is as the request found it, in the period that it was admitted in. */
-interface Charge {
-  readonly state: BudgetState
-  readonly usage: PeriodUsage
-}
 
 type BudgetStates = Record<Scope['kind'], Map<string, BudgetState>>
 
@@ -85,13 +51,31 @@ export class Budgets {
     this.#latestMs = latestMs
   }
 
-  /** Reserves on all that have a budget, or on none: then the first that has no room is returned. */
-  reserve(key: Owner, team: Owner | null, nanoUsd: number, wallMs: number): BudgetReservation | BudgetRefusal {
+  /**
+   * Reserves on all that have a budget, or on none: then the first that has no room is returned. However many ask at once,
+   * at most one of them is let in for less than it may cost, so that what all of them cost ends within a call of the budget.
+   *
+   * @param counting of what is held without having been counted.
+   */
+  reserve(
+    key: Owner,
+    team: Owner | null,
+    cost: Cost,
+    counting: Counting | null,
+    wallMs: number,
+  ): BudgetReservation | BudgetRefusal {
     const charges: Charge[] = []
     this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
     if (key.budget !== null) charges.push(this.#charge('key', key, key.budget))
     if (team !== null && team.budget !== null) charges.push(this.#charge('team', team, team.budget))
-    return findFull(charges, nanoUsd) ?? new BudgetReservation(this, charges, nanoUsd)
+    return findFull(charges, cost.likelyNanoUsd, 0) ?? new BudgetReservation(this, charges, cost, counting)
+  }
+
+  /** Has what is under way on these budgets counted, so that it holds no more than it may cost. */
+  async countOthers(key: Owner, team: Owner | null): Promise<void> {
+    const all = [this.#states.key.get(key.id), team ? this.#states.team.get(team.id) : undefined]
+    const uncounted = new Set(all.flatMap((state) => [...(state?.usage.uncounted ?? [])]))
+    await Promise.all([...uncounted].map((reservation) => reservation.count()))
   }
 
   /** See `Limiter.renew`. */
@@ -150,82 +134,6 @@ export class Budgets {
     return next
   }
 }
-
-/** What one request has reserved on each budget that it is under. */
-export class BudgetReservation {
-  readonly #budgets: Budgets
-  readonly #charges: readonly Charge[]
-  #held: number
-
-  constructor(budgets: Budgets, charges: readonly Charge[], nanoUsd: number) {
-    this.#budgets = budgets
-    this.#charges = charges
-    this.#held = nanoUsd
-    for (const { usage } of charges) usage.reservedNanoUsd += nanoUsd
-  }
-
-  /** Makes the reservation at least so much, on all of them or on none. */
-  raise(nanoUsd: number): BudgetRefusal | null {
-    const more = nanoUsd - this.#held
-    if (more <= 0) return null
-    const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
-    const refusal = findFull(now, more)
-    if (refusal !== null) return refusal
-    for (const { usage } of this.#charges) usage.reservedNanoUsd += more
-    this.#held = nanoUsd
-    return null
-  }
-
-  /** Turns the reservation into what was spent, also beyond the budget. Once. */
-  settle(nanoUsd: number): void {
-    for (const charge of this.#charges) {
-      charge.usage.reservedNanoUsd -= this.#held
-      charge.usage.spentNanoUsd += nanoUsd
-      const state = this.#budgets.stateOf(charge)
-      if (state) this.#budgets.warn(state)
-    }
-  }
-}
-
-/** What costs nothing, such as a local model, is let through whatever was spent. */
-function findFull(charges: readonly Charge[], askedNanoUsd: number): BudgetRefusal | null {
-  if (askedNanoUsd === 0) return null
-  for (const { state, usage } of charges) {
-    const { scope, name, budget } = state
-    const { spentNanoUsd, reservedNanoUsd, endMs: resetMs } = usage
-    if (spentNanoUsd + reservedNanoUsd + askedNanoUsd > budget.nanoUsd)
-      return { kind: scope.kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs }
-  }
-  return null
-}
-
-const openPeriod = (period: Period, atMs: number, spentNanoUsd: number, isProvisional: boolean): PeriodUsage => ({
-  startMs: startOf(period, atMs),
-  endMs: endOf(period, atMs),
-  spentNanoUsd,
-  reservedNanoUsd: 0,
-  warned: 0,
-  isProvisional,
-})
-
-/**
- * Has a budget be in the period of `atMs`, which only goes back where the clock had been far ahead. One that was for a while
- * finds what was spent before; one that is set back to where nobody knows takes along what there is, until that period ends.
- */
-function rollOver(state: BudgetState, atMs: number): void {
-  const { usage, previous, budget } = state
-  if (isIn(usage, atMs)) return
-  state.previous = usage
-  if (previous !== null && isIn(previous, atMs)) {
-    state.usage = previous
-    return
-  }
-  const isBack = atMs < usage.startMs
-  const taken = isBack ? usage.spentNanoUsd + usage.reservedNanoUsd : 0
-  state.usage = openPeriod(budget.period, atMs, taken, isBack && usage.isProvisional)
-}
-
-const isIn = ({ startMs, endMs }: PeriodUsage, atMs: number) => atMs >= startMs && (endMs === null || atMs < endMs)
 
 /** The highest of the percentages that are warned of which has been spent; 0 for none. */
 function toLevel(spentNanoUsd: number, limitNanoUsd: number): number {

@@ -3,17 +3,24 @@
  * budgets before it is dispatched, settled once with what it really used. The same rates keep an upstream under its
  * provider's own limits. `gateway/` asks for each request and each call. Pure: no clock, no disk.
  */
-import type { Decision, ErrorKind, GatewayError, UpstreamError } from '../domain/error.ts'
-import type { Limits } from '../domain/settings.ts'
+import type { Decision, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
-import { BudgetReservation, Budgets, type BudgetWarning, type SpentOf } from './budget.ts'
-import { type Headers, toBudgetError, toRateError, toUpstreamError } from './messages.ts'
-import { hasLimits, type RateLimiter, RateLimiters, type Slot, toDuration } from './rates.ts'
+import { Budgets, type BudgetWarning, type SpentOf } from './budget.ts'
+import type { Counting } from './budget-reservation.ts'
+import { LimitedRequest, toRateHeaders } from './limited-request.ts'
+import { type Headers, toRateError, toUpstreamError } from './messages.ts'
+import { hasLimits, RateLimiters } from './rates.ts'
 
 /** What a request may at most use and cost, or what it has. */
 export interface Amount {
   tokens: number
   nanoUsd: number
+}
+
+/** What a request asks for: tokens by the estimate, money by the worst case. */
+export interface Ask extends Amount {
+  /** How it is found out what it may cost where a budget has no room for the worst; without it, the worst decides. */
+  counting?: Counting
 }
 
 export interface Moment {
@@ -27,10 +34,10 @@ export interface Moment {
 export interface Entry {
   /**
    * Reserves all of this, or refuses and has changed nothing: `token_limit` or `insufficient_quota`. May be asked again after
-   * a refusal. A promise is for limiters that several processes share; the one here decides at once, so that nothing comes
-   * between the check and the reservation.
+   * a refusal. A promise is for limiters that several processes share, and for a budget that is nearly spent: prompts are
+   * counted then, and it is decided anew by the counts. The limiter here lets nothing come between a check and its reservation.
    */
-  admit(amount: Amount, now: Moment): Decision<Reservation> | Promise<Decision<Reservation>>
+  admit(ask: Ask, now: Moment): Decision<Reservation> | Promise<Decision<Reservation>>
   /** Gives the request and its slot back: nothing of it was read. */
   cancel(): void
   /**
@@ -44,11 +51,13 @@ export interface Entry {
 export interface Reservation {
   /** `x-ratelimit-*`, as they stood when it was admitted; empty for a key without rates. */
   readonly headers: Headers
+  /** Whether it is under a budget: otherwise nobody asks what it may cost. */
+  readonly hasBudget: boolean
   /**
-   * Makes the reservation at least `amount`, for an additional paid call of the same request. Returns `insufficient_quota`
-   * where a budget has no room for that; then nothing has changed.
+   * Makes the reservation at least what is asked for, for an additional paid call of the same request, by the same rule as
+   * `admit`. Returns `insufficient_quota` where a budget has no room for that; then nothing has changed.
    */
-  raise(amount: Amount): GatewayError | null
+  raise(ask: Ask): GatewayError | null | Promise<GatewayError | null>
   /** Gives back the concurrency slot before it is known what was used. */
   releaseSlot(): void
   /** Turns it into what was used, and releases the slot. The first call counts, later ones do nothing. */
@@ -91,11 +100,7 @@ export interface Limiter {
 
 /** The limiter of a single process. */
 export interface LocalLimiter extends Limiter {
-  enter(key: Key, team: Team | null, monotonicMs: number): Decision<LocalEntry>
-}
-
-export interface LocalEntry extends Entry {
-  admit(amount: Amount, now: Moment): Decision<Reservation>
+  enter(key: Key, team: Team | null, monotonicMs: number): Decision<Entry>
 }
 
 export interface LimiterOptions {
@@ -109,18 +114,16 @@ export interface LimiterOptions {
 export const isLimited = (key: Key, team: Team | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && team.budget !== null)
 
-/** Whoever is refused for one of these and comes again should not have used up its rate by waiting. */
-const GIVES_BACK: ReadonlySet<ErrorKind> = new Set(['token_limit', 'insufficient_quota', 'overloaded', 'over_share'])
-
 /** What a key without limits is given, always the same, so that it costs nothing. */
 const UNLIMITED: Reservation = Object.freeze({
   headers: {},
+  hasBudget: false,
   raise: () => null,
   releaseSlot() {},
   settle() {},
   cancel() {},
 })
-const UNLIMITED_ENTRY: LocalEntry = Object.freeze({ admit: () => UNLIMITED, cancel() {}, refuse() {} })
+const UNLIMITED_ENTRY: Entry = Object.freeze({ admit: () => UNLIMITED, cancel() {}, refuse() {} })
 const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
 export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOptions = {}): LocalLimiter {
@@ -158,95 +161,5 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
         if (upstream !== null) upstreams.of(upstream, monotonicMs).window.add(1, tokens, atMs)
       }
     },
-  }
-}
-
-/** Tells the rates that a key has, as they stand now: what is left, and when all of it is free again. */
-function toRateHeaders(
-  { requestsPerMinute, tokensPerMinute }: Limits,
-  rates: RateLimiter | null,
-  nowMs: number,
-): Headers {
-  const headers: Record<string, string> = {}
-  if (rates === null) return headers
-  const { window } = rates
-  if (requestsPerMinute !== null) {
-    headers['x-ratelimit-limit-requests'] = String(requestsPerMinute)
-    headers['x-ratelimit-remaining-requests'] = toLeft(requestsPerMinute, window.used('requests', nowMs))
-    headers['x-ratelimit-reset-requests'] = toDuration(window.emptyMs('requests', nowMs))
-  }
-  if (tokensPerMinute !== null) {
-    headers['x-ratelimit-limit-tokens'] = String(tokensPerMinute)
-    headers['x-ratelimit-remaining-tokens'] = toLeft(tokensPerMinute, window.used('tokens', nowMs))
-    headers['x-ratelimit-reset-tokens'] = toDuration(window.emptyMs('tokens', nowMs))
-  }
-  return headers
-}
-
-const toLeft = (limit: number, used: number) => String(Math.max(0, limit - used))
-
-/** A request of a key with limits, from its entry to its end: first an entry, then its reservation. */
-class LimitedRequest implements LocalEntry, Reservation {
-  headers: Headers = {}
-  readonly #budgets: Budgets
-  readonly #key: Key
-  readonly #team: Team | null
-  readonly #rates: RateLimiter | null
-  readonly #slot: Slot | null
-  #budget: BudgetReservation | null = null
-  #isOver = false
-
-  constructor(budgets: Budgets, key: Key, team: Team | null, rates: RateLimiter | null, slot: Slot | null) {
-    this.#budgets = budgets
-    this.#key = key
-    this.#team = team
-    this.#rates = rates
-    this.#slot = slot
-  }
-
-  admit({ tokens, nanoUsd }: Amount, { monotonicMs, wallMs }: Moment): Decision<Reservation> {
-    const { limits, name } = this.#key
-    // Check all of it, and only then take.
-    const full = this.#rates?.tokenRefusal(limits, tokens, monotonicMs)
-    if (full) return toRateError(name, full, this.headers)
-    const budget = this.#budgets.reserve(this.#key, this.#team, nanoUsd, wallMs)
-    if (!(budget instanceof BudgetReservation)) return toBudgetError(budget, this.headers)
-    this.#budget = budget
-    this.#slot?.spend(tokens, monotonicMs)
-    this.headers = toRateHeaders(limits, this.#rates, monotonicMs)
-    return this
-  }
-
-  refuse(error: GatewayError, monotonicMs: number): void {
-    if (GIVES_BACK.has(error.kind)) this.cancel()
-    if (!this.#isOver) this.#slot?.leave(null)
-    this.#isOver = true
-    Object.assign(error.headers, toRateHeaders(this.#key.limits, this.#rates, monotonicMs))
-  }
-
-  raise({ tokens, nanoUsd }: Amount): GatewayError | null {
-    if (this.#isOver) return null
-    const full = this.#budget?.raise(nanoUsd)
-    if (full) return toBudgetError(full, this.headers)
-    this.#slot?.raise(tokens)
-    return null
-  }
-
-  releaseSlot(): void {
-    this.#slot?.release()
-  }
-
-  settle({ tokens, nanoUsd }: Amount): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#slot?.leave(tokens)
-    this.#budget?.settle(nanoUsd)
-  }
-
-  cancel(): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#slot?.cancel()
-    this.#budget?.settle(0)
   }
 }

@@ -5,7 +5,7 @@
 import { GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Budget } from '../domain/settings.ts'
 import { toUsd } from '../domain/usage.ts'
-import type { BudgetRefusal } from './budget.ts'
+import type { BudgetRefusal } from './budget-reservation.ts'
 import { type RateRefusal, toDuration } from './rates.ts'
 
 export type Headers = Readonly<Record<string, string>>

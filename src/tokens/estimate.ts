@@ -1,6 +1,6 @@
 /**
- * The most tokens that a request may use, guessed from its bytes before it is sent: what is reserved, and what a request
- * is charged that nobody could settle. Never a tokenizer, whose time grows with the square of a hostile text. What was
+ * The tokens that a request is likely to use at most, guessed from its bytes before it is sent: what its row reserves, what
+ * its rates count, and what it is charged where nobody could settle it. What a budget holds for it is in `bound.ts`. Never a tokenizer, whose time grows with the square of a hostile text. What was
  * really used, where no upstream says it, is counted in `count.ts`. Pure.
  */
 import { type CanonicalRequest, type Message, type OtherPart, PART_TYPES } from '../domain/request.ts'

@@ -16,6 +16,7 @@ const counter: Counter = {
     const thought = reasoning.join('').length
     return { ...NO_USAGE, prompt: 10, completion: answer.join('').length + thought, reasoning: thought }
   },
+  bound: async () => null,
   prompt: async () => 10,
   close() {},
 }

@@ -1,7 +1,7 @@
 /** Budgets of keys and teams over the wire: what is reserved, capped, refused, given back and warned of. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Budget } from '../../src/domain/settings.ts'
-import { costOf, HELLO_TOKENS } from '../support/gateway.ts'
+import { costOf, HELLO_BOUND, HELLO_COUNTED, HELLO_TOKENS } from '../support/gateway.ts'
 import { obliging, type Seen } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 import { type Bench, billing, createGate, headersFrom, rowOf, startBench, toRefusal } from './limiting.ts'
@@ -39,7 +39,7 @@ describe('a budget', () => {
         code: 'insufficient_quota',
         param: null,
         message:
-          'The budget of key `ann` has no room for this request: 0.003 USD per day, of which 0.002 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.002011 USD. It resets at 2026-11-22T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or ask your administrator for a key with a larger budget.',
+          'The budget of key `ann` has no room for this request: 0.003 USD per day, of which 0.002 USD is spent and 0 USD is reserved by requests under way; this one could cost at most 0.00202 USD. It resets at 2026-11-22T00:00:00Z. Set a smaller max_tokens, ask a cheaper model, or wait for that, or ask your administrator for a key with a larger budget.',
       })
       expect(headersFrom(refusal, 'retry-after', 'x-should-retry', 'x-ratelimit-')).toEqual({
         'x-should-retry': 'false',
@@ -65,10 +65,10 @@ describe('a budget', () => {
       const { code, message } = await toRefusal(await ask(key as string, { max_tokens: 500 }))
       expect(code).toBe('insufficient_quota')
       expect(message).toContain(
-        'budget of team `crew` has no room for this request: 0.0015 USD per day, of which 0 USD is spent and 0.001011 USD is reserved',
+        'budget of team `crew` has no room for this request: 0.0015 USD per day, of which 0 USD is spent and 0.001013 USD is reserved',
       )
     }
-    expect(await standing(ann as string)).toEqual({ spent: 0, reserved: reserveOf(500) })
+    expect(await standing(ann as string)).toEqual({ spent: 0, reserved: costOf(HELLO_BOUND, 500) })
     expect(await standing(bob as string)).toEqual({ spent: 0, reserved: 0 })
     gate.free()
     await (await first).text()
@@ -79,28 +79,29 @@ describe('a budget', () => {
 
   test('has the dearest of the routes in it', async () => {
     const { app, ask } = bench
-    const dear = 10 * reserveOf(500)
+    const dear = 10 * costOf(HELLO_COUNTED, 500)
     const body = { model: 'acme/both', max_tokens: 500 }
     const { message } = await toRefusal(await ask(app.key({ budget: inTotal(dear - 1) }), body))
-    expect(message).toContain('could cost at most 0.01011 USD')
+    expect(message).toContain('could cost at most 0.0101 USD')
     expect((await ask(app.key({ budget: inTotal(dear) }), body)).headers.get('x-tollgate-upstream')).toBe('near')
   })
 
   test('has the dearest kinds of tokens in it: those written to a cache, those of reasoning', async () => {
     const { app, near, ask } = bench
-    const most = HELLO_TOKENS * 3_000 + 500 * 5_000
+    const most = HELLO_COUNTED * 3_000 + 500 * 5_000
+    const reserved = HELLO_TOKENS * 3_000 + 500 * 5_000
     const body = { model: 'acme/thinker', max_completion_tokens: 500 }
     expect((await ask(app.key({ budget: inTotal(most - 1) }), body)).status).toBe(429)
     const usage = {
-      prompt_tokens: HELLO_TOKENS,
+      prompt_tokens: HELLO_COUNTED,
       completion_tokens: 500,
-      prompt_tokens_details: { cache_write_tokens: HELLO_TOKENS },
+      prompt_tokens_details: { cache_write_tokens: HELLO_COUNTED },
       completion_tokens_details: { reasoning_tokens: 500 },
     }
     near.script(wholeAnswer({ usage }))
     const response = await ask(app.key({ budget: inTotal(most) }), body)
     expect(response.status).toBe(200)
-    expect(rowOf(bench, response)).toMatchObject({ reserved_nano_usd: most, cost_nano_usd: most })
+    expect(rowOf(bench, response)).toMatchObject({ reserved_nano_usd: reserved, cost_nano_usd: most })
     near.script(obliging)
   })
 
@@ -204,7 +205,7 @@ describe('the cap of an answer', () => {
     const calls = near.requests.length
     const body = { model, max_tokens: 500, n: 3 }
     // Three calls of one choice read the prompt three times.
-    const most = model === 'acme/single' ? 3 * reserveOf(500) : costOf(HELLO_TOKENS, 1_500)
+    const most = model === 'acme/single' ? 3 * costOf(HELLO_COUNTED, 500) : costOf(HELLO_COUNTED, 1_500)
     const refusal = await toRefusal(await ask(app.key({ budget: inTotal(most - 1) }), body))
     expect(refusal.code).toBe('insufficient_quota')
     expect(near.requests.length).toBe(calls)

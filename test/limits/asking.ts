@@ -45,11 +45,17 @@ export function createLimiter(options?: LimiterOptions): AskedLimiter {
     admit(key, team, amount, now) {
       const entry = limiter.enter(key, team, now.monotonicMs)
       if (entry instanceof GatewayError) return entry
-      const decision = entry.admit(amount, now)
+      const decision = atOnce(entry.admit(amount, now))
       if (decision instanceof GatewayError) entry.refuse(decision, now.monotonicMs)
       return decision
     },
   }
+}
+
+/** What is decided without a count. */
+export function atOnce<T>(decided: T | Promise<T>): T {
+  if (decided instanceof Promise) throw new Error('is counted')
+  return decided
 }
 
 export function held(decision: Decision<Reservation>): Reservation {

@@ -8,6 +8,7 @@ import type { Reservation, Scope } from '../../src/limits/limiter.ts'
 import {
   type AskedLimiter,
   at,
+  atOnce,
   budget,
   CENT,
   cents,
@@ -127,7 +128,7 @@ describe('a reservation', () => {
     held(limiter.admit(limits, null, cents(3), at(0)))
     for (const more of [6, 4]) expect(reservation.raise(cents(more))).toBeNull()
     expect(standing(limiter, limits, null, at(0)).reserved).toBe(9 * CENT)
-    const error = reservation.raise({ tokens: 90, nanoUsd: 8 * CENT })
+    const error = atOnce(reservation.raise({ tokens: 90, nanoUsd: 8 * CENT }))
     expect(error?.code).toBe('insufficient_quota')
     expect(error?.message).toContain('could cost at most 0.02 USD')
     expect(standing(limiter, limits, null, at(0)).reserved).toBe(9 * CENT)
@@ -156,7 +157,7 @@ describe('a period', () => {
     const late = held(limiter.admit(key, null, cents(9), at(0)))
     const tomorrow = at(1, NOON + 12 * HOUR)
     held(limiter.admit(key, null, cents(4), tomorrow))
-    expect(late.raise(cents(11))?.message).toContain('It resets at 2026-11-19T00:00:00Z.')
+    expect(atOnce(late.raise(cents(11)))?.message).toContain('It resets at 2026-11-19T00:00:00Z.')
     late.settle(cents(9))
     expect(standing(limiter, key, null, tomorrow)).toMatchObject({ spent: 0, reserved: 4 * CENT })
   })

@@ -1,12 +1,12 @@
 /** A request before it is admitted: what it counts for while its body is read, and which refusals give that back. */
 import { describe, expect, test } from 'bun:test'
 import { type ErrorKind, GatewayError } from '../../src/domain/error.ts'
-import type { LocalEntry, LocalLimiter } from '../../src/limits/limiter.ts'
-import { at, budget, CENT, createLimiter, held, limited, refused, tokens } from './asking.ts'
+import type { Entry, LocalLimiter } from '../../src/limits/limiter.ts'
+import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens } from './asking.ts'
 
 const key = limited({ requestsPerMinute: 2, tokensPerMinute: 100, concurrency: 1 }, { budget: budget(1) })
 
-function entered(limiter: LocalLimiter, atMs: number): LocalEntry {
+function entered(limiter: LocalLimiter, atMs: number): Entry {
   const entry = limiter.enter(key, null, atMs)
   if (entry instanceof GatewayError) throw entry
   return entry
@@ -24,7 +24,7 @@ test('a request counts, and has its slot, from before anybody knows what it asks
   const limiter = createLimiter()
   const first = entered(limiter, 0)
   expect(limiter.enter(key, null, 1)).toMatchObject({ kind: 'request_limit', headers: { 'retry-after': '1' } })
-  held(first.admit(tokens(10), at(2))).settle(tokens(10))
+  held(atOnce(first.admit(tokens(10), at(2)))).settle(tokens(10))
   entered(limiter, 3).refuse(new GatewayError('invalid_request', 'no JSON'), 4)
   const error = limiter.enter(key, null, 5)
   expect(error).toMatchObject({ kind: 'request_limit', headers: { 'x-ratelimit-remaining-requests': '0' } })
@@ -71,7 +71,7 @@ describe('a request that is refused', () => {
 test('tokens count from when a request is admitted, however long its body took', () => {
   const limiter = createLimiter()
   const entry = entered(limiter, 0)
-  held(entry.admit(tokens(90), at(50_000))).settle(tokens(90))
+  held(atOnce(entry.admit(tokens(90), at(50_000)))).settle(tokens(90))
   expect(refused(limiter.admit(key, null, tokens(50), at(60_000)))).toMatchObject({
     kind: 'token_limit',
     headers: { 'x-ratelimit-remaining-requests': '2', 'x-ratelimit-remaining-tokens': '10', 'retry-after': '50' },

@@ -72,6 +72,9 @@ export const HELLO_TOKENS = 11
 /** What it is counted at, where an upstream reports nothing: three tokens of text, four of the message, three of the answer. */
 export const HELLO_COUNTED = 10
 
+/** What a nearly spent budget holds for it, once it was counted: eight of the message, and its text by whichever vocabulary. */
+export const HELLO_BOUND = 5 + 8
+
 /** Starts a gateway with one upstream and one key that may use everything. */
 export async function startGateway({
   script,

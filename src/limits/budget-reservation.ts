@@ -1,0 +1,130 @@
+/**
+ * What one request holds on the budgets that it is under: at first what it costs by the worst case, a token a byte of its text,
+ * and where budgets have no room for that, what it costs by a count. `budget.ts` makes them. Pure.
+ */
+import type { Budget } from '../domain/settings.ts'
+import type { Budgets } from './budget.ts'
+import type { BudgetState, PeriodUsage } from './budget-state.ts'
+import type { Scope } from './limiter.ts'
+
+/** Which budget has no room, in the figures that a refusal names. */
+export interface BudgetRefusal {
+  kind: Scope['kind']
+  name: string
+  budget: Budget
+  spentNanoUsd: number
+  reservedNanoUsd: number
+  /** What the request asks for beyond what it has reserved. */
+  askedNanoUsd: number
+  /** When the next period begins; null for a budget in total. */
+  resetMs: number | null
+}
+
+/** What a request may cost, in nano-dollars. */
+export interface Cost {
+  /** For so much there has to be room. */
+  likelyNanoUsd: number
+  /** At most: so much is held until it is known. */
+  mostNanoUsd: number
+}
+
+/** How it is found out what a request of a nearly spent budget may cost: by the worst case first, which is known at once. */
+export interface Counting {
+  /** It never costs less than this. */
+  leastNanoUsd(): number
+  /** Counts its prompt, which takes a while. Null where that is not possible in time. */
+  count(): Promise<Cost | null>
+}
+
+/** What a request takes from one budget, which is as the request found it, in the period that it was admitted in. */
+export interface Charge {
+  readonly state: BudgetState
+  readonly usage: PeriodUsage
+}
+
+/** What one request holds on each budget that it is under. */
+export class BudgetReservation {
+  readonly #budgets: Budgets
+  readonly #charges: readonly Charge[]
+  #held: number
+  /** Null once it was counted, or cannot be. */
+  #counting: Counting | null
+  #isOver = false
+
+  constructor(budgets: Budgets, charges: readonly Charge[], { mostNanoUsd }: Cost, counting: Counting | null) {
+    this.#budgets = budgets
+    this.#charges = charges
+    this.#held = 0
+    this.#counting = counting
+    this.#hold(mostNanoUsd)
+    if (counting !== null) for (const { usage } of charges) usage.uncounted.add(this)
+  }
+
+  /** Whether anything is held at all. */
+  get isNeeded(): boolean {
+    return this.#charges.length > 0
+  }
+
+  /** Makes it hold at least so much, on all of them or on none. */
+  raise({ likelyNanoUsd, mostNanoUsd }: Cost): BudgetRefusal | null {
+    if (this.#isOver || mostNanoUsd <= this.#held) return null
+    const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
+    const refusal = findFull(now, likelyNanoUsd, this.#held)
+    if (refusal !== null) return refusal
+    // What was counted is only a part of it from here on.
+    this.#setCounted()
+    this.#hold(mostNanoUsd)
+    return null
+  }
+
+  /** Has it counted, once, and holds no more than that says. Never rejects. */
+  async count(): Promise<void> {
+    const counting = this.#counting
+    if (counting === null) return
+    const cost = await counting.count()
+    // It may have been raised or settled meanwhile.
+    if (this.#counting !== counting) return
+    this.#setCounted()
+    if (cost !== null) this.#hold(Math.min(this.#held, cost.mostNanoUsd))
+  }
+
+  /** Turns the reservation into what was spent, also beyond the budget. Once. */
+  settle(nanoUsd: number): void {
+    this.#setCounted()
+    this.#hold(0)
+    this.#isOver = true
+    for (const charge of this.#charges) {
+      charge.usage.spentNanoUsd += nanoUsd
+      const state = this.#budgets.stateOf(charge)
+      if (state) this.#budgets.warn(state)
+    }
+  }
+
+  #hold(nanoUsd: number): void {
+    for (const { usage } of this.#charges) usage.reservedNanoUsd += nanoUsd - this.#held
+    this.#held = nanoUsd
+  }
+
+  #setCounted(): void {
+    if (this.#counting === null) return
+    this.#counting = null
+    for (const { usage } of this.#charges) usage.uncounted.delete(this)
+  }
+}
+
+/**
+ * Finds the first that has no room for a request. What costs nothing, such as a local model, is let through whatever was spent.
+ *
+ * @param heldNanoUsd what the request holds already.
+ */
+export function findFull(charges: readonly Charge[], likelyNanoUsd: number, heldNanoUsd: number): BudgetRefusal | null {
+  const askedNanoUsd = likelyNanoUsd - heldNanoUsd
+  if (likelyNanoUsd === 0) return null
+  for (const { state, usage } of charges) {
+    const { scope, name, budget } = state
+    const { spentNanoUsd, reservedNanoUsd, endMs: resetMs } = usage
+    if (spentNanoUsd + reservedNanoUsd + askedNanoUsd > budget.nanoUsd)
+      return { kind: scope.kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs }
+  }
+  return null
+}

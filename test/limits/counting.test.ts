@@ -1,0 +1,141 @@
+/** A budget that has no room for the worst case: what is counted then, and that nothing is let in twice while it is. */
+import { describe, expect, test } from 'bun:test'
+import { GatewayError } from '../../src/domain/error.ts'
+import type { Key, Team } from '../../src/domain/snapshot.ts'
+import type { Cost } from '../../src/limits/budget-reservation.ts'
+import type { Ask, Entry, LocalLimiter, Reservation } from '../../src/limits/limiter.ts'
+import { at, budget, CENT, cents, createLimiter, limited, standing, toTeam } from './asking.ts'
+
+const keyOf = (id = 'k1', of = budget(10)) => limited({}, { budget: of, id })
+
+/** Counts that the test lets end, each once. */
+function createCounts() {
+  const waiting: (() => void)[] = []
+  return {
+    /** How many were begun. */
+    begun: 0,
+    /** An ask for so many cents at worst, which a count finds to be `likely`, and `most` at most; null where it finds nothing. */
+    ask(worst: number, found: [likely: number, most: number] | null, least = 0): Ask {
+      const cost: Cost | null = found && { likelyNanoUsd: found[0] * CENT, mostNanoUsd: found[1] * CENT }
+      const count = () => {
+        this.begun++
+        const { promise, resolve } = Promise.withResolvers<void>()
+        waiting.push(resolve)
+        return promise.then(() => cost)
+      }
+      return { ...cents(worst), counting: { leastNanoUsd: () => least * CENT, count } }
+    },
+    /** Lets all counts end, and those that begin thereby. */
+    async end() {
+      while (waiting.length > 0) {
+        for (const resolve of waiting.splice(0)) resolve()
+        await Bun.sleep(0)
+      }
+    },
+  }
+}
+
+const enter = (limiter: LocalLimiter, key: Key, team: Team | null = null): Entry => {
+  const entry = limiter.enter(key, team, 0)
+  if (entry instanceof GatewayError) throw entry
+  return entry
+}
+
+/** Whether each of them was let in, once all that they wait for is counted. */
+async function decide(counts: ReturnType<typeof createCounts>, decided: ReturnType<Entry['admit']>[]) {
+  await counts.end()
+  return Promise.all(decided.map(async (each) => !((await each) instanceof GatewayError)))
+}
+
+describe('a request', () => {
+  test('is not counted where the worst of it fits beside the worst of all under way', () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    for (const worst of [4, 6])
+      expect(enter(limiter, key).admit(counts.ask(worst, [1, 2]), at(0))).not.toBeInstanceOf(Promise)
+    expect(counts.begun).toBe(0)
+    expect(standing(limiter, key, null, at(0)).reserved).toBe(10 * CENT)
+  })
+
+  test('that does not fit is counted, then let in by the count and held at the most that it may cost', async () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    expect(await decide(counts, [enter(limiter, key).admit(counts.ask(12, [3, 5]), at(0))])).toEqual([true])
+    expect(standing(limiter, key, null, at(0)).reserved).toBe(5 * CENT)
+  })
+
+  test('that still does not fit has all that is under way counted, its team’s other keys among them', async () => {
+    const [limiter, counts] = [createLimiter(), createCounts()]
+    const team = toTeam(budget(10))
+    const [ann, bob] = [keyOf('k1', budget(50)), keyOf('k2', budget(50))]
+    for (const key of [ann, bob]) void enter(limiter, key, team).admit(counts.ask(5, [1, 2]), at(0))
+    expect(await decide(counts, [enter(limiter, ann, team).admit(counts.ask(8, [4, 6]), at(0))])).toEqual([true])
+    expect(counts.begun).toBe(3)
+    expect(standing(limiter, limited({}, { id: 'k3' }), team, at(0)).reserved).toBe(10 * CENT)
+  })
+
+  test('is refused by the worst case where nothing can be counted, and by its count where that is too much', async () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    for (const found of [null, [11, 11]] as const) {
+      const decided = enter(limiter, key).admit(counts.ask(12, found && [...found]), at(0))
+      await counts.end()
+      const error = await decided
+      expect(error).toMatchObject({ code: 'insufficient_quota' })
+      expect((error as GatewayError).message).toContain(`could cost at most ${found ? 0.11 : 0.12} USD`)
+    }
+    expect(standing(limiter, key, null, at(0)).reserved).toBe(0)
+  })
+
+  test('is refused without a count where not even the least fits beside what is spent', () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    const spent = enter(limiter, key).admit(cents(8), at(0)) as Reservation
+    spent.settle(cents(8))
+    expect(enter(limiter, key).admit(counts.ask(9, [1, 1], 3), at(0))).toBeInstanceOf(GatewayError)
+    expect(counts.begun).toBe(0)
+  })
+})
+
+describe('while something is counted', () => {
+  test('nothing is held for it, and what others took meanwhile is seen: it is let in once', async () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    const both = [0, 1].map(() => enter(limiter, key).admit(counts.ask(12, [6, 6]), at(0)))
+    expect(standing(limiter, key, null, at(0)).reserved).toBe(0)
+    expect((await decide(counts, both)).filter(Boolean)).toHaveLength(1)
+    expect(standing(limiter, key, null, at(0)).reserved).toBe(6 * CENT)
+  })
+
+  test('only the last one is let in for less than it may cost: a burst ends within a call of the budget', async () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    const crowd = Array.from({ length: 40 }, () => enter(limiter, key).admit(counts.ask(4, [1, 4]), at(0)))
+    // Two by the worst case, and one more.
+    expect((await decide(counts, crowd)).filter(Boolean)).toHaveLength(3)
+  })
+
+  test('what ends is spent at what it cost, whatever its count says then', async () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    const first = enter(limiter, key).admit(counts.ask(9, [2, 3]), at(0)) as Reservation
+    const second = enter(limiter, key).admit(counts.ask(8, [2, 3]), at(0))
+    first.settle(cents(1))
+    expect(await decide(counts, [second])).toEqual([true])
+    expect(standing(limiter, key, null, at(0))).toMatchObject({ spent: CENT, reserved: 3 * CENT })
+  })
+})
+
+describe('an additional call', () => {
+  test('that does not fit by the worst case is counted like a request', async () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    const reservation = enter(limiter, key).admit(counts.ask(6, [2, 2]), at(0)) as Reservation
+    void enter(limiter, key).admit(counts.ask(4, [1, 2]), at(0))
+    const raised = reservation.raise(counts.ask(12, [4, 7]))
+    await counts.end()
+    expect(await raised).toBeNull()
+    expect(standing(limiter, key, null, at(0)).reserved).toBe(11 * CENT)
+  })
+
+  test('is refused where its count does not fit either, and holds what it held', async () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    const reservation = enter(limiter, key).admit(counts.ask(6, [6, 6]), at(0)) as Reservation
+    const raised = reservation.raise(counts.ask(14, [11, 12]))
+    await counts.end()
+    expect(await raised).toMatchObject({ code: 'insufficient_quota' })
+    expect(standing(limiter, key, null, at(0)).reserved).toBe(6 * CENT)
+  })
+})
