@@ -5,7 +5,7 @@
 import type { CanonicalRequest, Message } from '../domain/request.ts'
 import { countTokens, toTokens } from './tokens.ts'
 
-/** What an image, a sound or a file counts, whatever its size: the demo model does not look into it. */
+/** What an image, a sound, a file or any other part counts, whatever its size: the demo model does not look into it. */
 const TOKENS_PER_ATTACHMENT = 256
 
 /** How much of a message is said back. */
@@ -17,7 +17,7 @@ const ATTACHMENTS = { image_url: 'image', input_audio: 'sound', file: 'file' }
 function textOf({ content }: Message): string {
   if (typeof content === 'string') return content
   return (content ?? [])
-    .flatMap((part) => ('text' in part ? part.text : 'refusal' in part ? part.refusal : []))
+    .flatMap((part) => (part.type === 'text' ? part.text : part.type === 'refusal' ? part.refusal : []))
     .join(' ')
 }
 
@@ -61,7 +61,7 @@ export function toAttached(body: CanonicalRequest): string | null {
 
 function attachmentsOf(message: Message | undefined): string[] {
   if (!Array.isArray(message?.content)) return []
-  return message.content.map(({ type }) => type).filter((type) => type in ATTACHMENTS)
+  return message.content.map(({ type }) => type).filter((type) => type !== 'text' && type !== 'refusal')
 }
 
 /** Shortens a text to what is worth saying back. */

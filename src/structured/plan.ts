@@ -48,7 +48,7 @@ function toWanted(format: Exclude<NonNullable<Format>, { type: 'text' }>): Wante
 
 function speaksOfJson({ content }: Message): boolean {
   if (typeof content === 'string') return /json/i.test(content)
-  return content?.some((part) => 'text' in part && /json/i.test(part.text)) ?? false
+  return content?.some((part) => part.type === 'text' && /json/i.test(part.text)) ?? false
 }
 
 /** Builds the request with the reminder that a JSON mode needs. */

@@ -85,6 +85,14 @@ describe('the demo model', () => {
     expect(usage?.prompt).toBe(2 + 3 * 256)
   })
 
+  test('counts parts that it does not know, whatever they hold', async () => {
+    const part = { type: 'constructor', text: { toString: 1 }, refusal: 7 } as never
+    const text = { type: 'text' as const, text: 'Look.' }
+    const { message, usage } = await ask({ messages: [{ role: 'user', content: [text, part] }] })
+    expect(message.content).toEndWith('You wrote: Look.')
+    expect(usage?.prompt).toBe(2 + 256)
+  })
+
   test('counts the tools and the schema that it was given', async () => {
     const counts = [{}, { tools: [TIME] }, { tools: TOOLS }].map(async (body) => (await ask(body)).usage?.prompt ?? 0)
     const [none = 0, one = 0, three = 0] = await Promise.all(counts)

@@ -40,6 +40,12 @@ describe('what is done about a response_format', () => {
       'pass',
     ],
     [
+      'the same beside a part that is not known, whatever it holds',
+      { ...saying([{ type: 'x', text: { toString: 1 } } as never]), response_format: OBJECT },
+      ['json_mode'],
+      'remind',
+    ],
+    [
       'an object on one that knows schemas only',
       toBody({ response_format: OBJECT }),
       ['structured_outputs'],
