@@ -33,10 +33,7 @@ const userPart = fc.oneof(
     ),
   }),
   fc.constant({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }),
-  fc.record({
-    type: fc.constantFrom('video_url', 'thinking'),
-    video_url: fc.record({ url: text, fps: fc.constant(null) }),
-  }),
+  fc.record({ type: fc.constantFrom('video_url', 'thinking'), text: fc.jsonValue({ maxDepth: 2 }), data: text }),
   fc.constant({ type: 'file', file: { filename: 'a.txt', file_data: 'data:text/plain;base64,AAAA' } }),
 )
 
