@@ -1,0 +1,37 @@
+/** On a terminal the log keeps to what needs a look; a line for each request is for whoever asks for it. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { BINARY, createWorkplace, type Workplace } from '../support/binary.ts'
+import { until } from '../support/until.ts'
+
+let place: Workplace
+beforeEach(() => {
+  place = createWorkplace()
+})
+afterEach(() => place.close())
+
+/** What a person sees of a server that answers one request and is stopped by Ctrl-C. */
+async function watch(...options: string[]): Promise<string> {
+  const pieces: string[] = []
+  const seen = () => pieces.join('')
+  const utf8 = new TextDecoder()
+  const data = join(place.folder, 'data')
+  const child = Bun.spawn([BINARY, 'serve', '--port', '0', '--data', data, ...options], {
+    cwd: place.folder,
+    env: { PATH: process.env.PATH ?? '' },
+    terminal: { data: (_, bytes) => void pieces.push(utf8.decode(bytes, { stream: true })) },
+  })
+  await until('the banner', () => seen().includes('Try it:'))
+  expect((await place.run('ask', 'Hello')).code).toBe(0)
+  child.terminal?.write('\u0003')
+  expect(await child.exited).toBe(0)
+  return seen()
+}
+
+test('requests are not told of on a terminal, but for --log-level info', async () => {
+  const quiet = await watch()
+  expect(quiet).toContain('--log-level info')
+  expect(quiet).toContain('Stopping')
+  expect(quiet).not.toContain('"event"')
+  expect(await watch('--log-level', 'info')).toContain('"event":"request_finished"')
+})
