@@ -123,7 +123,17 @@ describe('another gateway behind this one', () => {
       'langfuse_host',
     ],
     // Price, number of calls, turn
-    ...['input_cost_per_token', 'mock_response', 'num_retries', 'max_retries', 'timeout', 'cache', 'priority'],
+    ...[
+      'input_cost_per_token',
+      'mock_response',
+      'num_retries',
+      'max_retries',
+      'n_predict',
+      'max_new_tokens',
+      'timeout',
+      'cache',
+      'priority',
+    ],
     // A second body, merged into the first one
     'extra_body',
     // Receivers that fold case, or names that they have for the same
