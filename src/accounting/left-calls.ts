@@ -6,7 +6,7 @@
 import type { Key, Upstream } from '../domain/snapshot.ts'
 import type { Reading } from '../upstreams/backend.ts'
 
-/** So many calls of any key; more only where it may have more requests under way. */
+/** A key that may have fewer requests under way has as many calls all the same: clients leave in a moment, and come back. */
 const LEAST_OF_A_KEY = 8
 /** A stop does not wait for longer. */
 const DRAIN_MS = 2_000
@@ -28,11 +28,14 @@ export class LeftCalls {
     return this.#isDraining ? Math.min(ms, DRAIN_MS) : ms
   }
 
-  /** Counts one in. Where the key has too many, its oldest is ended. */
+  /**
+   * Counts one in. Where the key has more than it may have requests under way, its oldest is ended; one without such a limit has
+   * as many as it finds places for, which they keep.
+   */
   add({ id, limits }: Pick<Key, 'id' | 'limits'>, reading: Reading): void {
     const readings = this.#byKey.getOrInsertComputed(id, () => new Set())
     const [oldest] = readings
-    if (oldest && readings.size >= Math.max(LEAST_OF_A_KEY, limits.concurrency ?? 0)) {
+    if (oldest && limits.concurrency !== null && readings.size >= Math.max(LEAST_OF_A_KEY, limits.concurrency)) {
       readings.delete(oldest)
       oldest.endWithin(0)
     }

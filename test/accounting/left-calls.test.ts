@@ -19,11 +19,17 @@ test.each([
   expect(new LeftCalls({ leaveMs: 10_000 }).readOnMs(toTarget(upstream).upstream)).toBe(ms)
 })
 
+test('a key without a limit of concurrency has as many of them as there are', () => {
+  const left = new LeftCalls({ leaveMs: 10_000 })
+  const readings = Array.from({ length: 100 }, toReading)
+  for (const reading of readings) left.add(toKey(), reading)
+  expect(readings.flatMap(({ ends }) => ends)).toEqual([])
+})
+
 test.each([
-  [null, 8],
   [3, 8],
   [20, 20],
-])('a key with a concurrency of %p has so many of them, and the oldest ends for a new one', (concurrency, most) => {
+])('a key with a concurrency of %i has %i of them, and the oldest ends for a new one', (concurrency, most) => {
   const left = new LeftCalls({ leaveMs: 10_000 })
   const key = toKey({ limits: { ...NO_LIMITS, concurrency } })
   const [other, ended, ...readings] = Array.from({ length: most + 3 }, toReading)

@@ -24,7 +24,7 @@ beforeAll(async () => {
   place = createWorkplace()
   upstream = await startUpstream()
   const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
-  server = await place.serve(['--first-key', '--retries', '0', '--catalog', catalog], {
+  server = await place.serve(['--first-key', '--retries', '0', '--leave', '1s', '--catalog', catalog], {
     environment: { UPSTREAM_KEY: 'x' },
   })
   client = new OpenAI({ baseURL: server.baseUrl, apiKey: String(server.key), maxRetries: 0 })
