@@ -101,6 +101,9 @@ function toReceipt(text: string): number {
 function mustBeRefused(facts: Facts, { outcome, error }: Held): void {
   const { plan, status } = outcome
   const { refusal } = plan
+  // A server that stops says so first, whatever it is asked.
+  if (error?.code === 'server_is_overloaded' && status === 503 && stretchOf(outcome).toMs >= facts.story.drain.fromMs)
+    return
   if (refusal) {
     const said = { status, type: error?.type, code: error?.code, param: error?.param }
     const asked = { param: error?.param, ...refusal }
