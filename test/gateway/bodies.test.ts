@@ -64,3 +64,20 @@ describe.each([false, true])('in a body, chunked: %p,', (isChunked) => {
     expect(Bun.hash(JSON.stringify(sent))).toBe(Bun.hash(JSON.stringify(JSON.parse(json))))
   })
 })
+
+test('a key with ten large bodies at once keeps no other key waiting for more than one of them', async () => {
+  const { app } = gateway
+  const large = withField(`{${Array.from({ length: 20_000 }, (_, i) => `"n${i}":1`)}}`)
+  let read = 0
+  const many = Array.from({ length: 10 }, async () => {
+    expect((await send(large)).status).toBe(200)
+    read++
+  })
+  const answer = await gateway.chat(
+    { extra: '-'.repeat(300_000) },
+    { headers: { authorization: `Bearer ${app.key()}` } },
+  )
+  expect(answer.status).toBe(200)
+  expect(read).toBeLessThan(6)
+  await Promise.all(many)
+})
