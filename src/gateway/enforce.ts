@@ -35,6 +35,10 @@ export const enforce =
     return enforced(ask, plan.wanted, dispatch, checker, keyId)
   }
 
+/** Schemas as JSON: each choice of a request asks for the same one. */
+const texts = new WeakMap<Record<string, unknown>, string>()
+const textOfSchema = (schema: Record<string, unknown>) => texts.getOrInsertComputed(schema, JSON.stringify)
+
 async function enforced(
   ask: Ask,
   wanted: Wanted,
@@ -42,7 +46,7 @@ async function enforced(
   checker: Checker,
   keyId: string,
 ): Promise<Answer> {
-  const schema = wanted.schema === null ? null : JSON.stringify(wanted.schema)
+  const schema = wanted.schema === null ? null : textOfSchema(wanted.schema)
   const wrong = schema === null ? null : await checker.prepare(keyId, schema, ask.signal)
   const mustBeWanted = () => {
     if (ask.signal.aborted) throw clientLeft()

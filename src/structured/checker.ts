@@ -45,10 +45,10 @@ const SLOW_MS = 5_000
 const PATIENT_THREADS = 3
 /** How long anybody waits for a check, starting a thread included. */
 const PATIENCE_MS = 10_000
-/** Three times what strict mode allows: it takes seconds to compile, and hundreds of megabytes. */
-const MAX_SCHEMA_CHARS = 500_000
-/** Most schemas of one key that wait at once. Of its answers as many wait as it has requests under way: they are paid for. */
-const MAX_WAITING = 256
+/** Twice what strict mode allows: it takes seconds to compile, and hundreds of megabytes. Not more than are kept. */
+const MAX_SCHEMA_CHARS = 400_000
+/** Most schemas of one key that wait at once, one for each choice of a request. Of its answers as many wait as it has requests under way: they are paid for. */
+const MAX_WAITING = 512
 
 interface Check {
   request: CheckRequest

@@ -4,8 +4,8 @@
  */
 
 const MAX_SCHEMAS = 64
-/** Of their texts; what they compile to is up to a hundred times as large. */
-const MAX_CHARS = 1_000_000
+/** Of their texts; what they compile to takes some 500 times as many bytes. */
+const MAX_CHARS = 400_000
 
 interface Shelf<Compiled> {
   chars: number
