@@ -1,8 +1,8 @@
 /**
  * Has what a model wrote checked away from the event loop, so that one key's hostile schemas keep nobody else waiting: keys
- * take turns; nearly every check is done in a moment, and a key that has had a slow one goes to other threads for a
- * minute, where only its like are. There a check has more time, but not twice for the same schema; and a key whose slow
- * checks have taken seconds within a minute waits.
+ * take turns; nearly every check is done in a moment, a slow one gives way where another key waits, and a key that has had
+ * one goes to other threads for a minute, where only its like are, and not for long twice with the same schema. A key
+ * whose slow checks have taken seconds within a minute waits.
  *
  * To end a thread frees whoever waits for it, but not the processor: the runtime stops a script between any two steps, but
  * not within a regular expression, which gives up by itself after a second or two.
@@ -74,18 +74,22 @@ export function createChecker(options: CheckerOptions = {}): Checker {
   const run = async ({ request, limitMs, ...ask }: Check): Promise<CheckReply | NoReply> => {
     const { owner } = ask
     const quickMs = Math.min(QUICK_MS, limitMs)
+    const noteSlow = (reply: CheckReply | NoReply, ofMs: number) => {
+      if (reply === 'late') slowKeys.note(owner, quickMs, null)
+      else if (reply === 'limit') slowKeys.note(owner, ofMs, request.schema)
+      else if (typeof reply !== 'string' && reply.tookMs > QUICK_MS) slowKeys.note(owner, reply.tookMs, null)
+    }
     if (!slowKeys.isSlow(owner)) {
-      const reply = await quick.ask(request, { ...ask, limitMs: quickMs })
-      if (reply !== 'limit' && reply !== 'dismissed') return reply
-      if (reply === 'limit') slowKeys.note(owner, quickMs, null)
+      const reply = await quick.ask(request, { ...ask, limitMs, lateMs: quickMs })
+      noteSlow(reply, limitMs)
       // Each of those that wait may take as long.
-      quick.dismiss(owner)
+      if (slowKeys.isSlow(owner)) quick.dismiss(owner)
+      if (reply !== 'late' && reply !== 'dismissed') return reply
     }
     if (slowKeys.waitMs(owner) > 0) return 'dismissed'
     const timeMs = slowKeys.isTimedOut(owner, request.schema) ? quickMs : limitMs
     const reply = await patient.ask(request, { ...ask, limitMs: timeMs })
-    if (reply === 'limit') slowKeys.note(owner, timeMs, request.schema)
-    else if (typeof reply !== 'string' && reply.tookMs > QUICK_MS) slowKeys.note(owner, reply.tookMs, null)
+    noteSlow(reply, timeMs)
     if (slowKeys.waitMs(owner) > 0) patient.dismiss(owner)
     return reply
   }
@@ -101,7 +105,7 @@ export function createChecker(options: CheckerOptions = {}): Checker {
         signal,
       )
       if (typeof reply !== 'string') return 'badSchema' in reply.found ? reply.found.badSchema : null
-      if (reply === 'limit') return 'it takes too long to compile'
+      if (reply === 'limit' || reply === 'late') return 'it takes too long to compile'
       if (reply === 'aborted') return null
       throw whyNot(reply, slowMs, slowKeys.waitMs(owner))
     },
@@ -131,7 +135,7 @@ async function orAborted<Reply>(reply: Promise<Reply>, signal: AbortSignal): Pro
   }
 }
 
-function whyNot(reply: Exclude<NoReply, 'limit' | 'aborted'>, slowMs: number, waitMs: number): GatewayError {
+function whyNot(reply: Exclude<NoReply, 'limit' | 'aborted' | 'late'>, slowMs: number, waitMs: number): GatewayError {
   if (reply === 'closed') return new GatewayError('overloaded', 'The server is shutting down. Try again.')
   if (reply === 'patience') {
     return new GatewayError('overloaded', 'Tollgate is overloaded: schemas wait too long to be checked. Try again.')

@@ -9,15 +9,18 @@ import { type Started, startWorker } from './worker.ts'
 
 /**
  * Why there is no reply: it took longer than its limit; it waited for too long; too much of its owner's waits already; its
- * signal aborted before its turn; all that waited for its owner was dismissed; or the thread is closed.
+ * signal aborted before its turn; it was late and another owner came; all that waited for its owner was dismissed; or the
+ * thread is closed.
  */
-export type NoReply = 'limit' | 'patience' | 'full' | 'aborted' | 'dismissed' | 'closed'
+export type NoReply = 'limit' | 'patience' | 'late' | 'full' | 'aborted' | 'dismissed' | 'closed'
 
 export interface AskOptions {
   /** Whose request it is: owners take turns. */
   owner: string
   /** How long it may take, ms, not counting the wait for its turn and for the thread to start; without it, for ever. */
   limitMs?: number
+  /** After how long it is late, ms: when another owner waits, it is ended, and all that waits for its owner is dismissed. */
+  lateMs?: number
   /** Most that may wait for its owner at once, itself included. */
   maxWaiting?: number
   signal?: AbortSignal
@@ -60,6 +63,8 @@ export function createThread<Request, Reply extends object>(
   let spare: Started | null = null
   /** Of the thread: until it has answered, or until it has been idle for long enough. */
   let timer: Timer | undefined
+  /** Of the request at work. */
+  let isLate = false
   let closed = false
 
   const start = (): Started => {
@@ -110,22 +115,38 @@ export function createThread<Request, Reply extends object>(
     next()
   }
 
-  /** It has started by the time that the thread at work may have to be ended. */
-  const startSpare = (limitMs: number) => {
-    spare ??= start()
-    timer = setTimeout(expire, (limitMs * 3) / 4)
+  const giveWay = ({ owner, resolve }: Job<Request, Reply>) => {
+    stop()
+    resolve('late')
+    for (const job of turns.takeAll(owner)) job.resolve('dismissed')
+    next()
   }
 
-  const post = ({ request, limitMs }: Job<Request, Reply>) => {
+  const becomeLate = (job: Job<Request, Reply>, leftMs: number) => {
+    isLate = true
+    if (turns.hasOthers(job.owner)) giveWay(job)
+    else timer = setTimeout(expire, leftMs)
+  }
+
+  const post = (job: Job<Request, Reply>) => {
+    const { request, limitMs, lateMs } = job
     clearTimeout(timer)
     thread?.post(request)
     if (limitMs === undefined) return
-    timer = keepSpare ? setTimeout(startSpare, limitMs / 4, limitMs) : setTimeout(expire, limitMs)
+    const end = lateMs === undefined ? expire : () => becomeLate(job, limitMs - lateMs)
+    const endMs = lateMs ?? limitMs
+    // The spare thread has started by the time that the one at work may have to be ended.
+    const startSpare = () => {
+      spare ??= start()
+      timer = setTimeout(end, (endMs * 3) / 4)
+    }
+    timer = keepSpare ? setTimeout(startSpare, endMs / 4) : setTimeout(end, endMs)
   }
 
   const next = () => {
     clearTimeout(timer)
     running = null
+    isLate = false
     const job = turns.next()
     if (job) {
       running = job
@@ -146,6 +167,7 @@ export function createThread<Request, Reply extends object>(
       const job = { ...options, request, resolve, reject }
       turns.add(owner, job)
       if (running === null) next()
+      else if (isLate && running.owner !== owner) giveWay(running)
       const { signal } = options
       if (patienceMs === undefined && signal === undefined) return promise
       const abort = () => turns.delete(owner, job) && resolve('aborted')

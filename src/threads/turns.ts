@@ -15,6 +15,11 @@ export class Turns<Work> {
     return this.#waiting.get(owner)?.size ?? 0
   }
 
+  /** Whether something waits for anybody else. */
+  hasOthers(owner: string): boolean {
+    return this.#waiting.size > (this.#waiting.has(owner) ? 1 : 0)
+  }
+
   /** Takes what is next; undefined where nothing waits. */
   next(): Work | undefined {
     for (const [owner, works] of this.#waiting) {

@@ -3,12 +3,13 @@ import { afterEach, expect, test } from 'bun:test'
 import { type AskOptions, createThread, type NoReply, type ThreadOptions } from '../../src/threads/thread.ts'
 import { until } from '../support/until.ts'
 
-/** Answers with what it is sent; `forever`, `throw` and `exit` do as they say. */
+/** Answers with what it is sent, `slow` after a while; `forever`, `throw` and `exit` do as they say. */
 const ECHO = `
   self.onmessage = ({ data }) => {
     if (data === 'throw') throw new Error('broken')
     if (data === 'exit') process.exit(0)
     if (data === 'forever') for (;;);
+    if (data === 'slow') for (const end = performance.now() + 200; performance.now() < end; );
     self.postMessage({ said: data })
   }
   self.postMessage('ready')`
@@ -58,6 +59,18 @@ test('before a slow one has to be ended another thread is started for those who 
   expect(ends).toEqual(['a'])
   expect(await Promise.all(asked)).toEqual(['limit', 'said b'])
   expect(starts).toBe(2)
+})
+
+test('a late one goes on while nobody else waits, and gives way with all of its owner when somebody does', async () => {
+  const ask = open({ keepSpare: true })
+  const late = { limitMs: 60_000, lateMs: 20 }
+  expect(await Promise.all([ask('slow', late), ask('a1')])).toEqual(['said slow', 'said a1'])
+  const asked = [ask('forever', late), ask('a2')]
+  await Bun.sleep(50)
+  expect(await ask('b1', { owner: 'b' })).toBe('said b1')
+  expect(await Promise.all(asked)).toEqual(['late', 'dismissed'])
+  const again = [ask('forever', late), ask('b2', { owner: 'b' })]
+  expect(await Promise.all(again)).toEqual(['late', 'said b2'])
 })
 
 test('owners take turns, and each its own in the order in which they came', async () => {
