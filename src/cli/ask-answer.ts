@@ -15,15 +15,23 @@ export interface Answer {
 /** What `ask` reads of a chunk. */
 interface Chunk {
   model: string
-  choices: { delta: { content?: string | null; refusal?: string | null }; finish_reason: string | null }[]
+  choices: {
+    delta: { content?: string | null; refusal?: string | null; reasoning?: string }
+    finish_reason: string | null
+  }[]
   usage?: Answer['usage'] | null
 }
 
 /**
  * @param onText takes each piece as it comes.
+ * @param onThinking is called once, where the model begins with thoughts, which are not shown and may take long.
  * @throws CommandError where the stream ends in an error, or without a word.
  */
-export async function readAnswer(response: Response, onText: (text: string) => void): Promise<Answer> {
+export async function readAnswer(
+  response: Response,
+  onText: (text: string) => void,
+  onThinking: () => void,
+): Promise<Answer> {
   const requestId = response.headers.get('x-request-id') ?? ''
   const answer: Answer = {
     requestId,
@@ -32,6 +40,7 @@ export async function readAnswer(response: Response, onText: (text: string) => v
     finishReason: 'stop',
     usage: { prompt_tokens: 0, completion_tokens: 0, cost_nano_usd: 0 },
   }
+  let isThinking = false
   for await (const data of toFrames(response)) {
     if (data === '[DONE]') return answer
     if (data.startsWith('{"error"')) {
@@ -42,6 +51,10 @@ export async function readAnswer(response: Response, onText: (text: string) => v
     answer.model = model
     if (usage) answer.usage = usage
     for (const { delta, finish_reason: reason } of choices) {
+      if (delta.reasoning && !isThinking) {
+        isThinking = true
+        onThinking()
+      }
       const text = delta.content ?? delta.refusal ?? ''
       if (text !== '') onText(text)
       answer.text += text

@@ -27,19 +27,22 @@ export async function ask(words: readonly string[], flags: AskFlags, io: Context
     stream: true,
     stream_options: { include_usage: true },
   })
-  const answer = await readAnswer(response, io.json ? () => {} : (text) => io.stdout(toHarmless(text))).catch(
-    (error) => {
-      if (!io.json) io.stdout('\n')
-      throw error instanceof CommandError
-        ? error
-        : new CommandError('broken_off', `The answer broke off: ${messageOf(error)}.`)
-    },
-  )
+  const onText = (text: string) => io.stdout(toHarmless(text))
+  const onThinking = () => io.stderr('[thinking …]\n')
+  const reading = io.json ? readAnswer(response, ignore, ignore) : readAnswer(response, onText, onThinking)
+  const answer = await reading.catch((error) => {
+    if (!io.json) io.stdout('\n')
+    throw error instanceof CommandError
+      ? error
+      : new CommandError('broken_off', `The answer broke off: ${messageOf(error)}.`)
+  })
   const durationMs = Math.round(performance.now() - startedMs)
   if (io.json) return printJson(io, toDocument(answer, durationMs))
   io.stdout('\n')
   io.stderr(toSummary(answer, durationMs))
 }
+
+const ignore = () => {}
 
 /** Without control characters, which would be commands to a terminal. */
 const toHarmless = (text: string) => text.replace(/[\p{Cc}--[\n\t]]/gv, '')

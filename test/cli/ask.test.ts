@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { costOf, type Gateway, startGateway } from '../support/gateway.ts'
 import { obliging } from '../support/upstream.ts'
-import { streamAnswer } from '../support/upstream-answers.ts'
+import { streamAnswer, toDelta } from '../support/upstream-answers.ts'
 import { type Bench, createBench } from './run.ts'
 
 let gateway: Gateway
@@ -69,6 +69,16 @@ test('--json is one document, with the id that log and ledger have', async () =>
 test('no answer can order the terminal about', async () => {
   gateway.upstream.script(() => streamAnswer({ tokens: ['a\u001b[2Jb', '\u0007\n\tc'] }))
   expect((await ask('Hello')).stdout).toBe('a[2Jb\n\tc\n')
+})
+
+test('a model that thinks says so, and its thoughts are not the answer', async () => {
+  gateway.upstream.script({
+    kind: 'stream',
+    steps: [toDelta({ reasoning_content: 'Hm. ' }), toDelta({ reasoning_content: 'Ah. ' }), ...streamAnswer().steps],
+  })
+  const { stdout, stderr } = await ask('Hello')
+  expect(stdout).toBe('tok0 tok1 tok2 tok3 tok4 \n')
+  expect(stderr).toStartWith('[thinking …]\n[local/tiny: ')
 })
 
 test('an answer that breaks off is a failure, after the words that came', async () => {
