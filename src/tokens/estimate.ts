@@ -166,10 +166,11 @@ function readPart(part: Part, prompt: Prompt) {
     }
   } else if (part.type === 'image_url' || part.type === 'input_audio') readMedia(part, prompt)
   else {
-    const { texts, files, tokens, kind } = toOtherContent(part)
+    const { texts, files, tokens, bytes, kind } = toOtherContent(part)
     for (const text of texts) read(prompt, text)
     for (const file of files) prompt.files.push(file)
     prompt[kind] += tokens
+    prompt.otherBytes += bytes
   }
 }
 

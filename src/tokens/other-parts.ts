@@ -3,7 +3,7 @@
  * counts by its bytes, an address as a file, and all else as text, so that nothing in them is free. Pure.
  */
 import type { OtherPart } from '../domain/request.ts'
-import { type Data, fromDataUrl, TOKENS_PER_FILE, tokensOfData } from './media.ts'
+import { bytesOfBase64, type Data, fromDataUrl, TOKENS_PER_FILE, tokensOfData } from './media.ts'
 import { isText } from './text-files.ts'
 
 export interface OtherContent {
@@ -13,16 +13,18 @@ export interface OtherContent {
   files: string[]
   /** Tokens of all other data, of what stands behind addresses, and of numbers. */
   tokens: number
+  /** Bytes of data that is neither seen nor heard, such as a document: each of them could be a token. */
+  bytes: number
   /** What they are, as far as the part or its data says it. */
   kind: 'audio' | 'images' | 'others'
 }
 
 /** Takes a part apart. Nothing is copied: it may be as large as a request. */
 export function toOtherContent(part: OtherPart): OtherContent {
-  const content: OtherContent = { texts: [], files: [], tokens: 0, kind: kindOf(part.type) ?? 'others' }
+  const content: OtherContent = { texts: [], files: [], tokens: 0, bytes: 0, kind: kindOf(part.type) ?? 'others' }
   const open: object[] = [part]
   const take = (name: string, value: unknown) => {
-    if (typeof value === 'string') takeText(name, value, content)
+    if (typeof value === 'string') takeText(name, value, part.type, content)
     else if (typeof value === 'object' && value !== null) open.push(value)
     else content.tokens += 1
   }
@@ -39,7 +41,7 @@ export function toOtherContent(part: OtherPart): OtherContent {
   return content
 }
 
-function takeText(name: string, value: string, content: OtherContent): void {
+function takeText(name: string, value: string, type: string, content: OtherContent): void {
   const data = fromDataUrl(value) ?? toBareData(name, value)
   if (data === null) {
     if (value !== '') content.texts.push(value)
@@ -47,10 +49,14 @@ function takeText(name: string, value: string, content: OtherContent): void {
     return
   }
   if (isText(data, null)) content.files.push(data.base64)
-  else content.tokens += tokensOfData(data.base64)
+  else {
+    content.tokens += tokensOfData(data.base64)
+    if (!MEDIA.test(data.mediaType || type)) content.bytes += bytesOfBase64(data.base64)
+  }
   content.kind = kindOf(data.mediaType) ?? content.kind
 }
 
+const MEDIA = /video|audio|image/
 const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i
 
 /** Base64 under the name that most formats have for it. */

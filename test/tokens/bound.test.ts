@@ -35,6 +35,17 @@ describe('by its bytes', () => {
     })
     expect([100, 9_000].map((bytes) => measurePrompt(pdf(bytes)).mostPromptTokens)).toEqual([5_008, 9_008])
   })
+
+  test('a document in a part that is not known has one as well, a video as many as any', () => {
+    const most = (type: string, mediaType: string) => {
+      const part = { type, url: `data:${mediaType};base64,${Buffer.alloc(900_000).toString('base64')}` }
+      const body = { model: 'm', messages: [{ role: 'user', content: [part] }] } as unknown as CanonicalRequest
+      return measurePrompt(body).mostPromptTokens - 8 - `type${type}url`.length
+    }
+    expect(most('document', 'application/pdf')).toBe(900_000)
+    expect(most('video_url', '')).toBe(9_000)
+    expect(most('media', 'video/mp4')).toBe(9_000)
+  })
 })
 
 test('what only some upstreams read is held as well: fields of their own, reasoning of earlier turns', () => {
