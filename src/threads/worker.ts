@@ -1,5 +1,8 @@
 /** One worker from its start to its end, as `thread.ts` keeps it: what it says is told to its thread, each thing once. */
 
+import { closeSync, openSync } from 'node:fs'
+import { devNull } from 'node:os'
+
 export interface Started {
   isReady(): boolean
   post(message: unknown): void
@@ -16,6 +19,22 @@ export interface Listener {
 
 /** What loads takes a second on a busy machine; a thread that takes this long will not start any more. */
 const START_MS = 60_000
+
+/** Bun ends the whole process where a starting worker finds no file for its event loop. More than it opens: others take some, too. */
+const START_FILES = 16
+const FILES_MS = 50
+
+function hasFiles(): boolean {
+  const files: number[] = []
+  try {
+    while (files.length < START_FILES) files.push(openSync(devNull, 'r'))
+    return true
+  } catch {
+    return false
+  } finally {
+    for (const file of files) closeSync(file)
+  }
+}
 
 /** In the executable all but the workers is one file at its root, and they stand where the build put them. */
 const IS_SOURCE = import.meta.url.endsWith('/threads/worker.ts')
@@ -39,7 +58,19 @@ export function startWorker(name: string, createWorker: (() => Worker) | undefin
   }
   const timer = setTimeout(lose, START_MS, 'it did not start')
 
-  try {
+  const start = () => {
+    if (isOver) return
+    if (!hasFiles()) {
+      setTimeout(start, FILES_MS)
+      return
+    }
+    try {
+      begin()
+    } catch (error) {
+      queueMicrotask(() => lose(String(error)))
+    }
+  }
+  const begin = () => {
     worker = createWorker?.() ?? new Worker(urlOf(name))
     worker.onerror = ({ message }) => lose(message)
     worker.addEventListener('close', () => lose('it ended'))
@@ -53,8 +84,7 @@ export function startWorker(name: string, createWorker: (() => Worker) | undefin
       clearTimeout(timer)
       listener.ready()
     }
-  } catch (error) {
-    queueMicrotask(() => lose(String(error)))
   }
+  start()
   return { isReady: () => isReady, post: (message) => worker?.postMessage(message), end }
 }

@@ -140,3 +140,21 @@ test('an idle thread is given back', async () => {
   await ask('b')
   expect(starts).toBe(2)
 })
+
+test('without files left no thread is started, which would end the process; one is as soon as there are some', async () => {
+  const script = `
+    import { closeSync, openSync } from 'node:fs'
+    import { createThread } from './src/threads/thread.ts'
+    const createWorker = () => new Worker(URL.createObjectURL(new Blob([${JSON.stringify(ECHO)}])))
+    const thread = createThread('nobody', { createWorker })
+    const files = []
+    try { for (;;) files.push(openSync('/dev/null', 'r')) } catch {}
+    const asked = thread.ask('a', { owner: 'a' })
+    setTimeout(() => { for (const file of files) closeSync(file) }, 200)
+    console.log((await asked).said)
+    process.exit(0)`
+  const command = ['sh', '-c', 'ulimit -n 100; exec "$0" -e "$1"', process.execPath, script]
+  const child = Bun.spawn(command, { cwd: `${import.meta.dir}/../..`, stdout: 'pipe', stderr: 'pipe' })
+  const [said, error] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  expect([said, error]).toEqual(['a\n', ''])
+})
