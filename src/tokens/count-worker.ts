@@ -7,23 +7,45 @@ import { toPieces } from './excerpt.ts'
 
 declare const self: Worker
 
-/** Several lists of texts, each to be counted by itself; the answer is one sum a list. */
+/** Several lists of texts, each to be counted by itself. */
 export type CountRequest = string[][]
-export type CountReply = number[]
+/** One sum a list, and what is left to count: another request, so that others have their turn; null where nothing is. */
+export interface CountReply {
+  sums: number[]
+  rest: CountRequest | null
+}
+
+/** After this it answers with what it has. */
+const SLICE_MS = 25
 
 /** Names of control tokens are ordinary text, whoever writes them. */
 const AS_TEXT = { disallowedSpecial: new Set<string>() }
 
 self.onmessage = (event: MessageEvent<CountRequest>) => {
-  const reply: CountReply = event.data.map(count)
+  const endMs = performance.now() + SLICE_MS
+  const counted = event.data.map((texts) => count(texts, endMs))
   // The encoder would remember 100,000 words, and those of a hostile text are long.
   clearMergeCache()
+  const isDone = counted.every(({ rest }) => rest.length === 0)
+  const reply: CountReply = {
+    sums: counted.map(({ tokens }) => tokens),
+    rest: isDone ? null : counted.map(({ rest }) => rest),
+  }
   self.postMessage(reply)
 }
 self.postMessage('ready')
 
-function count(texts: string[]): number {
+function count(texts: string[], endMs: number): { tokens: number; rest: string[] } {
   let tokens = 0
-  for (const text of texts) for (const piece of toPieces(text)) tokens += countTokens(piece, AS_TEXT)
-  return tokens
+  for (const [number, text] of texts.entries()) {
+    let at = 0
+    for (const piece of toPieces(text)) {
+      tokens += countTokens(piece, AS_TEXT)
+      at += piece.length
+      if (performance.now() < endMs) continue
+      const rest = texts.slice(number + 1)
+      return { tokens, rest: at < text.length ? [text.slice(at), ...rest] : rest }
+    }
+  }
+  return { tokens, rest: [] }
 }

@@ -7,7 +7,7 @@
 import type { CanonicalRequest } from '../domain/request.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
-import { createThread, type ThreadOptions } from '../threads/thread.ts'
+import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
 import { type Bound, bytesOfExtras, toOther, toSlices } from './bound.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
 import { estimatePrompt, TOKENS_PER_MESSAGE as MOST_PER_MESSAGE, tokensOfBytes, toMedia, toPrompt } from './estimate.ts'
@@ -61,10 +61,19 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     patienceMs: timeoutMs,
     ...options,
   })
-  const count = async (owner: string, lists: CountRequest): Promise<CountReply | null> => {
+  /** One sum a list. A long count is done in slices, between which other keys have their turns. */
+  const count = async (owner: string, lists: CountRequest): Promise<number[] | null> => {
+    const endMs = performance.now() + timeoutMs
+    const sums = lists.map(() => 0)
     try {
-      const reply = await thread.ask(lists, { owner, limitMs: timeoutMs, maxWaiting })
-      return typeof reply === 'string' ? null : reply
+      for (let rest: CountRequest | null = lists; rest; ) {
+        if (performance.now() > endMs) return null
+        const reply: CountReply | NoReply = await thread.ask(rest, { owner, limitMs: timeoutMs, maxWaiting })
+        if (typeof reply === 'string') return null
+        for (const [at, sum] of reply.sums.entries()) sums[at] = (sums[at] ?? 0) + sum
+        rest = reply.rest
+      }
+      return sums
     } catch (error) {
       log?.warn('counting_failed', 'the counting thread failed', { error: String(error) })
       return null

@@ -1,5 +1,6 @@
 /** Counting on its thread: what is counted, what is only estimated, and that the thread comes and goes with the need. */
 import { afterAll, afterEach, expect, test } from 'bun:test'
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
 import { type CapturedOutput, type Counter, type CounterOptions, createCounter } from '../../src/tokens/count.ts'
@@ -137,6 +138,24 @@ test('what was not kept is counted by the ratio of what was, or by its bytes whe
     completion: completion * 2,
   })
   expect(await plain.usage('key', ask('Hello'), heard('', { moreReasoning: 40 }))).toMatchObject({ reasoning: 10 })
+})
+
+test('a long count goes on between those of other keys, and is the same', async () => {
+  const counter = open()
+  const order: string[] = []
+  const note = (name: string) => (tokens: number | null) => {
+    order.push(name)
+    return tokens
+  }
+  await counter.prompt('key', ask('Hello'))
+  const words = Array.from({ length: 750 }, (_, n) => `qx${n}zj`.repeat(63).slice(0, 250)).join(' ')
+  const [slow, quick] = await Promise.all([
+    counter.prompt('long', ask(words)).then(note('long')),
+    counter.prompt('short', ask('Hello')).then(note('short')),
+  ])
+  expect(quick).toBe(FRAME + 1)
+  expect(order).toEqual(['short', 'long'])
+  expect(slow).toBe(FRAME + countTokens(words))
 })
 
 test('counts once what several calls of a request read', async () => {
