@@ -6,6 +6,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { devNull } from 'node:os'
 import type { Log } from '../log.ts'
+import { noteShortage } from '../upstreams/shortage.ts'
 import type { FileLimit } from './protocol.ts'
 import { type CloseSilent, createCloseSilent } from './silent-connections.ts'
 
@@ -60,22 +61,21 @@ export function watchFiles({ limit, server, log, nextFile = probe }: FileWatchDe
   let closeSilent: CloseSilent | null = null
   let isLoading = false
   let loggedMs = Number.NEGATIVE_INFINITY
-  let closed = 0
 
   const look = async () => {
     const file = nextFile()
     if (isLoading || (file !== null && file < enough)) return
+    noteShortage()
     server.closeIdleConnections()
     isLoading = true
     closeSilent ??= await createCloseSilent(limit)
     isLoading = false
-    closed += closeSilent(server.port ?? 0)
+    closeSilent(server.port ?? 0)
     const nowMs = performance.now()
     if (nowMs - loggedMs < LOG_MS) return
     loggedMs = nowMs
     const message = `open files run out: connections that ask nothing are closed. ${RAISE}, or find out who opens so many`
-    log.warn('files_short', message, { limit, closed_silent: closed })
-    closed = 0
+    log.warn('files_short', message, { limit })
   }
   const timer = setInterval(look, LOOK_MS)
   return () => clearInterval(timer)

@@ -6,8 +6,8 @@
  */
 import type { Pointer } from 'bun:ffi'
 
-/** Closes those it finds and tells how many. `port` is the one that the server listens on. */
-export type CloseSilent = (port: number) => number
+/** Closes those it finds. `port` is the one that the server listens on. */
+export type CloseSilent = (port: number) => void
 
 const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
 
@@ -35,7 +35,7 @@ const MAX_LOOKED_AT = 4_096
  */
 export async function createCloseSilent(maxFiles: number): Promise<CloseSilent> {
   const system = process.platform === 'linux' ? await loadSystem() : null
-  if (system === null) return () => 0
+  if (system === null) return () => {}
   const { getsockopt, getsockname, shutdown, ptr } = system
   const info = new DataView(new ArrayBuffer(INFO_BYTES))
   const address = new DataView(new ArrayBuffer(128))
@@ -55,13 +55,11 @@ export async function createCloseSilent(maxFiles: number): Promise<CloseSilent> 
   }
 
   return (port) => {
-    let closed = 0
     for (let count = Math.min(maxFiles, MAX_LOOKED_AT); count > 0; count--) {
       // Bun, which has the file, hears that it has ended, and closes it: nothing else can have taken its number by then.
-      if (isSilent(next, port) && shutdown(next, SHUT_RDWR) === 0) closed++
+      if (isSilent(next, port)) shutdown(next, SHUT_RDWR)
       next = (next + 1) % maxFiles
     }
-    return closed
   }
 }
 

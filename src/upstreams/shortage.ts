@@ -12,7 +12,16 @@ const REFUSED = new Set(['ECONNREFUSED', 'ConnectionRefused'])
 
 /** Whether it failed for want of files, ports or memory of our own. Bun's fetch calls it a refusal when no file is left. */
 export const isOurShortage = (error: unknown): boolean =>
-  OUR_OWN.has(nameOf(error)) || (REFUSED.has(nameOf(error)) && isOutOfFiles())
+  OUR_OWN.has(nameOf(error)) || (REFUSED.has(nameOf(error)) && (isOutOfFiles() || performance.now() < shortUntilMs))
+
+/** Files are of the whole process, and so is this: what failed for want of one may be heard of when there are some again. */
+let shortUntilMs = 0
+const SHORT_MS = 500
+
+/** Says that files were short just now. */
+export const noteShortage = (): void => {
+  shortUntilMs = performance.now() + SHORT_MS
+}
 
 function isOutOfFiles(): boolean {
   try {
