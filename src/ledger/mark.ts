@@ -3,7 +3,7 @@
  * or replaced by an older one, takes rows with it that nothing in it tells of; the mark does. Whoever accepts such a loss
  * deletes it: the next start begins one from what the database has. `audit.ts` reads it.
  */
-import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
 const NAME = 'ledger.mark'
@@ -35,7 +35,7 @@ export function readMark(dataFolder: string): number | null {
  */
 export function openMark(dataFolder: string, known: number): Mark {
   let requests = Math.max(known, readMark(dataFolder) ?? 0)
-  let file: number | null = openSync(join(dataFolder, NAME), constants.O_RDWR | constants.O_CREAT, 0o600)
+  let file = openFile(join(dataFolder, NAME))
   const text = Buffer.from(`${BEFORE}${' '.repeat(DIGITS)}${AFTER}`)
   const write = () => {
     if (file === null) return
@@ -48,7 +48,6 @@ export function openMark(dataFolder: string, known: number): Mark {
     }
   }
   write()
-  ftruncateSync(file, text.length)
   return {
     add(count) {
       requests += count
@@ -58,5 +57,14 @@ export function openMark(dataFolder: string, known: number): Mark {
       if (file !== null) closeSync(file)
       file = null
     },
+  }
+}
+
+/** Null where a full disk takes no new file: a second place is worth no start. */
+function openFile(path: string): number | null {
+  try {
+    return openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  } catch {
+    return null
   }
 }
