@@ -12,7 +12,8 @@ import type { DialectName } from '../domain/settings.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { CallNews, RequestHealth } from '../health/health.ts'
 import type { Limiter, Permit } from '../limits/limiter.ts'
-import type { Backend } from '../upstreams/backend.ts'
+import type { Pace } from '../threads/pace.ts'
+import type { Backend, BackendCall } from '../upstreams/backend.ts'
 import type { Ask, Dispatch } from './attempt.ts'
 import type { Place } from './intake.ts'
 
@@ -30,10 +31,13 @@ export interface CallsOf {
   health: Pick<RequestHealth, 'report'>
   /** Takes the memory of what it must hold. */
   place: Pick<Place, 'take'>
+  /** Where a request that takes long to write waits for its key's turn, each time; null for any other. */
+  pace: Pick<Pace, 'run'> | null
+  keyId: string
 }
 
 /** Prepares the dispatches of one request. */
-export function createDispatch(deps: DispatchDeps, { id, calls, health, place }: CallsOf): Dispatch {
+export function createDispatch(deps: DispatchDeps, { id, calls, health, place, pace, keyId }: CallsOf): Dispatch {
   return async (asked) => {
     const ask = toWithin(asked)
     const { body, target, signal } = ask
@@ -52,7 +56,7 @@ export function createDispatch(deps: DispatchDeps, { id, calls, health, place }:
         health.report(target, toNews(meter))
         begun.over()
       }
-      const answer = await deps.backends[upstream.dialect].call({
+      const asking: BackendCall = {
         body,
         target,
         signal,
@@ -60,7 +64,9 @@ export function createDispatch(deps: DispatchDeps, { id, calls, health, place }:
         payer: begun,
         callId: `${id}-${number}`,
         take: place.take,
-      })
+      }
+      const backend = deps.backends[upstream.dialect]
+      const answer = await (pace ? pace.run(keyId, () => backend.call(asking)) : backend.call(asking))
       meter.upstreamRequestId = answer.upstreamRequestId
       meter.take(answer.events)
       return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, begun, signal) } : answer

@@ -124,7 +124,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       headers: rates,
       held,
     }
-    const one = createDispatch(deps, { id, calls, health, place })
+    const one = createDispatch(deps, { id, calls, health, place, pace: read.isLong ? deps.pace : null, keyId: key.id })
     // Most requests ask for one choice in words: they need nothing around a call.
     const isPlain = (body.n ?? 1) === 1 && !body.response_format
     const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.id))

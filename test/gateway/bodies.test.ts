@@ -81,3 +81,10 @@ test('a key with ten large bodies at once keeps no other key waiting for more th
   expect(read).toBeLessThan(6)
   await Promise.all(many)
 })
+
+test('a large request whose choices are calls of their own is answered with all of them', async () => {
+  const calls = gateway.upstream.requests.length
+  const answer = await gateway.chat({ model: 'acme/single', n: 12, extra: '-'.repeat(2_000_000) })
+  expect(JSON.parse(await answer.text()).choices).toHaveLength(12)
+  expect(gateway.upstream.requests.length - calls).toBe(12)
+})
