@@ -1,5 +1,16 @@
-/** Ids: how they are minted, how clients see one, and how they sort. */
-import { toWallMs } from './time.ts'
+/** Ids: the times that they can hold, how they are minted, how clients see one, and how they sort. */
+
+/** The latest time that an id can hold: 48 bits of ms, in the year 10889. */
+export const LATEST_MS = 2 ** 48 - 1
+
+/**
+ * Takes the time that a clock shows, whatever that is: one before 1970 or beyond what an id can hold counts as the nearest
+ * that is neither, so that a request at such a time is answered and on record like any other.
+ */
+const toWallMs = (clockMs: number): number => Math.min(Math.max(Math.trunc(clockMs) || 0, 0), LATEST_MS)
+
+/** A clock that shows such times alone. */
+export const toWallClock = (now: () => number) => () => toWallMs(now())
 
 /** Mints an id; that of a request is shared by ledger, completion and `x-request-id`: a UUIDv7 as 32 lower-case hex digits. */
 export const mintId = (nowMs: number) => Bun.randomUUIDv7('buffer', toWallMs(nowMs)).toString('hex')

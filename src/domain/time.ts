@@ -1,19 +1,10 @@
-/** Times as ids and the rollup have them; spans as people write and read them: in the catalogue, in settings. Pure. */
+/** Hours as the rollup has them; spans as people write and read them: in the catalogue, in settings. Pure. */
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 type Unit = keyof typeof UNITS
 const isUnit = (text: string): text is Unit => Object.hasOwn(UNITS, text)
 
 const HOUR_MS = UNITS.h
-
-/** The latest time that an id can hold: 48 bits of ms, in the year 10889. */
-export const LATEST_MS = 2 ** 48 - 1
-
-/**
- * Takes the time that a clock shows, whatever that is: one before 1970 or beyond what an id can hold counts as the nearest
- * that is neither, so that a request at such a time is answered and on record like any other.
- */
-export const toWallMs = (clockMs: number): number => Math.min(Math.max(Math.trunc(clockMs) || 0, 0), LATEST_MS)
 
 /** The first ms of the UTC hour that a time is in. */
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS

@@ -29,7 +29,6 @@ export function watchDataFiles({ dataFolder, journal, log }: DataFilesDeps): Dat
   const files = ['', '-wal', '-shm'].map((ending) => ({ path: `${path}${ending}`, ...identify(`${path}${ending}`) }))
   /** A database only ever grows. */
   let bytes = 0
-  let lost: DataFiles['lost'] = null
 
   const isDatabaseThere = () => {
     if (!files.every(({ path, id }) => identify(path).id === id)) return false
@@ -40,8 +39,9 @@ export function watchDataFiles({ dataFolder, journal, log }: DataFilesDeps): Dat
   }
 
   const look = (): boolean => {
-    const before = lost
-    lost = !journal.isThere() ? 'journal' : isDatabaseThere() ? null : 'database'
+    const before = watched.lost
+    const lost = !journal.isThere() ? 'journal' : isDatabaseThere() ? null : 'database'
+    watched.lost = lost
     if (lost === before) return lost === null
     if (lost === null) log.info('data_found', 'the data folder is as it was; requests are taken again')
     else if (before === null)
@@ -54,14 +54,10 @@ export function watchDataFiles({ dataFolder, journal, log }: DataFilesDeps): Dat
   }
 
   const timer = setInterval(look, LOOK_MS)
+  // Plain, since every request asks what is lost.
+  const watched = { lost: null as DataFiles['lost'], look, stop: () => clearInterval(timer) }
   look()
-  return {
-    get lost() {
-      return lost
-    },
-    look,
-    stop: () => clearInterval(timer),
-  }
+  return watched
 }
 
 function identify(path: string): { id: string; size: number } {

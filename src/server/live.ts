@@ -2,9 +2,9 @@
  * What a running server goes by: the snapshot of its configuration and, beside the database, what keys have used up and how
  * upstreams are doing. Filled from the store and the ledger at start, renewed with each change. Built by `server.ts`.
  */
+import { LATEST_MS } from '../domain/id.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
-import { LATEST_MS } from '../domain/time.ts'
 import { createHealth } from '../health/health.ts'
 import { createProber, type Prober } from '../health/prober.ts'
 import type { Ledger } from '../ledger/ledger.ts'

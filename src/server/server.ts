@@ -5,9 +5,8 @@
 import { LeftCalls } from '../accounting/left-calls.ts'
 import { logFinished, toAll } from '../accounting/settle.ts'
 import type { ServeConfig } from '../config.ts'
-import { mintId } from '../domain/id.ts'
+import { mintId, toWallClock } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
-import { toWallMs } from '../domain/time.ts'
 import { Fullness } from '../gateway/fullness.ts'
 import { Load, stopping } from '../gateway/intake.ts'
 import { Uploads } from '../gateway/uploads.ts'
@@ -68,7 +67,7 @@ const BACKOFF_MS = 500
 /** Starts to serve. Where it cannot, it throws, and whatever it has opened is closed again. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { log, environment, version, monotonicMs = performance.now.bind(performance) } = options
-  const now = () => toWallMs(options.now())
+  const now = toWallClock(options.now)
   const startedMs = now()
   const instance = mintId(startedMs)
   // Closed in reverse order, at the stop or where the start fails.

@@ -3,8 +3,8 @@
  * one statement, consistent in itself, and no snapshot is held between them. `ledger/audit.ts` says what is found.
  */
 import type { Database } from 'bun:sqlite'
-import { timeOfId, toFirstId } from '../../domain/id.ts'
-import { hourOf, LATEST_MS } from '../../domain/time.ts'
+import { LATEST_MS, timeOfId, toFirstId } from '../../domain/id.ts'
+import { hourOf } from '../../domain/time.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'
