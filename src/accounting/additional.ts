@@ -3,7 +3,7 @@ import { UpstreamError } from '../domain/error.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { SettledCall } from '../store/ledger-rows.ts'
 import { type Bill, toBilled } from './bill.ts'
-import type { Call } from './call.ts'
+import type { Call } from './calls.ts'
 
 /** The sums over the calls of a request: each is rounded by itself. */
 export function addBills(bills: readonly Bill[]): Omit<Bill, 'status'> {

@@ -7,7 +7,7 @@ import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { toMostOutput } from '../tokens/estimate.ts'
-import type { Call } from './call.ts'
+import type { Call } from './calls.ts'
 import { costNanoUsd } from './price.ts'
 
 /** What one call used and costs, rounded once. */

@@ -11,8 +11,7 @@ import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall, OpenRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { estimate } from '../tokens/estimate.ts'
-import type { Reading } from '../upstreams/backend.ts'
-import { Call } from './call.ts'
+import type { Payer, Reading } from '../upstreams/backend.ts'
 import { askForAll, type Pending } from './cost.ts'
 import type { LeftCalls } from './left-calls.ts'
 import { Meter } from './meter.ts'
@@ -38,6 +37,54 @@ export interface CallLogDeps {
   monotonicMs(): number
 }
 
+/**
+ * One call, from its record to its end: whom it goes to, what its meter reads, and, once its client has left, how it is read
+ * on. Its backend tells it that the client has left.
+ */
+export class Call implements Payer {
+  readonly #deps: CallLogDeps
+  readonly meter: Meter
+  /** See `CallLog`. */
+  leftMs: number | null = null
+  #reading: Reading | null = null
+
+  /**
+   * @param number from 1 on.
+   * @param row its row in `calls`; null for the first call.
+   */
+  constructor(
+    deps: CallLogDeps,
+    readonly number: number,
+    readonly target: Target,
+    readonly body: CanonicalRequest,
+    readonly row: OpenCall | null,
+  ) {
+    this.#deps = deps
+    this.meter = new Meter(deps.monotonicMs)
+  }
+
+  /** How long it goes on for its usage when its client leaves, ms; 0 = not at all. */
+  get readOnMs(): number {
+    return this.#deps.leftCalls.readOnMs(this.target.upstream)
+  }
+
+  /** See `Payer`. The request's slot is free from now on. */
+  left(reading: Reading): number {
+    const { key, reservation, leftCalls } = this.#deps
+    this.leftMs = performance.now()
+    this.#reading = reading
+    reservation.releaseSlot()
+    const ms = this.readOnMs
+    if (ms > 0) leftCalls.add(key, reading)
+    return ms
+  }
+
+  /** Notes that nothing is read of it any more. */
+  over(): void {
+    if (this.#reading !== null) this.#deps.leftCalls.delete(this.#deps.key.id, this.#reading)
+  }
+}
+
 type Asked = Pick<Call, 'target' | 'body'> & { reason: CallReason; signal: AbortSignal }
 
 export class CallLog {
@@ -48,8 +95,6 @@ export class CallLog {
   readonly #recording: Promise<void>[] = []
   readonly #pending = new Set<Pending>()
   #isClosed = false
-  /** When a call noticed that the client had left, by `performance.now()`; null where none has. */
-  leftMs: number | null = null
   /** How many calls were begun; a first target that was passed over counts as one. */
   count = 0
 
@@ -62,6 +107,12 @@ export class CallLog {
   /** Id of the upstream that was tried last. */
   get upstream(): string {
     return this.#calls.at(-1)?.target.upstream.id ?? this.#deps.row.upstream
+  }
+
+  /** When a call noticed that the client had left, by `performance.now()`; null where none has. */
+  get leftMs(): number | null {
+    for (const { leftMs } of this.#calls) if (leftMs !== null) return leftMs
+    return null
   }
 
   /** What a call may at most use and cost, if it is begun next. */
@@ -107,28 +158,8 @@ export class CallLog {
     return this.#calls
   }
 
-  /** How long a call to the target is read on once its client has left, ms. */
-  readOnMs({ upstream }: Target): number {
-    return this.#deps.leftCalls.readOnMs(upstream)
-  }
-
-  /** The client has left a call: its slot is free. Returns how long the call is read on, ms. */
-  left(target: Target, reading: Reading): number {
-    const { key, reservation, leftCalls } = this.#deps
-    this.leftMs ??= performance.now()
-    reservation.releaseSlot()
-    const ms = this.readOnMs(target)
-    if (ms > 0) leftCalls.add(key, reading)
-    return ms
-  }
-
-  /** A call that was read on has ended. */
-  over(reading: Reading): void {
-    this.#deps.leftCalls.delete(this.#deps.key.id, reading)
-  }
-
   #add(target: Target, body: CanonicalRequest, row: OpenCall | null): Call {
-    return new Call(this, ++this.count, target, body, row, new Meter(this.#deps.monotonicMs))
+    return new Call(this.#deps, ++this.count, target, body, row)
   }
 
   async #beginAdditional(asked: Asked, reserve: Reserve, isPassedOver: boolean): Promise<Call> {

@@ -9,7 +9,7 @@ import type { Ask } from '../limits/limiter.ts'
 import { tokensOn, worstPrompt } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
 import { toCap } from '../tokens/estimate.ts'
-import type { Call } from './call.ts'
+import type { Call } from './calls.ts'
 import { costNanoUsd, type Reserve, toAmount, toMostNanoUsd } from './price.ts'
 
 /** Calls of the same body to one target. */

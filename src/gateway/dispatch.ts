@@ -2,8 +2,7 @@
  * Makes one call to one target, and is the only caller of a backend: a call stays under its upstream's limits, is on
  * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
  */
-import type { Call } from '../accounting/call.ts'
-import type { CallLog } from '../accounting/calls.ts'
+import type { Call, CallLog } from '../accounting/calls.ts'
 import type { Meter } from '../accounting/meter.ts'
 import { toAmount } from '../accounting/price.ts'
 import { GatewayError, hasLeft, UpstreamError } from '../domain/error.ts'
@@ -103,10 +102,10 @@ class MeteredStream implements AnswerStream {
   }
 
   close(): void {
-    const { meter, isReadOn } = this.call
+    const { meter, readOnMs } = this.call
     if (this.#isClosed) return
     this.#isClosed = true
-    if (meter.outcome === null && isReadOn && hasLeft(this.signal)) void this.#readOn()
+    if (meter.outcome === null && readOnMs > 0 && hasLeft(this.signal)) void this.#readOn()
     else this.#end()
   }
 
