@@ -37,7 +37,9 @@ export function toBill(
   if (status === 'ok' && usage && meter.isReported) return charge(target, status, usage, false)
   return counter.usage(keyId, body, meter.captured()).then((seen) => {
     const known = usage ? toLarger(usage, seen) : seen
-    return charge(target, status, status === 'ok' || meter.isReported ? known : withUnseen(call, known), true)
+    // What is reported before the first word is what was read, and not what is being thought.
+    const isHeard = status === 'ok' || (meter.isReported && meter.firstTokenMs !== null)
+    return charge(target, status, isHeard ? known : withUnseen(call, known), true)
   })
 }
 
@@ -47,7 +49,7 @@ export function toBill(
  */
 function withUnseen({ target, body, meter }: Pick<Call, 'target' | 'body' | 'meter'>, known: Usage): Usage {
   const thinks = target.features.includes('reasoning') && !meter.hasReasoned
-  if (body.stream && !thinks) return known
+  if (body.stream && !thinks && !meter.isTooLong) return known
   const perSecond = target.upstream.options.max_tokens_per_second * (body.n ?? 1)
   const most = Math.min(toMostOutput(body, target.maxOutputLength), Math.ceil((meter.elapsedMs / 1_000) * perSecond))
   const unseen = Math.max(0, most - known.completion)

@@ -35,6 +35,8 @@ export class Meter {
   usage: Usage | null = null
   /** Whether something was said after that: an upstream that reports while it still writes has not reported all. */
   #isOutdated = false
+  /** Whether some reasoning was sent as a summary of it, or encrypted. */
+  #isThoughtHidden = false
   /** How the call ended: `failed` delivered nothing, `cut` something. Null while it is under way. */
   outcome: 'ok' | 'failed' | 'cut' | null = null
   /** Why it did not end well. */
@@ -50,24 +52,30 @@ export class Meter {
     this.#startedMs = monotonicMs()
   }
 
-  /** Whether the upstream reported all that the call has used so far. */
+  /** Whether the upstream reported all that the call has used so far: no words are no tokens. */
   get isReported(): boolean {
-    return this.usage !== null && !this.#isOutdated
+    const { usage } = this
+    return usage !== null && !this.#isOutdated && (usage.completion > 0 || this.firstTokenMs === null)
   }
 
-  /** Whether some reasoning was sent in words. */
+  /** Whether all reasoning was sent in words, as far as it came. */
   get hasReasoned(): boolean {
-    return this.#reasoning.length > 0
+    return this.#reasoning.length > 0 && !this.#isThoughtHidden
+  }
+
+  /** Whether it was left unread though it went on: it was longer than what is read. */
+  get isTooLong(): boolean {
+    return this.error instanceof UpstreamError && this.error.isTooLong
   }
 
   /**
-   * Whether it failed because we stopped waiting: its upstream may have worked, and charge for it. One that has not even begun
-   * a stream in time has not.
+   * Whether it failed because we stopped reading or waiting: its upstream may have worked, and charge for it. One that has not
+   * even begun a stream in time has not.
    */
   get isGivenUp(): boolean {
     const { outcome, error } = this
     const isLate = error instanceof UpstreamError && error.kind === 'deadline' && error.deadline !== 'headers'
-    return outcome === 'failed' && isLate
+    return outcome === 'failed' && (isLate || this.isTooLong)
   }
 
   /** How long the call has taken, to its end or so far. */
@@ -93,6 +101,7 @@ export class Meter {
           this.#capture(this.#answer, event.choice, event.text)
           break
         case 'reasoning':
+          if (event.details?.some(isHidden)) this.#isThoughtHidden = true
           this.#capture(this.#reasoning, event.choice, event.text)
           break
         case 'tool':
@@ -178,5 +187,9 @@ export class Meter {
 }
 
 const now = () => performance.now()
+
+/** @param detail an item of `reasoning_details`, in OpenRouter's words. */
+const isHidden = (detail: object) =>
+  'type' in detail && (detail.type === 'reasoning.summary' || detail.type === 'reasoning.encrypted')
 
 const outcomeOf = (error: unknown) => (error instanceof UpstreamError && error.kind === 'aborted' ? 'cut' : 'failed')

@@ -135,6 +135,7 @@ export interface UpstreamErrorDetail {
   retryable?: boolean
   retryAfterMs?: number
   isOwnLimit?: boolean
+  isTooLong?: boolean
   cause?: unknown
 }
 
@@ -149,6 +150,8 @@ export class UpstreamError extends Error {
   readonly retryAfterMs: number | null
   /** Whether it is a limit of our own that left no place: the call was not made. */
   readonly isOwnLimit: boolean
+  /** Whether it wrote more than is read: it has worked, and charges for it, and others would write as much. */
+  readonly isTooLong: boolean
   /** Id of the upstream that failed, once somebody who knows it has said so. */
   upstream: string | null = null
 
@@ -163,6 +166,7 @@ export class UpstreamError extends Error {
     this.retryable = detail.retryable ?? (kind === 'connection' || kind === 'broken')
     this.retryAfterMs = detail.retryAfterMs ?? null
     this.isOwnLimit = detail.isOwnLimit ?? false
+    this.isTooLong = detail.isTooLong ?? false
   }
 }
 
@@ -172,6 +176,9 @@ export const internalError = (cause: unknown) =>
 
 /** What ends a call whose client has gone. */
 export const clientLeft = () => new UpstreamError('aborted', 'the client left', { retryable: false })
+
+/** What ends a call whose answer is longer than what is read. */
+export const tooLong = (message: string) => new UpstreamError('broken', message, { retryable: false, isTooLong: true })
 
 /** What ends a call for another reason of ours, and is then the reason of its signal. */
 export const noLongerWanted = () => new UpstreamError('aborted', 'the answer is no longer wanted', { retryable: false })

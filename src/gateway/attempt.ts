@@ -128,7 +128,7 @@ const ABOUT_THE_TARGET = new Set([
 ])
 
 function isFinal(error: UpstreamError): boolean {
-  return error.kind === 'aborted' || (isAboutTheRequest(error) && !isAboutTheTarget(error))
+  return error.kind === 'aborted' || error.isTooLong || (isAboutTheRequest(error) && !isAboutTheTarget(error))
 }
 
 const isAboutTheRequest = ({ kind, status }: UpstreamError) => kind === 'status' && blamesTheRequest(status)

@@ -153,5 +153,5 @@ const toTokens = ({ outcome, isGivenUp, usage }: Meter) =>
 
 function toNews({ outcome, error }: Meter): CallNews {
   if (outcome === 'ok') return 'ok'
-  return error instanceof UpstreamError ? error : 'aborted'
+  return error instanceof UpstreamError && !error.isTooLong ? error : 'aborted'
 }

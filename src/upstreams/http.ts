@@ -2,7 +2,7 @@
  * The backend of every upstream that is reached over HTTP: a dialect over `fetch`, with deadlines and the client's leaving,
  * up to the answer: a whole one, or a stream that `sse.ts` goes on reading. Nothing here knows a provider.
  */
-import { GatewayError, UpstreamError } from '../domain/error.ts'
+import { GatewayError, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
 import type { Backend, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
@@ -134,7 +134,7 @@ export class HttpCall {
 
   async #readWhole(response: Response): Promise<string> {
     const text = await readText(response, MAX_WHOLE_BYTES, this.#call.take)
-    if (text === null) throw new UpstreamError('broken', 'answered with more than 64 MiB')
+    if (text === null) throw tooLong('answered with more than 64 MiB')
     this.deadline.stop()
     // The answer was read to its end, and nothing holds the signal any more.
     if (this.#reason === null && idle.length < MAX_IDLE) idle.push(this.#controller)

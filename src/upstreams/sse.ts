@@ -3,7 +3,7 @@
  * parses them, and one batch of the decoder's events a read. There is one promise a read, and a chunk goes through it in
  * plain calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
  */
-import { noLongerWanted, UpstreamError } from '../domain/error.ts'
+import { noLongerWanted, tooLong } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
 import type { Decoder } from './backend.ts'
 import type { HttpCall } from './http.ts'
@@ -143,7 +143,7 @@ export class SseStream implements AnswerStream {
     if (done || last?.kind === 'done' || last?.kind === 'failure') this.#end()
     else if (this.#sse.isTooLarge) {
       const limit = `${Math.round(this.#sse.maxEventChars / 1024 ** 2)} MiB`
-      this.#fail(new UpstreamError('broken', `sent an event of more than ${limit}`), out)
+      this.#fail(tooLong(`sent an event of more than ${limit}`), out)
     }
   }
 

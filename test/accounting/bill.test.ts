@@ -24,9 +24,11 @@ const counter: Counter = {
 const failure = (error: UpstreamError): AnswerEvent => ({ kind: 'failure', error })
 const passed = (deadline: string) => failure(new UpstreamError('deadline', 'it passed', { deadline }))
 const broken = failure(new UpstreamError('broken', 'it broke'))
+const tooLong = failure(new UpstreamError('broken', 'it was too long', { isTooLong: true }))
 const left = failure(clientLeft())
 const usage = (completion: number): AnswerEvent => ({ kind: 'usage', usage: { ...NO_USAGE, prompt: 10, completion } })
 const thought: AnswerEvent = { kind: 'reasoning', choice: 0, text: 'hm' }
+const summary: AnswerEvent = { ...thought, details: [{ type: 'reasoning.summary', summary: 'hm', index: 0 }] }
 
 /** After two seconds at 100 tokens a second of a model that writes 1,000 at most. */
 const UNSEEN = 200
@@ -38,7 +40,18 @@ test.each<[string, AnswerEvent[], { stream: boolean; thinks: boolean }, prompt: 
   ['was left while it thought aloud', [thought, left], { stream: true, thinks: true }, 10, 2],
   ['was left after its usage', [text('abc'), usage(7), left], { stream: true, thinks: true }, 10, 7],
   ['was left after words that follow it', [usage(7), text('abc'), left], { stream: true, thinks: true }, 10, UNSEEN],
+  ['was left after a report before its first word', [usage(1), left], { stream: true, thinks: true }, 10, UNSEEN],
+  [
+    'was left after a summary of its thoughts',
+    [summary, text('abc'), left],
+    { stream: true, thinks: true },
+    10,
+    UNSEEN,
+  ],
   ['was left while whole', [left], { stream: false, thinks: false }, 10, UNSEEN],
+  ['reported that its words are none', [text('abc'), usage(0), DONE], { stream: true, thinks: false }, 10, 3],
+  ['was too long to be read whole', [tooLong], { stream: false, thinks: false }, 10, UNSEEN],
+  ['was too long to be read at once', [tooLong], { stream: true, thinks: false }, 10, UNSEEN],
   ['broke off in the middle', [text('abc'), broken], { stream: true, thinks: false }, 10, 3],
   ['broke off in a thinker’s answer', [text('abc'), broken], { stream: true, thinks: true }, 10, UNSEEN],
   ['broke before the first word', [broken], { stream: true, thinks: true }, 0, 0],

@@ -59,14 +59,18 @@ describe('what is too much', () => {
     expect(response.status).toBe(502)
   })
 
-  test('so is a whole answer, at 64', async () => {
+  test('so is a whole answer, at 64, which is paid for and not asked for again', async () => {
+    const calls = several.first.requests.length
     const bomb = Bun.gzipSync(Buffer.concat([Buffer.from('{"x":"'), Buffer.alloc(100 * MIB, 'x'), Buffer.from('"}')]))
     several.first.script({ kind: 'whole', headers: PACKED, body: bomb })
     const response = await ask()
     const text = await response.text()
     expect({ status: response.status, text }).toMatchObject({ status: 502 })
     expect(text).toContain('answered with more than 64 MiB')
-    expect(await lastRow()).toMatchObject({ status: 'failed', cost_nano_usd: 0 })
+    const row = await lastRow()
+    expect(row).toMatchObject({ status: 'failed', estimated: 1, attempts: 1 })
+    expect(row?.cost_nano_usd).toBeGreaterThan(0)
+    expect(several.first.requests).toHaveLength(calls + 1)
   })
 
   test('a compressed answer of a usual size is read', async () => {
