@@ -34,9 +34,13 @@ export function toBill(
   const { outcome, usage } = meter
   const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (status === 'failed' && !meter.isGivenUp) return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
-  if (status === 'ok' && usage && meter.isReported) return charge(target, status, usage, false)
+  if (status === 'ok' && usage && meter.isReported) {
+    const isKept = isKeptForHour(call, usage)
+    return charge(target, status, isKept ? toKeptForHour(usage) : usage, isKept)
+  }
   return counter.usage(keyId, body, meter.captured()).then((seen) => {
-    const known = usage ? toLarger(usage, seen) : seen
+    const heard = usage && isKeptForHour(call, usage) ? toKeptForHour(usage) : usage
+    const known = heard ? toLarger(heard, seen) : seen
     // What is reported before the first word is what was read, and not what is being thought.
     const isHeard = status === 'ok' || (meter.isReported && meter.firstTokenMs !== null)
     return charge(target, status, isHeard ? known : withUnseen(call, known), true)
@@ -59,6 +63,21 @@ function withUnseen({ target, body, meter }: Pick<Call, 'target' | 'body' | 'met
     reasoning: known.reasoning + (thinks ? unseen : 0),
   }
 }
+
+/** As JSON has it in an object: within a text its quotes would be escaped. */
+const FOR_AN_HOUR = '"ttl":"1h"'
+
+/**
+ * Whether what a call wrote to a cache costs as kept for an hour: its upstream does not say how long it keeps it, its client
+ * has asked for an hour, and that has a price. Few calls write, so that few are looked at.
+ */
+const isKeptForHour = ({ target, body }: Pick<Call, 'target' | 'body'>, { cacheWrite, cacheWrite1h }: Usage): boolean =>
+  cacheWrite > 0 &&
+  cacheWrite1h === 0 &&
+  target.pricing.some((item) => item.input_cache_write_1h !== undefined) &&
+  JSON.stringify(body).includes(FOR_AN_HOUR)
+
+const toKeptForHour = (usage: Usage): Usage => ({ ...usage, cacheWrite: 0, cacheWrite1h: usage.cacheWrite })
 
 function charge({ pricing }: Target, status: Outcome['status'], usage: Usage, estimated: boolean): Bill {
   return { status, usage, estimated, costNanoUsd: costNanoUsd(pricing, usage) }

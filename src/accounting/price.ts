@@ -199,8 +199,10 @@ export function toMostNanoUsd(
   const reads = [
     { cacheWrite: 0 },
     { cacheWrite: prompt },
+    { cacheWrite1h: prompt },
     { audioPrompt, imagePrompt },
     { audioPrompt, imagePrompt, cacheWrite: text },
+    { audioPrompt, imagePrompt, cacheWrite1h: text },
   ]
   const writes: Partial<Usage>[] = [{}, { reasoning: completion }]
   if (asksFor(body, 'audio')) writes.push({ audioCompletion: completion })
@@ -212,6 +214,7 @@ export function toMostNanoUsd(
 const hasOtherPrices = (item: PricingItem) =>
   Boolean(
     item.input_cache_write ||
+      item.input_cache_write_1h ||
       item.internal_reasoning ||
       item.audio ||
       item.audio_completion ||

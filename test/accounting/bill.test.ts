@@ -94,3 +94,20 @@ test('what nobody saw is within the cap of the request, else within what the mod
   expect(await billedFor({ max_completion_tokens: 5_000 })).toBe(1_000)
   expect(await billedFor({ max_tokens: 50, n: 3 })).toBe(150)
 })
+
+test.each([
+  ['asked for an hour', { cache_control: { type: 'ephemeral', ttl: '1h' } }, 0, 21_000],
+  ['asked for no time', { cache_control: { type: 'ephemeral' } }, 0, 13_000],
+  ['only wrote of an hour', { text: 'say "ttl":"1h"' }, 0, 13_000],
+  ['is told what was kept for how long', { cache_control: { ttl: '1h' } }, 1, 14_000],
+])('what is written to a cache for a client that %s', async (_, more, cacheWrite1h, cost) => {
+  const meter = new Meter(() => 0)
+  const written = { ...NO_USAGE, prompt: 10, cacheWrite: 8 - cacheWrite1h, cacheWrite1h }
+  meter.take([{ kind: 'usage', usage: written }, DONE])
+  const price = { input_cache_write: '0.000001375', input_cache_write_1h: '0.000002375' }
+  const target = { ...toTarget(), pricing: [{ prompt: '0.000001', completion: '0', ...price }] }
+  const content = [{ type: 'text' as const, text: 'hi', ...more }]
+  const body = { model: 'm', messages: [{ role: 'user' as const, content }] }
+  const { costNanoUsd } = await toBill({ target, body, meter }, 'ok', counter, 'k')
+  expect(costNanoUsd).toBe(cost)
+})

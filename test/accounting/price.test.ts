@@ -1,7 +1,7 @@
 /** Money, against a second implementation: fractions of BigInt, in which nothing is ever scaled or assumed. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { costNanoUsd, toAtto } from '../../src/accounting/price.ts'
+import { costNanoUsd, toAtto, toMostNanoUsd } from '../../src/accounting/price.ts'
 import { NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
 import { createPicker } from '../ledger/fixture.ts'
 
@@ -129,6 +129,15 @@ describe('a cost', () => {
     const costs = [100, 101, 200, 201].map((prompt) => costNanoUsd(pricing, toUsage({ prompt })))
     expect(costs).toEqual([100_000, 202_000, 400_000, 603_000])
   })
+})
+
+test('what a call may cost at most has its prompt written to a cache for as long as has a price', () => {
+  const body = { model: 'm', messages: [] }
+  const most = (more: Partial<PricingItem>) =>
+    toMostNanoUsd([{ prompt: '0.000001', completion: '0', ...more }], 10, 5, body)
+  const write = { input_cache_write: '0.000002' }
+  expect([{}, write, { ...write, input_cache_write_1h: '0.000003' }].map(most)).toEqual([10_000, 20_000, 30_000])
+  expect(most({ input_cache_write_1h: '0.000003' })).toBe(30_000)
 })
 
 test('a price that is no plain decimal is refused', () => {

@@ -57,6 +57,22 @@ test.each(TABLE)('usage that is %s', (_, usage, expected) => {
   }
 })
 
+const kept = { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 3 }
+test.each([
+  ['as Anthropic says it', { cache_creation_input_tokens: 4, cache_creation: kept }, [1, 3]],
+  [
+    'as LiteLLM does',
+    { cache_creation_input_tokens: 4, prompt_tokens_details: { cache_creation_token_details: kept } },
+    [1, 3],
+  ],
+  ['without a sum', { cache_creation: { ephemeral_1h_input_tokens: 3 } }, [0, 3]],
+  ['overstated', { cache_creation_input_tokens: 99, cache_creation: { ephemeral_1h_input_tokens: 99 } }, [0, 10]],
+  ['as null', { cache_creation_input_tokens: 4, cache_creation: null }, [4, 0]],
+])('what was written to a cache for an hour is told apart, %s', (_, more, expected) => {
+  const found = findUsage({ usage: { ...plain, ...more } })
+  expect(found && [found.cacheWrite, found.cacheWrite1h]).toEqual(expected)
+})
+
 test.each([{}, { choices: null }, { choices: [null] }, { choices: [{}] }])('%j has none', (chunk) => {
   expect(findUsage(chunk)).toBeNull()
 })

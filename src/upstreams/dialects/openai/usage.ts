@@ -25,21 +25,25 @@ export function toUsage(value: unknown): Usage | null {
     usage.cache_read_input_tokens,
   )
   const cacheWritten = firstCount(read?.cache_write_tokens, usage.cache_creation_input_tokens)
+  // Anthropic tells apart how long what was written is kept, and LiteLLM passes that on.
+  const lifetimes = asObject(usage.cache_creation ?? read?.cache_creation_token_details)
   const reasoning = firstCount(written?.reasoning_tokens, usage.reasoning_tokens) ?? 0
   // Some count reasoning beside the completion and not in it; their total tells.
   const beside = reasoning > 0 && asCount(usage.total_tokens) === counts.prompt + counts.completion + reasoning
   const completion = counts.completion + (beside ? reasoning : 0)
   // A part is never larger than what contains it, whatever an upstream says.
   const cacheRead = Math.min(cached ?? 0, counts.prompt)
-  const cacheWrite = Math.min(cacheWritten ?? 0, counts.prompt - cacheRead)
+  const written1h = asCount(lifetimes?.ephemeral_1h_input_tokens) ?? 0
+  const allWritten = Math.min(Math.max(cacheWritten ?? 0, written1h), counts.prompt - cacheRead)
+  const cacheWrite1h = Math.min(written1h, allWritten)
   const thought = Math.min(reasoning, completion)
-  const heard = toMedia(read, counts.prompt - cacheRead - cacheWrite)
+  const heard = toMedia(read, counts.prompt - cacheRead - allWritten)
   const spoken = toMedia(written, completion - thought)
   return {
     prompt: counts.prompt,
     cacheRead,
-    cacheWrite,
-    cacheWrite1h: 0,
+    cacheWrite: allWritten - cacheWrite1h,
+    cacheWrite1h,
     audioPrompt: heard.audio,
     imagePrompt: heard.images,
     completion,
