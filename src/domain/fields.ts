@@ -76,6 +76,8 @@ const ROUTING: ReadonlySet<string> = new Set(
     'priority weight fastest_response cooldown_time rpm tpm max_parallel_requests max_budget budget_duration',
     // Another cap than the one that is reserved: llama-server takes `n_predict` before `max_tokens`
     'n_predict num_predict max_new_tokens max_output_tokens max_tokens_to_sample max_gen_len',
+    // More choices than are reserved: llama-server takes `n_cmpl` before `n`
+    'n_cmpl best_of',
     // Answers that were made for somebody else
     'cache caching caching_groups cache_key preset_cache_key',
   ].flatMap((line) => line.split(' ').map(toPlainName)),
