@@ -119,7 +119,8 @@ describe('a budget', () => {
     const { app, near, ask } = bench
     const key = app.key({ name: 'dora', budget: inTotal(10_000_000) })
     const spend = async (nanoUsd: number) => {
-      near.script(billing(nanoUsd / 1_000, 0))
+      // A token of the answer costs as much as two of the prompt.
+      near.script(billing(nanoUsd / 1_000 - 2, 1))
       expect((await ask(key, { max_tokens: 1 })).status).toBe(200)
     }
     const warnings = async () => {

@@ -135,11 +135,12 @@ describe('a report of usage that text follows is not all: the larger of it and o
   test('and one after the last word is final, whatever was held back until then', async () => {
     const call = { index: 0, id: 'c', type: 'function', function: { name: 'look', arguments: '' } }
     const tools = [{ type: 'function', function: { name: 'look' } }]
-    const { steps } = streamAnswer({ tokens: [], finish: 'tool_calls' })
+    const usage = { prompt_tokens: 10, completion_tokens: 1 }
+    const { steps } = streamAnswer({ tokens: [], finish: 'tool_calls', usage })
     gateway.upstream.script({ kind: 'stream', steps: [toDelta({ tool_calls: [call] }), ...steps] })
     const text = await (await gateway.chat({ stream: true, tools })).text()
     expect(text).toContain('{}')
-    expect((await recorded()).row).toMatchObject({ estimated: 0, cost_nano_usd: costOf(10, 0) })
+    expect((await recorded()).row).toMatchObject({ estimated: 0, cost_nano_usd: costOf(10, 1) })
   })
 })
 
