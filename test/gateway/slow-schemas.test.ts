@@ -43,4 +43,6 @@ test('one key’s many endless patterns keep another key’s structured requests
   expect(over).toBeLessThan(3)
   leaving.abort()
   await Promise.all(all)
+  // What they have cost is on record a little later.
+  await several.app.settled(PARALLEL + 3)
 })
