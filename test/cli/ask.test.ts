@@ -82,8 +82,10 @@ test('a model that thinks says so, and its thoughts are not the answer', async (
 })
 
 test('an answer that breaks off is a failure, after the words that came', async () => {
-  // The pause lets the words through: what a broken connection still held is lost with it.
-  const steps = [...streamAnswer({ finish: null, usage: null }).steps, { waitMs: 50 }]
+  // Only once the words are out: what a broken connection still holds is lost with it.
+  const printed = Promise.withResolvers<void>()
+  bench.onStdout = () => printed.resolve()
+  const steps = [...streamAnswer({ finish: null, usage: null }).steps, { until: printed.promise }]
   gateway.upstream.script({ kind: 'stream', steps, end: 'cut' })
   const { code, stdout, stderr } = await ask('Hello')
   expect(code).toBe(1)

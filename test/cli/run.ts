@@ -16,6 +16,8 @@ export interface Bench {
   folder: string
   /** What is piped into the commands; null for a terminal. */
   piped: string | null
+  /** Hears what a command prints, as it does. */
+  onStdout: (text: string) => void
   run(...argv: string[]): Promise<Ran>
   close(): void
 }
@@ -29,11 +31,13 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
   const bench: Bench = {
     folder,
     piped: null,
+    onStdout: () => {},
     async run(...argv) {
       const ran = { code: 0, stdout: '', stderr: '' }
       ran.code = await runProgram(argv, {
         stdout: (text) => {
           ran.stdout += text
+          bench.onStdout(text)
         },
         stderr: (text) => {
           ran.stderr += text
