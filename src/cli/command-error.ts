@@ -62,6 +62,8 @@ function toAdvice(failure: ServiceFailure): string {
     catalog_invalid: `\nCorrect the file and check it with: tollgate catalog validate ${file}`,
     catalog_missing: ' Name the file: tollgate catalog apply FILE',
     data_unwritable: ' Choose another one with --data, or give this user the right to write there.',
+    data_unreadable: ' Run this as the user that the server runs as.',
+    no_folder: ' Name a folder with --data.',
     no_database: ` Start the server once (tollgate serve --data ${folder}) or name another folder with --data.`,
     database_unusable:
       ' Stop the server, move the file away and restore a backup of it, or name another folder with --data.',

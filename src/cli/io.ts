@@ -37,11 +37,12 @@ export async function withStore<T>(
   options: { readonly?: boolean },
   work: (store: ConfigStore, sqlite: Database) => T | Promise<T>,
 ): Promise<T> {
-  const [{ findLost }, { databasePath, openForCommand }, { toDatabaseTrouble }] = await Promise.all([
+  const [{ findLost }, { databasePath, openForCommand, requireReadable }, { toDatabaseTrouble }] = await Promise.all([
     import('../ledger/lost.ts'),
     import('../store/sqlite/open.ts'),
     import('../store/sqlite/trouble.ts'),
   ])
+  requireReadable(dataFolder)
   const lost = findLost(dataFolder)
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
   const { sqlite, store } = openForCommand(dataFolder, options)

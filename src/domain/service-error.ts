@@ -25,6 +25,9 @@ export type ServiceFailure =
   | { kind: 'catalog_missing' }
   | { kind: 'bad_config'; problems: readonly string[] }
   | { kind: 'data_unwritable'; dataFolder: string }
+  | { kind: 'data_unreadable'; dataFolder: string }
+  /** What should be a data folder is a file. */
+  | { kind: 'no_folder' }
   | { kind: 'no_database'; dataFolder: string }
   | { kind: 'database_unusable'; path: string }
   /** What may be told from what it has left: `ledger/lost.ts`. */

@@ -47,6 +47,22 @@ export function prepareDataFolder(dataFolder: string): void {
   }
 }
 
+/**
+ * Throws a ServiceError that says why, where a command cannot look into a data folder. One that is not there has no database,
+ * which is for others to say.
+ */
+export function requireReadable(dataFolder: string): void {
+  try {
+    if (!statSync(dataFolder).isDirectory()) throw new ServiceError({ kind: 'no_folder' }, `${dataFolder} is a file.`)
+    accessSync(dataFolder, constants.R_OK | constants.X_OK)
+  } catch (error) {
+    const code = codeOf(error)
+    if (code === 'EACCES' || code === 'EPERM')
+      throw new ServiceError({ kind: 'data_unreadable', dataFolder }, `This user may not look into ${dataFolder}.`)
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
+  }
+}
+
 /** Opens an existing or new database file. The caller closes it. */
 export function openDatabase(path: string, options: OpenOptions): Database {
   const database = new Database(path, options.readonly ? { readonly: true } : { create: true, readwrite: true })

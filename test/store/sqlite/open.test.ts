@@ -1,9 +1,9 @@
 /** The data folder: ours where we made it; where it was there before, its mode is its owner's decision. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { prepareDataFolder } from '../../../src/store/sqlite/open.ts'
+import { prepareDataFolder, requireReadable } from '../../../src/store/sqlite/open.ts'
 
 let parent: string
 beforeEach(() => {
@@ -37,4 +37,21 @@ test('a folder that its owner made read-only is refused, also to root, and stays
   chmodSync(folder, 0o500)
   expect(() => prepareDataFolder(folder)).toThrow(`Cannot use ${folder} as the data folder: it cannot be written.`)
   expect(modeOf(folder)).toBe('500')
+})
+
+test("another user's folder is named as one, and so is a file", () => {
+  const folder = join(parent, 'data')
+  mkdirSync(folder)
+  chmodSync(folder, 0)
+  const me = process.geteuid?.() ?? 0
+  // Root may look anywhere.
+  if (me === 0) process.seteuid?.(65_534)
+  try {
+    expect(() => requireReadable(folder)).toThrow(`This user may not look into ${folder}.`)
+  } finally {
+    if (me === 0) process.seteuid?.(0)
+  }
+  writeFileSync(join(parent, 'file'), '')
+  expect(() => requireReadable(join(parent, 'file'))).toThrow(`${join(parent, 'file')} is a file.`)
+  expect(() => requireReadable(join(parent, 'none'))).not.toThrow()
 })
