@@ -1,5 +1,5 @@
 /** Where `ask` puts its question, and how: over the control socket of a server on this machine, or over HTTP with a key. */
-import { messageOf } from '../domain/error.ts'
+import { codeOf, messageOf } from '../domain/error.ts'
 import { socketPath } from '../server/protocol.ts'
 import type { AskFlags } from './ask.ts'
 import { CommandError, usageError } from './command-error.ts'
@@ -58,7 +58,7 @@ export async function fetchFrom(place: Place, path: string, body?: unknown): Pro
     // An answer takes as long as it takes.
     ...{ timeout: false },
   }).catch((error) => {
-    throw new CommandError('server_silent', `Nobody answers at ${base}: ${messageOf(error)}.`)
+    throw new CommandError('server_silent', `Nobody answers at ${base}: ${reasonOf(error)}.`)
   })
   if (response.ok) return response
   const { kind, message } = toFailure(await response.text(), response.status)
@@ -80,3 +80,12 @@ export function toFailure(text: string, status: number): { kind: string; message
     message: `The server answered with ${status} and not as Tollgate does. Is its address right?`,
   }
 }
+
+/** What the runtime says of an address that cannot be reached ends in a question of its own. */
+const reasonOf = (error: unknown) => UNREACHED.get(codeOf(error)) ?? messageOf(error).replace(/[.?]$/, '')
+
+const UNREACHED: ReadonlyMap<string, string> = new Map([
+  ['ECONNREFUSED', 'connection refused'],
+  ['ConnectionRefused', 'connection refused'],
+  ['ENOTFOUND', 'its name does not resolve'],
+])

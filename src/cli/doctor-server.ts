@@ -8,9 +8,9 @@ import type { ServerLookup } from './live.ts'
 import { toBreakers, toTrouble, type UpstreamRow } from './upstream-rows.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
-export function checkServer(found: ServerLookup, own: string, nowMs: number): Check[] {
+export function checkServer(found: ServerLookup, dataFolder: string, own: string, nowMs: number): Check[] {
   if (found.kind === 'none')
-    return [warning('server', 'No server runs on this data folder. Start it with: tollgate serve')]
+    return [warning('server', `No server runs on this data folder. Start it with: tollgate serve --data ${dataFolder}`)]
   if (found.kind === 'silent')
     return [
       found.holdsLock

@@ -40,7 +40,7 @@ async function examine(io: Context): Promise<Check[]> {
         const audit = sqlite && createLedgerAudit(sqlite, dataFolder)
         return checkJournal(audit, dataFolder, toLiving(found, sqlite))
       })),
-      ...checkServer(found, version(), nowMs),
+      ...checkServer(found, dataFolder, version(), nowMs),
       ...(sqlite ? await guarded('catalog', () => checkCatalog(sqlite, found, io)) : []),
     ]
   } finally {

@@ -97,7 +97,12 @@ test.each<[what: string, argv: string[], code: number, says: RegExp]>([
   ['no question', [], 2, /There is no question\. Write one, such as tollgate ask "Hello"/],
   ['an address without a key', ['x', '--url', 'http://127.0.0.1:1/v1'], 2, /--url needs a key/],
   ['no address', ['x', '--key', 'k', '--url', 'here'], 2, /--url 'here' is no address/],
-  ['nobody there', ['x', '--key', 'k', '--url', 'http://127.0.0.1:1'], 1, /Nobody answers at http:\/\/127.0.0.1:1\/v1/],
+  [
+    'nobody there',
+    ['x', '--key', 'k', '--url', 'http://127.0.0.1:1'],
+    1,
+    /Nobody answers at http:\/\/127.0.0.1:1\/v1: connection refused\.$/m,
+  ],
   ['a wrong key', ['x', '--key', 'sk-tg-no'], 1, /Incorrect API key provided.*The key is from --key/],
   ['no server', ['x', '--data', '/nowhere'], 1, /No server runs on \/nowhere.*tollgate serve --data \/nowhere/],
 ])('%s is told in a sentence', async (_, argv, code, says) => {

@@ -54,7 +54,7 @@ describe('where all is well', () => {
     expect({ code, troubles }).toEqual({
       code: 0,
       troubles: [
-        'server: warning: No server runs on this data folder. Start it with: tollgate serve',
+        `server: warning: No server runs on this data folder. Start it with: tollgate serve --data ${clinic.folder}`,
         'upstream keyed: warning: Not ready here: the variable KEYED is not set here.',
         'models: warning: local/b, local/c: keyed: the variable KEYED is not set here.',
       ],
