@@ -1,9 +1,12 @@
 /** `tollgate ask`, through a server in this process: words come out, what they took beside them, and both are on record. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { costOf, type Gateway, startGateway } from '../support/gateway.ts'
 import { obliging } from '../support/upstream.ts'
 import { streamAnswer, toDelta } from '../support/upstream-answers.ts'
 import { type Bench, createBench } from './run.ts'
+
+// The thread that counts takes its time to start beside other work.
+setDefaultTimeout(60_000)
 
 let gateway: Gateway
 let bench: Bench

@@ -2,10 +2,13 @@
  * Bursts on a budget, over the wire: whatever the prompts are made of, what they cost ends within a call of the budget, and an
  * ordinary text still uses most of it. The upstream bills what it is told to, and nobody is answered before all are decided.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { obliging, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import { billing, createGate } from './limiting.ts'
+
+// Counting takes its time beside other work.
+setDefaultTimeout(60_000)
 
 const FACTS = 'context_length: 1000000, max_output_length: 100, input_modalities: [text], output_modalities: [text]'
 const PRICE = 'pricing: [{ prompt: "0.000001", completion: "0.000002" }]'

@@ -1,5 +1,5 @@
 /** Structured output on targets that cannot do it, over scripted calls and the real checking thread. */
-import { afterAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 import type { Answer } from '../../src/domain/events.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
@@ -11,6 +11,9 @@ import { textOf } from '../../src/structured/plan.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { toExpected } from '../support/transcript.ts'
+
+// Slow checks take their time beside other work.
+setDefaultTimeout(60_000)
 
 const SCHEMA = {
   type: 'object',

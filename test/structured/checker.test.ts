@@ -1,6 +1,9 @@
 /** Checks away from the event loop: a hostile one costs its own key time, and nobody waits for one that has no use. */
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createChecker } from '../../src/structured/checker.ts'
+
+// Slow checks take seconds of a thread, and longer beside other work.
+setDefaultTimeout(60_000)
 
 const wanted = new AbortController().signal
 const ordinary = JSON.stringify({ type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] })

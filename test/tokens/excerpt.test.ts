@@ -1,10 +1,13 @@
 /** Pieces and excerpts: hostile texts become short work, and ordinary ones keep their exact count. */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { array, assert, integer, property, string, tuple } from 'fast-check'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import { extrapolate, LONGEST_WORD, toExcerpt, toPieces, toPromptExcerpt } from '../../src/tokens/excerpt.ts'
+
+// Counting takes its time beside other work.
+setDefaultTimeout(60_000)
 
 const ROOT = join(import.meta.dir, '../..')
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')

@@ -2,12 +2,15 @@
  * Properties over generated answers: whatever an upstream's manners are, and wherever its bytes are cut, a client reads
  * the same answer, and each frame of it keeps the contract. A failure prints its seed.
  */
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { readTranscript, STREAMED } from '../../fixtures/quirks/index.ts'
 import { checkStream, checkWhole, type Report } from '../../support/contract.ts'
 import { type Manners, type Said, toTranscript, toWholeAnswer } from '../../support/sloppy.ts'
 import { inBytes, inPieces, playStream, playWhole, playWholeAsStream, toShape } from '../../support/transcript.ts'
+
+// Byte by byte takes its time beside other work.
+setDefaultTimeout(60_000)
 
 /** Any text of whole characters, often with what could be mistaken for something else. */
 const text = fc.oneof(
@@ -100,7 +103,7 @@ test('any answer, written in any manner and cut anywhere, is read as it was said
         expect(usage?.completion ?? null).toBe(how.usage === 'never' ? null : 7)
       }
     }),
-    { numRuns: 120 },
+    { numRuns: 40 },
   )
 })
 
