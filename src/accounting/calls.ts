@@ -12,10 +12,9 @@ import type { OpenCall, OpenRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { estimate } from '../tokens/estimate.ts'
 import type { Payer, Reading } from '../upstreams/backend.ts'
-import { askForAll, type Pending } from './cost.ts'
+import { askForAll, type Pending, type Reserve, toReserve } from './cost.ts'
 import type { LeftCalls } from './left-calls.ts'
 import { Meter } from './meter.ts'
-import { type Reserve, toReserve } from './price.ts'
 
 /** Why a call is made. The first one stands in the request's own row, the others in `calls`. */
 export type CallReason = 'first' | OpenCall['reason']

@@ -1,16 +1,39 @@
 /**
- * What calls may cost under a budget before it is known what they do cost: by a token a byte of what they read, which is known
- * at once, and by a count. `gateway/admit.ts` asks for those of a request, `calls.ts` for additional ones. Pure but for the count.
+ * What calls may use and cost at most, before it is known what they do: by the estimate, which their rows reserve; under a
+ * budget by a token a byte of what they read, which is known at once, and by a count. `gateway/admit.ts` asks for the calls of
+ * a request, `calls.ts` for additional ones. Pure but for the count.
  */
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
+import { NO_USAGE, type PricingItem, type Usage } from '../domain/usage.ts'
 import type { Cost, Counting } from '../limits/budget-reservation.ts'
 import type { Ask } from '../limits/limiter.ts'
-import { tokensOn, worstPrompt } from '../tokens/bound.ts'
+import { tokensOn } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
-import { toCap } from '../tokens/estimate.ts'
+import { type Estimate, toCap, toMedia, worstPrompt } from '../tokens/estimate.ts'
 import type { Call } from './calls.ts'
-import { costNanoUsd, type Reserve, toAmount, toMostNanoUsd } from './price.ts'
+import { costNanoUsd } from './price.ts'
+
+/** As the call's row says it. */
+export interface Reserve {
+  reservedPromptTokens: number
+  reservedCompletionTokens: number
+  reservedNanoUsd: number
+}
+
+export const toReserve = (
+  { pricing }: Target,
+  { promptTokens, completionTokens }: Estimate,
+  body: CanonicalRequest,
+): Reserve => ({
+  reservedPromptTokens: promptTokens,
+  reservedCompletionTokens: completionTokens,
+  reservedNanoUsd: toMostNanoUsd(pricing, promptTokens, completionTokens, body),
+})
+
+/** The same as rates count it. */
+export const tokensOf = ({ reservedPromptTokens, reservedCompletionTokens }: Reserve): number =>
+  reservedPromptTokens + reservedCompletionTokens
 
 /** Calls of the same body to one target. */
 export interface Planned {
@@ -21,33 +44,35 @@ export interface Planned {
   choices: number
 }
 
+/** The most tokens that each of them writes. */
+const outputOf = ({ target, body, choices }: Planned): number => toCap(body, target.maxOutputLength) * choices
+
 /** The most that they cost, where each reads so many tokens. */
-const priceOf = ({ target, body, calls, choices }: Planned, promptTokens: number): number =>
-  toMostNanoUsd(target.pricing, promptTokens, toCap(body, target.maxOutputLength) * choices, body) * calls
+const priceOf = (plan: Planned, promptTokens: number): number =>
+  toMostNanoUsd(plan.target.pricing, promptTokens, outputOf(plan), plan.body) * plan.calls
 
 type Join = (costs: number[]) => number
 const dearest: Join = (costs) => Math.max(...costs)
-const sum: Join = (costs) => costs.reduce((sum, cost) => sum + cost, 0)
+const sum: Join = (costs) => costs.reduce((before, cost) => before + cost, 0)
 
 /** What several plans come to, and what has been spent beside them. Worked out where a budget has no room for the worst case alone. */
 class PlannedCost implements Counting {
   constructor(
     readonly counter: Pick<Counter, 'bound'>,
     readonly keyId: string,
-    readonly plans: () => readonly Planned[],
+    readonly plans: readonly Planned[],
     readonly join: Join,
     readonly spentNanoUsd: number,
   ) {}
 
   leastNanoUsd(): number {
-    return this.spentNanoUsd + this.join(this.plans().map((plan) => priceOf(plan, 0)))
+    return this.spentNanoUsd + this.join(this.plans.map((plan) => priceOf(plan, 0)))
   }
 
   async count(): Promise<Cost | null> {
-    const { counter, keyId, spentNanoUsd } = this
+    const { counter, keyId, plans, spentNanoUsd } = this
     const likely: number[] = []
     const most: number[] = []
-    const plans = this.plans()
     const bounds = await Promise.all(plans.map(({ body }) => counter.bound(keyId, body)))
     for (const [at, plan] of plans.entries()) {
       const bound = bounds[at]
@@ -59,16 +84,38 @@ class PlannedCost implements Counting {
   }
 }
 
-/** How a request is counted that one of several targets answers: the dearest of them counts. */
-export const countingAny = (
+/**
+ * What a request asks for that one of several targets answers: the most of any of them.
+ *
+ * @param promptTokens by the estimate.
+ * @param mostPromptTokens what it reads at most; null where it is under no budget.
+ */
+export function askForAny(
   counter: Pick<Counter, 'bound'>,
   keyId: string,
-  plans: () => readonly Planned[],
-): Counting => new PlannedCost(counter, keyId, plans, dearest, 0)
+  plans: readonly Planned[],
+  promptTokens: number,
+  mostPromptTokens: number | null,
+): Ask {
+  let tokens = 0
+  let nanoUsd = 0
+  let before: Planned | null = null
+  for (const plan of plans) {
+    // Prices take a while to work out, and most routes have those of their model.
+    if (before !== null && isLike(before, plan)) continue
+    before ??= plan
+    tokens = Math.max(tokens, (promptTokens + outputOf(plan)) * plan.calls)
+    if (mostPromptTokens !== null) nanoUsd = Math.max(nanoUsd, priceOf(plan, mostPromptTokens))
+  }
+  if (mostPromptTokens === null) return { tokens, nanoUsd }
+  return { tokens, nanoUsd, counting: new PlannedCost(counter, keyId, plans, dearest, 0) }
+}
 
-/** The most that planned calls cost, whatever they read is made of. */
-export const toWorstNanoUsd = (plan: Planned, worstPromptTokens = worstPrompt(plan.body)): number =>
-  priceOf(plan, worstPromptTokens)
+/** Whether one costs as much as the other. */
+const isLike = (one: Planned, other: Planned) =>
+  one.target.pricing === other.target.pricing &&
+  one.target.maxOutputLength === other.target.maxOutputLength &&
+  one.calls === other.calls
 
 /** An additional call that is on its way to the record: several may set out before the first of them is there. */
 export interface Pending {
@@ -93,7 +140,7 @@ export function askForAll(
   let spentNanoUsd = 0
   const plans: Planned[] = []
   const add = (target: Target, body: CanonicalRequest, reserve: Reserve) => {
-    tokens += toAmount(reserve).tokens
+    tokens += tokensOf(reserve)
     plans.push({ target, body, calls: 1, choices: body.n ?? 1 })
   }
   for (const { target, body, row: additional, meter } of calls) {
@@ -108,6 +155,47 @@ export function askForAll(
   }
   for (const { target, body, reserve } of pending) add(target, body, reserve)
   if (!hasBudget) return { tokens, nanoUsd: 0 }
-  const nanoUsd = spentNanoUsd + sum(plans.map((plan) => toWorstNanoUsd(plan)))
-  return { tokens, nanoUsd, counting: new PlannedCost(counter, row.keyId, () => plans, sum, spentNanoUsd) }
+  const nanoUsd = spentNanoUsd + sum(plans.map((plan) => priceOf(plan, worstPrompt(plan.body))))
+  return { tokens, nanoUsd, counting: new PlannedCost(counter, row.keyId, plans, sum, spentNanoUsd) }
 }
+
+/**
+ * Where they have prices of their own: all text of a prompt may be written to a cache, and all of an answer be reasoning, or
+ * audio or images where these were asked for.
+ */
+function toMostNanoUsd(pricing: Target['pricing'], prompt: number, completion: number, body: CanonicalRequest): number {
+  const usage: Usage = { ...NO_USAGE, prompt, completion }
+  const plain = costNanoUsd(pricing, usage)
+  if (!pricing.some(hasOtherPrices)) return plain
+  const { audio, images } = toMedia(body)
+  const audioPrompt = Math.min(audio, prompt)
+  const imagePrompt = Math.min(images, prompt - audioPrompt)
+  const text = prompt - audioPrompt - imagePrompt
+  const reads = [
+    { cacheWrite: 0 },
+    { cacheWrite: prompt },
+    { cacheWrite1h: prompt },
+    { audioPrompt, imagePrompt },
+    { audioPrompt, imagePrompt, cacheWrite: text },
+    { audioPrompt, imagePrompt, cacheWrite1h: text },
+  ]
+  const writes: Partial<Usage>[] = [{}, { reasoning: completion }]
+  if (asksFor(body, 'audio')) writes.push({ audioCompletion: completion })
+  if (asksFor(body, 'image')) writes.push({ imageCompletion: completion })
+  const costs = reads.flatMap((read) => writes.map((write) => costNanoUsd(pricing, { ...usage, ...read, ...write })))
+  return Math.max(plain, ...costs)
+}
+
+const hasOtherPrices = (item: PricingItem) =>
+  Boolean(
+    item.input_cache_write ||
+      item.input_cache_write_1h ||
+      item.internal_reasoning ||
+      item.audio ||
+      item.audio_completion ||
+      item.image_token ||
+      item.image_token_completion,
+  )
+
+const asksFor = ({ modalities }: CanonicalRequest, modality: string) =>
+  modalities?.some((asked) => asked === modality) ?? false

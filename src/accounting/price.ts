@@ -1,13 +1,8 @@
 /**
- * Exact money: what a call costs in integer nano-dollars, from decimal strings and BigInt, rounded once, half up; and what
- * it may cost at most, which is reserved before it is made. No floating point touches it. Pure.
+ * Exact money: what a call costs in integer nano-dollars, from decimal strings and BigInt, rounded once, half up. No
+ * floating point touches it. Pure.
  */
-
-import type { CanonicalRequest } from '../domain/request.ts'
-import type { Target } from '../domain/snapshot.ts'
-import { NO_USAGE, type PricingItem, type Usage } from '../domain/usage.ts'
-import type { Amount } from '../limits/limiter.ts'
-import { type Estimate, toMedia } from '../tokens/estimate.ts'
+import type { PricingItem, Usage } from '../domain/usage.ts'
 
 /** Prices are held as integers of 10^-18 USD: a decimal string may have this many places. */
 export const MAX_DECIMALS = 18
@@ -155,72 +150,3 @@ function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
   const [first] = tariffs
   return tariffs.length === 1 ? first : (tariffs.findLast((tariff) => promptTokens > tariff.moreThan) ?? first)
 }
-
-/** As the call's row says it. */
-export interface Reserve {
-  reservedPromptTokens: number
-  reservedCompletionTokens: number
-  reservedNanoUsd: number
-}
-
-export const toReserve = (
-  { pricing }: Target,
-  { promptTokens, completionTokens }: Estimate,
-  body: CanonicalRequest,
-): Reserve => ({
-  reservedPromptTokens: promptTokens,
-  reservedCompletionTokens: completionTokens,
-  reservedNanoUsd: toMostNanoUsd(pricing, promptTokens, completionTokens, body),
-})
-
-/** The same as limits are asked for it. */
-export const toAmount = (reserve: Reserve): Amount => ({
-  tokens: reserve.reservedPromptTokens + reserve.reservedCompletionTokens,
-  nanoUsd: reserve.reservedNanoUsd,
-})
-
-/**
- * Where they have prices of their own: all text of a prompt may be written to a cache, and all of an answer be reasoning, or
- * audio or images where these were asked for.
- */
-export function toMostNanoUsd(
-  pricing: Target['pricing'],
-  prompt: number,
-  completion: number,
-  body: CanonicalRequest,
-): number {
-  const usage: Usage = { ...NO_USAGE, prompt, completion }
-  const plain = costNanoUsd(pricing, usage)
-  if (!pricing.some(hasOtherPrices)) return plain
-  const { audio, images } = toMedia(body)
-  const audioPrompt = Math.min(audio, prompt)
-  const imagePrompt = Math.min(images, prompt - audioPrompt)
-  const text = prompt - audioPrompt - imagePrompt
-  const reads = [
-    { cacheWrite: 0 },
-    { cacheWrite: prompt },
-    { cacheWrite1h: prompt },
-    { audioPrompt, imagePrompt },
-    { audioPrompt, imagePrompt, cacheWrite: text },
-    { audioPrompt, imagePrompt, cacheWrite1h: text },
-  ]
-  const writes: Partial<Usage>[] = [{}, { reasoning: completion }]
-  if (asksFor(body, 'audio')) writes.push({ audioCompletion: completion })
-  if (asksFor(body, 'image')) writes.push({ imageCompletion: completion })
-  const costs = reads.flatMap((read) => writes.map((write) => costNanoUsd(pricing, { ...usage, ...read, ...write })))
-  return Math.max(plain, ...costs)
-}
-
-const hasOtherPrices = (item: PricingItem) =>
-  Boolean(
-    item.input_cache_write ||
-      item.input_cache_write_1h ||
-      item.internal_reasoning ||
-      item.audio ||
-      item.audio_completion ||
-      item.image_token ||
-      item.image_token_completion,
-  )
-
-const asksFor = ({ modalities }: CanonicalRequest, modality: string) =>
-  modalities?.some((asked) => asked === modality) ?? false

@@ -3,8 +3,7 @@
  * key may. Each step is a Decision; the first refusal is the answer, and leaves no ledger row.
  */
 
-import { countingAny, type Planned, toWorstNanoUsd } from '../accounting/cost.ts'
-import { type Reserve, toReserve } from '../accounting/price.ts'
+import { askForAny, type Planned, type Reserve, toReserve } from '../accounting/cost.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
@@ -13,9 +12,8 @@ import type { RequestHealth } from '../health/health.ts'
 import { type Ask, type Entry, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
 import { checkDoubtful, findDoubtful } from '../routing/refused.ts'
 import { checkFit, checkTarget, type Facts, order, resolve } from '../routing/route.ts'
-import { bytesOfExtras } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
-import { BYTES_PER_TOKEN, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
+import { BYTES_PER_TOKEN, bytesOfExtras, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
 import { noneReady } from './attempt.ts'
 import { isSplit } from './fanout.ts'
 import { type Load, stopping } from './intake.ts'
@@ -73,8 +71,8 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   const [first] = targets
   if (!first) return noneReady(health, fitting)
   // 2. Is there room? Tokens and budgets, as one reservation.
-  const reserve = toReserve(first, toAsk(task.promptTokens, body, first), body)
-  const ask = isLimited(key, team) ? toLimited(deps.counter, asked, body, targets, isBudgeted) : NOTHING
+  const reserve = toReserve(first, toEstimate(task.promptTokens, body, first), body)
+  const ask = isLimited(key, team) ? toAsk(deps.counter, asked, body, targets, isBudgeted) : NOTHING
   const admitting = entry.admit(ask, now)
   const reservation = admitting instanceof Promise ? await admitting : admitting
   if (reservation instanceof GatewayError) return reservation
@@ -160,7 +158,7 @@ function choose(
   const free: Target[] = []
   const full: Target[] = []
   for (const target of ordered) {
-    const { completionTokens } = toAsk(task.promptTokens, body, target)
+    const { completionTokens } = toEstimate(task.promptTokens, body, target)
     const isFull = limiter.isFull(target.upstream, task.promptTokens + completionTokens, monotonicMs)
     // Nobody asks for the others where the first one is free.
     if (!isFull && full.length === 0) return ordered
@@ -171,38 +169,25 @@ function choose(
 }
 
 /** What its first call may use: where each choice is a call of its own, one choice. */
-const toAsk = (promptTokens: number, body: CanonicalRequest, target: Target): Estimate => ({
+const toEstimate = (promptTokens: number, body: CanonicalRequest, target: Target): Estimate => ({
   promptTokens,
   completionTokens: (toCap(body, target.maxOutputLength) * (body.n ?? 1)) / toCalls(body, target),
 })
 
-/**
- * What the request may use at most, and cost by the worst case, on whichever of its targets and in however many calls of one
- * choice.
- */
-function toLimited(
+/** What the request may use at most, and cost by the worst case. */
+function toAsk(
   counter: Counter,
   { key, task }: Asked,
   body: CanonicalRequest,
   targets: readonly Target[],
   isBudgeted: boolean,
 ): Ask {
-  let tokens = 0
-  let nanoUsd = 0
-  const worst = isBudgeted ? task.mostPromptTokens + bytesOfExtras(body) : 0
-  for (const [at, target] of targets.entries()) {
-    // Prices take a while to work out, and most routes have those of their model.
-    if (at > 0 && isLike(targets[0] as Target, target)) continue
-    const { promptTokens, completionTokens } = toAsk(task.promptTokens, body, target)
-    tokens = Math.max(tokens, (promptTokens + completionTokens) * toCalls(body, target))
-    if (!isBudgeted) continue
-    nanoUsd = Math.max(nanoUsd, toWorstNanoUsd(toPlan(body, target), worst))
-  }
-  if (!isBudgeted) return { tokens, nanoUsd }
-  const plans = () => targets.map((target) => toPlan(body, target))
-  return { tokens, nanoUsd, counting: countingAny(counter, key.id, plans) }
+  const plans = targets.map((target) => toPlan(body, target))
+  const most = isBudgeted ? task.mostPromptTokens + bytesOfExtras(body) : null
+  return askForAny(counter, key.id, plans, task.promptTokens, most)
 }
 
+/** In however many calls of one choice. */
 const toPlan = (body: CanonicalRequest, target: Target): Planned => {
   const calls = toCalls(body, target)
   return { target, body, calls, choices: (body.n ?? 1) / calls }
@@ -212,13 +197,6 @@ const toCalls = (body: CanonicalRequest, target: Target): number => {
   const choices = body.n ?? 1
   return choices > 1 && isSplit(body, target) ? choices : 1
 }
-
-/** Whether a call costs as much on the one as on the other. */
-const isLike = (one: Target, other: Target) =>
-  one.pricing === other.pricing &&
-  one.maxOutputLength === other.maxOutputLength &&
-  one.features === other.features &&
-  one.upstream.options.n === other.upstream.options.n
 
 /**
  * The request with a cap on what it writes: without one, nothing would keep it within a budget. Models that reason know

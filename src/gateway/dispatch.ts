@@ -3,8 +3,8 @@
  * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
  */
 import type { Call, CallLog } from '../accounting/calls.ts'
+import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
-import { toAmount } from '../accounting/price.ts'
 import { GatewayError, hasLeft, UpstreamError } from '../domain/error.ts'
 import type { AnswerStream, Take } from '../domain/events.ts'
 import type { DialectName } from '../domain/settings.ts'
@@ -45,7 +45,7 @@ export function createDispatch(deps: DispatchDeps, { id, calls, health, place, p
     let call: Call | null = null
     try {
       const reserve = calls.reserveOf(ask)
-      permit = permitFor(deps, upstream, toAmount(reserve).tokens)
+      permit = permitFor(deps, upstream, tokensOf(reserve))
       const beginning = calls.begin(ask, reserve)
       const begun = beginning instanceof Promise ? await beginning : beginning
       call = begun

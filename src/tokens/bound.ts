@@ -1,10 +1,9 @@
 /**
  * The most tokens that a prompt may have, whatever it is made of and whichever vocabulary its model has: what is held of a
- * budget while a request is under way. A token a byte of text is known at once (`measurePrompt`); what `count.ts` counts, slice
- * by slice, comes closer. Pure.
+ * budget while a request is under way, and what is known at once (`estimate.ts`) leaves no room. By what `count.ts` counts, slice
+ * by slice. Pure.
  */
-import { type CanonicalRequest, RequestSchema } from '../domain/request.ts'
-import { measurePrompt, type Prompt } from './estimate.ts'
+import type { Prompt } from './estimate.ts'
 import { bytesOfBase64, readBase64 } from './media.ts'
 
 /** What a prompt comes to by a count. */
@@ -14,33 +13,6 @@ export interface Bound {
   /** At most, on a model of that vocabulary, and on any other one. */
   o200k: number
   other: number
-}
-
-const FIELDS: ReadonlySet<string> = new Set(Object.keys(RequestSchema.properties))
-const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
-  ...['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'function_call', 'audio'],
-])
-const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reasoning', 'reasoning_content'])
-
-/**
- * Measures what the estimate leaves out because most upstreams do not read it: fields that are none of the API's, of the
- * request and of its messages, and the reasoning of earlier turns.
- */
-export function bytesOfExtras(body: CanonicalRequest): number {
-  let bytes = bytesBeside(body, FIELDS)
-  const lastUser = body.messages.findLastIndex(({ role }) => role === 'user')
-  body.messages.forEach((message, at) => {
-    bytes += bytesBeside(message, at > lastUser ? LAST_TURN_FIELDS : MESSAGE_FIELDS)
-  })
-  return bytes
-}
-
-function bytesBeside(value: object, known: ReadonlySet<string>): number {
-  let bytes = 0
-  for (const name in value) {
-    if (!known.has(name)) bytes += Buffer.byteLength(JSON.stringify((value as Record<string, unknown>)[name]) ?? '')
-  }
-  return bytes
 }
 
 /** OpenAI's models from gpt-4o on: also behind a prefix such as `openai/`, and the open ones. Azure names them as it likes. */
@@ -80,10 +52,6 @@ function countLetters(text: string): number {
   return letters
 }
 const SPACE = 0x20
-
-/** The most tokens that a prompt may have, without a count. */
-export const worstPrompt = (body: CanonicalRequest): number =>
-  measurePrompt(body).mostPromptTokens + bytesOfExtras(body)
 
 /** A part of what a model reads that is quick to tokenise, and its UTF-8 bytes. */
 export interface Slice {

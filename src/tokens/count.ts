@@ -8,9 +8,16 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
-import { type Bound, bytesOfExtras, toOther, toSlices } from './bound.ts'
+import { type Bound, toOther, toSlices } from './bound.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
-import { estimatePrompt, TOKENS_PER_MESSAGE as MOST_PER_MESSAGE, tokensOfBytes, toMedia, toPrompt } from './estimate.ts'
+import {
+  bytesOfExtras,
+  estimatePrompt,
+  TOKENS_PER_MESSAGE as MOST_PER_MESSAGE,
+  tokensOfBytes,
+  toMedia,
+  toPrompt,
+} from './estimate.ts'
 import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
 import { tokensOfSpeech } from './media.ts'
 

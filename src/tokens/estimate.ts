@@ -1,12 +1,20 @@
 /**
  * The tokens that a request is likely to use at most, guessed from its bytes before it is sent: what its row reserves, what
- * its rates count, and what it is charged where nobody could settle it. What a budget holds for it is in `bound.ts`. Never a tokenizer, whose time grows with the square of a hostile text. What was
- * really used, where no upstream says it, is counted in `count.ts`. Pure.
+ * its rates count, and what it is charged where nobody could settle it. And the most that it may read, a token a byte: what a
+ * budget holds, unless a count comes closer (`bound.ts`). Never a tokenizer, whose time grows with the square of a hostile
+ * text. What was really used, where no upstream says it, is counted in `count.ts`. Pure.
  */
-import { type CanonicalRequest, type Message, type OtherPart, PART_TYPES } from '../domain/request.ts'
-import { bytesOfBase64, type Data, fromDataUrl, TOKENS_PER_FILE, tokensOfAudio, tokensOfImage } from './media.ts'
+import { type CanonicalRequest, type Message, type OtherPart, PART_TYPES, RequestSchema } from '../domain/request.ts'
+import {
+  bytesOfBase64,
+  type Data,
+  fromDataUrl,
+  isText,
+  TOKENS_PER_FILE,
+  tokensOfAudio,
+  tokensOfImage,
+} from './media.ts'
 import { toOtherContent } from './other-parts.ts'
-import { isText } from './text-files.ts'
 
 /** Four UTF-8 bytes are taken for a token; each message costs eight more. */
 export const BYTES_PER_TOKEN = 4
@@ -43,6 +51,37 @@ export function measurePrompt(body: CanonicalRequest): { promptTokens: number; m
     promptTokens: tokensOfBytes(bytes) + beside + others,
     mostPromptTokens: bytes + beside + Math.max(others, otherBytes),
   }
+}
+
+/** The most tokens that a prompt may have, without a count. */
+export const worstPrompt = (body: CanonicalRequest): number =>
+  measurePrompt(body).mostPromptTokens + bytesOfExtras(body)
+
+const FIELDS: ReadonlySet<string> = new Set(Object.keys(RequestSchema.properties))
+const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
+  ...['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'function_call', 'audio'],
+])
+const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reasoning', 'reasoning_content'])
+
+/**
+ * Measures what the estimate leaves out because most upstreams do not read it: fields that are none of the API's, of the
+ * request and of its messages, and the reasoning of earlier turns.
+ */
+export function bytesOfExtras(body: CanonicalRequest): number {
+  let bytes = bytesBeside(body, FIELDS)
+  const lastUser = body.messages.findLastIndex(isOfUser)
+  body.messages.forEach((message, at) => {
+    bytes += bytesBeside(message, at > lastUser ? LAST_TURN_FIELDS : MESSAGE_FIELDS)
+  })
+  return bytes
+}
+
+function bytesBeside(value: object, known: ReadonlySet<string>): number {
+  let bytes = 0
+  for (const name in value) {
+    if (!known.has(name)) bytes += Buffer.byteLength(JSON.stringify((value as Record<string, unknown>)[name]) ?? '')
+  }
+  return bytes
 }
 
 /** Tokens of the audio and the images that a request brings: they may have prices of their own. */

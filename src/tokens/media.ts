@@ -151,6 +151,15 @@ export function fromDataUrl(url: string): Data | null {
   return head ? { mediaType: (head[1] ?? '').toLowerCase(), base64: url.slice(head[0].length) } : null
 }
 
+const TEXT_TYPE = /^text\/|^application\/(?:.+\+)?(?:json|xml|yaml|x-yaml|javascript|toml|sql|x-ndjson|jsonl)$/
+const TEXT_NAME =
+  /\.(?:txt|text|md|markdown|rst|tex|csv|tsv|json|jsonl|ndjson|ya?ml|toml|xml|html?|css|log|ini|sql|sh|[cm]?[jt]sx?|py|rb|go|rs|java|kt|swift|c|h|cc|cpp|hpp|cs|php|vue)$/i
+
+/** Whether a file is text: by its media type, or by its name where it has none that says anything. */
+export const isText = ({ mediaType }: Data, name: string | null | undefined) =>
+  TEXT_TYPE.test(mediaType) ||
+  ((mediaType === '' || mediaType === 'application/octet-stream') && TEXT_NAME.test(name ?? ''))
+
 /** How many bytes the base64 stands for. */
 export function bytesOfBase64(base64: string): number {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0

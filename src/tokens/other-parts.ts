@@ -3,8 +3,7 @@
  * counts by its bytes, an address as a file, and all else as text, so that nothing in them is free. Pure.
  */
 import type { OtherPart } from '../domain/request.ts'
-import { bytesOfBase64, type Data, fromDataUrl, TOKENS_PER_FILE, tokensOfData } from './media.ts'
-import { isText } from './text-files.ts'
+import { bytesOfBase64, type Data, fromDataUrl, isText, TOKENS_PER_FILE, tokensOfData } from './media.ts'
 
 export interface OtherContent {
   /** Its texts, and the names of its fields. */

@@ -1,9 +1,9 @@
 /** The most tokens that a prompt may have: by its bytes, and by a count. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import { bytesOfExtras, tokensOn, toOther, toSlices } from '../../src/tokens/bound.ts'
+import { tokensOn, toOther, toSlices } from '../../src/tokens/bound.ts'
 import { createCounter } from '../../src/tokens/count.ts'
-import { measurePrompt, toPrompt } from '../../src/tokens/estimate.ts'
+import { bytesOfExtras, measurePrompt, toPrompt } from '../../src/tokens/estimate.ts'
 
 const counter = createCounter({ timeoutMs: 30_000 })
 afterAll(() => counter.close())
