@@ -160,10 +160,15 @@ export function askForAll(
 }
 
 /**
- * Where they have prices of their own: all text of a prompt may be written to a cache, and all of an answer be reasoning, or
+ * The most that a call of so many tokens costs. Where they have prices of their own, all text of a prompt may be written to a cache, and all of an answer be reasoning, or
  * audio or images where these were asked for.
  */
-function toMostNanoUsd(pricing: Target['pricing'], prompt: number, completion: number, body: CanonicalRequest): number {
+export function toMostNanoUsd(
+  pricing: Target['pricing'],
+  prompt: number,
+  completion: number,
+  body: CanonicalRequest,
+): number {
   const usage: Usage = { ...NO_USAGE, prompt, completion }
   const plain = costNanoUsd(pricing, usage)
   if (!pricing.some(hasOtherPrices)) return plain
@@ -171,14 +176,10 @@ function toMostNanoUsd(pricing: Target['pricing'], prompt: number, completion: n
   const audioPrompt = Math.min(audio, prompt)
   const imagePrompt = Math.min(images, prompt - audioPrompt)
   const text = prompt - audioPrompt - imagePrompt
-  const reads = [
-    { cacheWrite: 0 },
-    { cacheWrite: prompt },
-    { cacheWrite1h: prompt },
-    { audioPrompt, imagePrompt },
-    { audioPrompt, imagePrompt, cacheWrite: text },
-    { audioPrompt, imagePrompt, cacheWrite1h: text },
-  ]
+  const reads: Partial<Usage>[] = [{}, { cacheWrite: prompt }, { cacheWrite1h: prompt }]
+  if (text < prompt)
+    for (const written of [{}, { cacheWrite: text }, { cacheWrite1h: text }])
+      reads.push({ audioPrompt, imagePrompt, ...written })
   const writes: Partial<Usage>[] = [{}, { reasoning: completion }]
   if (asksFor(body, 'audio')) writes.push({ audioCompletion: completion })
   if (asksFor(body, 'image')) writes.push({ imageCompletion: completion })

@@ -1,7 +1,8 @@
 /** Money, against a second implementation: fractions of BigInt, in which nothing is ever scaled or assumed. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { costNanoUsd, toAtto, toMostNanoUsd } from '../../src/accounting/price.ts'
+import { toMostNanoUsd } from '../../src/accounting/cost.ts'
+import { costNanoUsd, toAtto } from '../../src/accounting/price.ts'
 import { NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
 import { createPicker } from '../ledger/fixture.ts'
 
