@@ -3,6 +3,7 @@
  * what the store does not have yet; a segment goes once a checkpoint covers all of it. Only a bounded number of records stays
  * in memory, the others are read back from the file.
  */
+import { unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
@@ -68,6 +69,8 @@ export interface JournalOptions {
   maxBytes: number
   segmentBytes?: number
   maxInMemory?: number
+  /** Paths of segments that an earlier run has left and the store has applied: they go with the next checkpoint. */
+  inherited?: readonly string[]
 }
 
 export function createJournal(options: JournalOptions): Journal {
@@ -76,6 +79,7 @@ export function createJournal(options: JournalOptions): Journal {
   /** Full ones first, the one being written last. */
   const segments: Segment[] = []
   const unsynced = new Set<Segment>()
+  const inherited = [...(options.inherited ?? [])]
   let spare: Segment | null = null
   let preparing: Promise<void> | null = null
   let releasing: Promise<void> | null = null
@@ -153,7 +157,8 @@ export function createJournal(options: JournalOptions): Journal {
 
   const releaseAll = async (checkpoint: () => Promise<boolean>) => {
     const covered = applied().map((segment) => ({ segment, used: segment.used }))
-    if (covered.length === 0 || !(await checkpoint())) return
+    if (covered.length + inherited.length === 0 || !(await checkpoint())) return
+    for (const path of inherited.splice(0)) unlinkSync(path)
     for (const { segment, used } of covered) {
       // A record may have come in the meantime: what no checkpoint covers is kept.
       if (segment.used !== used || !applied().includes(segment)) continue
@@ -235,7 +240,7 @@ export function createJournal(options: JournalOptions): Journal {
         }
       }
     },
-    hasApplied: () => applied().length > 0,
+    hasApplied: () => applied().length + inherited.length > 0,
     release(checkpoint) {
       releasing ??= releaseAll(checkpoint).finally(() => {
         releasing = null
@@ -247,6 +252,7 @@ export function createJournal(options: JournalOptions): Journal {
       isClosed = true
       await releasing
       await preparing
+      if (isCovered) for (const path of inherited.splice(0)) unlinkSync(path)
       for (const segment of segments.splice(0).concat(spare ?? [])) {
         if (segment.used === head.length || (isCovered && segment.waiting === 0)) await removeSegment(segment)
         else await segment.handle.close()

@@ -14,6 +14,8 @@ const SLICE = 1_000
 export interface Recovered {
   replayed: number
   abandoned: number
+  /** Segments that were applied and are still there, because no checkpoint covers them: the disk was full, say. */
+  kept: string[]
 }
 
 export interface RecoverDeps {
@@ -44,6 +46,7 @@ export async function recover({ store, dataFolder, instance, log }: RecoverDeps)
   }
   const abandoned = await store.abandonOthers(instance)
   // A segment goes only once what it held has reached the database itself.
-  if (segments.length > 0 && (await store.checkpoint())) for (const path of segments) unlinkSync(path)
-  return { replayed, abandoned }
+  if (segments.length === 0 || !(await store.checkpoint())) return { replayed, abandoned, kept: segments }
+  for (const path of segments) unlinkSync(path)
+  return { replayed, abandoned, kept: [] }
 }

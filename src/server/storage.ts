@@ -40,9 +40,8 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   cleanup.defer(() => writer.close())
   migrate(writer, dataFolder, startedMs)
   const atStart = createLedgerStore(writer, async () => checkpointHere(writer))
-  const recovered = await recover({ store: atStart, dataFolder, instance, log })
-  if (recovered.replayed > 0 || recovered.abandoned > 0)
-    log.warn('ledger_recovered', 'recovered the ledger', { ...recovered })
+  const { replayed, abandoned, kept } = await recover({ store: atStart, dataFolder, instance, log })
+  if (replayed > 0 || abandoned > 0) log.warn('ledger_recovered', 'recovered the ledger', { replayed, abandoned })
   writeFacts(writer, instance, startedMs)
 
   return {
@@ -60,6 +59,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         schema: MIGRATIONS.at(-1)?.name ?? '',
         log,
         maxBytes: maxJournalBytes,
+        inherited: kept,
       })
       const files = watchDataFiles({ dataFolder, journal, log })
       cleanup.defer(() => files.stop())

@@ -61,6 +61,17 @@ const takeAll = (from = journal): LedgerRecord[] => {
 }
 const covered = () => Promise.resolve(true)
 
+test('what an earlier run has left goes with the first checkpoint that covers it', async () => {
+  const inherited = ['old-1.log', 'old-2.log'].map((name) => join(folder.journal, name))
+  for (const path of inherited) writeFileSync(path, '')
+  const heir = create({ instance: 'heir', inherited })
+  expect(heir.hasApplied()).toBe(true)
+  await heir.release(() => Promise.resolve(false))
+  expect(segments()).toEqual(inherited)
+  await heir.release(() => Promise.resolve(true))
+  expect([segments(), heir.hasApplied()]).toEqual([[], false])
+})
+
 describe('a segment', () => {
   test('has its whole size on the disk before it takes the first record, and says what it is of', async () => {
     await journal.grow()

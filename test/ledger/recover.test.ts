@@ -48,7 +48,7 @@ test('every segment is replayed, whoever wrote it, and what no settle ends is gi
   leave('older-1.log', toLine(opening(open)))
   leave('old-3.log', '')
   leave('new-1.log', toLine(opening(fresh)))
-  expect(await start()).toEqual({ replayed: 4, abandoned: 1 })
+  expect(await start()).toEqual({ replayed: 4, abandoned: 1, kept: [] })
   expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [open.id]: 'abandoned', [fresh.id]: 'open' })
   expect(listSegments(folder.journal)).toEqual([])
 })
@@ -79,7 +79,7 @@ test('a request that was killed between its calls costs what all of them had res
   // Its last call, and another request as a whole, were on their way to the database.
   const retried = settling(toSettled(other, { attempts: 2 }), [toSettledCall(toCall(other, 2))])
   leave('old-1.log', toLine(calling(third)) + toLine(calling(toCall(other, 2))) + toLine(retried))
-  expect(await start()).toEqual({ replayed: 3, abandoned: 1 })
+  expect(await start()).toEqual({ replayed: 3, abandoned: 1, kept: [] })
   const { requests, calls, rollup } = contentsOf(folder.database)
   const given = { status: 'abandoned', error_code: 'abandoned', estimated: 1 }
   expect(requests).toEqual([
@@ -106,7 +106,7 @@ test('a start that was killed half way changes nothing when it is made again', a
   await start()
   const before = contentsOf(folder.database)
   leave('old-1.log', lines)
-  expect(await start()).toEqual({ replayed: 3, abandoned: 0 })
+  expect(await start()).toEqual({ replayed: 3, abandoned: 0, kept: [] })
   expect(contentsOf(folder.database)).toEqual(before)
 })
 
@@ -115,7 +115,7 @@ test('a segment stays where another process keeps its records out of the databas
   const reader = folder.other()
   reader.run('BEGIN')
   reader.query('SELECT COUNT(*) FROM requests').get()
-  expect(await start()).toEqual({ replayed: 1, abandoned: 1 })
+  expect(await start()).toEqual({ replayed: 1, abandoned: 1, kept: listSegments(folder.journal) })
   expect(listSegments(folder.journal)).toHaveLength(1)
   reader.run('COMMIT')
   await start()
