@@ -4,8 +4,8 @@
  */
 import type { Budget } from '../domain/settings.ts'
 import type { Budgets } from './budget.ts'
-import type { BudgetState, PeriodUsage } from './budget-state.ts'
 import type { Scope } from './limiter.ts'
+import type { BudgetState, PeriodUsage } from './period.ts'
 
 /** Which budget has no room, in the figures that a refusal names. */
 export interface BudgetRefusal {

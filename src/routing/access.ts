@@ -1,6 +1,7 @@
 /**
- * Which models a key may use, by which targets: its allow-list and its scope. What is asked for and what is listed go by
- * these same functions, so that every listed name can be asked for. Pure.
+ * Which models a key may use and by which targets, by its allow-list and its scope, and which of them lists show: each model
+ * and each alias that the catalogue does not hide. Of the models that a wildcard stands for, which nobody chose one by one,
+ * only those with an upstream that has what a call needs. What is asked for and what is listed go by the same rules. Pure.
  */
 import { matches } from '../domain/pattern.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
@@ -17,7 +18,7 @@ export function visibleModel(
 }
 
 /** The targets of a model that this key may use; null where it may not use the model. */
-export function usableTargets(key: Key, model: CatalogModel): Target[] | null {
+function usableTargets(key: Key, model: CatalogModel): Target[] | null {
   if (!mayUse(key, model.facts.id)) return null
   if (key.scope !== 'local') return model.targets
   const local = model.targets.filter((target) => target.upstream.local)
@@ -27,4 +28,39 @@ export function usableTargets(key: Key, model: CatalogModel): Target[] | null {
 /** Tells whether the allow-list covers a slug; an empty one covers all. */
 export function mayUse(key: Key, slug: string): boolean {
   return key.models.length === 0 || key.models.some((pattern) => matches(pattern, slug))
+}
+
+/** A name by which a model is listed. It lives as long as its snapshot. */
+export interface ListedName {
+  id: string
+  model: CatalogModel
+  /** Whether it is another name than the model's own. */
+  isAlias: boolean
+}
+
+/** What is the same for all keys, worked out when it is first asked for. */
+const listings = new WeakMap<Snapshot, readonly ListedName[]>()
+
+/** All names that are listed for some key, in order. */
+export const listedNames = (snapshot: Snapshot): readonly ListedName[] =>
+  listings.getOrInsertComputed(snapshot, toListedNames)
+
+function toListedNames({ models, aliases }: Snapshot): readonly ListedName[] {
+  const names: ListedName[] = []
+  for (const [id, model] of models) {
+    // Where both have the name, the alias is what is found by it.
+    if (model.listed && !aliases.has(id)) names.push({ id, model, isAlias: false })
+  }
+  for (const [id, alias] of aliases) {
+    const model = models.get(alias.model)
+    if (model && alias.listed) names.push({ id, model, isAlias: true })
+  }
+  return names.sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+/** The targets by which a key may use a listed model; null where it is not listed for this key. */
+export function listedTargets(key: Key, { model, isAlias }: ListedName): Target[] | null {
+  const targets = usableTargets(key, model)
+  if (targets === null || isAlias || !model.fromWildcard) return targets
+  return targets.some(({ upstream }) => upstream.notReady === null) ? targets : null
 }

@@ -5,7 +5,7 @@
  * in an index that is made once for each snapshot, and compared with few. Pure.
  */
 import type { Key, Snapshot } from '../domain/snapshot.ts'
-import { type ListedName, listedNames, listedTargets } from './listing.ts'
+import { type ListedName, listedNames, listedTargets } from './access.ts'
 
 /** No model or alias has a longer name. */
 const LONGEST = 200
