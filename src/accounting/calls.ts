@@ -27,7 +27,7 @@ export interface CallLogDeps {
   reservation: Pick<Reservation, 'raise' | 'hasBudget' | 'releaseSlot'>
   key: Pick<Key, 'id' | 'limits'>
   /** Aborts when the client leaves. */
-  client: AbortSignal
+  signal: AbortSignal
   leftCalls: LeftCalls
   counter: Pick<Counter, 'bound'>
   /** Wall clock, ms. */
@@ -147,13 +147,13 @@ export class CallLog {
    */
   close(): readonly Call[] | Promise<readonly Call[]> {
     this.#isClosed = true
-    const isReadOn = this.#deps.client.aborted && this.#calls.some(({ meter }) => meter.outcome === null)
+    const isReadOn = this.#deps.signal.aborted && this.#calls.some(({ meter }) => meter.outcome === null)
     return this.#recording.length === 0 && !isReadOn ? this.#calls : this.#end()
   }
 
   async #end(): Promise<readonly Call[]> {
     await Promise.allSettled(this.#recording)
-    if (this.#deps.client.aborted) await Promise.all(this.#calls.map(({ meter }) => meter.ended()))
+    if (this.#deps.signal.aborted) await Promise.all(this.#calls.map(({ meter }) => meter.ended()))
     return this.#calls
   }
 

@@ -38,7 +38,7 @@ export interface BodyText {
 
 /** Refuses a body that need not be read: one that says that it is too large, or that it is no JSON. */
 export function checkHeaders(headers: RequestHeaders): GatewayError | null {
-  const stated = Number(headers['content-length'] ?? Number.NaN)
+  const stated = statedBytes(headers)
   if (stated > MAX_BODY_BYTES) return tooLarge(`${stated} bytes`)
   const type = headers['content-type'] ?? ''
   return isJson(type) ? null : unsupportedContentType(type)
@@ -54,16 +54,23 @@ export async function readBody(
   place: Pick<Place, 'take'>,
   uploads: Uploads,
 ): Promise<Decision<BodyText>> {
-  const stated = Number(headers['content-length'] ?? Number.NaN)
+  const stated = statedBytes(headers)
   try {
+    if (stated <= QUICK_BYTES) {
+      const full = place.take(stated)
+      if (full) return full
+      const text = await uploads.begin().race(request.text())
+      return typeof text === 'string' ? check(text) : text
+    }
     const upload = uploads.begin()
-    if (!(stated <= QUICK_BYTES)) return await upload.race(readPieces(request, place, upload))
-    const text = place.take(stated) ?? (await upload.race(request.text()))
-    return typeof text === 'string' ? check(text) : text
+    return await upload.race(readPieces(request, place, upload))
   } catch {
     return clientGone()
   }
 }
+
+/** NaN where the client does not say it. */
+const statedBytes = (headers: RequestHeaders) => Number(headers['content-length'] ?? Number.NaN)
 
 export const clientGone = () => new GatewayError('client_closed', 'The client left before its request was read.')
 

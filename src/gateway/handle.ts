@@ -112,8 +112,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     isDispatched = true
     const { signal } = incoming.request
     const { ledger, counter, leftCalls, now, monotonicMs, onFinished } = deps
-    const client = signal
-    const calls = new CallLog({ ledger, row, first, reservation, counter, key, client, leftCalls, now, monotonicMs })
+    const calls = new CallLog({ ledger, row, first, reservation, counter, key, signal, leftCalls, now, monotonicMs })
     const exchange: Exchange = {
       requestId,
       format,

@@ -1,6 +1,7 @@
 /** Bodies that do not arrive: each has so long, however it drips, and no longer than until the server stops. */
 import { expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
+import { readBody } from '../../src/gateway/body.ts'
 import { Uploads } from '../../src/gateway/uploads.ts'
 import { startGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
@@ -63,5 +64,14 @@ test('each body has its own time, and one timer serves them all', async () => {
   nowMs = 130
   timers.shift()?.then()
   expect(await second).toMatchObject({ status: 408 })
+  expect(timers).toEqual([])
+})
+
+test('a body that finds no memory is not among those that are waited for', async () => {
+  const timers: number[] = []
+  const uploads = new Uploads({ uploadMs: 100, nowMs: () => 0, after: (ms) => timers.push(ms) })
+  const full = new GatewayError('overloaded', 'full')
+  const request = new Request('http://localhost/', { method: 'POST', body: '{}' })
+  expect(await readBody(request, { 'content-length': '2' }, { take: () => full }, uploads)).toBe(full)
   expect(timers).toEqual([])
 })
