@@ -49,7 +49,6 @@ export type LogEvent =
   | 'config_rejected'
   | 'config_unreadable'
   | 'config_readable'
-  | 'catalog_warning'
   | 'catalog_conflict'
   | 'first_key_failed'
   // A bug: its line has a trace

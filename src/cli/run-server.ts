@@ -106,8 +106,8 @@ const toLabel = (source: CatalogSource) => source.path ?? source.name
 
 /** Throws a ServiceError that names all that is wrong with the catalogue. */
 async function apply(source: CatalogSource, store: ConfigStore, io: Context, log: Log): Promise<void> {
-  const { catalog, warnings } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
-  for (const warning of warnings) log.warn('catalog_warning', 'the catalogue has something to look at', { warning })
+  // What it warns of, credentials that are missing, the server says itself of each upstream that is not ready.
+  const { catalog } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
   const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs() })
   const { conflicts } = await applyCatalog(store, catalog, options).catch((error) => {
     // A server without the file that it was set up from serves by what that has declared.

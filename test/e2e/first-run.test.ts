@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { applyJournal, BINARY, createWorkplace, runBinary, type Workplace } from '../support/binary.ts'
+import { until } from '../support/until.ts'
 
 let place: Workplace
 beforeEach(() => {
@@ -49,6 +50,20 @@ test('without a terminal and without being asked for, no key is printed', async 
   const command = /^Make a key with: (.+)$/m.exec(server.stdout())?.[1] ?? ''
   const made = Bun.spawnSync(['sh', '-c', command], { cwd: place.folder })
   expect(made.stdout.toString()).toMatch(/^sk-tg-\w{38}\n$/)
+})
+
+test('a credential that is missing is told of once', async () => {
+  const shipped = await Bun.file(join(import.meta.dir, '../../catalog.yaml')).text()
+  const more =
+    'upstreams:\n  more: { dialect: openai, base_url: "http://127.0.0.1:1/v1", api_key: "$' + '{NOT_THERE}" }'
+  await place.write('mine.yaml', shipped.replace('\nupstreams:', `\n${more}`))
+  const server = await place.serve(['--catalog', 'mine.yaml'])
+  await until('the line of the start', () => server.stderr().includes('server_started'))
+  const told = server
+    .stderr()
+    .split('\n')
+    .filter((line) => line.includes('NOT_THERE'))
+  expect(told).toEqual([expect.stringContaining('"event":"upstream_not_ready"')])
 })
 
 test('keys that another process creates and revokes count on the running server', async () => {
