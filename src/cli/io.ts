@@ -68,6 +68,16 @@ export function toTable(headings: string[], rows: string[][]): string {
   return lines.map((line) => `${line.map(pad).join('  ').trimEnd()}\n`).join('')
 }
 
+/** The same, with what else there is to say of each row beneath it, a paragraph an item; '' says nothing. */
+export function toDescribedTable(headings: string[], rows: string[][], notes: readonly string[][]): string {
+  const [head = '', ...lines] = toTable(headings, rows).trimEnd().split('\n')
+  const beneath = (row: number) => (notes[row] ?? []).map((note) => (note === '' ? '' : toIndented(note, INDENT)))
+  return `${head}\n${lines.map((line, row) => `${line}\n${beneath(row).join('')}`).join('')}`
+}
+
+/** Of what stands beneath a row. */
+const INDENT = 10
+
 /** Writes a count with its noun: `1 row`, `2 rows`. */
 export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`
 

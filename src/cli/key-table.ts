@@ -3,22 +3,14 @@ import { toShortId } from '../domain/id.ts'
 import type { BudgetStanding } from '../keys/budget.ts'
 import type { ListedKey } from '../keys/service.ts'
 import { toBudgetCell } from './budget.ts'
-import { toDay, toIndented, toPrintable, toShort, toTable } from './io.ts'
+import { toDay, toDescribedTable, toPrintable, toShort } from './io.ts'
 
 const HEADINGS = ['ID', 'NAME', 'KEY', 'UNTIL', 'BUDGET']
-/** Below the names. */
-const INDENT = 10
 
 export function toKeyTable(all: readonly { key: ListedKey; standing: BudgetStanding | null }[], nowMs: number): string {
   const rows = all.map(({ key, standing }) => toCells(key, standing, nowMs))
-  const [headings = '', ...lines] = toTable(...withoutEmpty(HEADINGS, rows))
-    .trimEnd()
-    .split('\n')
-  const described = lines.map((line, i) => {
-    const rules = all[i] ? toRules(all[i].key) : ''
-    return `${line}\n${rules && toIndented(rules, INDENT)}`
-  })
-  return `${headings}\n${described.join('')}`
+  const notes = all.map(({ key }) => [toRules(key)])
+  return toDescribedTable(...withoutEmpty(HEADINGS, rows), notes)
 }
 
 function toCells(key: ListedKey, standing: BudgetStanding | null, nowMs: number): string[] {

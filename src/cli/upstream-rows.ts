@@ -8,7 +8,7 @@ import type { UpstreamHealth } from '../health/report.ts'
 import { type Status, toUpstreamFacts, type UpstreamFacts } from '../server/protocol.ts'
 import type { UpstreamRow as StoredUpstream } from '../store/config-store.ts'
 import { toUpstream } from '../store/snapshot.ts'
-import { count, toAgo, toPrintable } from './io.ts'
+import { count, toAgo, toDescribedTable, toPrintable } from './io.ts'
 import { NOT_TAKEN_IN } from './live.ts'
 
 /** An upstream as the database declares it, its credential looked for in this process's environment. */
@@ -67,30 +67,24 @@ function toUnasked({ upstream, enabled }: Declared, serves: boolean): Pick<Upstr
   return { state: 'unknown', reason: upstream.notReady }
 }
 
-export const UPSTREAM_HEADINGS = [
-  'ID',
-  'DIALECT',
-  'ADDRESS',
-  'CREDENTIAL',
-  'STATE',
-  'BREAKERS',
-  'HEADERS/FIRST/IDLE/TOTAL/WHOLE',
-  'LAST ERROR',
-]
+/** The table of `upstreams list`: one line an upstream that fits a terminal, and beneath it how it is and what it is given. */
+export function toUpstreamTable(rows: readonly UpstreamRow[], nowMs: number): string {
+  const notes = rows.map((row) => toNotes(row, nowMs).map(toPrintable))
+  return toDescribedTable(['ID', 'STATE', 'CREDENTIAL', 'ADDRESS'], rows.map(toCells), notes)
+}
 
-/** The cells of a row, under UPSTREAM_HEADINGS. */
-export function toUpstreamCells(row: UpstreamRow, nowMs: number): string[] {
-  const cells = [
-    row.id,
-    row.dialect,
-    row.base_url ?? '-',
-    row.credential ? `${row.credential.variable ?? ''} ${row.credential.status.replace('_', ' ')}`.trim() : '-',
-    row.state.replace('_', ' '),
-    toBreakers(row),
-    toDeadlines(row.deadlines),
-    toTrouble(row, nowMs) ?? '-',
+function toCells({ id, state, credential, base_url: address }: UpstreamRow): string[] {
+  const key = credential ? `${credential.variable ?? ''} ${credential.status.replace('_', ' ')}`.trim() : '-'
+  return [id, state.replace('_', ' '), key, address ?? '-'].map(toPrintable)
+}
+
+function toNotes(row: UpstreamRow, nowMs: number): string[] {
+  const breakers = toBreakers(row)
+  return [
+    toTrouble(row, nowMs) ?? '',
+    breakers === 'closed' || breakers === '-' ? '' : `breakers: ${breakers}`,
+    `${row.dialect}; ${toDeadlines(row.deadlines)}`,
   ]
-  return cells.map(toPrintable)
 }
 
 /** Such as `1 of 3 not closed: openai/gpt-4o open for 8s, for 2 keys only`. */
@@ -110,9 +104,13 @@ function toPhase({ breaker, retry_in_ms: ms, open_for_keys: keys }: UpstreamRow[
 }
 
 const toDeadlines = (deadlines: UpstreamFacts['deadlines']) =>
-  [deadlines.headers_ms, deadlines.first_token_ms, deadlines.idle_ms, deadlines.total_ms, deadlines.total_whole_ms]
-    .map(toSpan)
-    .join('/')
+  [
+    `headers ${toSpan(deadlines.headers_ms)}`,
+    `first token ${toSpan(deadlines.first_token_ms)}`,
+    `idle ${toSpan(deadlines.idle_ms)}`,
+    `total ${toSpan(deadlines.total_ms)}`,
+    `whole ${toSpan(deadlines.total_whole_ms)}`,
+  ].join(', ')
 
 /** Why an upstream is not up and what went wrong last; null where nothing did. */
 export function toTrouble({ reason, last_error: error }: UpstreamRow, nowMs: number): string | null {

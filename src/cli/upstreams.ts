@@ -7,7 +7,7 @@ import type { Status, TestResult } from '../server/protocol.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, type Io, printJson, toPrintable, toTable, withStore } from './io.ts'
 import { findServer, type ServerLookup, testThroughServer } from './live.ts'
-import { type Declared, toDeclared, toRow, toUpstreamCells, UPSTREAM_HEADINGS } from './upstream-rows.ts'
+import { type Declared, toDeclared, toRow, toUpstreamTable } from './upstream-rows.ts'
 
 export async function list(io: Context): Promise<void> {
   const { declared, found, status } = await gather(io)
@@ -15,9 +15,7 @@ export async function list(io: Context): Promise<void> {
   if (io.json) return printJson(io, { upstreams: rows, server: toServer(status) })
   noteServer(found, io, 'This is what the database and this environment say.')
   if (rows.length === 0) return io.stderr('There are no upstreams yet. Declare them in a catalogue: catalog.yaml\n')
-  const nowMs = io.nowMs()
-  const cells = rows.map((row) => toUpstreamCells(row, nowMs))
-  io.stdout(toTable(UPSTREAM_HEADINGS, cells))
+  io.stdout(toUpstreamTable(rows, io.nowMs()))
 }
 
 export async function test(ids: readonly string[], io: Context): Promise<void> {
