@@ -51,3 +51,18 @@ const ESCAPED: Record<string, string> = { '\u0085': '\\u0085', '\u2028': '\\u202
 /** Writes JSON that is one line to everyone. */
 export const toLine = (value: unknown) => JSON.stringify(value).replace(LINE_ENDS, toEscaped)
 const toEscaped = (found: string) => ESCAPED[found] ?? ''
+
+/**
+ * Gives every value within one, at any depth, with the name of its field: lists and objects, too. '' for what stands in a list.
+ * Copies nothing and does not recurse: it may be as large and as deep as a request.
+ */
+export function* valuesWithin(root: object): Generator<[name: string, value: unknown]> {
+  const open: object[] = [root]
+  for (let held = open.pop(); held !== undefined; held = open.pop()) {
+    for (const name in held) {
+      const value = (held as JsonObject)[name]
+      if (typeof value === 'object' && value !== null) open.push(value)
+      yield [Array.isArray(held) ? '' : name, value]
+    }
+  }
+}

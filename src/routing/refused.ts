@@ -4,6 +4,7 @@
  */
 import { GatewayError } from '../domain/error.ts'
 import { isPassed, type Reason, reasonToRefuse, toPlainName } from '../domain/fields.ts'
+import { valuesWithin } from '../domain/json.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 
@@ -54,20 +55,9 @@ function findStoredFile({ messages }: CanonicalRequest): string | null {
   return null
 }
 
-/** @param part which may be as large as a request. */
 function hasStoredFile(part: object): boolean {
-  const open: object[] = [part]
-  const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
-  for (let held = open.pop(); held !== undefined; held = open.pop()) {
-    if (Array.isArray(held)) {
-      for (const value of held) if (isObject(value)) open.push(value)
-      continue
-    }
-    for (const name in held) {
-      const value = (held as Record<string, unknown>)[name]
-      if (isObject(value)) open.push(value)
-      else if (value !== null && toPlainName(name) === 'fileid') return true
-    }
+  for (const [name, value] of valuesWithin(part)) {
+    if (value !== null && typeof value !== 'object' && toPlainName(name) === 'fileid') return true
   }
   return false
 }

@@ -3,10 +3,8 @@
  * upstreams, and without any left nobody new is answered, while Bun's loop spins on those that wait. Bun itself raises the
  * soft limit to the hard one when it starts; the rest of that limit is the operator's.
  */
-import { closeSync, openSync } from 'node:fs'
-import { devNull } from 'node:os'
 import type { Log } from '../log.ts'
-import { noteShortage } from '../upstreams/shortage.ts'
+import { nextFreeFile, noteShortage } from '../upstreams/shortage.ts'
 import type { FileLimit } from './protocol.ts'
 import { type CloseSilent, createCloseSilent } from './silent-connections.ts'
 
@@ -56,7 +54,7 @@ export interface FileWatchDeps {
  * Looks every so often how many files are left. Once few are, connections of clients that wait for nothing are closed, those
  * that have asked nothing and those between two requests, so that others are answered. Stopped by what is returned.
  */
-export function watchFiles({ limit, server, log, nextFile = probe }: FileWatchDeps): () => void {
+export function watchFiles({ limit, server, log, nextFile = nextFreeFile }: FileWatchDeps): () => void {
   const enough = limit - Math.min(512, Math.max(16, Math.floor(limit / 8)))
   let closeSilent: CloseSilent | null = null
   let isLoading = false
@@ -79,15 +77,4 @@ export function watchFiles({ limit, server, log, nextFile = probe }: FileWatchDe
   }
   const timer = setInterval(look, LOOK_MS)
   return () => clearInterval(timer)
-}
-
-/** A new file takes the lowest number that is free: where that is high, nearly all are in use. */
-function probe(): number | null {
-  try {
-    const file = openSync(devNull, 'r')
-    closeSync(file)
-    return file
-  } catch {
-    return null
-  }
 }

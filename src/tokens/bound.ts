@@ -4,6 +4,7 @@
  * by slice. Pure.
  */
 import type { Prompt } from './estimate.ts'
+import { endOfPiece } from './excerpt.ts'
 import { bytesOfBase64, readBase64 } from './media.ts'
 
 /** What a prompt comes to by a count. */
@@ -79,11 +80,9 @@ export function* toSlices(prompt: Prompt): Generator<Slice> {
 function* piecesOf({ texts, files }: Prompt): Generator<string> {
   for (const text of texts) {
     for (let at = 0; at < text.length; ) {
-      const end = at + SLICE_CHARS
-      // A character above U+FFFF is two units: never end between them.
-      const whole = (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
-      yield text.slice(at, whole)
-      at = whole
+      const end = endOfPiece(text, at + SLICE_CHARS, text.length)
+      yield text.slice(at, end)
+      at = end
     }
   }
   for (const file of files) {

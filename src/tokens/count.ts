@@ -14,6 +14,7 @@ import {
   bytesOfExtras,
   estimatePrompt,
   TOKENS_PER_MESSAGE as MOST_PER_MESSAGE,
+  type Prompt,
   tokensOfBytes,
   toMedia,
   toPrompt,
@@ -58,6 +59,8 @@ export interface CounterOptions extends Pick<ThreadOptions, 'idleMs' | 'createWo
 const TOKENS_PER_MESSAGE = 3 + 1
 const TOKENS_PER_NAME = 1
 const TOKENS_TO_PRIME = 3
+const toFrame = ({ messages, names }: Prompt) =>
+  messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME
 
 /** Of ordinary text, some four tenths of a second. */
 const MOST_COUNTED_BYTES = 1_000_000
@@ -92,16 +95,13 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     const sums = excerpt.texts.length > 0 ? await count(keyId, [excerpt.texts]) : [0]
     const tokens = sums && extrapolate(sums[0] ?? 0, excerpt)
     if (tokens === null) return null
-    const { messages, names, audio, images, others } = prompt
-    const frame = messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME
-    return tokens + frame + audio + images + others
+    return tokens + toFrame(prompt) + prompt.audio + prompt.images + prompt.others
   }
-
   const boundPrompt = async (keyId: string, body: CanonicalRequest): Promise<Bound | null> => {
     const endMs = performance.now() + timeoutMs
     const prompt = toPrompt(body)
-    const { messages, names, audio, images, others, otherBytes } = prompt
-    const frame = messages * TOKENS_PER_MESSAGE + names * TOKENS_PER_NAME + TOKENS_TO_PRIME
+    const { messages, audio, images, others, otherBytes } = prompt
+    const frame = toFrame(prompt)
     let tokens = 0
     let other = 0
     let bytes = 0

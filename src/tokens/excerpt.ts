@@ -39,7 +39,7 @@ export function toPieces(text: string): string[] {
     if (index > from) pieces.push(text.slice(from, index))
     from = index + word.length
     for (let at = index; at < from; ) {
-      const end = endOfPiece(text, at, from)
+      const end = endOfPiece(text, Math.min(from, at + LONGEST_WORD), from)
       pieces.push(text.slice(at, end))
       at = end
     }
@@ -48,11 +48,9 @@ export function toPieces(text: string): string[] {
   return pieces
 }
 
-/** A character above U+FFFF is two units: never end between them. */
-function endOfPiece(text: string, at: number, wordEnd: number): number {
-  const end = Math.min(wordEnd, at + LONGEST_WORD)
-  return end < wordEnd && (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
-}
+/** Where a piece ends that should end at `end` of a text that ends at `textEnd`: a character above U+FFFF stays whole. */
+export const endOfPiece = (text: string, end: number, textEnd: number): number =>
+  end < textEnd && (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
 
 /** The part of some texts that is tokenised, and how many UTF-8 bytes it and all of them have. */
 export interface Excerpt {

@@ -2,6 +2,7 @@
  * Parts of content of types that are not known here, such as `video_url`: nobody knows what an upstream makes of them. Data
  * counts by its bytes, an address as a file, and all else as text, so that nothing in them is free. Pure.
  */
+import { valuesWithin } from '../domain/json.ts'
 import type { OtherPart } from '../domain/request.ts'
 import { bytesOfBase64, type Data, fromDataUrl, isText, TOKENS_PER_FILE, tokensOfData } from './media.ts'
 
@@ -21,21 +22,10 @@ export interface OtherContent {
 /** Takes a part apart. Nothing is copied: it may be as large as a request. */
 export function toOtherContent(part: OtherPart): OtherContent {
   const content: OtherContent = { texts: [], files: [], tokens: 0, bytes: 0, kind: kindOf(part.type) ?? 'others' }
-  const open: object[] = [part]
-  const take = (name: string, value: unknown) => {
+  for (const [name, value] of valuesWithin(part)) {
+    if (name !== '') content.texts.push(name)
     if (typeof value === 'string') takeText(name, value, part.type, content)
-    else if (typeof value === 'object' && value !== null) open.push(value)
-    else content.tokens += 1
-  }
-  for (let held = open.pop(); held !== undefined; held = open.pop()) {
-    if (Array.isArray(held)) {
-      for (const value of held) take('', value)
-      continue
-    }
-    for (const name in held) {
-      content.texts.push(name)
-      take(name, (held as Record<string, unknown>)[name])
-    }
+    else if (typeof value !== 'object' || value === null) content.tokens += 1
   }
   return content
 }

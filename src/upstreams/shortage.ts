@@ -12,7 +12,8 @@ const REFUSED = new Set(['ECONNREFUSED', 'ConnectionRefused'])
 
 /** Whether it failed for want of files, ports or memory of our own. Bun's fetch calls it a refusal when no file is left. */
 export const isOurShortage = (error: unknown): boolean =>
-  OUR_OWN.has(nameOf(error)) || (REFUSED.has(nameOf(error)) && (isOutOfFiles() || performance.now() < shortUntilMs))
+  OUR_OWN.has(nameOf(error)) ||
+  (REFUSED.has(nameOf(error)) && (nextFreeFile() === null || performance.now() < shortUntilMs))
 
 /** Files are of the whole process, and so is this: what failed for want of one may be heard of when there are some again. */
 let shortUntilMs = 0
@@ -23,12 +24,14 @@ export const noteShortage = (): void => {
   shortUntilMs = performance.now() + SHORT_MS
 }
 
-function isOutOfFiles(): boolean {
+/** The number that a new file would have, which is the lowest that is free; null where there can be none. */
+export function nextFreeFile(): number | null {
   try {
-    closeSync(openSync(devNull, 'r'))
-    return false
+    const file = openSync(devNull, 'r')
+    closeSync(file)
+    return file
   } catch {
-    return true
+    return null
   }
 }
 
