@@ -21,6 +21,13 @@ const QUICK_BYTES = 256 * 1024
  */
 export const BODY_LIMITS: JsonLimits = { depth: 256, values: 64_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
 
+/**
+ * A body may arrive in so many pieces, and one more for so many of its bytes. Each piece costs more than hundreds of bytes
+ * do, and while a client sends chunks of one byte as fast as it can, Bun comes to nothing else.
+ */
+const FREE_PIECES = 4_096
+const PIECE_BYTES = 512
+
 /** A text up to this holds nothing that would take long, but for its depth. */
 const SHORT_CHARS = 16 * 1024
 /** A body of more values may take some ms. */
@@ -36,10 +43,12 @@ export interface BodyText {
   isLong: boolean
 }
 
-/** Refuses a body that need not be read: one that says that it is too large, or that it is no JSON. */
+/** Refuses a body that need not be read: one that says that it is too large, packed, or no JSON. */
 export function checkHeaders(headers: RequestHeaders): GatewayError | null {
   const stated = statedBytes(headers)
   if (stated > MAX_BODY_BYTES) return tooLarge(`${stated} bytes`)
+  const encoding = headers['content-encoding'] ?? 'identity'
+  if (encoding !== 'identity') return unsupportedEncoding(encoding)
   const type = headers['content-type'] ?? ''
   return isJson(type) ? null : unsupportedContentType(type)
 }
@@ -91,10 +100,12 @@ async function readPieces(request: Request, place: Pick<Place, 'take'>, upload: 
   const scan = new JsonScan(BODY_LIMITS)
   let text = ''
   let bytes = 0
+  let pieces = 0
   for await (const piece of request.body ?? []) {
     // Nobody waits for it any more, and its memory is counted no longer.
     if (upload.isEnded) return clientGone()
     bytes += piece.length
+    if (++pieces > FREE_PIECES + bytes / PIECE_BYTES) return tooManyPieces(pieces)
     if (bytes > MAX_BODY_BYTES) return tooLarge(`more than ${MAX_BODY_BYTES} bytes`)
     const full = place.take(piece.length)
     if (full) return full
@@ -140,6 +151,18 @@ const tooLarge = (size: string) =>
   new GatewayError(
     'request_too_large',
     `The request body is too large: this API takes at most ${MAX_BODY_BYTES} bytes, and yours has ${size}.`,
+  )
+
+const tooManyPieces = (pieces: number) =>
+  new GatewayError(
+    'invalid_request',
+    `The request body came in ${pieces} pieces, which are too small. Send it at once, or in chunks of some kilobytes.`,
+  )
+
+const unsupportedEncoding = (encoding: string) =>
+  new GatewayError(
+    'unsupported_content_type',
+    `Unsupported content encoding: '${encoding.slice(0, 100)}'. This API takes bodies as they are: send yours without the header 'Content-Encoding'.`,
   )
 
 const unsupportedContentType = (type: string) =>

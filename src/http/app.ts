@@ -29,6 +29,8 @@ export function createApp(deps: AppDeps) {
       const preflight = cors?.preflight(request, toRequestId(mintId(deps.now())))
       if (preflight) return preflight
       const response = toErrorResponse(logged(deps, request, toGatewayError(app.routes, error)))
+      // Nobody reads what may still come of its body, and Bun would go through it chunk by chunk, however small they are.
+      if (request.headers.has('transfer-encoding')) response.headers.set('connection', 'close')
       return cors?.open(response, request) ?? response
     },
     // For connections that have not proved a key, and for those between two requests.

@@ -35,6 +35,11 @@ const BODIES: Row[] = [
     ...invalid('unsupported_content_type', null),
     contains: ["Unsupported content type: 'application/x-www-form-urlencoded'"],
   },
+  {
+    name: 'a packed body',
+    headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    ...invalid('unsupported_content_type', null),
+  },
   { name: 'text/plain', headers: { 'content-type': 'text/plain' }, ...invalid('unsupported_content_type', null) },
 ]
 

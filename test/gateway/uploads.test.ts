@@ -35,6 +35,24 @@ test.each(FRAMINGS)(
   },
 )
 
+test('a body in chunks of one byte, as fast as they come, is refused, and its connection ends', async () => {
+  const gateway = await startGateway({ script: obliging })
+  const { app, key } = gateway
+  const half = sendHalf(app, key, 'transfer-encoding: chunked', `1\r\n"\r\n${'1\r\nx\r\n'.repeat(100_000)}`)
+  await until('the end of the connection', () => half.isClosed)
+  expect(half.answer).toStartWith('HTTP/1.1 400')
+  expect(half.answer).toContain('pieces, which are too small')
+  await gateway.stop()
+})
+
+test('a refusal ends the connection of a body in chunks, of which any number might follow', async () => {
+  const gateway = await startGateway({ script: obliging })
+  const half = sendHalf(gateway.app, 'sk-tg-nobody', 'transfer-encoding: chunked', '1\r\n{\r\n')
+  await until('the end of the connection', () => half.isClosed)
+  expect(half.answer).toStartWith('HTTP/1.1 401')
+  await gateway.stop()
+})
+
 test('a server that stops does not wait for bodies', async () => {
   const gateway = await startGateway({ script: obliging })
   const { app, key } = gateway
