@@ -8,13 +8,21 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { isEnforced } from '../structured/plan.ts'
 import type { Dispatch } from './attempt.ts'
+import { MAX_BODY_BYTES } from './body.ts'
 import { MergeQueue } from './merge-queue.ts'
 
 const MAX_PARALLEL = 8
+/** Each call is sent a body of its own: together they hold no more than the largest request. */
+const MAX_PARALLEL_CHARS = MAX_BODY_BYTES
 
-/** How many of them at once: no more than the upstream may be asked at a time. */
-const toParallel = ({ upstream }: Target, count: number) =>
-  Math.min(count, MAX_PARALLEL, upstream.limits.concurrency ?? MAX_PARALLEL)
+/** How many of them at once: no more than the upstream may be asked at a time, and than there is memory for. */
+const toParallel = ({ upstream }: Target, count: number, chars: number) =>
+  Math.min(
+    count,
+    MAX_PARALLEL,
+    upstream.limits.concurrency ?? MAX_PARALLEL,
+    Math.max(1, Math.floor(MAX_PARALLEL_CHARS / chars)),
+  )
 
 /** Whether each choice of the request is a call of its own. A schema is enforced choice by choice. */
 export function isSplit(body: CanonicalRequest, { upstream, features }: Target): boolean {
@@ -24,9 +32,10 @@ export function isSplit(body: CanonicalRequest, { upstream, features }: Target):
 /**
  * Wraps a dispatch. The first call that fails fails them all; the others are aborted, and paid for as far as they came.
  * A call for which a limit of ours leaves no place beside the others is none of those: it waits for them.
+ * @param chars how long the request's body is.
  */
 export const fanOut =
-  (dispatch: Dispatch): Dispatch =>
+  (dispatch: Dispatch, chars: number): Dispatch =>
   (ask) => {
     if (!isSplit(ask.body, ask.target)) return dispatch(ask)
     const controller = new AbortController()
@@ -36,7 +45,7 @@ export const fanOut =
     const abort = () => controller.abort(noLongerWanted())
     const fan: Fan = {
       call: (index) => dispatch({ ...ask, body, signal, reason: index === 0 ? ask.reason : 'fan_out' }),
-      all: (task) => inParallel(count, toParallel(ask.target, count), task, abort),
+      all: (task) => inParallel(count, toParallel(ask.target, count, chars), task, abort),
       signal,
       abort,
     }

@@ -97,6 +97,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     }
     const read = orThrow(await readBody(incoming.request, incoming.headers, place, deps.uploads))
     incoming.liftIdleLimit()
+    const chars = read.text.length
     task = orThrow(read.isLong ? await toTaskInTurn(deps.pace, key, format, incoming, read) : toTask(format, read))
     // 3. Where, and may they? From here on it is reserved for.
     const health = deps.health.forRequest(key)
@@ -126,7 +127,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const one = createDispatch(deps, { id, calls, health, place, pace: read.isLong ? deps.pace : null, keyId: key.id })
     // Most requests ask for one choice in words: they need nothing around a call.
     const isPlain = (body.n ?? 1) === 1 && !body.response_format
-    const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.id))
+    const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.id), chars)
     const opening = attempt(deps.retry, { health, dispatch, targets, body, signal })
     return await (task.stream ? deliverStream(exchange, opening, deps) : deliverWhole(exchange, opening))
   } catch (cause) {

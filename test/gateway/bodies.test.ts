@@ -88,3 +88,18 @@ test('a large request whose choices are calls of their own is answered with all 
   expect(JSON.parse(await answer.text()).choices).toHaveLength(12)
   expect(gateway.upstream.requests.length - calls).toBe(12)
 })
+
+test('a large body that is sent once for each of its choices keeps nobody waiting until all are sent', async () => {
+  const { app, upstream } = gateway
+  const large = { model: 'acme/single', extra: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [i, 1])) }
+  const from = upstream.requests.length
+  const asked = [
+    gateway.chat({ ...large, n: 8 }),
+    gateway.chat(large, { headers: { authorization: `Bearer ${app.key()}` } }),
+  ]
+  for (const answer of await Promise.all(asked)) expect(await answer.text()).toContain('choices')
+  const choices = upstream.requests.slice(from).map(({ headers }) => headers['x-client-request-id']?.split('-')[0])
+  expect(choices).toHaveLength(9)
+  // Whose request it is stands before the number of its call: all of one key's calls would come before the other one's.
+  expect(new Set(choices.slice(0, 8)).size).toBe(2)
+})

@@ -318,7 +318,7 @@ describe('of the calls to a target that writes one choice', () => {
       if (reason === 'fan_out') throw new UpstreamError('status', 'it broke', { status: 500 })
       await late.promise
       return saying('too late')
-    })
+    }, 1)
     const asked = dispatch(asking(2, true))
     setTimeout(late.resolve)
     await expect(asked).rejects.toThrow('it broke')
@@ -327,11 +327,29 @@ describe('of the calls to a target that writes one choice', () => {
   test('one whose reading fails by a mistake of our own is closed', async () => {
     let closed = 0
     const rest = { pump: () => Promise.reject(new TypeError('our own')), close: () => closed++ }
-    const { rest: merged } = await fanOut(async () => ({ events: [text('word')], rest, upstreamRequestId: null }))(
-      asking(2, true),
-    )
+    const { rest: merged } = await fanOut(
+      async () => ({ events: [text('word')], rest, upstreamRequestId: null }),
+      1,
+    )(asking(2, true))
     await expect(merged?.pump(() => true)).rejects.toThrow('our own')
     expect(closed).toBe(2)
+  })
+
+  test.each([
+    [1, 8],
+    [10 * 1024 ** 2, 3],
+    [32 * 1024 ** 2, 1],
+  ])('of a request of %i bytes there are at most %i at once: each is sent a body of its own', async (chars, most) => {
+    let underWay = 0
+    let highest = 0
+    const dispatch = fanOut(async () => {
+      highest = Math.max(highest, ++underWay)
+      await Promise.resolve()
+      underWay--
+      return saying('word')
+    }, chars)
+    await dispatch(asking(20, false))
+    expect(highest).toBe(most)
   })
 
   test('one that found no place while another ended is made once more; alone it fails', async () => {
@@ -343,7 +361,7 @@ describe('of the calls to a target that writes one choice', () => {
         await Bun.sleep(1)
         if (++refusals <= most) throw full
         return saying('second')
-      })
+      }, 1)
     const answer = await refusing(1)(asking(2, false))
     expect(answer.events).toEqual([text('first'), stop(), text('second', 1), stop(1), DONE])
     refusals = 0
