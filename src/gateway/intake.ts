@@ -61,9 +61,10 @@ export class Load {
     const used = this.bufferedBytes + bytes
     const total = `${toMebibytes(most)} MiB`
     if (used > most) return this.#full(`requests under way hold ${toMebibytes(this.bufferedBytes)} of ${total}`)
-    if (this.#shares.isTooMuch(holding, holding.bytes + bytes, used, most)) {
+    const willHold = holding.bytes + bytes
+    if (this.#shares.isTooMuch(holding, willHold, used, most)) {
       holding.largest ??= place
-      if (holding.largest !== place) {
+      if (holding.largest !== place || willHold > most - used) {
         const held = `holds ${toMebibytes(holding.bytes)} of the ${total} of memory for requests under way`
         return overShare(place.keyName, `${held}: the rest is`)
       }

@@ -1,6 +1,7 @@
 /**
  * What each key holds of what a process has: places of requests under way, and bytes of memory for them. While others are
- * there, or much is taken, a key holds its share at most, so that whoever comes next finds room. Used by `intake.ts` alone.
+ * there, or much is taken, a key holds its share at most; and once less than a share is left, the same part of that as is left
+ * of a share. So whoever comes next finds room, also where dozens of keys take all they can. Used by `intake.ts` alone.
  */
 
 /** A key that held a place so recently counts as being there. */
@@ -44,8 +45,11 @@ export class Shares {
 
   /** Whether a key may not come to hold so much of what there is `most` of, and of which so much would be used then. */
   isTooMuch(holding: Holding, held: number, used: number, most: number): boolean {
+    if (this.#share === 1) return false
+    const left = most - used
     // One place at least: a share of little would be nothing at all.
-    if (held <= Math.max(1, Math.floor(most * this.#share))) return false
+    const share = Math.max(1, Math.floor(most * this.#share))
+    if (held <= Math.max(1, Math.min(share, (left * left) / share))) return false
     return used * 2 > most || this.#isAnotherThere(holding)
   }
 
