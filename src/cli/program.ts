@@ -1,6 +1,7 @@
 /**
- * The command line: every command and option in words, and from words to an exit code: 0 done, 1 failed, 2 wrong usage.
- * `main.ts` calls `runProgram`. What a command does is in a file of its own, loaded when it runs, so that none pays for another.
+ * The command line: every command and option in words (those of `serve` in a file of its own), and from words to an exit code:
+ * 0 done, 1 failed, 2 wrong usage. `main.ts` calls `runProgram`. What a command does is in a file beside it, loaded when it
+ * runs, so that none pays for another.
  */
 import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
@@ -8,6 +9,7 @@ import type { AskFlags } from './ask.ts'
 import { toCommandError } from './command-error.ts'
 import { type Context, type Io, printJson, version } from './io.ts'
 import type { KeyFlags } from './keys.ts'
+import { addServe, toCatalogFile } from './serve.ts'
 
 const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
 const BUDGET = '20/month, 0.10/day, or 5 in total'
@@ -56,53 +58,6 @@ function createProgram(io: Io): Command {
     .description('print the version')
     .action(() => (context.json ? printJson(io, { version: version() }) : io.stdout(`${version()}\n`)))
   return program
-}
-
-function addServe(program: Command, context: Context): void {
-  program
-    .command('serve')
-    .description('run the gateway; the first start sets everything up')
-    .option('--host <address>', 'address to listen on (default 127.0.0.1)')
-    .option('--port <n>', 'port to listen on (default 4000)')
-    .option(
-      '--catalog <file>',
-      'catalogue to apply (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)',
-    )
-    .option('--drain <time>', 'how long a stop waits for answers under way (default 30s)')
-    .option('--heartbeat <time>', 'how often a silent stream says that it lives: 1s to 60s, or off (default 10s)')
-    .option('--durability <level>', 'process: survive a crash (default); power: survive a power cut too')
-    .option('--journal <size>', 'disk for ledger rows that the database has not taken yet, from 32M on (default 1G)')
-    .option('--retries <n>', 'how often the targets of a request are tried again when all have failed (default 2)')
-    .option('--probe <time>', 'how often upstreams are asked, for free, whether they are ready, or off (default 30s)')
-    .option('--max-in-flight <n>', 'requests under way at once; more get 503 (default 4096)')
-    .option('--max-buffered <size>', 'memory for requests under way, from 64M on; more get 503 (default 512M)')
-    .option('--share <percent>', 'most of both that one key holds while others are there, or off (default 25%)')
-    .option('--upload <time>', 'how long a request body may take to arrive (default 60s)')
-    .option('--max-event <size>', 'size of one event in an upstream stream; a longer one ends it (default 4M)')
-    .option('--slow-reader <time>', 'how long a client may leave a full buffer unread (default 60s)')
-    .option(
-      '--cors-origin <origin>',
-      'let pages of this origin call the API, * for all (may be repeated; default none: keys belong on servers)',
-      (origin, before?: string) => (before === undefined ? origin : `${before},${origin}`),
-    )
-    .option('--log-level <level>', 'info, warn or error (default info; on a terminal warn)')
-    .option(
-      '--leave <time>',
-      'how long an upstream is read on for its usage once a client has left, or off (default 10s)',
-    )
-    .option('--first-key', 'make and print a first key even without a terminal')
-    .action(async ({ catalog, firstKey }: { catalog?: string; firstKey?: boolean }, command: Command) => {
-      const flags = command.options.map((option) => [option.name(), command.getOptionValue(option.attributeName())])
-      const { runServer } = await import('./run-server.ts')
-      await runServer(context, {
-        flags: Object.fromEntries(flags),
-        catalogFile: toCatalogFile(catalog, context),
-        wantsFirstKey:
-          firstKey === true ||
-          /^(1|true|yes)$/.test(context.environment.TOLLGATE_FIRST_KEY ?? '') ||
-          process.stdout.isTTY === true,
-      })
-    })
 }
 
 function addAsk(program: Command, context: Context): void {
@@ -213,9 +168,6 @@ function addUpstreams(program: Command, context: Context): void {
     .argument('[id...]', 'the ones to ask; else all that are enabled')
     .action(async (ids: string[]) => (await import('./upstreams.ts')).test(ids, context))
 }
-
-const toCatalogFile = (given: string | undefined, { environment }: Context) =>
-  given ?? (environment.TOLLGATE_CATALOG || undefined)
 
 /** The command that the words name, as far as they name one, such as `tollgate keys create`. */
 function nameCommand(program: Command, argv: readonly string[]): string {

@@ -1,0 +1,54 @@
+/** `tollgate serve` in words: its options, each a setting that `config.ts` reads, with its default. `run-server.ts` runs it. */
+import type { Command } from 'commander'
+import type { Context } from './io.ts'
+
+/** The catalogue that was named: by a flag or an argument, else in the environment. */
+export const toCatalogFile = (given: string | undefined, { environment }: Context) =>
+  given ?? (environment.TOLLGATE_CATALOG || undefined)
+
+export function addServe(program: Command, context: Context): void {
+  program
+    .command('serve')
+    .description('run the gateway; the first start sets everything up')
+    .option('--host <address>', 'address to listen on (default 127.0.0.1)')
+    .option('--port <n>', 'port to listen on (default 4000)')
+    .option(
+      '--catalog <file>',
+      'catalogue to apply (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)',
+    )
+    .option('--drain <time>', 'how long a stop waits for answers under way (default 30s)')
+    .option('--heartbeat <time>', 'how often a silent stream says that it lives: 1s to 60s, or off (default 10s)')
+    .option('--durability <level>', 'process: survive a crash (default); power: survive a power cut too')
+    .option('--journal <size>', 'disk for ledger rows that the database has not taken yet, from 32M on (default 1G)')
+    .option('--retries <n>', 'how often the targets of a request are tried again when all have failed (default 2)')
+    .option('--probe <time>', 'how often upstreams are asked, for free, whether they are ready, or off (default 30s)')
+    .option('--max-in-flight <n>', 'requests under way at once; more get 503 (default 4096)')
+    .option('--max-buffered <size>', 'memory for requests under way, from 64M on; more get 503 (default 512M)')
+    .option('--share <percent>', 'most of both that one key holds while others are there, or off (default 25%)')
+    .option('--upload <time>', 'how long a request body may take to arrive (default 60s)')
+    .option('--max-event <size>', 'size of one event in an upstream stream; a longer one ends it (default 4M)')
+    .option('--slow-reader <time>', 'how long a client may leave a full buffer unread (default 60s)')
+    .option(
+      '--cors-origin <origin>',
+      'let pages of this origin call the API, * for all (may be repeated; default none: keys belong on servers)',
+      (origin, before?: string) => (before === undefined ? origin : `${before},${origin}`),
+    )
+    .option('--log-level <level>', 'info, warn or error (default info; on a terminal warn)')
+    .option(
+      '--leave <time>',
+      'how long an upstream is read on for its usage once a client has left, or off (default 10s)',
+    )
+    .option('--first-key', 'make and print a first key even without a terminal')
+    .action(async ({ catalog, firstKey }: { catalog?: string; firstKey?: boolean }, command: Command) => {
+      const flags = command.options.map((option) => [option.name(), command.getOptionValue(option.attributeName())])
+      const { runServer } = await import('./run-server.ts')
+      await runServer(context, {
+        flags: Object.fromEntries(flags),
+        catalogFile: toCatalogFile(catalog, context),
+        wantsFirstKey:
+          firstKey === true ||
+          /^(1|true|yes)$/.test(context.environment.TOLLGATE_FIRST_KEY ?? '') ||
+          process.stdout.isTTY === true,
+      })
+    })
+}
