@@ -5,7 +5,7 @@
  */
 import type { Prompt } from './estimate.ts'
 import { endOfPiece } from './excerpt.ts'
-import { bytesOfBase64, readBase64 } from './media.ts'
+import { bytesOfBase64, type Images, moreOfImages, mostMoreOfImages, readBase64 } from './media.ts'
 
 /** What a prompt comes to by a count. */
 export interface Bound {
@@ -14,14 +14,22 @@ export interface Bound {
   /** At most, on a model of that vocabulary, and on any other one. */
   o200k: number
   other: number
+  /** Of these, models count more than is in either. */
+  images: Images
 }
 
 /** OpenAI's models from gpt-4o on: also behind a prefix such as `openai/`, and the open ones. Azure names them as it likes. */
 const O200K = /(?:^|[/:.])(?:gpt-(?:4o|4\.1|4\.5|[5-9]|oss)|chatgpt-4o|o[1-9])(?![a-z0-9])/i
 
+const MINI_4O = /gpt-4o-mini/i
+const SMALL = /-(?:mini|nano)/i
+
 /** @param upstreamModel as its upstream calls it. */
-export const tokensOn = (upstreamModel: string, { o200k, other }: Bound): number =>
-  O200K.test(upstreamModel) ? o200k : other
+export function tokensOn(upstreamModel: string, { o200k, other, images }: Bound): number {
+  if (!O200K.test(upstreamModel)) return other + moreOfImages(images)
+  if (MINI_4O.test(upstreamModel)) return o200k + mostMoreOfImages(images)
+  return SMALL.test(upstreamModel) ? o200k + moreOfImages(images) : o200k
+}
 
 /** So many tokens other vocabularies make of one of o200k's, where the text is ordinary: Claude's newest come close to it. */
 const TOLERANCE = 1.5

@@ -119,6 +119,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
       tokens: tokens + frame + audio + images + others,
       o200k: tokens + frame + beside,
       other: other + Math.max(frame, messages * MOST_PER_MESSAGE) + beside,
+      images: { images, pictures: prompt.pictures },
     }
   }
 

@@ -10,6 +10,7 @@ import {
   type Data,
   fromDataUrl,
   isText,
+  mostMoreOfImages,
   TOKENS_PER_FILE,
   tokensOfAudio,
   tokensOfImage,
@@ -42,14 +43,15 @@ export const estimatePrompt = (body: CanonicalRequest): number => measurePrompt(
 
 /** Estimates the tokens that a request reads, and says how many they are at most: no vocabulary makes two of a byte. */
 export function measurePrompt(body: CanonicalRequest): { promptTokens: number; mostPromptTokens: number } {
-  const { texts, files, messages, audio, images, others, otherBytes } = toPrompt(body)
+  const prompt = toPrompt(body)
+  const { texts, files, messages, audio, images, others, otherBytes } = prompt
   let bytes = 0
   for (const text of texts) bytes += Buffer.byteLength(text)
   for (const file of files) bytes += bytesOfBase64(file)
   const beside = messages * TOKENS_PER_MESSAGE + audio + images
   return {
     promptTokens: tokensOfBytes(bytes) + beside + others,
-    mostPromptTokens: bytes + beside + Math.max(others, otherBytes),
+    mostPromptTokens: bytes + beside + Math.max(others, otherBytes) + mostMoreOfImages(prompt),
   }
 }
 
@@ -115,6 +117,8 @@ export interface Prompt {
   audio: number
   images: number
   others: number
+  /** How many images there are. */
+  pictures: number
   /** Bytes of those files, as far as they came with the request. */
   otherBytes: number
 }
@@ -138,6 +142,7 @@ export function toPrompt(body: CanonicalRequest): Prompt {
     audio: 0,
     images: 0,
     others: 0,
+    pictures: 0,
     otherBytes: 0,
   }
   const lastUser = body.messages.findLastIndex(isOfUser)
@@ -203,12 +208,15 @@ function readPart(part: Part, prompt: Prompt) {
       prompt.others += TOKENS_PER_FILE
       if (data) prompt.otherBytes += bytesOfBase64(data.base64)
     }
-  } else if (part.type === 'image_url' || part.type === 'input_audio') readMedia(part, prompt)
-  else {
+  } else if (part.type === 'image_url' || part.type === 'input_audio') {
+    readMedia(part, prompt)
+    if (part.type === 'image_url') prompt.pictures += 1
+  } else {
     const { texts, files, tokens, bytes, kind } = toOtherContent(part)
     for (const text of texts) read(prompt, text)
     for (const file of files) prompt.files.push(file)
     prompt[kind] += tokens
+    if (kind === 'images') prompt.pictures += 1
     prompt.otherBytes += bytes
   }
 }

@@ -27,6 +27,7 @@ upstreams:
 models:
   acme/known: ${model('gpt-5-mini')}
   acme/other: ${model('large-v1')}
+  acme/mini: ${model('gpt-4o-mini').replace('[text]', '[text, image]')}
 `,
   })
 })
@@ -41,7 +42,7 @@ const CAP = 10
 /** In nano-dollars. */
 const costOf = (promptTokens: number) => promptTokens * 1_000 + CAP * 2_000
 
-const ask = async (key: string, model: string, content: string): Promise<number> => {
+const ask = async (key: string, model: string, content: unknown): Promise<number> => {
   const response = await fetch(`${app.baseUrl}/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -52,7 +53,7 @@ const ask = async (key: string, model: string, content: string): Promise<number>
 }
 
 /** Has the crowd ask at once. Gives what the upstream billed for whom it was asked, in nano-dollars. */
-async function burst(model: string, content: string, promptTokens: number, budgetNanoUsd: number, crowd = CROWD) {
+async function burst(model: string, content: unknown, promptTokens: number, budgetNanoUsd: number, crowd = CROWD) {
   const key = app.key({ budget: { nanoUsd: budgetNanoUsd, period: 'total' } })
   const gate = createGate()
   const before = upstream.requests.length
@@ -91,6 +92,13 @@ describe('a burst of requests that bill a token a byte', () => {
     expect(spent).toBeLessThanOrEqual(budget + call)
     expect(spent).toBeGreaterThan(budget - 2 * call)
   })
+})
+
+test('a burst of images ends within a call of the budget, on a model that counts them 33 times, too', async () => {
+  const content = [{ type: 'image_url', image_url: { url: 'https://a.example/a.png' } }]
+  const tokens = 2_833 + 6 * 5_667
+  const call = costOf(tokens)
+  expect(await burst('acme/mini', content, tokens, 3 * call)).toBeLessThanOrEqual(4 * call)
 })
 
 const ORDINARY = 'The brown fox runs over the field, and then it is gone; nobody knows where it went. '.repeat(

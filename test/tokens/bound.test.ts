@@ -57,6 +57,23 @@ test('what only some upstreams read is held as well: fields of their own, reason
   expect(of([said({ reasoning: 'so', note: 12 }), user])).toBe('"so"'.length + '12'.length)
 })
 
+test('an image has as many tokens as any model counts, by a count as its own model does', async () => {
+  const url = 'https://a.example/a.png'
+  const content = ['low', 'high'].map((detail) => ({ type: 'image_url', image_url: { url, detail } }))
+  const body = { model: 'm', messages: [{ role: 'user', content }] } as unknown as CanonicalRequest
+  const ours = 85 + 85 + 6 * 170
+  const mini = 2_833 + 2_833 + 6 * 5_667
+  expect(measurePrompt(body).mostPromptTokens).toBeGreaterThanOrEqual(mini)
+  const bound = await counter.bound('key', body)
+  const on = (model: string) => (bound === null ? 0 : tokensOn(model, bound))
+  expect(on('gpt-4o')).toBe(ours + FRAME)
+  expect(on('openai/gpt-4o-mini')).toBeGreaterThanOrEqual(mini)
+  expect(on('openai/gpt-4o-mini')).toBeLessThan(1.02 * mini)
+  expect(on('gpt-5-nano')).toBeGreaterThan(2 * 3_779)
+  expect(on('claude-opus')).toBeGreaterThan(2 * 4_784)
+  expect(bound?.tokens).toBe(ours + FRAME)
+})
+
 describe('by a count', () => {
   test('it is exact for the vocabulary that counts, and more for any other', async () => {
     const text = 'Once upon a time there was a fox. '.repeat(1_000)
@@ -99,7 +116,7 @@ describe('by a count', () => {
       ],
       ['gpt-4', 'gpt-3.5-turbo', 'claude-opus-4', 'o200', 'my-o1x', 'foo1', 'qwen3', 'gpt-4-turbo'],
     ]
-    const of = (model: string) => tokensOn(model, { tokens: 0, o200k: 1, other: 2 })
+    const of = (model: string) => tokensOn(model, { tokens: 0, o200k: 1, other: 2, images: { images: 0, pictures: 0 } })
     expect(known.map(of)).toEqual(known.map(() => 1))
     expect(other.map(of)).toEqual(other.map(() => 2))
   })

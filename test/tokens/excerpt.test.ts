@@ -70,7 +70,17 @@ describe('an excerpt', () => {
 
   test('decodes of text files what it takes', () => {
     const files = ['fünf', 'sechs'].map((text) => Buffer.from(text).toString('base64'))
-    const prompt = { texts: ['vier'], files, messages: 1, names: 0, audio: 0, images: 0, others: 0, otherBytes: 0 }
+    const prompt = {
+      texts: ['vier'],
+      files,
+      messages: 1,
+      names: 0,
+      audio: 0,
+      images: 0,
+      others: 0,
+      pictures: 0,
+      otherBytes: 0,
+    }
     expect(toPromptExcerpt(prompt, 12)).toEqual({ texts: ['vier', 'fünf', 'sec'], bytes: 12, ofBytes: 14 })
   })
 
