@@ -25,14 +25,23 @@ const STDERR_MS = 1_000
 function createOutput(open: () => NodeJS.WriteStream) {
   let left: Promise<unknown> = Promise.resolve()
   let stream: NodeJS.WriteStream | null = null
+  let failure: NodeJS.ErrnoException | null = null
   return {
     write(text: string): void {
       stream ??= open().on('error', () => {})
       const to = stream
       // Bun calls back at once for an empty text, whatever still waits: each write has to tell by itself.
-      left = Promise.all([left, new Promise((resolve) => to.write(text, resolve))])
+      const written = new Promise<void>((resolve) => {
+        to.write(text, (error: NodeJS.ErrnoException | null | undefined) => {
+          if (error && error.code !== 'EPIPE') failure ??= error
+          resolve()
+        })
+      })
+      left = Promise.all([left, written])
     },
     drained: () => left,
+    /** Why something could not be written, such as a full disk. */
+    failure: () => failure,
   }
 }
 
@@ -47,5 +56,8 @@ const code = await runProgram(args, {
   nowMs: Date.now,
   cwd: process.cwd(),
 })
-await Promise.all([stdout.drained(), Promise.race([stderr.drained(), Bun.sleep(STDERR_MS)])])
-process.exit(code)
+await stdout.drained()
+const lost = stdout.failure()
+if (lost) stderr.write(`error: What this command printed could not be written, and may be lost: ${lost.message}.\n`)
+await Promise.race([stderr.drained(), Bun.sleep(STDERR_MS)])
+process.exit(code === 0 && lost ? 1 : code)

@@ -48,6 +48,17 @@ test('more than a pipe holds arrives at a slow reader, and a reader that leaves 
   expect((await listInto('head -c 10')).stderr).toBe('ended 0\n')
 })
 
+test('what could not be written is told, and a failure', async () => {
+  const script = '"$0" "$1" keys create --name dev > /dev/full'
+  const child = Bun.spawn(['sh', '-c', script, process.execPath, MAIN], {
+    env: { ...process.env, TOLLGATE_DATA: bench.folder },
+    stderr: 'pipe',
+    timeout: 20_000,
+  })
+  expect(await child.stderr.text()).toMatch(/^error: What this command printed could not be written.*no space left/m)
+  expect(await child.exited).toBe(1)
+})
+
 test('a command ends with its code though nobody reads its standard error', async () => {
   const path = join(bench.folder, 'unread')
   Bun.spawnSync(['mkfifo', path])
