@@ -1,4 +1,5 @@
 /** Finds the key or the team that somebody means, by its id or a part of it, by its name, or by what is shown of a secret. Pure. */
+import { toShortId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { StoredKey, StoredTeam } from '../store/config-store.ts'
 import { toMasked } from './token.ts'
@@ -10,10 +11,12 @@ const PART_OF_ID = /^[0-9a-f]{6,31}$/
 export const isLiving = ({ revokedMs, expiresMs }: Pick<StoredKey, 'revokedMs' | 'expiresMs'>, nowMs: number) =>
   revokedMs === null && (expiresMs === null || expiresMs > nowMs)
 
-const isMeant = (id: string, text: string) => PART_OF_ID.test(text) && (id.endsWith(text) || id.startsWith(text))
+/** Whoever does not copy the whole of a short id types its beginning. */
+const isMeant = (id: string, text: string) =>
+  PART_OF_ID.test(text) && (id.endsWith(text) || id.startsWith(text) || toShortId(id).startsWith(text))
 
 /**
- * The only key that the text may mean: an id or at least six digits from either end of one, a name (of a key that is neither
+ * The only key that the text may mean: an id, at least six digits from either end of one or of a short id, a name (of a key that is neither
  * revoked nor expired, else of any), or what is shown of the secret (`sk-tg-…abcd`, or its last four). Throws `key_not_found`
  * and `key_ambiguous`.
  */

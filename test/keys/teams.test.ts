@@ -55,7 +55,8 @@ test('a team is found by its name, its id or a part of that, by the id if both c
   const blue = await createTeam(store, { name: 'Blue' }, by(1))
   const find = async (idOrName: string) => findTeam(await listTeams(store), idOrName)
   const { id } = blue
-  for (const which of ['Blue', id, id.slice(-8), id.slice(0, 6)]) expect(await find(which)).toEqual(blue)
+  for (const which of ['Blue', id, id.slice(-8), id.slice(-8, -2), id.slice(0, 6)])
+    expect(await find(which)).toEqual(blue)
   await createTeam(store, { name: blue.id }, by(2))
   expect(await find(blue.id)).toEqual(blue)
   await expect(find('blue')).rejects.toThrow("There is no team 'blue'")
