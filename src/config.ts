@@ -43,11 +43,11 @@ export function toServeConfig(sources: ConfigSources) {
       'a size with its unit, such as 512M or 1G, from 32M on',
     ),
     /** How often the targets of a request are tried again when all have failed. */
-    retries: read('retries', 2, number(0, 10), 'a number from 0 to 10'),
+    retries: read('retries', 2, number(0, 10), 'a whole number from 0 to 10'),
     /** How often each upstream is asked, for free, whether it could answer, ms; 0 = never. */
     probeMs: read('probe', 30_000, orOff(time(1_000, 3_600_000)), 'a time with its unit, from 1s to 1h, or off'),
     /** Requests under way at once; more are refused. The runtime takes twice as many fetches (`main.ts`). */
-    maxInFlight: read('max-in-flight', 4_096, number(1, 8_192), 'a number from 1 to 8192'),
+    maxInFlight: read('max-in-flight', 4_096, number(1, 8_192), 'a whole number from 1 to 8192'),
     /**
      * Bytes held in memory for requests under way; more are refused. A request of the largest size (32 MiB, `gateway/body.ts`)
      * finds room: else it would be told to wait for ever.

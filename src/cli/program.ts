@@ -6,7 +6,7 @@
 import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import type { AskFlags } from './ask.ts'
-import { toCommandError } from './command-error.ts'
+import { toCommandError, usageError } from './command-error.ts'
 import { type Context, type Io, printJson, version } from './io.ts'
 import type { KeyFlags } from './keys.ts'
 import { addServe, toCatalogFile } from './serve.ts'
@@ -14,12 +14,18 @@ import { addServe, toCatalogFile } from './serve.ts'
 const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
 const BUDGET = '20/month, 0.10/day, or 5 in total'
 
+/** A variable of a script that is not set is no wish for the folder that is there by default. */
+function toFolder(text: string): string {
+  if (text === '') throw usageError('--data is empty: name a folder.')
+  return text
+}
+
 /** Builds the whole command line, in the order of the help text. */
 function createProgram(io: Io): Command {
   const program = new Command('tollgate')
     .description('One address, one set of keys and one ledger in front of every language model.')
     .version(version(), '--version', 'print the version')
-    .option('--data <folder>', 'the data folder (or TOLLGATE_DATA; default ./tollgate_data)')
+    .option('--data <folder>', 'the data folder (or TOLLGATE_DATA; default ./tollgate_data)', toFolder)
     .option('--json', 'print one JSON document')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({

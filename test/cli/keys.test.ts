@@ -148,6 +148,7 @@ describe('wrong words', () => {
     ['a count too large', ['keys', 'create', '--name', 'x', '--tpm', '10000000000'], 2, /--tpm .* too large/],
     ['an unknown team', ['keys', 'create', '--name', 'x', '--team', 'Red'], 1, /no team 'Red'.*tollgate teams list/],
     ['an unknown key', ['keys', 'revoke', 'x'], 1, /There is no key 'x'.*tollgate keys list/],
+    ['a folder without a name', ['keys', 'list', '--data', ''], 2, /--data is empty: name a folder\./],
     [
       'a folder without a database',
       ['keys', 'list', '--data', 'nowhere'],
