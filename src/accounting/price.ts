@@ -5,7 +5,7 @@
 import type { PricingItem, Usage } from '../domain/usage.ts'
 
 /** Prices are held as integers of 10^-18 USD: a decimal string may have this many places. */
-export const MAX_DECIMALS = 18
+const MAX_DECIMALS = 18
 const ATTO_PER_NANO = 1_000_000_000n
 
 interface Prices<T> {

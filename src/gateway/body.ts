@@ -19,7 +19,7 @@ const QUICK_BYTES = 256 * 1024
  * What can be parsed, checked and written again in some 50 ms each, however it is made. 64,000 values are a conversation of
  * over 4,000 turns with tools; escapes and bare characters are few in what is large: images, sound and files.
  */
-export const BODY_LIMITS: JsonLimits = { depth: 256, values: 64_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
+const BODY_LIMITS: JsonLimits = { depth: 256, values: 64_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
 
 /**
  * A body may arrive in so many pieces, and one more for so many of its bytes. Each piece costs more than hundreds of bytes

@@ -82,7 +82,7 @@ const NOUNS: Record<string, string> = {
 }
 
 /** Names what a schema wants, without an article: `string`, `array of objects`, `'auto'`. */
-export function expectationOf(schema: TSchema): string {
+function expectationOf(schema: TSchema): string {
   if (isLiteral(schema)) return quote(schema.const)
   if (schema[Kind] !== 'Array') return NOUNS[schema[Kind]] ?? 'value'
   const items = new Set(toAlternatives(schema.items).map(expectationOf))
