@@ -5,8 +5,8 @@
 import type { Call, CallLog } from '../accounting/calls.ts'
 import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
-import { GatewayError, hasLeft, UpstreamError } from '../domain/error.ts'
-import type { AnswerStream, Take } from '../domain/events.ts'
+import { GatewayError, hasLeft, noLongerWanted, UpstreamError } from '../domain/error.ts'
+import type { Answer, AnswerStream, Take } from '../domain/events.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { CallNews, RequestHealth } from '../health/health.ts'
@@ -65,7 +65,7 @@ export function createDispatch(deps: DispatchDeps, { id, calls, health, place, p
         take: place.take,
       }
       const backend = deps.backends[upstream.dialect]
-      const answer = await (pace ? pace.run(keyId, () => backend.call(asking)) : backend.call(asking))
+      const answer = await (pace ? pace.run(keyId, () => inTurn(backend, asking, meter)) : backend.call(asking))
       meter.upstreamRequestId = answer.upstreamRequestId
       meter.take(answer.events)
       return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, begun, signal) } : answer
@@ -81,6 +81,14 @@ export function createDispatch(deps: DispatchDeps, { id, calls, health, place, p
       throw error
     }
   }
+}
+
+/** Its turn may come late: for a client that has left by then nothing is asked, and nothing paid. */
+function inTurn(backend: Pick<Backend, 'call'>, asking: BackendCall, meter: Meter): Promise<Answer> {
+  if (!asking.signal.aborted) return backend.call(asking)
+  const error = noLongerWanted()
+  meter.end('failed', error)
+  throw error
 }
 
 /** The same stream, metered: also what comes after its client has left. */

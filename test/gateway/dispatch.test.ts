@@ -1,0 +1,56 @@
+/** A call that waits for its turn to be written, which may take seconds: whoever leaves meanwhile has asked for nothing. */
+import { expect, test } from 'bun:test'
+import { CallLog } from '../../src/accounting/calls.ts'
+import { LeftCalls } from '../../src/accounting/left-calls.ts'
+import { clientLeft, noLongerWanted } from '../../src/domain/error.ts'
+import { createDispatch } from '../../src/gateway/dispatch.ts'
+import { createLimiter } from '../../src/limits/limiter.ts'
+import { toOpen } from '../ledger/fixture.ts'
+import { toKey, toTarget } from '../support/snapshot.ts'
+
+test.each([
+  ['the client', undefined],
+  ['a request that has failed elsewhere', noLongerWanted()],
+])('%s is asked for nothing in its turn', async (_, reason) => {
+  const target = toTarget()
+  const leaving = new AbortController()
+  const { signal } = leaving
+  const calls = new CallLog({
+    ledger: { openCall: async () => {} },
+    row: toOpen(),
+    first: target,
+    reservation: { raise: () => null, hasBudget: false, releaseSlot() {} },
+    key: toKey({ id: 'k' }),
+    signal,
+    leftCalls: new LeftCalls({ leaveMs: 60_000 }),
+    counter: { bound: async () => null },
+    now: () => 0,
+    monotonicMs: () => 0,
+  })
+  let asked = 0
+  const call = async () => {
+    asked++
+    throw clientLeft()
+  }
+  const dispatch = createDispatch(
+    { backends: { openai: { call }, demo: { call } }, limiter: createLimiter(), monotonicMs: () => 0 },
+    {
+      id: 'r',
+      calls,
+      health: { report() {} },
+      place: { take: () => null },
+      keyId: 'k',
+      pace: {
+        async run(_, work) {
+          leaving.abort(reason)
+          return work()
+        },
+      },
+    },
+  )
+  const body = { model: 'm', messages: [{ role: 'user' as const, content: 'Hi' }] }
+  await expect(dispatch({ target, body, reason: 'first', signal })).rejects.toMatchObject({ kind: 'aborted' })
+  const [begun] = await calls.close()
+  expect(asked).toBe(0)
+  expect(begun?.meter).toMatchObject({ outcome: 'failed', isGivenUp: false })
+})
