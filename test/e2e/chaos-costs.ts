@@ -3,7 +3,7 @@
  * the price of its route to the nano-dollar, what delivered nothing costs nothing, and what is counted by the gateway
  * itself is marked so.
  */
-import { toCost, type Version } from './chaos-catalog.ts'
+import { isLocal, toCost, type Version } from './chaos-catalog.ts'
 import { HANGING } from './chaos-causes.ts'
 import type { Outcome } from './chaos-client.ts'
 import { complain, type Facts, stretchOf } from './chaos-facts.ts'
@@ -33,7 +33,10 @@ const OVERTAKING = new Set<Fault>(['cut', 'cut_reset'])
 
 function toDue(call: SeenCall, row: Row, outcome: Outcome, calls: readonly SeenCall[]): Due {
   const { plan, seen, dropped } = call
-  const isGone = outcome.end !== 'answered' && row.status !== 'ok'
+  // Whoever leaves pays for what was read on to its end, which calls to a local upstream are not.
+  const isHeard =
+    !isLocal(call.upstream) && plan.yields === 'answer' && seen.answeredAtMs !== null && seen.abortedAtMs === null
+  const isGone = outcome.end !== 'answered' && row.status !== 'ok' && !isHeard
   const isSibling = outcome.plan.n > 1 && calls.some((each) => each.plan.yields !== 'answer')
   if (isGone || isSibling || dropped) return 'unclear'
   // A stream of which not even the headers came has not begun to work.
