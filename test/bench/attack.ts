@@ -37,32 +37,6 @@ interface Fared {
   rssMegabytes: number
 }
 
-/** An upstream that answers at once: poison with 500, a hostile question with what keeps its pattern busy, any other with JSON. */
-function startUpstream(): { origin: string; stop(): void } {
-  const answer = (content: string) =>
-    Response.json({
-      id: 'x',
-      object: 'chat.completion',
-      created: 1,
-      model: 'upstream-model',
-      choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
-      usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
-    })
-  const server = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    maxRequestBodySize: 2 ** 28,
-    async fetch(request) {
-      if (request.method !== 'POST') return Response.json({ object: 'list', data: [] })
-      const text = await request.text()
-      if (text.includes('poison')) return Response.json({ error: { message: 'broken' } }, { status: 500 })
-      if (text.includes('hostile')) return answer(JSON.stringify({ answer: `${'a'.repeat(40)}!` }))
-      return answer('{"answer":"yes"}')
-    },
-  })
-  return { origin: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) }
-}
-
 const SCHEMA = {
   type: 'object',
   properties: { answer: { type: 'string' } },
@@ -156,12 +130,18 @@ if (unknown.length > 0) throw new Error(`unknown attack: ${unknown.join(', ')}; 
 guardChildren(20 * 60_000)
 const root = mkdtempSync(join(tmpdir(), 'tollgate-attack-'))
 process.on('exit', () => rmSync(root, { recursive: true, force: true }))
-const upstream = startUpstream()
+const upstreamPort = await findFreePort()
+const upstream = `http://127.0.0.1:${upstreamPort}`
+const upstreamProcess = startProcess(
+  [process.execPath, resolve(import.meta.dir, 'attack-upstream.ts'), String(upstreamPort)],
+  join(root, 'upstream.log'),
+)
+await waitUntilUp(`${upstream}/models`)
 const rows: string[][] = []
 for (const attack of [null, ...ATTACKS.filter((known) => asked.includes(known))])
   for (const build of BUILDS.filter((name) => name !== 'before' || BEFORE)) {
     console.error(`${attack ?? 'nobody attacks'}: ${build}`)
-    const fared = await measure(build, attack, join(root, `${attack}-${build}`), upstream.origin)
+    const fared = await measure(build, attack, join(root, `${attack}-${build}`), upstream)
     rows.push([
       `${attack ?? 'none'}, ${build}`,
       String(fared.asked),
@@ -170,6 +150,6 @@ for (const attack of [null, ...ATTACKS.filter((known) => asked.includes(known))]
       toFigure(fared.rssMegabytes, 0),
     ])
   }
-upstream.stop()
+await upstreamProcess.stop()
 console.log(toTable(['a bystander while', 'asked', 'failed', 'p50 ms', 'p99 ms', 'slowest ms', 'RSS MB'], rows))
 process.exit(0)
