@@ -86,8 +86,12 @@ const CHUNK_BYTES = 64 * 1024
 const SECRETS =
   /\b(?:(?:[spr]k|gsk|xai)[-_]|(?:csk|nvapi|pplx|tvly|glpat|xox[abprs])-|(?:hf|r8|fw|gh[opsur]|github_pat)_|AIza|AQ\.|ya29\.|A[KS]IA|eyJ)[A-Za-z0-9_-]{12,}(?:\.[A-Za-z0-9_-]+){0,2}|\b[Bb]earer\s+(?=[^\s"\\]*(?:[\d_~+/=-]|\.\w)|[^\s"\\]{16})[^\s"\\]+/g
 
+/** Something of this is in each of them, and in few other lines: it is found, or not, in half the time. */
+const HINT = /(?:[-_.]|AIza|A[KS]IA|eyJ)[\w-]{12}|earer\s/
+
 /** Masks everything in a text that looks like a credential. */
 export function redact(text: string): string {
+  if (!HINT.test(text)) return text
   return text.replace(SECRETS, (secret) => `${secret.slice(0, 3)}…${secret.slice(-4)}`)
 }
 
