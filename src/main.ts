@@ -4,7 +4,6 @@
  */
 
 import { execPath } from 'node:process'
-import { isatty } from 'node:tty'
 
 /** Twice the most requests that may be in flight (`config.ts`), for probes and requests with several calls. */
 const MAX_FETCHES = '16384'
@@ -51,7 +50,8 @@ const { runProgram } = await import('./cli/program.ts')
 const code = await runProgram(args, {
   stdout: stdout.write,
   stderr: stderr.write,
-  stdin: async () => (isatty(0) ? null : Bun.stdin.text()),
+  // `node:tty` takes as long to load as all the rest of a command.
+  stdin: async () => ((await import('node:tty')).isatty(0) ? null : Bun.stdin.text()),
   environment: process.env,
   nowMs: Date.now,
   cwd: process.cwd(),

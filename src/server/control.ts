@@ -43,7 +43,8 @@ export function createControlRoutes({ log, status, test, reload, flush, drain, a
     return refuse(500, 'internal', 'Internal error: the log of the server has the cause.')
   }
 
-  const routes = createInstance({ toResponse, idleSeconds: IDLE_SECONDS, maxBodyBytes: LARGEST_BODY_BYTES })
+  const options = { toResponse, idleSeconds: IDLE_SECONDS, maxBodyBytes: LARGEST_BODY_BYTES }
+  const routes = createInstance(options)
     .mapResponse(({ responseValue, set: { status: code } }) =>
       responseValue instanceof Response ? responseValue : reply(Number(code), responseValue),
     )
@@ -62,8 +63,17 @@ export function createControlRoutes({ log, status, test, reload, flush, drain, a
       set.status = 202
       return { draining: true }
     })
-  if (answers) routes.use(answers(routes))
+  if (answers) {
+    const more = once(() => createInstance(options).use(answers(routes)))
+    routes.all('/system/*', ({ request }) => more().handle(request))
+  }
   return routes
+}
+
+/** Made when it is first asked for: a start does not wait for it. */
+function once<T>(make: () => T): () => T {
+  let made: T | null = null
+  return () => (made ??= make())
 }
 
 const toError = (kind: string, message: string): ControlError => ({ error: { kind, message } })
