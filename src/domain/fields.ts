@@ -26,17 +26,19 @@ export const toPlainName = (name: string): string =>
 const OWN: ReadonlySet<string> = new Set(Object.keys(RequestSchema.properties))
 
 /** All names that the schema of a request knows, at whatever depth. */
-const NAMES: ReadonlySet<string> = new Set(namesIn(RequestSchema))
+const NAMES = new Set<string>()
+addNames(RequestSchema, new Set())
 const PLAIN_NAMES: ReadonlySet<string> = new Set([...NAMES].map(toPlainName))
 
-function* namesIn(schema: TSchema): Generator<string> {
-  for (const branch of schema[Kind] === 'Union' ? schema.anyOf : [schema]) {
-    if (branch.items) yield* namesIn(branch.items)
-    else if (branch !== schema) yield* namesIn(branch)
-    for (const [name, held] of Object.entries<TSchema>(branch.properties ?? {})) {
-      yield name
-      yield* namesIn(held)
-    }
+/** @param seen what was gone through: many schemas stand in several places. */
+function addNames(schema: TSchema, seen: Set<TSchema>): void {
+  if (seen.has(schema)) return
+  seen.add(schema)
+  if (schema.items) addNames(schema.items, seen)
+  for (const branch of schema[Kind] === 'Union' ? schema.anyOf : []) addNames(branch, seen)
+  for (const name in schema.properties) {
+    NAMES.add(name)
+    addNames(schema.properties[name], seen)
   }
 }
 
