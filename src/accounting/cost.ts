@@ -99,11 +99,7 @@ export function askForAny(
 ): Ask {
   let tokens = 0
   let nanoUsd = 0
-  let before: Planned | null = null
   for (const plan of plans) {
-    // Prices take a while to work out, and most routes have those of their model.
-    if (before !== null && isLike(before, plan)) continue
-    before ??= plan
     tokens = Math.max(tokens, (promptTokens + outputOf(plan)) * plan.calls)
     if (mostPromptTokens !== null) nanoUsd = Math.max(nanoUsd, priceOf(plan, mostPromptTokens))
   }
@@ -111,9 +107,10 @@ export function askForAny(
   return { tokens, nanoUsd, counting: new PlannedCost(counter, keyId, plans, dearest, 0) }
 }
 
-/** Whether one costs as much as the other. */
-const isLike = (one: Planned, other: Planned) =>
+/** Whether one reads and costs as much as the other. */
+export const isLike = (one: Planned, other: Planned): boolean =>
   one.target.pricing === other.target.pricing &&
+  one.target.upstreamModel === other.target.upstreamModel &&
   one.target.maxOutputLength === other.target.maxOutputLength &&
   one.calls === other.calls
 
@@ -160,8 +157,8 @@ export function askForAll(
 }
 
 /**
- * The most that a call of so many tokens costs. Where they have prices of their own, all text of a prompt may be written to a cache, and all of an answer be reasoning, or
- * audio or images where these were asked for.
+ * The most that a call of so many tokens costs. Where they have prices of their own, all text of a prompt may be written to a
+ * cache, and all of an answer be reasoning, or audio or images where these were asked for.
  */
 export function toMostNanoUsd(
   pricing: Target['pricing'],

@@ -3,7 +3,7 @@
  * key may. Each step is a Decision; the first refusal is the answer, and leaves no ledger row.
  */
 
-import { askForAny, type Planned, type Reserve, toReserve } from '../accounting/cost.ts'
+import { askForAny, isLike, type Planned, type Reserve, toReserve } from '../accounting/cost.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
@@ -182,7 +182,13 @@ function toAsk(
   targets: readonly Target[],
   isBudgeted: boolean,
 ): Ask {
-  const plans = targets.map((target) => toPlan(body, target))
+  const plans: Planned[] = []
+  for (const target of targets) {
+    const plan = toPlan(body, target)
+    const [first] = plans
+    // Most routes cost what their model does, and prices take a while to work out.
+    if (first === undefined || !isLike(first, plan)) plans.push(plan)
+  }
   const most = isBudgeted ? task.mostPromptTokens + bytesOfExtras(body) : null
   return askForAny(counter, key.id, plans, task.promptTokens, most)
 }

@@ -64,17 +64,18 @@ export async function readBody(
   uploads: Uploads,
 ): Promise<Decision<BodyText>> {
   const stated = statedBytes(headers)
+  const isQuick = stated <= QUICK_BYTES
+  const full = isQuick ? place.take(stated) : null
+  if (full) return full
+  const upload = uploads.begin()
   try {
-    if (stated <= QUICK_BYTES) {
-      const full = place.take(stated)
-      if (full) return full
-      const text = await uploads.begin().race(request.text())
-      return typeof text === 'string' ? check(text) : text
-    }
-    const upload = uploads.begin()
-    return await upload.race(readPieces(request, place, upload))
+    if (!isQuick) return await upload.race(readPieces(request, place, upload))
+    const text = await upload.race(request.text())
+    return typeof text === 'string' ? check(text) : text
   } catch {
     return clientGone()
+  } finally {
+    upload.leave()
   }
 }
 

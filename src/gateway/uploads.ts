@@ -78,20 +78,16 @@ export class Upload {
 
   /** Resolves with what is read, or with the refusal where that comes first. Rejects as the reading does. */
   race<T>(reading: Promise<T>): Promise<T | GatewayError> {
-    const { promise, resolve, reject } = Promise.withResolvers<T | GatewayError>()
-    if (this.#refusal) resolve(this.#refusal)
-    this.#refuse = resolve
-    reading.then(
-      (read) => {
-        this.#among.delete(this)
-        resolve(read)
-      },
-      (error) => {
-        this.#among.delete(this)
-        reject(error)
-      },
-    )
-    return promise
+    if (this.#refusal) return Promise.resolve(this.#refusal)
+    return new Promise((resolve, reject) => {
+      this.#refuse = resolve
+      reading.then(resolve, reject)
+    })
+  }
+
+  /** Nothing is on its way any more. */
+  leave(): void {
+    this.#among.delete(this)
   }
 
   end(refusal: GatewayError): void {

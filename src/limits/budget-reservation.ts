@@ -42,6 +42,9 @@ export interface Charge {
   readonly usage: PeriodUsage
 }
 
+/** What is this much smaller than a budget is held as it is: to count it would hardly make room. */
+const SMALL = 1_000
+
 /** What one request holds on each budget that it is under. */
 export class BudgetReservation {
   readonly #budgets: Budgets
@@ -55,9 +58,10 @@ export class BudgetReservation {
     this.#budgets = budgets
     this.#charges = charges
     this.#held = 0
-    this.#counting = counting
+    const isWorthIt = counting !== null && charges.some(({ state }) => mostNanoUsd * SMALL > state.budget.nanoUsd)
+    this.#counting = isWorthIt ? counting : null
     this.#hold(mostNanoUsd)
-    if (counting !== null) for (const { usage } of charges) usage.uncounted.add(this)
+    if (isWorthIt) for (const { usage } of charges) usage.uncounted.add(this)
   }
 
   /** Whether anything is held at all. */

@@ -72,9 +72,9 @@ const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reaso
 export function bytesOfExtras(body: CanonicalRequest): number {
   let bytes = bytesBeside(body, FIELDS)
   const lastUser = body.messages.findLastIndex(isOfUser)
-  body.messages.forEach((message, at) => {
-    bytes += bytesBeside(message, at > lastUser ? LAST_TURN_FIELDS : MESSAGE_FIELDS)
-  })
+  let at = 0
+  for (const message of body.messages)
+    bytes += bytesBeside(message, at++ > lastUser ? LAST_TURN_FIELDS : MESSAGE_FIELDS)
   return bytes
 }
 
