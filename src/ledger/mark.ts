@@ -28,9 +28,6 @@ export function readMark(dataFolder: string): number | null {
   }
 }
 
-/** So far the mark may be behind what was recorded: a write for each group of requests would cost them more than the journal's own. */
-const LAG_MS = 50
-
 /**
  * Goes on from the mark of a folder, or begins one.
  *
@@ -40,10 +37,7 @@ export function openMark(dataFolder: string, known: number): Mark {
   let requests = Math.max(known, readMark(dataFolder) ?? 0)
   let file = openFile(join(dataFolder, NAME))
   const text = Buffer.from(`${BEFORE}${' '.repeat(DIGITS)}${AFTER}`)
-  let timer: Timer | null = null
   const write = () => {
-    if (timer !== null) clearTimeout(timer)
-    timer = null
     if (file === null) return
     const digits = String(requests)
     text.write(digits, BEFORE.length + DIGITS - digits.length, 'latin1')
@@ -57,10 +51,9 @@ export function openMark(dataFolder: string, known: number): Mark {
   return {
     add(count) {
       requests += count
-      timer ??= setTimeout(write, LAG_MS).unref()
+      write()
     },
     close() {
-      if (timer !== null) write()
       if (file !== null) closeSync(file)
       file = null
     },

@@ -19,7 +19,7 @@ export async function listen(app: App, hostname: string, port: number): Promise<
 }
 
 /** Told from a name by its look: `node:net`, which knows exactly, takes a tenth of the whole start to load. */
-const isAddress = (hostname: string) => /^[\d.]+$|:/.test(hostname)
+const isAddress = (hostname: string) => /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$|:/.test(hostname)
 
 async function isKnown(hostname: string): Promise<boolean> {
   const { lookup } = await import('node:dns/promises')
