@@ -25,7 +25,9 @@ export function judgeLimits(facts: Facts, rows: Rows): string[] {
     LIMITS.rpm,
   )
   atMost('tokens a minute', mostInAMinute(rowsOf('tpm'), toTokens), LIMITS.tpm)
-  const slots = new Set(rowsOf('slots').map(({ id }) => id))
+  // Whoever leaves has given the slot back, while the upstream is still read on.
+  const staying = rowsOf('slots').filter(({ error_code: code }) => code !== 'client_closed_request')
+  const slots = new Set(staying.map(({ id }) => id))
   for (const { calls, past } of toLives(facts, rows)) {
     const ofKey = calls.filter(({ id }) => slots.has(id))
     atMost(
