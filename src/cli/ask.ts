@@ -2,12 +2,14 @@
  * `tollgate ask`: puts one question to a model through a running server, and prints the answer as it comes; what it took goes
  * to standard error. Without a key it asks over the control socket, which is the owner's alone; with one, as any client does.
  */
+
 import { messageOf } from '../domain/error.ts'
 import { toUsd } from '../domain/usage.ts'
+import { count } from '../domain/words.ts'
 import { type Answer, readAnswer } from './ask-answer.ts'
 import { choosePlace, fetchFrom, type Place } from './ask-place.ts'
 import { CommandError, usageError } from './command-error.ts'
-import { type Context, count, printJson } from './io.ts'
+import { type Context, printJson } from './io.ts'
 
 /** The options of `ask`, as they stand on the command line. */
 export interface AskFlags {

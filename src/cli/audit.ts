@@ -2,11 +2,13 @@
  * `tollgate audit`: says whether ledger and rollup agree and nothing is open that should not be. One line a finding and
  * a closing sentence; exit code 1 where there are findings. Works beside a running server.
  */
+
 import { toUsd } from '../domain/usage.ts'
+import { count } from '../domain/words.ts'
 import { type Audit, auditLedger, type Finding } from '../ledger/audit.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { CommandError } from './command-error.ts'
-import { type Context, count, printJson, toPrintable, toTime, withStore } from './io.ts'
+import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
 import { type Behind, catchUp, toBehindNote } from './live.ts'
 
 export function audit(io: Context): Promise<void> {

@@ -2,13 +2,15 @@
  * `tollgate catalog validate | apply`. `validate` needs no database and writes nothing; `apply` works beside a running
  * server, which takes the change within moments.
  */
+
 import { resolve } from 'node:path'
 import { applyCatalog, toApplyOptions } from '../catalog/apply.ts'
 import { parseCatalog } from '../catalog/file.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { count } from '../domain/words.ts'
 import { CommandError } from './command-error.ts'
-import { type Context, count, printJson, version, withStore } from './io.ts'
+import { type Context, printJson, version, withStore } from './io.ts'
 
 export async function validate(file: string | undefined, io: Context): Promise<void> {
   const { source, catalog, wildcards, warnings } = await load(file, io).catch((error) => {

@@ -4,17 +4,16 @@
  */
 
 import { constants, Database } from 'bun:sqlite'
-import { statSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { findLost } from '../ledger/lost.ts'
+import { count } from '../domain/words.ts'
+import { findLost, sizeOf } from '../ledger/lost.ts'
 import { readSchemaState, requireCurrentSchema } from '../store/sqlite/migrate.ts'
 import { databasePath } from '../store/sqlite/open.ts'
 import { toDatabaseTrouble } from '../store/sqlite/trouble.ts'
 import { toCommandError } from './command-error.ts'
 import { type Check, ok, problem, toMissing, toSize, warning } from './doctor-check.ts'
-import { count } from './io.ts'
 
 /** A writer holds up a reader for moments only, or for good. */
 const BUSY_MS = 1_000
@@ -99,5 +98,3 @@ function checkClock(sqlite: Database, nowMs: number): Check {
     `The newest request of the ledger is ${Math.ceil(aheadMs / 60_000)} minutes in the future (${new Date(newest.ms).toISOString()}): this machine's clock was set back, or was wrong. Check it: budgets go by it.`,
   )
 }
-
-const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? null

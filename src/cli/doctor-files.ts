@@ -6,12 +6,12 @@
 import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
+import { count } from '../domain/words.ts'
 import { readRejected, readWaiting } from '../ledger/audit.ts'
 import { SEGMENT_BYTES } from '../ledger/journal.ts'
 import { filesIn } from '../ledger/segment.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { type Check, ok, problem, toFew, toMissing, toSize, warning } from './doctor-check.ts'
-import { count } from './io.ts'
 
 /** Looks at the folder itself. Anything but `usable` means that nothing in it can be looked at. */
 export function checkFolder(dataFolder: string, served: boolean): { checks: Check[]; usable: boolean } {

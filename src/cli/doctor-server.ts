@@ -1,9 +1,11 @@
 /** What `doctor` says of the running server, and of upstreams and models: which cannot be used now, and why. Pure. */
+
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
+import { count } from '../domain/words.ts'
 import { toLowLimit } from '../server/files.ts'
 import type { Status } from '../server/protocol.ts'
 import { type Check, ok, problem, toFew, warning } from './doctor-check.ts'
-import { count, toAgo } from './io.ts'
+import { toAgo } from './io.ts'
 import type { ServerLookup } from './live.ts'
 import { toBreakers, toTrouble, type UpstreamRow } from './upstream-rows.ts'
 

@@ -2,7 +2,9 @@
  * `tollgate doctor`: looks at everything that a gateway needs and says, one line each, what is well, what is not, and what to
  * do. Works in whatever state things are in, with and without a running server, and never makes or changes anything.
  */
+
 import type { Database } from 'bun:sqlite'
+import { count } from '../domain/words.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
@@ -11,7 +13,7 @@ import { type Check, guarded } from './doctor-check.ts'
 import { inspectDatabase } from './doctor-database.ts'
 import { checkDisk, checkFolder, checkJournal } from './doctor-files.ts'
 import { checkModels, checkServer, checkUpstreams } from './doctor-server.ts'
-import { type Context, count, printJson, toPrintable, version } from './io.ts'
+import { type Context, printJson, toPrintable, version } from './io.ts'
 import { findServer, type ServerLookup } from './live.ts'
 import { toDeclared, toRow } from './upstream-rows.ts'
 

@@ -78,9 +78,6 @@ export function toDescribedTable(headings: string[], rows: string[][], notes: re
 /** Of what stands beneath a row. */
 const INDENT = 10
 
-/** Writes a count with its noun: `1 row`, `2 rows`. */
-export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`
-
 /** Writes a time as UTC to the minute: `2027-01-31 12:00`. */
 export const toTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
 

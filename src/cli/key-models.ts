@@ -1,8 +1,10 @@
 /** Which patterns of a new key allow nothing, and what is said of them. A pattern may be right all the same: for a model to come. */
+
 import { closest } from '../catalog/entry.ts'
 import { matches } from '../domain/pattern.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
-import { count, toPrintable } from './io.ts'
+import { count } from '../domain/words.ts'
+import { toPrintable } from './io.ts'
 
 /** A pattern that matches no model which a key of this scope may use, and one sentence about it. */
 export interface Unmatched {

@@ -2,15 +2,16 @@
  * Asks the server that runs on a data folder, over its control socket. Used by the commands that show or test what only a
  * running server knows, or that read its ledger. Writes nothing, and never waits for long.
  */
+
 import type { Database } from 'bun:sqlite'
 import { Value } from '@sinclair/typebox/value'
 import { codeOf, messageOf } from '../domain/error.ts'
+import { count } from '../domain/words.ts'
 import { readWaiting } from '../ledger/audit.ts'
 import { ControlError, Flushed, Status, socketPath, TestResult } from '../server/protocol.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { isServed } from '../store/sqlite/lock.ts'
 import { CommandError } from './command-error.ts'
-import { count } from './io.ts'
 
 /**
  * `silent`: there is a server that cannot be asked, for the reason given; where it is not seen to hold the folder's lock,

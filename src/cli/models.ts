@@ -2,11 +2,13 @@
  * `tollgate models list | show`: the models that may be asked for, from the database; whether they are ready, from the running
  * server, if one runs, else as far as the environment tells.
  */
+
 import { closest } from '../catalog/entry.ts'
 import { matches } from '../domain/pattern.ts'
+import { count } from '../domain/words.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { CommandError } from './command-error.ts'
-import { type Context, count, printJson, toPrintable, toTable, withStore } from './io.ts'
+import { type Context, printJson, toPrintable, toTable, withStore } from './io.ts'
 import { findServer } from './live.ts'
 import { MODEL_HEADINGS, type ModelRow, toModelCells, toModelRows, toModelText } from './model-rows.ts'
 import { toDeclared, toRow } from './upstream-rows.ts'

@@ -2,13 +2,15 @@
  * Every upstream of the database together with what the running server knows of it, if one runs, and how commands tell of it
  * in words: what is behind `upstreams list` and `doctor`. Pure.
  */
+
 import type { Environment, Upstream } from '../domain/snapshot.ts'
 import { toSpan } from '../domain/time.ts'
+import { count } from '../domain/words.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import { type Status, toUpstreamFacts, type UpstreamFacts } from '../server/protocol.ts'
 import type { UpstreamRow as StoredUpstream } from '../store/config-store.ts'
 import { toUpstream } from '../store/snapshot.ts'
-import { count, toAgo, toDescribedTable, toPrintable } from './io.ts'
+import { toAgo, toDescribedTable, toPrintable } from './io.ts'
 import { NOT_TAKEN_IN } from './live.ts'
 
 /** An upstream as the database declares it, its credential looked for in this process's environment. */

@@ -3,6 +3,7 @@
  * answered since, whether it is to reason, and how many tokens all of it is. Pure.
  */
 import type { CanonicalRequest, Message } from '../domain/request.ts'
+import { count } from '../domain/words.ts'
 import { countTokens, toTokens } from './tokens.ts'
 
 /** What an image, a sound, a file or any other part counts, whatever its size: the demo model does not look into it. */
@@ -53,8 +54,8 @@ function callsOf(message: Message): { name: string; arguments: string }[] {
 export function toAttached(body: CanonicalRequest): string | null {
   const kinds = attachmentsOf(lastOfUser(body))
   const said = Object.entries(ATTACHMENTS).flatMap(([kind, name]) => {
-    const count = kinds.filter((one) => one === kind).length
-    return count === 0 ? [] : `${count} ${name}${count === 1 ? '' : 's'}`
+    const found = kinds.filter((one) => one === kind).length
+    return found === 0 ? [] : count(found, name)
   })
   return said.length === 0 ? null : new Intl.ListFormat('en-GB').format(said)
 }

@@ -4,6 +4,7 @@
  */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { count } from '../domain/words.ts'
 import { readMark } from './mark.ts'
 import { listSegments, readSegment } from './segment.ts'
 
@@ -19,14 +20,13 @@ export function findLost(dataFolder: string): string | null {
   if ((sizeOf(join(dataFolder, LOG)) ?? 0) > 0) left.push(`${LOG}, with its last changes`)
   for (const folder of ['journal', 'spool']) {
     const records = listSegments(join(dataFolder, folder)).reduce((sum, each) => sum + readSegment(each).length, 0)
-    if (records > 0) left.push(`${folder}/, with ${toCount(records, 'ledger record')}`)
+    if (records > 0) left.push(`${folder}/, with ${count(records, 'ledger record')}`)
   }
   const counted = readMark(dataFolder) ?? 0
-  if (counted > 0) left.push(`ledger.mark, which counts ${toCount(counted, 'request')}`)
+  if (counted > 0) left.push(`ledger.mark, which counts ${count(counted, 'request')}`)
   if (left.length === 0) return null
   return `${path} ${size === null ? 'is missing' : 'is empty'}, but its folder still holds ${left.join('; ')}: the database was removed or emptied. Put it back, or restore a backup of it; to begin with a new one, move those away first.`
 }
 
-const toCount = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`
-
-const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? null
+/** In bytes; null where there is no such file. */
+export const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? null
