@@ -6,7 +6,7 @@
  * the providers read from a body. An upstream's option `pass` names those that it may be sent all the same. Pure.
  */
 import { Kind, type TSchema } from '@sinclair/typebox'
-import { RequestSchema } from './request.ts'
+import { REQUEST_FIELDS, RequestSchema } from './request.ts'
 
 /** No name that is looked for is longer. */
 const MAX_CHARS = 64
@@ -21,9 +21,6 @@ export const toPlainName = (name: string): string =>
     .toUpperCase()
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '')
-
-/** The fields of a request, at its top level. */
-const OWN: ReadonlySet<string> = new Set(Object.keys(RequestSchema.properties))
 
 /** All names that the schema of a request knows, at whatever depth. */
 const NAMES = new Set<string>()
@@ -87,7 +84,7 @@ const ROUTING: ReadonlySet<string> = new Set(
 
 /** Whether a field tells a receiver to choose otherwise; such fields are left out. False for the request's own. */
 export function isRouting(name: string): boolean {
-  if (OWN.has(name)) return false
+  if (REQUEST_FIELDS.has(name)) return false
   const plain = toPlainName(name)
   return ROUTING.has(plain) || ROUTING_FAMILY.test(plain)
 }

@@ -231,6 +231,9 @@ export const RequestSchema = Type.Object(
   { maxProperties: MAX_FIELDS },
 )
 
+/** The fields of a request, at its top level. */
+export const REQUEST_FIELDS: ReadonlySet<string> = new Set(Object.keys(RequestSchema.properties))
+
 export type CanonicalRequest = Static<typeof RequestSchema>
 export type Message = Static<typeof Message>
 export type AssistantMessage = Static<typeof AssistantMessage>

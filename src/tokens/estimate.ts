@@ -4,7 +4,7 @@
  * budget holds, unless a count comes closer (`bound.ts`). Never a tokenizer, whose time grows with the square of a hostile
  * text. What was really used, where no upstream says it, is counted in `count.ts`. Pure.
  */
-import { type CanonicalRequest, type Message, type OtherPart, PART_TYPES, RequestSchema } from '../domain/request.ts'
+import { type CanonicalRequest, type Message, type OtherPart, PART_TYPES, REQUEST_FIELDS } from '../domain/request.ts'
 import {
   bytesOfBase64,
   type Data,
@@ -59,7 +59,6 @@ export function measurePrompt(body: CanonicalRequest): { promptTokens: number; m
 export const worstPrompt = (body: CanonicalRequest): number =>
   measurePrompt(body).mostPromptTokens + bytesOfExtras(body)
 
-const FIELDS: ReadonlySet<string> = new Set(Object.keys(RequestSchema.properties))
 const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
   ...['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'function_call', 'audio'],
 ])
@@ -70,7 +69,7 @@ const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reaso
  * request and of its messages, and the reasoning of earlier turns.
  */
 export function bytesOfExtras(body: CanonicalRequest): number {
-  let bytes = bytesBeside(body, FIELDS)
+  let bytes = bytesBeside(body, REQUEST_FIELDS)
   const lastUser = body.messages.findLastIndex(isOfUser)
   let at = 0
   for (const message of body.messages)

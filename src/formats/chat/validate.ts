@@ -12,6 +12,7 @@ import {
   type CanonicalRequest,
   type Message,
   PART_TYPES,
+  REQUEST_FIELDS,
   RequestSchema,
 } from '../../domain/request.ts'
 import { invalid, toRefusal } from './refusal.ts'
@@ -130,7 +131,7 @@ const MESSAGE = toLevel(OF_MESSAGE, { content: PART, audio: DEEP, tool_calls: CA
 const TOOL_BODY = toLevel(['description', 'parameters', 'strict', 'format'])
 const TOOL = toLevel([], { function: TOOL_BODY, custom: TOOL_BODY })
 const REQUEST: Level = {
-  names: new Set(Object.keys(properties)),
+  names: REQUEST_FIELDS,
   into: new Map([...DEPTHS].filter(([name]) => name in properties)).set('messages', MESSAGE).set('tools', TOOL),
 }
 const EMPTY_LISTS = new Set(['tools', 'tool_calls'])
