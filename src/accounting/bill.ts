@@ -34,12 +34,10 @@ export function toBill(
   const { outcome, usage } = meter
   const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (status === 'failed' && !meter.isGivenUp) return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
-  if (status === 'ok' && usage && meter.isReported) {
-    const isKept = isKeptForHour(call, usage)
-    return charge(target, status, isKept ? toKeptForHour(usage) : usage, isKept)
-  }
+  const isKept = usage !== null && isKeptForHour(call, usage)
+  const heard = isKept ? toKeptForHour(usage) : usage
+  if (status === 'ok' && heard && meter.isReported) return charge(target, status, heard, isKept)
   return counter.usage(keyId, body, meter.captured()).then((seen) => {
-    const heard = usage && isKeptForHour(call, usage) ? toKeptForHour(usage) : usage
     const known = heard ? toLarger(heard, seen) : seen
     // What is reported before the first word is what was read, and not what is being thought.
     const isHeard = status === 'ok' || (meter.isReported && meter.firstTokenMs !== null)

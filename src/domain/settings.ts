@@ -99,7 +99,6 @@ export const LOCAL_OPTIONS: UpstreamOptions = {
   max_tokens_field: 'max_tokens',
   n: false,
   think_tags: true,
-  pass: [],
 }
 
 export const MODALITIES = ['text', 'image', 'file', 'audio', 'video'] as const

@@ -100,7 +100,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     applier.note()
     if (rest.length > 0) waitForRoom(rest)
     const placed = rest.length > 0 ? [...new Set(group).difference(new Set(rest))] : group
-    if (mark) count(placed)
+    count(placed)
     if (durability === 'power') return void sync(placed)
     for (const { resolve } of placed) resolve()
   }
