@@ -4,7 +4,7 @@ const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_
 type Unit = keyof typeof UNITS
 const isUnit = (text: string): text is Unit => Object.hasOwn(UNITS, text)
 
-const HOUR_MS = UNITS.h
+export const HOUR_MS = UNITS.h
 
 /** The first ms of the UTC hour that a time is in. */
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS

@@ -4,15 +4,13 @@
  */
 import type { Database } from 'bun:sqlite'
 import { LATEST_MS, timeOfId, toFirstId } from '../../domain/id.ts'
-import { hourOf } from '../../domain/time.ts'
+import { HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'
 import { countRequests } from './ledger-reader.ts'
 import { HISTOGRAMS, MEASURES, PLACE } from './ledger-rollup.ts'
 import { isServed } from './lock.ts'
-
-const HOUR_MS = 3_600_000
 
 const FIELDS = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => name)]
 

@@ -62,7 +62,7 @@ export function migrate(
   if (state.unknown.length > 0) throw newerSchema(state.unknown)
   if (state.missing.length === 0) return
   if (state.applied.length === 0) requireEmpty(sqlite)
-  if (state.applied.length > 0) backUp(sqlite, dataFolder, nowMs)
+  else backUp(sqlite, dataFolder, nowMs)
   for (const migration of state.missing) apply(sqlite, migration, nowMs)
 }
 
@@ -73,10 +73,8 @@ export function requireCurrentSchema(sqlite: Database): void {
   if (state.missing.length === 0) return
   if (state.applied.length === 0) {
     requireEmpty(sqlite)
-    throw new ServiceError(
-      { kind: 'no_database', dataFolder: dirname(sqlite.filename) },
-      `${sqlite.filename} is empty.`,
-    )
+    const path = pathOf(sqlite)
+    throw new ServiceError({ kind: 'no_database', dataFolder: dirname(path) }, `${path} is empty.`)
   }
   throw new ServiceError({ kind: 'schema_outdated' }, 'This database was made by an older Tollgate.')
 }
