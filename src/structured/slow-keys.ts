@@ -5,6 +5,7 @@
 
 /** So long is remembered what was slow. */
 const MEMORY_MS = 60_000
+
 interface Slow {
   atMs: number
   tookMs: number

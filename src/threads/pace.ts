@@ -1,7 +1,7 @@
 /**
  * Work that holds the event loop for some ms and cannot go to a thread, since handing its result over would take as long:
- * one piece at a time, owners (keys) in turn, and after each a pause of three times what it took. So whatever else goes on finds the
- * loop free for most of the time, however much of such work one owner has.
+ * one piece at a time, owners (keys) in turn, and after each a pause of three times what it took. So whatever else goes on
+ * finds the loop free for most of the time, however much of such work one owner has.
  */
 import { Turns } from './turns.ts'
 
