@@ -36,9 +36,9 @@ export interface DeadlineOptions {
 export class Deadline implements Reading {
   readonly #startedMs = performance.now()
   readonly #totalMs: number
-  readonly #end: (error: UpstreamError) => void
-  readonly #client: AbortSignal | undefined
-  readonly #payer: Payer | undefined
+  #end: (error: UpstreamError) => void
+  #client: AbortSignal | undefined
+  #payer: Payer | undefined
   /** Until when it is read on; null as long as its client is there. */
   #readOnMs: number | null = null
   #name: string
@@ -78,8 +78,15 @@ export class Deadline implements Reading {
     this.#isPaused = paused
   }
 
+  /**
+   * Ends the watch, and lets go of the call. A collection of young memory takes whatever an object of the time before it leads
+   * to for alive, and calls that were under way at the last one are such objects: without this, it would keep their requests.
+   */
   stop(): void {
     running.delete(this)
+    this.#client = undefined
+    this.#payer = undefined
+    this.#end = nothing
   }
 
   endWithin(ms: number): void {
@@ -108,5 +115,7 @@ export class Deadline implements Reading {
     return nowMs < this.#readOnMs
   }
 }
+
+const nothing = () => {}
 
 const toReason = ({ reason }: AbortSignal) => (reason instanceof UpstreamError ? reason : clientLeft())

@@ -1,4 +1,5 @@
 /** The deadlines of a call: which one passes, and that it does so once. Waits for events, never for a stopwatch. */
+import { heapStats } from 'bun:jsc'
 import { afterEach, expect, test } from 'bun:test'
 import { noLongerWanted, type UpstreamError } from '../../src/domain/error.ts'
 import type { Reading } from '../../src/upstreams/backend.ts'
@@ -125,4 +126,25 @@ test('a reason of ours ends the call at once, and nobody is asked', async () => 
   const reason = noLongerWanted()
   client.abort(reason)
   expect(await passed.promise).toBe(reason)
+})
+
+test('one that is over holds on to nothing of its call', async () => {
+  const MB = 1024 * 1024
+  const sizeOf = () => {
+    Bun.gc(true)
+    return heapStats().heapSize
+  }
+  const begin = () => {
+    const held = Array.from({ length: MB / 8 }, (_, at) => at + 0.5)
+    const end = () => void held.pop()
+    const payer = { left: () => held.length }
+    const deadline = new Deadline({ name: 'idle', ms: LONG_MS, end, client: new AbortController().signal, payer })
+    deadline.stop()
+    return deadline
+  }
+  const before = sizeOf()
+  const over = Array.from({ length: 50 }, begin)
+  await Bun.sleep(1)
+  expect(sizeOf() - before).toBeLessThan(10 * MB)
+  expect(over).toHaveLength(50)
 })
