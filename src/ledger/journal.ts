@@ -17,8 +17,8 @@ import {
   removeSegment,
   type Segment,
   setAside,
+  toFrame,
   toHead,
-  toLine,
 } from './segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
@@ -189,17 +189,16 @@ export function createJournal(options: JournalOptions): Journal {
         bytes = 0
       }
       for (const entry of group) {
-        const line = toLine(entry.record)
-        const size = Buffer.byteLength(line)
-        if (!hasRoom(entry.record, bytes + size) && spare && size <= spare.bytes - head.length) {
+        const line = toFrame(entry.record)
+        if (!hasRoom(entry.record, bytes + line.bytes) && spare && line.bytes <= spare.bytes - head.length) {
           flush()
           segments.push(spare)
           spare = null
         }
-        if (hasRoom(entry.record, bytes + size)) {
+        if (hasRoom(entry.record, bytes + line.bytes)) {
           part.push(entry)
-          text += line
-          bytes += size
+          text += line.text
+          bytes += line.bytes
         } else rest.push(entry)
       }
       flush()

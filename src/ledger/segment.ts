@@ -21,10 +21,16 @@ import type { LedgerRecord, SettledCall, SettledRow } from '../store/ledger-rows
 import type { Rejected } from '../store/ledger-store.ts'
 
 /** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
-export const toHead = (schema: string) => frame(JSON.stringify({ v: 1, schema }))
+export const toHead = (schema: string) => frame(JSON.stringify({ v: 1, schema })).text
+
+/** A line, and how many bytes it takes: to count them later would first make one string of its parts. */
+export interface Frame {
+  text: string
+  bytes: number
+}
 
 /** One request may hold hundreds of calls: in a line they leave out what they have in common with the row of their request. */
-export function toLine(record: LedgerRecord): string {
+export function toFrame(record: LedgerRecord): Frame {
   if (record.kind !== 'settle' || !record.calls) return frame(JSON.stringify(record))
   const row: Record<string, unknown> = record.row
   const calls = record.calls.map(({ requestId: _, ...call }) =>
@@ -33,8 +39,15 @@ export function toLine(record: LedgerRecord): string {
   return frame(JSON.stringify({ ...record, calls }))
 }
 
+/** The same without its length. */
+export const toLine = (record: LedgerRecord): string => toFrame(record).text
+
 /** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
-const frame = (json: string) => `${Buffer.byteLength(json)} ${Bun.hash.crc32(json).toString(16)} ${json}\n`
+function frame(json: string): Frame {
+  const bytes = Buffer.byteLength(json)
+  const head = `${bytes} ${Bun.hash.crc32(json).toString(16)} `
+  return { text: `${head}${json}\n`, bytes: head.length + bytes + 1 }
+}
 
 /** Reads a line; null where it is torn, damaged, empty or no record. */
 export function fromLine(line: string): LedgerRecord | null {
