@@ -64,8 +64,16 @@ export interface PricingItem {
   min_prompt_tokens?: number
 }
 
+const NANO_PER_USD = 1_000_000_000
+
 /** Writes nano-dollars as exact dollars, without zeros that say nothing: `0.1`, `20`. */
 export function toUsd(nanoUsd: number): string {
-  const digits = String(nanoUsd).padStart(10, '0')
-  return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, '')
+  const rest = nanoUsd % NANO_PER_USD
+  const usd = String((nanoUsd - rest) / NANO_PER_USD)
+  if (rest === 0) return usd
+  // The one keeps the zeros that the decimals begin with.
+  const decimals = String(NANO_PER_USD + rest)
+  let end = decimals.length
+  while (decimals[end - 1] === '0') end--
+  return `${usd}.${decimals.slice(1, end)}`
 }
