@@ -211,7 +211,12 @@ const toCalls = (body: CanonicalRequest, target: Target): number => {
  */
 function withCap({ body, cap }: Task, targets: readonly Target[]): CanonicalRequest {
   if (cap !== null) return body
-  const ours = Math.min(DEFAULT_OUTPUT_TOKENS, Math.max(...targets.map(({ maxOutputLength }) => maxOutputLength)))
-  const reasons = targets.some(({ features }) => features.includes('reasoning'))
+  let most = 0
+  let reasons = false
+  for (const { maxOutputLength, features } of targets) {
+    most = Math.max(most, maxOutputLength)
+    reasons ||= features.includes('reasoning')
+  }
+  const ours = Math.min(DEFAULT_OUTPUT_TOKENS, most)
   return reasons ? { ...body, max_completion_tokens: ours } : { ...body, max_tokens: ours }
 }
