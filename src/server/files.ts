@@ -36,10 +36,8 @@ export function toLowLimit({ limit, max_in_flight: taken, wanted_in_flight: want
   return `This process may open ${limit} files, and ${wanted} requests at once (--max-in-flight) would take twice as many: ${taken} at once are taken. ${RAISE}, or lower --max-in-flight.`
 }
 
-/** A moment's shortage is over before it turns a request away; while many files are left, nobody can open them all at once. */
+/** A moment's shortage is over before it turns a request away. */
 const LOOK_MS = 50
-const LONGEST_LOOK_MS = 1_000
-const OPENED_PER_MS = 20
 const LOG_MS = 60_000
 
 export interface FileWatchDeps {
@@ -64,9 +62,7 @@ export function watchFiles({ limit, server, log, nextFile = nextFreeFile }: File
 
   const look = async () => {
     const file = nextFile()
-    const left = file === null ? 0 : enough - file
-    timer = setTimeout(look, Math.min(LONGEST_LOOK_MS, Math.max(LOOK_MS, left / OPENED_PER_MS)))
-    if (isLoading || left > 0) return
+    if (isLoading || (file !== null && file < enough)) return
     noteShortage()
     server.closeIdleConnections()
     isLoading = true
@@ -79,6 +75,6 @@ export function watchFiles({ limit, server, log, nextFile = nextFreeFile }: File
     const message = `open files run out: connections that ask nothing are closed. ${RAISE}, or find out who opens so many`
     log.warn('files_short', message, { limit })
   }
-  let timer = setTimeout(look, LOOK_MS)
-  return () => clearTimeout(timer)
+  const timer = setInterval(look, LOOK_MS)
+  return () => clearInterval(timer)
 }
