@@ -66,7 +66,7 @@ export interface PricingItem {
 
 const NANO_PER_USD = 1_000_000_000
 
-/** Writes nano-dollars as exact dollars, without zeros that say nothing: `0.1`, `20`. */
+/** Writes nano-dollars, which are never below 0, as exact dollars without zeros that say nothing: `0.1`, `20`. */
 export function toUsd(nanoUsd: number): string {
   const rest = nanoUsd % NANO_PER_USD
   const usd = String((nanoUsd - rest) / NANO_PER_USD)

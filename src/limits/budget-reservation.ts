@@ -122,12 +122,14 @@ export class BudgetReservation {
  * @param heldNanoUsd what the request holds already.
  */
 export function findFull(charges: readonly Charge[], likelyNanoUsd: number, heldNanoUsd: number): BudgetRefusal | null {
-  const askedNanoUsd = likelyNanoUsd - heldNanoUsd
+  const moreNanoUsd = likelyNanoUsd - heldNanoUsd
   if (likelyNanoUsd === 0) return null
+  // What it holds already may be more than it is likely to cost.
+  const askedNanoUsd = Math.max(0, moreNanoUsd)
   for (const { state, usage } of charges) {
     const { scope, name, budget } = state
     const { spentNanoUsd, reservedNanoUsd, endMs: resetMs } = usage
-    if (spentNanoUsd + reservedNanoUsd + askedNanoUsd > budget.nanoUsd)
+    if (spentNanoUsd + reservedNanoUsd + moreNanoUsd > budget.nanoUsd)
       return { kind: scope.kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs }
   }
   return null
