@@ -73,8 +73,8 @@ export function requireCurrentSchema(sqlite: Database): void {
   if (state.missing.length === 0) return
   if (state.applied.length === 0) {
     requireEmpty(sqlite)
-    const path = pathOf(sqlite)
-    throw new ServiceError({ kind: 'no_database', dataFolder: dirname(path) }, `${path} is empty.`)
+    const { filename } = sqlite
+    throw new ServiceError({ kind: 'no_database', dataFolder: dirname(filename) }, `${filename} is empty.`)
   }
   throw new ServiceError({ kind: 'schema_outdated' }, 'This database was made by an older Tollgate.')
 }
