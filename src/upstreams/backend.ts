@@ -61,16 +61,15 @@ export type Readiness =
   | { state: 'refused' | 'degraded'; reason: string }
   | { state: 'timeout' | 'down' | 'not_made'; reason: string }
 
-/** What a dialect wants sent: path below the base URL, headers and JSON text. */
+/** What a dialect wants sent: path below the base URL, and JSON text. */
 export interface WireRequest {
   path: string
-  headers: Record<string, string>
   body: string
 }
 
 /** The question that costs nothing, and what an upstream's status says to it. */
 export interface Question {
-  request(upstream: Upstream): { path: string; headers: Record<string, string> }
+  path: string
   readiness(status: number): Readiness
 }
 
@@ -100,6 +99,8 @@ export interface Decoder {
 /** One upstream wire format, as pure functions to and from the canonical one. */
 export interface Dialect {
   readonly probe: Question
+  /** Headers of every request to an upstream, be it a call or a probe. Asked for once in the life of the upstream's settings. */
+  headers(upstream: Upstream): Record<string, string>
   /** In which its upstreams say how they call a request. */
   readonly requestIdHeader: string
   request(body: CanonicalRequest, target: Target): WireRequest

@@ -5,6 +5,7 @@
 import { GatewayError, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
+import type { Upstream } from '../domain/snapshot.ts'
 import type { Backend, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
 import { Deadline } from './deadline.ts'
 import { toPublic, toPublicRequestId } from './failure.ts'
@@ -20,7 +21,7 @@ export interface HttpOptions {
 export function createHttpBackend(dialect: Dialect, { maxEventBytes = 4 * 1024 * 1024 }: HttpOptions = {}): Backend {
   return {
     call: (call) => new HttpCall(dialect, call, maxEventBytes).run(),
-    probe: (upstream, signal) => askReadiness(dialect.probe, upstream, signal),
+    probe: (upstream, signal) => askReadiness(dialect, upstream, signal),
   }
 }
 
@@ -104,17 +105,13 @@ export class HttpCall {
 
   #fetch(): Promise<Response> {
     const { body, target, callId } = this.#call
-    const { path, headers, body: text } = this.#wire
+    const { path, body: text } = this.#wire
+    const headers = headersOf(target.upstream, this.#dialect)
+    headers.set('accept', body.stream ? EVENT_STREAM : 'application/json')
+    headers.set('x-client-request-id', callId)
     return fetch(`${target.upstream.baseUrl}${path}`, {
       method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: body.stream ? EVENT_STREAM : 'application/json',
-        // A compressed stream arrives in lumps.
-        'accept-encoding': 'identity',
-        'x-client-request-id': callId,
-        ...headers,
-      },
+      headers,
       body: text,
       redirect: 'manual',
       signal: this.#controller.signal,
@@ -182,6 +179,26 @@ export class HttpCall {
     if (text === null) response.body?.cancel().catch(() => {})
     return this.#dialect.failure(response.status, text ?? '', response.headers, this.#call.target)
   }
+}
+
+/**
+ * Headers of the next call to an upstream, made once in its life and changed for each call, whose own `fetch` copies at once:
+ * to make them anew would take a call as long as its JSON.
+ */
+const nextHeaders = new WeakMap<Upstream, Headers>()
+
+function headersOf(upstream: Upstream, dialect: Dialect): Headers {
+  let headers = nextHeaders.get(upstream)
+  if (headers === undefined) {
+    // A compressed stream arrives in lumps.
+    headers = new Headers({
+      'content-type': 'application/json',
+      'accept-encoding': 'identity',
+      ...dialect.headers(upstream),
+    })
+    nextHeaders.set(upstream, headers)
+  }
+  return headers
 }
 
 const isEventStream = (response: Response) => mediaTypeOf(response) === EVENT_STREAM

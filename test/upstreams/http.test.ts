@@ -14,9 +14,14 @@ beforeAll(async () => {
 })
 afterAll(() => upstream.stop())
 
-function ask(script: Script, stream: boolean, dialect: Dialect = openai): Promise<Answer> {
+function ask(
+  script: Script,
+  stream: boolean,
+  dialect: Dialect = openai,
+  target = toTarget({ baseUrl: upstream.url }),
+  callId = 'x-1',
+): Promise<Answer> {
   upstream.script(script)
-  const target = toTarget({ baseUrl: upstream.url })
   const body: BackendCall['body'] = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream }
   const { signal } = new AbortController()
   const { deadlines } = target.upstream
@@ -26,7 +31,7 @@ function ask(script: Script, stream: boolean, dialect: Dialect = openai): Promis
     signal,
     payer: { left: () => 0 },
     deadlines,
-    callId: 'x-1',
+    callId,
     take: () => null,
   })
 }
@@ -42,6 +47,15 @@ test('a whole answer to a stream is a whole answer, with its usage', async () =>
     { kind: 'usage', usage: { prompt: 10, completion: 1 } },
     { kind: 'done' },
   ])
+})
+
+test('calls that go out at once have each its own headers', async () => {
+  const target = toTarget({ baseUrl: upstream.url })
+  const script: Script = { ...wholeAnswer({ tokens: ['a'] }), headers: json }
+  const expected = Array.from({ length: 20 }, (_, at) => [at, at % 2 ? 'text/event-stream' : 'application/json'])
+  await Promise.all(expected.map(([at]) => ask(script, Number(at) % 2 === 1, openai, target, `x-${at}`)))
+  const seen = upstream.requests.slice(-20).map(({ headers }) => `${headers['x-client-request-id']} ${headers.accept}`)
+  expect(seen.toSorted()).toEqual(expected.map(([at, accept]) => `x-${at} ${accept}`).toSorted())
 })
 
 test('how the upstream calls the request is read where its dialect says, and kept short', async () => {

@@ -6,27 +6,20 @@
 import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
-import type { Target, Upstream } from '../../../domain/snapshot.ts'
+import type { Target } from '../../../domain/snapshot.ts'
 import type { Dialect, Readiness } from '../../backend.ts'
 import { toRefusal, toRetryAfterMs } from '../../failure.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
 
 export const openai: Dialect = {
-  probe: {
-    request: (upstream) => ({ path: '/models', headers: toAuthorization(upstream) }),
-    readiness: toReadiness,
-  },
+  probe: { path: '/models', readiness: toReadiness },
+
+  headers: ({ credential }) => (credential === null ? {} : { authorization: `Bearer ${credential}` }),
 
   requestIdHeader: 'x-request-id',
 
-  request(body, target) {
-    return {
-      path: '/chat/completions',
-      headers: toAuthorization(target.upstream),
-      body: JSON.stringify(toSent(body, target)),
-    }
-  },
+  request: (body, target) => ({ path: '/chat/completions', body: JSON.stringify(toSent(body, target)) }),
 
   whole: (json, expected) => new AnswerDecoder(expected).whole(asObject(json) ?? {}),
 
@@ -34,9 +27,6 @@ export const openai: Dialect = {
 
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
 }
-
-const toAuthorization = ({ credential }: Upstream): Record<string, string> =>
-  credential === null ? {} : { authorization: `Bearer ${credential}` }
 
 /** Not every server lists its models, and some fail at it while they chat: whatever else it says, it answers. */
 function toReadiness(status: number): Readiness {
