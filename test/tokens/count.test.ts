@@ -140,6 +140,8 @@ test('what was not kept is counted by the ratio of what was, or by its bytes whe
   expect(await plain.usage('key', ask('Hello'), heard('', { moreReasoning: 40 }))).toMatchObject({ reasoning: 10 })
 })
 
+const toRare = (n: number) => 0x4e00 + (n % 20_000)
+
 test('a long count goes on between those of other keys, and is the same', async () => {
   const counter = open()
   const order: string[] = []
@@ -148,7 +150,10 @@ test('a long count goes on between those of other keys, and is the same', async 
     return tokens
   }
   await counter.prompt('key', ask('Hello'))
-  const words = Array.from({ length: 750 }, (_, n) => `qx${n}zj`.repeat(63).slice(0, 250)).join(' ')
+  // Words of rare characters take some ten times as long as a slice does.
+  const word = (n: number) =>
+    String.fromCharCode(...Array.from({ length: 250 }, (_, at) => toRare(n * 7_919 + at * 131)))
+  const words = Array.from({ length: 250 }, (_, n) => word(n)).join(' ')
   const [slow, quick] = await Promise.all([
     counter.prompt('long', ask(words)).then(note('long')),
     counter.prompt('short', ask('Hello')).then(note('short')),
