@@ -5,6 +5,7 @@
  */
 import { unlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { codeOf } from '../domain/error.ts'
 import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
@@ -27,8 +28,9 @@ export const SEGMENT_BYTES = 8 * 1024 * 1024
  * written once, unless a full disk leaves no room for another.
  */
 const FIRST_SEGMENT_BYTES = 1024 * 1024
-/** A disk without room for a segment is asked again after this. */
+/** A disk without room for a segment is asked again after this, and a process without a file for one. */
 const RETRY_MS = 1_000
+const FILES_RETRY_MS = 50
 const MAX_IN_MEMORY = 20_000
 /** No row of a new request is longer: its texts are bounded where they are made. */
 const MAX_ROW_BYTES = 8 * 1024
@@ -83,8 +85,8 @@ export function createJournal(options: JournalOptions): Journal {
   let spare: Segment | null = null
   let preparing: Promise<void> | null = null
   let releasing: Promise<void> | null = null
-  /** When the disk last had no room for a segment. */
-  let refusedMs: number | null = null
+  /** When a segment that could not be made may be tried again; null where the last one could. */
+  let againMs: number | null = null
   let isLimitTold = false
   let isClosed = false
   let number = 0
@@ -93,12 +95,11 @@ export function createJournal(options: JournalOptions): Journal {
     const done = async () => {
       try {
         spare = await segment
-        refusedMs = null
+        againMs = null
         isLimitTold = false
       } catch (error) {
-        if (refusedMs === null)
-          log.warn('journal_full', 'the disk has no room for the journal to grow', { error: String(error) })
-        refusedMs = performance.now()
+        if (againMs === null) log.warn('journal_full', 'the journal cannot grow', { error: String(error) })
+        againMs = performance.now() + (/^E[MN]FILE$/.test(codeOf(error)) ? FILES_RETRY_MS : RETRY_MS)
       }
       preparing = null
     }
@@ -112,7 +113,7 @@ export function createJournal(options: JournalOptions): Journal {
     if (spare) return null
     if (preparing) return preparing
     // Each try takes what room there is for a moment: not at every group of a full disk.
-    const isTooSoon = refusedMs !== null && performance.now() < refusedMs + RETRY_MS
+    const isTooSoon = againMs !== null && performance.now() < againMs
     if (isClosed || isTooSoon) return null
     if (isAtLimit()) {
       if (!isLimitTold)
@@ -164,7 +165,7 @@ export function createJournal(options: JournalOptions): Journal {
       if (segment.used !== used || !applied().includes(segment)) continue
       segments.splice(segments.indexOf(segment), 1)
       unsynced.delete(segment)
-      const isSmall = segment.bytes < segmentBytes && refusedMs === null
+      const isSmall = segment.bytes < segmentBytes && againMs === null
       // On a full disk nobody else may take the room that it has.
       if (!spare && !preparing && !isSmall) await prepare(beginSegment(segment, head))
       else await removeSegment(segment)
@@ -174,7 +175,7 @@ export function createJournal(options: JournalOptions): Journal {
   return {
     grow,
     isThere: () => (spare === null || isThere(spare)) && segments.every(isThere),
-    isFull: () => isStuck() && (refusedMs !== null || isAtLimit()),
+    isFull: () => isStuck() && (againMs !== null || isAtLimit()),
     append<T extends { record: LedgerRecord }>(group: readonly T[]): T[] {
       const rest: T[] = []
       let part: T[] = []

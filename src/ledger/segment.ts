@@ -143,8 +143,23 @@ type Room = Pick<Segment, 'path' | 'handle' | 'bytes' | 'used'>
 
 /** Makes a file of so many zeros that begins with `head`. Throws what the disk says, and then there is none. */
 export async function createSegment(path: string, bytes: number, head: Buffer): Promise<Segment> {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  return beginSegment({ path, handle: await open(path, 'wx+', 0o600), bytes, used: bytes }, head)
+  const folder = dirname(path)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  // Opened before all else: while the file is written, clients may take every file that this process may have open.
+  const entries = await open(folder)
+  try {
+    const segment = await beginSegment({ path, handle: await open(path, 'wx+', 0o600), bytes, used: bytes }, head)
+    try {
+      // A new file survives a power cut only with the entry of its folder.
+      await entries.sync()
+    } catch (error) {
+      await removeSegment(segment)
+      throw error
+    }
+    return segment
+  } finally {
+    await entries.close()
+  }
 }
 
 /** Begins anew in the room that a file has. Throws what the disk says, and then the file is gone. */
@@ -153,7 +168,6 @@ export async function beginSegment({ path, handle, bytes, used }: Room, head: Bu
     await fill(handle, used)
     writeAll(handle.fd, head, 0)
     await handle.sync()
-    await syncFolder(dirname(path))
     return { path, handle, bytes, used: head.length, waiting: 0, inMemory: [], readFrom: null }
   } catch (error) {
     await removeSegment({ path, handle })
@@ -205,12 +219,6 @@ async function fill(handle: FileHandle, bytes: number): Promise<void> {
     if (bytesWritten === 0) throw new Error(NONE_TAKEN)
     at += bytesWritten
   }
-}
-
-/** A new file survives a power cut only with the entry of its folder. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder)
-  await handle.sync().finally(() => handle.close())
 }
 
 function writeAll(fd: number, bytes: Uint8Array, at: number): void {

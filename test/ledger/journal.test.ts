@@ -243,7 +243,7 @@ describe.skipIf(noDisk !== null)('on a full disk', () => {
       expect(segments()).toEqual([])
       expect(full.isFull()).toBe(true)
       expect(full.grow()).toBeNull()
-      expect(log.messages).toEqual(['the disk has no room for the journal to grow'])
+      expect(log.messages).toEqual(['the journal cannot grow'])
     } finally {
       await full.close(false)
       disk.unmount()

@@ -1,5 +1,8 @@
 /** A line of the journal: whatever a client wrote comes back, and what is damaged does not. */
 import { describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { fromLine, toHead, toLine } from '../../src/ledger/segment.ts'
 import { opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
@@ -58,4 +61,14 @@ describe('a line', () => {
     expect(read(toHead('0007_more'))).toBeNull()
     expect(toHead('0007_more')).toEndWith(' {"v":1,"schema":"0007_more"}\n')
   })
+})
+
+test('a segment that has been begun is made, though others take every file meanwhile', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-test-'))
+  const script = resolve(import.meta.dir, 'short-of-files.ts')
+  const command = `ulimit -n 64; exec '${process.execPath}' '${script}' '${join(folder, 'journal', 'a-1.log')}'`
+  const child = Bun.spawn(['sh', '-c', command], { stdout: 'pipe', stderr: 'pipe' })
+  expect(await child.stdout.text()).toBe('true\n')
+  expect(await child.exited).toBe(0)
+  rmSync(folder, { recursive: true })
 })

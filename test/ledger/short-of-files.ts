@@ -1,0 +1,15 @@
+/** Makes a segment while this process takes every file that it may have open: `bun test/ledger/short-of-files.ts PATH`. */
+import { existsSync, openSync } from 'node:fs'
+import { createSegment, toHead } from '../../src/ledger/segment.ts'
+
+const [path = ''] = process.argv.slice(2)
+const making = createSegment(path, 8 * 1024 * 1024, Buffer.from(toHead('1')))
+while (!existsSync(path)) await Bun.sleep(0)
+try {
+  for (;;) openSync('/dev/null', 'r')
+} catch {
+  // None is left.
+}
+const segment = await making
+process.stdout.write(`${segment.used > 0}\n`)
+process.exit(0)
