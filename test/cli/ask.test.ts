@@ -21,7 +21,7 @@ beforeEach(() => {
 afterEach(() => bench.close())
 
 const ask = (...argv: string[]) => bench.run('ask', '--data', gateway.app.dataFolder, ...argv)
-const lastRow = async () => (await gateway.app.settled(gateway.app.rows().length)).at(-1)
+const lastRow = async () => (await gateway.app.settled(await gateway.app.count())).at(-1)
 const asked = () => gateway.upstream.requests.at(-1)?.json
 
 test('the owner of the data folder needs no key, and is metered as `system`', async () => {

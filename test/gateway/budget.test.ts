@@ -30,7 +30,7 @@ describe('a budget', () => {
     const key = app.key({ name: 'ann', budget: daily(3_000_000) })
     near.script(billing(20, 990))
     expect((await ask(key)).status).toBe(200)
-    const [rows, calls] = [app.rows().length, near.requests.length]
+    const [rows, calls] = [await app.count(), near.requests.length]
     for (const body of [{}, { stream: true }]) {
       const refusal = await toRefusal(await ask(key, body))
       expect(refusal).toMatchObject({
@@ -45,7 +45,7 @@ describe('a budget', () => {
         'x-should-retry': 'false',
       })
     }
-    expect([app.rows().length, near.requests.length]).toEqual([rows, calls])
+    expect([await app.count(), near.requests.length]).toEqual([rows, calls])
     // As the refusal says: a smaller one fits.
     expect((await ask(key, { max_tokens: 494 })).status).toBe(200)
     near.script(obliging)

@@ -84,7 +84,7 @@ describe('after the first word, a stream that', () => {
     upstream.script(script)
     // Whatever the row before it has brought upon the upstream is over.
     app.pass(60_000)
-    const before = app.rows().length
+    const before = await app.count()
     const response = await chat({ stream: true, stream_options: { include_usage: true } })
     expect(response.status).toBe(200)
     const { frames, done, content, error } = toFrames(await response.text())

@@ -18,9 +18,9 @@ beforeAll(async () => {
     deadlines: 'headers: 200ms, first_token: 200ms, idle: 200ms, total_whole: 200ms',
   })
 })
-beforeEach(() => {
+beforeEach(async () => {
   several.calm()
-  rows = several.app.rows().length
+  rows = await several.app.count()
 })
 afterAll(() => endWell(several))
 

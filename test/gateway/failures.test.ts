@@ -171,7 +171,7 @@ describe('before the first word', () => {
     upstream.script(row.script)
     // Whatever the row before it has brought upon the upstream is over.
     app.pass(60_000)
-    const before = app.rows().length
+    const before = await app.count()
     const response = await chat({ stream: row.stream })
     const text = await response.text()
     expect({ status: response.status, text }).toMatchObject({ status: row.status })

@@ -49,7 +49,7 @@ describe('an upstream that writes one choice', () => {
   test('is called once for each, and the answers are one', async () => {
     const { app, upstream } = gateway
     upstream.script(obliging)
-    const [rows, seen] = [app.rows().length, upstream.requests.length]
+    const [rows, seen] = [await app.count(), upstream.requests.length]
     const response = await ask({ n: 3 })
     const answer = await read(response)
     expect(answer.choices.map(({ index }) => index)).toEqual([0, 1, 2])
@@ -115,7 +115,7 @@ describe('an upstream that writes one choice', () => {
   test('that refuses one of them refuses all; what was answered is paid for', async () => {
     const { app, upstream } = gateway
     upstream.script((seen) => (numberOf(seen) === 2 ? { ...errorAnswer(500), delayMs: 150 } : obliging(seen)))
-    const rows = app.rows().length
+    const rows = await app.count()
     const response = await ask({ n: 3 })
     expect(response.status).toBe(502)
     expect((await app.settled(rows + 1)).at(-1)).toMatchObject({
@@ -157,7 +157,7 @@ describe('an upstream that writes one choice', () => {
         ? { ...errorAnswer(500), delayMs: 250 }
         : { kind: 'stream', steps: [...streamAnswer({ finish: null, usage: null }).steps], end: 'hang' },
     )
-    const rows = app.rows().length
+    const rows = await app.count()
     const { done, error } = toFrames(await (await ask({ n: 3, stream: true })).text())
     expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_failed' })
     const row = (await app.settled(rows + 1)).at(-1)
@@ -209,7 +209,7 @@ describe('an upstream that writes one choice', () => {
           }
         : { ...streamAnswer({ tokens: 2_000 }), paceMs: 1 },
     )
-    const rows = app.rows().length
+    const rows = await app.count()
     const { done, error } = toFrames(await (await ask({ n: 2, stream: true })).text())
     expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_failed' })
     const row = (await app.settled(rows + 1)).at(-1)
@@ -221,7 +221,7 @@ describe('an upstream that writes one choice', () => {
   test('a client that leaves ends all of its calls', async () => {
     const { app, upstream } = gateway
     upstream.script(() => ({ ...streamAnswer({ tokens: 10_000 }), paceMs: 1 }))
-    const [rows, seen] = [app.rows().length, upstream.requests.length]
+    const [rows, seen] = [await app.count(), upstream.requests.length]
     const client = new AbortController()
     const response = await gateway.chat({ model: 'acme/single', n: 3, stream: true }, { signal: client.signal })
     await response.body?.getReader().read()

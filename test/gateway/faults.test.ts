@@ -17,9 +17,9 @@ beforeAll(async () => {
     deadlines: 'headers: 300ms, first_token: 300ms, idle: 300ms, total: 500ms, total_whole: 300ms',
   })
 })
-beforeEach(() => {
+beforeEach(async () => {
   several.calm()
-  rows = several.app.rows().length
+  rows = await several.app.count()
 })
 afterAll(() => endWell(several))
 

@@ -15,9 +15,9 @@ let rows = 0
 beforeAll(async () => {
   several = await startSeveral({ config: { slowReaderMs: 300 } })
 })
-beforeEach(() => {
+beforeEach(async () => {
   several.calm()
-  rows = several.app.rows().length
+  rows = await several.app.count()
 })
 afterAll(() => endWell(several))
 
@@ -104,7 +104,7 @@ describe('a client that does not read', () => {
   /** Has a client stop reading, lets `leave` end it once the upstream stands still, and checks what that has cost. */
   async function expectBounded(at: Several, leave: (socket: Socket) => void, code: string) {
     at.first.script(() => endlessAnswer(1_024))
-    const [calls, before] = [at.first.requests.length, at.app.rows().length]
+    const [calls, before] = [at.first.requests.length, await at.app.count()]
     const socket = await askAndStop(at)
     const call = at.first.requests[calls]
     let sent = -1

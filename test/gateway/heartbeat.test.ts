@@ -48,7 +48,7 @@ describe('before the first word', () => {
 
   test('a failure behind a heartbeat is an error frame, and costs nothing', async () => {
     gateway.upstream.script({ ...errorAnswer(500), delayMs: SILENCE })
-    const before = gateway.app.rows().length
+    const before = await gateway.app.count()
     const { response, text, rest } = await play()
     expect(response.status).toBe(200)
     expect(text).toStartWith(BEAT)
@@ -63,7 +63,7 @@ describe('before the first word', () => {
 
   test('a client that leaves during the silence ends the call', async () => {
     gateway.upstream.script({ kind: 'silent' })
-    const before = gateway.app.rows().length
+    const before = await gateway.app.count()
     const client = new AbortController()
     const response = await gateway.chat({ stream: true }, { signal: client.signal })
     client.abort()

@@ -11,9 +11,9 @@ beforeAll(async () => {
   gateway = await startGateway()
 })
 afterAll(() => gateway.stop())
-beforeEach(() => {
+beforeEach(async () => {
   gateway.upstream.script(obliging)
-  rows = gateway.app.rows().length
+  rows = await gateway.app.count()
 })
 
 const lastRow = async () => (await gateway.app.settled(rows + 1)).at(-1)

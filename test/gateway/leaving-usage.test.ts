@@ -22,8 +22,8 @@ afterAll(async () => {
   await upstream.stop()
   await app.stop()
 })
-beforeEach(() => {
-  rows = app.rows().length
+beforeEach(async () => {
+  rows = await app.count()
   calls = upstream.requests.length
 })
 

@@ -68,7 +68,7 @@ const LEAVINGS: Leaving[] = [
 describe.each(['end', 'resetAndDestroy'] as const)('a client that leaves by %s', (how) => {
   test.each(LEAVINGS)('$name is billed an estimate, and the upstream let go', async (leaving) => {
     const { app, upstream } = gateway
-    const [before, calls] = [app.rows().length, upstream.requests.length]
+    const [before, calls] = [await app.count(), upstream.requests.length]
     upstream.script(leaving.script)
     const { socket, text } = ask({ stream: leaving.stream })
     await upstream.waitFor((seen) => seen.length === calls + 1, 'the call')
@@ -97,7 +97,7 @@ describe.each(['end', 'resetAndDestroy'] as const)('a client that leaves by %s',
 
 test('a client that leaves in the middle of its own request leaves no row, and is no mistake of ours', async () => {
   const { app } = gateway
-  const before = app.rows().length
+  const before = await app.count()
   const { hostname, port } = new URL(app.origin)
   const socket = connect(Number(port), hostname)
   socket.write(
@@ -106,7 +106,7 @@ test('a client that leaves in the middle of its own request leaves no row, and i
   await Bun.sleep(50)
   socket.destroy()
   await Bun.sleep(50)
-  expect(app.rows().length).toBe(before)
+  expect(await app.count()).toBe(before)
   expect(await app.logText()).not.toContain('"level":"error"')
 })
 

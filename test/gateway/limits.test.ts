@@ -21,7 +21,7 @@ describe('the rates of a key', () => {
     expect((await ask(key)).status).toBe(200)
     app.pass(10_000)
     expect((await ask(key)).status).toBe(200)
-    const [rows, calls] = [app.rows().length, near.requests.length]
+    const [rows, calls] = [await app.count(), near.requests.length]
     for (let again = 0; again < 3; again++) {
       const refusal = await toRefusal(await ask(key))
       expect(refusal).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded', param: null })
@@ -36,7 +36,7 @@ describe('the rates of a key', () => {
         'x-ratelimit-reset-requests': '1m0s',
       })
     }
-    expect([app.rows().length, near.requests.length]).toEqual([rows, calls])
+    expect([await app.count(), near.requests.length]).toEqual([rows, calls])
     // Another key has its own.
     expect((await ask(app.key({ requestsPerMinute: 2 }))).status).toBe(200)
     app.pass(49_999)
@@ -199,7 +199,7 @@ describe.each(['key', 'upstream'] as const)('the one place of a %s', (whose) => 
     const isKey = whose === 'key'
     const key = app.key(isKey ? { name: 'ann', concurrency: 1 } : {})
     const model = isKey ? 'acme/large' : 'acme/tight'
-    const [rows, calls] = [app.rows().length, near.requests.length]
+    const [rows, calls] = [await app.count(), near.requests.length]
     const gate = createGate()
     near.script(script(gate.held))
     const leaving = new AbortController()

@@ -33,7 +33,7 @@ const heard = { type: 'input_audio', input_audio: { data: 'A'.repeat((8_000 * 4)
 
 async function ask(body: Record<string, unknown>, behaviour: Behaviour, secret = key) {
   upstream.script(() => behaviour)
-  const rows = app.rows().length
+  const rows = await app.count()
   const response = await fetch(`${app.baseUrl}/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },

@@ -41,10 +41,10 @@ describe('of three requests at once', () => {
   beforeAll(async () => {
     gateway = await startGateway({ config: { maxInFlight: MOST, share: 1 }, deadlines: 'total_whole: 20s' })
   })
-  beforeEach(() => {
+  beforeEach(async () => {
     gateway.upstream.script(obliging)
     gateway.app.pass(60_000)
-    rows = gateway.app.rows().length
+    rows = await gateway.app.count()
   })
   afterAll(async () => {
     expect(await gateway.app.logText()).not.toContain('"level":"error"')
@@ -57,7 +57,7 @@ describe('of three requests at once', () => {
     const { app, upstream, chat } = gateway
     const gate = Promise.withResolvers<void>()
     upstream.script(() => ({ ...streamAnswer(), after: gate.promise }))
-    const [before, calls] = [app.rows().length, upstream.requests.length]
+    const [before, calls] = [await app.count(), upstream.requests.length]
     const held = Array.from({ length: count }, () => chat({ stream: true }))
     await upstream.waitFor((all) => all.length === calls + count, `${count} calls`)
     await expectOverloaded(await chat(), '3 requests are under way')
@@ -71,7 +71,7 @@ describe('of three requests at once', () => {
   const leaveWhile = async (script: Script, stream: boolean, after: string | null) => {
     const { app, upstream, chat } = gateway
     upstream.script(script)
-    const [rows, calls] = [app.rows().length, upstream.requests.length]
+    const [rows, calls] = [await app.count(), upstream.requests.length]
     const client = new AbortController()
     const asked = chat({ stream }, { signal: client.signal })
     await upstream.waitFor((all) => all.length === calls + 1, 'the call')
@@ -192,7 +192,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
 
   test.each([false, true])('a body beyond them is refused without a row, chunked: %p', async (chunked) => {
     const { app, upstream } = gateway
-    const [rows, calls] = [app.rows().length, upstream.requests.length]
+    const [rows, calls] = [await app.count(), upstream.requests.length]
     await expectOverloaded(await send(MOST, chunked), 'requests under way hold')
     expect(app.rows()).toHaveLength(rows)
     expect(upstream.requests).toHaveLength(calls)
@@ -203,7 +203,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
     const { app, upstream } = gateway
     const gate = Promise.withResolvers<void>()
     upstream.script(() => ({ ...streamAnswer(), after: gate.promise }))
-    const [rows, calls] = [app.rows().length, upstream.requests.length]
+    const [rows, calls] = [await app.count(), upstream.requests.length]
     const first = gateway.chat({ ...sized(0.6 * MOST), stream: true })
     await upstream.waitFor((all) => all.length === calls + 1, 'the first call')
     await expectOverloaded(await send(0.6 * MOST, chunked), 'requests under way hold')
@@ -235,7 +235,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
   ])('an answer beyond them is not read on, %s', async (_, script) => {
     const { app, upstream } = gateway
     upstream.script(script)
-    const rows = app.rows().length
+    const rows = await app.count()
     await expectOverloaded(await gateway.chat(), 'requests under way hold')
     await upstream.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the end of the connection')
     // The upstream has written an answer, and will charge for it.
@@ -250,7 +250,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MOST) => {
   test('an error is told by its status where its words find no room', async () => {
     const { app, upstream } = gateway
     upstream.script(errorAnswer(500, 'x'.repeat(0.5 * MOST)))
-    const rows = app.rows().length
+    const rows = await app.count()
     const response = await send(0.7 * MOST, false)
     expect(response.status).toBe(502)
     expect(await response.text()).toContain('`paid` answered 500')

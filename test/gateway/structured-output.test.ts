@@ -17,8 +17,8 @@ beforeAll(async () => {
   gateway = await startGateway()
 })
 afterAll(() => gateway.stop())
-beforeEach(() => {
-  rows = gateway.app.rows().length
+beforeEach(async () => {
+  rows = await gateway.app.count()
 })
 
 /** Answers with these texts, one a call, and then with the last again. Returns how many calls there were. */

@@ -12,9 +12,9 @@ beforeAll(async () => {
   gateway = await startGateway()
 })
 afterAll(() => gateway.stop())
-beforeEach(() => {
+beforeEach(async () => {
   gateway.upstream.script(obliging)
-  rows = gateway.app.rows().length
+  rows = await gateway.app.count()
 })
 
 /** The row of the request that a test has just made, and what the upstream saw of it. */

@@ -45,6 +45,8 @@ export interface TestApp {
   flushed(): Promise<void>
   /** Rows of the ledger, oldest first, read as another process would. */
   rows(): LedgerRow[]
+  /** How many requests were recorded so far, also those that the database has yet to hear of. */
+  count(): Promise<number>
   /** Waits until exactly `count` rows are there and none is open. */
   settled(count: number): Promise<LedgerRow[]>
   logText(): Promise<string>
@@ -145,6 +147,10 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
     apply,
     flushed: async () => void (await server.flush()),
     rows,
+    async count() {
+      await server.flush()
+      return rows().length
+    },
     async settled(count) {
       const until = performance.now() + 10_000
       for (;;) {

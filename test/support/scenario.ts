@@ -27,7 +27,7 @@ export interface Scenario {
 
 /** Plays one scenario with a bearer token (null: without any). Returns the body's text. */
 export async function play(app: TestApp, scenario: Scenario, token: string | null = null): Promise<string> {
-  const before = app.rows().length
+  const before = await app.count()
   const response = await fetch(new URL(scenario.url, app.origin), toInit(scenario, token))
   const text = await response.text()
   expect({ status: response.status, text }).toMatchObject({ status: scenario.status })
@@ -44,7 +44,7 @@ export async function play(app: TestApp, scenario: Scenario, token: string | nul
     expect(text).not.toContain(secret)
     expect(JSON.stringify([...response.headers])).not.toContain(secret)
   }
-  expect(app.rows().length - before).toBe(scenario.ledgerRows ?? 0)
+  expect((await app.count()) - before).toBe(scenario.ledgerRows ?? 0)
   return text
 }
 
