@@ -29,12 +29,22 @@ export const toChatBody = (model: string, more: Record<string, unknown> = {}): s
     ...more,
   })
 
+/** A conversation of some 64 kB, as an agent sends it with each of its turns. */
+export const toLargeChatBody = (model: string): string =>
+  toChatBody(model, {
+    messages: Array.from({ length: 64 }, (_, turn) => ({
+      role: turn % 2 === 0 ? 'user' : 'assistant',
+      content: `Turn ${turn}: ${CONTENT.repeat(3)}`,
+    })),
+  })
+
 /** Loads a subject over `connections` for `seconds`. Throws where wrk cannot be run. */
 export async function loadJson(
   subject: Subject,
   folder: string,
   connections: number,
   seconds: number,
+  body = toChatBody(subject.model),
 ): Promise<JsonResult> {
   const script = join(folder, `${subject.name}.lua`)
   writeFileSync(
@@ -42,7 +52,7 @@ export async function loadJson(
     `wrk.method = "POST"
 wrk.headers["content-type"] = "application/json"
 wrk.headers["authorization"] = "Bearer ${subject.key}"
-wrk.body = [==[${toChatBody(subject.model)}]==]
+wrk.body = [==[${body}]==]
 `,
   )
   const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '--latency', '-s', script]

@@ -1,3 +1,7 @@
 /** The loads that requests and chunks are measured under: connections of whole answers, streams side by side. */
-export const LOADS = ['json1', 'json32', 'streams200', 'streams1000'] as const
+export const JSON_LOADS = ['json1', 'json32', 'json64k'] as const
+export type JsonLoad = (typeof JSON_LOADS)[number]
+export const LOADS = [...JSON_LOADS, 'streams200', 'streams1000'] as const
 export type Load = (typeof LOADS)[number]
+
+export const isJsonLoad = (load: Load): load is JsonLoad => JSON_LOADS.some((one) => one === load)

@@ -3,9 +3,10 @@
  * one upstream, interleaved round by round so that a busy machine is unfair to all alike. Then what a server keeps of what
  * has passed (soak) and what a dead upstream costs (failover). Prints tables and writes the same as JSON.
  *
- * `--quick` shortens everything · `--only json1,json32,streams200,streams1000,cold,soak,failover` (`json` and `streams` mean
- * both of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` (all that there are here) · `--json FILE`
- * (dist/bench.json). TOLLGATE_BINARY names the build to measure (dist/tollgate), TOLLGATE_BEFORE another one, `before`.
+ * `--quick` shortens everything · `--only json1,json32,json64k,streams200,streams1000,cold,soak,failover` (`json` and
+ * `streams` mean all of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` (all that there are here) · `--peers
+ * FILE` (other gateways, see `peers.ts`) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the build to measure
+ * (dist/tollgate), TOLLGATE_BEFORE another one, `before`. What the figures mean: README.md in this folder.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
@@ -14,12 +15,13 @@ import { parseArgs } from 'node:util'
 import { measureCold } from './cold.ts'
 import { type CostShape, measureCost } from './cost.ts'
 import { measureFailover } from './failover.ts'
-import { LOADS } from './loads.ts'
+import { JSON_LOADS, LOADS } from './loads.ts'
+import { type Peer, readPeers, startPeer } from './peers.ts'
 import { guardChildren } from './processes.ts'
 import { toRatios } from './ratios.ts'
 import { type Report, type SubjectReport, toText } from './report.ts'
 import { measureSoak } from './soak.ts'
-import { SUBJECTS, type SubjectName, startBenchUpstream, whyMissing } from './subjects.ts'
+import { SUBJECTS, type SubjectName, startBenchUpstream, startSubject, whyMissing } from './subjects.ts'
 import { BEFORE, BUILDS } from './tollgate.ts'
 
 const { values } = parseArgs({
@@ -27,6 +29,7 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
     subjects: { type: 'string' },
+    peers: { type: 'string' },
     json: { type: 'string', default: resolve(import.meta.dir, '../../dist/bench.json') },
   },
 })
@@ -39,6 +42,7 @@ const COST: CostShape = {
   round: {
     json1: { seconds: quick ? 1 : 2 },
     json32: { seconds: quick ? 1 : 3 },
+    json64k: { seconds: quick ? 1 : 3 },
     streams200: { ...BUSY, tokens: quick ? 75 : 150 },
   },
   streams1000: { streams: 1_000, paceMs: 150, tokens: quick ? 20 : 40 },
@@ -46,6 +50,7 @@ const COST: CostShape = {
   slice: {
     json1: { seconds: 1 },
     json32: { seconds: quick ? 1 : 2 },
+    json64k: { seconds: 1 },
     streams200: { ...BUSY, tokens: quick ? 50 : 75 },
   },
 }
@@ -59,7 +64,7 @@ const LIMIT_MS = 20 * 60_000
 
 const PARTS = [...LOADS, 'cold', 'soak', 'failover'] as const
 type Part = (typeof PARTS)[number]
-const GROUPS: Record<string, readonly Part[]> = { json: ['json1', 'json32'], streams: ['streams200', 'streams1000'] }
+const GROUPS: Record<string, readonly Part[]> = { json: JSON_LOADS, streams: ['streams200', 'streams1000'] }
 
 function chooseParts(): readonly Part[] {
   if (values.only === undefined) return PARTS
@@ -77,6 +82,18 @@ function chooseSubjects(): SubjectName[] {
   })
 }
 
+function choosePeers(): Peer[] {
+  if (values.peers === undefined) return []
+  try {
+    const peers = readPeers(values.peers)
+    const names = [...SUBJECTS, ...peers.map(({ name }) => name)]
+    const twice = names.find((name, at) => names.indexOf(name) !== at)
+    return twice ? fail(`${values.peers}: two subjects are called ${twice}`) : peers
+  } catch (error) {
+    return fail(`--peers: ${error instanceof Error ? error.message : error}`)
+  }
+}
+
 /** Returns those of `known` that are asked for. Ends the benchmark where there is no such thing. */
 function choose<T extends string>(what: string, asked: readonly string[], known: readonly T[]): T[] {
   const unknown = asked.filter((name) => !known.some((one) => one === name))
@@ -89,7 +106,12 @@ function fail(sentence: string): never {
   process.exit(1)
 }
 
-async function measure(names: readonly SubjectName[], parts: readonly Part[], root: string): Promise<Report> {
+async function measure(
+  names: readonly SubjectName[],
+  peers: readonly Peer[],
+  parts: readonly Part[],
+  root: string,
+): Promise<Report> {
   const { process: upstream, origin } = await startBenchUpstream(root)
   const builds = BUILDS.filter((build) => names.includes(build))
   const report: Report = {
@@ -103,11 +125,16 @@ async function measure(names: readonly SubjectName[], parts: readonly Part[], ro
     await run()
     report.took[part] = (performance.now() - began) / 1000
   }
-  const merge = (name: SubjectName, part: SubjectReport) => {
+  const merge = (name: string, part: SubjectReport) => {
     report.subjects[name] = { ...report.subjects[name], ...part }
   }
   const loads = LOADS.filter((load) => parts.includes(load))
-  if (loads.length > 0) await timed('requests and streams', () => measureCost(names, loads, root, origin, COST, merge))
+  const start = (name: string, folder: string) => {
+    const peer = peers.find((one) => one.name === name)
+    return peer ? startPeer(peer, folder, origin) : startSubject(name as SubjectName, folder, origin)
+  }
+  const all = [...names, ...peers.map(({ name }) => name)]
+  if (loads.length > 0) await timed('requests and streams', () => measureCost(all, loads, root, start, COST, merge))
   if (parts.includes('cold'))
     await timed('cold start', async () => {
       console.error('cold start')
@@ -126,12 +153,12 @@ async function measure(names: readonly SubjectName[], parts: readonly Part[], ro
 }
 
 const parts = chooseParts()
-const needsWrk = parts.some((part) => ['json1', 'json32', 'failover'].includes(part))
+const needsWrk = parts.some((part) => part === 'failover' || JSON_LOADS.some((load) => load === part))
 if (needsWrk && !Bun.which('wrk')) fail('wrk is not installed: apt-get install -y wrk')
 const root = mkdtempSync(join(tmpdir(), 'tollgate-bench-'))
 guardChildren(LIMIT_MS)
 process.on('exit', () => rmSync(root, { recursive: true, force: true }))
-const report = await measure(chooseSubjects(), parts, root)
+const report = await measure(chooseSubjects(), choosePeers(), parts, root)
 console.log(toText(report))
 mkdirSync(dirname(values.json), { recursive: true })
 writeFileSync(values.json, `${JSON.stringify({ ...report, ratios: toRatios(report) }, null, 2)}\n`)

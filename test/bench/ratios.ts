@@ -1,5 +1,5 @@
 /** Results over those of the smallest proxy, in both its forms, and of the build before. Pure. */
-import { LOADS, type Load } from './loads.ts'
+import { isJsonLoad, LOADS, type Load } from './loads.ts'
 import type { Report, SubjectReport } from './report.ts'
 import { toRatio } from './table.ts'
 
@@ -20,7 +20,7 @@ export const toRatioCells = (report: Report, value: number, of: Figure): string[
 
 /** CPU a request or a chunk of one load; undefined where it was not measured. */
 export function cpuOf(subject: SubjectReport | undefined, load: Load): number | undefined {
-  if (load === 'json1' || load === 'json32') return subject?.[load]?.cpuMicrosPerRequest
+  if (isJsonLoad(load)) return subject?.[load]?.cpuMicrosPerRequest
   return subject?.[load]?.cpuMicrosPerChunk
 }
 

@@ -1,8 +1,11 @@
 /**
- * The paced reader: a process that opens many streams over raw sockets, counts their `data:` lines and prints one line
- * of JSON. Parses as little as it can, so that it is not what limits the benchmark; it reports its own CPU too.
+ * The paced reader: a process that opens many streams over raw sockets, counts their `data:` lines, reads the times that the
+ * benchmark's upstream writes into its tokens, and prints one line of JSON. Parses as little as it can, so that it is not
+ * what limits the benchmark; it reports its own CPU too.
  * Started by `stream-load.ts` with its options as JSON in argv.
  */
+import { machineMicros } from '../support/clock.ts'
+
 export interface ReaderOptions {
   port: number
   streams: number
@@ -20,17 +23,21 @@ export interface ReaderResult {
   broken: number
   refused: number
   dataLines: number
-  /** From sending the request to the first content, in ms. */
+  /** What was added to the upstream's own time for the first token: the ways of the request and of the token, in ms. */
   firstP50Ms: number
   firstP99Ms: number
+  /** From the upstream's writing of a token to its reading here, in ms. */
+  chunkP50Ms: number
+  chunkP99Ms: number
   wallMs: number
   cpuMicros: number
   firstError: string | null
 }
 
 interface Stream {
-  began: number
-  first: number | null
+  beganMicros: number
+  /** When the last token that was read had been written; 0 before the first one. */
+  writtenMicros: number
   answered: boolean
   lines: number
   /** The end of what came last, for a marker that two pieces share. */
@@ -39,15 +46,22 @@ interface Stream {
 }
 
 const OK = 'HTTP/1.1 200'
-const CONTENT = '"content":"w'
+/** A token with its times, as `upstream-main.ts` writes it, whole. */
+const TOKEN = /"content":"w(\d{15})(?:a(\d{15}))? /g
 const DATA = 'data:'
 const DONE = 'data: [DONE]'
+
+function percentile(values: number[], percent: number): number {
+  values.sort((a, b) => a - b)
+  return values[Math.floor((values.length * percent) / 100)] ?? 0
+}
 
 if (import.meta.main) await main(JSON.parse(process.argv[2] ?? '{}'))
 
 async function main(options: ReaderOptions): Promise<void> {
   const began = performance.now()
   const firsts: number[] = []
+  const chunks: number[] = []
   const result = { complete: 0, broken: 0, refused: 0, dataLines: 0 }
   let firstError: string | null = null
   const all = Promise.withResolvers<void>()
@@ -62,7 +76,7 @@ async function main(options: ReaderOptions): Promise<void> {
 
   const handler: Bun.SocketHandler<Stream> = {
     open(socket) {
-      socket.data.began = performance.now()
+      socket.data.beganMicros = machineMicros()
       socket.write(options.request)
     },
     data(socket, bytes) {
@@ -80,10 +94,15 @@ async function main(options: ReaderOptions): Promise<void> {
         stream.tail = text
         return
       }
-      // A role without content may be held back by a gateway, so only content counts as the first word.
-      if (stream.first === null && text.includes(CONTENT)) {
-        stream.first = performance.now() - stream.began
-        firsts.push(stream.first)
+      const nowMicros = machineMicros()
+      for (const [, written, came] of text.matchAll(TOKEN)) {
+        const writtenMicros = Number(written)
+        // What two pieces share is met twice.
+        if (writtenMicros <= stream.writtenMicros) continue
+        stream.writtenMicros = writtenMicros
+        const lagMs = (nowMicros - writtenMicros) / 1_000
+        chunks.push(lagMs)
+        if (came !== undefined) firsts.push(lagMs + (Number(came) - stream.beganMicros) / 1_000)
       }
       for (let at = text.indexOf(DATA); at !== -1; at = text.indexOf(DATA, at + DATA.length)) stream.lines += 1
       const done = text.includes(DONE)
@@ -113,7 +132,7 @@ async function main(options: ReaderOptions): Promise<void> {
 
   const limit = setTimeout(() => all.resolve(), options.limitMs)
   for (let opened = 0; opened < options.streams; opened += 1) {
-    const data: Stream = { began: 0, first: null, answered: false, lines: 0, tail: '', ended: false }
+    const data: Stream = { beganMicros: 0, writtenMicros: 0, answered: false, lines: 0, tail: '', ended: false }
     Bun.connect({ hostname: '127.0.0.1', port: options.port, socket: handler, data }).catch((reason) => {
       firstError ??= String(reason)
       result.refused += 1
@@ -122,13 +141,14 @@ async function main(options: ReaderOptions): Promise<void> {
   }
   await all.promise
   clearTimeout(limit)
-  firsts.sort((a, b) => a - b)
   const { user, system } = process.cpuUsage()
   const answer: ReaderResult = {
     ...result,
     broken: options.streams - result.complete - result.refused,
-    firstP50Ms: firsts[Math.floor(firsts.length * 0.5)] ?? 0,
-    firstP99Ms: firsts[Math.floor(firsts.length * 0.99)] ?? 0,
+    firstP50Ms: percentile(firsts, 50),
+    firstP99Ms: percentile(firsts, 99),
+    chunkP50Ms: percentile(chunks, 50),
+    chunkP99Ms: percentile(chunks, 99),
     wallMs: performance.now() - began,
     cpuMicros: user + system,
     firstError,

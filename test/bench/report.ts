@@ -2,7 +2,7 @@
 import type { ColdResult } from './cold.ts'
 import type { FailoverResult } from './failover.ts'
 import type { JsonResult } from './json-load.ts'
-import type { Load } from './loads.ts'
+import type { JsonLoad, Load } from './loads.ts'
 import type { Death } from './mortal.ts'
 import { cpuOf, RATIO_TITLES, toRatioCells } from './ratios.ts'
 import { toFailoverTables, toSoakTables } from './report-faults.ts'
@@ -18,6 +18,7 @@ export interface SubjectReport {
   warmUp?: WarmUp
   json1?: Numbers<JsonResult>
   json32?: Numbers<JsonResult>
+  json64k?: Numbers<JsonResult>
   streams200?: Numbers<StreamResult>
   streams1000?: Numbers<StreamResult>
   coldStart?: ColdResult
@@ -40,6 +41,7 @@ export function toText(report: Report): string {
     `${report.machine}, Bun ${report.bun}; medians of the rounds after the warm-up; cold: its first slice, in this order`,
     ...toJsonTable(report, 'json1', '1 connection'),
     ...toJsonTable(report, 'json32', '32 connections'),
+    ...toJsonTable(report, 'json64k', '32 connections, bodies of 64 kB'),
     ...toStreamTable(report, 'streams200', '200 paced streams'),
     ...toStreamTable(report, 'streams1000', '1,000 paced streams, fresh process, not warmed up'),
     ...toColdTable(report),
@@ -52,7 +54,7 @@ export function toText(report: Report): string {
   ].join('\n')
 }
 
-function toJsonTable(report: Report, load: 'json1' | 'json32', title: string): string[] {
+function toJsonTable(report: Report, load: JsonLoad, title: string): string[] {
   const rows = Object.entries(report.subjects).flatMap(([name, { [load]: result, warmUp }]) =>
     result
       ? [
@@ -83,8 +85,10 @@ function toStreamTable(report: Report, load: 'streams200' | 'streams1000', title
           [
             name,
             toFigure(result.chunksPerSecond, 0),
-            toFigure(result.firstP50Ms),
-            toFigure(result.firstP99Ms),
+            toFigure(result.firstP50Ms, 2),
+            toFigure(result.firstP99Ms, 2),
+            toFigure(result.chunkP50Ms, 2),
+            toFigure(result.chunkP99Ms, 2),
             toCold(warmUp, load),
             toFigure(result.cpuMicrosPerChunk),
             toFigure(result.jitMicrosPerChunk),
@@ -100,7 +104,16 @@ function toStreamTable(report: Report, load: 'streams200' | 'streams1000', title
       : [],
   )
   if (rows.length === 0) return []
-  const times = ['chunks/s', 'first p50 ms', 'first p99 ms', 'cold us/chunk', 'CPU us/chunk', 'of it JIT']
+  const times = [
+    'chunks/s',
+    '+first p50 ms',
+    'p99',
+    '+chunk p50 ms',
+    'p99',
+    'cold us/chunk',
+    'CPU us/chunk',
+    'of it JIT',
+  ]
   const rest = ['CPU %', 'RSS before', 'RSS peak', 'complete', 'not', 'reader CPU %']
   return [`\n${title}`, toTable(['subject', ...times, ...RATIO_TITLES, ...rest], rows)]
 }

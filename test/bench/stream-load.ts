@@ -19,8 +19,11 @@ export interface StreamResult {
   jitMicrosPerChunk: number
   /** The subject's CPU as a share of one core: near 1 it was saturated and the figure means little. */
   cpuShare: number
+  /** What a subject adds to the upstream's own time for the first token, and for each one. */
   firstP50Ms: number
   firstP99Ms: number
+  chunkP50Ms: number
+  chunkP99Ms: number
   complete: number
   broken: number
   refused: number
@@ -76,6 +79,8 @@ export async function loadStreams(subject: Subject, shape: StreamShape): Promise
     cpuShare: cpu / (result.wallMs * 1000),
     firstP50Ms: result.firstP50Ms,
     firstP99Ms: result.firstP99Ms,
+    chunkP50Ms: result.chunkP50Ms,
+    chunkP99Ms: result.chunkP99Ms,
     complete: result.complete,
     broken: result.broken,
     refused: result.refused,

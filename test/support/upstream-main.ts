@@ -2,9 +2,12 @@
  * The upstream as a process of its own, for load: `bun test/support/upstream-main.ts [--port N] [--tokens N] [--pace MS]`
  * prints its base URL. It answers every whole request with one prepared text and paces every stream from one shared
  * timer, so that a thousand streams cost it little. A request may choose its own stream with `max_tokens` and `pace_ms`.
+ * Each token says when it was written, as `w<time> `, and the first one also when its request had come, as `w<time>a<time> `:
+ * microseconds of `clock.ts`, always as many digits.
  * Ends when its standard input does, so that it never outlives whoever started it.
  */
 import { parseArgs } from 'node:util'
+import { machineMicros } from './clock.ts'
 import { streamAnswer, wholeAnswer } from './upstream-answers.ts'
 import { createRequestReader, LAST_HTTP_CHUNK, type RawRequest, toHttpChunk, toResponseHead } from './upstream-http.ts'
 
@@ -16,6 +19,7 @@ const { values } = parseArgs({
   },
 })
 
+const EMPTY = Buffer.alloc(0)
 const WORDS = Array.from({ length: 100 }, (_, i) => `word${i} `)
 const WHOLE = ((body) =>
   Buffer.from(
@@ -24,7 +28,20 @@ const WHOLE = ((body) =>
 const STREAM_HEAD = Buffer.from(
   toResponseHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'transfer-encoding': 'chunked' }),
 )
-const [ROLE, TOKEN, FINISH] = [...streamAnswer({ tokens: ['word and more '], usage: null }).steps].map(toFrame)
+const DIGITS = 15
+const NO_TIME = '0'.repeat(DIGITS)
+const [ROLE = EMPTY, TOKEN = EMPTY, FINISH = EMPTY] = [
+  ...streamAnswer({ tokens: [`w${NO_TIME} `], usage: null }).steps,
+].map(toFrame)
+const [, FIRST = EMPTY] = [...streamAnswer({ tokens: [`w${NO_TIME}a${NO_TIME} `] }).steps].map(toFrame)
+
+/** Writes a time over the first one of a frame, or over the one behind it. */
+function stamp(frame: Buffer, micros: number, place: 0 | 1 = 0): Buffer {
+  const at = frame.indexOf(CONTENT) + CONTENT.length + place * (DIGITS + 1)
+  frame.write(String(Math.round(micros)).padStart(DIGITS, '0'), at, 'latin1')
+  return frame
+}
+const CONTENT = '"content":"w'
 
 function toFrame(step: unknown): Buffer {
   return toHttpChunk(Buffer.from(`data: ${JSON.stringify(step)}\n\n`))
@@ -33,10 +50,8 @@ function toFrame(step: unknown): Buffer {
 function toTail(tokens: number): Buffer {
   const usage = { prompt_tokens: 50, completion_tokens: tokens }
   const [last] = [...streamAnswer({ tokens: 0, usage }).steps].slice(-1)
-  return Buffer.concat([FINISH ?? EMPTY, toFrame(last), toHttpChunk(Buffer.from('data: [DONE]\n\n')), LAST_HTTP_CHUNK])
+  return Buffer.concat([FINISH, toFrame(last), toHttpChunk(Buffer.from('data: [DONE]\n\n')), LAST_HTTP_CHUNK])
 }
-
-const EMPTY = Buffer.alloc(0)
 
 interface Connection {
   read: (bytes: Buffer) => void
@@ -59,6 +74,8 @@ function send(peer: Peer, bytes: Buffer): void {
 
 interface Paced {
   peer: Peer
+  /** When its request had come. */
+  cameMicros: number
   left: number
   total: number
   paceMs: number
@@ -102,8 +119,10 @@ function step(paced: Paced): void {
     send(paced.peer, toTail(paced.total))
     return
   }
+  const isFirst = paced.left === paced.total
   paced.left -= 1
-  send(paced.peer, TOKEN ?? EMPTY)
+  const written = stamp(isFirst ? FIRST : TOKEN, machineMicros())
+  send(paced.peer, isFirst ? stamp(written, paced.cameMicros, 1) : written)
   schedule(paced, paced.paceMs)
 }
 
@@ -115,7 +134,8 @@ function answer(peer: Peer, request: RawRequest): void {
   }
   const tokens = Number(/"max_tokens": *(\d+)/.exec(body)?.[1] ?? values.tokens)
   const paceMs = Number(/"pace_ms": *(\d+)/.exec(body)?.[1] ?? values.pace)
-  send(peer, Buffer.concat([STREAM_HEAD, ROLE ?? EMPTY]))
+  const cameMicros = machineMicros()
+  send(peer, Buffer.concat([STREAM_HEAD, ROLE]))
   if (timer === null) {
     now = Math.floor(performance.now() / TICK_MS)
     timer = setInterval(turn, TICK_MS)
@@ -123,7 +143,7 @@ function answer(peer: Peer, request: RawRequest): void {
   streams += 1
   // Spread over the pace: streams that all speak in the same millisecond would be batched as real ones never are.
   nextSlot = (nextSlot + TICK_MS) % Math.max(paceMs, TICK_MS)
-  schedule({ peer, left: tokens, total: tokens, paceMs }, paceMs + nextSlot)
+  schedule({ peer, cameMicros, left: tokens, total: tokens, paceMs }, paceMs + nextSlot)
 }
 
 const server = Bun.listen<Connection>({
