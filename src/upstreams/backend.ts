@@ -99,7 +99,7 @@ export interface Decoder {
 /** One upstream wire format, as pure functions to and from the canonical one. */
 export interface Dialect {
   readonly probe: Question
-  /** Headers of every request to an upstream, be it a call or a probe. Asked for once in the life of the upstream's settings. */
+  /** Headers of every request to an upstream, be it a call or a probe: the same ones for as long as its settings are. */
   headers(upstream: Upstream): Record<string, string>
   /** In which its upstreams say how they call a request. */
   readonly requestIdHeader: string

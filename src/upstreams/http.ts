@@ -187,19 +187,13 @@ export class HttpCall {
  */
 const nextHeaders = new WeakMap<Upstream, Headers>()
 
-function headersOf(upstream: Upstream, dialect: Dialect): Headers {
-  let headers = nextHeaders.get(upstream)
-  if (headers === undefined) {
+const headersOf = (upstream: Upstream, dialect: Dialect): Headers =>
+  nextHeaders.getOrInsertComputed(
+    upstream,
     // A compressed stream arrives in lumps.
-    headers = new Headers({
-      'content-type': 'application/json',
-      'accept-encoding': 'identity',
-      ...dialect.headers(upstream),
-    })
-    nextHeaders.set(upstream, headers)
-  }
-  return headers
-}
+    () =>
+      new Headers({ 'content-type': 'application/json', 'accept-encoding': 'identity', ...dialect.headers(upstream) }),
+  )
 
 const isEventStream = (response: Response) => mediaTypeOf(response) === EVENT_STREAM
 
