@@ -12,6 +12,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { messageOf } from '../../src/domain/error.ts'
 import { measureCold } from './cold.ts'
 import { type CostShape, measureCost } from './cost.ts'
 import { measureFailover } from './failover.ts'
@@ -90,7 +91,7 @@ function choosePeers(): Peer[] {
     const twice = names.find((name, at) => names.indexOf(name) !== at)
     return twice ? fail(`${values.peers}: two subjects are called ${twice}`) : peers
   } catch (error) {
-    return fail(`--peers: ${error instanceof Error ? error.message : error}`)
+    return fail(`--peers: ${messageOf(error)}`)
   }
 }
 

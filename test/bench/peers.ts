@@ -12,6 +12,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import { messageOf } from '../../src/domain/error.ts'
 import { findFreePort } from '../support/free-port.ts'
 import { startProcess, waitUntilUp } from './processes.ts'
 import type { Subject } from './subjects.ts'
@@ -48,7 +49,7 @@ function parse(file: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new Error(`${file} is no JSON: ${error instanceof Error ? error.message : error}`)
+    throw new Error(`${file} is no JSON: ${messageOf(error)}`)
   }
 }
 
