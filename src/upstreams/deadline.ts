@@ -7,13 +7,18 @@ import { clientLeft, hasLeft, UpstreamError } from '../domain/error.ts'
 import type { Payer, Reading } from './backend.ts'
 
 const TICK_MS = 50
+/** What a tick is later than this is a standstill of our own or of the machine, in which nothing that arrived could be read. */
+const LATE_MS = 4 * TICK_MS
 
 const running = new Set<Deadline>()
 let ticker: ReturnType<typeof setInterval> | null = null
+let lastMs = 0
 
 function tick(): void {
   const nowMs = performance.now()
-  for (const deadline of running) if (deadline.check(nowMs)) running.delete(deadline)
+  const stillMs = Math.max(0, nowMs - lastMs - LATE_MS)
+  lastMs = nowMs
+  for (const deadline of running) if (deadline.check(nowMs, stillMs)) running.delete(deadline)
   if (running.size > 0 || ticker === null) return
   clearInterval(ticker)
   ticker = null
@@ -55,7 +60,9 @@ export class Deadline implements Reading {
     this.#client = client
     this.#payer = payer
     running.add(this)
-    ticker ??= setInterval(tick, TICK_MS)
+    if (ticker !== null) return
+    lastMs = this.#startedMs
+    ticker = setInterval(tick, TICK_MS)
   }
 
   /** Enters a phase: from now on, silence of more than `ms` ends the call. */
@@ -93,13 +100,16 @@ export class Deadline implements Reading {
     this.#readOnMs = Math.min(this.#readOnMs ?? Number.POSITIVE_INFINITY, performance.now() + ms)
   }
 
-  /** Looks at the clock and the client; true once the call was ended. Called by the ticker. */
-  check(nowMs: number): boolean {
+  /**
+   * Looks at the clock and the client; true once the call was ended. Called by the ticker.
+   * @param stillMs what of the time just passed is nobody's silence.
+   */
+  check(nowMs: number, stillMs: number): boolean {
     if (this.#client?.aborted && !this.#isReadOn(this.#client, nowMs)) {
       this.#end(toReason(this.#client))
       return true
     }
-    if (this.#isTouched || this.#isPaused) this.#since = nowMs
+    this.#since = this.#isTouched || this.#isPaused ? nowMs : Math.min(nowMs, this.#since + stillMs)
     this.#isTouched = false
     const isTotal = nowMs - this.#startedMs >= this.#totalMs
     if (!isTotal && nowMs - this.#since < this.#ms) return false

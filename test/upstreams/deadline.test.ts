@@ -148,3 +148,14 @@ test('one that is over holds on to nothing of its call', async () => {
   expect(sizeOf() - before).toBeLessThan(10 * MB)
   expect(over).toHaveLength(50)
 })
+
+test('what arrived while this process stood still is read before its silence counts', async () => {
+  const { deadline, passed, count } = start(500)
+  // Due later than the ticker, and both are overdue afterwards: as an answer that waits in its socket.
+  setTimeout(() => deadline.enter('idle', LONG_MS), 100)
+  Bun.sleepSync(1_000)
+  await Bun.sleep(TWO_TICKS_MS)
+  expect(count()).toBe(0)
+  deadline.enter('idle', 5)
+  expect(await passed).toMatchObject({ deadline: 'idle' })
+})
