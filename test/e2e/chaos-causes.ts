@@ -49,7 +49,7 @@ export function whyNotExplained(facts: Facts, held: Held, error: ErrorFields): s
         return isStatus(502) && error.type === 'server_error' && (did(BROKEN) || isLost)
       }
       case 'upstream_timeout':
-        return isStatus(504) && error.type === 'server_error' && (did(HANGING) || isGivenUp)
+        return isStatus(504) && error.type === 'server_error' && (did(HANGING) || isGivenUp || facts.isStill(during))
       case 'server_is_overloaded':
         return isStatus(503) && (did(OVERLOADED) || (calls.length === 0 && during.toMs >= facts.story.drain.fromMs))
       case 'upstream_rate_limited':

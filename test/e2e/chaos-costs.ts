@@ -3,7 +3,7 @@
  * the price of its route to the nano-dollar, what delivered nothing costs nothing, and what is counted by the gateway
  * itself is marked so.
  */
-import { isLocal, toCost, type Version } from './chaos-catalog.ts'
+import { isLocal, SHORTEST_DEADLINE_MS, toCost, type Version } from './chaos-catalog.ts'
 import { HANGING } from './chaos-causes.ts'
 import type { Outcome } from './chaos-client.ts'
 import { complain, type Facts, stretchOf } from './chaos-facts.ts'
@@ -46,14 +46,25 @@ function toDue(call: SeenCall, row: Row, outcome: Outcome, calls: readonly SeenC
     const isTold = row.status === 'cut' && call.number === row.attempts
     return OVERTAKING.has(plan.fault) && !isTold ? 'either' : 'counted'
   }
-  if (seen.answeredAtMs === null) return 'unclear'
+  if (seen.answeredAtMs === null || isLeftBehind(call, row)) return 'unclear'
   return plan.usage ? 'exact' : 'counted'
+}
+
+/**
+ * Whether a call that was answered was followed by another, after a deadline's time: on a machine that stood still the
+ * gateway may have given it up, and its upstream, which stood still as well, has noticed nothing.
+ */
+function isLeftBehind({ number }: SeenCall, row: Row): boolean {
+  const next = row.calls.find((record) => record.number === number + 1)
+  if (!next || (next.reason !== 'fallback' && next.reason !== 'retry')) return false
+  const { created_ms } = row.calls.find((record) => record.number === number) ?? row
+  return next.created_ms - created_ms >= SHORTEST_DEADLINE_MS
 }
 
 const isCounting = (due: Due) => due === 'counted' || due === 'given_up'
 
 function whyNotRight(facts: Facts, row: Row, outcome: Outcome): string | null {
-  if (row.status === 'abandoned') return null
+  if (row.status === 'abandoned' || facts.isStill(stretchOf(outcome))) return null
   const calls = facts.callsOf(outcome.plan.number)
   // A call that was given up on its way: nobody knows whether it arrived.
   if (outcome.end !== 'answered' && calls.length < row.attempts) return null

@@ -23,6 +23,8 @@ export interface Facts {
   lines: readonly LogLine[]
   /** Whether a server was killed in that time. */
   isKilled(during: Stretch): boolean
+  /** Whether all stood still for a while in that time. */
+  isStill(during: Stretch): boolean
   /** The versions of the catalogue that may have been in force in that time. */
   versionsIn(during: Stretch): readonly Version[]
   /** The upstreams that the request may have been sent to, by any of these versions. */
@@ -40,7 +42,7 @@ const OUT_MS = 60_000
 const AVOIDED = new Set(['a breaker opened', 'an upstream is down'])
 
 export function toFacts(story: Story): Facts {
-  const { upstreams, kills, change, wallMs, server } = story
+  const { upstreams, kills, stills, change, wallMs, server } = story
   const calls = Map.groupBy(upstreams.calls, (call) => call.request)
   const lines = server
     .log()
@@ -60,6 +62,7 @@ export function toFacts(story: Story): Facts {
     callsOf: (number) => calls.get(number) ?? [],
     lines,
     isKilled: (during) => kills.some((kill) => overlap(kill, during)),
+    isStill: (during) => stills.some((still) => overlap(still, during)),
     versionsIn,
     routesOf,
     isClosed(names, during) {

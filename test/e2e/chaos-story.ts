@@ -3,7 +3,7 @@
  * end the server is told to stop. Remembers all that was seen from outside; `chaos-verdict.ts` judges it. What happens
  * at which request is drawn from the seed.
  */
-import { type KeyName, toCatalog } from './chaos-catalog.ts'
+import { type KeyName, SHORTEST_DEADLINE_MS, toCatalog } from './chaos-catalog.ts'
 import { ask, type Outcome } from './chaos-client.ts'
 import { drawFor, type RequestPlan, toRequest } from './chaos-plan.ts'
 import { type ChaosServer, createChaosServer, type Ran } from './chaos-server.ts'
@@ -33,6 +33,8 @@ export interface Story {
   change: Stretch
   /** From the signal to the server's end. */
   drain: Stretch
+  /** While this process stood still, and so did clients and upstreams: deadlines may have passed that were kept. */
+  stills: Stretch[]
   exitCode: number
   /** The audit beside the running server, and the one after its end. */
   audits: Ran[]
@@ -55,6 +57,7 @@ export async function playChaos(folder: string, seed: number, shape: StoryShape)
   }
   const upstreams = await startUpstreams(seed, planOf)
   const server = await createChaosServer(folder)
+  const watch = watchStills()
   const stop = async () => {
     await server.kill()
     await upstreams.stop()
@@ -68,6 +71,7 @@ export async function playChaos(folder: string, seed: number, shape: StoryShape)
     kills: [],
     change: { ...NEVER },
     drain: { ...NEVER },
+    stills: watch.stills,
     exitCode: -1,
     audits: [],
     wallMs: Date.now() - performance.now(),
@@ -85,7 +89,24 @@ export async function playChaos(folder: string, seed: number, shape: StoryShape)
   } catch (error) {
     await stop()
     throw error
+  } finally {
+    watch.stop()
   }
+}
+
+const LOOK_MS = 50
+/** A third of the shortest deadline. */
+const STILL_MS = SHORTEST_DEADLINE_MS / 3
+
+function watchStills(): { stills: Stretch[]; stop(): void } {
+  const stills: Stretch[] = []
+  let fromMs = performance.now()
+  const timer = setInterval(() => {
+    const toMs = performance.now()
+    if (toMs - fromMs > STILL_MS) stills.push({ fromMs, toMs })
+    fromMs = toMs
+  }, LOOK_MS)
+  return { stills, stop: () => clearInterval(timer) }
 }
 
 const NEVER: Stretch = { fromMs: Number.POSITIVE_INFINITY, toMs: Number.POSITIVE_INFINITY }

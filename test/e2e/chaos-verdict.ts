@@ -57,6 +57,7 @@ export function judgeStory(story: Story): Verdict {
     ],
     told: {
       clients: count(ends),
+      standstills: { of_all: story.stills.length },
       errors: count(held.flatMap(({ error }) => (error ? [String(error.code)] : []))),
       rows: count(rows.all.map(({ status }) => status)),
       faults: count(story.upstreams.calls.map(({ plan }) => plan.fault)),
