@@ -1,0 +1,107 @@
+/**
+ * The head of an HTTP/1.1 answer: its status, its headers, and how it says where its body ends (RFC 9112, 6.3). What two
+ * readers could take differently is refused. Pure.
+ */
+
+export interface Head {
+  status: number
+  /** By lower-case name; the values of one that comes several times are joined by `, `. */
+  headers: ReadonlyMap<string, string>
+  /** How many bytes its body has, where it says so. */
+  length: number | 'chunked' | 'until close'
+  /** How long its connection is kept for more, ms: 0 where it is not, Infinity where nothing is said. */
+  keptMs: number
+}
+
+/** Something that is no HTTP/1.1, or more than we read. Nothing after it can be believed. Its message quotes nothing of it. */
+export class FramingError extends Error {
+  override readonly name = 'FramingError'
+}
+
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
+/** Lines without control characters. */
+const LINES = /^(?:[\t\x20-\x7e\x80-\xff]|\r\n)*$/
+/** A token. What begins with a blank would go on with the line before it. */
+const NAME = /^[!#$%&'*+.^_`|~\dA-Za-z-]+$/
+/** Names as they were sent, and in lower case: a server sends the same ones with every answer. */
+const names = new Map<string, string>()
+const MAX_NAMES = 1_000
+const MAX_FIELDS = 200
+const DIGITS = /^\d{1,15}$/
+
+/** Parses a status line and headers, up to and with the empty line. Throws a FramingError. */
+export function parseHead(bytes: Uint8Array): Head {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length - 2).toString('latin1')
+  const from = text.indexOf('\r\n')
+  const [, minor, status] = STATUS_LINE.exec(text.slice(0, from)) ?? []
+  if (status === undefined) throw new FramingError('sent something that is no HTTP/1.1 status line')
+  const headers = parseFields(text, from + 2)
+  const length = toLength(Number(status), headers)
+  if (length === 'chunked' && minor === '0') throw new FramingError('sent chunks as HTTP/1.0, which has none')
+  // Who says in two ways how long an answer is may be misread by others on the same connection.
+  const isPlain = !(headers.has('transfer-encoding') && headers.has('content-length'))
+  return { status: Number(status), headers, length, keptMs: minor === '1' && isPlain ? toKeptMs(headers) : 0 }
+}
+
+const TIMEOUT = /(?:^|[, ])timeout=(\d{1,9})(?:$|[, ])/i
+
+/** `keep-alive: timeout=5` is what Node.js and uvicorn say, and do (RFC 2068, 19.7.1.1). */
+function toKeptMs(headers: ReadonlyMap<string, string>): number {
+  const options = headers.get('connection')?.toLowerCase().split(',') ?? []
+  if (options.some((option) => option.trim() === 'close')) return 0
+  const [, seconds] = TIMEOUT.exec(headers.get('keep-alive') ?? '') ?? []
+  return seconds === undefined ? Number.POSITIVE_INFINITY : Number(seconds) * 1_000
+}
+
+/** Parses the lines of headers, or of trailers, that begin at a place. Each has its CRLF. Throws a FramingError. */
+export function parseFields(text: string, from: number): Map<string, string> {
+  if (!LINES.test(text)) throw new FramingError('sent a header that is none')
+  const fields = new Map<string, string>()
+  let count = 0
+  for (let at = from; at < text.length; ) {
+    const end = text.indexOf('\r\n', at)
+    const colon = text.indexOf(':', at)
+    if (colon === -1 || colon > end) throw new FramingError('sent a header that is none')
+    if (++count > MAX_FIELDS) throw new FramingError(`sent more than ${MAX_FIELDS} headers`)
+    const key = toKey(text.slice(at, colon))
+    const value = withoutBlanks(text, colon + 1, end)
+    const before = fields.get(key)
+    fields.set(key, before === undefined ? value : `${before}, ${value}`)
+    at = end + 2
+  }
+  return fields
+}
+
+function toKey(name: string): string {
+  const known = names.get(name)
+  if (known !== undefined) return known
+  if (!NAME.test(name)) throw new FramingError('sent a header that is none')
+  const key = name.toLowerCase()
+  if (names.size < MAX_NAMES && name.length <= 64) names.set(name, key)
+  return key
+}
+
+/** A part of a text without blanks at its ends: none but these two, and in one go, for it may be long. */
+function withoutBlanks(text: string, begin: number, end: number): string {
+  let from = begin
+  let to = end
+  while (from < to && isBlank(text.charCodeAt(from))) from++
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to--
+  return text.slice(from, to)
+}
+
+const isBlank = (code: number) => code === 32 || code === 9
+
+/** Chunks count where an answer has both (RFC 9112, 6.3). */
+function toLength(status: number, headers: ReadonlyMap<string, string>): Head['length'] {
+  const encoding = headers.get('transfer-encoding')
+  if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
+    throw new FramingError('sent a transfer-encoding other than chunked')
+  const lengths = headers.get('content-length')?.split(', ') ?? []
+  if (lengths.some((length) => !DIGITS.test(length) || length !== lengths[0]))
+    throw new FramingError('sent a content-length that is no length')
+  // These have no body, whatever their headers say.
+  if (status < 200 || status === 204 || status === 304) return 0
+  if (encoding !== undefined) return 'chunked'
+  return lengths[0] === undefined ? 'until close' : Number(lengths[0])
+}

@@ -1,0 +1,227 @@
+/**
+ * Reads the answers of one HTTP/1.1 connection out of the pieces in which they arrive (RFC 9112), one after the other. Strict
+ * about where an answer ends: whoever could take that for another place than we do would have one request read another's
+ * answer. Pure: no socket, no clock.
+ */
+import { FramingError, type Head, parseFields, parseHead } from './head.ts'
+import { Line } from './line.ts'
+
+/** Hears one answer, in this order: `head`, any number of `data`, `end`. */
+export interface AnswerListener {
+  head(head: Head): void
+  /** Bytes of the body without their framing: all that a piece holds at once. They are a part of that piece. */
+  data(bytes: Uint8Array): void
+  end(): void
+}
+
+/** Of the status line with all headers, of all interim answers, and of trailers, in bytes. */
+const MAX_HEAD_BYTES = 64 * 1024
+/** Of a line that begins a chunk, whose extensions nobody reads. */
+const MAX_SIZE_LINE_BYTES = 256
+/** 2^52 bytes, far beyond what any answer has. */
+const MAX_SIZE_DIGITS = 13
+
+const CR = 13
+const LF = 10
+
+type State = 'idle' | 'head' | 'length' | 'size' | 'chunk' | 'chunk end' | 'trailers' | 'until close'
+
+export class ResponseParser {
+  #state: State = 'idle'
+  #listener: AnswerListener | null = null
+  /** A head, a size line or trailers, as far as they have arrived. */
+  readonly #line = new Line()
+  /** Bytes that the body, or the chunk, still has. */
+  #left = 0
+  /** Whether of the CRLF after a chunk the first half has come. */
+  #isHalf = false
+  /** Bytes of interim answers, such as early hints. */
+  #interim = 0
+  #keptMs = 0
+  /** Of the piece that is read: what stands there of the body, moved together. */
+  #from = 0
+  #to = 0
+
+  /** Whether nothing is expected. */
+  get isIdle(): boolean {
+    return this.#listener === null
+  }
+
+  /** How long another request may be sent, ms; 0: none, for the last answer did not say how long it is, or that more may come. */
+  get keptMs(): number {
+    return this.#listener === null ? this.#keptMs : 0
+  }
+
+  /** The next answer is to a request that was sent now. */
+  expect(listener: AnswerListener): void {
+    if (this.#listener) throw new Error('an answer is expected already')
+    this.#listener = listener
+    this.#state = 'head'
+    this.#interim = 0
+  }
+
+  /**
+   * Takes the next piece, which is its own from now on, until its listener has stopped it. Throws a FramingError, once what came
+   * before it was handed on.
+   */
+  feed(bytes: Uint8Array): void {
+    try {
+      for (let at = 0; at < bytes.length; ) at = this.#take(bytes, at)
+    } finally {
+      this.#handOn(bytes)
+    }
+  }
+
+  /** Nothing more is heard. */
+  stop(): void {
+    this.#listener = null
+    this.#state = 'idle'
+    this.#keptMs = 0
+  }
+
+  /** The connection was closed in order. Throws a FramingError where that cuts an answer short. */
+  close(): void {
+    const isEnd = this.#state === 'until close'
+    if (!isEnd && this.#state !== 'idle')
+      throw new FramingError(`closed the connection ${this.#state === 'head' ? 'before' : 'within'} its answer`)
+    this.#keptMs = 0
+    if (isEnd) this.#end(null)
+  }
+
+  /** Takes what stands at a place; returns where it goes on. */
+  #take(bytes: Uint8Array, at: number): number {
+    switch (this.#state) {
+      case 'head':
+        return this.#takeHead(bytes, at)
+      case 'length':
+      case 'chunk':
+        return this.#takeBody(bytes, at)
+      case 'size':
+        return this.#takeSize(bytes, at)
+      case 'chunk end':
+        return this.#takeChunkEnd(bytes, at)
+      case 'trailers':
+        return this.#takeTrailers(bytes, at)
+      case 'until close':
+        this.#add(bytes, at, bytes.length)
+        return bytes.length
+      case 'idle':
+        // More than its answer: that one is whole, and what follows is nobody's.
+        this.#keptMs = 0
+        return bytes.length
+    }
+  }
+
+  #takeHead(bytes: Uint8Array, at: number): number {
+    const { line, to } = this.#gather(bytes, at, MAX_HEAD_BYTES, endOfHead)
+    if (line === null) {
+      // What is none is told by how it begins: its end might never come.
+      if (!isBeginning(this.#line.peek())) throw new FramingError('sent something that is no HTTP/1.1')
+      return to
+    }
+    const head = parseHead(line)
+    // Interim answers say that the real one is on its way (RFC 9110, 15.2); nobody asked for another protocol.
+    if (head.status === 101) throw new FramingError('changed the protocol, which nobody asked for')
+    if (head.status < 200) {
+      this.#interim += line.length
+      if (this.#interim > MAX_HEAD_BYTES) throw new FramingError('sent too many interim answers')
+      return to
+    }
+    this.#keptMs = head.length === 'until close' ? 0 : head.keptMs
+    this.#left = typeof head.length === 'number' ? head.length : 0
+    this.#state = head.length === 'chunked' ? 'size' : head.length === 'until close' ? 'until close' : 'length'
+    this.#listener?.head(head)
+    if (this.#state === 'length' && this.#left === 0) this.#end(bytes)
+    return to
+  }
+
+  #takeBody(bytes: Uint8Array, at: number): number {
+    const end = Math.min(bytes.length, at + this.#left)
+    this.#left -= end - at
+    this.#add(bytes, at, end)
+    if (this.#left > 0) return end
+    if (this.#state === 'length') this.#end(bytes)
+    else this.#state = 'chunk end'
+    return end
+  }
+
+  #takeSize(bytes: Uint8Array, at: number): number {
+    const { line, to } = this.#gather(bytes, at, MAX_SIZE_LINE_BYTES, endOfLine)
+    if (line === null) return to
+    this.#left = readSize(line)
+    this.#state = this.#left === 0 ? 'trailers' : 'chunk'
+    return to
+  }
+
+  /** Each chunk is followed by CRLF, which may come in two pieces. */
+  #takeChunkEnd(bytes: Uint8Array, at: number): number {
+    if (bytes[at] !== (this.#isHalf ? LF : CR)) throw new FramingError('sent a chunk that is longer than it says')
+    if (this.#isHalf) this.#state = 'size'
+    this.#isHalf = !this.#isHalf
+    return at + 1
+  }
+
+  /** Nobody reads them; an empty line ends them. */
+  #takeTrailers(bytes: Uint8Array, at: number): number {
+    const { line, to } = this.#gather(bytes, at, MAX_HEAD_BYTES, endOfTrailers)
+    if (line === null) return to
+    // What is no trailer is no end of an answer either.
+    if (line.length > 2) parseFields(line.toString('latin1').slice(0, -2), 0)
+    this.#end(bytes)
+    return to
+  }
+
+  #gather(bytes: Uint8Array, at: number, most: number, endOf: (line: Buffer, from: number) => number) {
+    const gathered = this.#line.gather(bytes, at, most, endOf)
+    if (gathered === null) throw new FramingError('sent a head or a line that is too long')
+    return gathered
+  }
+
+  /** Moves bytes of the body to those before them: one chunk at a time would cost its listener as much as all of them. */
+  #add(bytes: Uint8Array, from: number, to: number): void {
+    if (this.#to === this.#from) {
+      this.#from = from
+      this.#to = to
+      return
+    }
+    if (this.#to !== from) bytes.copyWithin(this.#to, from, to)
+    this.#to += to - from
+  }
+
+  #handOn(bytes: Uint8Array): void {
+    const [from, to] = [this.#from, this.#to]
+    this.#from = 0
+    this.#to = 0
+    if (to > from) this.#listener?.data(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))
+  }
+
+  /** Its listener may have stopped it with the last bytes. */
+  #end(bytes: Uint8Array | null): void {
+    if (bytes) this.#handOn(bytes)
+    const listener = this.#listener
+    this.#listener = null
+    this.#state = 'idle'
+    listener?.end()
+  }
+}
+
+const BEGINNING = Buffer.from('HTTP/1.')
+const isBeginning = (line: Uint8Array) => BEGINNING.subarray(0, line.length).equals(line.subarray(0, BEGINNING.length))
+
+/** Where what ends with the text goes on; -1 where it is not there. What stands before `from` was looked through. */
+function endOfText(line: Buffer, text: string, from: number): number {
+  const at = line.indexOf(text, Math.max(0, from - text.length + 1))
+  return at === -1 ? -1 : at + text.length
+}
+const endOfLine = (line: Buffer, from: number) => endOfText(line, '\n', from)
+const endOfHead = (line: Buffer, from: number) => endOfText(line, '\r\n\r\n', from)
+const endOfTrailers = (line: Buffer, from: number) =>
+  line[0] === CR && line[1] === LF ? 2 : line.length < 2 ? -1 : endOfHead(line, from)
+
+/** `<hex digits>[;extensions]` and CRLF (RFC 9112, 7.1). */
+function readSize(line: Uint8Array): number {
+  const match = /^([0-9a-f]+)[ \t]*(?:;[^\r\n\0]*)?\r\n$/i.exec(Buffer.from(line).toString('latin1'))
+  const [, digits = ''] = match ?? []
+  if (digits === '' || digits.length > MAX_SIZE_DIGITS) throw new FramingError('sent a chunk without a proper length')
+  return Number.parseInt(digits, 16)
+}
