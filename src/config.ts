@@ -151,3 +151,14 @@ function size(min: number): Read<number> {
     return bytes >= min ? bytes : null
   }
 }
+
+/** So many requests `fetch` makes at a time; more wait unseen. Read at a process's start, from this variable alone. */
+export const FETCHES = { variable: 'BUN_CONFIG_MAX_HTTP_REQUESTS', most: 256, probes: 56 }
+
+/** Of these, so many are left to the upstreams of this process that are reached by `fetch`. */
+export const toFetchPlaces = (environment: Texts): number =>
+  Math.max(1, (Number(environment[FETCHES.variable]) || FETCHES.most) - FETCHES.probes)
+
+/** Whether the upstreams of this process are reached through a proxy: by the variables that `fetch` reads. */
+export const hasProxy = (environment: Texts): boolean =>
+  ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'].some((name) => Boolean(environment[name]))

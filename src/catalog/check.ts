@@ -29,6 +29,7 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   pass: OVER_HTTP,
   leave: OVER_HTTP,
   max_tokens_per_second: OVER_HTTP,
+  transport: OVER_HTTP,
   pace_ms: BUILT_IN,
   rpm: EVERY,
   tpm: EVERY,

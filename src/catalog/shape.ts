@@ -9,6 +9,7 @@ import {
   MAX_LIMIT,
   MAX_TOKENS_FIELDS,
   MODALITIES,
+  TRANSPORTS,
   type UpstreamSettings,
 } from '../domain/settings.ts'
 import { toAlternatives } from '../validation/explain-words.ts'
@@ -34,6 +35,7 @@ const OPTIONS = {
   pass: Type.Optional(Type.Array(text(), { maxItems: 100 })),
   leave: time(),
   max_tokens_per_second: limit(),
+  transport: Type.Optional(oneOf(TRANSPORTS)),
   rpm: limit(),
   tpm: limit(),
   concurrency: limit(),

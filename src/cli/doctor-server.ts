@@ -1,6 +1,7 @@
 /** What `doctor` says of the running server, and of upstreams and models: which cannot be used now, and why. Pure. */
 
-import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
+import { hasProxy, toFetchPlaces } from '../config.ts'
+import type { CatalogModel, Environment, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import { count } from '../domain/words.ts'
 import { toLowLimit } from '../server/files.ts'
 import type { Status } from '../server/protocol.ts'
@@ -100,6 +101,19 @@ const BAD: Partial<Record<UpstreamRow['state'], string>> = {
 
 /** Of those, what keeps its models from being asked. */
 const OUT: ReadonlySet<UpstreamRow['state']> = new Set(['down', 'not_ready'])
+
+/** Says what goes by `fetch`, by this environment: that may be less than one expects. */
+export function checkTransport(upstreams: readonly Upstream[], environment: Environment): Check[] {
+  if (hasProxy(environment)) return [ok('transport', 'There is a proxy: upstreams are reached through it, by `fetch`.')]
+  const names = upstreams.filter(({ options }) => options.transport === 'fetch').map(({ id }) => id)
+  if (names.length === 0) return []
+  return [
+    ok(
+      'transport',
+      `By \`fetch\`, and together with ${toFetchPlaces(environment)} calls at a time at most: ${toFew(names)}.`,
+    ),
+  ]
+}
 
 /** Looks at every model that may be asked for. Models that share their reasons share a line. */
 export function checkModels({ models }: Snapshot, rows: readonly UpstreamRow[], serves: boolean): Check[] {

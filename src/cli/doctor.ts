@@ -12,7 +12,7 @@ import { CommandError } from './command-error.ts'
 import { type Check, guarded } from './doctor-check.ts'
 import { inspectDatabase } from './doctor-database.ts'
 import { checkDisk, checkFolder, checkJournal } from './doctor-files.ts'
-import { checkModels, checkServer, checkUpstreams } from './doctor-server.ts'
+import { checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
 import { type Context, printJson, toPrintable, version } from './io.ts'
 import { findServer, type ServerLookup } from './live.ts'
 import { toDeclared, toRow } from './upstream-rows.ts'
@@ -64,7 +64,11 @@ async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context):
   const status = found.kind === 'server' ? found.status : null
   const rows = toDeclared(configuration.upstreams, io.environment).map((declared) => toRow(declared, status))
   const snapshot = toSnapshot(configuration, io.environment)
-  return [...checkUpstreams(rows, status !== null, io.nowMs()), ...checkModels(snapshot, rows, status !== null)]
+  return [
+    ...checkUpstreams(rows, status !== null, io.nowMs()),
+    ...checkTransport([...snapshot.upstreams.values()], io.environment),
+    ...checkModels(snapshot, rows, status !== null),
+  ]
 }
 
 function toLines(checks: readonly Check[]): string {

@@ -56,6 +56,9 @@ export const LOCAL_HEADERS_MS = 300_000
 /** The two names of the output cap; upstreams know one of them, or both. */
 export const MAX_TOKENS_FIELDS = ['max_tokens', 'max_completion_tokens'] as const
 
+/** How an upstream may be reached other than by our own HTTP. */
+export const TRANSPORTS = ['fetch'] as const
+
 /** What is particular about an upstream, as the catalogue states it. */
 export interface UpstreamSettings {
   /** Demo backend only: pause between two chunks, in ms. */
@@ -64,6 +67,8 @@ export interface UpstreamSettings {
   max_tokens_field?: (typeof MAX_TOKENS_FIELDS)[number] | null
   /** Whether it writes several choices in one call; otherwise `n` becomes as many calls. */
   n?: boolean
+  /** By what it is reached, where our own HTTP does not suit it. */
+  transport?: (typeof TRANSPORTS)[number]
   /** Whether it takes the field `user`. */
   user?: boolean
   /** Fields of a request that it is sent though others are not (`domain/fields.ts`); `*` at the end of one for any rest. */

@@ -161,5 +161,5 @@ const toTokens = ({ outcome, isGivenUp, usage }: Meter) =>
 
 function toNews({ outcome, error }: Meter): CallNews {
   if (outcome === 'ok') return 'ok'
-  return error instanceof UpstreamError && !error.isTooLong ? error : 'aborted'
+  return error instanceof UpstreamError && !error.isTooLong && !error.isOwnLimit ? error : 'aborted'
 }

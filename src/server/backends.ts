@@ -3,19 +3,43 @@
  * place that knows the dialects: a new wire format is one line here. And a probe of one of them, now, because somebody asked
  * for it: by the server, or by a command where no server runs.
  */
+import { hasProxy, toFetchPlaces } from '../config.ts'
 import { createDemoBackend } from '../demo/demo.ts'
 import type { DialectName } from '../domain/settings.ts'
-import type { Upstream } from '../domain/snapshot.ts'
+import type { Environment, Upstream } from '../domain/snapshot.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
 import { openai } from '../upstreams/dialects/openai/openai.ts'
+import { createFetchTransport } from '../upstreams/fetch.ts'
 import { createHttpBackend, type HttpOptions } from '../upstreams/http.ts'
+import { createHttp1Transport } from '../upstreams/http1/transport.ts'
+import type { Transport } from '../upstreams/transport.ts'
 import type { TestResult } from './protocol.ts'
 
-/** Makes the backends of all dialects. */
-export const createAllBackends = (options: HttpOptions = {}): Record<DialectName, Backend> => ({
-  openai: createHttpBackend(openai, options),
-  demo: createDemoBackend(),
-})
+interface BackendOptions extends Pick<HttpOptions, 'maxEventBytes'> {
+  /** Says whether there is a proxy. */
+  environment?: Environment
+}
+
+/** Makes the backends of all dialects. All share their connections. */
+export function createAllBackends({
+  environment = process.env,
+  ...options
+}: BackendOptions = {}): Record<DialectName, Backend> {
+  const transport = createTransport(environment)
+  return {
+    openai: createHttpBackend(openai, { ...options, transport }),
+    demo: createDemoBackend(),
+  }
+}
+
+/** Behind a proxy, which `fetch` knows, all goes by `fetch`. */
+function createTransport(environment: Environment): Transport {
+  const byFetch = createFetchTransport(toFetchPlaces(environment))
+  if (hasProxy(environment)) return byFetch
+  const own = createHttp1Transport()
+  const toChosen = ({ options }: Upstream) => (options.transport === 'fetch' ? byFetch : own)
+  return { send: (outgoing) => toChosen(outgoing.upstream).send(outgoing), closeIdle: own.closeIdle }
+}
 
 /** Nobody waits for longer in front of a terminal. */
 const PROBE_MS = 15_000

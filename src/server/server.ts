@@ -80,7 +80,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   await options.prepare(store, settings)
 
   const { ledger, reader, files: dataFiles } = storage.openLedger(config)
-  const backends = createAllBackends({ maxEventBytes: config.maxEventBytes })
+  const backends = createAllBackends({ environment, maxEventBytes: config.maxEventBytes })
   const { probeMs } = config
   const live = await createLive({ store, environment, reader, ledger, backends, probeMs, now, monotonicMs, log })
   const { limiter, health, prober } = live

@@ -9,6 +9,7 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Deadlines } from '../domain/settings.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import type { SseEvent } from './sse.ts'
+import type { Incoming } from './transport.ts'
 
 export interface BackendCall {
   /** The canonical request. A backend reads it and never changes it. */
@@ -108,5 +109,5 @@ export interface Dialect {
   whole(json: unknown, expected: Expected): AnswerEvent[]
   decoder(expected: Expected): Decoder
   /** Turns an error status into an UpstreamError, with the target's credential taken out of its message. */
-  failure(status: number, body: string, headers: Headers, target: Target): UpstreamError
+  failure(status: number, body: string, headers: Pick<Incoming, 'header'>, target: Target): UpstreamError
 }

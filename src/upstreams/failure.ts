@@ -2,6 +2,7 @@
 import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 import { maskCredential } from './credential.ts'
+import type { Incoming } from './transport.ts'
 
 /** What an upstream says about the request itself: the client should read it, and the next upstream would say it too. */
 const OF_THE_REQUEST: ReadonlySet<number | null> = new Set([400, 413, 422])
@@ -28,15 +29,15 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
 export const toRefusal = (status: number): Refusal | null => REFUSALS[status] ?? null
 
 /** Reads `retry-after-ms` or `retry-after` (RFC 9110, 10.2.3), in ms; undefined where neither tells. */
-export function toRetryAfterMs(headers: Headers): number | undefined {
-  const ms = Number(headers.get('retry-after-ms') ?? Number.NaN)
+export function toRetryAfterMs(headers: Pick<Incoming, 'header'>): number | undefined {
+  const ms = Number(headers.header('retry-after-ms') ?? Number.NaN)
   if (Number.isFinite(ms) && ms >= 0) return ms
-  const header = headers.get('retry-after')
+  const header = headers.header('retry-after')
   if (header === null) return undefined
   const seconds = Number(header)
   if (Number.isFinite(seconds) && seconds >= 0) return seconds * 1000
   // A date is compared with the upstream's own clock; without that it says nothing, because ours may differ.
-  const waitMs = toMs(header) - toMs(headers.get('date'))
+  const waitMs = toMs(header) - toMs(headers.header('date'))
   return Number.isNaN(waitMs) ? undefined : Math.max(0, waitMs)
 }
 

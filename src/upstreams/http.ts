@@ -1,26 +1,32 @@
 /**
- * The backend of every upstream that is reached over HTTP: a dialect over `fetch`, with deadlines and the client's leaving,
+ * The backend of every upstream that is reached over HTTP: a dialect over a transport, with deadlines and the client's leaving,
  * up to the answer: a whole one, or a stream that `sse.ts` goes on reading. Nothing here knows a provider.
  */
 import { GatewayError, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
-import type { Upstream } from '../domain/snapshot.ts'
 import type { Backend, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
 import { Deadline } from './deadline.ts'
 import { toPublic, toPublicRequestId } from './failure.ts'
+import { FramingError } from './http1/head.ts'
+import { createHttp1Transport } from './http1/transport.ts'
 import { askReadiness } from './probe.ts'
-import { nameOf, sendAgain } from './shortage.ts'
+import { isOurShortage, nameOf, sendAgain } from './shortage.ts'
 import { SseStream } from './sse.ts'
+import type { Exchange, Incoming, Transport } from './transport.ts'
 
 export interface HttpOptions {
+  transport?: Transport
   /** Of one event in a stream; a longer one breaks it off. */
   maxEventBytes?: number
 }
 
-export function createHttpBackend(dialect: Dialect, { maxEventBytes = 4 * 1024 * 1024 }: HttpOptions = {}): Backend {
+export function createHttpBackend(
+  dialect: Dialect,
+  { transport = createHttp1Transport(), maxEventBytes = 4 * 1024 * 1024 }: HttpOptions = {},
+): Backend {
   return {
-    call: (call) => new HttpCall(dialect, call, maxEventBytes).run(),
+    call: (call) => new HttpCall(dialect, transport, call, maxEventBytes).run(),
     probe: (upstream, signal) => askReadiness(dialect, upstream, signal),
   }
 }
@@ -30,9 +36,13 @@ const MAX_WHOLE_BYTES = 64 * 1024 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
 const EVENT_STREAM = 'text/event-stream'
 
-/** Controllers of calls that ended well, for the next ones: a new one costs a call as much as reading its JSON. */
-const idle: AbortController[] = []
-const MAX_IDLE = 256
+const HEADERS = {
+  'content-type': 'application/json',
+  // A compressed stream arrives in lumps.
+  'accept-encoding': 'identity',
+  // Some hosts refuse who does not say what it is.
+  'user-agent': 'tollgate',
+}
 
 /** One call, and what its stream needs to end it. */
 export class HttpCall {
@@ -40,13 +50,16 @@ export class HttpCall {
   readonly maxEventBytes: number
   readonly #dialect: Dialect
   readonly #call: BackendCall
-  readonly #wire: WireRequest
-  readonly #controller = idle.pop() ?? new AbortController()
+  /** Null once it is answered: a stream may take an hour. */
+  #wire: WireRequest | null
+  readonly #transport: Transport
+  #exchange: Exchange | null = null
   /** Why we ended the call, if we did. */
   #reason: UpstreamError | null = null
 
-  constructor(dialect: Dialect, call: BackendCall, maxEventBytes: number) {
+  constructor(dialect: Dialect, transport: Transport, call: BackendCall, maxEventBytes: number) {
     this.#dialect = dialect
+    this.#transport = transport
     this.#call = call
     this.maxEventBytes = maxEventBytes
     // Before anything is begun: what throws here is a mistake of our own, and no failure of the upstream.
@@ -60,18 +73,20 @@ export class HttpCall {
 
   /** Makes the call. See `Backend.call`. */
   async run(): Promise<Answer> {
-    let response: Response
+    let response: Incoming
     let text: string
     try {
       try {
-        response = await this.#fetch()
+        response = await this.#send()
       } catch (error) {
+        if (isOurShortage(error)) this.#transport.closeIdle()
         response = await sendAgain(
           error,
-          () => this.#fetch(),
+          () => this.#send(),
           () => this.#reason !== null,
         )
       }
+      this.#wire = null
       if (response.status !== 200) throw await this.#toFailure(response)
       if (this.#call.body.stream) {
         if (isEventStream(response)) return this.#toStream(response)
@@ -80,17 +95,17 @@ export class HttpCall {
       text = await this.#readWhole(response)
     } catch (error) {
       this.deadline.stop()
-      if (!(error instanceof GatewayError)) throw this.toError(error)
-      // We have no room for it: nobody reads on.
-      this.abort(new UpstreamError('aborted', error.message, { retryable: false }))
-      throw error
+      const failure = error instanceof GatewayError ? error : this.toError(error)
+      // Nobody reads on, whatever is left of it.
+      this.#exchange?.abort(failure)
+      throw failure
     }
     return this.#toWhole(response, text)
   }
 
   abort(error: UpstreamError): void {
     this.#reason ??= error
-    this.#controller.abort(error)
+    this.#exchange?.abort(error)
   }
 
   /** Names what broke the call off: our own reason, or what the connection threw. */
@@ -98,47 +113,46 @@ export class HttpCall {
     if (this.#reason !== null) return this.#reason
     if (error instanceof UpstreamError) return error
     const name = nameOf(error)
+    if (error instanceof FramingError) return new UpstreamError('connection', error.message, { cause: error })
     return name === 'ZlibError'
       ? new UpstreamError('broken', 'sent something that its content-encoding does not fit', { cause: error })
       : new UpstreamError('connection', `could not be reached or broke the connection (${name})`, { cause: error })
   }
 
-  #fetch(): Promise<Response> {
+  #send(): Promise<Incoming> {
+    if (this.#reason !== null) throw this.#reason
     const { body, target, callId } = this.#call
-    const { path, body: text } = this.#wire
-    const headers = headersOf(target.upstream, this.#dialect)
-    headers.set('accept', body.stream ? EVENT_STREAM : 'application/json')
-    headers.set('x-client-request-id', callId)
-    return fetch(`${target.upstream.baseUrl}${path}`, {
-      method: 'POST',
-      headers,
+    const { path, body: text } = this.#wire as WireRequest
+    const { upstream } = target
+    this.#exchange = this.#transport.send({
+      upstream,
+      path,
+      headers: () => ({ ...HEADERS, ...this.#dialect.headers(upstream) }),
+      accept: body.stream ? EVENT_STREAM : 'application/json',
+      callId,
       body: text,
-      redirect: 'manual',
-      signal: this.#controller.signal,
     })
+    return this.#exchange.answer
   }
 
   /** A server that cannot stream answers whole, with JSON. Anything else is no answer. */
-  #mustBeJson(response: Response): void {
+  #mustBeJson(response: Incoming): void {
     const type = mediaTypeOf(response)
     if (type !== 'application/json') {
-      response.body?.cancel().catch(() => {})
       const quoted = toPublic(type, this.#call.target.upstream).slice(0, 100)
       throw new UpstreamError('broken', `answered a stream with ${quoted || 'no content type'}`)
     }
     this.deadline.enter('first_token', this.#call.deadlines.firstToken)
   }
 
-  async #readWhole(response: Response): Promise<string> {
-    const text = await readText(response, MAX_WHOLE_BYTES, this.#call.take)
+  async #readWhole(response: Incoming): Promise<string> {
+    const text = await response.text(MAX_WHOLE_BYTES, this.#call.take)
     if (text === null) throw tooLong('answered with more than 64 MiB')
     this.deadline.stop()
-    // The answer was read to its end, and nothing holds the signal any more.
-    if (this.#reason === null && idle.length < MAX_IDLE) idle.push(this.#controller)
     return text
   }
 
-  #toWhole(response: Response, text: string): Answer {
+  #toWhole(response: Incoming, text: string): Answer {
     let json: unknown
     try {
       json = parseJson(text)
@@ -150,17 +164,16 @@ export class HttpCall {
     return { events, rest: null, upstreamRequestId: this.#requestIdOf(response) }
   }
 
-  #toStream(response: Response): Answer {
-    if (!response.body) throw new UpstreamError('broken', 'answered a stream with nothing')
+  #toStream(response: Incoming): Answer {
     const { firstToken, idle: idleMs } = this.#call.deadlines
     this.deadline.enter('first_token', firstToken)
-    const rest = new SseStream(this, response.body, this.#dialect.decoder(this.#expected()), idleMs)
+    const rest = new SseStream(this, response, this.#dialect.decoder(this.#expected()), idleMs)
     return { events: [], rest, upstreamRequestId: this.#requestIdOf(response) }
   }
 
   /** How the upstream calls the request. */
-  #requestIdOf(response: Response): string | null {
-    return toPublicRequestId(response.headers.get(this.#dialect.requestIdHeader), this.#call.target.upstream)
+  #requestIdOf(response: Incoming): string | null {
+    return toPublicRequestId(response.header(this.#dialect.requestIdHeader), this.#call.target.upstream)
   }
 
   #expected(): Expected {
@@ -168,61 +181,19 @@ export class HttpCall {
     return { target, choices: body.n ?? 1, logprobs: body.logprobs === true, callId }
   }
 
-  /** Where there is no room for the body of an error, its status still tells the most. */
-  async #toFailure(response: Response): Promise<UpstreamError> {
+  /** Where the body of an error breaks, or there is no room for it, its status still tells the most. */
+  async #toFailure(response: Incoming): Promise<UpstreamError> {
     let text: string | null = null
     try {
-      text = await readText(response, MAX_ERROR_BYTES, this.#call.take)
+      text = await response.text(MAX_ERROR_BYTES, this.#call.take)
     } catch (error) {
-      if (!(error instanceof GatewayError)) throw error
+      if (this.#reason !== null) throw error
     }
-    if (text === null) response.body?.cancel().catch(() => {})
-    return this.#dialect.failure(response.status, text ?? '', response.headers, this.#call.target)
+    return this.#dialect.failure(response.status, text ?? '', response, this.#call.target)
   }
 }
 
-/**
- * Headers of the next call to an upstream, made once in its life and changed for each call, whose own `fetch` copies at once:
- * to make them anew would take a call as long as its JSON.
- */
-const nextHeaders = new WeakMap<Upstream, Headers>()
-
-const headersOf = (upstream: Upstream, dialect: Dialect): Headers =>
-  nextHeaders.getOrInsertComputed(
-    upstream,
-    // A compressed stream arrives in lumps.
-    () =>
-      new Headers({ 'content-type': 'application/json', 'accept-encoding': 'identity', ...dialect.headers(upstream) }),
-  )
-
-const isEventStream = (response: Response) => mediaTypeOf(response) === EVENT_STREAM
+const isEventStream = (response: Incoming) => mediaTypeOf(response) === EVENT_STREAM
 
 /** The media type of a response, without its parameters; '' where it says none. */
-const mediaTypeOf = (response: Response) =>
-  (response.headers.get('content-type')?.split(';')[0] ?? '').trim().toLowerCase()
-
-/**
- * Reads a body up to a limit; null, and the rest given up, where it is longer.
- * @param take counts its bytes in; what it refuses is thrown.
- */
-async function readText(response: Response, maxBytes: number, take: BackendCall['take']): Promise<string | null> {
-  // Of a compressed body it states the wrong length, and a few kilobytes may hold gigabytes.
-  const isPlain = response.headers.get('content-encoding') === null
-  const stated = isPlain ? Number(response.headers.get('content-length') ?? Number.NaN) : Number.NaN
-  if (stated <= maxBytes) {
-    const refusal = take(stated)
-    if (refusal) throw refusal
-    return response.text()
-  }
-  const utf8 = new TextDecoder()
-  let text = ''
-  let bytes = 0
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length
-    if (bytes > maxBytes) return null
-    const refusal = take(piece.length)
-    if (refusal) throw refusal
-    text += utf8.decode(piece, { stream: true })
-  }
-  return text + utf8.decode()
-}
+const mediaTypeOf = (response: Incoming) => (response.header('content-type')?.split(';')[0] ?? '').trim().toLowerCase()

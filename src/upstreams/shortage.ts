@@ -46,11 +46,7 @@ const PAUSE_MS = 100
  * Sends again what failed for a shortage of ours: none of it was sent. Throws anything else as it is, and where nothing has
  * become free after a second, a GatewayError.
  */
-export async function sendAgain(
-  cause: unknown,
-  send: () => Promise<Response>,
-  isEnded: () => boolean,
-): Promise<Response> {
+export async function sendAgain<T>(cause: unknown, send: () => Promise<T>, isEnded: () => boolean): Promise<T> {
   let error = cause
   for (let tries = 0; isOurShortage(error) && !isEnded(); tries++) {
     if (tries === TRIES) throw outOfFiles(error)

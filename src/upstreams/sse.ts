@@ -1,12 +1,13 @@
 /**
  * The body of a streamed answer: server-sent events out of the pieces in which it arrives, as the WHATWG specification
- * parses them, and one batch of the decoder's events a read. There is one promise a read, and a chunk goes through it in
- * plain calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
+ * parses them, and one batch of the decoder's events a read. A read goes from the socket to whoever takes its events in plain
+ * calls: a promise, an iterator or a closure more for each chunk costs as much as all that is done with it.
  */
 import { noLongerWanted, tooLong } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
 import type { Decoder } from './backend.ts'
 import type { HttpCall } from './http.ts'
+import type { Incoming } from './transport.ts'
 
 export interface SseEvent {
   /** The `event:` field, or null. */
@@ -83,46 +84,65 @@ export class SseStream implements AnswerStream {
   readonly #call: HttpCall
   readonly #decoder: Decoder
   readonly #idleMs: number
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly #answer: Incoming
   readonly #sse: SseReader
   readonly #utf8 = new TextDecoder()
   #isBegun = false
   #isOver = false
 
   /** @param idleMs how long the upstream may be silent once it has begun. */
-  constructor(call: HttpCall, body: ReadableStream<Uint8Array>, decoder: Decoder, idleMs: number) {
+  constructor(call: HttpCall, answer: Incoming, decoder: Decoder, idleMs: number) {
     this.#call = call
     this.#decoder = decoder
     this.#idleMs = idleMs
-    this.#reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>
+    this.#answer = answer
     this.#sse = new SseReader(call.maxEventBytes)
   }
 
   async pump(take: Take): Promise<void> {
-    const { deadline } = this.#call
-    deadline.pause(false)
-    while (!this.#isOver) {
-      const events: AnswerEvent[] = []
-      let isRead = false
+    this.#call.deadline.pause(false)
+    if (this.#isOver) return
+    // What its taker throws, who may yet go on without, and mistakes of our own: nothing of it is the upstream's.
+    const thrown: unknown[] = []
+    let taken: unknown = null
+    const read = (bytes: Uint8Array): boolean | Promise<boolean> => {
       try {
-        const read = await this.#reader.read()
-        isRead = true
-        if (!this.#isOver) this.#take(read, events)
+        const went = this.#isOver ? false : this.#hand(this.#eventsOf(bytes), take)
+        if (typeof went === 'boolean') return went
+        const taking = went.catch((error) => {
+          thrown.push(error)
+          return false
+        })
+        taken = taking
+        return taking
       } catch (error) {
-        // A mistake of our own is none of the upstream's.
-        if (isRead) {
-          this.close()
-          throw error
-        }
-        if (!this.#isOver) this.#fail(error, events)
+        thrown.push(error)
+        return false
       }
-      if (events.length === 0) continue
-      const went = take(events)
-      if (went === true) continue
-      deadline.pause(true)
-      if (went === false || !(await went)) return
-      deadline.pause(false)
     }
+    const last: AnswerEvent[] = []
+    const isEnd = await this.#answer.pump(read).catch((error) => {
+      if (!this.#isOver) this.#fail(error, last)
+      return false
+    })
+    await taken
+    if (thrown.length > 0) throw thrown[0]
+    if (isEnd && !this.#isOver) this.#finish(last)
+    await this.#hand(last, take)
+  }
+
+  /** Whether more is wanted, and there is more. */
+  #hand(events: readonly AnswerEvent[], take: Take): boolean | Promise<boolean> {
+    if (events.length === 0) return !this.#isOver
+    const { deadline } = this.#call
+    const went = take(events)
+    if (went === true) return !this.#isOver
+    deadline.pause(true)
+    if (went === false) return false
+    return went.then((isWanted) => {
+      if (isWanted) deadline.pause(false)
+      return isWanted && !this.#isOver
+    })
   }
 
   close(): void {
@@ -131,19 +151,37 @@ export class SseStream implements AnswerStream {
     this.#end()
   }
 
-  /** Adds the events of what was read; the last batch ends in `done` or `failure`. */
-  #take({ done, value }: { done: boolean; value?: Uint8Array | undefined }, out: AnswerEvent[]): void {
+  /** The events of what was read; the last batch ends in `done` or `failure`. */
+  #eventsOf(bytes: Uint8Array): AnswerEvent[] {
+    const out: AnswerEvent[] = []
     this.#call.deadline.touch()
-    this.#decode(done ? this.#utf8.decode() : this.#utf8.decode(value, { stream: true }), out)
-    if (done) {
-      for (const event of this.#sse.end()) this.#decoder.event(event, out)
-      this.#decoder.end(out)
-    }
+    this.#orClose(() => this.#decode(this.#utf8.decode(bytes, { stream: true }), out))
     const last = out.at(-1)
-    if (done || last?.kind === 'done' || last?.kind === 'failure') this.#end()
+    if (last?.kind === 'done' || last?.kind === 'failure') this.#end()
     else if (this.#sse.isTooLarge) {
       const limit = `${Math.round(this.#sse.maxEventChars / 1024 ** 2)} MiB`
       this.#fail(tooLong(`sent an event of more than ${limit}`), out)
+    }
+    return out
+  }
+
+  /** Its body has ended. */
+  #finish(out: AnswerEvent[]): void {
+    this.#orClose(() => {
+      this.#decode(this.#utf8.decode(), out)
+      for (const event of this.#sse.end()) this.#decoder.event(event, out)
+      this.#decoder.end(out)
+    })
+    this.#end()
+  }
+
+  /** A mistake of our own leaves nothing open. */
+  #orClose(decode: () => void): void {
+    try {
+      decode()
+    } catch (error) {
+      this.close()
+      throw error
     }
   }
 
@@ -168,6 +206,6 @@ export class SseStream implements AnswerStream {
   #end(): void {
     this.#isOver = true
     this.#call.deadline.stop()
-    this.#reader.cancel().catch(() => {})
+    this.#answer.leave()
   }
 }

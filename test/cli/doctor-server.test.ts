@@ -1,6 +1,8 @@
 /** What `doctor` makes of what a running server says of itself, its upstreams and its models. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { checkTransport } from '../../src/cli/doctor-server.ts'
 import type { Status, UpstreamStatus } from '../../src/server/protocol.ts'
+import { toTarget } from '../support/snapshot.ts'
 import { toUpstreamStatus } from '../support/status.ts'
 import { type Clinic, NOW, openClinic } from './doctor-bench.ts'
 
@@ -147,4 +149,19 @@ describe('an upstream', () => {
     const { stdout } = await clinic.run('doctor')
     expect(stdout).toContain('bad?[2J?ok       all is well')
   })
+})
+
+test('what goes by `fetch` is told, with how much of it at a time', () => {
+  const { upstream } = toTarget()
+  const byFetch = { ...upstream, options: { ...upstream.options, transport: 'fetch' as const } }
+  expect(checkTransport([upstream], {})).toEqual([])
+  expect(checkTransport([upstream, byFetch], {})).toMatchObject([
+    { status: 'ok', message: expect.stringContaining(`with 200 calls at a time at most: ${byFetch.id}.`) },
+  ])
+  expect(checkTransport([byFetch], { BUN_CONFIG_MAX_HTTP_REQUESTS: '1056' })).toMatchObject([
+    { message: expect.stringContaining('with 1000 calls') },
+  ])
+  expect(checkTransport([upstream], { HTTPS_PROXY: 'http://proxy:3128' })).toMatchObject([
+    { message: expect.stringContaining('There is a proxy') },
+  ])
 })

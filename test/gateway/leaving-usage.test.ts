@@ -122,6 +122,20 @@ describe('usage in the last words of an upstream is heard by a client that left'
     expect(await lastRow()).toMatchObject({ ...gone, ...exact, http_status: 200, stream: 1 })
   })
 
+  test('within the text, whatever words still come', async () => {
+    const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const more = gates.flatMap(({ promise }): StreamStep[] => [{ until: promise }, toDelta({ content: 'more ' })])
+    play({ kind: 'stream', steps: [...words, ...more, ...last] })
+    const key = app.key({ concurrency: 1 })
+    await leaveAfter('two ', { model: 'acme/thinker' }, key)
+    await noticed(key)
+    for (const { resolve } of gates) {
+      resolve()
+      await Bun.sleep(20)
+    }
+    expect(await lastRow()).toMatchObject({ ...gone, ...exact })
+  })
+
   test.each([true, false])('before the first word, stream: %p', async (stream) => {
     const { held, free } = createGate()
     play(held(stream ? { kind: 'stream', steps: [...words, ...last] } : wholeAnswer({ tokens: WORDS, usage })))

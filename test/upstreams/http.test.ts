@@ -58,6 +58,11 @@ test('calls that go out at once have each its own headers', async () => {
   expect(seen.toSorted()).toEqual(expected.map(([at, accept]) => `x-${at} ${accept}`).toSorted())
 })
 
+test('a call says what it is, and wants nothing packed', async () => {
+  await ask(wholeAnswer(), false)
+  expect(upstream.requests.at(-1)?.headers).toMatchObject({ 'user-agent': 'tollgate', 'accept-encoding': 'identity' })
+})
+
 test('how the upstream calls the request is read where its dialect says, and kept short', async () => {
   const headers = { 'x-request-id': 'first', 'request-id': 'a'.repeat(200) }
   for (const script of [wholeAnswer({ headers }), streamAnswer({ headers })]) {
@@ -97,26 +102,32 @@ test.each([
 
 test('without files of our own left a call waits for one, and then says who lacks it: nothing was asked', async () => {
   upstream.script(wholeAnswer({ tokens: ['a'] }))
+  const before = upstream.requests.filter(({ method }) => method === 'POST').length
   const script = `
     import { closeSync, openSync } from 'node:fs'
+    import { clientLeft } from './src/domain/error.ts'
     import { createAllBackends } from './src/server/backends.ts'
     import { toTarget } from './test/support/snapshot.ts'
     const target = toTarget({ baseUrl: '${upstream.url}' })
     const { deadlines } = target.upstream
     const body = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }
-    const call = () =>
+    const call = ({ signal } = new AbortController()) =>
       createAllBackends()
-        .openai.call({ body, target, signal: new AbortController().signal, deadlines, callId: 'x-1', take: () => null })
+        .openai.call({ body, target, signal, deadlines, callId: 'x-1', take: () => null })
         .then(({ events }) => events[0].kind, ({ name, kind }) => name + ' ' + kind)
     await createAllBackends().openai.probe(target.upstream, new AbortController().signal)
     const files = []
     try { for (;;) files.push(openSync('/dev/null', 'r')) } catch {}
     const none = await call()
+    const leaving = new AbortController()
+    const left = call(leaving)
+    setTimeout(() => leaving.abort(clientLeft()), 110)
     const asked = call()
     setTimeout(() => { for (const file of files.splice(0, 10)) closeSync(file) }, 150)
-    console.log(none + ', ' + (await asked))
+    console.log(none + ', ' + (await left) + ', ' + (await asked))
     process.exit(0)`
   const command = ['sh', '-c', 'ulimit -n 100; exec "$0" -e "$1"', process.execPath, script]
   const child = Bun.spawn(command, { cwd: `${import.meta.dir}/../..`, stdout: 'pipe' })
-  expect((await new Response(child.stdout).text()).trim()).toBe('GatewayError overloaded, text')
+  expect((await new Response(child.stdout).text()).trim()).toBe('GatewayError overloaded, UpstreamError aborted, text')
+  expect(upstream.requests.filter(({ method }) => method === 'POST').length).toBe(before + 1)
 })

@@ -11,6 +11,11 @@ const target = toTarget({ credential: CREDENTIAL })
 
 const expected = { ...toExpected(), target }
 
+function headersOf(fields: Record<string, string>) {
+  const headers = new Headers(fields)
+  return { header: (name: string) => headers.get(name) }
+}
+
 /** The failure that a stream begins with. */
 function inStream(data: string, name: string | null = null): UpstreamError | null {
   const events: AnswerEvent[] = []
@@ -78,7 +83,7 @@ describe('an error in', () => {
       for (const failure of [inStream(text), inStream(text, 'error'), inWhole(json)]) {
         expect(failure).toMatchObject({ kind: 'status', ...expected })
       }
-      const body = openai.failure(418, text, new Headers(), target)
+      const body = openai.failure(418, text, headersOf({}), target)
       expect(body).toMatchObject({ kind: 'status', ...expected, status: 418 })
     },
   )
@@ -102,7 +107,7 @@ describe('an error in', () => {
     ['a list', '[{"error":{"message":"m"}}]', 'm'],
   ])('an event of that name with %s, or the body of an error status', (_, text, message) => {
     expect(inStream(text, 'error')?.message).toBe(message)
-    expect(openai.failure(500, text, new Headers(), target).message).toBe(message)
+    expect(openai.failure(500, text, headersOf({}), target).message).toBe(message)
   })
 
   test.each([
@@ -114,7 +119,7 @@ describe('an error in', () => {
     const error = { message: 'm', ...odd }
     expect(inStream(JSON.stringify({ error }))).toMatchObject({ message: 'm', status: 500 })
     expect(inWhole({ error })).toMatchObject({ message: 'm', status: 500 })
-    expect(openai.failure(502, JSON.stringify({ error }), new Headers(), target)).toMatchObject({ status: 502 })
+    expect(openai.failure(502, JSON.stringify({ error }), headersOf({}), target)).toMatchObject({ status: 502 })
   })
 
   test.each([
@@ -132,7 +137,7 @@ const LATER = 'Sun, 22 Nov 2026 00:00:30 GMT'
 
 describe('the body of an error status', () => {
   const fail = (status: number, text: string, headers: Record<string, string> = {}) =>
-    openai.failure(status, text, new Headers(headers), target)
+    openai.failure(status, text, headersOf(headers), target)
 
   test('never shows even a part of our credential, wherever its message is cut', () => {
     const { message } = fail(400, JSON.stringify({ error: { message: `${'x'.repeat(995)}${CREDENTIAL}` } }))

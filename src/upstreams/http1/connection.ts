@@ -1,0 +1,243 @@
+/**
+ * One connection to an origin, over which one request after the other is made: its opening, the answer under way, its
+ * back-pressure and its end. A certificate that does not hold ends it before a byte of a request leaves. `pool.ts` keeps the
+ * idle ones.
+ */
+import { type AnswerListener, ResponseParser } from './response-parser.ts'
+
+/** Where requests go: one pool each. */
+export interface Origin {
+  hostname: string
+  port: number
+  isTls: boolean
+}
+
+/** Hears one answer, or why there is none; nothing after `end` or `fail`. */
+export interface ExchangeListener extends AnswerListener {
+  /** @param isStale whether its origin was closing the idle connection in the moment in which the request was sent over it. */
+  fail(error: unknown, isStale: boolean): void
+}
+
+export interface ConnectionOwner {
+  /** It can take another request, for so long, ms. */
+  idle(connection: Connection, keptMs: number): void
+  closed(connection: Connection): void
+  /** It was closed before the system had opened it: until that gives up, which may take minutes, it holds a file. */
+  abandoned(): void
+  /** The system has given up one of those. */
+  gone(): void
+}
+
+/** A host that does not take a connection, or does not shake hands, in this time is not there. */
+const OPENING_MS = 10_000
+/**
+ * An origin that closes an idle connection while a request is on its way does so in order, and we hear of it within a turn of the
+ * loop. One that closes it later, or breaks it, may have read the request, and answered it for money.
+ */
+const STALE_MS = 100
+
+/** Why there is a connection no more, by the code that the system has for it. */
+export class ConnectionError extends Error {
+  constructor(
+    message: string,
+    readonly code: 'ETIMEDOUT' | 'ECONNRESET' | 'ERR_TLS_CERT_INVALID',
+  ) {
+    super(message)
+  }
+}
+
+export class Connection {
+  readonly #owner: ConnectionOwner
+  readonly #origin: Origin
+  readonly #parser = new ResponseParser()
+  /** From when on bytes may be sent. */
+  #socket: Bun.Socket<Connection> | null = null
+  /** Null once it is open, or closed. */
+  #opening: Timer | null
+  /** Whether the system has opened it, or given up. */
+  #isSettled = false
+  #isAbandoned = false
+  #isClosed = false
+  /** What closed it before anybody asked for anything. */
+  #error: unknown = null
+  /** Whether a request was made over it before this one. */
+  #isUsed = false
+  #listener: ExchangeListener | null = null
+  #sentMs = 0
+  #isUnheard = true
+  #unsent: Uint8Array | null = null
+  #isPaused = false
+
+  /** Opens it. */
+  constructor(origin: Origin, owner: ConnectionOwner) {
+    this.#origin = origin
+    this.#owner = owner
+    this.#opening = setTimeout(
+      () => this.closed(new ConnectionError('took no connection in time', 'ETIMEDOUT')),
+      OPENING_MS,
+    )
+    const { hostname, port, isTls } = origin
+    Bun.connect<Connection>({
+      hostname,
+      port,
+      data: this,
+      socket: HANDLER,
+      ...(isTls ? { tls: { serverName: isIp(hostname) ? '' : hostname, rejectUnauthorized: VERIFIES } } : {}),
+    }).then(
+      () => this.#settle(),
+      (error) => {
+        this.#settle()
+        this.closed(error)
+      },
+    )
+  }
+
+  /** Sends a request and hears its answer. Only where none is under way. */
+  send(request: Uint8Array, listener: ExchangeListener): void {
+    if (this.#isClosed) {
+      listener.fail(this.#error, false)
+      return
+    }
+    this.#listener = listener
+    this.#isUnheard = true
+    this.#sentMs = performance.now()
+    this.#parser.expect(listener)
+    this.#unsent = request
+    this.drain()
+  }
+
+  pause(): void {
+    if (!this.#isPaused) this.#socket?.pause()
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    if (this.#isPaused) this.#socket?.resume()
+    this.#isPaused = false
+  }
+
+  /** While it is idle, it keeps no process alive. */
+  keepAlive(isBusy: boolean): void {
+    if (isBusy) this.#socket?.ref()
+    else this.#socket?.unref()
+  }
+
+  /** Ends it at once, and whatever is under way. Nobody is told. Idempotent. */
+  abort(): void {
+    this.#listener = null
+    this.closed(null)
+  }
+
+  // Called by the socket.
+
+  opened(socket: Bun.Socket<Connection>): void {
+    this.#socket = socket
+    if (this.#isClosed) socket.terminate()
+    else if (!this.#origin.isTls) this.secured(null)
+  }
+
+  secured(error: Error | null): void {
+    if (this.#isClosed) return
+    if (error) {
+      this.closed(error)
+      return
+    }
+    if (this.#opening) clearTimeout(this.#opening)
+    this.#opening = null
+    this.#socket?.setNoDelay(true)
+    this.drain()
+  }
+
+  arrived(bytes: Uint8Array): void {
+    if (this.#isClosed) return
+    this.#isUnheard = false
+    // Nobody has asked for anything.
+    if (this.#parser.isIdle) {
+      this.abort()
+      return
+    }
+    try {
+      this.#parser.feed(bytes)
+    } catch (error) {
+      this.closed(error)
+      return
+    }
+    // What follows an answer in the same piece was looked at by now.
+    if (this.#parser.isIdle && !this.#isClosed) this.#release()
+  }
+
+  drain(): void {
+    const unsent = this.#unsent
+    if (unsent === null || this.#opening !== null) return
+    const written = this.#socket?.write(unsent) ?? 0
+    this.#unsent = written < unsent.length ? unsent.subarray(Math.max(0, written)) : null
+  }
+
+  /** The other side has said all that it will. What ends so over TLS may have been cut: what it says has to show that it is whole. */
+  finished(): void {
+    if (this.#isClosed) return
+    try {
+      this.#parser.close()
+    } catch (error) {
+      const isStale = this.#isUsed && this.#isUnheard && performance.now() - this.#sentMs < STALE_MS
+      this.closed(error, isStale)
+      return
+    }
+    this.abort()
+  }
+
+  /** Ends it, and tells whoever waits for an answer; nothing more is heard of it. */
+  closed(error: unknown, isStale = false): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    if (this.#opening) clearTimeout(this.#opening)
+    this.#opening = null
+    this.#parser.stop()
+    this.#unsent = null
+    this.#socket?.terminate()
+    this.#owner.closed(this)
+    this.#isAbandoned = !this.#isSettled && this.#socket === null
+    if (this.#isAbandoned) this.#owner.abandoned()
+    const listener = this.#listener
+    this.#listener = null
+    this.#error = error ?? new ConnectionError('closed the connection', 'ECONNRESET')
+    listener?.fail(this.#error, isStale)
+  }
+
+  #settle(): void {
+    this.#isSettled = true
+    if (this.#isAbandoned) this.#owner.gone()
+  }
+
+  #release(): void {
+    this.#listener = null
+    this.#isUsed = true
+    // The end of an answer may come while its reader has enough: the next one is read all the same.
+    this.resume()
+    const { keptMs } = this.#parser
+    if (keptMs > 0 && this.#unsent === null) this.#owner.idle(this, keptMs)
+    else this.abort()
+  }
+}
+
+/** A number is no name to ask for (RFC 6066, 3). */
+const isIp = (hostname: string) => /^[\d.]+$|:/.test(hostname)
+
+/** As `fetch` reads it. */
+const VERIFIES = process.env.NODE_TLS_REJECT_UNAUTHORIZED !== '0'
+
+const HANDLER: Bun.SocketHandler<Connection> = {
+  open: (socket) => socket.data.opened(socket),
+  handshake: ({ data }, isAuthorized, error) =>
+    data.secured(
+      !VERIFIES || (isAuthorized && !error)
+        ? null
+        : (error ?? new ConnectionError('has a certificate that does not hold', 'ERR_TLS_CERT_INVALID')),
+    ),
+  data: ({ data }, bytes) => data.arrived(bytes),
+  drain: ({ data }) => data.drain(),
+  end: ({ data }) => data.finished(),
+  close: ({ data }, error) => data.closed(error),
+  error: ({ data }, error) => data.closed(error),
+  connectError: ({ data }, error) => data.closed(error),
+}

@@ -1,0 +1,61 @@
+/**
+ * Bytes that have come and wait for whoever reads them. A piece is a part of what a socket has read at once, all of which it
+ * would keep in memory, and an answer may come a byte at a time: what is small is copied together. Pure.
+ */
+
+const MAX_BLOCK_BYTES = 64 * 1024
+
+export class Pieces {
+  readonly #all: Uint8Array[] = []
+  /** What the last piece is a part of, where small ones are copied into it. */
+  #block: Buffer | null = null
+  #used = 0
+  #bytes = 0
+
+  /** How many there are. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  push(piece: Uint8Array): void {
+    this.#bytes += piece.length
+    if (piece.length * 2 >= piece.buffer.byteLength) {
+      this.#all.push(piece)
+      this.#block = null
+      return
+    }
+    let block = this.#block
+    if (block !== null && block.length - this.#used >= piece.length) this.#all.pop()
+    else {
+      // As large as all that is here, so that copies stay few and half of it is in use.
+      block = Buffer.allocUnsafeSlow(Math.max(piece.length, Math.min(this.#bytes, MAX_BLOCK_BYTES)))
+      this.#used = 0
+      this.#block = block
+    }
+    block.set(piece, this.#used)
+    this.#used += piece.length
+    this.#all.push(block.subarray(0, this.#used))
+  }
+
+  /** Takes the first one. */
+  shift(): Uint8Array | undefined {
+    const piece = this.#all.shift()
+    if (this.#all.length === 0) this.#block = null
+    this.#bytes -= piece?.length ?? 0
+    return piece
+  }
+
+  /** Takes all, as one. */
+  join(): Uint8Array {
+    const [only] = this.#all
+    const all = this.#all.length === 1 && only ? only : Buffer.concat(this.#all)
+    this.clear()
+    return all
+  }
+
+  clear(): void {
+    this.#all.length = 0
+    this.#block = null
+    this.#bytes = 0
+  }
+}

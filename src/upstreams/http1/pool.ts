@@ -1,0 +1,113 @@
+/**
+ * Connections to one origin: an idle one is used again, the one that was used last first, and closed after a while. All origins
+ * share how many may be idle.
+ */
+import { Connection, ConnectionError, type ConnectionOwner, type Origin } from './connection.ts'
+
+export interface PoolOptions {
+  /** How long a connection stays open without a request, ms. */
+  idleMs: number
+  /** Most that are kept so, to all origins together. */
+  maxIdle: number
+}
+
+/** An origin that says how long it keeps a connection is believed, but for the time that a request takes to get there. */
+const ON_ITS_WAY_MS = 1_000
+/** Of connections that nobody waits for any more and that the system still tries to open: to a host that is not there. */
+const MAX_ABANDONED = 64
+
+/** Idle connections to all origins. */
+export class IdleConnections {
+  readonly #options: PoolOptions
+  /** Until when each is kept; the one that has been idle for longest stands first. */
+  readonly #untilMs = new Map<Connection, number>()
+  #timer: Timer | null = null
+
+  constructor(options: PoolOptions) {
+    this.#options = options
+  }
+
+  /** @param keptMs how long its origin keeps it. False where that is too short. */
+  add(connection: Connection, keptMs: number): boolean {
+    const { maxIdle, idleMs } = this.#options
+    const lastsMs = Math.min(idleMs, keptMs - ON_ITS_WAY_MS)
+    if (lastsMs <= 0) return false
+    this.#untilMs.set(connection, performance.now() + lastsMs)
+    if (this.#untilMs.size > maxIdle) for (const [oldest] of this.#untilMs.entries().take(1)) oldest.abort()
+    this.#timer ??= setInterval(() => this.#close((untilMs, nowMs) => untilMs <= nowMs), idleMs / 4).unref()
+    return true
+  }
+
+  /** It is idle no more. False where its time was over. */
+  remove(connection: Connection): boolean {
+    const untilMs = this.#untilMs.get(connection) ?? 0
+    this.#untilMs.delete(connection)
+    return untilMs > performance.now()
+  }
+
+  closeAll(): void {
+    this.#close(() => true)
+  }
+
+  #close(isOver: (untilMs: number, nowMs: number) => boolean): void {
+    const nowMs = performance.now()
+    for (const [connection, untilMs] of [...this.#untilMs]) if (isOver(untilMs, nowMs)) connection.abort()
+    if (this.#untilMs.size > 0 || this.#timer === null) return
+    clearInterval(this.#timer)
+    this.#timer = null
+  }
+}
+
+export class Pool implements ConnectionOwner {
+  readonly #origin: Origin
+  readonly #all: IdleConnections
+  /** The one that was used last stands last. */
+  readonly #idle: Connection[] = []
+  #abandoned = 0
+
+  constructor(origin: Origin, all: IdleConnections) {
+    this.#origin = origin
+    this.#all = all
+  }
+
+  /** A connection for a request. Throws a ConnectionError where it is of no use to open one. */
+  take(): Connection {
+    for (let found = this.#idle.pop(); found; found = this.#idle.pop()) {
+      if (this.#all.remove(found)) {
+        found.keepAlive(true)
+        return found
+      }
+      found.abort()
+    }
+    return this.open()
+  }
+
+  /** One that nobody has used. */
+  open(): Connection {
+    if (this.#abandoned >= MAX_ABANDONED) throw new ConnectionError('takes no connections', 'ETIMEDOUT')
+    return new Connection(this.#origin, this)
+  }
+
+  idle(connection: Connection, keptMs: number): void {
+    if (!this.#all.add(connection, keptMs)) {
+      connection.abort()
+      return
+    }
+    connection.keepAlive(false)
+    this.#idle.push(connection)
+  }
+
+  closed(connection: Connection): void {
+    this.#all.remove(connection)
+    const at = this.#idle.lastIndexOf(connection)
+    if (at !== -1) this.#idle.splice(at, 1)
+  }
+
+  abandoned(): void {
+    this.#abandoned++
+  }
+
+  gone(): void {
+    this.#abandoned--
+  }
+}

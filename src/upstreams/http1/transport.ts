@@ -1,0 +1,128 @@
+/** Our own HTTP/1.1: a pool of connections an origin, and no promise for a piece of a body. See `transport.ts` above. */
+import type { Exchange, Incoming, Outgoing, Transport } from '../transport.ts'
+import { Http1Answer } from './answer.ts'
+import type { Connection, ExchangeListener, Origin } from './connection.ts'
+import type { Head } from './head.ts'
+import { IdleConnections, Pool, type PoolOptions } from './pool.ts'
+
+/** Each idle connection is a file that another request may need. */
+const POOL: PoolOptions = { idleMs: 60_000, maxIdle: 256 }
+
+/** What does not change from request to request of one upstream. */
+interface Route {
+  pool: Pool
+  base: string
+  head: string
+}
+
+export function createHttp1Transport(options: PoolOptions = POOL): Transport {
+  const idle = new IdleConnections(options)
+  const pools = new Map<string, Pool>()
+  const routes = new WeakMap<Outgoing['upstream'], Route>()
+
+  const toRoute = ({ upstream, headers }: Outgoing): Route => {
+    const url = new URL(upstream.baseUrl ?? '')
+    const isTls = url.protocol === 'https:'
+    const origin: Origin = {
+      hostname: url.hostname.replace(/^\[|\]$/g, ''),
+      port: Number(url.port) || (isTls ? 443 : 80),
+      isTls,
+    }
+    // `Headers` refuses what is none.
+    const all = new Headers({ host: url.host, ...headers() })
+    return {
+      pool: pools.getOrInsertComputed(url.origin, () => new Pool(origin, idle)),
+      base: url.pathname.replace(/\/$/, ''),
+      head: [...all].map(([name, value]) => `${name}: ${value}\r\n`).join(''),
+    }
+  }
+
+  return {
+    send(outgoing) {
+      let route = routes.get(outgoing.upstream)
+      if (route === undefined) {
+        route = toRoute(outgoing)
+        routes.set(outgoing.upstream, route)
+      }
+      return new Http1Exchange(route.pool, toRequest(route, outgoing))
+    },
+    closeIdle: () => idle.closeAll(),
+  }
+}
+
+/** What stands in the first lines as it is. */
+const PLAIN = /^[\x21-\x7e]*$/
+
+function toRequest({ base, head }: Route, { path, accept, callId, body }: Outgoing): Uint8Array {
+  if (!PLAIN.test(path) || !PLAIN.test(callId)) throw new Error('a path or a call id holds what a request cannot')
+  const length = Buffer.byteLength(body)
+  const lines = `POST ${base}${path} HTTP/1.1\r\n${head}accept: ${accept}\r\nx-client-request-id: ${callId}\r\ncontent-length: ${length}\r\n\r\n`
+  const request = Buffer.allocUnsafe(lines.length + length)
+  // A header holds bytes: a credential beyond ASCII leaves as it was given.
+  request.write(lines, 0, 'latin1')
+  request.write(body, lines.length)
+  return request
+}
+
+class Http1Exchange implements Exchange, ExchangeListener {
+  readonly answer: Promise<Incoming>
+  readonly #pool: Pool
+  #resolve!: (incoming: Incoming) => void
+  #reject!: (error: unknown) => void
+  /** Null once an answer has begun. */
+  #request: Uint8Array | null
+  #connection: Connection | null = null
+  #answer: Http1Answer | null = null
+
+  constructor(pool: Pool, request: Uint8Array) {
+    this.answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    this.#pool = pool
+    this.#request = request
+    this.#send(request, () => pool.take())
+  }
+
+  abort(reason: Error): void {
+    if (this.#answer) this.#answer.abort(reason)
+    else this.#connection?.abort()
+    this.#connection = null
+    this.#reject(reason)
+  }
+
+  // Called by the connection.
+
+  head(head: Head): void {
+    this.#request = null
+    this.#answer = new Http1Answer(head, this.#connection as Connection)
+    this.#resolve(this.#answer)
+  }
+
+  data(bytes: Uint8Array): void {
+    this.#answer?.arrived(bytes)
+  }
+
+  end(): void {
+    this.#connection = null
+    this.#answer?.received()
+  }
+
+  /** Sends it again over a new connection where not a byte of an answer had come, and its origin was just closing the old one. */
+  fail(error: unknown, isStale: boolean): void {
+    this.#connection = null
+    if (this.#answer) this.#answer.broken(error)
+    else if (isStale && this.#request) this.#send(this.#request, () => this.#pool.open())
+    else this.#reject(error)
+  }
+
+  #send(request: Uint8Array, take: () => Connection): void {
+    try {
+      this.#connection = take()
+    } catch (error) {
+      this.#reject(error)
+      return
+    }
+    this.#connection.send(request, this)
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * How a request goes to an upstream and its answer comes back, below every dialect: `http.ts` sends by it. Two do: our own
+ * HTTP/1.1 over sockets (`http1/`), and `fetch` (`fetch.ts`) for what that one does not do, such as proxies. Types only.
+ */
+import type { GatewayError } from '../domain/error.ts'
+import type { Upstream } from '../domain/snapshot.ts'
+
+export interface Outgoing {
+  upstream: Upstream
+  /** Below the upstream's base URL. */
+  path: string
+  /** Headers of every request to the upstream, by lower-case name: always the same ones for one upstream. */
+  headers: () => Readonly<Record<string, string>>
+  accept: string
+  /** Sent as `x-client-request-id`. */
+  callId: string
+  /** JSON text. */
+  body: string
+}
+
+/** Takes a piece of a body, in the order of the bytes. False: no more for now. A promise: no more until it resolves. */
+export type TakeBytes = (bytes: Uint8Array) => boolean | Promise<boolean>
+
+/** An answer whose head has come. Its body is read in one of the two ways. */
+export interface Incoming {
+  readonly status: number
+  /** @param name in lower case. */
+  header(name: string): string | null
+  /**
+   * Reads the body as text up to a limit; null, and the rest given up, where it is longer.
+   * @param take counts its bytes in; what it refuses is thrown.
+   */
+  text(maxBytes: number, take: (bytes: number) => GatewayError | null): Promise<string | null>
+  /**
+   * Hands over the body as it comes. Resolves true once all of it was, and false once `take` wants no more: called again, it
+   * goes on there. Throws what broke the connection, and what `take` throws.
+   */
+  pump(take: TakeBytes): Promise<boolean>
+  /** Gives up what is left of it. Idempotent. */
+  cancel(): void
+  /** Nothing more is wanted, and its end should be near: the connection is kept where that comes soon. Idempotent. */
+  leave(): void
+}
+
+export interface Exchange {
+  /** Rejects with what broke the connection before the head was there, and with the reason of an `abort`. */
+  answer: Promise<Incoming>
+  /** Ends it, wherever it stands. Idempotent. */
+  abort(reason: Error): void
+}
+
+export interface Transport {
+  send(outgoing: Outgoing): Exchange
+  /** Closes connections that nobody uses: somebody needs their files. */
+  closeIdle(): void
+}

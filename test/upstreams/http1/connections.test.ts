@@ -1,0 +1,261 @@
+/** What our own HTTP/1.1 does with its connections: which one is used again, which one ends, and what is sent twice. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { createServer, type Server, type Socket } from 'node:net'
+import { IdleConnections, Pool } from '../../../src/upstreams/http1/pool.ts'
+import { createHttp1Transport } from '../../../src/upstreams/http1/transport.ts'
+import type { Incoming } from '../../../src/upstreams/transport.ts'
+import { toTarget } from '../../support/snapshot.ts'
+
+/** What is said to the next requests, in turn. */
+let script: ((socket: Socket) => void)[] = []
+/** The number of the connection over which each request came. */
+let requests: number[] = []
+let connections = 0
+let open = new Set<Socket>()
+let server: Server
+let port = 0
+beforeAll(async () => {
+  server = createServer((socket) => {
+    const number = ++connections
+    open.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => open.delete(socket))
+    socket.on('data', () => {
+      requests.push(number)
+      script.shift()?.(socket)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  port = typeof address === 'object' ? (address?.port ?? 0) : 0
+})
+beforeEach(() => {
+  for (const socket of open) socket.destroy()
+  open = new Set()
+  script = []
+  requests = []
+  connections = 0
+})
+afterAll(() => server.close())
+
+const HEAD = 'HTTP/1.1 200 OK\r\n'
+const WHOLE = `${HEAD}content-length: 2\r\n\r\n{}`
+const says = (text: string) => (socket: Socket) => void socket.write(text)
+const textOf = (incoming: Incoming) => incoming.text(1_000_000, () => null)
+
+function client(baseUrl = `http://127.0.0.1:${port}/v1`, idleMs = 60_000, maxIdle = 100) {
+  const transport = createHttp1Transport({ idleMs, maxIdle })
+  const { upstream } = toTarget({ baseUrl })
+  const send = () =>
+    transport.send({ upstream, path: '/chat', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' })
+  return { transport, send, ask: async () => textOf(await send().answer) }
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await Bun.sleep(5)
+}
+
+test('a connection whose answer is broken off while its last piece is read is not used again', async () => {
+  const { send, ask } = client()
+  let last = () => {}
+  script = [
+    (socket) => {
+      socket.write(`${HEAD}transfer-encoding: chunked\r\n\r\n`)
+      last = () => void socket.write('2\r\n{}\r\n0\r\n\r\n')
+    },
+    says(WHOLE),
+  ]
+  const exchange = send()
+  const pumped = (await exchange.answer).pump(() => {
+    exchange.abort(new Error('enough'))
+    return true
+  })
+  last()
+  await expect(pumped).rejects.toThrow('enough')
+  expect(await ask()).toBe('{}')
+  expect(requests).toEqual([1, 2])
+})
+
+test.each([
+  ['that sent more than its answer', `${WHOLE}more`],
+  ['that is about to end', `${HEAD}keep-alive: timeout=1\r\ncontent-length: 2\r\n\r\n{}`],
+  ['that says so', `${HEAD}connection: close\r\ncontent-length: 2\r\n\r\n{}`],
+])('a connection %s is not used again', async (_, text) => {
+  const { ask } = client()
+  script = [says(text), says(WHOLE)]
+  expect(await ask()).toBe('{}')
+  expect(await ask()).toBe('{}')
+  expect(requests).toEqual([1, 2])
+})
+
+test.each(['utf-8', 'Identity', 'none'])('a body that calls itself packed as %s is read as it is', async (encoding) => {
+  const { ask } = client()
+  script = [says(`${HEAD}content-encoding: ${encoding}\r\ncontent-length: 2\r\n\r\n{}`)]
+  expect(await ask()).toBe('{}')
+})
+
+test('what does not unpack breaks its answer and no other one', async () => {
+  const { send, ask } = client()
+  script = [says(`${HEAD}content-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}`), says(WHOLE)]
+  await expect(send().answer.then(textOf)).rejects.toThrow()
+  expect(await ask()).toBe('{}')
+})
+
+test('a request that meets a connection just as that is closed is sent again over a new one', async () => {
+  const { ask } = client()
+  script = [says(WHOLE), (socket) => void socket.end(), says(WHOLE)]
+  await ask()
+  expect(await ask()).toBe('{}')
+  expect(requests).toEqual([1, 1, 2])
+})
+
+test.each([
+  ['by force', (socket: Socket) => void socket.resetAndDestroy()],
+  ['later', (socket: Socket) => void setTimeout(() => socket.end(), 200)],
+  ['within an answer', (socket: Socket) => void socket.end('HTTP/1.1 2')],
+])('but not where it is closed %s: its origin may have done what it was asked', async (_, act) => {
+  const { ask } = client()
+  script = [says(WHOLE), act, says(WHOLE)]
+  await ask()
+  await expect(ask()).rejects.toThrow()
+  expect(requests).toEqual([1, 1])
+})
+
+test('and nothing is sent again that was the first of its connection', async () => {
+  const { ask } = client()
+  script = [(socket) => void socket.end(), says(WHOLE)]
+  await expect(ask()).rejects.toThrow('closed the connection')
+  expect(requests).toEqual([1])
+})
+
+test('an idle connection is closed after its time', async () => {
+  const { ask } = client(undefined, 40)
+  script = [says(`${HEAD}keep-alive: timeout=100\r\ncontent-length: 2\r\n\r\n{}`)]
+  await ask()
+  await until(() => open.size === 0)
+})
+
+test('what is aborted before its connection is secure leaves none behind', async () => {
+  const { send } = client(`https://127.0.0.1:${port}/v1`)
+  const exchange = send()
+  // A server that takes what is said, and shakes no hands.
+  await until(() => open.size === 1)
+  exchange.abort(new Error('enough'))
+  await expect(exchange.answer).rejects.toThrow('enough')
+  await until(() => open.size === 0)
+})
+
+test('a stream that is left may end by itself, and is ended otherwise', async () => {
+  const { send, ask } = client()
+  const begun = `${HEAD}transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n`
+  let held: Socket | undefined
+  script = [
+    (socket) => {
+      held = socket
+      socket.write(begun)
+    },
+    says(WHOLE),
+    says(begun),
+  ]
+  const left = await send().answer
+  left.leave()
+  held?.write('0\r\n\r\n')
+  await Bun.sleep(20)
+  expect(await ask()).toBe('{}')
+  expect(requests).toEqual([1, 1])
+  const hanging = await send().answer
+  hanging.leave()
+  await until(() => open.size === 0)
+})
+
+test('a body is asked for once at a time, and giving it up ends whoever reads it', async () => {
+  const { send } = client()
+  script = [says(`${HEAD}content-length: 5\r\n\r\n{}`)]
+  const incoming = await send().answer
+  const pumped = incoming.pump(() => true)
+  expect(() => incoming.pump(() => true)).toThrow('read already')
+  incoming.cancel()
+  expect(await pumped).toBe(false)
+  expect(await incoming.pump(() => true)).toBe(false)
+})
+
+test('who reads slowly keeps the sender waiting, and loses nothing', async () => {
+  const { send } = client()
+  const body = Buffer.alloc(20 * 1024 * 1024, 'x')
+  let isDrained = false
+  script = [
+    (socket) => {
+      socket.write(`${HEAD}content-length: ${body.length}\r\n\r\n`)
+      socket.write(body, () => {
+        isDrained = true
+      })
+    },
+  ]
+  const incoming = await send().answer
+  await Bun.sleep(100)
+  expect(isDrained).toBe(false)
+  let bytes = 0
+  expect(
+    await incoming.pump(async (piece) => {
+      if (bytes === 0) await Bun.sleep(20)
+      bytes += piece.length
+      return true
+    }),
+  ).toBe(true)
+  expect(bytes).toBe(body.length)
+})
+
+test('all origins share how many connections may be idle, and all of those are closed where somebody needs their files', async () => {
+  const { transport, ask } = client(undefined, 60_000, 3)
+  const { upstream } = toTarget({ baseUrl: `http://localhost:${port}/v1` })
+  const elsewhere = { upstream, path: '/chat', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' }
+  const late = (socket: Socket) => void setTimeout(() => socket.write(WHOLE), 20)
+  script = Array.from({ length: 12 }, () => late)
+  const asked = Array.from({ length: 6 }, () => [ask(), transport.send(elsewhere).answer.then(textOf)]).flat()
+  expect(await Promise.all(asked)).toEqual(Array(12).fill('{}'))
+  await until(() => open.size === 3)
+  transport.closeIdle()
+  await until(() => open.size === 0)
+})
+
+test('a host that takes no connections is not tried without end', () => {
+  const pool = new Pool({ hostname: '127.0.0.1', port, isTls: false }, new IdleConnections({ idleMs: 1, maxIdle: 1 }))
+  for (let each = 0; each < 64; each++) pool.abandoned()
+  expect(() => pool.take()).toThrow('takes no connections')
+  pool.gone()
+  pool.take().abort()
+})
+
+test.each([
+  ['localhost', 'localhost', true],
+  ['127.0.0.1', '127.0.0.1', false],
+])('over TLS, %s is asked for by its name, if it is one', async (_, host, isNamed) => {
+  let hello = ''
+  const tls = createServer((socket) =>
+    socket.once('data', (bytes) => {
+      hello = bytes.toString('latin1')
+      socket.destroy()
+    }),
+  )
+  await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve))
+  const address = tls.address()
+  const { ask } = client(`https://${host}:${typeof address === 'object' ? address?.port : 0}/v1`)
+  await expect(ask()).rejects.toThrow()
+  expect(hello.includes(host)).toBe(isNamed)
+  tls.close()
+})
+
+test('an idle connection keeps no process alive', async () => {
+  script = [says(WHOLE)]
+  const source = `
+    import { IdleConnections, Pool } from '../../../src/upstreams/http1/pool.ts'
+import { createHttp1Transport } from './src/upstreams/http1/transport.ts'
+    import { toTarget } from './test/support/snapshot.ts'
+    const { upstream } = toTarget({ baseUrl: 'http://127.0.0.1:${port}/v1' })
+    const outgoing = { upstream, path: '/chat', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' }
+    const incoming = await createHttp1Transport().send(outgoing).answer
+    console.log(await incoming.text(100, () => null))`
+  const child = Bun.spawn([process.execPath, '-e', source], { cwd: `${import.meta.dir}/../../..`, stdout: 'pipe' })
+  expect(await child.stdout.text()).toBe('{}\n')
+  expect(await child.exited).toBe(0)
+})

@@ -1,0 +1,141 @@
+/**
+ * Our own HTTP/1.1 beside `fetch`, on answers that are right and on hostile ones: what both take for an answer they read alike,
+ * what `fetch` takes for none ours takes for none, and ours does not care where an answer is cut. Ours may refuse more.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createServer, type Server } from 'node:net'
+import fc from 'fast-check'
+import { createFetchTransport } from '../../../src/upstreams/fetch.ts'
+import { createHttp1Transport } from '../../../src/upstreams/http1/transport.ts'
+import type { Transport } from '../../../src/upstreams/transport.ts'
+import { toTarget } from '../../support/snapshot.ts'
+
+interface Script {
+  pieces: readonly Uint8Array[]
+  /** What follows the last piece. */
+  end: 'fin' | 'reset'
+}
+
+/** By the path of the request: both ask at once. */
+const scripts = new Map<string, Script>()
+let server: Server
+let baseUrl = ''
+beforeAll(async () => {
+  server = createServer((socket) => {
+    socket.setNoDelay(true)
+    socket.on('error', () => {})
+    socket.once('data', async (request) => {
+      const [, path = ''] = /^POST \/(\S+)/.exec(request.toString()) ?? []
+      const { pieces, end } = scripts.get(path) as Script
+      for (const piece of pieces) {
+        socket.write(piece)
+        await new Promise(setImmediate)
+      }
+      if (end === 'fin') socket.end()
+      else socket.resetAndDestroy()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  baseUrl = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+})
+afterAll(() => server.close())
+
+type Read = { status: number; type: string | null; text: string } | 'nothing'
+let asked = 0
+
+async function read(transport: Transport, script: Script): Promise<Read> {
+  const path = `${++asked}`
+  scripts.set(path, script)
+  const { upstream } = toTarget({ baseUrl })
+  try {
+    const outgoing = { upstream, path: `/${path}`, headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' }
+    const incoming = await transport.send(outgoing).answer
+    const text = await incoming.text(1_000_000, () => null)
+    return { status: incoming.status, type: incoming.header('content-type'), text: text ?? '' }
+  } catch {
+    return 'nothing'
+  } finally {
+    scripts.delete(path)
+  }
+}
+
+/** Keeps no connection: its server ends each of them. */
+const own = createHttp1Transport({ idleMs: 0, maxIdle: 0 })
+const byFetch = createFetchTransport()
+
+/** Both readings. Where `fetch` answers as well, it answers alike; some of what is cut within its head it does not read. */
+async function readBoth(script: Script): Promise<[ours: Read, theirs: Read]> {
+  const both: [Read, Read] = await Promise.all([read(own, script), read(byFetch, script)])
+  if (!both.includes('nothing')) expect(both[0]).toEqual(both[1])
+  return both
+}
+
+const bytesOf = (text: string) => Buffer.from(text, 'latin1')
+const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: a/b\r\n'
+const PACKED = Buffer.from(Bun.gzipSync(Buffer.from('hello'))).toString('latin1')
+const RIGHT: Record<string, string> = {
+  length: `${HEAD}content-length: 5\r\n\r\nhello`,
+  chunks: `${HEAD}Transfer-Encoding: chunked\r\n\r\n4;a=b\r\nhell\r\n01\r\no\r\n0\r\nx-end: 1\r\n\r\n`,
+  'no length': `${HEAD}\r\nhello`,
+  'a hint first': `HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${HEAD}content-length: 5\r\n\r\nhello`,
+  packed: `${HEAD}content-encoding: gzip\r\ncontent-length: ${PACKED.length}\r\n\r\n${PACKED}`,
+}
+
+test.each(Object.entries(RIGHT))('an answer with %s is read alike wherever it is cut', async (_, text) => {
+  const bytes = bytesOf(text)
+  const cuts = Array.from({ length: bytes.length - 1 }, (_, at) => at + 1)
+  const scripts = cuts.map((at): Script => ({ pieces: [bytes.subarray(0, at), bytes.subarray(at)], end: 'fin' }))
+  const all = await Promise.all(scripts.map(readBoth))
+  for (const [ours] of all) expect(ours).toEqual({ status: 200, type: 'a/b', text: 'hello' })
+})
+
+test.each(Object.entries(RIGHT))('one with %s that ends too early is none', async (what, text) => {
+  const bytes = bytesOf(text)
+  const cuts = Array.from({ length: bytes.length - 1 }, (_, at) => at)
+  const scripts = cuts.map((at): Script => ({ pieces: [bytes.subarray(0, at)], end: at % 2 ? 'fin' : 'reset' }))
+  const all = await Promise.all(scripts.map(readBoth))
+  const headEnd = text.lastIndexOf('\r\n\r\n', what === 'chunks' ? text.indexOf('4;') : undefined) + 4
+  // Only one without a length may end anywhere, if its connection ends in order.
+  for (const [at, [ours]] of all.entries())
+    if (what !== 'no length' || at < headEnd) expect([at, ours]).toEqual([at, 'nothing'])
+})
+
+test('whatever is sent, ours takes for an answer only what both read alike', async () => {
+  const line = fc.constantFrom(
+    // Not `5, 5`, one length as a list: `fetch` refuses it, and RFC 9112 (6.3) leaves that to its reader.
+    ...['content-length: 5', 'content-length: 4', 'Content-Length : 5', 'content-length: +5'],
+    ...['transfer-encoding: chunked', 'transfer-encoding: gzip, chunked', 'transfer-encoding: identity'],
+    ...['content-type: a/b', 'connection: close', 'x: \\x01', 'x:', ' folded', 'nonsense', 'content-encoding: br'],
+  )
+  const first = fc.constantFrom(
+    'HTTP/1.1 200 OK',
+    'HTTP/1.1 200',
+    'HTTP/1.0 200 OK',
+    'HTTP/1.1 2',
+    'HTTP/2 200',
+    'ICY 200',
+  )
+  const body = fc.constantFrom(
+    'hello',
+    '5\r\nhello\r\n0\r\n\r\n',
+    '5\r\nhello\r\n0\r\n',
+    '5\nhello\n0\n\n',
+    '-5\r\nhello\r\n',
+  )
+  const answer = fc.record({
+    text: fc.tuple(first, fc.array(line, { maxLength: 4 }), body),
+    cuts: fc.array(fc.nat(120), { maxLength: 4 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(answer, async ({ text: [status, lines, rest], cuts }) => {
+      const bytes = bytesOf(`${[status, ...lines].join('\r\n')}\r\n\r\n${rest}`)
+      const places = [0, ...cuts.map((at) => at % bytes.length).toSorted((a, b) => a - b), bytes.length]
+      const pieces = places.slice(1).map((to, i) => bytes.subarray(places[i], to))
+      const [ours, theirs] = await readBoth({ pieces: [bytes], end: 'fin' })
+      if (theirs === 'nothing') expect(ours).toBe('nothing')
+      expect(await read(own, { pieces, end: 'fin' })).toEqual(ours)
+    }),
+    { numRuns: 400 },
+  )
+})

@@ -1,0 +1,33 @@
+/** Bytes that wait: in order, and without what they were cut out of. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { Pieces } from '../../../src/upstreams/http1/pieces.ts'
+
+test('come out as they went in, however they are taken', () => {
+  const piece = fc.tuple(fc.uint8Array({ minLength: 1, maxLength: 50 }), fc.nat(200), fc.boolean())
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+      const waiting = new Pieces()
+      const out: number[] = []
+      for (const [bytes, around, isTaken] of pieces) {
+        const whole = new Uint8Array(bytes.length + around)
+        whole.set(bytes, around)
+        waiting.push(whole.subarray(around))
+        if (isTaken) out.push(...(waiting.shift() ?? []))
+      }
+      out.push(...waiting.join())
+      expect(out).toEqual(pieces.flatMap(([bytes]) => [...bytes]))
+      expect(waiting.bytes).toBe(0)
+    }),
+  )
+})
+
+test('a byte at a time of large reads takes hardly more memory than there are bytes', () => {
+  const waiting = new Pieces()
+  for (let each = 0; each < 100_000; each++) waiting.push(new Uint8Array(64).subarray(0, 1))
+  const buffers = new Set<ArrayBufferLike>()
+  for (let piece = waiting.shift(); piece; piece = waiting.shift()) buffers.add(piece.buffer)
+  const held = [...buffers].reduce((sum, { byteLength }) => sum + byteLength, 0)
+  expect(held).toBeLessThan(300_000)
+  expect(buffers.size).toBeLessThan(50)
+})

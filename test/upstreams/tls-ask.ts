@@ -1,0 +1,21 @@
+/** Asks over TLS in a process of its own, which trusts what its environment says: `bun test/upstreams/tls-ask.ts own|fetch URL...`. */
+import { createFetchTransport } from '../../src/upstreams/fetch.ts'
+import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
+import { nameOf } from '../../src/upstreams/shortage.ts'
+import { toTarget } from '../support/snapshot.ts'
+
+const [which, ...urls] = process.argv.slice(2)
+const transport = which === 'own' ? createHttp1Transport() : createFetchTransport()
+const said: string[] = []
+for (const baseUrl of urls) {
+  const { upstream } = toTarget({ baseUrl })
+  const outgoing = { upstream, path: '/chat', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' }
+  try {
+    const incoming = await transport.send(outgoing).answer
+    said.push(`${incoming.status} ${await incoming.text(1_000, () => null)}`)
+  } catch (error) {
+    said.push(nameOf(error))
+  }
+}
+process.stdout.write(`${JSON.stringify(said)}\n`)
+process.exit(0)
