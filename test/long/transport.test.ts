@@ -1,0 +1,128 @@
+/**
+ * A day's worth of requests over our own HTTP/1.1, one a second, with connections that end at every possible moment: before,
+ * within and after answers, while idle, and from our side. Each answer is that of its own request or none.
+ */
+import { expect, test } from 'bun:test'
+import { createServer, type Socket } from 'node:net'
+import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
+import { toTarget } from '../support/snapshot.ts'
+
+const REQUESTS = 86_400
+const CLIENTS = 64
+const SEED = Number(process.env.SOAK_SEED ?? Date.now() % 1_000_000)
+
+/** mulberry32: small, and good enough for this. */
+function toRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+const bodyOf = (id: string, chars: number) => `${id}:${id.repeat(1 + chars / id.length)}`
+
+function toAnswer(body: string, random: () => number): string {
+  const head = 'HTTP/1.1 200 OK\r\ncontent-type: a/b\r\n'
+  const early = random() < 0.1 ? 'HTTP/1.1 103 Early Hints\r\n\r\n' : ''
+  if (random() < 0.5) return `${early}${head}content-length: ${body.length}\r\n\r\n${body}`
+  let text = `${early}${head}transfer-encoding: chunked\r\n\r\n`
+  for (let at = 0; at < body.length; ) {
+    const chunk = body.slice(at, at + 1 + Math.floor(random() * 900))
+    text += `${chunk.length.toString(16)}\r\n${chunk}\r\n`
+    at += chunk.length
+  }
+  return `${text}0\r\n\r\n`
+}
+
+test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK_SEED=${SEED})`, async () => {
+  const random = toRandom(SEED)
+  const sockets = new Set<Socket>()
+  const asked = new Map<string, number>()
+  const end = (socket: Socket) => (random() < 0.5 ? socket.end() : socket.destroy())
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+    socket.on('data', (bytes) => {
+      const [, id = '', chars = '0'] = /"(r\d+)",(\d+)/.exec(bytes.toString()) ?? []
+      asked.set(id, (asked.get(id) ?? 0) + 1)
+      const text = toAnswer(bodyOf(id, Number(chars)), random)
+      const lot = random()
+      if (lot < 0.02) end(socket)
+      else if (lot < 0.04) setTimeout(() => end(socket), random() * 20)
+      else if (lot < 0.1) {
+        socket.write(text.slice(0, random() * text.length))
+        if (random() < 0.5) end(socket)
+        else setTimeout(() => end(socket), random() * 5)
+      } else if (lot < 0.3) {
+        const at = random() * text.length
+        socket.write(text.slice(0, at))
+        setTimeout(() => socket.write(text.slice(at)), random() * 3)
+      } else {
+        socket.write(text)
+        // In the moment in which the next request is on its way.
+        if (lot < 0.4) setTimeout(() => end(socket), random() * 3)
+      }
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const { upstream } = toTarget({ baseUrl: `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}` })
+  const transport = createHttp1Transport({ idleMs: 50, maxIdle: 20 })
+  const counts = { whole: 0, broken: 0, left: 0 }
+  const wrong: string[] = []
+  let last = 0
+
+  async function ask(): Promise<void> {
+    const id = `r${++last}`
+    // Some are more than is kept for a reader who is slow.
+    const chars = Math.floor(random() < 0.005 ? 1_000_000 : random() ** 4 * 50_000)
+    const outgoing = { upstream, path: '/', headers: () => ({}), accept: 'a/b', callId: id, body: `{"${id}",${chars}}` }
+    const exchange = transport.send(outgoing)
+    const isLeft = random() < 0.05
+    if (isLeft) setTimeout(() => exchange.abort(new Error('left')), random() * 4)
+    try {
+      const incoming = await exchange.answer
+      if (random() < 0.2) await Bun.sleep(random() * 3)
+      let text = ''
+      const lot = random()
+      if (lot < 0.5) text = (await incoming.text(2_000_000, () => null)) ?? ''
+      else {
+        const take = (bytes: Uint8Array) => {
+          text += Buffer.from(bytes).toString()
+          if (lot > 0.98) {
+            incoming.leave()
+            return false
+          }
+          return random() < 0.9 ? true : Bun.sleep(random() * 2).then(() => true)
+        }
+        const isWhole = await incoming.pump(take)
+        if (!isWhole) {
+          counts.left++
+          return
+        }
+      }
+      counts.whole++
+      if (text !== bodyOf(id, chars)) wrong.push(`${id}: ${text.slice(0, 100)}`)
+    } catch {
+      if (isLeft) counts.left++
+      else counts.broken++
+    }
+  }
+
+  await Promise.all(
+    Array.from({ length: CLIENTS }, async () => {
+      while (last < REQUESTS) await ask()
+    }),
+  )
+  expect(wrong).toEqual([])
+  expect(Math.max(...asked.values())).toBeLessThanOrEqual(2)
+  expect(Math.min(...Object.values(counts))).toBeGreaterThan(1_000)
+  expect(counts.whole).toBeGreaterThan(REQUESTS * 0.7)
+  // What is idle is closed in its time, and nothing else is open.
+  while (sockets.size > 0) await Bun.sleep(10)
+  server.close()
+}, 300_000)
