@@ -18,6 +18,7 @@ export interface JsonLimits {
 
 const QUOTE = 0x22
 const COMMA = 0x2c
+const COLON = 0x3a
 const BACKSLASH = 0x5c
 /** `[` and `{` differ in this bit, and so do `]` and `}`. */
 const OBJECT_BIT = 0x20
@@ -30,8 +31,16 @@ const SHORT = 32
 export class JsonScan {
   /** As many as were found so far. */
   values = 1
+  /** Names of fields. */
+  names = 0
+  /** Where the longest list or object that the outermost object holds stands. */
+  longest: { from: number; to: number } | null = null
   private readonly limits: JsonLimits
   private depth = 0
+  /** Of the pieces before, in characters. */
+  private taken = 0
+  /** Where what the outermost one holds was opened. */
+  private heldFrom = 0
   private escapes = 0
   private bare = 0
   private isInText = false
@@ -89,18 +98,23 @@ export class JsonScan {
       } else if (code === COMMA) {
         if (++values > limits.values) return 'values'
         openedAt = -1
+      } else if (code === COLON) {
+        this.names++
       } else if ((code | OBJECT_BIT) === OPENING) {
         if (++depth > limits.depth) return 'depth'
+        if (depth === 2) this.heldFrom = this.taken + at - 1
         // For the first that stands in it, if one does: the others have a comma before them.
         if (values++ > limits.values) return 'values'
         openedAt = at
       } else if ((code | OBJECT_BIT) === CLOSING) {
+        if (depth === 2) this.hold(this.taken + at)
         depth--
         if (openedAt !== -1 && isSpace(piece, openedAt, at - 1)) values--
         if (values > limits.values) return 'values'
         openedAt = -1
       }
     }
+    this.taken += end
     this.depth = depth
     this.values = values
     this.escapes = escapes
@@ -109,6 +123,12 @@ export class JsonScan {
     this.isEmpty = openedAt !== -1 && isSpace(piece, openedAt, end)
     if (!isInText) this.bare += end - bareFrom
     return this.bare > limits.bare ? 'bare' : null
+  }
+
+  private hold(to: number): void {
+    const from = this.heldFrom
+    const { longest } = this
+    if (longest === null || to - from > longest.to - longest.from) this.longest = { from, to }
   }
 }
 

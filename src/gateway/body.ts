@@ -3,7 +3,9 @@
  * would cost is found before. `handle.ts` reads it, once the request has its place.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
+import { asObject } from '../domain/json.ts'
 import { type JsonLimits, JsonScan } from '../domain/json-scan.ts'
+import { type Layout, noteText } from '../domain/source-text.ts'
 import type { Place } from './intake.ts'
 import type { Upload, Uploads } from './uploads.ts'
 
@@ -41,6 +43,8 @@ export interface BodyText {
   text: string
   /** Whether parsing it may take more than a few ms: then it waits for its turn. */
   isLong: boolean
+  /** Where what stands in it, if it is worth knowing. */
+  layout: Layout | null
 }
 
 /** Refuses a body that need not be read: one that says that it is too large, packed, or no JSON. */
@@ -84,10 +88,13 @@ const statedBytes = (headers: RequestHeaders) => Number(headers['content-length'
 
 export const clientGone = () => new GatewayError('client_closed', 'The client left before its request was read.')
 
-/** Parses what was read. */
-export function parseBody(text: string): unknown {
+/** Parses what was read, and keeps the text of a long conversation beside it. */
+export function parseBody({ text, layout }: Pick<BodyText, 'text' | 'layout'>): unknown {
   try {
-    return JSON.parse(text)
+    const json: unknown = JSON.parse(text)
+    const body = layout ? asObject(json) : null
+    if (layout && body) noteText(body, 'messages', text, layout)
+    return json
   } catch (cause) {
     return new GatewayError(
       'invalid_request',
@@ -115,14 +122,21 @@ async function readPieces(request: Request, place: Pick<Place, 'take'>, upload: 
     if (excess) return tooMuch(excess)
     text += more
   }
-  return { text: text + utf8.decode(), isLong: bytes > QUICK_BYTES || scan.values > LONG_VALUES }
+  return { ...toRead(text + utf8.decode(), scan), isLong: bytes > QUICK_BYTES || scan.values > LONG_VALUES }
 }
 
 function check(text: string): Decision<BodyText> {
-  if (text.length <= SHORT_CHARS && !hasMoreOpened(text, BODY_LIMITS.depth)) return { text, isLong: false }
+  if (text.length <= SHORT_CHARS && !hasMoreOpened(text, BODY_LIMITS.depth))
+    return { text, isLong: false, layout: null }
   const scan = new JsonScan(BODY_LIMITS)
   const excess = scan.take(text)
-  return excess ? tooMuch(excess) : { text, isLong: scan.values > LONG_VALUES }
+  return excess ? tooMuch(excess) : toRead(text, scan)
+}
+
+/** Of many values nobody counts the names. */
+function toRead(text: string, scan: JsonScan): BodyText {
+  const isLong = scan.values > LONG_VALUES
+  return { text, isLong, layout: isLong ? null : scan }
 }
 
 /** Whether so many lists and objects begin in a text that they might be nested deeper than `most`. */

@@ -150,8 +150,8 @@ function orThrow<T>(decision: Decision<T>): T {
   return decision
 }
 
-function toTask(format: Format, { text }: BodyText): Decision<Task> {
-  const json = parseBody(text)
+function toTask(format: Format, read: BodyText): Decision<Task> {
+  const json = parseBody(read)
   return json instanceof GatewayError ? json : format.toTask(json)
 }
 
@@ -161,9 +161,9 @@ async function toTaskInTurn(
   { id }: Key,
   format: Format,
   { request: { signal } }: IncomingRequest,
-  { text }: BodyText,
+  read: BodyText,
 ): Promise<Decision<Task>> {
-  const json = await pace.run(id, () => (signal.aborted ? clientGone() : parseBody(text)))
+  const json = await pace.run(id, () => (signal.aborted ? clientGone() : parseBody(read)))
   return json instanceof GatewayError ? json : pace.run(id, () => format.toTask(json))
 }
 

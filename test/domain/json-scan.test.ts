@@ -16,11 +16,12 @@ function scan(text: string, limits: Partial<JsonLimits> = {}, size = text.length
 }
 
 /** The same of what was parsed. */
-function count(value: unknown): { values: number; depth: number } {
-  if (typeof value !== 'object' || value === null) return { values: 1, depth: 0 }
+function count(value: unknown): { values: number; names: number; depth: number } {
+  if (typeof value !== 'object' || value === null) return { values: 1, names: 0, depth: 0 }
   const counts = Object.values(value).map(count)
   return {
     values: counts.reduce((sum, { values }) => sum + values, 1),
+    names: counts.reduce((sum, { names }) => sum + names, Array.isArray(value) ? 0 : counts.length),
     depth: 1 + Math.max(0, ...counts.map(({ depth }) => depth)),
   }
 }
@@ -47,6 +48,21 @@ test('values and depth are those of what is parsed, whatever stands in strings a
       }
     }),
     { numRuns: 500 },
+  )
+})
+
+test('names are counted, and the longest that the outermost object holds is found, however it arrives', () => {
+  const held = fc.tuple(texts, texts, fc.integer({ min: 1, max: 40 }))
+  fc.assert(
+    fc.property(held, ([one, other, size]) => {
+      const text = `{ "one" : ${one}, "a,]": "[{", "other": ${other}, "n": 1 }`
+      const found = new JsonScan(ANY)
+      for (let at = 0; at < text.length; at += size) found.take(text.slice(at, at + size))
+      const { from = 0, to = 0 } = found.longest ?? {}
+      expect(text.slice(from, to)).toBe(one.length >= other.length ? one : other)
+      expect(found.names).toBe(count(JSON.parse(text)).names)
+    }),
+    { numRuns: 300 },
   )
 })
 

@@ -7,6 +7,7 @@ import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import { textOf } from '../../../domain/source-text.ts'
 import type { Dialect, Readiness } from '../../backend.ts'
 import { toRefusal, toRetryAfterMs } from '../../failure.ts'
 import { AnswerDecoder } from './decoder.ts'
@@ -19,7 +20,7 @@ export const openai: Dialect = {
 
   requestIdHeader: 'x-request-id',
 
-  request: (body, target) => ({ path: '/chat/completions', body: JSON.stringify(toSent(body, target)) }),
+  request: (body, target) => ({ path: '/chat/completions', body: write(toSent(body, target)) }),
 
   whole: (json, expected) => new AnswerDecoder(expected).whole(asObject(json) ?? {}),
 
@@ -38,7 +39,7 @@ function toReadiness(status: number): Readiness {
 }
 
 /** Changes what the upstream would not understand, by its settings; everything else goes as it came. */
-function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: Target): object {
+function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: Target): Record<string, unknown> {
   const { options } = upstream
   // JSON leaves out what is undefined.
   const sent: Record<string, unknown> = { ...body, model: upstreamModel }
@@ -58,6 +59,14 @@ function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: T
   sent.max_completion_tokens = undefined
   sent[field] = cap
   return sent
+}
+
+/** Writes JSON; a long conversation that nothing was changed in as it came. */
+function write(sent: Record<string, unknown>): string {
+  const { messages } = sent
+  const text = typeof messages === 'object' && messages !== null ? textOf(messages) : undefined
+  if (text === undefined) return JSON.stringify(sent)
+  return `${JSON.stringify({ ...sent, messages: undefined }).slice(0, -1)},"messages":${text}}`
 }
 
 /** Some gateways read more than labels from it; texts are labels. */
