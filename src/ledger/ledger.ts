@@ -1,6 +1,7 @@
 /**
  * The ledger: a request is on record, durably, before it is dispatched, and its outcome before the tail of its answer
- * leaves. Both go to the journal; what waits when the event loop turns is one group and one write. The store follows.
+ * leaves. Both go to the journal; what waits when the event loop turns is one group and one write, and a request that is alone
+ * does not wait for that. The store follows.
  * `gateway/` and `accounting/` call it.
  */
 import { GatewayError } from '../domain/error.ts'
@@ -75,6 +76,8 @@ export function createLedger(deps: LedgerDeps): Ledger {
   let pending: Entry[] = []
   let scheduled = false
   let syncing = false
+  /** Requests that were opened and not settled. */
+  let underWay = 0
   /** Records that wait for room which is being made. */
   let held = 0
   const stranded: LedgerRecord[] = []
@@ -88,7 +91,9 @@ export function createLedger(deps: LedgerDeps): Ledger {
   const schedule = () => {
     if (scheduled || syncing) return
     scheduled = true
-    setImmediate(flush)
+    // With whom would a lone request share a write? A turn of the loop costs it more than the write does.
+    if (underWay <= 1) queueMicrotask(flush)
+    else setImmediate(flush)
   }
 
   const flush = () => {
@@ -120,8 +125,11 @@ export function createLedger(deps: LedgerDeps): Ledger {
     } catch (error) {
       log.error('journal_failed', 'the journal cannot be synced', { error: String(error) })
       for (const { record, reject } of group) {
-        // Its row is written all the same: without an end it would be charged what it has reserved.
-        if (record.kind === 'open') strand({ kind: 'settle', row: toRefused(record.row) })
+        if (record.kind === 'open') {
+          underWay--
+          // Its row is written all the same: without an end it would be charged what it has reserved.
+          strand({ kind: 'settle', row: toRefused(record.row) })
+        }
         reject(unavailable())
       }
     }
@@ -142,6 +150,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
   }
 
   const turnAway = ({ record, reject }: Entry) => {
+    if (record.kind === 'open') underWay--
     if (record.kind === 'settle') strand({ ...record, row: toWithheld(record.row) })
     reject(unavailable())
   }
@@ -159,12 +168,18 @@ export function createLedger(deps: LedgerDeps): Ledger {
   }
 
   return {
-    open: (row) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'open', row })),
+    open(row) {
+      if (files.lost) return Promise.reject(lost())
+      underWay++
+      return enqueue({ kind: 'open', row })
+    },
     openCall: (call) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'call', call })),
-    settle: (row, calls) =>
-      files.lost === 'journal'
-        ? Promise.reject(lost())
-        : enqueue(calls?.length ? { kind: 'settle', row, calls } : { kind: 'settle', row }),
+    settle(row, calls) {
+      if (files.lost === 'journal') return Promise.reject(lost())
+      const settled = enqueue(calls?.length ? { kind: 'settle', row, calls } : { kind: 'settle', row })
+      underWay--
+      return settled
+    },
     state() {
       if (files.lost) return 'unavailable'
       if (journal.isFull()) {
