@@ -253,11 +253,13 @@ export function createJournal(options: JournalOptions): Journal {
       await releasing
       await preparing
       if (isCovered) for (const path of inherited.splice(0)) unlinkSync(path)
-      for (const segment of segments.splice(0).concat(spare ?? [])) {
+      const all = segments.splice(0).concat(spare ?? [])
+      // Whoever still looks whether its files are there finds none missing.
+      spare = null
+      for (const segment of all) {
         if (segment.used === head.length || (isCovered && segment.waiting === 0)) await removeSegment(segment)
         else await segment.handle.close()
       }
-      spare = null
     },
   }
 }

@@ -223,6 +223,24 @@ test('closing leaves only what a checkpoint does not cover', async () => {
   expect(segments()).toHaveLength(1)
 })
 
+test('closing loses nothing that somebody looks for meanwhile', async () => {
+  await journal.grow()
+  await append(some(3))
+  // So that there is one being written, and one that waits.
+  await journal.grow()
+  let isClosed = false
+  const closing = journal.close(true).then(() => {
+    isClosed = true
+  })
+  const seen = new Set<boolean>()
+  while (!isClosed) {
+    seen.add(journal.isThere())
+    await new Promise(setImmediate)
+  }
+  await closing
+  expect([...seen]).toEqual([true])
+})
+
 test('a record that no store takes is kept where an administrator finds it', () => {
   const records = some(2)
   for (const record of records) journal.setAside({ record, error: new Error('NOT NULL') })
