@@ -25,7 +25,13 @@ export const toPlainName = (name: string): string =>
 /** All names that the schema of a request knows, at whatever depth. */
 const NAMES = new Set<string>()
 addNames(RequestSchema, new Set())
-const PLAIN_NAMES: ReadonlySet<string> = new Set([...NAMES].map(toPlainName))
+/** Made on first need, as what else is worked out of all names: nearly no request has an unknown one. */
+let plainNames: ReadonlySet<string> | null = null
+
+function isPlainName(plain: string): boolean {
+  plainNames ??= new Set([...NAMES].map(toPlainName))
+  return plainNames.has(plain)
+}
 
 /** @param seen what was gone through: many schemas stand in several places. */
 function addNames(schema: TSchema, seen: Set<TSchema>): void {
@@ -44,7 +50,7 @@ function addNames(schema: TSchema, seen: Set<TSchema>): void {
  * holds, and a receiver may read it in place of the right one.
  */
 export const isMiswritten = (name: string): boolean =>
-  !NAMES.has(name) && !USUAL_NAME.test(name) && PLAIN_NAMES.has(toPlainName(name))
+  !NAMES.has(name) && !USUAL_NAME.test(name) && isPlainName(toPlainName(name))
 
 /** As all of them are written; no receiver takes two such names for one. */
 const USUAL_NAME = /^[a-z0-9_]*$/
@@ -112,8 +118,13 @@ const REFUSED: ReadonlyMap<string, Reason> = new Map(
   ),
 )
 
-/** Nothing more is asked about nearly all names that the schema knows. */
-const UNSUSPECTED: ReadonlySet<string> = new Set([...NAMES].filter((name) => !REFUSED.has(toPlainName(name))))
+/** Whether names that the schema knows have to be looked at: nearly none. Found out for each at its first use. */
+const suspected = new Map<string, boolean>()
+
+function isSuspected(name: string): boolean {
+  if (!NAMES.has(name)) return true
+  return suspected.getOrInsertComputed(name, () => REFUSED.has(toPlainName(name)))
+}
 
 /** Values that ask for nothing beyond the usual. */
 const USUAL: Readonly<Record<string, readonly unknown[]>> = {
@@ -124,7 +135,7 @@ const USUAL: Readonly<Record<string, readonly unknown[]>> = {
 
 /** Why a field with this value is refused; null where it is not. */
 export function reasonToRefuse(name: string, value: unknown): Reason | null {
-  if (UNSUSPECTED.has(name)) return null
+  if (!isSuspected(name)) return null
   const plain = toPlainName(name)
   const reason = REFUSED.get(plain)
   if (reason === undefined || value === null || value === false || USUAL[plain]?.includes(value)) return null
