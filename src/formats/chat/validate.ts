@@ -3,8 +3,7 @@
  * and JSON Schemas; the first one that is broken answers, with the sentence, code and `param` that OpenAI's API has for it.
  * The compiled checker decides; the slow explanation runs only for a request that is refused anyway.
  */
-import type { TObject } from '@sinclair/typebox'
-import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
+import type { Static, TObject } from '@sinclair/typebox'
 import type { Decision, GatewayError } from '../../domain/error.ts'
 import { isMiswritten } from '../../domain/fields.ts'
 import {
@@ -15,17 +14,18 @@ import {
   REQUEST_FIELDS,
   RequestSchema,
 } from '../../domain/request.ts'
+import { toCheckerCode } from './checker.macro.ts' with { type: 'macro' }
 import { invalid, toRefusal } from './refusal.ts'
 import { checkSchemas } from './schemas.ts'
 import { type Calls, checkAnswer, checkAnswered, checkCalling } from './tool-rules.ts'
 
-/** Compiled on first need: that takes as long as the rest of a start. */
-let checker: TypeCheck<typeof RequestSchema> | null = null
+/** Made of code that was written at build time: to compile the schema takes as long as the rest of a first answer. */
+let isRequest: ((body: unknown) => body is Static<typeof RequestSchema>) | null = null
 
 /** Returns the request without what counts as absent, or its refusal. */
 export function validate(body: unknown): Decision<CanonicalRequest> {
-  checker ??= TypeCompiler.Compile(RequestSchema)
-  if (!checker.Check(body)) return toRefusal(body)
+  isRequest ??= new Function(toCheckerCode())() as NonNullable<typeof isRequest>
+  if (!isRequest(body)) return toRefusal(body)
   const request = strip(body, REQUEST)
   return checkRules(request) ?? request
 }
