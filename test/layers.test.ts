@@ -29,7 +29,7 @@ const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\//g, '').
 const toFolder = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : path.replace(/\.ts$/, ''))
 
 const STATIC = /\b(import|export)\s+(type\s+)?([^'";]*?)\s*from\s+'([^']+)'/g
-const DYNAMIC = /\bimport\(\s*'([^']+)'\s*\)|new URL\(\s*'([^']+)'\s*,\s*import\.meta|\bimport\s+'([^']+)'/g
+const DYNAMIC = /\b(?:import|require)\(\s*'([^']+)'\s*\)|new URL\(\s*'([^']+)'\s*,\s*import\.meta|\bimport\s+'([^']+)'/g
 
 function importsOf({ name, text }: { name: string; text: string }): Import[] {
   const code = withoutComments(text)

@@ -5,8 +5,7 @@
  * that LiteLLM, OpenRouter, Vercel's, Cloudflare's, Portkey's and Helicone's gateways, Bifrost, TensorZero, Azure, vLLM and
  * the providers read from a body. An upstream's option `pass` names those that it may be sent all the same. Pure.
  */
-import { Kind, type TSchema } from '@sinclair/typebox'
-import { REQUEST_FIELDS, RequestSchema } from './request.ts'
+import { REQUEST_FIELDS, REQUEST_NAMES } from './request-names.ts'
 
 /** No name that is looked for is longer. */
 const MAX_CHARS = 64
@@ -22,27 +21,12 @@ export const toPlainName = (name: string): string =>
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '')
 
-/** All names that the schema of a request knows, at whatever depth. */
-const NAMES = new Set<string>()
-addNames(RequestSchema, new Set())
 /** Made on first need, as what else is worked out of all names: nearly no request has an unknown one. */
 let plainNames: ReadonlySet<string> | null = null
 
 function isPlainName(plain: string): boolean {
-  plainNames ??= new Set([...NAMES].map(toPlainName))
+  plainNames ??= new Set([...REQUEST_NAMES].map(toPlainName))
   return plainNames.has(plain)
-}
-
-/** @param seen what was gone through: many schemas stand in several places. */
-function addNames(schema: TSchema, seen: Set<TSchema>): void {
-  if (seen.has(schema)) return
-  seen.add(schema)
-  if (schema.items) addNames(schema.items, seen)
-  for (const branch of schema[Kind] === 'Union' ? schema.anyOf : []) addNames(branch, seen)
-  for (const name in schema.properties) {
-    NAMES.add(name)
-    addNames(schema.properties[name], seen)
-  }
 }
 
 /**
@@ -50,7 +34,7 @@ function addNames(schema: TSchema, seen: Set<TSchema>): void {
  * holds, and a receiver may read it in place of the right one.
  */
 export const isMiswritten = (name: string): boolean =>
-  !NAMES.has(name) && !USUAL_NAME.test(name) && isPlainName(toPlainName(name))
+  !REQUEST_NAMES.has(name) && !USUAL_NAME.test(name) && isPlainName(toPlainName(name))
 
 /** As all of them are written; no receiver takes two such names for one. */
 const USUAL_NAME = /^[a-z0-9_]*$/
@@ -122,7 +106,7 @@ const REFUSED: ReadonlyMap<string, Reason> = new Map(
 const suspected = new Map<string, boolean>()
 
 function isSuspected(name: string): boolean {
-  if (!NAMES.has(name)) return true
+  if (!REQUEST_NAMES.has(name)) return true
   return suspected.getOrInsertComputed(name, () => REFUSED.has(toPlainName(name)))
 }
 

@@ -6,6 +6,7 @@
  * upstreams of that format, but for those in `fields.ts`.
  */
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
+import { PART_TYPES } from './parts.ts'
 
 /** A field that may be left out; null means the same. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
@@ -53,8 +54,6 @@ const RefusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: text()
 export interface OtherPart {
   type: '(other)'
 }
-/** The types of all other parts. */
-export const PART_TYPES: ReadonlySet<unknown> = new Set(['text', 'image_url', 'input_audio', 'file', 'refusal'])
 const OtherPart = Type.Unsafe<OtherPart>(
   Type.Object({ type: Type.String({ pattern: `^(?!(?:${[...PART_TYPES].join('|')})$)[\\w.:/-]{1,64}$` }) }),
 )
@@ -230,9 +229,6 @@ export const RequestSchema = Type.Object(
   },
   { maxProperties: MAX_FIELDS },
 )
-
-/** The fields of a request, at its top level. */
-export const REQUEST_FIELDS: ReadonlySet<string> = new Set(Object.keys(RequestSchema.properties))
 
 export type CanonicalRequest = Static<typeof RequestSchema>
 export type Message = Static<typeof Message>

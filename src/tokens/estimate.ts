@@ -4,7 +4,9 @@
  * budget holds, unless a count comes closer (`bound.ts`). Never a tokenizer, whose time grows with the square of a hostile
  * text. What was really used, where no upstream says it, is counted in `count.ts`. Pure.
  */
-import { type CanonicalRequest, type Message, type OtherPart, PART_TYPES, REQUEST_FIELDS } from '../domain/request.ts'
+import { PART_TYPES } from '../domain/parts.ts'
+import type { CanonicalRequest, Message, OtherPart } from '../domain/request.ts'
+import { REQUEST_FIELDS } from '../domain/request-names.ts'
 import {
   bytesOfBase64,
   type Data,

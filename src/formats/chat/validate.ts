@@ -3,24 +3,18 @@
  * and JSON Schemas; the first one that is broken answers, with the sentence, code and `param` that OpenAI's API has for it.
  * The compiled checker decides; the slow explanation runs only for a request that is refused anyway.
  */
-import type { Static, TObject } from '@sinclair/typebox'
 import type { Decision, GatewayError } from '../../domain/error.ts'
 import { isMiswritten } from '../../domain/fields.ts'
-import {
-  type AssistantMessage,
-  type CanonicalRequest,
-  type Message,
-  PART_TYPES,
-  REQUEST_FIELDS,
-  RequestSchema,
-} from '../../domain/request.ts'
+import { PART_TYPES } from '../../domain/parts.ts'
+import type { AssistantMessage, CanonicalRequest, Message } from '../../domain/request.ts'
+import { NULLABLE_OF_MESSAGES, REQUEST_FIELDS } from '../../domain/request-names.ts'
 import { toCheckerCode } from './checker.macro.ts' with { type: 'macro' }
 import { invalid, toRefusal } from './refusal.ts'
 import { checkSchemas } from './schemas.ts'
 import { type Calls, checkAnswer, checkAnswered, checkCalling } from './tool-rules.ts'
 
 /** Made of code that was written at build time: to compile the schema takes as long as the rest of a first answer. */
-let isRequest: ((body: unknown) => body is Static<typeof RequestSchema>) | null = null
+let isRequest: ((body: unknown) => body is CanonicalRequest) | null = null
 
 /** Returns the request without what counts as absent, or its refusal. */
 export function validate(body: unknown): Decision<CanonicalRequest> {
@@ -115,11 +109,8 @@ for (const name of 'content image_url file stream_options response_format json_s
 for (const name of 'prompt_cache_options moderation policy web_search_options user_location approximate'.split(' '))
   DEPTHS.set(name, DEEP)
 
-const { properties } = RequestSchema
-const OF_MESSAGE = properties.messages.items.anyOf.flatMap(({ properties, required = [] }: TObject) =>
-  // Null is a value of `content`.
-  Object.keys(properties).filter((name) => name !== 'content' && !required.includes(name)),
-)
+// Null is a value of `content`.
+const OF_MESSAGE = [...NULLABLE_OF_MESSAGES].filter((name) => name !== 'content')
 const PART: Level = { names: null, into: DEPTHS }
 const toLevel = (names: string[], into: Record<string, Level> = {}): Level => ({
   names: new Set(names),
@@ -132,7 +123,7 @@ const TOOL_BODY = toLevel(['description', 'parameters', 'strict', 'format'])
 const TOOL = toLevel([], { function: TOOL_BODY, custom: TOOL_BODY })
 const REQUEST: Level = {
   names: REQUEST_FIELDS,
-  into: new Map([...DEPTHS].filter(([name]) => name in properties)).set('messages', MESSAGE).set('tools', TOOL),
+  into: new Map([...DEPTHS].filter(([name]) => REQUEST_FIELDS.has(name))).set('messages', MESSAGE).set('tools', TOOL),
 }
 const EMPTY_LISTS = new Set(['tools', 'tool_calls'])
 
