@@ -14,11 +14,11 @@ import {
   statSync,
   writeSync,
 } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { LedgerRecord, SettledCall, SettledRow } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
+import { OpenFile } from './open-file.ts'
 
 /** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
 export const toHead = (schema: string) => frame(JSON.stringify({ v: 1, schema })).text
@@ -128,7 +128,7 @@ export function readRecords(fd: number, from: number, end: number, limit: number
 /** An open segment, of which every byte is on the disk before the first record is: a full disk still takes what fits. */
 export interface Segment {
   readonly path: string
-  readonly handle: FileHandle
+  readonly handle: OpenFile
   /** Its length, of which so much is written. */
   readonly bytes: number
   used: number
@@ -146,9 +146,12 @@ export async function createSegment(path: string, bytes: number, head: Buffer): 
   const folder = dirname(path)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   // Opened before all else: while the file is written, clients may take every file that this process may have open.
-  const entries = await open(folder)
+  const entries = await OpenFile.open(folder)
   try {
-    const segment = await beginSegment({ path, handle: await open(path, 'wx+', 0o600), bytes, used: bytes }, head)
+    const segment = await beginSegment(
+      { path, handle: await OpenFile.open(path, 'wx+', 0o600), bytes, used: bytes },
+      head,
+    )
     try {
       // A new file survives a power cut only with the entry of its folder.
       await entries.sync()
@@ -212,12 +215,12 @@ function erase(fd: number, at: number, bytes: number): void {
 }
 
 /** Writes so many zeros. A disk that is nearly full takes a part and says so only in the count. */
-async function fill(handle: FileHandle, bytes: number): Promise<void> {
+async function fill(handle: OpenFile, bytes: number): Promise<void> {
   const zeros = Buffer.alloc(Math.min(1024 * 1024, bytes))
   for (let at = 0; at < bytes; ) {
-    const { bytesWritten } = await handle.write(zeros, 0, Math.min(zeros.length, bytes - at), at)
-    if (bytesWritten === 0) throw new Error(NONE_TAKEN)
-    at += bytesWritten
+    const written = await handle.write(zeros, Math.min(zeros.length, bytes - at), at)
+    if (written === 0) throw new Error(NONE_TAKEN)
+    at += written
   }
 }
 

@@ -1,7 +1,6 @@
 /** One worker from its start to its end, as `thread.ts` keeps it: what it says is told to its thread, each thing once. */
 
 import { closeSync, openSync } from 'node:fs'
-import { devNull } from 'node:os'
 
 export interface Started {
   isReady(): boolean
@@ -27,7 +26,7 @@ const FILES_MS = 50
 function hasFiles(): boolean {
   const files: number[] = []
   try {
-    while (files.length < START_FILES) files.push(openSync(devNull, 'r'))
+    while (files.length < START_FILES) files.push(openSync('/dev/null', 'r'))
     return true
   } catch {
     return false

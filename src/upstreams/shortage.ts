@@ -3,7 +3,6 @@
  * here, for calls and probes alike, and a call is given a moment for a file to become free.
  */
 import { closeSync, openSync } from 'node:fs'
-import { devNull } from 'node:os'
 import { codeOf, GatewayError } from '../domain/error.ts'
 
 /** Codes of a process that has run out of something. */
@@ -27,7 +26,7 @@ export const noteShortage = (): void => {
 /** The number that a new file would have, which is the lowest that is free; null where there can be none. */
 export function nextFreeFile(): number | null {
   try {
-    const file = openSync(devNull, 'r')
+    const file = openSync('/dev/null', 'r')
     closeSync(file)
     return file
   } catch {
