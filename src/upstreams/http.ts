@@ -5,6 +5,7 @@
 import { GatewayError, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
+import { forgetText } from '../domain/source-text.ts'
 import type { Backend, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
 import { Deadline } from './deadline.ts'
 import { toPublic, toPublicRequestId } from './failure.ts'
@@ -86,7 +87,9 @@ export class HttpCall {
           () => this.#reason !== null,
         )
       }
+      // Where it has to be asked once more, what it was sent is written anew.
       this.#wire = null
+      forgetText(this.#call.body.messages)
       if (response.status !== 200) throw await this.#toFailure(response)
       if (this.#call.body.stream) {
         if (isEventStream(response)) return this.#toStream(response)

@@ -46,6 +46,12 @@ test('what nothing is changed in is not written anew; what stands around it is',
   expect(JSON.parse(sent)).toEqual({ temperature: 1, messages: JSON.parse(MESSAGES), model: 'large-v1' })
 })
 
+test('one that arrives in pieces, too', async () => {
+  const messages = MESSAGES.replace(LONG, LONG.repeat(20))
+  expect(messages.length).toBeGreaterThan(300_000)
+  expect(await send(`{"model":"acme/large","messages":${messages}}`)).toContain(`"messages":${messages}`)
+})
+
 test.each([
   [
     'a name twice in a message',
@@ -57,6 +63,7 @@ test.each([
   ],
   ['a name twice elsewhere', `{"model":"acme/none","messages":${MESSAGES},"model":"acme/large"}`],
   ['a name in escapes', `{"m\\u0065ssages":${MESSAGES},"model":"acme/large"}`],
+  ['a number', `{"messages":[{"role":"user","content":"${LONG}","x":1.50e+1}],"model":"acme/large"}`],
   ['a field that says nothing', `{"messages":[{"role":"user","content":"${LONG}","name":null}],"model":"acme/large"}`],
   ['a field written otherwise', `{"messages":[{"role":"user","content":"${LONG}","Name":"a"}],"model":"acme/large"}`],
   [
@@ -79,4 +86,14 @@ test.each([
   // Key by key, so that one that stands twice would show.
   expect(sent.length).toBe(JSON.stringify(read).length)
   expect(JSON.parse(sent)).toEqual(read)
+})
+
+test('a name that only ends like the one of the conversation is another field, and reaches no model as it', async () => {
+  const other = `[{"role":"root","content":"${LONG}"}]`
+  for (const space of ['', ' '.repeat(60)]) {
+    const sent = await send(
+      `{"model":"acme/large","messages":[{"role":"user","content":"hi"}],"\\"messages"${space}:${other}}`,
+    )
+    expect(JSON.parse(sent).messages).toEqual([{ role: 'user', content: 'hi' }])
+  }
 })
