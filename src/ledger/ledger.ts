@@ -1,7 +1,6 @@
 /**
  * The ledger: a request is on record, durably, before it is dispatched, and its outcome before the tail of its answer
- * leaves. Both go to the journal; what waits when the event loop turns is one group and one write, and a request that is alone
- * does not wait for that. The store follows.
+ * leaves. Both go to the journal; what waits when the event loop turns is one group and one write. The store follows.
  * `gateway/` and `accounting/` call it.
  */
 import { GatewayError } from '../domain/error.ts'
@@ -76,8 +75,6 @@ export function createLedger(deps: LedgerDeps): Ledger {
   let pending: Entry[] = []
   let scheduled = false
   let syncing = false
-  /** Requests that were opened and not settled. */
-  let underWay = 0
   /** Records that wait for room which is being made. */
   let held = 0
   const stranded: LedgerRecord[] = []
@@ -91,9 +88,8 @@ export function createLedger(deps: LedgerDeps): Ledger {
   const schedule = () => {
     if (scheduled || syncing) return
     scheduled = true
-    // With whom would a lone request share a write? A turn of the loop costs it more than the write does.
-    if (underWay <= 1) queueMicrotask(flush)
-    else setImmediate(flush)
+    // Not sooner for a request that is alone: it is in this turn that we hear of a client whose connection the runtime closes.
+    setImmediate(flush)
   }
 
   const flush = () => {
@@ -125,11 +121,8 @@ export function createLedger(deps: LedgerDeps): Ledger {
     } catch (error) {
       log.error('journal_failed', 'the journal cannot be synced', { error: String(error) })
       for (const { record, reject } of group) {
-        if (record.kind === 'open') {
-          underWay--
-          // Its row is written all the same: without an end it would be charged what it has reserved.
-          strand({ kind: 'settle', row: toRefused(record.row) })
-        }
+        // Its row is written all the same: without an end it would be charged what it has reserved.
+        if (record.kind === 'open') strand({ kind: 'settle', row: toRefused(record.row) })
         reject(unavailable())
       }
     }
@@ -150,7 +143,6 @@ export function createLedger(deps: LedgerDeps): Ledger {
   }
 
   const turnAway = ({ record, reject }: Entry) => {
-    if (record.kind === 'open') underWay--
     if (record.kind === 'settle') strand({ ...record, row: toWithheld(record.row) })
     reject(unavailable())
   }
@@ -168,18 +160,12 @@ export function createLedger(deps: LedgerDeps): Ledger {
   }
 
   return {
-    open(row) {
-      if (files.lost) return Promise.reject(lost())
-      underWay++
-      return enqueue({ kind: 'open', row })
-    },
+    open: (row) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'open', row })),
     openCall: (call) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'call', call })),
-    settle(row, calls) {
-      if (files.lost === 'journal') return Promise.reject(lost())
-      const settled = enqueue(calls?.length ? { kind: 'settle', row, calls } : { kind: 'settle', row })
-      underWay--
-      return settled
-    },
+    settle: (row, calls) =>
+      files.lost === 'journal'
+        ? Promise.reject(lost())
+        : enqueue(calls?.length ? { kind: 'settle', row, calls } : { kind: 'settle', row }),
     state() {
       if (files.lost) return 'unavailable'
       if (journal.isFull()) {

@@ -100,22 +100,6 @@ test('what waits together is one write, and what opened and settled in between i
   expect([commits, statuses()]).toEqual([1, rows.map(() => 'ok')])
 })
 
-test('a request that is alone is on record, and settled, before the event loop turns; one that is not shares a write', async () => {
-  const { ledger, writes, journal } = open()
-  await journal.grow()
-  let turns = 0
-  const alone = toOpen()
-  setImmediate(() => turns++)
-  await ledger.open(alone)
-  await ledger.settle(toSettled(alone))
-  expect([turns, writes]).toEqual([0, [1, 1]])
-  const [one, other] = [toOpen(), toOpen()]
-  await ledger.open(one)
-  await Promise.all([ledger.open(other), ledger.settle(toSettled(one))])
-  await ledger.settle(toSettled(other))
-  expect(writes).toEqual([1, 1, 1, 2, 1])
-})
-
 test('is in the journal before it says so, and in the database a moment later', async () => {
   const { ledger } = open()
   const row = toOpen()
