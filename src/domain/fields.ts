@@ -106,8 +106,12 @@ const REFUSED: ReadonlyMap<string, Reason> = new Map(
 const suspected = new Map<string, boolean>()
 
 function isSuspected(name: string): boolean {
+  const known = suspected.get(name)
+  if (known !== undefined) return known
   if (!REQUEST_NAMES.has(name)) return true
-  return suspected.getOrInsertComputed(name, () => REFUSED.has(toPlainName(name)))
+  const found = REFUSED.has(toPlainName(name))
+  suspected.set(name, found)
+  return found
 }
 
 /** Values that ask for nothing beyond the usual. */
