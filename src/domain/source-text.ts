@@ -27,7 +27,10 @@ export function noteText(json: JsonObject, field: string, text: string, { names,
   const value = json[field]
   if (longest === null || typeof value !== 'object' || value === null) return
   const { from, to } = longest
-  if (!isNamed(text, field, from) || countNames(json) !== names || hasNumber(value)) return
+  if (!isNamed(text, field, from)) return
+  const within = survey(value)
+  const around = survey({ ...json, [field]: null })
+  if (within.hasNumber || within.names + around.names !== names) return
   texts.set(value, text.slice(from, to))
 }
 
@@ -40,31 +43,21 @@ function isNamed(text: string, field: string, from: number): boolean {
   return name === field
 }
 
-/** How many fields all objects have. */
-function countNames(root: object): number {
+/**
+ * How many fields all objects within have, and whether there is a number. Does not recurse, for a request may be deep; and each
+ * large request pays for it, so that no letter of a name is looked at.
+ */
+function survey(root: object): { names: number; hasNumber: boolean } {
   let names = 0
-  walk(root, (held) => {
-    if (!Array.isArray(held)) for (const _ in held) names++
-  })
-  return names
-}
-
-function hasNumber(root: object): boolean {
-  let found = false
-  walk(root, (held) => {
-    for (const name in held) if (typeof (held as JsonObject)[name] === 'number') found = true
-  })
-  return found
-}
-
-/** Visits a value and all lists and objects within. Does not recurse, for a request may be deep. */
-function walk(root: object, visit: (held: object) => void): void {
+  let hasNumber = false
   const open: object[] = [root]
   for (let held = open.pop(); held !== undefined; held = open.pop()) {
-    visit(held)
-    for (const name in held) {
-      const value = (held as JsonObject)[name]
+    const values: unknown[] = Array.isArray(held) ? held : Object.values(held)
+    if (values !== held) names += values.length
+    for (const value of values) {
       if (typeof value === 'object' && value !== null) open.push(value)
+      else if (typeof value === 'number') hasNumber = true
     }
   }
+  return { names, hasNumber }
 }
