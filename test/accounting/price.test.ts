@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { toMostNanoUsd } from '../../src/accounting/cost.ts'
 import { costNanoUsd, toAtto } from '../../src/accounting/price.ts'
 import { NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
-import { createPicker } from '../ledger/fixture.ts'
+import { createPicker } from '../support/random.ts'
 
 const toUsage = (fields: Partial<Usage>): Usage => ({ ...NO_USAGE, ...fields })
 

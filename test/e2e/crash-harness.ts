@@ -7,6 +7,7 @@ import { openSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { findFreePort } from '../support/free-port.ts'
+import { createRandom } from '../support/random.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
@@ -234,14 +235,3 @@ const toCatalog = (url: string) =>
       },
     },
   })
-
-/** mulberry32: numbers from 0 up to 1, the same ones for the same seed. */
-export function createRandom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}

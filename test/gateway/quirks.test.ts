@@ -8,8 +8,8 @@ import { FOLDER, QUIRKS, readTranscript, STREAMED, WHOLE } from '../fixtures/qui
 import type { Quirk } from '../fixtures/quirks/quirk.ts'
 import { type Asked, checkStream, checkWhole, type Report } from '../support/contract.ts'
 import { expectAnswers } from '../support/expected.ts'
+import { createPicker } from '../support/random.ts'
 import {
-  createRandom,
   inBytes,
   inPieces,
   MODEL,
@@ -43,8 +43,8 @@ function expectQuirk(quirk: Quirk, { failure, usage }: Played, { choices }: Pick
 
 /** Random cuts, the same in every run. */
 function toCuts(bytes: Uint8Array, seed: number): number[] {
-  const random = createRandom(seed)
-  const places = Array.from({ length: 1 + random(40) }, () => random(bytes.length + 1))
+  const pick = createPicker(seed)
+  const places = Array.from({ length: 1 + pick(40) }, () => pick(bytes.length + 1))
   return places.sort((a, b) => a - b)
 }
 
@@ -67,11 +67,11 @@ describe('a stream of an upstream that', () => {
   })
 
   test.each(table)('$shows ($name) and breaks off is told as a cut one', ({ quirk, bytes }) => {
-    const random = createRandom(bytes.length)
+    const pick = createPicker(bytes.length)
     const entire = check(quirk, play(quirk, [bytes])).choices
     const finished = toFirstFinish(bytes)
     for (let round = 0; round < 24; round += 1) {
-      const at = random(bytes.length + 1)
+      const at = pick(bytes.length + 1)
       const played = play(quirk, [bytes.subarray(0, at)])
       const { choices } = check(quirk, played)
       if (at < finished) expect([at, played.failure !== null]).toEqual([at, true])

@@ -178,14 +178,3 @@ export function createTestLog(): Log & { messages: string[] } {
   const note = (_: string, message: string) => void messages.push(message)
   return { messages, info: note, warn: note, error: note, flush: async () => {} }
 }
-
-/** mulberry32, as a picker of whole numbers below `bound`. */
-export function createPicker(seed: number): (bound: number) => number {
-  let state = seed >>> 0
-  return (bound) => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296) * bound)
-  }
-}

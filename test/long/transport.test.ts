@@ -5,22 +5,12 @@
 import { expect, test } from 'bun:test'
 import { createServer, type Socket } from 'node:net'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
+import { createRandom } from '../support/random.ts'
 import { toTarget } from '../support/snapshot.ts'
 
 const REQUESTS = 86_400
 const CLIENTS = 64
 const SEED = Number(process.env.SOAK_SEED ?? Date.now() % 1_000_000)
-
-/** mulberry32: small, and good enough for this. */
-function toRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
 
 const bodyOf = (id: string, chars: number) => `${id}:${id.repeat(1 + chars / id.length)}`
 
@@ -38,7 +28,7 @@ function toAnswer(body: string, random: () => number): string {
 }
 
 test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK_SEED=${SEED})`, async () => {
-  const random = toRandom(SEED)
+  const random = createRandom(SEED)
   const sockets = new Set<Socket>()
   const asked = new Map<string, number>()
   const end = (socket: Socket) => (random() < 0.5 ? socket.end() : socket.destroy())

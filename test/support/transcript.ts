@@ -145,14 +145,3 @@ export function inPieces(bytes: Uint8Array, places: readonly number[]): Uint8Arr
   const edges = [0, ...places.filter((place) => place > 0 && place < bytes.length), bytes.length]
   return edges.slice(1).map((edge, at) => bytes.subarray(edges[at], edge))
 }
-
-/** A small generator of numbers below a bound, the same for the same seed. */
-export function createRandom(seed: number): (below: number) => number {
-  let state = seed >>> 0
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
-  }
-}

@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { RequestSchema } from '../../src/domain/request.ts'
 import { explain } from '../../src/validation/explain.ts'
+import { createPicker } from '../support/random.ts'
 
 const user = { role: 'user', content: 'hi' }
 const request = (more: Record<string, unknown>) => ({ model: 'a/b', messages: [user], ...more })
@@ -232,15 +233,6 @@ describe('explain', () => {
   })
 })
 
-/** Small seeded generator: a failing case can be found again. */
-function createRandom(seed: number) {
-  let state = seed
-  return (below: number) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
-  }
-}
-
 const FULL = {
   ...request({ temperature: 1, n: 2, stop: ['x'], logit_bias: { 1: 5 }, metadata: { a: 'b' }, modalities: ['text'] }),
   messages: [
@@ -295,12 +287,12 @@ const JUNK: unknown[] = [
 
 describe('explain and Value.Check', () => {
   test('agree on thousands of mutated requests', () => {
-    const random = createRandom(7)
+    const pick = createPicker(7)
     const outcomes = { accepted: 0, refused: 0 }
     for (let round = 0; round < 4_000; round++) {
       const body = structuredClone(FULL)
-      const changes = 1 + random(2)
-      for (let change = 0; change < changes; change++) mutate(body, random)
+      const changes = 1 + pick(2)
+      for (let change = 0; change < changes; change++) mutate(body, pick)
       const accepted = Value.Check(RequestSchema, body)
       const problems = explain(RequestSchema, body)
       if ((problems.length === 0) !== accepted) throw new Error(`They disagree on ${JSON.stringify(body)}`)
@@ -311,7 +303,7 @@ describe('explain and Value.Check', () => {
 })
 
 /** Replaces, deletes or adds one value somewhere in the tree. */
-function mutate(root: object, random: (below: number) => number): void {
+function mutate(root: object, pick: (below: number) => number): void {
   const places: [Record<string, unknown>, string][] = []
   const visit = (node: object) => {
     for (const [name, value] of Object.entries(node)) {
@@ -320,10 +312,10 @@ function mutate(root: object, random: (below: number) => number): void {
     }
   }
   visit(root)
-  const [holder, name] = places[random(places.length)] ?? [{}, '']
-  const kind = random(6)
+  const [holder, name] = places[pick(places.length)] ?? [{}, '']
+  const kind = pick(6)
   if (kind === 0 && !Array.isArray(holder)) delete holder[name]
   else if (kind === 1 && !Array.isArray(holder)) holder.unheard_of = 1
-  else if (kind === 2) holder[name] = structuredClone(FULL.messages[random(4)])
-  else holder[name] = structuredClone(JUNK[random(JUNK.length)])
+  else if (kind === 2) holder[name] = structuredClone(FULL.messages[pick(4)])
+  else holder[name] = structuredClone(JUNK[pick(JUNK.length)])
 }

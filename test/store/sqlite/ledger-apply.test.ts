@@ -5,7 +5,6 @@ import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import {
   contentsOf,
   createFolder,
-  createPicker,
   type Folder,
   findingsOf,
   HOUR,
@@ -14,6 +13,7 @@ import {
   toOpen,
   toSettled,
 } from '../../ledger/fixture.ts'
+import { createPicker } from '../../support/random.ts'
 
 let folder: Folder
 beforeEach(() => {
