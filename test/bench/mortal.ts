@@ -2,7 +2,7 @@
  * An upstream that answers well until it is told how to die, and then counts who still comes. For the failover part: what
  * is measured is a gateway that has used it, not one that never could.
  */
-import { createServer } from 'node:net'
+import { startTcpServer } from '../support/tcp-server.ts'
 import { startUpstream } from '../support/upstream.ts'
 
 /**
@@ -39,19 +39,14 @@ export async function startMortal(): Promise<Mortal> {
       await alive.stop()
       stop = async () => {}
       if (death === 'refuses') return
-      const server = createServer((socket) => {
+      const dead = await startTcpServer((socket) => {
         visits.connections += 1
-        socket.on('error', () => {})
         socket.once('data', (bytes) => {
           if (bytes.toString('latin1').startsWith('POST')) visits.calls += 1
           if (death === 'resets') socket.resetAndDestroy()
         })
-      })
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject)
-        server.listen(alive.port, '127.0.0.1', resolve)
-      })
-      stop = async () => void server.close()
+      }, alive.port)
+      stop = dead.stop
     },
     take() {
       const seen = visits

@@ -2,9 +2,9 @@
 import { Database } from 'bun:sqlite'
 import { openSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { BINARY } from '../support/binary.ts'
+import { startTcpServer } from '../support/tcp-server.ts'
 import { KEYS, type KeyName, SQUAD_BUDGET } from './chaos-catalog.ts'
 import { CREDENTIALS, onStablePort } from './chaos-upstreams.ts'
 
@@ -86,12 +86,10 @@ export async function createChaosServer(folder: string): Promise<ChaosServer> {
   }
 }
 
-function probe(port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(port)))
-  })
+async function probe(port: number): Promise<number> {
+  const server = await startTcpServer(() => {}, port)
+  await server.stop()
+  return port
 }
 
 async function makeKeys(data: string, run: ChaosServer['run']): Promise<Map<KeyName, string>> {

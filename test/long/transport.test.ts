@@ -3,10 +3,11 @@
  * within and after answers, while idle, and from our side. Each answer is that of its own request or none.
  */
 import { expect, test } from 'bun:test'
-import { createServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
 import { createRandom } from '../support/random.ts'
 import { toTarget } from '../support/snapshot.ts'
+import { startTcpServer } from '../support/tcp-server.ts'
 
 const REQUESTS = 86_400
 const CLIENTS = 64
@@ -29,13 +30,9 @@ function toAnswer(body: string, random: () => number): string {
 
 test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK_SEED=${SEED})`, async () => {
   const random = createRandom(SEED)
-  const sockets = new Set<Socket>()
   const asked = new Map<string, number>()
   const end = (socket: Socket) => (random() < 0.5 ? socket.end() : socket.destroy())
-  const server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('error', () => {})
-    socket.on('close', () => sockets.delete(socket))
+  const server = await startTcpServer((socket) => {
     socket.on('data', (bytes) => {
       const [, id = '', chars = '0'] = /"(r\d+)",(\d+)/.exec(bytes.toString()) ?? []
       asked.set(id, (asked.get(id) ?? 0) + 1)
@@ -58,9 +55,7 @@ test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK
       }
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  const { upstream } = toTarget({ baseUrl: `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}` })
+  const { upstream } = toTarget({ baseUrl: `http://127.0.0.1:${server.port}` })
   const transport = createHttp1Transport({ idleMs: 50, maxIdle: 20 })
   const counts = { whole: 0, broken: 0, left: 0 }
   const wrong: string[] = []
@@ -113,6 +108,6 @@ test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK
   expect(Math.min(...Object.values(counts))).toBeGreaterThan(1_000)
   expect(counts.whole).toBeGreaterThan(REQUESTS * 0.7)
   // What is idle is closed in its time, and nothing else is open.
-  while (sockets.size > 0) await Bun.sleep(10)
-  server.close()
+  while (server.sockets.size > 0) await Bun.sleep(10)
+  await server.stop()
 }, 300_000)

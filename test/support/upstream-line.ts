@@ -12,7 +12,6 @@ export interface Line {
   sleep(ms: number): Promise<void>
   close(): void
   reset(): void
-  destroy(): void
 }
 
 /** Wraps an accepted socket. */
@@ -43,7 +42,6 @@ export function createLine(socket: Socket): Line {
     },
     close: () => void socket.end(),
     reset: () => void socket.resetAndDestroy(),
-    destroy: () => void socket.destroy(),
   }
   const leave = () => {
     if (line.gone) return

@@ -3,7 +3,7 @@
  * and then ask what it saw: every request with its body, and whether its client gave up before the end. On raw
  * `node:net`, since it has to misbehave below HTTP. Start one a test, and `stop()` it.
  */
-import { createServer, type Server } from 'node:net'
+import { startTcpServer } from './tcp-server.ts'
 import {
   type Behaviour,
   type Raw,
@@ -80,11 +80,8 @@ export async function startUpstream(script: Script = obliging, port = 0): Promis
   let probing: Script = MODELS
   const requests: Seen[] = []
   const probes: Seen[] = []
-  const lines = new Set<Line>()
-  const server = createServer({ noDelay: true }, (socket) => {
+  const server = await startTcpServer((socket) => {
     const line = createLine(socket)
-    lines.add(line)
-    socket.on('close', () => lines.delete(line))
     socket.on(
       'data',
       createRequestReader((raw) => {
@@ -99,15 +96,14 @@ export async function startUpstream(script: Script = obliging, port = 0): Promis
         void play(line, seen, typeof script === 'function' ? script(seen) : script)
       }),
     )
-  })
-  const bound = await listen(server, port)
+  }, port)
   return {
-    url: `http://127.0.0.1:${bound}/v1`,
-    port: bound,
+    url: `http://127.0.0.1:${server.port}/v1`,
+    port: server.port,
     requests,
     probes,
     get connections() {
-      return lines.size
+      return server.sockets.size
     },
     script(next) {
       current = next
@@ -122,21 +118,8 @@ export async function startUpstream(script: Script = obliging, port = 0): Promis
         await Bun.sleep(2)
       }
     },
-    async stop() {
-      for (const line of lines) line.destroy()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+    stop: server.stop,
   }
-}
-
-function listen(server: Server, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, '127.0.0.1', () => {
-      const address = server.address()
-      resolve(typeof address === 'object' && address ? address.port : port)
-    })
-  })
 }
 
 function toSeen(raw: RawRequest, index: number): Seen {

@@ -1,32 +1,30 @@
 /** What both ways to reach an upstream hold, over real sockets. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createServer, type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { GatewayError } from '../../src/domain/error.ts'
 import { createFetchTransport } from '../../src/upstreams/fetch.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
 import type { Incoming, Transport } from '../../src/upstreams/transport.ts'
 import { toTarget } from '../support/snapshot.ts'
+import { startTcpServer, type TcpServer } from '../support/tcp-server.ts'
 
 /** What the next connections say once a request has come, in turn. */
 let script: ((socket: Socket, request: string) => void)[] = []
 let lastBytes: Buffer = Buffer.alloc(0)
 let connections = 0
-let server: Server
+let server: TcpServer
 let baseUrl = ''
 beforeAll(async () => {
-  server = createServer((socket) => {
+  server = await startTcpServer((socket) => {
     connections++
-    socket.on('error', () => {})
     socket.on('data', (bytes) => {
       lastBytes = Buffer.from(bytes)
       script.shift()?.(socket, bytes.toString())
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  baseUrl = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/v1`
+  baseUrl = `http://127.0.0.1:${server.port}/v1`
 })
-afterAll(() => server.close())
+afterAll(() => server.stop())
 
 const json = (body: string, more = '') =>
   `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${more}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`

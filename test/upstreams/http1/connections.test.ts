@@ -1,49 +1,37 @@
 /** What our own HTTP/1.1 does with its connections: which one is used again, which one ends, and what is sent twice. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { createServer, type Server, type Socket } from 'node:net'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import type { Socket } from 'node:net'
 import { IdleConnections, Pool } from '../../../src/upstreams/http1/pool.ts'
 import { createHttp1Transport } from '../../../src/upstreams/http1/transport.ts'
 import type { Incoming } from '../../../src/upstreams/transport.ts'
 import { toTarget } from '../../support/snapshot.ts'
+import { startTcpServer, type TcpServer } from '../../support/tcp-server.ts'
 
 /** What is said to the next requests, in turn. */
 let script: ((socket: Socket) => void)[] = []
 /** The number of the connection over which each request came. */
 let requests: number[] = []
-let connections = 0
-let open = new Set<Socket>()
-let server: Server
-let port = 0
-beforeAll(async () => {
-  server = createServer((socket) => {
+let server: TcpServer
+beforeEach(async () => {
+  script = []
+  requests = []
+  let connections = 0
+  server = await startTcpServer((socket) => {
     const number = ++connections
-    open.add(socket)
-    socket.on('error', () => {})
-    socket.on('close', () => open.delete(socket))
     socket.on('data', () => {
       requests.push(number)
       script.shift()?.(socket)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  port = typeof address === 'object' ? (address?.port ?? 0) : 0
 })
-beforeEach(() => {
-  for (const socket of open) socket.destroy()
-  open = new Set()
-  script = []
-  requests = []
-  connections = 0
-})
-afterAll(() => server.close())
+afterEach(() => server.stop())
 
 const HEAD = 'HTTP/1.1 200 OK\r\n'
 const WHOLE = `${HEAD}content-length: 2\r\n\r\n{}`
 const says = (text: string) => (socket: Socket) => void socket.write(text)
 const textOf = (incoming: Incoming) => incoming.text(1_000_000, () => null)
 
-function client(baseUrl = `http://127.0.0.1:${port}/v1`, idleMs = 60_000, maxIdle = 100) {
+function client(baseUrl = `http://127.0.0.1:${server.port}/v1`, idleMs = 60_000, maxIdle = 100) {
   const transport = createHttp1Transport({ idleMs, maxIdle })
   const { upstream } = toTarget({ baseUrl })
   const send = () =>
@@ -132,17 +120,17 @@ test('an idle connection is closed after its time', async () => {
   const { ask } = client(undefined, 40)
   script = [says(`${HEAD}keep-alive: timeout=100\r\ncontent-length: 2\r\n\r\n{}`)]
   await ask()
-  await until(() => open.size === 0)
+  await until(() => server.sockets.size === 0)
 })
 
 test('what is aborted before its connection is secure leaves none behind', async () => {
-  const { send } = client(`https://127.0.0.1:${port}/v1`)
+  const { send } = client(`https://127.0.0.1:${server.port}/v1`)
   const exchange = send()
   // A server that takes what is said, and shakes no hands.
-  await until(() => open.size === 1)
+  await until(() => server.sockets.size === 1)
   exchange.abort(new Error('enough'))
   await expect(exchange.answer).rejects.toThrow('enough')
-  await until(() => open.size === 0)
+  await until(() => server.sockets.size === 0)
 })
 
 test('a stream that is left may end by itself, and is ended otherwise', async () => {
@@ -165,7 +153,7 @@ test('a stream that is left may end by itself, and is ended otherwise', async ()
   expect(requests).toEqual([1, 1])
   const hanging = await send().answer
   hanging.leave()
-  await until(() => open.size === 0)
+  await until(() => server.sockets.size === 0)
 })
 
 test('a body is asked for once at a time, and giving it up ends whoever reads it', async () => {
@@ -207,19 +195,22 @@ test('who reads slowly keeps the sender waiting, and loses nothing', async () =>
 
 test('all origins share how many connections may be idle, and all of those are closed where somebody needs their files', async () => {
   const { transport, ask } = client(undefined, 60_000, 3)
-  const { upstream } = toTarget({ baseUrl: `http://localhost:${port}/v1` })
+  const { upstream } = toTarget({ baseUrl: `http://localhost:${server.port}/v1` })
   const elsewhere = { upstream, path: '/chat', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' }
   const late = (socket: Socket) => void setTimeout(() => socket.write(WHOLE), 20)
   script = Array.from({ length: 12 }, () => late)
   const asked = Array.from({ length: 6 }, () => [ask(), transport.send(elsewhere).answer.then(textOf)]).flat()
   expect(await Promise.all(asked)).toEqual(Array(12).fill('{}'))
-  await until(() => open.size === 3)
+  await until(() => server.sockets.size === 3)
   transport.closeIdle()
-  await until(() => open.size === 0)
+  await until(() => server.sockets.size === 0)
 })
 
 test('a host that takes no connections is not tried without end', () => {
-  const pool = new Pool({ hostname: '127.0.0.1', port, isTls: false }, new IdleConnections({ idleMs: 1, maxIdle: 1 }))
+  const pool = new Pool(
+    { hostname: '127.0.0.1', port: server.port, isTls: false },
+    new IdleConnections({ idleMs: 1, maxIdle: 1 }),
+  )
   for (let each = 0; each < 64; each++) pool.abandoned()
   expect(() => pool.take()).toThrow('takes no connections')
   pool.gone()
@@ -231,18 +222,16 @@ test.each([
   ['127.0.0.1', '127.0.0.1', false],
 ])('over TLS, %s is asked for by its name, if it is one', async (_, host, isNamed) => {
   let hello = ''
-  const tls = createServer((socket) =>
+  const tls = await startTcpServer((socket) =>
     socket.once('data', (bytes) => {
       hello = bytes.toString('latin1')
       socket.destroy()
     }),
   )
-  await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve))
-  const address = tls.address()
-  const { ask } = client(`https://${host}:${typeof address === 'object' ? address?.port : 0}/v1`)
+  const { ask } = client(`https://${host}:${tls.port}/v1`)
   await expect(ask()).rejects.toThrow()
   expect(hello.includes(host)).toBe(isNamed)
-  tls.close()
+  await tls.stop()
 })
 
 test('an idle connection keeps no process alive', async () => {
@@ -251,7 +240,7 @@ test('an idle connection keeps no process alive', async () => {
     import { IdleConnections, Pool } from '../../../src/upstreams/http1/pool.ts'
 import { createHttp1Transport } from './src/upstreams/http1/transport.ts'
     import { toTarget } from './test/support/snapshot.ts'
-    const { upstream } = toTarget({ baseUrl: 'http://127.0.0.1:${port}/v1' })
+    const { upstream } = toTarget({ baseUrl: 'http://127.0.0.1:${server.port}/v1' })
     const outgoing = { upstream, path: '/chat', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' }
     const incoming = await createHttp1Transport().send(outgoing).answer
     console.log(await incoming.text(100, () => null))`

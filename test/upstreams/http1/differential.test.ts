@@ -3,12 +3,12 @@
  * what `fetch` takes for none ours takes for none, and ours does not care where an answer is cut. Ours may refuse more.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createServer, type Server } from 'node:net'
 import fc from 'fast-check'
 import { createFetchTransport } from '../../../src/upstreams/fetch.ts'
 import { createHttp1Transport } from '../../../src/upstreams/http1/transport.ts'
 import type { Transport } from '../../../src/upstreams/transport.ts'
 import { toTarget } from '../../support/snapshot.ts'
+import { startTcpServer, type TcpServer } from '../../support/tcp-server.ts'
 
 interface Script {
   pieces: readonly Uint8Array[]
@@ -18,12 +18,10 @@ interface Script {
 
 /** By the path of the request: both ask at once. */
 const scripts = new Map<string, Script>()
-let server: Server
+let server: TcpServer
 let baseUrl = ''
 beforeAll(async () => {
-  server = createServer((socket) => {
-    socket.setNoDelay(true)
-    socket.on('error', () => {})
+  server = await startTcpServer((socket) => {
     socket.once('data', async (request) => {
       const [, path = ''] = /^POST \/(\S+)/.exec(request.toString()) ?? []
       const { pieces, end } = scripts.get(path) as Script
@@ -35,11 +33,9 @@ beforeAll(async () => {
       else socket.resetAndDestroy()
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  baseUrl = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+  baseUrl = `http://127.0.0.1:${server.port}`
 })
-afterAll(() => server.close())
+afterAll(() => server.stop())
 
 type Read = { status: number; type: string | null; text: string } | 'nothing'
 let asked = 0
