@@ -3,13 +3,13 @@
  * caller of `call`: a call that is not in the ledger is not made.
  */
 
-import type { GatewayError, UpstreamError } from '../domain/error.ts'
+import type { UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Deadlines } from '../domain/settings.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import type { SseEvent } from './sse.ts'
-import type { Incoming } from './transport.ts'
+import type { Incoming, TakeRoom } from './transport.ts'
 
 export interface BackendCall {
   /** The canonical request. A backend reads it and never changes it. */
@@ -24,8 +24,8 @@ export interface BackendCall {
   deadlines: Deadlines
   /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
   callId: string
-  /** Counts bytes in that are held for the request. Returns the refusal where the gateway has no room for them. */
-  take(bytes: number): GatewayError | null
+  /** Of what the gateway has for bytes that are held for the request. */
+  take: TakeRoom
 }
 
 /** Whoever pays for a call, and so wants to hear what it has used. */

@@ -2,8 +2,9 @@
  * Requests by the runtime's `fetch`, which knows proxies and whatever else its environment asks for, and costs more. See
  * `transport.ts`.
  */
-import { type GatewayError, UpstreamError } from '../domain/error.ts'
-import type { Exchange, Incoming, Outgoing, TakeBytes, Transport } from './transport.ts'
+import { UpstreamError } from '../domain/error.ts'
+import { readText } from './read-text.ts'
+import type { Exchange, Incoming, Outgoing, TakeBytes, TakeRoom, Transport } from './transport.ts'
 
 /** @param places how many requests may be under way at a time: `fetch` itself would have any more wait, and tell nobody. */
 export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transport {
@@ -104,7 +105,7 @@ class FetchIncoming implements Incoming {
     return this.#response.headers.get(name)
   }
 
-  async text(maxBytes: number, take: (bytes: number) => GatewayError | null): Promise<string | null> {
+  async text(maxBytes: number, take: TakeRoom): Promise<string | null> {
     // Of a compressed body it states the wrong length, and a few kilobytes may hold gigabytes.
     const isPlain = this.header('content-encoding') === null
     const stated = isPlain ? Number(this.header('content-length') ?? Number.NaN) : Number.NaN
@@ -115,20 +116,7 @@ class FetchIncoming implements Incoming {
       this.#release(true)
       return text
     }
-    const utf8 = new TextDecoder()
-    let text = ''
-    let bytes = 0
-    const isWhole = await this.pump((piece) => {
-      bytes += piece.length
-      if (bytes > maxBytes) return false
-      const refusal = take(piece.length)
-      if (refusal) throw refusal
-      text += utf8.decode(piece, { stream: true })
-      return true
-    })
-    if (isWhole) return text + utf8.decode()
-    this.cancel()
-    return null
+    return readText(this, maxBytes, take)
   }
 
   async pump(take: TakeBytes): Promise<boolean> {

@@ -21,16 +21,19 @@ export interface Outgoing {
 /** Takes a piece of a body, in the order of the bytes. False: no more for now. A promise: no more until it resolves. */
 export type TakeBytes = (bytes: Uint8Array) => boolean | Promise<boolean>
 
+/** Takes room for bytes that are to be held. Returns the refusal where there is none. */
+export type TakeRoom = (bytes: number) => GatewayError | null
+
 /** An answer whose head has come. Its body is read in one of the two ways. */
 export interface Incoming {
   readonly status: number
   /** @param name in lower case. */
   header(name: string): string | null
   /**
-   * Reads the body as text up to a limit; null, and the rest given up, where it is longer.
-   * @param take counts its bytes in; what it refuses is thrown.
+   * Reads the body as text up to a limit; null, and the rest given up, where it is longer. Throws what `take` refuses, and
+   * what broke the connection.
    */
-  text(maxBytes: number, take: (bytes: number) => GatewayError | null): Promise<string | null>
+  text(maxBytes: number, take: TakeRoom): Promise<string | null>
   /**
    * Hands over the body as it comes. Resolves true once all of it was, and false once `take` wants no more: called again, it
    * goes on there. Throws what broke the connection, and what `take` throws.

@@ -1,9 +1,9 @@
 /** An answer whose head has come over a connection of our own, and its body: kept until somebody reads it, up to a limit. */
-import type { GatewayError } from '../../domain/error.ts'
-import type { Incoming, TakeBytes } from '../transport.ts'
+import { Pieces } from '../pieces.ts'
+import { DECODED_BYTES, readText } from '../read-text.ts'
+import type { Incoming, TakeBytes, TakeRoom } from '../transport.ts'
 import type { Head } from './head.ts'
 import { Inflater, toFormat } from './inflate.ts'
-import { Pieces } from './pieces.ts'
 
 /** Where the bytes come from. */
 export interface Source {
@@ -15,8 +15,6 @@ export interface Source {
 /** What comes before anybody takes it is kept up to this; then its sender waits. */
 const MOST_KEPT = 256 * 1024
 const whole = new TextDecoder()
-/** A text is decoded in parts of so many bytes or more. */
-const DECODED_BYTES = 64 * 1024
 /** So long after its last event a stream may take to end. */
 const LEFT_MS = 1_000
 
@@ -51,33 +49,13 @@ export class Http1Answer implements Incoming {
     return this.#headers.get(name) ?? null
   }
 
-  async text(maxBytes: number, take: (bytes: number) => GatewayError | null): Promise<string | null> {
+  async text(maxBytes: number, take: TakeRoom): Promise<string | null> {
     // All of it is there already, as nearly always: nobody has to be waited for.
     if (this.#end?.error === null && this.#kept.bytes <= DECODED_BYTES) return this.#wholeText(maxBytes, take)
-    const utf8 = new TextDecoder()
-    const small = new Pieces()
-    let text = ''
-    let bytes = 0
-    const gather = (piece: Uint8Array): boolean => {
-      bytes += piece.length
-      if (bytes > maxBytes) return false
-      const refusal = take(piece.length)
-      if (refusal) throw refusal
-      small.push(piece)
-      if (small.bytes >= DECODED_BYTES) text += utf8.decode(small.join(), { stream: true })
-      return true
-    }
-    try {
-      if (await this.pump(gather)) return text + utf8.decode(small.join())
-    } catch (error) {
-      this.cancel()
-      throw error
-    }
-    this.cancel()
-    return null
+    return readText(this, maxBytes, take)
   }
 
-  #wholeText(maxBytes: number, take: (bytes: number) => GatewayError | null): string | null {
+  #wholeText(maxBytes: number, take: TakeRoom): string | null {
     if (this.#kept.bytes > maxBytes) return null
     const refusal = take(this.#kept.bytes)
     if (refusal) throw refusal

@@ -1,7 +1,7 @@
 /** Bytes that wait: in order, and without what they were cut out of. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { Pieces } from '../../../src/upstreams/http1/pieces.ts'
+import { Pieces } from '../../src/upstreams/pieces.ts'
 
 test('come out as they went in, however they are taken', () => {
   const piece = fc.tuple(fc.uint8Array({ minLength: 1, maxLength: 50 }), fc.nat(200), fc.boolean())

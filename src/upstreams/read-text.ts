@@ -1,0 +1,35 @@
+/** Reads a body as text, by whichever transport it comes. */
+import { Pieces } from './pieces.ts'
+import type { Incoming, TakeRoom } from './transport.ts'
+
+/** A text is decoded in parts of so many bytes or more. */
+export const DECODED_BYTES = 64 * 1024
+
+/** See `Incoming.text`. Whatever goes wrong, nothing more of the body comes. */
+export async function readText(
+  body: Pick<Incoming, 'pump' | 'cancel'>,
+  maxBytes: number,
+  take: TakeRoom,
+): Promise<string | null> {
+  const utf8 = new TextDecoder()
+  const small = new Pieces()
+  let text = ''
+  let bytes = 0
+  const gather = (piece: Uint8Array): boolean => {
+    bytes += piece.length
+    if (bytes > maxBytes) return false
+    const refusal = take(piece.length)
+    if (refusal) throw refusal
+    small.push(piece)
+    if (small.bytes >= DECODED_BYTES) text += utf8.decode(small.join(), { stream: true })
+    return true
+  }
+  try {
+    if (await body.pump(gather)) return text + utf8.decode(small.join())
+  } catch (error) {
+    body.cancel()
+    throw error
+  }
+  body.cancel()
+  return null
+}
