@@ -1,0 +1,158 @@
+/**
+ * Between where a body comes from and whoever takes it: its pieces, one at a time, and how it ended. What comes before anybody
+ * wants it is kept. A piece that is taken at once costs no promise. Pure.
+ */
+import { Pieces } from '../pieces.ts'
+import type { TakeBytes } from '../transport.ts'
+
+/** Of what is kept, in bytes; then whoever brings it should wait. */
+const MOST_KEPT = 256 * 1024
+
+/** Brings the pieces. */
+export interface Bringer {
+  /** All that was kept is taken, and more is wanted. */
+  wanted(): void
+}
+
+/** The end of what came whole. */
+const WHOLE = { error: null }
+
+export class Handover {
+  readonly #bringer: Bringer
+  /** What has come and was not taken. */
+  readonly #kept = new Pieces()
+  /** How it ended: with an error, or with none. */
+  #end: { error: unknown } | null = null
+  #isDropped = false
+  /** Who takes the pieces now; null while it is busy with one. */
+  #take: TakeBytes | null = null
+  #pumped: PromiseWithResolvers<boolean> | null = null
+
+  constructor(bringer: Bringer) {
+    this.#bringer = bringer
+  }
+
+  /** How much is kept. */
+  get bytes(): number {
+    return this.#kept.bytes
+  }
+
+  get isFull(): boolean {
+    return this.#kept.bytes > MOST_KEPT
+  }
+
+  /** Whether nobody wants any more of it. */
+  get isDropped(): boolean {
+    return this.#isDropped
+  }
+
+  get isEnded(): boolean {
+    return this.#end !== null
+  }
+
+  /** Whether all of it has come. */
+  get isWhole(): boolean {
+    return this.#end === WHOLE
+  }
+
+  /** Takes what is kept, as one. */
+  join(): Uint8Array {
+    return this.#kept.join()
+  }
+
+  /** See `Incoming.pump`. */
+  pump(take: TakeBytes): Promise<boolean> {
+    if (this.#pumped) throw new Error('it is read already')
+    if (this.#isDropped && this.#end === null) return Promise.resolve(false)
+    const pumped = Promise.withResolvers<boolean>()
+    this.#pumped = pumped
+    this.#take = take
+    this.#flush()
+    return pumped.promise
+  }
+
+  /** Whoever takes it is told that there is no more for now. */
+  stop(): void {
+    this.#letGo()?.resolve(false)
+  }
+
+  /** Nobody wants any more of it. */
+  drop(): void {
+    this.#isDropped = true
+    this.#kept.clear()
+  }
+
+  add(bytes: Uint8Array): void {
+    if (this.#isDropped) return
+    if (this.#take !== null && this.#kept.bytes === 0) this.#hand(this.#take, bytes)
+    else this.#kept.push(bytes)
+  }
+
+  /** All of it has come. */
+  finish(): void {
+    this.#end ??= WHOLE
+    this.#flush()
+  }
+
+  /** No more will come. */
+  fail(error: unknown): void {
+    if (this.#end !== null) return
+    this.#end = { error }
+    this.#flush()
+  }
+
+  /** Hands over what has come, as long as it is wanted; then the end. */
+  #flush(): void {
+    for (let take = this.#take; take !== null; take = this.#take) {
+      const piece = this.#kept.shift()
+      if (piece === undefined) break
+      this.#hand(take, piece)
+    }
+    if (this.#take === null) return
+    if (this.#end === null) this.#bringer.wanted()
+    else if (this.#end === WHOLE) this.#letGo()?.resolve(true)
+    else this.#letGo()?.reject(this.#end.error)
+  }
+
+  #hand(take: TakeBytes, bytes: Uint8Array): void {
+    let went: boolean | Promise<boolean>
+    try {
+      went = take(bytes)
+    } catch (error) {
+      this.#letGo()?.reject(error)
+      return
+    }
+    if (went === true) return
+    if (went === false) this.stop()
+    else this.#wait(take, went)
+  }
+
+  /** Goes on once a piece is taken. */
+  #wait(take: TakeBytes, went: Promise<boolean>): void {
+    const pumped = this.#pumped
+    this.#take = null
+    went.then(
+      (isWanted) => {
+        // Whoever takes it may have been told of its end meanwhile.
+        if (this.#pumped !== pumped) return
+        if (!isWanted) {
+          this.stop()
+          return
+        }
+        this.#take = take
+        this.#flush()
+      },
+      (error) => {
+        if (this.#pumped === pumped) this.#letGo()?.reject(error)
+      },
+    )
+  }
+
+  /** Nobody takes it any more; returns how to tell whoever did. */
+  #letGo(): PromiseWithResolvers<boolean> | null {
+    const pumped = this.#pumped
+    this.#take = null
+    this.#pumped = null
+    return pumped
+  }
+}
