@@ -4,13 +4,7 @@
  * idle ones.
  */
 import { type AnswerListener, ResponseParser } from './response-parser.ts'
-
-/** Where requests go: one pool each. */
-export interface Origin {
-  hostname: string
-  port: number
-  isTls: boolean
-}
+import { ConnectionError, type Origin, openSocket, type Socket, type SocketListener } from './socket.ts'
 
 /** Hears one answer, or why there is none; nothing after `end` or `fail`. */
 export interface ExchangeListener extends AnswerListener {
@@ -24,7 +18,7 @@ export interface ConnectionOwner {
   closed(connection: Connection): void
   /** It was closed before the system had opened it: until that gives up, which may take minutes, it holds a file. */
   abandoned(): void
-  /** The system has given up one of those. */
+  /** The system is done with one of those. */
   gone(): void
 }
 
@@ -36,22 +30,12 @@ const OPENING_MS = 10_000
  */
 const STALE_MS = 100
 
-/** Why there is a connection no more, by the code that the system has for it. */
-export class ConnectionError extends Error {
-  constructor(
-    message: string,
-    readonly code: 'ETIMEDOUT' | 'ECONNRESET' | 'ERR_TLS_CERT_INVALID',
-  ) {
-    super(message)
-  }
-}
-
-export class Connection {
+export class Connection implements SocketListener {
   readonly #owner: ConnectionOwner
   readonly #origin: Origin
   readonly #parser = new ResponseParser()
-  /** From when on bytes may be sent. */
-  #socket: Bun.Socket<Connection> | null = null
+  /** Null as long as the system has not opened it. */
+  #socket: Socket | null = null
   /** Null once it is open, or closed. */
   #opening: Timer | null
   /** Whether the system has opened it, or given up. */
@@ -76,14 +60,7 @@ export class Connection {
       () => this.closed(new ConnectionError('took no connection in time', 'ETIMEDOUT')),
       OPENING_MS,
     )
-    const { hostname, port, isTls } = origin
-    Bun.connect<Connection>({
-      hostname,
-      port,
-      data: this,
-      socket: HANDLER,
-      ...(isTls ? { tls: { serverName: isIp(hostname) ? '' : hostname, rejectUnauthorized: VERIFIES } } : {}),
-    }).then(
+    openSocket(origin, this).then(
       () => this.#settle(),
       (error) => {
         this.#settle()
@@ -130,7 +107,7 @@ export class Connection {
 
   // Called by the socket.
 
-  opened(socket: Bun.Socket<Connection>): void {
+  opened(socket: Socket): void {
     this.#socket = socket
     if (this.#isClosed) socket.terminate()
     else if (!this.#origin.isTls) this.secured(null)
@@ -218,26 +195,4 @@ export class Connection {
     if (keptMs > 0 && this.#unsent === null) this.#owner.idle(this, keptMs)
     else this.abort()
   }
-}
-
-/** A number is no name to ask for (RFC 6066, 3). */
-const isIp = (hostname: string) => /^[\d.]+$|:/.test(hostname)
-
-/** As `fetch` reads it. */
-const VERIFIES = process.env.NODE_TLS_REJECT_UNAUTHORIZED !== '0'
-
-const HANDLER: Bun.SocketHandler<Connection> = {
-  open: (socket) => socket.data.opened(socket),
-  handshake: ({ data }, isAuthorized, error) =>
-    data.secured(
-      !VERIFIES || (isAuthorized && !error)
-        ? null
-        : (error ?? new ConnectionError('has a certificate that does not hold', 'ERR_TLS_CERT_INVALID')),
-    ),
-  data: ({ data }, bytes) => data.arrived(bytes),
-  drain: ({ data }) => data.drain(),
-  end: ({ data }) => data.finished(),
-  close: ({ data }, error) => data.closed(error),
-  error: ({ data }, error) => data.closed(error),
-  connectError: ({ data }, error) => data.closed(error),
 }

@@ -2,7 +2,8 @@
  * Connections to one origin: an idle one is used again, the one that was used last first, and closed after a while. All origins
  * share how many may be idle.
  */
-import { Connection, ConnectionError, type ConnectionOwner, type Origin } from './connection.ts'
+import { Connection, type ConnectionOwner } from './connection.ts'
+import { ConnectionError, type Origin } from './socket.ts'
 
 export interface PoolOptions {
   /** How long a connection stays open without a request, ms. */

@@ -1,9 +1,10 @@
 /** Our own HTTP/1.1: a pool of connections an origin, and no promise for a piece of a body. See `transport.ts` above. */
 import type { Exchange, Incoming, Outgoing, Transport } from '../transport.ts'
 import { Http1Answer } from './answer.ts'
-import type { Connection, ExchangeListener, Origin } from './connection.ts'
+import type { Connection, ExchangeListener } from './connection.ts'
 import type { Head } from './head.ts'
 import { IdleConnections, Pool, type PoolOptions } from './pool.ts'
+import type { Origin } from './socket.ts'
 
 /** Each idle connection is a file that another request may need. */
 const POOL: PoolOptions = { idleMs: 60_000, maxIdle: 256 }
