@@ -4,7 +4,7 @@
  * answer. Pure: no socket, no clock.
  */
 import { FramingError, type Head, parseFields, parseHead } from './head.ts'
-import { Line } from './line.ts'
+import { CR, endOfHead, endOfLine, endOfTrailers, LF, Line, type LineEnd } from './line.ts'
 
 /** Hears one answer, in this order: `head`, any number of `data`, `end`. */
 export interface AnswerListener {
@@ -20,9 +20,6 @@ const MAX_HEAD_BYTES = 64 * 1024
 const MAX_SIZE_LINE_BYTES = 256
 /** 2^52 bytes, far beyond what any answer has. */
 const MAX_SIZE_DIGITS = 13
-
-const CR = 13
-const LF = 10
 
 type State = 'idle' | 'head' | 'length' | 'size' | 'chunk' | 'chunk end' | 'trailers' | 'until close'
 
@@ -171,7 +168,7 @@ export class ResponseParser {
     return to
   }
 
-  #gather(bytes: Uint8Array, at: number, most: number, endOf: (line: Buffer, from: number) => number) {
+  #gather(bytes: Uint8Array, at: number, most: number, endOf: LineEnd) {
     const gathered = this.#line.gather(bytes, at, most, endOf)
     if (gathered === null) throw new FramingError('sent a head or a line that is too long')
     return gathered
@@ -208,19 +205,9 @@ export class ResponseParser {
 const BEGINNING = Buffer.from('HTTP/1.')
 const isBeginning = (line: Uint8Array) => BEGINNING.subarray(0, line.length).equals(line.subarray(0, BEGINNING.length))
 
-/** Where what ends with the text goes on; -1 where it is not there. What stands before `from` was looked through. */
-function endOfText(line: Buffer, text: string, from: number): number {
-  const at = line.indexOf(text, Math.max(0, from - text.length + 1))
-  return at === -1 ? -1 : at + text.length
-}
-const endOfLine = (line: Buffer, from: number) => endOfText(line, '\n', from)
-const endOfHead = (line: Buffer, from: number) => endOfText(line, '\r\n\r\n', from)
-const endOfTrailers = (line: Buffer, from: number) =>
-  line[0] === CR && line[1] === LF ? 2 : line.length < 2 ? -1 : endOfHead(line, from)
-
 /** `<hex digits>[;extensions]` and CRLF (RFC 9112, 7.1). */
-function readSize(line: Uint8Array): number {
-  const match = /^([0-9a-f]+)[ \t]*(?:;[^\r\n\0]*)?\r\n$/i.exec(Buffer.from(line).toString('latin1'))
+function readSize(line: Buffer): number {
+  const match = /^([0-9a-f]+)[ \t]*(?:;[^\r\n\0]*)?\r\n$/i.exec(line.toString('latin1'))
   const [, digits = ''] = match ?? []
   if (digits === '' || digits.length > MAX_SIZE_DIGITS) throw new FramingError('sent a chunk without a proper length')
   return Number.parseInt(digits, 16)
