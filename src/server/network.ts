@@ -1,4 +1,5 @@
 /** How a server takes its place on the network, and how it gives it up. Called by `server.ts`, once each. */
+import { isAddress } from '../domain/address.ts'
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Load } from '../gateway/intake.ts'
@@ -17,9 +18,6 @@ export async function listen(app: App, hostname: string, port: number): Promise<
   if (!url) throw toNotListening(hostname, port)
   return `${url.origin}/v1`
 }
-
-/** Told from a name by its look: `node:net`, which knows exactly, takes a tenth of the whole start to load. */
-const isAddress = (hostname: string) => /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$|:/.test(hostname)
 
 async function isKnown(hostname: string): Promise<boolean> {
   const { lookup } = await import('node:dns/promises')

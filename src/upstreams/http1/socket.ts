@@ -1,4 +1,5 @@
 /** Opens a socket to an origin, with TLS where that asks for it: what its certificate is held to, and who hears what happens. */
+import { isAddress } from '../../domain/address.ts'
 
 /** Where requests go: one pool each. */
 export interface Origin {
@@ -38,12 +39,12 @@ export function openSocket({ hostname, port, isTls }: Origin, listener: SocketLi
     port,
     data: listener,
     socket: HANDLER,
-    ...(isTls ? { tls: { serverName: isIp(hostname) ? '' : hostname, rejectUnauthorized: VERIFIES } } : {}),
+    ...(isTls ? { tls: { serverName: toServerName(hostname), rejectUnauthorized: VERIFIES } } : {}),
   })
 }
 
-/** A number is no name to ask for (RFC 6066, 3). */
-const isIp = (hostname: string) => /^[\d.]+$|:/.test(hostname)
+/** An address is no name to ask for (RFC 6066, 3). */
+const toServerName = (hostname: string) => (isAddress(hostname) ? '' : hostname)
 
 /** As `fetch` reads it. */
 const VERIFIES = process.env.NODE_TLS_REJECT_UNAUTHORIZED !== '0'
