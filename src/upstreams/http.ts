@@ -12,7 +12,7 @@ import { toPublic, toPublicRequestId } from './failure.ts'
 import { FramingError } from './http1/head.ts'
 import { createHttp1Transport } from './http1/transport.ts'
 import { askReadiness } from './probe.ts'
-import { isOurShortage, nameOf, sendAgain } from './shortage.ts'
+import { nameOf, sendAgain } from './shortage.ts'
 import { SseStream } from './sse.ts'
 import type { Exchange, Incoming, Transport } from './transport.ts'
 
@@ -80,12 +80,11 @@ export class HttpCall {
       try {
         response = await this.#send()
       } catch (error) {
-        if (isOurShortage(error)) this.#transport.closeIdle()
-        response = await sendAgain(
-          error,
-          () => this.#send(),
-          () => this.#reason !== null,
-        )
+        response = await sendAgain(error, {
+          transport: this.#transport,
+          send: () => this.#send(),
+          isEnded: () => this.#reason !== null,
+        })
       }
       // Where it has to be asked once more, what it was sent is written anew.
       this.#wire = null

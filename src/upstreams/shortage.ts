@@ -1,15 +1,16 @@
 /**
- * What cannot be sent because this process has no files or ports left: no failure of whom it wanted to reach. Told from one
- * here, for calls and probes alike, and a call is given a moment for a file to become free.
+ * What cannot be sent because this process has no files or ports left: no failure of whom it wanted to reach. Told from such
+ * a failure here, for calls and probes alike; and a call is given a moment for a file to become free.
  */
 import { closeSync, openSync } from 'node:fs'
 import { codeOf, GatewayError } from '../domain/error.ts'
+import type { Transport } from './transport.ts'
 
 /** Codes of a process that has run out of something. */
 const OUR_OWN = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'EADDRNOTAVAIL'])
 const REFUSED = new Set(['ECONNREFUSED', 'ConnectionRefused'])
 
-/** Whether it failed for want of files, ports or memory of our own. Bun's fetch calls it a refusal when no file is left. */
+/** Whether it failed for want of files, ports or memory of our own. Bun calls it a refusal when no file is left. */
 export const isOurShortage = (error: unknown): boolean =>
   OUR_OWN.has(nameOf(error)) ||
   (REFUSED.has(nameOf(error)) && (nextFreeFile() === null || performance.now() < shortUntilMs))
@@ -41,14 +42,22 @@ export const nameOf = (error: unknown): string => codeOf(error) || (error instan
 const TRIES = 10
 const PAUSE_MS = 100
 
+interface Sending<T> {
+  transport: Pick<Transport, 'closeIdle'>
+  send(): Promise<T>
+  /** Whether nobody wants it sent any more. */
+  isEnded(): boolean
+}
+
 /**
- * Sends again what failed for a shortage of ours: none of it was sent. Throws anything else as it is, and where nothing has
- * become free after a second, a GatewayError.
+ * Makes room and sends again, where it failed for a shortage of ours: none of it was sent. Throws anything else as it is, and
+ * where nothing has become free after a second, a GatewayError.
  */
-export async function sendAgain<T>(cause: unknown, send: () => Promise<T>, isEnded: () => boolean): Promise<T> {
+export async function sendAgain<T>(cause: unknown, { transport, send, isEnded }: Sending<T>): Promise<T> {
   let error = cause
   for (let tries = 0; isOurShortage(error) && !isEnded(); tries++) {
     if (tries === TRIES) throw outOfFiles(error)
+    transport.closeIdle()
     await Bun.sleep(PAUSE_MS)
     try {
       return await send()
