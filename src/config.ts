@@ -46,8 +46,8 @@ export function toServeConfig(sources: ConfigSources) {
     retries: read('retries', 2, number(0, 10), 'a whole number from 0 to 10'),
     /** How often each upstream is asked, for free, whether it could answer, ms; 0 = never. */
     probeMs: read('probe', 30_000, orOff(time(1_000, 3_600_000)), 'a time with its unit, from 1s to 1h, or off'),
-    /** Requests under way at once; more are refused. The runtime takes twice as many fetches (`main.ts`). */
-    maxInFlight: read('max-in-flight', 4_096, number(1, 8_192), 'a whole number from 1 to 8192'),
+    /** Requests under way at once; more are refused. */
+    maxInFlight: read('max-in-flight', 4_096, number(1, MAX_IN_FLIGHT), `a whole number from 1 to ${MAX_IN_FLIGHT}`),
     /**
      * Bytes held in memory for requests under way; more are refused. A request of the largest size (32 MiB, `gateway/body.ts`)
      * finds room: else it would be told to wait for ever.
@@ -103,6 +103,7 @@ function find({ flags, environment, settings }: ConfigSources, flag: string): { 
 type Read<T> = (text: string) => T | null
 
 const MIB = 1024 ** 2
+const MAX_IN_FLIGHT = 8_192
 const DURABILITIES = ['process', 'power'] as const
 const LOG_LEVELS = ['info', 'warn', 'error'] as const
 
@@ -152,10 +153,19 @@ function size(min: number): Read<number> {
   }
 }
 
-/** So many requests `fetch` makes at a time; more wait unseen. Read at a process's start, from this variable alone. */
-export const FETCHES = { variable: 'BUN_CONFIG_MAX_HTTP_REQUESTS', most: 256, probes: 56 }
+/** How many requests `fetch` makes at a time; more wait unseen. */
+export const FETCHES = {
+  /** The runtime reads it when a process starts, from the environment alone. */
+  variable: 'BUN_CONFIG_MAX_HTTP_REQUESTS',
+  /** Where it says nothing. */
+  most: 256,
+  /** What it says where all upstreams are reached so: some requests make several calls. */
+  raised: 2 * MAX_IN_FLIGHT,
+  /** Of all, so many are for probes. */
+  probes: 56,
+}
 
-/** Of these, so many are left to the upstreams of this process that are reached by `fetch`. */
+/** How many calls this process may make by `fetch` at a time. */
 export const toFetchPlaces = (environment: Texts): number =>
   Math.max(1, (Number(environment[FETCHES.variable]) || FETCHES.most) - FETCHES.probes)
 

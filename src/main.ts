@@ -1,21 +1,17 @@
 /**
  * From argv to an exit code. Where upstreams are reached by `fetch`, because there is a proxy, `serve` first replaces this
- * process by itself with Bun's limit on concurrent fetches raised: Bun reads it when the process starts, from the environment
- * alone. Everything else is loaded after that.
+ * process by itself with Bun's limit on concurrent fetches raised. All but what decides that is loaded after it.
  */
 
 import { execPath } from 'node:process'
 import { FETCHES, hasProxy } from './config.ts'
-
-/** Twice the most requests that may be in flight (`config.ts`), for probes and requests with several calls. */
-const MAX_FETCHES = '16384'
 
 const args = process.argv.slice(2)
 if (args.includes('serve') && hasProxy(process.env) && !process.env[FETCHES.variable] && process.execve) {
   const script = Bun.main.startsWith('/$bunfs/') ? [] : [Bun.main]
   process.execve(execPath, [execPath, ...script, ...args], {
     ...process.env,
-    [FETCHES.variable]: MAX_FETCHES,
+    [FETCHES.variable]: String(FETCHES.raised),
   })
 }
 
