@@ -110,9 +110,9 @@ const toLabel = (source: CatalogSource) => source.path ?? source.name
 
 /** Throws a ServiceError that names all that is wrong with the catalogue. */
 async function apply(source: CatalogSource, store: ConfigStore, io: Context, log: Log): Promise<void> {
-  // What it warns of, credentials that are missing, the server says itself of each upstream that is not ready.
   // A catalogue that is applied already, as at nearly every start, needs no reader of YAML.
   const { parseCatalog } = await import('../catalog/file.ts')
+  // What it warns of, credentials that are missing, the server says itself of each upstream that is not ready.
   const { catalog } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
   const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs() })
   const { conflicts } = await applyCatalog(store, catalog, options).catch((error) => {
