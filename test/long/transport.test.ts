@@ -5,8 +5,8 @@
 import { expect, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
+import { toOutgoing } from '../support/outgoing.ts'
 import { createRandom } from '../support/random.ts'
-import { toTarget } from '../support/snapshot.ts'
 import { startTcpServer } from '../support/tcp-server.ts'
 
 const REQUESTS = 86_400
@@ -55,7 +55,7 @@ test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK
       }
     })
   })
-  const { upstream } = toTarget({ baseUrl: `http://127.0.0.1:${server.port}` })
+  const outgoing = toOutgoing(`http://127.0.0.1:${server.port}`)
   const transport = createHttp1Transport({ idleMs: 50, maxIdle: 20 })
   const counts = { whole: 0, broken: 0, left: 0 }
   const wrong: string[] = []
@@ -65,8 +65,7 @@ test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK
     const id = `r${++last}`
     // Some are more than is kept for a reader who is slow.
     const chars = Math.floor(random() < 0.005 ? 1_000_000 : random() ** 4 * 50_000)
-    const outgoing = { upstream, path: '/', headers: () => ({}), accept: 'a/b', callId: id, body: `{"${id}",${chars}}` }
-    const exchange = transport.send(outgoing)
+    const exchange = transport.send({ ...outgoing, callId: id, body: `{"${id}",${chars}}` })
     const isLeft = random() < 0.05
     if (isLeft) setTimeout(() => exchange.abort(new Error('left')), random() * 4)
     try {

@@ -1,16 +1,15 @@
 /** What is `fetch`'s own: how many requests it makes at a time. */
 import { expect, test } from 'bun:test'
 import { createFetchTransport } from '../../src/upstreams/fetch.ts'
-import { toTarget } from '../support/snapshot.ts'
+import { toOutgoing } from '../support/outgoing.ts'
 import { startUpstream } from '../support/upstream.ts'
 import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
 test('beyond its places a request fails at once, for a limit of ours; every end of one gives its place back', async () => {
   const upstream = await startUpstream()
   const transport = createFetchTransport(1)
-  const { upstream: to } = toTarget({ baseUrl: upstream.url })
-  const send = () =>
-    transport.send({ upstream: to, path: '/x', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' })
+  const outgoing = toOutgoing(upstream.url)
+  const send = () => transport.send(outgoing)
   const isFull = async () => {
     const exchange = send()
     try {

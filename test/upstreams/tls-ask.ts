@@ -2,16 +2,14 @@
 import { createFetchTransport } from '../../src/upstreams/fetch.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
 import { nameOf } from '../../src/upstreams/shortage.ts'
-import { toTarget } from '../support/snapshot.ts'
+import { toOutgoing } from '../support/outgoing.ts'
 
 const [which, ...urls] = process.argv.slice(2)
 const transport = which === 'own' ? createHttp1Transport() : createFetchTransport()
 const said: string[] = []
 for (const baseUrl of urls) {
-  const { upstream } = toTarget({ baseUrl })
-  const outgoing = { upstream, path: '/chat', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' }
   try {
-    const incoming = await transport.send(outgoing).answer
+    const incoming = await transport.send(toOutgoing(baseUrl)).answer
     said.push(`${incoming.status} ${await incoming.text(1_000, () => null)}`)
   } catch (error) {
     said.push(nameOf(error))

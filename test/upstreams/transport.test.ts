@@ -5,8 +5,9 @@ import { GatewayError } from '../../src/domain/error.ts'
 import { createFetchTransport } from '../../src/upstreams/fetch.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
 import type { Incoming, Transport } from '../../src/upstreams/transport.ts'
-import { toTarget } from '../support/snapshot.ts'
+import { toOutgoing } from '../support/outgoing.ts'
 import { startTcpServer, type TcpServer } from '../support/tcp-server.ts'
+import { until } from '../support/until.ts'
 
 /** What the next connections say once a request has come, in turn. */
 let script: ((socket: Socket, request: string) => void)[] = []
@@ -30,7 +31,6 @@ const json = (body: string, more = '') =>
   `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${more}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 const says = (text: string) => (socket: Socket) => void socket.write(text)
 const free = () => null
-const REST = { accept: 'a/b', callId: 'call-1', body: '{}' }
 
 describe.each([
   ['our own', createHttp1Transport],
@@ -38,9 +38,8 @@ describe.each([
 ] as [string, () => Transport][])('%s', (_, create) => {
   const open = () => {
     const transport = create()
-    const { upstream } = toTarget({ baseUrl })
-    return (body = '{}') =>
-      transport.send({ ...REST, upstream, path: '/chat', headers: () => ({ authorization: 'Bearer x' }), body })
+    const outgoing = toOutgoing(baseUrl, { headers: () => ({ authorization: 'Bearer x' }) })
+    return (body = '{}') => transport.send({ ...outgoing, body })
   }
   const textOf = (incoming: Incoming) => incoming.text(1_000_000, free)
 
@@ -61,7 +60,7 @@ describe.each([
     expect(body).toBe('{"b":"é"}')
     const lines = head.toLowerCase().split('\r\n')
     expect(lines[0]).toBe('post /v1/chat http/1.1')
-    for (const line of ['content-length: 10', 'authorization: bearer x', 'accept: a/b', 'x-client-request-id: call-1'])
+    for (const line of ['content-length: 10', 'authorization: bearer x', 'accept: a/b', 'x-client-request-id: x-1'])
       expect(lines).toContain(line)
   })
 
@@ -127,7 +126,7 @@ describe.each([
     const closed = Promise.withResolvers<void>()
     script = [(socket) => void socket.on('close', () => closed.resolve())]
     const exchange = open()()
-    while (script.length > 0) await Bun.sleep(1)
+    await until('the request', () => script.length === 0)
     exchange.abort(new Error('enough'))
     await expect(exchange.answer).rejects.toThrow('enough')
     await closed.promise
@@ -192,8 +191,7 @@ describe.each([
 
   test('a credential of other letters leaves byte by byte as it was given', async () => {
     script = [says(json('{}'))]
-    const { upstream } = toTarget({ baseUrl })
-    const outgoing = { upstream, path: '/chat', headers: () => ({ 'x-key': 'schl\u00fcssel' }), ...REST }
+    const outgoing = toOutgoing(baseUrl, { headers: () => ({ 'x-key': 'schl\u00fcssel' }) })
     await textOf(await create().send(outgoing).answer)
     expect(lastBytes.toString('latin1').toLowerCase()).toContain('x-key: schl\u00fcssel')
   })

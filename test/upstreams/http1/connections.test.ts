@@ -4,8 +4,9 @@ import type { Socket } from 'node:net'
 import { IdleConnections, Pool } from '../../../src/upstreams/http1/pool.ts'
 import { createHttp1Transport } from '../../../src/upstreams/http1/transport.ts'
 import type { Incoming } from '../../../src/upstreams/transport.ts'
-import { toTarget } from '../../support/snapshot.ts'
+import { toOutgoing } from '../../support/outgoing.ts'
 import { startTcpServer, type TcpServer } from '../../support/tcp-server.ts'
+import { until } from '../../support/until.ts'
 
 /** What is said to the next requests, in turn. */
 let script: ((socket: Socket) => void)[] = []
@@ -33,15 +34,12 @@ const textOf = (incoming: Incoming) => incoming.text(1_000_000, () => null)
 
 function client(baseUrl = `http://127.0.0.1:${server.port}/v1`, idleMs = 60_000, maxIdle = 100) {
   const transport = createHttp1Transport({ idleMs, maxIdle })
-  const { upstream } = toTarget({ baseUrl })
-  const send = () =>
-    transport.send({ upstream, path: '/chat', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' })
+  const outgoing = toOutgoing(baseUrl)
+  const send = () => transport.send(outgoing)
   return { transport, send, ask: async () => textOf(await send().answer) }
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await Bun.sleep(5)
-}
+const untilOpen = (count: number) => until(`${count} connections`, () => server.sockets.size === count)
 
 test('a connection whose answer is broken off while its last piece is read is not used again', async () => {
   const { send, ask } = client()
@@ -120,17 +118,17 @@ test('an idle connection is closed after its time', async () => {
   const { ask } = client(undefined, 40)
   script = [says(`${HEAD}keep-alive: timeout=100\r\ncontent-length: 2\r\n\r\n{}`)]
   await ask()
-  await until(() => server.sockets.size === 0)
+  await untilOpen(0)
 })
 
 test('what is aborted before its connection is secure leaves none behind', async () => {
   const { send } = client(`https://127.0.0.1:${server.port}/v1`)
   const exchange = send()
   // A server that takes what is said, and shakes no hands.
-  await until(() => server.sockets.size === 1)
+  await untilOpen(1)
   exchange.abort(new Error('enough'))
   await expect(exchange.answer).rejects.toThrow('enough')
-  await until(() => server.sockets.size === 0)
+  await untilOpen(0)
 })
 
 test('a stream that is left may end by itself, and is ended otherwise', async () => {
@@ -153,7 +151,7 @@ test('a stream that is left may end by itself, and is ended otherwise', async ()
   expect(requests).toEqual([1, 1])
   const hanging = await send().answer
   hanging.leave()
-  await until(() => server.sockets.size === 0)
+  await untilOpen(0)
 })
 
 test('a body is asked for once at a time, and giving it up ends whoever reads it', async () => {
@@ -195,15 +193,14 @@ test('who reads slowly keeps the sender waiting, and loses nothing', async () =>
 
 test('all origins share how many connections may be idle, and all of those are closed where somebody needs their files', async () => {
   const { transport, ask } = client(undefined, 60_000, 3)
-  const { upstream } = toTarget({ baseUrl: `http://localhost:${server.port}/v1` })
-  const elsewhere = { upstream, path: '/chat', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' }
+  const elsewhere = toOutgoing(`http://localhost:${server.port}/v1`)
   const late = (socket: Socket) => void setTimeout(() => socket.write(WHOLE), 20)
   script = Array.from({ length: 12 }, () => late)
   const asked = Array.from({ length: 6 }, () => [ask(), transport.send(elsewhere).answer.then(textOf)]).flat()
   expect(await Promise.all(asked)).toEqual(Array(12).fill('{}'))
-  await until(() => server.sockets.size === 3)
+  await untilOpen(3)
   transport.closeIdle()
-  await until(() => server.sockets.size === 0)
+  await untilOpen(0)
 })
 
 test('a host that takes no connections is not tried without end', () => {
@@ -237,11 +234,9 @@ test.each([
 test('an idle connection keeps no process alive', async () => {
   script = [says(WHOLE)]
   const source = `
-    import { IdleConnections, Pool } from '../../../src/upstreams/http1/pool.ts'
-import { createHttp1Transport } from './src/upstreams/http1/transport.ts'
-    import { toTarget } from './test/support/snapshot.ts'
-    const { upstream } = toTarget({ baseUrl: 'http://127.0.0.1:${server.port}/v1' })
-    const outgoing = { upstream, path: '/chat', headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' }
+    import { createHttp1Transport } from './src/upstreams/http1/transport.ts'
+    import { toOutgoing } from './test/support/outgoing.ts'
+    const outgoing = toOutgoing('http://127.0.0.1:${server.port}/v1')
     const incoming = await createHttp1Transport().send(outgoing).answer
     console.log(await incoming.text(100, () => null))`
   const child = Bun.spawn([process.execPath, '-e', source], { cwd: `${import.meta.dir}/../../..`, stdout: 'pipe' })

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { createFetchTransport } from '../../../src/upstreams/fetch.ts'
 import { createHttp1Transport } from '../../../src/upstreams/http1/transport.ts'
 import type { Transport } from '../../../src/upstreams/transport.ts'
-import { toTarget } from '../../support/snapshot.ts'
+import { toOutgoing } from '../../support/outgoing.ts'
 import { startTcpServer, type TcpServer } from '../../support/tcp-server.ts'
 
 interface Script {
@@ -43,10 +43,8 @@ let asked = 0
 async function read(transport: Transport, script: Script): Promise<Read> {
   const path = `${++asked}`
   scripts.set(path, script)
-  const { upstream } = toTarget({ baseUrl })
   try {
-    const outgoing = { upstream, path: `/${path}`, headers: () => ({}), accept: 'a/b', callId: 'x-1', body: '{}' }
-    const incoming = await transport.send(outgoing).answer
+    const incoming = await transport.send(toOutgoing(baseUrl, { path: `/${path}` })).answer
     const text = await incoming.text(1_000_000, () => null)
     return { status: incoming.status, type: incoming.header('content-type'), text: text ?? '' }
   } catch {
