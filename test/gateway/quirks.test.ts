@@ -7,18 +7,10 @@ import { readdirSync } from 'node:fs'
 import { FOLDER, QUIRKS, readTranscript, STREAMED, WHOLE } from '../fixtures/quirks/index.ts'
 import type { Quirk } from '../fixtures/quirks/quirk.ts'
 import { type Asked, checkStream, checkWhole, type Report } from '../support/contract.ts'
+import { inBytes, inPieces } from '../support/cuts.ts'
 import { expectAnswers } from '../support/expected.ts'
 import { createPicker } from '../support/random.ts'
-import {
-  inBytes,
-  inPieces,
-  MODEL,
-  type Played,
-  playStream,
-  playWhole,
-  playWholeAsStream,
-  toShape,
-} from '../support/transcript.ts'
+import { MODEL, type Played, playStream, playWhole, playWholeAsStream, toShape } from '../support/transcript.ts'
 
 const shapeOf = ({ asked = {} }: Quirk, includeUsage: boolean) => toShape({ ...asked, includeUsage })
 const askedOf = ({ asked = {} }: Quirk, includeUsage: boolean): Asked => {
@@ -44,8 +36,7 @@ function expectQuirk(quirk: Quirk, { failure, usage }: Played, { choices }: Pick
 /** Random cuts, the same in every run. */
 function toCuts(bytes: Uint8Array, seed: number): number[] {
   const pick = createPicker(seed)
-  const places = Array.from({ length: 1 + pick(40) }, () => pick(bytes.length + 1))
-  return places.sort((a, b) => a - b)
+  return Array.from({ length: 1 + pick(40) }, () => pick(bytes.length + 1))
 }
 
 describe('a stream of an upstream that', () => {

@@ -136,12 +136,3 @@ function playEvents(events: readonly AnswerEvent[], shape: Shape): Played {
   if (last?.kind !== 'done') throw new Error('the stream has neither an end nor a failure')
   return { text: text + writer.tail({ usage: usage ?? NO_USAGE, costNanoUsd: 0 }), failure: null, usage }
 }
-
-/** Cuts bytes into pieces of one byte each. */
-export const inBytes = (bytes: Uint8Array): Uint8Array[] => inPieces(bytes, [...bytes.keys()])
-
-/** Cuts bytes before each of these places, which are in order. */
-export function inPieces(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
-  const edges = [0, ...places.filter((place) => place > 0 && place < bytes.length), bytes.length]
-  return edges.slice(1).map((edge, at) => bytes.subarray(edges[at], edge))
-}

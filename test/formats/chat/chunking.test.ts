@@ -6,8 +6,9 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { readTranscript, STREAMED } from '../../fixtures/quirks/index.ts'
 import { checkStream, checkWhole, type Report } from '../../support/contract.ts'
+import { inBytes, inPieces } from '../../support/cuts.ts'
 import { type Manners, type Said, toTranscript, toWholeAnswer } from '../../support/sloppy.ts'
-import { inBytes, inPieces, playStream, playWhole, playWholeAsStream, toShape } from '../../support/transcript.ts'
+import { playStream, playWhole, playWholeAsStream, toShape } from '../../support/transcript.ts'
 
 // Byte by byte takes its time beside other work.
 setDefaultTimeout(60_000)
@@ -86,7 +87,7 @@ const read = ({ choices }: Report) =>
 const example = fc
   .tuple(fc.array(said, { minLength: 1, maxLength: 3 }), manners)
   .map(([answers, how]) => ({ answers: answers.map((answer) => toSayable(answer, how)), how }))
-const cuts = fc.array(fc.nat(4_000), { maxLength: 30 }).map((places) => places.toSorted((a, b) => a - b))
+const cuts = fc.array(fc.nat(4_000), { maxLength: 30 })
 
 const shapeOf = (answers: readonly Said[], { reasoning }: Manners, includeUsage: boolean) =>
   toShape({ includeUsage, choices: answers.length, thinkTags: reasoning === 'tags' })

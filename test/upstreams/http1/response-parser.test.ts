@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { FramingError } from '../../../src/upstreams/http1/head.ts'
 import { ResponseParser } from '../../../src/upstreams/http1/response-parser.ts'
+import { inPieces } from '../../support/cuts.ts'
 
 interface Heard {
   status: number | null
@@ -90,7 +91,7 @@ describe('an answer', () => {
         fc.array(fc.nat(200)),
         (answers, cuts) => {
           const all = bytesOf(answers.map(({ body, chunks }) => toWire(latin1(body), chunks)).join(''))
-          expect(read(cut(all, cuts), answers.length)).toMatchObject(
+          expect(read(inPieces(all, cuts), answers.length)).toMatchObject(
             answers.map(({ body }) => ({ body: latin1(body), ended: true })),
           )
         },
@@ -113,11 +114,6 @@ function toWire(body: string, chunks: readonly number[]): string {
   }
   const rest = body.slice(at)
   return `${text}${rest === '' ? '' : `${rest.length.toString(16)}\r\n${rest}\r\n`}0\r\n\r\n`
-}
-
-function cut(bytes: Buffer, cuts: readonly number[]): Uint8Array[] {
-  const places = [0, ...cuts.map((at) => at % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length]
-  return places.slice(1).map((end, i) => bytes.subarray(places[i], end))
 }
 
 describe('is no answer', () => {
