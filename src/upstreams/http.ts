@@ -91,6 +91,7 @@ export class HttpCall {
       forgetText(this.#call.body.messages)
       if (response.status !== 200) throw await this.#toFailure(response)
       if (this.#call.body.stream) {
+        this.deadline.enter('first_token', this.#call.deadlines.firstToken)
         if (isEventStream(response)) return this.#toStream(response)
         this.#mustBeJson(response)
       }
@@ -140,11 +141,9 @@ export class HttpCall {
   /** A server that cannot stream answers whole, with JSON. Anything else is no answer. */
   #mustBeJson(response: Incoming): void {
     const type = mediaTypeOf(response)
-    if (type !== 'application/json') {
-      const quoted = toPublic(type, this.#call.target.upstream).slice(0, 100)
-      throw new UpstreamError('broken', `answered a stream with ${quoted || 'no content type'}`)
-    }
-    this.deadline.enter('first_token', this.#call.deadlines.firstToken)
+    if (type === 'application/json') return
+    const quoted = toPublic(type, this.#call.target.upstream).slice(0, 100)
+    throw new UpstreamError('broken', `answered a stream with ${quoted || 'no content type'}`)
   }
 
   async #readWhole(response: Incoming): Promise<string> {
@@ -167,9 +166,7 @@ export class HttpCall {
   }
 
   #toStream(response: Incoming): Answer {
-    const { firstToken, idle: idleMs } = this.#call.deadlines
-    this.deadline.enter('first_token', firstToken)
-    const rest = new SseStream(this, response, this.#dialect.decoder(this.#expected()), idleMs)
+    const rest = new SseStream(this, response, this.#dialect.decoder(this.#expected()), this.#call.deadlines.idle)
     return { events: [], rest, upstreamRequestId: this.#requestIdOf(response) }
   }
 
