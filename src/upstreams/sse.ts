@@ -155,7 +155,11 @@ export class SseStream implements AnswerStream {
   #eventsOf(bytes: Uint8Array): AnswerEvent[] {
     const out: AnswerEvent[] = []
     this.#call.deadline.touch()
-    this.#orClose(() => this.#decode(this.#utf8.decode(bytes, { stream: true }), out))
+    try {
+      this.#decode(this.#utf8.decode(bytes, { stream: true }), out)
+    } catch (error) {
+      throw this.#closed(error)
+    }
     const last = out.at(-1)
     if (last?.kind === 'done' || last?.kind === 'failure') this.#end()
     else if (this.#sse.isTooLarge) {
@@ -167,22 +171,20 @@ export class SseStream implements AnswerStream {
 
   /** Its body has ended. */
   #finish(out: AnswerEvent[]): void {
-    this.#orClose(() => {
+    try {
       this.#decode(this.#utf8.decode(), out)
       for (const event of this.#sse.end()) this.#decoder.event(event, out)
       this.#decoder.end(out)
-    })
+    } catch (error) {
+      throw this.#closed(error)
+    }
     this.#end()
   }
 
   /** A mistake of our own leaves nothing open. */
-  #orClose(decode: () => void): void {
-    try {
-      decode()
-    } catch (error) {
-      this.close()
-      throw error
-    }
+  #closed(error: unknown): unknown {
+    this.close()
+    return error
   }
 
   #decode(text: string, out: AnswerEvent[]): void {
