@@ -84,18 +84,18 @@ export class SseStream implements AnswerStream {
   readonly #call: HttpCall
   readonly #decoder: Decoder
   readonly #idleMs: number
-  readonly #answer: Incoming
+  readonly #response: Incoming
   readonly #sse: SseReader
   readonly #utf8 = new TextDecoder()
   #isBegun = false
   #isOver = false
 
   /** @param idleMs how long the upstream may be silent once it has begun. */
-  constructor(call: HttpCall, answer: Incoming, decoder: Decoder, idleMs: number) {
+  constructor(call: HttpCall, response: Incoming, decoder: Decoder, idleMs: number) {
     this.#call = call
     this.#decoder = decoder
     this.#idleMs = idleMs
-    this.#answer = answer
+    this.#response = response
     this.#sse = new SseReader(call.maxEventBytes)
   }
 
@@ -121,7 +121,7 @@ export class SseStream implements AnswerStream {
       }
     }
     const last: AnswerEvent[] = []
-    const isEnd = await this.#answer.pump(read).catch((error) => {
+    const isEnd = await this.#response.pump(read).catch((error) => {
       if (!this.#isOver) this.#fail(error, last)
       return false
     })
@@ -208,6 +208,6 @@ export class SseStream implements AnswerStream {
   #end(): void {
     this.#isOver = true
     this.#call.deadline.stop()
-    this.#answer.leave()
+    this.#response.leave()
   }
 }

@@ -1,8 +1,8 @@
 /** Our own HTTP/1.1: a pool of connections an origin, and no promise for a piece of a body. See `transport.ts` above. */
 import type { Exchange, Incoming, Outgoing, Transport } from '../transport.ts'
-import { Http1Answer } from './answer.ts'
 import type { Connection, ExchangeListener } from './connection.ts'
 import type { Head } from './head.ts'
+import { Http1Incoming } from './incoming.ts'
 import { IdleConnections, Pool, type PoolOptions } from './pool.ts'
 import type { Origin } from './socket.ts'
 
@@ -73,7 +73,7 @@ class Http1Exchange implements Exchange, ExchangeListener {
   /** Null once an answer has begun. */
   #request: Uint8Array | null
   #connection: Connection | null = null
-  #answer: Http1Answer | null = null
+  #incoming: Http1Incoming | null = null
 
   constructor(pool: Pool, request: Uint8Array) {
     this.answer = new Promise((resolve, reject) => {
@@ -86,7 +86,7 @@ class Http1Exchange implements Exchange, ExchangeListener {
   }
 
   abort(reason: Error): void {
-    if (this.#answer) this.#answer.abort(reason)
+    if (this.#incoming) this.#incoming.abort(reason)
     else this.#connection?.abort()
     this.#connection = null
     this.#reject(reason)
@@ -96,23 +96,23 @@ class Http1Exchange implements Exchange, ExchangeListener {
 
   head(head: Head): void {
     this.#request = null
-    this.#answer = new Http1Answer(head, this.#connection as Connection)
-    this.#resolve(this.#answer)
+    this.#incoming = new Http1Incoming(head, this.#connection as Connection)
+    this.#resolve(this.#incoming)
   }
 
   data(bytes: Uint8Array): void {
-    this.#answer?.arrived(bytes)
+    this.#incoming?.arrived(bytes)
   }
 
   end(): void {
     this.#connection = null
-    this.#answer?.received()
+    this.#incoming?.received()
   }
 
   /** Sends it again over a new connection where not a byte of an answer had come, and its origin was just closing the old one. */
   fail(error: unknown, isStale: boolean): void {
     this.#connection = null
-    if (this.#answer) this.#answer.broken(error)
+    if (this.#incoming) this.#incoming.broken(error)
     else if (isStale && this.#request) this.#send(this.#request, () => this.#pool.open())
     else this.#reject(error)
   }

@@ -16,7 +16,7 @@ const whole = new TextDecoder()
 /** So long after its last event a stream may take to end. */
 const LEFT_MS = 1_000
 
-export class Http1Answer implements Incoming, Bringer {
+export class Http1Incoming implements Incoming, Bringer {
   readonly status: number
   readonly #headers: Head['headers']
   readonly #body = new Handover(this)
