@@ -15,7 +15,7 @@ import { createHttp1Transport } from '../upstreams/http1/transport.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import type { TestResult } from './protocol.ts'
 
-interface BackendOptions extends Pick<HttpOptions, 'maxEventBytes'> {
+interface BackendOptions extends HttpOptions {
   /** Says whether there is a proxy. */
   environment?: Environment
 }
@@ -27,7 +27,7 @@ export function createAllBackends({
 }: BackendOptions = {}): Record<DialectName, Backend> {
   const transport = createTransport(environment)
   return {
-    openai: createHttpBackend(openai, { ...options, transport }),
+    openai: createHttpBackend(openai, transport, options),
     demo: createDemoBackend(),
   }
 }

@@ -10,21 +10,20 @@ import type { Backend, BackendCall, Dialect, Expected, WireRequest } from './bac
 import { Deadline } from './deadline.ts'
 import { toPublic, toPublicRequestId } from './failure.ts'
 import { FramingError } from './http1/head.ts'
-import { createHttp1Transport } from './http1/transport.ts'
 import { askReadiness } from './probe.ts'
 import { nameOf, sendAgain } from './shortage.ts'
 import { SseStream } from './sse.ts'
 import type { Exchange, Incoming, Transport } from './transport.ts'
 
 export interface HttpOptions {
-  transport?: Transport
   /** Of one event in a stream; a longer one breaks it off. */
   maxEventBytes?: number
 }
 
 export function createHttpBackend(
   dialect: Dialect,
-  { transport = createHttp1Transport(), maxEventBytes = 4 * 1024 * 1024 }: HttpOptions = {},
+  transport: Transport,
+  { maxEventBytes = 4 * 1024 * 1024 }: HttpOptions = {},
 ): Backend {
   return {
     call: (call) => new HttpCall(dialect, transport, call, maxEventBytes).run(),

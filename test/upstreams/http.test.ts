@@ -4,10 +4,12 @@ import type { Answer } from '../../src/domain/events.ts'
 import type { BackendCall, Dialect } from '../../src/upstreams/backend.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { createHttpBackend } from '../../src/upstreams/http.ts'
+import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
+const transport = createHttp1Transport()
 let upstream: ScriptedUpstream
 beforeAll(async () => {
   upstream = await startUpstream()
@@ -25,7 +27,7 @@ function ask(
   const body: BackendCall['body'] = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream }
   const { signal } = new AbortController()
   const { deadlines } = target.upstream
-  return createHttpBackend(dialect).call({
+  return createHttpBackend(dialect, transport).call({
     body,
     target,
     signal,

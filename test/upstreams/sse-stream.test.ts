@@ -4,11 +4,13 @@ import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
 import { DEFAULT_DEADLINES } from '../../src/domain/settings.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { createHttpBackend, type HttpOptions } from '../../src/upstreams/http.ts'
+import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'
 import { testAnswerStream } from '../support/answer-stream.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import { streamAnswer } from '../support/upstream-answers.ts'
 
+const transport = createHttp1Transport()
 let upstream: ScriptedUpstream
 beforeAll(async () => {
   upstream = await startUpstream()
@@ -20,7 +22,7 @@ const client = new AbortController()
 async function open(script: Script, deadlines = {}, options: HttpOptions = {}): Promise<AnswerStream> {
   upstream.script(script)
   const target = toTarget({ baseUrl: upstream.url, deadlines: { ...DEFAULT_DEADLINES, ...deadlines } })
-  const answer = await createHttpBackend(openai, options).call({
+  const answer = await createHttpBackend(openai, transport, options).call({
     body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: true },
     target,
     signal: client.signal,
