@@ -193,5 +193,8 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 
+/** Its code, or else what it calls itself. */
+export const nameOf = (error: unknown): string => codeOf(error) || (error instanceof Error ? error.name : 'unknown')
+
 /** The header `retry-after` for a wait: whole seconds, from 1 to the 60 that client libraries obey. */
 export const toRetryAfter = (ms: number): string => String(Math.min(60, Math.max(1, Math.ceil(ms / 1_000))))

@@ -2,7 +2,7 @@
  * The backend of every upstream that is reached over HTTP: a dialect over a transport, with deadlines and the client's leaving,
  * up to the answer: a whole one, or a stream that `sse.ts` goes on reading. Nothing here knows a provider.
  */
-import { GatewayError, tooLong, UpstreamError } from '../domain/error.ts'
+import { GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
 import { forgetText } from '../domain/source-text.ts'
@@ -11,7 +11,7 @@ import { Deadline } from './deadline.ts'
 import { toPublic, toPublicRequestId } from './failure.ts'
 import { FramingError } from './http1/head.ts'
 import { askReadiness } from './probe.ts'
-import { nameOf, sendAgain } from './shortage.ts'
+import { sendAgain } from './shortage.ts'
 import { SseStream } from './sse.ts'
 import type { Exchange, Incoming, Transport } from './transport.ts'
 

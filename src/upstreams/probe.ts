@@ -3,9 +3,10 @@
  * reached, from statuses and codes only: messages may quote what was sent. Called by the prober and by whoever tests an
  * upstream by hand.
  */
+import { nameOf } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Dialect, Readiness } from './backend.ts'
-import { isOurShortage, nameOf } from './shortage.ts'
+import { isOurShortage } from './shortage.ts'
 
 /**
  * Never throws. A signal that aborts counts as no answer in time. Down is only what cannot be reached: one that is late, or

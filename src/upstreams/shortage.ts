@@ -3,7 +3,7 @@
  * a failure here, for calls and probes alike; and a call is given a moment for a file to become free.
  */
 import { closeSync, openSync } from 'node:fs'
-import { codeOf, GatewayError } from '../domain/error.ts'
+import { GatewayError, nameOf } from '../domain/error.ts'
 import type { Transport } from './transport.ts'
 
 /** Codes of a process that has run out of something. */
@@ -34,9 +34,6 @@ export function nextFreeFile(): number | null {
     return null
   }
 }
-
-/** Its code, or else what it calls itself. */
-export const nameOf = (error: unknown): string => codeOf(error) || (error instanceof Error ? error.name : 'unknown')
 
 /** How often, and after how long, a call that found no file free is tried again. */
 const TRIES = 10
