@@ -25,7 +25,7 @@ export interface Unpacked {
   /** Only once all that was packed has been written. */
   end(): void
   fail(error: Error): void
-  /** Resolves once there is room for more. */
+  /** Null where there is room for more; else resolves once there is. */
   room(): Promise<void> | null
 }
 
