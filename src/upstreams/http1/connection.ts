@@ -3,6 +3,7 @@
  * back-pressure and its end. A certificate that does not hold ends it before a byte of a request leaves. `pool.ts` keeps the
  * idle ones.
  */
+import { keepFrom, type Request, toBytes } from './request.ts'
 import { type AnswerListener, ResponseParser } from './response-parser.ts'
 import { ConnectionError, type Origin, openSocket, type Socket, type SocketListener } from './socket.ts'
 
@@ -49,6 +50,9 @@ export class Connection implements SocketListener {
   #listener: ExchangeListener | null = null
   #sentMs = 0
   #isUnheard = true
+  /** Null once writing it has begun. */
+  #request: Request | null = null
+  /** What is left to write of it. */
   #unsent: Uint8Array | null = null
   #isPaused = false
 
@@ -70,7 +74,7 @@ export class Connection implements SocketListener {
   }
 
   /** Sends a request and hears its answer. Only where none is under way. */
-  send(request: Uint8Array, listener: ExchangeListener): void {
+  send(request: Request, listener: ExchangeListener): void {
     if (this.#isClosed) {
       listener.fail(this.#error, false)
       return
@@ -79,7 +83,7 @@ export class Connection implements SocketListener {
     this.#isUnheard = true
     this.#sentMs = performance.now()
     this.#parser.expect(listener)
-    this.#unsent = request
+    this.#request = request
     this.drain()
   }
 
@@ -144,10 +148,12 @@ export class Connection implements SocketListener {
   }
 
   drain(): void {
-    const unsent = this.#unsent
-    if (unsent === null || this.#opening !== null) return
+    if (this.#opening !== null) return
+    const unsent = this.#request ? toBytes(this.#request) : this.#unsent
+    this.#request = null
+    if (unsent === null) return
     const written = this.#socket?.write(unsent) ?? 0
-    this.#unsent = written < unsent.length ? unsent.subarray(Math.max(0, written)) : null
+    this.#unsent = written < unsent.length ? keepFrom(unsent, Math.max(0, written)) : null
   }
 
   /** The other side has said all that it will. What ends so over TLS may have been cut: what it says has to show that it is whole. */
@@ -170,6 +176,7 @@ export class Connection implements SocketListener {
     if (this.#opening) clearTimeout(this.#opening)
     this.#opening = null
     this.#parser.stop()
+    this.#request = null
     this.#unsent = null
     this.#socket?.terminate()
     this.#owner.closed(this)

@@ -4,6 +4,7 @@ import type { Connection, ExchangeListener } from './connection.ts'
 import type { Head } from './head.ts'
 import { Http1Incoming } from './incoming.ts'
 import { IdleConnections, Pool, type PoolOptions } from './pool.ts'
+import type { Request } from './request.ts'
 import type { Origin } from './socket.ts'
 
 /** Each idle connection is a file that another request may need. */
@@ -54,15 +55,10 @@ export function createHttp1Transport(options: PoolOptions = POOL): Transport {
 /** What stands in the first lines as it is. */
 const PLAIN = /^[\x21-\x7e]*$/
 
-function toRequest({ base, head }: Route, { path, accept, callId, body }: Outgoing): Uint8Array {
+function toRequest({ base, head }: Route, { path, accept, callId, body }: Outgoing): Request {
   if (!PLAIN.test(path) || !PLAIN.test(callId)) throw new Error('a path or a call id holds what a request cannot')
-  const length = Buffer.byteLength(body)
-  const lines = `POST ${base}${path} HTTP/1.1\r\n${head}accept: ${accept}\r\nx-client-request-id: ${callId}\r\ncontent-length: ${length}\r\n\r\n`
-  const request = Buffer.allocUnsafe(lines.length + length)
-  // A header holds bytes: a credential beyond ASCII leaves as it was given.
-  request.write(lines, 0, 'latin1')
-  request.write(body, lines.length)
-  return request
+  const lines = `POST ${base}${path} HTTP/1.1\r\n${head}accept: ${accept}\r\nx-client-request-id: ${callId}\r\n`
+  return { lines, body }
 }
 
 class Http1Exchange implements Exchange, ExchangeListener {
@@ -71,11 +67,11 @@ class Http1Exchange implements Exchange, ExchangeListener {
   #resolve!: (incoming: Incoming) => void
   #reject!: (error: unknown) => void
   /** Null once an answer has begun. */
-  #request: Uint8Array | null
+  #request: Request | null
   #connection: Connection | null = null
   #incoming: Http1Incoming | null = null
 
-  constructor(pool: Pool, request: Uint8Array) {
+  constructor(pool: Pool, request: Request) {
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
@@ -117,7 +113,7 @@ class Http1Exchange implements Exchange, ExchangeListener {
     else this.#reject(error)
   }
 
-  #send(request: Uint8Array, take: () => Connection): void {
+  #send(request: Request, take: () => Connection): void {
     try {
       this.#connection = take()
     } catch (error) {
