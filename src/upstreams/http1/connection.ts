@@ -129,7 +129,7 @@ export class Connection implements SocketListener {
     this.drain()
   }
 
-  arrived(bytes: Uint8Array): void {
+  arrived(bytes: Buffer): void {
     if (this.#isClosed) return
     this.#isUnheard = false
     // Nobody has asked for anything.

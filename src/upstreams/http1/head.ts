@@ -29,9 +29,9 @@ const MAX_NAMES = 1_000
 const MAX_FIELDS = 200
 const DIGITS = /^\d{1,15}$/
 
-/** Parses a status line and headers, up to and with the empty line. Throws a FramingError. */
-export function parseHead(bytes: Buffer): Head {
-  const text = bytes.toString('latin1', 0, bytes.length - 2)
+/** Parses a status line and headers, up to and with the empty line, a character a byte. Throws a FramingError. */
+export function parseHead(head: string): Head {
+  const text = head.slice(0, -2)
   const from = text.indexOf('\r\n')
   const [, minor, status] = STATUS_LINE.exec(text.slice(0, from)) ?? []
   if (status === undefined) throw new FramingError('sent something that is no HTTP/1.1 status line')

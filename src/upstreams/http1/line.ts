@@ -4,8 +4,11 @@ export const CR = 13
 export const LF = 10
 const NOTHING = Buffer.alloc(0)
 
-/** Says where what is read goes on behind its end; -1 where that is not there. What stands before `from` was looked through. */
-export type LineEnd = (line: Buffer, from: number) => number
+/**
+ * Says where what is read goes on behind the end of a line that begins at `start`; -1 where that end is not there. What stands
+ * before `from` was looked through.
+ */
+export type LineEnd = (bytes: Buffer, start: number, from: number) => number
 
 /** What has arrived of one of them, until its end is there; then of the next. */
 export class Line {
@@ -13,28 +16,17 @@ export class Line {
   #length = 0
 
   /**
-   * Adds what stands in a piece from `at` on, up to the end that `endOf` finds. The line is whole then, and `to` is where the
-   * piece goes on; without an end all of it is held. Null where it is longer than `most`.
+   * Adds what stands in a piece from `at` on, up to the end that `endOf` finds. The line is whole then, a character a byte, and
+   * `to` is where the piece goes on; without an end all of it is held. Null where it is longer than `most`.
    */
-  gather(
-    piece: Uint8Array,
-    at: number,
-    most: number,
-    endOf: LineEnd,
-  ): { line: Buffer; to: number } | { line: null; to: number } | null {
+  gather(piece: Buffer, at: number, most: number, endOf: LineEnd): { text: string | null; to: number } | null {
     const before = this.#length
-    const rest = Buffer.from(piece.buffer, piece.byteOffset + at, piece.length - at)
-    const line = before === 0 ? rest : this.#with(rest.subarray(0, most + 1 - before))
-    const end = endOf(line, before)
-    if ((end === -1 ? line.length : end) > most) return null
-    if (end !== -1) {
-      this.#length = 0
-      this.#held = NOTHING
-      return { line: line.subarray(0, end), to: at + end - before }
-    }
-    // The next one is put behind it.
-    if (before === 0) this.#with(rest)
-    return { line: null, to: piece.length }
+    if (before > 0) return this.#gatherOn(piece.subarray(at, at + most + 1 - before), at, most, endOf)
+    const end = endOf(piece, at, at)
+    if ((end === -1 ? piece.length : end) - at > most) return null
+    if (end !== -1) return { text: piece.toString('latin1', at, end), to: end }
+    this.#hold(piece.subarray(at))
+    return { text: null, to: piece.length }
   }
 
   /** What is held. */
@@ -42,7 +34,19 @@ export class Line {
     return this.#held.subarray(0, this.#length)
   }
 
-  #with(bytes: Uint8Array): Buffer {
+  #gatherOn(rest: Buffer, at: number, most: number, endOf: LineEnd): { text: string | null; to: number } | null {
+    const before = this.#length
+    const line = this.#hold(rest)
+    const end = endOf(line, 0, before)
+    if ((end === -1 ? line.length : end) > most) return null
+    if (end === -1) return { text: null, to: at + rest.length }
+    this.#length = 0
+    this.#held = NOTHING
+    return { text: line.toString('latin1', 0, end), to: at + end - before }
+  }
+
+  /** Puts bytes behind those that are held. */
+  #hold(bytes: Uint8Array): Buffer {
     const length = this.#length + bytes.length
     if (length > this.#held.length) {
       const larger = Buffer.allocUnsafe(Math.max(length, 2 * this.#held.length))
@@ -55,15 +59,15 @@ export class Line {
   }
 }
 
-function endOfText(line: Buffer, text: string, from: number): number {
-  const at = line.indexOf(text, Math.max(0, from - text.length + 1))
+function endOfText(bytes: Buffer, text: string, start: number, from: number): number {
+  const at = bytes.indexOf(text, Math.max(start, from - text.length + 1))
   return at === -1 ? -1 : at + text.length
 }
 
-export const endOfLine: LineEnd = (line, from) => endOfText(line, '\n', from)
-export const endOfHead: LineEnd = (line, from) => endOfText(line, '\r\n\r\n', from)
+export const endOfLine: LineEnd = (bytes, start, from) => endOfText(bytes, '\n', start, from)
+export const endOfHead: LineEnd = (bytes, start, from) => endOfText(bytes, '\r\n\r\n', start, from)
 /** An empty line ends them, be it the first. */
-export const endOfTrailers: LineEnd = (line, from) => {
-  if (line.length < 2) return -1
-  return line[0] === CR && line[1] === LF ? 2 : endOfHead(line, from)
+export const endOfTrailers: LineEnd = (bytes, start, from) => {
+  if (bytes.length < start + 2) return -1
+  return bytes[start] === CR && bytes[start + 1] === LF ? start + 2 : endOfHead(bytes, start, from)
 }

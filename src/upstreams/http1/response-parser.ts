@@ -61,7 +61,7 @@ export class ResponseParser {
    * Takes the next piece, which is its own from now on, until its listener has stopped it. Throws a FramingError, once what came
    * before it was handed on.
    */
-  feed(bytes: Uint8Array): void {
+  feed(bytes: Buffer): void {
     try {
       for (let at = 0; at < bytes.length; ) at = this.#take(bytes, at)
     } finally {
@@ -86,7 +86,7 @@ export class ResponseParser {
   }
 
   /** Takes what stands at a place; returns where it goes on. */
-  #take(bytes: Uint8Array, at: number): number {
+  #take(bytes: Buffer, at: number): number {
     switch (this.#state) {
       case 'head':
         return this.#takeHead(bytes, at)
@@ -109,18 +109,18 @@ export class ResponseParser {
     }
   }
 
-  #takeHead(bytes: Uint8Array, at: number): number {
-    const { line, to } = this.#gather(bytes, at, MAX_HEAD_BYTES, endOfHead)
-    if (line === null) {
+  #takeHead(bytes: Buffer, at: number): number {
+    const { text, to } = this.#gather(bytes, at, MAX_HEAD_BYTES, endOfHead)
+    if (text === null) {
       // What is none is told by how it begins: its end might never come.
       if (!isBeginning(this.#line.peek())) throw new FramingError('sent something that is no HTTP/1.1')
       return to
     }
-    const head = parseHead(line)
+    const head = parseHead(text)
     // Interim answers say that the real one is on its way (RFC 9110, 15.2); nobody asked for another protocol.
     if (head.status === 101) throw new FramingError('changed the protocol, which nobody asked for')
     if (head.status < 200) {
-      this.#interim += line.length
+      this.#interim += text.length
       if (this.#interim > MAX_HEAD_BYTES) throw new FramingError('sent too many interim answers')
       return to
     }
@@ -132,7 +132,7 @@ export class ResponseParser {
     return to
   }
 
-  #takeBody(bytes: Uint8Array, at: number): number {
+  #takeBody(bytes: Buffer, at: number): number {
     const end = Math.min(bytes.length, at + this.#left)
     this.#left -= end - at
     this.#add(bytes, at, end)
@@ -142,16 +142,16 @@ export class ResponseParser {
     return end
   }
 
-  #takeSize(bytes: Uint8Array, at: number): number {
-    const { line, to } = this.#gather(bytes, at, MAX_SIZE_LINE_BYTES, endOfLine)
-    if (line === null) return to
-    this.#left = readSize(line)
+  #takeSize(bytes: Buffer, at: number): number {
+    const { text, to } = this.#gather(bytes, at, MAX_SIZE_LINE_BYTES, endOfLine)
+    if (text === null) return to
+    this.#left = readSize(text)
     this.#state = this.#left === 0 ? 'trailers' : 'chunk'
     return to
   }
 
   /** Each chunk is followed by CRLF, which may come in two pieces. */
-  #takeChunkEnd(bytes: Uint8Array, at: number): number {
+  #takeChunkEnd(bytes: Buffer, at: number): number {
     if (bytes[at] !== (this.#isHalf ? LF : CR)) throw new FramingError('sent a chunk that is longer than it says')
     if (this.#isHalf) this.#state = 'size'
     this.#isHalf = !this.#isHalf
@@ -159,23 +159,23 @@ export class ResponseParser {
   }
 
   /** Nobody reads them; an empty line ends them. */
-  #takeTrailers(bytes: Uint8Array, at: number): number {
-    const { line, to } = this.#gather(bytes, at, MAX_HEAD_BYTES, endOfTrailers)
-    if (line === null) return to
+  #takeTrailers(bytes: Buffer, at: number): number {
+    const { text, to } = this.#gather(bytes, at, MAX_HEAD_BYTES, endOfTrailers)
+    if (text === null) return to
     // What is no trailer is no end of an answer either.
-    if (line.length > 2) parseFields(line.toString('latin1').slice(0, -2), 0)
+    if (text.length > 2) parseFields(text.slice(0, -2), 0)
     this.#end(bytes)
     return to
   }
 
-  #gather(bytes: Uint8Array, at: number, most: number, endOf: LineEnd) {
+  #gather(bytes: Buffer, at: number, most: number, endOf: LineEnd) {
     const gathered = this.#line.gather(bytes, at, most, endOf)
     if (gathered === null) throw new FramingError('sent a head or a line that is too long')
     return gathered
   }
 
   /** Moves bytes of the body to those before them: one chunk at a time would cost its listener as much as all of them. */
-  #add(bytes: Uint8Array, from: number, to: number): void {
+  #add(bytes: Buffer, from: number, to: number): void {
     if (this.#to === this.#from) {
       this.#from = from
       this.#to = to
@@ -185,7 +185,7 @@ export class ResponseParser {
     this.#to += to - from
   }
 
-  #handOn(bytes: Uint8Array): void {
+  #handOn(bytes: Buffer): void {
     const [from, to] = [this.#from, this.#to]
     this.#from = 0
     this.#to = 0
@@ -193,7 +193,7 @@ export class ResponseParser {
   }
 
   /** Its listener may have stopped it with the last bytes. */
-  #end(bytes: Uint8Array | null): void {
+  #end(bytes: Buffer | null): void {
     if (bytes) this.#handOn(bytes)
     const listener = this.#listener
     this.#listener = null
@@ -206,9 +206,8 @@ const BEGINNING = Buffer.from('HTTP/1.')
 const isBeginning = (line: Uint8Array) => BEGINNING.subarray(0, line.length).equals(line.subarray(0, BEGINNING.length))
 
 /** `<hex digits>[;extensions]` and CRLF (RFC 9112, 7.1). */
-function readSize(line: Buffer): number {
-  const match = /^([0-9a-f]+)[ \t]*(?:;[^\r\n\0]*)?\r\n$/i.exec(line.toString('latin1'))
-  const [, digits = ''] = match ?? []
+function readSize(line: string): number {
+  const [, digits = ''] = /^([0-9a-f]+)[ \t]*(?:;[^\r\n\0]*)?\r\n$/i.exec(line) ?? []
   if (digits === '' || digits.length > MAX_SIZE_DIGITS) throw new FramingError('sent a chunk without a proper length')
   return Number.parseInt(digits, 16)
 }

@@ -14,7 +14,7 @@ export interface SocketListener {
   opened(socket: Socket): void
   /** Of TLS: bytes may be sent now. With an error: there is no trusting the other side. */
   secured(error: Error | null): void
-  arrived(bytes: Uint8Array): void
+  arrived(bytes: Buffer): void
   /** It can take more. */
   drain(): void
   /** The other side has said all that it will. */

@@ -35,7 +35,7 @@ function read(pieces: readonly Uint8Array[], requests: number, isClosed = false)
     })
   }
   expectNext()
-  for (const piece of pieces) parser.feed(piece)
+  for (const piece of pieces) parser.feed(Buffer.from(piece))
   if (isClosed) parser.close()
   return answers
 }
