@@ -11,8 +11,8 @@ export interface ReaderOptions {
   streams: number
   /** The whole HTTP request. */
   request: string
-  /** New streams each millisecond while starting. */
-  openPerMs: number
+  /** The streams are opened one after another in this time, ms: their first tokens then wait for nobody else's. */
+  openMs: number
   limitMs: number
 }
 
@@ -137,7 +137,8 @@ async function main(options: ReaderOptions): Promise<void> {
       firstError ??= String(reason)
       result.refused += 1
     })
-    if (opened % options.openPerMs === 0) await Bun.sleep(1)
+    const aheadMs = ((opened + 1) * options.openMs) / options.streams - (performance.now() - began)
+    if (aheadMs >= 1) await Bun.sleep(aheadMs)
   }
   await all.promise
   clearTimeout(limit)

@@ -5,6 +5,8 @@ import { cpuMicros, followJit, rssMegabytes } from './processes.ts'
 import type { ReaderOptions, ReaderResult } from './reader.ts'
 import type { Subject } from './subjects.ts'
 
+const OPEN_MS = 1_000
+
 export interface StreamShape {
   streams: number
   tokens: number
@@ -49,7 +51,7 @@ export async function loadStreams(subject: Subject, shape: StreamShape): Promise
     port: Number(port),
     streams,
     request: `${head.join('\r\n')}\r\n\r\n${body}`,
-    openPerMs: 2,
+    openMs: OPEN_MS,
     limitMs: tokens * paceMs * 2 + 15_000,
   }
   const { pid } = subject.process
