@@ -154,6 +154,7 @@ export interface AuditEntry {
   /** `keys.create`, `catalog.apply`, … */
   action: string
   subject: string
+  /** `before` and `after` of what changed (`domain/difference.ts`), and what else tells of it: nothing secret. */
   detail: Record<string, unknown>
 }
 
