@@ -2,13 +2,14 @@
  * What a call costs: by what its upstream reported, or else by a count of what it sent, marked as ours. Where a call was
  * broken off before it was reported, what nobody saw is charged by the time that it took: hanging up early is no discount.
  */
+
+import { costNanoUsd } from '../domain/price.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { toMostOutput } from '../tokens/estimate.ts'
 import type { Call } from './calls.ts'
-import { costNanoUsd } from './price.ts'
 
 /** What one call used and costs, rounded once. */
 export interface Bill {

@@ -3,6 +3,8 @@
  * budget by a token a byte of what they read, which is known at once, and by a count. `gateway/admit.ts` asks for the calls of
  * a request, `calls.ts` for additional ones. Pure but for the count.
  */
+
+import { costNanoUsd } from '../domain/price.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { NO_USAGE, type PricingItem, type Usage } from '../domain/usage.ts'
@@ -12,7 +14,6 @@ import { tokensOn } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
 import { type Estimate, toCap, toMedia, worstPrompt } from '../tokens/estimate.ts'
 import type { Call } from './calls.ts'
-import { costNanoUsd } from './price.ts'
 
 /** As the call's row says it. */
 export interface Reserve {

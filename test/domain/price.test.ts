@@ -1,8 +1,7 @@
 /** Money, against a second implementation: fractions of BigInt, in which nothing is ever scaled or assumed. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { toMostNanoUsd } from '../../src/accounting/cost.ts'
-import { costNanoUsd, toAtto } from '../../src/accounting/price.ts'
+import { costNanoUsd, toAtto, toCharge } from '../../src/domain/price.ts'
 import { NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
 import { createPicker } from '../support/random.ts'
 
@@ -132,15 +131,6 @@ describe('a cost', () => {
   })
 })
 
-test('what a call may cost at most has its prompt written to a cache for as long as has a price', () => {
-  const body = { model: 'm', messages: [] }
-  const most = (more: Partial<PricingItem>) =>
-    toMostNanoUsd([{ prompt: '0.000001', completion: '0', ...more }], 10, 5, body)
-  const write = { input_cache_write: '0.000002' }
-  expect([{}, write, { ...write, input_cache_write_1h: '0.000003' }].map(most)).toEqual([10_000, 20_000, 30_000])
-  expect(most({ input_cache_write_1h: '0.000003' })).toBe(30_000)
-})
-
 test('a price that is no plain decimal is refused', () => {
   for (const text of ['', '-1', '1e-7', '.5', '1.', '0.0000000000000000001', 'NaN', '1,5', ' 1']) {
     expect(() => toAtto(text)).toThrow(RangeError)
@@ -162,4 +152,26 @@ test('quick sums are as exact as slow ones, up to where they give way to them', 
     }),
     { numRuns: 2_000 },
   )
+})
+
+test('a charge written out names each price that counts, and its lines come to what is charged', () => {
+  const pricing: PricingItem[] = [
+    { prompt: '0.000001', completion: '0.000002', request: '0.01' },
+    { prompt: '0.000002', completion: '0.000004', input_cache_write: '0.0000025', min_prompt_tokens: 100 },
+  ]
+  const usage = toUsage({ prompt: 201, cacheRead: 50, cacheWrite1h: 50, completion: 7, reasoning: 5 })
+  expect(toCharge(pricing, usage)).toEqual({
+    item: pricing[1] as PricingItem,
+    lines: [
+      { kind: 'prompt', count: 101, price: 'prompt', usdEach: '0.000002', usd: '0.000202' },
+      { kind: 'cacheRead', count: 50, price: 'prompt', usdEach: '0.000002', usd: '0.0001' },
+      { kind: 'cacheWrite1h', count: 50, price: 'input_cache_write', usdEach: '0.0000025', usd: '0.000125' },
+      { kind: 'completion', count: 2, price: 'completion', usdEach: '0.000004', usd: '0.000008' },
+      { kind: 'reasoning', count: 5, price: 'completion', usdEach: '0.000004', usd: '0.00002' },
+    ],
+    usd: '0.000455',
+    nanoUsd: 455_000,
+  })
+  expect(toCharge(pricing, NO_USAGE).lines).toMatchObject([{ kind: 'request', usd: '0.01' }])
+  expect(toCharge([], usage)).toEqual({ item: null, lines: [], usd: '0', nanoUsd: 0 })
 })
