@@ -4,6 +4,7 @@
  * `ledger-apply.ts` calls it; `ledger-audit.ts` holds the same measures against the rows.
  */
 import type { Database } from 'bun:sqlite'
+import { addDuration, addHistogram, type Histogram } from '../../domain/histogram.ts'
 import { hourOf } from '../../domain/time.ts'
 import type { ClosedRow } from '../ledger-rows.ts'
 import { column, placeholders, SUMMED } from './ledger-columns.ts'
@@ -122,29 +123,9 @@ const isOf = (row: ClosedRow, hourMs: number, { hourMs: hour, place: [key, team,
   row.upstream === upstream &&
   row.endpoint === endpoint
 
-/** A log-scale histogram of durations, sparse, so that SQL and people can read its JSON (`{"13": 4}`). */
-export type Histogram = Record<string, number>
-
-/** Bucket of a duration: b holds 2^(b/2) ms up to 2^((b+1)/2) ms, so an hour is bucket 43; under 1 ms is bucket 0. */
-export function toBucket(ms: number): number {
-  return ms < 1 ? 0 : Math.floor(2 * Math.log2(ms))
-}
-
-/** Adds `by` to the bucket of `ms`, in place; unknown durations count nowhere. Empty buckets vanish. */
-export function addDuration(histogram: Histogram, ms: number | null, by: number): void {
-  if (ms === null) return
-  addCount(histogram, String(toBucket(ms)), by)
-}
-
 /** Adds every bucket of `delta` to the stored text and returns the new text. */
-export function mergeHistogram(stored: string, delta: Histogram): string {
+function mergeHistogram(stored: string, delta: Histogram): string {
   const sum: Histogram = JSON.parse(stored)
-  for (const bucket in delta) addCount(sum, bucket, delta[bucket] ?? 0)
+  addHistogram(sum, delta)
   return JSON.stringify(sum)
-}
-
-function addCount(histogram: Histogram, bucket: string, by: number): void {
-  const count = (histogram[bucket] ?? 0) + by
-  if (count === 0) delete histogram[bucket]
-  else histogram[bucket] = count
 }

@@ -1,0 +1,53 @@
+/**
+ * A log-scale histogram of durations, sparse, so that SQL and people can read its JSON (`{"13": 4}`): bucket b holds times from
+ * 2^(b/2) ms up to 2^((b+1)/2) ms, so that an hour is in bucket 43. The rollup keeps two of them a cell. Pure.
+ */
+export type Histogram = Record<string, number>
+
+/** Bucket of a duration; under 1 ms is bucket 0. */
+export function toBucket(ms: number): number {
+  return ms < 1 ? 0 : Math.floor(2 * Math.log2(ms))
+}
+
+/** Where a bucket begins, in ms. */
+const startOf = (bucket: number) => 2 ** (bucket / 2)
+
+/** The first whole ms of a bucket, for those who have no logarithm. Bucket 0 begins at 0. */
+export const toFirstMs = (bucket: number) => (bucket === 0 ? 0 : Math.ceil(startOf(bucket)))
+
+/** Adds `by` to the bucket of `ms`, in place; unknown durations count nowhere. Empty buckets vanish. */
+export function addDuration(histogram: Histogram, ms: number | null, by: number): void {
+  if (ms === null) return
+  addCount(histogram, String(toBucket(ms)), by)
+}
+
+/** Adds every bucket of `delta`, in place, `by` times; -1 takes it away again. */
+export function addHistogram(histogram: Histogram, delta: Histogram, by: 1 | -1 = 1): void {
+  for (const bucket in delta) addCount(histogram, bucket, by * (delta[bucket] ?? 0))
+}
+
+function addCount(histogram: Histogram, bucket: string, by: number): void {
+  const count = (histogram[bucket] ?? 0) + by
+  if (count === 0) delete histogram[bucket]
+  else histogram[bucket] = count
+}
+
+/** A percentile lies in the bucket of the true one: it is wrong by this factor at most. */
+export const RESOLUTION = Math.SQRT2
+
+/**
+ * The time, in whole ms, that this share of all stayed under; within a bucket they count as spread evenly over its logarithm.
+ *
+ * @param share above 0, such as 0.95.
+ * @returns null where nothing was counted.
+ */
+export function toPercentile(histogram: Histogram, share: number): number | null {
+  const buckets = Object.entries(histogram).sort(([a], [b]) => Number(a) - Number(b))
+  const wanted = share * buckets.reduce((sum, [, count]) => sum + count, 0)
+  let before = 0
+  for (const [bucket, count] of buckets) {
+    if (before + count >= wanted) return Math.round(startOf(Number(bucket) + (wanted - before) / count))
+    before += count
+  }
+  return null
+}

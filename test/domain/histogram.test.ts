@@ -1,0 +1,73 @@
+/** Log-scale histograms of durations, and what they still tell of them. */
+import { describe, expect, test } from 'bun:test'
+import {
+  addDuration,
+  addHistogram,
+  type Histogram,
+  RESOLUTION,
+  toBucket,
+  toFirstMs,
+  toPercentile,
+} from '../../src/domain/histogram.ts'
+import { createRandom } from '../support/random.ts'
+
+test('a bucket holds 2^(b/2) ms up to 2^((b+1)/2) ms', () => {
+  expect([0, 0.9, 1, 2, 3, 4, 1_024, 3_600_000].map(toBucket)).toEqual([0, 0, 0, 2, 3, 4, 20, 43])
+  for (let ms = 1; ms < 100_000; ms += 7) {
+    const bucket = toBucket(ms)
+    expect(ms).toBeGreaterThanOrEqual(2 ** (bucket / 2) * (1 - 1e-12))
+    expect(ms).toBeLessThan(2 ** ((bucket + 1) / 2))
+  }
+})
+
+test('the first ms of a bucket is in it, and the one before is not', () => {
+  for (let bucket = 2; bucket < 64; bucket++)
+    expect([toBucket(toFirstMs(bucket)), toBucket(toFirstMs(bucket) - 1) < bucket]).toEqual([bucket, true])
+})
+
+test('what was added and taken back leaves nothing behind, and unknown durations count nowhere', () => {
+  const histogram: Histogram = {}
+  addDuration(histogram, 120, 1)
+  addDuration(histogram, 5, 1)
+  addDuration(histogram, null, 1)
+  addDuration(histogram, 120, -1)
+  expect(histogram).toEqual({ 4: 1 })
+})
+
+test('adding one to another goes bucket by bucket and drops the empty ones', () => {
+  const histogram: Histogram = { 3: 2, 7: 1 }
+  addHistogram(histogram, { 3: 1, 7: -1, 9: 4 })
+  expect(histogram).toEqual({ 3: 3, 9: 4 })
+  addHistogram(histogram, { 3: 3, 9: 1 }, -1)
+  expect(histogram).toEqual({ 9: 3 })
+})
+
+describe('a percentile', () => {
+  test('of nothing is not known', () => expect(toPercentile({}, 0.5)).toBeNull())
+
+  test('lies between the ends of its bucket, the further up the more of it lies below', () => {
+    const histogram: Histogram = { 2: 1, 14: 98, 20: 1 }
+    const [start, end] = [2 ** 7, 2 ** 7.5]
+    const all = [0.02, 0.5, 0.98].map((share) => toPercentile(histogram, share) ?? 0)
+    expect(all).toEqual(all.toSorted((a, b) => a - b))
+    for (const ms of all) expect(ms).toBeWithin(start, end)
+    expect(toPercentile(histogram, 0.01)).toBe(3)
+    expect(toPercentile(histogram, 1)).toBe(Math.round(2 ** 10.5))
+  })
+
+  test('is off by the stated resolution at most, whatever the durations', () => {
+    const random = createRandom(12)
+    for (let round = 0; round < 50; round++) {
+      const durations = Array.from({ length: 1 + Math.floor(300 * random()) }, () => Math.ceil(Math.exp(15 * random())))
+      const histogram: Histogram = {}
+      for (const ms of durations) addDuration(histogram, ms, 1)
+      const sorted = durations.toSorted((a, b) => a - b)
+      for (const share of [0.5, 0.95, 0.99]) {
+        const exact = sorted[Math.ceil(share * sorted.length) - 1] ?? 0
+        const ratio = (toPercentile(histogram, share) ?? 0) / exact
+        // Half a ms more or less is rounding.
+        expect(ratio).toBeWithin((1 / RESOLUTION) * (1 - 0.5 / exact), RESOLUTION * (1 + 0.5 / exact))
+      }
+    }
+  })
+})
