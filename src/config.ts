@@ -2,6 +2,7 @@
  * The settings of a server, each from the first place that has it: flag, environment (`TOLLGATE_<FLAG>`), settings row,
  * default. Every wrong value is listed in one message. Pure.
  */
+import { type IpRange, toIpRange } from './domain/ip.ts'
 import { ServiceError } from './domain/service-error.ts'
 import { LEAVE_MS, TIMER_MS, toMs } from './domain/time.ts'
 import type { LogLevel } from './log.ts'
@@ -82,6 +83,13 @@ export function toServeConfig(sources: ConfigSources) {
       toOrigins,
       'origins such as https://app.example.com, with commas between, or *',
     ),
+    /** Proxies that are believed where a client is. */
+    trustedProxies: read<IpRange[]>(
+      'trusted-proxy',
+      [],
+      toIpRanges,
+      'addresses or ranges such as 10.0.0.0/8 or ::1, with commas between',
+    ),
   }
   if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
   return config
@@ -139,6 +147,12 @@ function toOrigin(text: string): string | null {
   // Applications have schemes of their own (`app://localhost`, `chrome-extension://<id>`), whose origin the standard leaves open.
   if (url === null || url.host === '' || !['', '/'].includes(url.pathname)) return null
   return url.username === '' && url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : null
+}
+
+function toIpRanges(text: string): IpRange[] | null {
+  const ranges = text.split(',').map((item) => toIpRange(item.trim()))
+  const right = ranges.filter((range) => 'bits' in range)
+  return right.length === ranges.length ? right : null
 }
 
 function number(min: number, max: number): Read<number> {

@@ -23,6 +23,17 @@ test.each([
   else expect(read(text)).toBe(ms)
 })
 
+test('proxies are addresses and ranges with commas between', () => {
+  const read = (text: string) => toServeConfig({ flags: { 'trusted-proxy': text }, environment: {}, settings: {} })
+  const ranges = [
+    { first: [10 << 8, 0], bits: 8 },
+    { first: [0, 0, 0, 0, 0, 0, 0, 1], bits: 128 },
+  ]
+  expect(read('10.0.0.0/8, ::1').trustedProxies).toEqual(ranges)
+  for (const wrong of ['proxy.example', '10.0.0.1/8', '10.0.0.1,', 'off', ''])
+    expect(() => read(wrong)).toThrow('expected addresses or ranges such as 10.0.0.0/8 or ::1, with commas between.')
+})
+
 test('a flag comes before the environment, and that before the settings', () => {
   const environment = { TOLLGATE_PORT: '2' }
   const settings = { port: '3', host: '::1' }

@@ -28,11 +28,12 @@ function toCells(key: ListedKey, standing: BudgetStanding | null, nowMs: number)
 }
 
 /** Such as `local only; openai/*, acme/large; 60 rpm; team Blue`; '' for a key that may everything. */
-function toRules({ scope, models, limits, team }: ListedKey): string {
+function toRules({ scope, models, allowedIps, limits, team }: ListedKey): string {
   const { requestsPerMinute, tokensPerMinute, concurrency } = limits
   const rules = [
     scope === 'local' && 'local only',
     models.map(toPrintable).join(', '),
+    allowedIps.length > 0 && `from ${allowedIps.join(', ')}`,
     requestsPerMinute && `${requestsPerMinute} rpm`,
     tokensPerMinute && `${tokensPerMinute} tpm`,
     concurrency && `${concurrency} at a time`,

@@ -3,6 +3,7 @@
  * is printed once, by `create`, alone on its line.
  */
 import { toShortId } from '../domain/id.ts'
+import { toIpRange } from '../domain/ip.ts'
 import type { Key } from '../domain/snapshot.ts'
 import { type BudgetStanding, NO_PAST, toStanding } from '../keys/budget.ts'
 import { isPattern } from '../keys/rules.ts'
@@ -19,6 +20,7 @@ import { ifGiven, toBudget, toCount, toExpiry, toName } from './values.ts'
 export interface KeyFlags {
   name?: string
   model?: string[]
+  allowIp?: string[]
   scope?: string
   team?: string
   rpm?: string
@@ -47,15 +49,20 @@ export async function create(flags: KeyFlags, io: Context): Promise<void> {
 
 function toKeyOptions(flags: KeyFlags, nowMs: number): KeyOptions & Pick<Key, 'models' | 'scope'> {
   const name = toName(flags.name, 'say what the key is for, such as --name dev')
-  const { scope = 'all', model: models = [] } = flags
+  const { scope = 'all', model: models = [], allowIp: allowedIps = [] } = flags
   if (scope !== 'all' && scope !== 'local') throw usageError(`--scope '${scope}' is unknown: write all or local.`)
   const bad = models.find((pattern) => !isPattern(pattern))
   if (bad !== undefined)
     throw usageError(`--model '${bad}' is no pattern: write a model such as openai/gpt-4o-mini or openai/*.`)
+  for (const text of allowedIps) {
+    const range = toIpRange(text)
+    if ('problem' in range) throw usageError(`--allow-ip '${text}' ${range.problem}.`)
+  }
   return {
     name,
     scope,
     models,
+    allowedIps,
     ...(flags.team === undefined ? {} : { team: flags.team }),
     requestsPerMinute: ifGiven(flags.rpm, (text) => toCount('--rpm', text)),
     tokensPerMinute: ifGiven(flags.tpm, (text) => toCount('--tpm', text)),
@@ -105,6 +112,7 @@ function toJson(key: ListedKey, standing: BudgetStanding | null) {
     status: key.status,
     scope: key.scope,
     models: key.models,
+    allowed_ips: key.allowedIps,
     team_id: key.teamId,
     team: key.team,
     rpm: limits.requestsPerMinute,

@@ -66,6 +66,9 @@ function createProgram(io: Io): Command {
   return program
 }
 
+/** Of an option that may be repeated. */
+const toList = (text: string, before: string[] = []) => [...before, text]
+
 function addAsk(program: Command, context: Context): void {
   program
     .command('ask')
@@ -86,10 +89,11 @@ function addKeys(program: Command, context: Context): void {
     .command('create')
     .description('make a key and print it, once')
     .option('--name <name>', 'what the key is for (required)')
+    .option('--model <pattern>', 'allow these models only, such as openai/* (may be repeated)', toList)
     .option(
-      '--model <pattern>',
-      'allow these models only, such as openai/* (may be repeated)',
-      (pattern, before: string[] = []) => [...before, pattern],
+      '--allow-ip <cidr>',
+      'allow its use from this address or range only, such as 203.0.113.7 or 10.0.0.0/8 (may be repeated)',
+      toList,
     )
     .option('--scope <scope>', 'all, or local: local upstreams only')
     .option('--team <team>', 'name of a team whose budget it shares, or six digits or more of its id')

@@ -6,6 +6,9 @@ import type { Context } from './io.ts'
 export const toCatalogFile = (given: string | undefined, { environment }: Context) =>
   given ?? (environment.TOLLGATE_CATALOG || undefined)
 
+/** One text of all that were given, as the settings have it. */
+const toList = (text: string, before?: string) => (before === undefined ? text : `${before},${text}`)
+
 export function addServe(program: Command, context: Context): void {
   program
     .command('serve')
@@ -31,7 +34,12 @@ export function addServe(program: Command, context: Context): void {
     .option(
       '--cors-origin <origin>',
       'let pages of this origin call the API, * for all (may be repeated; default none: keys belong on servers)',
-      (origin, before?: string) => (before === undefined ? origin : `${before},${origin}`),
+      toList,
+    )
+    .option(
+      '--trusted-proxy <cidr>',
+      'believe what this address or range says in x-forwarded-for of where a client is (may be repeated; default none)',
+      toList,
     )
     .option('--log-level <level>', 'info, warn or error (default info; on a terminal warn)')
     .option(

@@ -32,6 +32,8 @@ const NO_RETRY = { 'x-should-retry': 'false' }
 const TABLE = {
   no_key: { ...invalid(401, null), headers: CHALLENGE },
   invalid_key: { ...invalid(401, 'invalid_api_key'), headers: CHALLENGE },
+  /** The key may not be used from where the client is. */
+  ip_not_allowed: { ...invalid(403, 'ip_not_allowed'), headers: NO_RETRY },
   model_not_found: invalid(404, 'model_not_found'),
   unknown_url: invalid(404, null),
   method_not_supported: invalid(405, 'method_not_supported'),
@@ -72,6 +74,8 @@ export interface ErrorDetail {
   /** Replaces the table's status, for `upstream_rejected`. */
   status?: number
   headers?: Record<string, string>
+  /** What its log line says beside, and its answer does not. */
+  logged?: Readonly<Record<string, string>>
   cause?: unknown
 }
 
@@ -93,6 +97,7 @@ export class GatewayError extends Error {
   readonly code: string | null
   readonly param: string | null
   readonly headers: Record<string, string>
+  readonly logged: ErrorDetail['logged']
   /** `req_…` of the request that it ended, once that is known. */
   requestId: string | null = null
 
@@ -106,6 +111,7 @@ export class GatewayError extends Error {
     this.code = detail.code === undefined ? row.code : detail.code
     this.param = detail.param ?? null
     this.headers = { ...row.headers, ...detail.headers }
+    this.logged = detail.logged
   }
 
   toBody(): ErrorBody {

@@ -15,6 +15,8 @@ export interface Key {
   revokedMs: number | null
   /** Patterns over resolved slugs; empty = every model. */
   models: string[]
+  /** Addresses and ranges that it may be used from, as `ip.ts` writes them; empty = everywhere. */
+  allowedIps: string[]
   limits: Limits
   budget: Budget | null
 }

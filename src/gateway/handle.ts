@@ -14,7 +14,7 @@ import type { Key, Snapshot } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Format } from '../formats/format.ts'
 import type { Health } from '../health/health.ts'
-import { authenticate } from '../keys/token.ts'
+import { authenticate, type Caller } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Entry, Limiter, Reservation } from '../limits/limiter.ts'
 import type { Fields, Log } from '../log.ts'
@@ -55,11 +55,9 @@ export interface HandleDeps extends AdmitDeps, DispatchDeps {
   retry: AttemptOptions
 }
 
-export interface IncomingRequest {
-  request: Request
+export interface IncomingRequest extends Caller {
   /** Its headers as Elysia has read them already: reading them again would cost as much. */
   headers: RequestHeaders
-  token: string | null
   /** Who asks, where that needs no proof; the token does not count then. */
   owner: Key | null
   /** Lifts the connection's idle limit: a client that has proved its key may wait for its answer. */
@@ -83,7 +81,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
   let isDispatched = false
   try {
     // 1. Who asks, is there room for one more, and may they ask now?
-    key = incoming.owner ?? orThrow(authenticate(snapshot, incoming.token, createdMs))
+    key = incoming.owner ?? orThrow(authenticate(snapshot, incoming, createdMs))
     const place = held.use(orThrow(deps.load.enter(key)))
     held.defer(incoming.restoreIdleLimit)
     const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
@@ -195,8 +193,9 @@ const toOpenRow = (
 })
 
 /** A refusal leaves one log line, and no ledger row. */
-function logRefusal(log: Log, about: Fields, { status, code, kind, param }: GatewayError): void {
-  log.info('request_refused', 'refused', { ...about, http: status, code: code ?? kind, kind, param: fieldOf(param) })
+function logRefusal(log: Log, about: Fields, { status, code, kind, param, logged }: GatewayError): void {
+  const what = { http: status, code: code ?? kind, kind, param: fieldOf(param) }
+  log.info('request_refused', 'refused', { ...about, ...what, ...logged })
 }
 
 /** The field that a path begins with: what follows may be a name of the client's own. */

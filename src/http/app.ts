@@ -4,10 +4,12 @@
  */
 import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
+import type { IpRange } from '../domain/ip.ts'
 import { MAX_BODY_BYTES } from '../gateway/body.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { traceOf } from '../log.ts'
 import { chatController, IDLE_SECONDS } from './chat.ts'
+import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
 import { type HealthDeps, healthController } from './health.ts'
 import { createInstance, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
@@ -20,6 +22,8 @@ export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
 export interface AppDeps extends HandleDeps, ModelsDeps, HealthDeps {
   /** Origins whose pages may read answers; `*` for all of them, none by default. */
   corsOrigins: readonly string[]
+  /** Whose word counts for where a client is, in `x-forwarded-for`. */
+  trustedProxies: readonly IpRange[]
 }
 
 export function createApp(deps: AppDeps) {
@@ -40,7 +44,11 @@ export function createApp(deps: AppDeps) {
   // Without it, no request has a step more. What a controller returns is a response of ours, whose headers may be added to.
   if (cors)
     app.onAfterHandle(({ response, request }) => void (response instanceof Response && cors.open(response, request)))
-  return app.use(chatController(deps, app)).use(modelsController(deps)).use(healthController(deps))
+  const ipOf = createIpOf(app, deps.trustedProxies)
+  return app
+    .use(chatController(deps, app, ipOf))
+    .use(modelsController(deps, ipOf))
+    .use(healthController(deps))
 }
 
 export type App = ReturnType<typeof createApp>
@@ -69,6 +77,7 @@ function logged({ log, now }: AppDeps, request: Request, error: GatewayError): G
       path,
       http: error.status,
       code: error.code ?? error.kind,
+      ...error.logged,
     })
   }
   if (error.kind === 'internal') {

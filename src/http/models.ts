@@ -6,7 +6,7 @@ import { mintId, toRequestId } from '../domain/id.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { RequestHeaders } from '../gateway/body.ts'
 import type { Health } from '../health/health.ts'
-import { authenticate, toToken } from '../keys/token.ts'
+import { authenticate, type IpOf, toToken } from '../keys/token.ts'
 import type { Log } from '../log.ts'
 import { type ListedName, listedNames, listedTargets, visibleModel } from '../routing/access.ts'
 import { modelNotFound } from '../routing/route.ts'
@@ -20,9 +20,10 @@ export interface ModelsDeps {
 }
 
 /** @param owner who asks, where that needs no proof. */
-export const modelsController = (deps: ModelsDeps, owner: Key | null = null) => {
-  const keyOf = (headers: RequestHeaders, bearer: string | undefined): Key => {
-    const key = owner ?? authenticate(deps.live.snapshot, toToken(bearer, headers), deps.now())
+export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null = null) => {
+  const keyOf = (request: Request, headers: RequestHeaders, bearer: string | undefined): Key => {
+    const caller = { request, headers, token: toToken(bearer, headers), ipOf }
+    const key = owner ?? authenticate(deps.live.snapshot, caller, deps.now())
     if (key instanceof GatewayError) throw key
     return key
   }
@@ -34,8 +35,8 @@ export const modelsController = (deps: ModelsDeps, owner: Key | null = null) => 
 
   return new Elysia({ name: 'models' })
     .use(bearerToken())
-    .get('/v1/models', ({ headers, bearer }) => {
-      const key = keyOf(headers, bearer)
+    .get('/v1/models', ({ request, headers, bearer }) => {
+      const key = keyOf(request, headers, bearer)
       const isUp = upFor(deps, key)
       let data = ''
       for (const name of listedNames(deps.live.snapshot)) {
@@ -45,7 +46,7 @@ export const modelsController = (deps: ModelsDeps, owner: Key | null = null) => 
       return reply(key, `{"object":"list","data":[${data}]}`)
     })
     .get('/v1/models/*', ({ request, headers, bearer }) => {
-      const key = keyOf(headers, bearer)
+      const key = keyOf(request, headers, bearer)
       // The slash of a slug may arrive raw or as %2F, and the router's own parameter is not decoded.
       const asked = decode(pathOf(request).replace(/^.*?\/v1\/models\//, ''))
       const { snapshot } = deps.live

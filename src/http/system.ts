@@ -18,12 +18,16 @@ const SYSTEM: Key = {
   expiresMs: null,
   revokedMs: null,
   models: [],
+  allowedIps: [],
   limits: { requestsPerMinute: null, tokensPerMinute: null, concurrency: null },
   budget: null,
 }
 
+/** Nobody comes over the network. */
+const nowhere = () => null
+
 /** Serves `/system/v1/chat/completions` and `/system/v1/models`. @param app the instance that listens on the socket. */
 export const systemController = (deps: HandleDeps & ModelsDeps, app: Listener) =>
   new Elysia({ name: 'system', prefix: '/system' })
-    .use(chatController(deps, app, SYSTEM))
-    .use(modelsController(deps, SYSTEM))
+    .use(chatController(deps, app, nowhere, SYSTEM))
+    .use(modelsController(deps, nowhere, SYSTEM))

@@ -1,4 +1,5 @@
 /** What a key or a team may be called, limited to and restricted to, whoever asks for it. Pure. */
+import { toIpRange, toIpRangeText } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { type Budget, type Limits, MAX_LIMIT } from '../domain/settings.ts'
 
@@ -11,14 +12,29 @@ export const isPattern = (text: string) => /^\S{1,200}$/.test(text)
 export interface CheckedOptions extends Partial<Limits> {
   name: string
   models?: string[]
+  allowedIps?: string[]
   budget?: Budget | null
+}
+
+/** More is somebody's mistake, and every request of the key would be compared with each. */
+export const MOST_ALLOWED_IPS = 100
+
+const refuse = (field: keyof CheckedOptions, rule: string): never => {
+  throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)
+}
+
+/** Addresses and ranges that a key may be used from, in their one form and each once. Throws `invalid`. */
+export function toAllowedIps(texts: readonly string[] = []): string[] {
+  if (texts.length > MOST_ALLOWED_IPS) refuse('allowedIps', `it may have ${MOST_ALLOWED_IPS} ranges`)
+  const forms = texts.map((text) => {
+    const range = toIpRange(text)
+    return 'problem' in range ? refuse('allowedIps', `'${text}' ${range.problem}`) : toIpRangeText(range)
+  })
+  return [...new Set(forms)]
 }
 
 /** Throws `invalid` for the first field that breaks a rule. */
 export function checkOptions(options: CheckedOptions): void {
-  const refuse = (field: keyof CheckedOptions, rule: string) => {
-    throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)
-  }
   if (!isName(options.name)) refuse('name', 'it must have 1 to 200 characters')
   if (options.models?.every(isPattern) === false) refuse('models', 'each must be a pattern such as openai/*')
   const { nanoUsd } = options.budget ?? { nanoUsd: 1 }

@@ -9,10 +9,10 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { Budget } from '../domain/settings.ts'
 import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
 import { findKey, findTeam, isLiving } from './find.ts'
-import { type CheckedOptions, checkOptions } from './rules.ts'
+import { type CheckedOptions, checkOptions, toAllowedIps } from './rules.ts'
 import { hashToken, mintToken, toMasked } from './token.ts'
 
-/** `models` are patterns over slugs; none = every model of the scope. */
+/** `models` are patterns over slugs; none = every model of the scope. `allowedIps` are addresses and ranges; none = from everywhere. */
 export interface KeyOptions extends CheckedOptions {
   scope?: 'all' | 'local'
   /** A team's id or name. */
@@ -65,6 +65,7 @@ export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Ac
     expiresMs: options.expiresMs ?? null,
     revokedMs: null,
     models: [...new Set(options.models)],
+    allowedIps: toAllowedIps(options.allowedIps),
     limits: {
       requestsPerMinute: options.requestsPerMinute ?? null,
       tokensPerMinute: options.tokensPerMinute ?? null,

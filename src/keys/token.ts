@@ -4,7 +4,9 @@
  * stored; a secret must not reach a log. And whom the secret of a request lets in.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
+import type { Ip } from '../domain/ip.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
+import { checkIp } from './allowed-ips.ts'
 
 const PREFIX = 'sk-tg-'
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
@@ -52,8 +54,25 @@ function toCheck(random: string): string {
   return check
 }
 
-/** @param token what the request brought (`toToken`), or null where it brought none. */
-export function authenticate(snapshot: Snapshot, token: string | null, nowMs: number): Decision<Key> {
+/** By lower-case name. */
+type Headers = Readonly<Record<string, string | undefined>>
+
+/** Finds the address of a request's client; null where there is none. */
+export type IpOf = (request: Request, headers: Headers) => Ip | null
+
+/** Who asks, before that is proved. */
+export interface Caller {
+  request: Request
+  headers: Headers
+  /** What the request brought (`toToken`), or null where it brought none. */
+  token: string | null
+  /** Not called where the key may be used from everywhere. */
+  ipOf: IpOf
+}
+
+/** The key of a request, if that may be used now and from there. */
+export function authenticate(snapshot: Snapshot, caller: Caller, nowMs: number): Decision<Key> {
+  const { token } = caller
   if (!token) {
     return new GatewayError(
       'no_key',
@@ -68,7 +87,8 @@ export function authenticate(snapshot: Snapshot, token: string | null, nowMs: nu
   if (endsMs <= nowMs) {
     return invalidKey(`This API key expired on ${new Date(endsMs).toISOString()}: ${maskToken(token)}.`)
   }
-  return key
+  if (key.allowedIps.length === 0) return key
+  return checkIp(key, caller.ipOf(caller.request, caller.headers)) ?? key
 }
 
 const invalidKey = (what: string) =>
@@ -81,12 +101,8 @@ const OTHER_HEADERS = ['x-api-key', 'api-key'] as const
  * The token of a request: the first in `authorization`, `x-api-key` and `api-key` that is a key of ours by its beginning, else
  * the first of any kind; null where it brings none.
  * @param found what Elysia's plugin found in the header `authorization`
- * @param headers by lower-case name
  */
-export function toToken(
-  found: string | undefined,
-  headers: Readonly<Record<string, string | undefined>>,
-): string | null {
+export function toToken(found: string | undefined, headers: Headers): string | null {
   const bearer = toBearer(found, headers.authorization)
   if (bearer?.startsWith(PREFIX)) return bearer
   const others = OTHER_HEADERS.map((name) => headers[name]?.trim())

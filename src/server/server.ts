@@ -130,6 +130,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     heartbeatMs: config.heartbeatMs,
     slowReaderMs: config.slowReaderMs,
     corsOrigins: config.corsOrigins,
+    trustedProxies: config.trustedProxies,
     retry: { retries: config.retries, backoffMs: options.backoffMs ?? BACKOFF_MS },
     backends,
     readiness,

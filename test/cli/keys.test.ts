@@ -21,6 +21,7 @@ describe('keys create', () => {
     const created = await bench.run(
       ...['--json', 'keys', 'create', '--name', 'dev', '--model', 'openai/*', '--model', 'a/b', '--scope', 'local'],
       ...['--rpm', '5', '--tpm', '6', '--concurrency', '7', '--budget', '0.10/day', '--expires', '90d'],
+      ...['--allow-ip', '203.0.113.7/32', '--allow-ip', '2001:DB8::/32'],
     )
     const { key, unmatched, ...rest } = JSON.parse(created.stdout)
     expect(unmatched).toEqual(['openai/*', 'a/b'])
@@ -32,6 +33,7 @@ describe('keys create', () => {
       team_id: null,
       team: null,
       scope: 'local',
+      allowed_ips: ['203.0.113.7', '2001:db8::/32'],
       rpm: 5,
       tpm: 6,
       concurrency: 7,

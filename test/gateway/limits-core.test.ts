@@ -81,7 +81,15 @@ function createAsking(fakes: Fakes) {
     const init = { method: 'POST', body: JSON.stringify(HELLO), ...(signal ? { signal } : {}) }
     const request = new Request('http://localhost/', init)
     const headers = { 'content-type': 'application/json' }
-    const incoming = { request, headers, owner: null, token, liftIdleLimit() {}, restoreIdleLimit() {} }
+    const incoming = {
+      request,
+      headers,
+      owner: null,
+      token,
+      ipOf: () => null,
+      liftIdleLimit() {},
+      restoreIdleLimit() {},
+    }
     const answer = await handle(deps, chat, incoming).catch((error: GatewayError) => error)
     const rates = new Headers(answer.headers)
     const left = (unit: string) => Number(rates.get(`x-ratelimit-remaining-${unit}`))

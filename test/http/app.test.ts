@@ -74,6 +74,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     heartbeatMs: 0,
     slowReaderMs: 60_000,
     corsOrigins: [],
+    trustedProxies: [],
     retry: { retries: 0, backoffMs: 0 },
     backends: { openai: { call }, demo: { call } },
     readiness: () => 'ok',

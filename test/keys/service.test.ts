@@ -30,6 +30,7 @@ describe('createKey', () => {
       {
         name: 'dev',
         models: ['openai/*', 'openai/*', 'a/b'],
+        allowedIps: ['10.0.0.0/8', '2001:DB8:0::1', '::ffff:10.0.0.0/104'],
         scope: 'local',
         team: 'Blue',
         expiresMs: 9_000,
@@ -53,6 +54,7 @@ describe('createKey', () => {
     expect(held?.lastFour).toBe(secret.slice(-4))
     expect(held?.key).toMatchObject({
       models: ['openai/*', 'a/b'],
+      allowedIps: ['10.0.0.0/8', '2001:db8::1'],
       limits: { requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3 },
       budget: { nanoUsd: 20_000_000_000, period: 'month' },
     })
@@ -67,6 +69,8 @@ describe('createKey', () => {
     ['name', { name: '' }],
     ['name', { name: 'x'.repeat(201) }],
     ['models', { models: ['a b'] }],
+    ['allowedIps', { allowedIps: ['10.1.2.3/8'] }],
+    ['allowedIps', { allowedIps: Array.from({ length: 101 }, (_, i) => `10.0.0.${i}`) }],
     ['requestsPerMinute', { requestsPerMinute: 0 }],
     ['concurrency', { concurrency: 1.5 }],
     ['budget', { budget: { nanoUsd: 0, period: 'day' as const } }],

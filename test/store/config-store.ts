@@ -42,6 +42,7 @@ const key = (id: string, more: Partial<StoredKey> = {}): StoredKey => ({
   expiresMs: null,
   revokedMs: null,
   models: [],
+  allowedIps: [],
   limits: NO_LIMITS,
   budget: null,
   metadata: {},
@@ -134,7 +135,14 @@ export function testConfigStore(name: string, open: () => StorePair): void {
 
     test('a key and a team become what they are given as, whole, and others stay', async () => {
       const first = key('k1', {
-        ...{ teamId: 't', expiresMs: 5, models: ['v/*', 'a/b'], scope: 'local', metadata: { a: 'b' } },
+        ...{
+          teamId: 't',
+          expiresMs: 5,
+          models: ['v/*', 'a/b'],
+          allowedIps: ['10.0.0.0/8', '::1'],
+          scope: 'local',
+          metadata: { a: 'b' },
+        },
         limits: { requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3 },
         budget: { nanoUsd: 7, period: 'week' },
       })

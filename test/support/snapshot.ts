@@ -11,6 +11,7 @@ export const toKey = (fields: Partial<Key> = {}): Key => ({
   expiresMs: null,
   revokedMs: null,
   models: [],
+  allowedIps: [],
   limits: NO_LIMITS,
   budget: null,
   ...fields,

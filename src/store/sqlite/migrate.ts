@@ -11,6 +11,7 @@ import routeFacts from '../../../drizzle/0001_route_facts.sql' with { type: 'tex
 import endpointsAndTeams from '../../../drizzle/0002_endpoints_and_teams.sql' with { type: 'text' }
 import audioAndImages from '../../../drizzle/0003_audio_and_images.sql' with { type: 'text' }
 import listedAliases from '../../../drizzle/0004_listed_aliases.sql' with { type: 'text' }
+import allowedIps from '../../../drizzle/0005_allowed_ips.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -25,6 +26,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0002_endpoints_and_teams', sql: endpointsAndTeams },
   { name: '0003_audio_and_images', sql: audioAndImages },
   { name: '0004_listed_aliases', sql: listedAliases },
+  { name: '0005_allowed_ips', sql: allowedIps },
 ]
 
 export interface SchemaState {

@@ -113,6 +113,8 @@ export const keys = sqliteTable('keys', {
   concurrency: integer('concurrency'),
   budgetNanoUsd: integer('budget_nano_usd'),
   budgetPeriod: text('budget_period').$type<Period>(),
+  /** Addresses and ranges; a key without any may be used from everywhere. */
+  allowedIps: text('allowed_ips', { mode: 'json' }).$type<string[]>().notNull().default([]),
   metadata: text('metadata', { mode: 'json' }).$type<Record<string, string>>().notNull(),
   createdMs: integer('created_ms').notNull(),
   revokedMs: integer('revoked_ms'),
