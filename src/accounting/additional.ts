@@ -1,5 +1,6 @@
-/** What a request of several calls comes to, and the rows of all but its first. Most requests make one call and need neither. */
+/** What a request of several calls comes to, and what is on record of each. Most requests make one call and need neither. */
 import { UpstreamError } from '../domain/error.ts'
+import { toFirstCall } from '../domain/first-call.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { SettledCall } from '../store/ledger-rows.ts'
 import { type Bill, toBilled } from './bill.ts'
@@ -19,21 +20,32 @@ export function addBills(bills: readonly Bill[]): Omit<Bill, 'status'> {
 const COUNTS = Object.keys(NO_USAGE) as (keyof Usage)[]
 
 /** The outcome of an additional call; nothing for the first one, which stands inline. */
-export function toSettledCall({ row, meter }: Call, bill: Bill | undefined): SettledCall[] {
-  if (!row || !bill) return []
+export function toSettledCall(call: Call, bill: Bill | undefined): SettledCall[] {
+  if (!call.row || !bill) return []
+  return [{ ...call.row, ...toEnd(call, bill), ...toBilled(bill) }]
+}
+
+/** What the request's row, which names its last target, has to say of its first call; null where that is the only one. */
+export function toFirst(calls: readonly Call[], bills: readonly Bill[]): string | null {
+  const [call, additional] = calls
+  const [bill] = bills
+  if (!call || !bill || !additional) return null
+  const { upstream, upstreamModel, priceId } = call.target
+  const target = { upstream: upstream.id, upstreamModel, lane: 'translated' as const, priceId }
+  return toFirstCall({ ...target, ...toEnd(call, bill), estimated: bill.estimated ? 1 : 0 })
+}
+
+/** How a call ended, as its row says it. */
+function toEnd({ meter }: Call, { status }: Bill) {
   const error = meter.error instanceof UpstreamError ? meter.error : null
   // Nobody tells why a call is aborted: it is no longer wanted.
   const reason = error?.kind ?? (meter.error === null ? 'aborted' : 'internal')
-  return [
-    {
-      ...row,
-      status: bill.status,
-      httpStatus: bill.status === 'ok' ? 200 : (error?.status ?? null),
-      errorCode: bill.status === 'ok' ? null : reason,
-      durationMs: meter.durationMs,
-      firstTokenMs: meter.firstTokenMs,
-      ...toBilled(bill),
-      upstreamRequestId: meter.upstreamRequestId,
-    },
-  ]
+  return {
+    status,
+    httpStatus: status === 'ok' ? 200 : (error?.status ?? null),
+    errorCode: status === 'ok' ? null : reason,
+    durationMs: meter.durationMs,
+    firstTokenMs: meter.firstTokenMs,
+    upstreamRequestId: meter.upstreamRequestId,
+  }
 }

@@ -87,11 +87,13 @@ export const toBilled = ({ usage, estimated, costNanoUsd }: Omit<Bill, 'status'>
   promptTokens: usage.prompt,
   cachedTokens: usage.cacheRead,
   cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
+  cacheWrite1hTokens: usage.cacheWrite1h,
   completionTokens: usage.completion,
   reasoningTokens: usage.reasoning,
   audioPromptTokens: usage.audioPrompt,
   audioCompletionTokens: usage.audioCompletion,
   imageTokens: usage.imagePrompt + usage.imageCompletion,
+  imageCompletionTokens: usage.imageCompletion,
   estimated: estimated ? 1 : 0,
   costNanoUsd,
 })

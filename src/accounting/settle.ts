@@ -10,7 +10,7 @@ import type { Reservation } from '../limits/limiter.ts'
 import { type Log, traceOf } from '../log.ts'
 import type { OpenRow, Outcome, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
-import { addBills, toSettledCall } from './additional.ts'
+import { addBills, toFirst, toSettledCall } from './additional.ts'
 import { type Bill, toBill, toBilled } from './bill.ts'
 import type { CallLog } from './calls.ts'
 
@@ -117,6 +117,7 @@ export class Settlement {
       ...toBilled(sum),
       upstreamRequestId: last?.meter.upstreamRequestId ?? null,
       attempts: Math.max(1, calls.length),
+      firstCall: calls.length > 1 ? toFirst(calls, bills) : null,
     }
     if (last) {
       row.upstream = last.target.upstream.id

@@ -65,7 +65,7 @@ export function fromLine(line: string): LedgerRecord | null {
 
 /** What a call may have in common with its request, not what the request alone has. */
 function toShared(row: SettledRow): Omit<SettledCall, 'requestId' | 'number' | 'reason'> {
-  const { id, keyId, teamId, model, endpoint, stream, user, attempts, ...shared } = row
+  const { id, keyId, teamId, model, endpoint, stream, user, attempts, firstCall, ...shared } = row
   return shared
 }
 

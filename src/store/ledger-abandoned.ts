@@ -2,6 +2,7 @@
  * What becomes of requests and calls that nobody will settle: those of an instance that is gone cost what they had reserved,
  * estimated, and a store writes it down when a start gives them up. One that was refused costs nothing. Pure.
  */
+import { fromFirstCall, toFirstCall } from '../domain/first-call.ts'
 import type { ClosedCall, ClosedRow, OpenCall, OpenRow, Reason, SettledRow } from './ledger-rows.ts'
 
 /**
@@ -10,12 +11,19 @@ import type { ClosedCall, ClosedRow, OpenCall, OpenRow, Reason, SettledRow } fro
  *
  * @param additional all its calls from the second on, by number.
  */
-export function toAbandoned(row: OpenRow, additional: readonly OpenCall[]): { row: ClosedRow; calls: ClosedCall[] } {
+export function toAbandoned(
+  row: OpenRow & Partial<Pick<ClosedRow, 'firstCall'>>,
+  additional: readonly OpenCall[],
+): { row: ClosedRow; calls: ClosedCall[] } {
   const { upstream, upstreamModel, lane, priceId } = additional.at(-1) ?? row
   const first = { ...row, reason: null }
   const standing = new Set<Reserve>(toStanding<Reserve & { reason: Reason | null }>([first, ...additional]))
+  const attempts = 1 + additional.length
+  // A row that was given up before names its last call then.
+  const target = row.firstCall ? fromFirstCall(row.firstCall) : row
+  const firstCall = attempts > 1 ? toFirstCall({ ...target, ...givenUp(standing.has(first) ? [row] : []) }) : null
   return {
-    row: { ...row, upstream, upstreamModel, lane, priceId, ...givenUp([...standing]), attempts: 1 + additional.length },
+    row: { ...row, upstream, upstreamModel, lane, priceId, ...givenUp([...standing]), attempts, firstCall },
     calls: additional.map((call) => (standing.has(call) ? toAbandonedCall(call) : { ...call, ...givenUp([]) })),
   }
 }
@@ -63,11 +71,13 @@ const NOTHING_USED = {
   promptTokens: 0,
   cachedTokens: 0,
   cacheWriteTokens: 0,
+  cacheWrite1hTokens: 0,
   completionTokens: 0,
   reasoningTokens: 0,
   audioPromptTokens: 0,
   audioCompletionTokens: 0,
   imageTokens: 0,
+  imageCompletionTokens: 0,
   estimated: 0,
   costNanoUsd: 0,
   upstreamRequestId: null,
@@ -75,6 +85,12 @@ const NOTHING_USED = {
 
 /** The end of a request that was turned away although its row was written: nothing was asked of anybody. */
 export function toRefused(row: OpenRow): SettledRow {
-  const end = { status: 'failed', httpStatus: 503, errorCode: 'ledger_unavailable', attempts: 1 } as const
+  const end = {
+    status: 'failed',
+    httpStatus: 503,
+    errorCode: 'ledger_unavailable',
+    attempts: 1,
+    firstCall: null,
+  } as const
   return { ...row, ...NOTHING_USED, ...end }
 }

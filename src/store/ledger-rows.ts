@@ -8,12 +8,14 @@ import type { calls, outcomeColumns, requests } from './sqlite/schema.ts'
 type Row = typeof requests.$inferSelect
 type CallRow = typeof calls.$inferSelect
 type OutcomeField = keyof ReturnType<typeof outcomeColumns>
+/** What the end of a request has beside that of a call. */
+type RequestField = 'attempts' | 'firstCall'
 
 /** A request as it stands before any upstream sees it. What it reserved is what it costs if nobody ever settles it. */
-export type OpenRow = Omit<Row, OutcomeField | 'attempts'>
+export type OpenRow = Omit<Row, OutcomeField | RequestField>
 
 /** How a request ended. Tokens and cost are the sums over its calls; `estimated` where some count is ours. */
-export type Outcome = Omit<Pick<Row, OutcomeField | 'attempts'>, 'status'> & { status: 'ok' | 'failed' | 'cut' }
+export type Outcome = Omit<Pick<Row, OutcomeField | RequestField>, 'status'> & { status: 'ok' | 'failed' | 'cut' }
 
 export type SettledRow = OpenRow & Outcome
 
@@ -30,9 +32,9 @@ export type Reason = 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema'
 export type OpenCall = Omit<CallRow, OutcomeField | 'reason'> & { reason: Reason }
 
 /** How an additional call ended. It is told with the outcome of its request, which contains it. */
-export type SettledCall = OpenCall & Omit<Outcome, 'attempts'>
+export type SettledCall = OpenCall & Omit<Outcome, RequestField>
 
-export type ClosedCall = OpenCall & Omit<ClosedRow, keyof OpenRow | 'attempts'>
+export type ClosedCall = OpenCall & Omit<ClosedRow, keyof OpenRow | RequestField>
 
 /** `calls` are all additional calls of the request; absent where there was none. */
 export type LedgerRecord =

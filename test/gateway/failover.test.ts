@@ -98,6 +98,12 @@ describe('a first upstream that', () => {
     const made = calls(row?.id ?? '')
     expect(made).toMatchObject([{ number: 2, reason: 'fallback', upstream: 'second', status: 'ok', ...COUNTED }])
     expect(made[0]?.cost_nano_usd).toBe(cost)
+    expect(JSON.parse(row?.first_call ?? '')).toMatchObject({
+      upstream: 'first',
+      upstream_model: 'one',
+      status: 'failed',
+      estimated: isGivenUp ? 1 : 0,
+    })
     expect(second.requests.at(-1)?.headers['x-client-request-id']).toBe(`${row?.id}-2`)
   })
 })

@@ -67,6 +67,7 @@ test.each([
     completion_tokens: 500,
     audio_completion_tokens: 300,
     image_tokens: 150,
+    image_completion_tokens: 50,
     cost_nano_usd: COST,
     estimated: 0,
   })

@@ -39,7 +39,7 @@ describe('a line', () => {
 
   test('holds of a call only what differs from its request', () => {
     const row = toSettled(toOpen(), { attempts: 128 })
-    const { id, model, stream, user, keyId, teamId, endpoint, attempts, ...shared } = row
+    const { id, model, stream, user, keyId, teamId, endpoint, attempts, firstCall, ...shared } = row
     const calls = Array.from({ length: 127 }, (_, i) =>
       toSettledCall(toCall(row, i + 2, { reason: 'fan_out' }), { ...shared, durationMs: 100 + i }),
     )

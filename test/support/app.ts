@@ -78,6 +78,8 @@ export interface LedgerRow {
   reserved_nano_usd: number
   cost_nano_usd: number
   attempts: number
+  /** JSON; null where it took only one call. */
+  first_call: string | null
   user: string | null
   upstream_request_id: string | null
 }

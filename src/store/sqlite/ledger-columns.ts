@@ -11,13 +11,15 @@ type Value = string | number | null
 const fieldsOf = <T extends object>(group: T) => Object.keys(group) as (keyof T & string)[]
 
 const outcome = fieldsOf(outcomeColumns())
-const isOutcome: ReadonlySet<string> = new Set([...outcome, 'attempts'])
+/** What the end of a request has beside that of a call. */
+const ofRequests = ['attempts', 'firstCall'] as const
+const isOutcome: ReadonlySet<string> = new Set([...outcome, ...ofRequests])
 
 /** What stands in the row of a request when it is opened, and once it is closed. */
 export const OPEN = fieldsOf(getTableColumns(requests)).filter((field): field is keyof OpenRow => !isOutcome.has(field))
-export const CLOSED: readonly (keyof ClosedRow)[] = [...OPEN, ...outcome, 'attempts']
+export const CLOSED: readonly (keyof ClosedRow)[] = [...OPEN, ...outcome, ...ofRequests]
 /** What an outcome changes: a fallback may have moved the request to another target than the one it was opened for. */
-export const SETTLED = [...fieldsOf(targetColumns()), ...outcome, 'attempts'] as const
+export const SETTLED = [...fieldsOf(targetColumns()), ...outcome, ...ofRequests] as const
 
 export const OPEN_CALL = fieldsOf(getTableColumns(calls)).filter(
   (field): field is keyof OpenCall => !isOutcome.has(field),

@@ -12,6 +12,7 @@ import endpointsAndTeams from '../../../drizzle/0002_endpoints_and_teams.sql' wi
 import audioAndImages from '../../../drizzle/0003_audio_and_images.sql' with { type: 'text' }
 import listedAliases from '../../../drizzle/0004_listed_aliases.sql' with { type: 'text' }
 import allowedIps from '../../../drizzle/0005_allowed_ips.sql' with { type: 'text' }
+import whatEachCallCost from '../../../drizzle/0006_what_each_call_cost.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -27,6 +28,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0003_audio_and_images', sql: audioAndImages },
   { name: '0004_listed_aliases', sql: listedAliases },
   { name: '0005_allowed_ips', sql: allowedIps },
+  { name: '0006_what_each_call_cost', sql: whatEachCallCost },
 ]
 
 export interface SchemaState {

@@ -192,12 +192,16 @@ export const tokenColumns = () => ({
   promptTokens: count('prompt_tokens'),
   cachedTokens: count('cached_tokens'),
   cacheWriteTokens: count('cache_write_tokens'),
+  /** Those of them that were to be kept for an hour. */
+  cacheWrite1hTokens: count('cache_write_1h_tokens'),
   completionTokens: count('completion_tokens'),
   reasoningTokens: count('reasoning_tokens'),
   audioPromptTokens: count('audio_prompt_tokens'),
   audioCompletionTokens: count('audio_completion_tokens'),
   /** Of images, in the prompt and in the answer. */
   imageTokens: count('image_tokens'),
+  /** Those of them that are in the answer. */
+  imageCompletionTokens: count('image_completion_tokens'),
 })
 
 /** Where a call goes. Of a request it is the last call that was made. */
@@ -246,6 +250,11 @@ export const requests = sqliteTable(
     ...reserveColumns(),
     ...outcomeColumns(),
     attempts: integer('attempts').notNull().default(1),
+    /**
+     * Of a request that took several calls, as JSON, what the row says of the last one or of all of them: target and end of
+     * the first (`domain/first-call.ts`). Its tokens and cost are what the sums have beyond `calls`.
+     */
+    firstCall: text('first_call'),
   },
   (table) => [index('requests_open').on(table.instance).where(sql`${table.status} = 'open'`)],
 )
