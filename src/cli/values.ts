@@ -44,6 +44,19 @@ export function toExpiry(text: string, nowMs: number): number {
   return atMs
 }
 
+/**
+ * Reads the value of an option such as `--since`: `90d`, `12h`, `30m`, `2w` ago, or a date (`2027-01-31`, UTC, or with a time),
+ * into ms since 1970.
+ */
+export function toMoment(option: string, text: string, nowMs: number): number {
+  const trimmed = text.trim()
+  const spanMs = toMs(trimmed, { min: 0, max: LONGEST_MS })
+  const atMs = spanMs === null ? toDate(trimmed) : Math.max(0, nowMs - spanMs)
+  if (Number.isNaN(atMs))
+    throw usageError(`${option} '${text}' is no time: write 7d, 12h (ago), or a date such as 2027-01-31.`)
+  return atMs
+}
+
 /** JavaScript reads `2027-02-31` as 3 March, and a time without a zone as local; the first is refused, the second UTC. */
 function toDate(text: string): number {
   const [, date = '', time = '', zone = 'Z'] =

@@ -1,6 +1,6 @@
 /** Values of options: exact money, times, counts, names, and a sentence for each wrong one. */
 import { describe, expect, test } from 'bun:test'
-import { toBudget, toCount, toExpiry, toName } from '../../src/cli/values.ts'
+import { toBudget, toCount, toExpiry, toMoment, toName } from '../../src/cli/values.ts'
 import { toUsd } from '../../src/domain/usage.ts'
 
 describe('toBudget', () => {
@@ -42,6 +42,14 @@ describe('toExpiry', () => {
   }
   for (const text of ['', '90', 'soon', '2027-02-31', '2020-01-01', '0d', '-1d'])
     test(`refuses '${text}' with a sentence`, () => expect(() => toExpiry(text, nowMs)).toThrow(/--expires/))
+})
+
+test('toMoment reads spans as ago and dates as they are', () => {
+  const nowMs = Date.UTC(2026, 10, 21)
+  const read = (text: string) => new Date(toMoment('--since', text, nowMs)).toISOString()
+  expect(read('7d')).toBe('2026-11-14T00:00:00.000Z')
+  expect(read(' 2020-01-31T10:30 ')).toBe('2020-01-31T10:30:00.000Z')
+  for (const text of ['', '7', 'soon', '2026-02-31']) expect(() => read(text)).toThrow(/^--since '.*' is no time/)
 })
 
 describe('toCount', () => {
