@@ -1,7 +1,7 @@
 /** `tollgate teams create | list`. Works beside a running server, which takes a change within moments. */
 import { toShortId } from '../domain/id.ts'
 import { type BudgetStanding, NO_PAST, toStanding } from '../keys/budget.ts'
-import { createTeam, listTeams } from '../keys/service.ts'
+import { createTeam, listTeams } from '../keys/teams.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { type Context, printJson, toPrintable, toShort, toTable, toTime, withStore } from './io.ts'

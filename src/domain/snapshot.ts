@@ -6,25 +6,31 @@
 import type { Budget, Deadlines, DialectName, Feature, Limits, Model, UpstreamOptions } from './settings.ts'
 import type { PricingItem } from './usage.ts'
 
-export interface Key {
+/** Which models may be used, and by which upstreams. */
+export interface Access {
+  /** `local`: only by those that cost no money. */
+  scope: 'all' | 'local'
+  /** Patterns over resolved slugs; empty = every model. */
+  models: string[]
+}
+
+export interface Key extends Access {
   id: string
   name: string
-  scope: 'all' | 'local'
   teamId: string | null
   expiresMs: number | null
   revokedMs: number | null
-  /** Patterns over resolved slugs; empty = every model. */
-  models: string[]
   /** Addresses and ranges that it may be used from, as `ip.ts` writes them; empty = everywhere. */
   allowedIps: string[]
   limits: Limits
   budget: Budget | null
 }
 
-/** Keys that share a budget. */
-export interface Team {
+/** Keys that share limits and a budget. A request of one of them passes by its own rules and by these. */
+export interface Team extends Access {
   id: string
   name: string
+  limits: Limits
   budget: Budget | null
 }
 

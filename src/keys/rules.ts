@@ -14,7 +14,10 @@ export interface CheckedOptions extends Partial<Limits> {
   models?: string[]
   allowedIps?: string[]
   budget?: Budget | null
+  maxKeys?: number | null
 }
+
+const COUNTS = ['requestsPerMinute', 'tokensPerMinute', 'concurrency', 'maxKeys'] as const
 
 /** More is somebody's mistake, and every request of the key would be compared with each. */
 export const MOST_ALLOWED_IPS = 100
@@ -39,7 +42,7 @@ export function checkOptions(options: CheckedOptions): void {
   if (options.models?.every(isPattern) === false) refuse('models', 'each must be a pattern such as openai/*')
   const { nanoUsd } = options.budget ?? { nanoUsd: 1 }
   if (!Number.isSafeInteger(nanoUsd) || nanoUsd <= 0) refuse('budget', 'it must be more than 0')
-  for (const field of ['requestsPerMinute', 'tokensPerMinute', 'concurrency'] as const) {
+  for (const field of COUNTS) {
     const limit = options[field] ?? 1
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
       refuse(field, `it must be a whole number from 1 to ${MAX_LIMIT}`)

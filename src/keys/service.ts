@@ -1,12 +1,11 @@
 /**
- * Creates, revokes and lists keys, and teams of keys that share a budget. Called by the commands for both, `serve` (for the
- * first key) and later the dashboard. Keys are revoked and never deleted: the ledger names them. A secret leaves this file
- * once, from `createKey`. Names are unique, among teams and among keys in force, so that a command may go by them.
+ * Creates, revokes and lists keys. Called by their commands, `serve` (for the first key) and later the dashboard. Keys are
+ * revoked and never deleted: the ledger names them. A secret leaves this file once, from `createKey`. Names are unique among
+ * keys in force, so that a command may go by them. Teams have `teams.ts`.
  */
 
 import { mintId, toShortId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Budget } from '../domain/settings.ts'
 import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
 import { findKey, findTeam, isLiving } from './find.ts'
 import { type CheckedOptions, checkOptions, toAllowedIps } from './rules.ts'
@@ -115,31 +114,4 @@ function toListed(key: StoredKey, teams: readonly StoredTeam[], nowMs: number): 
     team: teams.find(({ id }) => id === key.teamId)?.name ?? null,
     status: key.revokedMs !== null ? 'revoked' : isLiving(key, nowMs) ? 'active' : 'expired',
   }
-}
-
-export interface TeamOptions {
-  name: string
-  budget?: Budget | null
-}
-
-/** Creates a team. Throws `invalid` and `team_exists`. */
-export function createTeam(store: ConfigStore, options: TeamOptions, by: Actor): Promise<StoredTeam> {
-  const { name, budget = null } = options
-  return store.changeKeys(by, ({ teams }) => {
-    checkOptions(options)
-    const taken = teams.find((team) => team.name === name)
-    if (taken)
-      throw new ServiceError(
-        { kind: 'team_exists', team: name, id: taken.id },
-        `There is a team '${name}' already (${toShortId(taken.id)}).`,
-      )
-    const team: StoredTeam = { id: mintId(by.nowMs), name, budget, metadata: {}, createdMs: by.nowMs }
-    const record = { action: 'teams.create', subject: team.id, detail: { name } }
-    return { value: team, change: { ...record, write: { teams: [team] } } }
-  })
-}
-
-/** Lists every team, oldest first. */
-export async function listTeams(store: ConfigStore): Promise<StoredTeam[]> {
-  return (await store.readKeys()).teams
 }

@@ -29,6 +29,8 @@ export interface StoredKey extends Key {
 }
 
 export interface StoredTeam extends Team {
+  /** How many keys each of its members may have; null = any number. */
+  maxKeys: number | null
   metadata: Record<string, string>
   createdMs: number
 }

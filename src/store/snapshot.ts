@@ -12,9 +12,9 @@ import {
   LOCAL_OPTIONS,
   type UpstreamOptions,
 } from '../domain/settings.ts'
-import type { CatalogModel, Environment, Secret, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
+import type { CatalogModel, Environment, Secret, Snapshot, Target, Team, Upstream } from '../domain/snapshot.ts'
 import { LEAVE_MS, toMs } from '../domain/time.ts'
-import type { Configuration, ModelRow, RouteRow, StoredKey, UpstreamRow } from './config-store.ts'
+import type { Configuration, ModelRow, RouteRow, StoredKey, StoredTeam, UpstreamRow } from './config-store.ts'
 
 /** @param environment resolves `${NAME}` references. */
 export function toSnapshot(rows: Configuration, environment: Environment): Snapshot {
@@ -24,7 +24,7 @@ export function toSnapshot(rows: Configuration, environment: Environment): Snaps
   return {
     revision: rows.revision,
     secrets: new Map(rows.keys.flatMap(toSecrets)),
-    teams: new Map(rows.teams.map(({ id, name, budget }) => [id, { id, name, budget }])),
+    teams: new Map(rows.teams.map(toTeam)),
     models: toModels(rows.models, rows.routes, upstreams),
     aliases: new Map(rows.aliases.map(({ alias, model, listed }) => [alias, { model, listed }])),
     upstreams,
@@ -35,6 +35,8 @@ export function toSnapshot(rows: Configuration, environment: Environment): Snaps
 function toSecrets({ secrets, metadata: _, createdMs: __, ...key }: StoredKey): [string, Secret][] {
   return secrets.map(({ hash, lastFour, expiresMs }) => [hash, { key, lastFour, expiresMs }])
 }
+
+const toTeam = ({ maxKeys: _, metadata: __, createdMs: ___, ...team }: StoredTeam): [string, Team] => [team.id, team]
 
 const REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
 

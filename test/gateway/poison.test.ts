@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createTeam } from '../../src/keys/service.ts'
+import { createTeam } from '../../src/keys/teams.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { answering, endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
 import type { Seen } from '../support/upstream.ts'

@@ -1,7 +1,8 @@
 /** Teams in the tables: what is stored, what is refused, and how one is found. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { NO_LIMITS } from '../../src/domain/settings.ts'
 import { findTeam } from '../../src/keys/find.ts'
-import { createTeam, listTeams } from '../../src/keys/service.ts'
+import { createTeam, listTeams } from '../../src/keys/teams.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
@@ -25,7 +26,9 @@ test('a team is a change of configuration, which a running server sees', async (
   const team = await createTeam(store, { name: 'Blue', budget: { nanoUsd: 7, period: 'week' } }, by(50))
   const { revision, teams } = toSnapshot(await store.read(), {})
   expect(revision).toBe(before + 1)
-  expect([...teams.values()]).toEqual([{ id: team.id, name: 'Blue', budget: { nanoUsd: 7, period: 'week' } }])
+  expect([...teams.values()]).toEqual([
+    { id: team.id, name: 'Blue', scope: 'all', models: [], limits: NO_LIMITS, budget: { nanoUsd: 7, period: 'week' } },
+  ])
   expect(tables.select().from(audit).all()).toMatchObject([
     { atMs: 50, actor: 'test', action: 'teams.create', subject: team.id, detail: { name: 'Blue' } },
   ])

@@ -25,7 +25,11 @@ export const limited = (limits: Partial<Limits>, more: Partial<Key> = {}): Key =
 
 export const budget = (cents: number, period: Period = 'day'): Budget => ({ nanoUsd: cents * CENT, period })
 
-export const toTeam = (of: Budget | null, id = 't1'): Team => ({ id, name: 'crew', budget: of })
+/** The key's team with these limits, and with a budget. */
+export const toTeam = (of: Budget | null, id = 't1', limits: Partial<Limits> = {}): Team => ({
+  ...{ id, name: 'crew', scope: 'all', models: [], budget: of },
+  limits: { ...NO_LIMITS, ...limits },
+})
 
 export const toUpstream = (limits: Partial<Limits>): Upstream =>
   toTarget({ limits: { ...NO_LIMITS, ...limits } }).upstream

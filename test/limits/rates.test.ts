@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Reservation } from '../../src/limits/limiter.ts'
 import { RateLimiters } from '../../src/limits/rates.ts'
-import { at, budget, CENT, createLimiter, held, limited, refused, tokens } from './asking.ts'
+import { at, budget, CENT, createLimiter, held, limited, refused, tokens, toTeam } from './asking.ts'
 
 describe('a key with 3 requests a minute', () => {
   const key = limited({ requestsPerMinute: 3 })
@@ -211,7 +211,7 @@ test('a key without limits gets the same reservation every time, whatever it ask
   expect(reservation.raise({ tokens: 1e9, nanoUsd: 1e15 })).toBeNull()
   reservation.settle({ tokens: 1e9, nanoUsd: 1e15 })
   reservation.cancel()
-  expect(limiter.admit(other, { id: 't1', name: 'crew', budget: null }, tokens(1e9), at(2))).toBe(first)
+  expect(limiter.admit(other, toTeam(null), tokens(1e9), at(2))).toBe(first)
   expect([Object.isFrozen(reservation), reservation.headers]).toEqual([true, {}])
 })
 

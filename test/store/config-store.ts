@@ -28,7 +28,11 @@ const RECORD = { action: 'test.change', subject: 'it', detail: { why: 'a test' }
 const team = (id: string, more: Partial<StoredTeam> = {}): StoredTeam => ({
   id,
   name: `team ${id}`,
+  scope: 'all',
+  models: [],
+  limits: NO_LIMITS,
   budget: null,
+  maxKeys: 10,
   metadata: {},
   createdMs: 1,
   ...more,
@@ -153,7 +157,11 @@ export function testConfigStore(name: string, open: () => StorePair): void {
 
       const next = { hash: 'next', lastFour: 'efgh', createdMs: 9, expiresMs: null }
       const rotated = { ...first, models: ['c/d'], budget: null, secrets: [...first.secrets, next] }
-      const renamed = team('t', { name: 'new', budget: { nanoUsd: 1, period: 'total' } })
+      const renamed = team('t', {
+        ...{ name: 'new', models: ['b/*', 'a/*'], scope: 'local', maxKeys: null },
+        limits: { requestsPerMinute: 4, tokensPerMinute: 5, concurrency: 6 },
+        budget: { nanoUsd: 1, period: 'total' },
+      })
       await store.changeKeys(BY, () => decided({ teams: [renamed], keys: [rotated] }))
       expect(await store.readKeys()).toEqual({ keys: [second, rotated], teams: [renamed] })
     })

@@ -7,7 +7,7 @@ import type { Database } from 'bun:sqlite'
 import { and, asc, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { mintId } from '../../domain/id.ts'
-import { type Budget, PERIODS, type Period } from '../../domain/settings.ts'
+import { type Budget, type Limits, PERIODS, type Period } from '../../domain/settings.ts'
 import type {
   Actor,
   CatalogRows,
@@ -101,19 +101,27 @@ function readKeys(tx: Transaction): KeyRows {
   )
   const keyRows = tx.select().from(keys).orderBy(asc(keys.createdMs), asc(keys.id)).all()
   return {
-    keys: keyRows.map(({ requestsPerMinute, tokensPerMinute, concurrency, budgetNanoUsd, budgetPeriod, ...row }) => ({
-      ...row,
-      limits: { requestsPerMinute, tokensPerMinute, concurrency },
-      budget: toBudget(budgetNanoUsd, budgetPeriod),
+    keys: keyRows.map((row) => ({
+      ...withLimits(row),
       models: (patterns.get(row.id) ?? []).map(({ pattern }) => pattern),
       secrets: (secrets.get(row.id) ?? []).map(({ keyId: _, ...secret }) => secret),
     })),
-    teams: tx
-      .select()
-      .from(teams)
-      .orderBy(asc(teams.createdMs), asc(teams.id))
-      .all()
-      .map(({ budgetNanoUsd, budgetPeriod, ...row }) => ({ ...row, budget: toBudget(budgetNanoUsd, budgetPeriod) })),
+    teams: tx.select().from(teams).orderBy(asc(teams.createdMs), asc(teams.id)).all().map(withLimits),
+  }
+}
+
+interface LimitColumns extends Limits {
+  budgetNanoUsd: number | null
+  budgetPeriod: Period | null
+}
+
+/** The row of a key or a team, with what it is limited to in place of its columns. */
+function withLimits<Row extends LimitColumns>(row: Row) {
+  const { requestsPerMinute, tokensPerMinute, concurrency, budgetNanoUsd, budgetPeriod, ...rest } = row
+  return {
+    ...rest,
+    limits: { requestsPerMinute, tokensPerMinute, concurrency },
+    budget: toBudget(budgetNanoUsd, budgetPeriod),
   }
 }
 
@@ -124,7 +132,8 @@ function toBudget(nanoUsd: number | null, period: Period | null): Budget | null 
   return { nanoUsd, period: period ?? 'total' }
 }
 
-const toBudgetColumns = (budget: Budget | null) => ({
+const toLimitColumns = ({ limits, budget }: Pick<StoredTeam, 'limits' | 'budget'>): LimitColumns => ({
+  ...limits,
   budgetNanoUsd: budget?.nanoUsd ?? null,
   budgetPeriod: budget?.period ?? null,
 })
@@ -134,13 +143,13 @@ function writeKeys(tx: Transaction, write: KeyWrite): void {
   for (const key of write.keys ?? []) writeKey(tx, key)
 }
 
-function writeTeam(tx: Transaction, { budget, ...team }: StoredTeam): void {
-  const row = { ...team, ...toBudgetColumns(budget) }
+function writeTeam(tx: Transaction, { limits, budget, ...team }: StoredTeam): void {
+  const row = { ...team, ...toLimitColumns({ limits, budget }) }
   tx.insert(teams).values(row).onConflictDoUpdate({ target: teams.id, set: row }).run()
 }
 
 function writeKey(tx: Transaction, { limits, budget, models: patterns, secrets, ...key }: StoredKey): void {
-  const row = { ...key, ...limits, ...toBudgetColumns(budget) }
+  const row = { ...key, ...toLimitColumns({ limits, budget }) }
   tx.insert(keys).values(row).onConflictDoUpdate({ target: keys.id, set: row }).run()
   tx.delete(keyModels).where(eq(keyModels.keyId, key.id)).run()
   for (const pattern of patterns) tx.insert(keyModels).values({ keyId: key.id, pattern }).run()

@@ -13,6 +13,7 @@ import audioAndImages from '../../../drizzle/0003_audio_and_images.sql' with { t
 import listedAliases from '../../../drizzle/0004_listed_aliases.sql' with { type: 'text' }
 import allowedIps from '../../../drizzle/0005_allowed_ips.sql' with { type: 'text' }
 import whatEachCallCost from '../../../drizzle/0006_what_each_call_cost.sql' with { type: 'text' }
+import teamLimits from '../../../drizzle/0007_team_limits.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -29,6 +30,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0004_listed_aliases', sql: listedAliases },
   { name: '0005_allowed_ips', sql: allowedIps },
   { name: '0006_what_each_call_cost', sql: whatEachCallCost },
+  { name: '0007_team_limits', sql: teamLimits },
 ]
 
 export interface SchemaState {

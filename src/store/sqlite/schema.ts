@@ -96,8 +96,16 @@ export const routes = sqliteTable(
 export const teams = sqliteTable('teams', {
   id: text('id').primaryKey(),
   name: text('name').notNull().unique(),
+  scope: text('scope').$type<'all' | 'local'>().notNull().default('all'),
+  /** Allow-list patterns; a team without any may use every model of its scope. */
+  models: text('models', { mode: 'json' }).$type<string[]>().notNull().default([]),
+  requestsPerMinute: integer('rpm'),
+  tokensPerMinute: integer('tpm'),
+  concurrency: integer('concurrency'),
   budgetNanoUsd: integer('budget_nano_usd'),
   budgetPeriod: text('budget_period').$type<Period>(),
+  /** How many keys each of its members may have. */
+  maxKeys: integer('max_keys').default(10),
   metadata: text('metadata', { mode: 'json' }).$type<Record<string, string>>().notNull(),
   createdMs: integer('created_ms').notNull(),
 })

@@ -120,7 +120,10 @@ test('keys and teams arrive with their limits and budgets', async () => {
   tables
     .insert(teams)
     .values([
-      { id: 't1', name: 'Red', budgetNanoUsd: 20_000_000_000, budgetPeriod: 'month', ...at },
+      {
+        ...{ id: 't1', name: 'Red', scope: 'local', models: ['v/*'], tokensPerMinute: 9, maxKeys: 3, ...at },
+        ...{ budgetNanoUsd: 20_000_000_000, budgetPeriod: 'month' },
+      },
       { id: 't2', name: 'Blue', ...at },
     ])
     .run()
@@ -138,8 +141,14 @@ test('keys and teams arrive with their limits and budgets', async () => {
   const snapshot = await load()
   expect(snapshot.teams).toEqual(
     new Map([
-      ['t1', { id: 't1', name: 'Red', budget: { nanoUsd: 20_000_000_000, period: 'month' } }],
-      ['t2', { id: 't2', name: 'Blue', budget: null }],
+      [
+        't1',
+        {
+          ...{ id: 't1', name: 'Red', scope: 'local', models: ['v/*'], limits: { ...NO_LIMITS, tokensPerMinute: 9 } },
+          budget: { nanoUsd: 20_000_000_000, period: 'month' },
+        },
+      ],
+      ['t2', { id: 't2', name: 'Blue', scope: 'all', models: [], limits: NO_LIMITS, budget: null }],
     ]),
   )
   expect(['k1', 'k2', 'k3'].map((id) => snapshot.secrets.get(`hash of ${id}`)?.key)).toMatchObject([
