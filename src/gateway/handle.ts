@@ -18,7 +18,7 @@ import { authenticate, type Caller } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Entry, Limiter, Reservation } from '../limits/limiter.ts'
 import type { Fields, Log } from '../log.ts'
-import { visibleModel } from '../routing/access.ts'
+import { teamOf, visibleModel } from '../routing/access.ts'
 import type { OpenRow } from '../store/ledger-rows.ts'
 import type { Checker } from '../structured/checker.ts'
 import type { Pace } from '../threads/pace.ts'
@@ -84,7 +84,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     key = incoming.owner ?? orThrow(authenticate(snapshot, incoming, createdMs))
     const place = held.use(orThrow(deps.load.enter(key)))
     held.defer(incoming.restoreIdleLimit)
-    const team = key.teamId === null ? null : (snapshot.teams.get(key.teamId) ?? null)
+    const team = teamOf(snapshot, key)
     const entering = deps.limiter.enter(key, team, deps.monotonicMs())
     entry = orThrow(entering instanceof Promise ? await entering : entering)
     // 2. What is asked? Read and parsed once.

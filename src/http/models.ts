@@ -8,7 +8,7 @@ import type { RequestHeaders } from '../gateway/body.ts'
 import type { Health } from '../health/health.ts'
 import { authenticate, type IpOf, toToken } from '../keys/token.ts'
 import type { Log } from '../log.ts'
-import { type ListedName, listedNames, listedTargets, visibleModel } from '../routing/access.ts'
+import { type ListedName, listedNames, listedTargets, teamOf, visibleModel } from '../routing/access.ts'
 import { modelNotFound } from '../routing/route.ts'
 import { bearerToken, pathOf } from './instance.ts'
 
@@ -38,9 +38,11 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
     .get('/v1/models', ({ request, headers, bearer }) => {
       const key = keyOf(request, headers, bearer)
       const isUp = upFor(deps, key)
+      const { snapshot } = deps.live
+      const team = teamOf(snapshot, key)
       let data = ''
-      for (const name of listedNames(deps.live.snapshot)) {
-        const targets = listedTargets(key, name)
+      for (const name of listedNames(snapshot)) {
+        const targets = listedTargets(key, team, name)
         if (targets) data += `${data === '' ? '' : ','}${toText(name, isUp(targets))}`
       }
       return reply(key, `{"object":"list","data":[${data}]}`)

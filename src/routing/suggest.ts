@@ -4,8 +4,8 @@
  * is passed over like one that does not exist. Clients repeat their mistakes a thousand times a second: a name is looked up
  * in an index that is made once for each snapshot, and compared with few. Pure.
  */
-import type { Key, Snapshot } from '../domain/snapshot.ts'
-import { type ListedName, listedNames, listedTargets } from './access.ts'
+import type { Key, Snapshot, Team } from '../domain/snapshot.ts'
+import { type ListedName, listedNames, listedTargets, teamOf } from './access.ts'
 
 /** No model or alias has a longer name. */
 const LONGEST = 200
@@ -29,8 +29,9 @@ export function suggestModels(snapshot: Snapshot, key: Key, asked: string): stri
   const plain = toPlain(toBase(asked))
   if (plain === '') return []
   const index = indexes.getOrInsertComputed(snapshot, toIndex)
-  const same = idsFor(key, index.names.get(plain) ?? [])
-  const found = same.length > 0 ? same : nearIds(key, index, plain)
+  const team = teamOf(snapshot, key)
+  const same = idsFor(key, team, index.names.get(plain) ?? [])
+  const found = same.length > 0 ? same : nearIds(key, team, index, plain)
   const whole = toPlain(asked)
   // The vendor that was asked for comes first.
   return found.sort((a, b) => Number(toPlain(b) === whole) - Number(toPlain(a) === whole)).slice(0, MOST_SUGGESTED)
@@ -41,17 +42,17 @@ function toIndex(snapshot: Snapshot): Index {
   return { names, byLength: Map.groupBy(names.keys(), ({ length }) => length) }
 }
 
-const idsFor = (key: Key, names: readonly ListedName[]): string[] =>
-  names.filter((name) => listedTargets(key, name) !== null).map(({ id }) => id)
+const idsFor = (key: Key, team: Team | null, names: readonly ListedName[]): string[] =>
+  names.filter((name) => listedTargets(key, team, name) !== null).map(({ id }) => id)
 
-function nearIds(key: Key, { names, byLength }: Index, plain: string): string[] {
+function nearIds(key: Key, team: Team | null, { names, byLength }: Index, plain: string): string[] {
   const found: string[] = []
   if (plain.length < SHORTEST_NEAR) return found
   let compared = 0
   for (const length of [plain.length, plain.length + 1, plain.length - 1]) {
     for (const other of byLength.get(length) ?? []) {
       if (++compared > MOST_COMPARED || found.length >= MOST_SUGGESTED) return found
-      if (isOneSlip(plain, other)) found.push(...idsFor(key, names.get(other) ?? []))
+      if (isOneSlip(plain, other)) found.push(...idsFor(key, team, names.get(other) ?? []))
     }
   }
   return found

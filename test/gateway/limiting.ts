@@ -4,7 +4,6 @@
  */
 import type { ServeConfig } from '../../src/config.ts'
 import { createTeam, type TeamOptions } from '../../src/keys/teams.ts'
-import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { type LedgerRow, startApp, type TestApp } from '../support/app.ts'
 import { HELLO } from '../support/gateway.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
@@ -18,7 +17,7 @@ export interface Bench {
   far: ScriptedUpstream
   /** Posts the usual request, changed by `body`. */
   ask(key: string, body?: Record<string, unknown>, signal?: AbortSignal): Promise<Response>
-  /** Makes a team. The next key that is made brings it to the server's knowledge. */
+  /** Makes a team. */
   team(options: TeamOptions): void
   stop(): Promise<void>
 }
@@ -43,11 +42,7 @@ export async function startBench({ tight = '', config = {} }: BenchOptions = {})
         body: JSON.stringify({ ...HELLO, ...body }),
         ...(signal ? { signal } : {}),
       }),
-    team(options) {
-      const { sqlite, store } = openForCommand(app.dataFolder)
-      void createTeam(store, options, { actor: 'test', nowMs: app.clock.nowMs })
-      sqlite.close()
-    },
+    team: (options) => app.change((store, by) => createTeam(store, options, by)),
     async stop() {
       await near.stop()
       await far.stop()

@@ -5,7 +5,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createTeam } from '../../src/keys/teams.ts'
-import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { answering, endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
 import type { Seen } from '../support/upstream.ts'
 import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'
@@ -84,9 +83,7 @@ test.each<[string, Behaviour]>([
 
 test('two keys of one team do no more than one', async () => {
   const { app, first } = several
-  const { sqlite, store } = openForCommand(app.dataFolder)
-  await createTeam(store, { name: 'crew' }, { actor: 'test', nowMs: app.clock.nowMs })
-  sqlite.close()
+  app.change((store, by) => createTeam(store, { name: 'crew' }, by))
   const keys = ['one', 'two'].map((name) => app.key({ name, team: 'crew' }))
   first.script(failing)
   for (let round = 0; round < 3; round++) {

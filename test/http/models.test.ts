@@ -1,5 +1,6 @@
 /** The model list and the single model: what each key sees, and the ways to write a slug in an URL. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createTeam } from '../../src/keys/teams.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { play } from '../support/scenario.ts'
 
@@ -41,6 +42,15 @@ describe('the list', () => {
     [{ scope: 'local' as const, models: ['acme/*'] }, []],
   ])('is cut down to what a key of %j may use', async (options, ids) => {
     expect(await idsFor(gateway.app.key(options))).toEqual(ids)
+  })
+
+  test.each([
+    [{ models: ['acme/*'] }, { models: ['acme/sm*', 'local/*'] }, ['acme/small']],
+    [{}, { scope: 'local' as const }, ['local/tiny']],
+  ])('is cut down to what a key of %j may use that is of a team of %j', async (ofKey, ofTeam, ids) => {
+    const name = JSON.stringify(ofTeam)
+    gateway.app.change((store, by) => createTeam(store, { name, ...ofTeam }, by))
+    expect(await idsFor(gateway.app.key({ team: name, ...ofKey }))).toEqual(ids)
   })
 
   test('holds only ids that the same key can retrieve', async () => {
@@ -114,15 +124,26 @@ describe('a single model', () => {
     )
   })
 
-  test('that a key may not use is refused in the words of one that does not exist', async () => {
-    const key = gateway.app.key({ models: ['acme/small'], scope: 'all' })
-    const refusal = async (slug: string) => {
-      const scenario = { name: slug, url: `/v1/models/${slug}`, status: 404 }
-      return (await play(gateway.app, scenario, key)).replaceAll(slug, 'X')
-    }
-    expect(await refusal('acme/large')).toBe(await refusal('acme/never'))
-    expect(await refusal('fast')).toBe(await refusal('slow'))
-    // Nor does a name nearby give it away.
-    expect(await refusal('acme/Large')).toBe(await refusal('acme/Never'))
-  })
+  test.each(['key', 'team'])(
+    'that a %s may not use is refused in the words of one that does not exist',
+    async (whose) => {
+      const rules = { models: ['acme/small'], scope: 'all' as const }
+      if (whose === 'team') gateway.app.change((store, by) => createTeam(store, { name: 'crew', ...rules }, by))
+      const key = gateway.app.key(whose === 'team' ? { team: 'crew' } : rules)
+      const refusal = async (slug: string) => {
+        const scenario = { name: slug, url: `/v1/models/${slug}`, status: 404 }
+        return (await play(gateway.app, scenario, key)).replaceAll(slug, 'X')
+      }
+      expect(await refusal('acme/large')).toBe(await refusal('acme/never'))
+      expect(await refusal('fast')).toBe(await refusal('slow'))
+      // Nor does a name nearby give it away.
+      expect(await refusal('acme/Large')).toBe(await refusal('acme/Never'))
+      const asked = async (model: string) => {
+        const body = { model, messages: [{ role: 'user', content: 'Hi' }] }
+        const scenario = { name: model, url: '/v1/chat/completions', method: 'POST', body, status: 404 }
+        return (await play(gateway.app, scenario, key)).replaceAll(model, 'X')
+      }
+      expect(await asked('acme/large')).toBe(await asked('acme/never'))
+    },
+  )
 })

@@ -10,7 +10,7 @@ import {
   type Moment,
   type Reservation,
 } from '../../src/limits/limiter.ts'
-import { toKey, toTarget } from '../support/snapshot.ts'
+import { toTeam as toAnyTeam, toKey, toTarget } from '../support/snapshot.ts'
 
 /** A Wednesday, noon. */
 export const NOON = Date.UTC(2026, 10, 18, 12)
@@ -26,10 +26,8 @@ export const limited = (limits: Partial<Limits>, more: Partial<Key> = {}): Key =
 export const budget = (cents: number, period: Period = 'day'): Budget => ({ nanoUsd: cents * CENT, period })
 
 /** The key's team with these limits, and with a budget. */
-export const toTeam = (of: Budget | null, id = 't1', limits: Partial<Limits> = {}): Team => ({
-  ...{ id, name: 'crew', scope: 'all', models: [], budget: of },
-  limits: { ...NO_LIMITS, ...limits },
-})
+export const toTeam = (of: Budget | null, id = 't1', limits: Partial<Limits> = {}): Team =>
+  toAnyTeam({ id, budget: of, limits: { ...NO_LIMITS, ...limits } })
 
 export const toUpstream = (limits: Partial<Limits>): Upstream =>
   toTarget({ limits: { ...NO_LIMITS, ...limits } }).upstream

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import { matches } from '../../src/domain/pattern.ts'
-import type { CatalogModel, Key, Snapshot, Target } from '../../src/domain/snapshot.ts'
+import type { CatalogModel, Key, Snapshot, Target, Team } from '../../src/domain/snapshot.ts'
 import { mayUse, visibleModel } from '../../src/routing/access.ts'
 import { resolve } from '../../src/routing/route.ts'
-import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
+import { toKey, toModel, toSnapshot, toTarget, toTeam } from '../support/snapshot.ts'
 
 describe('a pattern', () => {
   test.each([
@@ -42,9 +42,10 @@ const hosted = toTarget({ id: 'hosted', local: false })
 const local = toTarget({ id: 'local', local: true })
 const down = toTarget({ id: 'down', local: false, notReady: 'the variable X is not set on the server' })
 
-const resolveIn = (targets: Target[], key: Key, asked = 'acme/large'): string | string[] => {
+const resolveIn = (targets: Target[], key: Key, asked = 'acme/large', team?: Team): string | string[] => {
   const models: CatalogModel[] = [toModel('acme/large', targets)]
-  const snapshot: Snapshot = toSnapshot(models, { fast: 'acme/large' })
+  const teams = new Map(team && [[team.id, team]])
+  const snapshot: Snapshot = { ...toSnapshot(models, { fast: 'acme/large' }), teams }
   const decision = resolve(snapshot, key, asked)
   if (decision instanceof GatewayError) return decision.kind
   return decision.targets.map((target) => target.upstream.id)
@@ -64,6 +65,22 @@ describe('the targets of a model', () => {
     expect(resolveIn(targets, key)).toEqual(expected)
     expect(resolveIn(targets, key, 'fast')).toEqual(expected)
   })
+
+  test.each([
+    ['of any team', { models: ['acme/s*', 'acme/l*'] }, {}, ['hosted', 'local']],
+    ['whose team may not use it', {}, { models: ['acme/s*'] }, 'model_not_found'],
+    ['that may not use it, though its team may', { models: ['acme/s*'] }, { models: ['acme/*'] }, 'model_not_found'],
+    ['of a local team', {}, { scope: 'local' }, ['local']],
+    ['of a local team that may use others', {}, { scope: 'local', models: ['acme/s*'] }, 'model_not_found'],
+    ['of local scope, whose team has any', { scope: 'local' }, { scope: 'all' }, ['local']],
+  ] as [string, Partial<Key>, Partial<Team>, string | string[]][])(
+    'for a key %s are what both may use',
+    (_, ofKey, ofTeam, expected) => {
+      const key = toKey({ teamId: 't1', ...ofKey })
+      const team = toTeam({ id: 't1', ...ofTeam })
+      for (const asked of ['acme/large', 'fast']) expect(resolveIn([hosted, local], key, asked, team)).toEqual(expected)
+    },
+  )
 
   test('of an unknown name, or of a pattern, are not found', () => {
     for (const asked of ['acme/none', '', '*', '__proto__', 'ACME/LARGE'])

@@ -12,6 +12,7 @@ import { type ServeConfig, toServeConfig } from '../../src/config.ts'
 import { decideKey, type KeyOptions, revokeKey } from '../../src/keys/service.ts'
 import { createLog } from '../../src/log.ts'
 import { startServer } from '../../src/server/server.ts'
+import type { Actor, ConfigStore } from '../../src/store/config-store.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
 
 /** What the upstreams of a test know and no client may ever see. Of no shape that a redacting log would mask. */
@@ -39,6 +40,8 @@ export interface TestApp {
   /** Lets time go by, on both clocks. */
   pass(ms: number): void
   revoke(secret: string): void
+  /** Makes a change of configuration, which any request that follows is subject to. */
+  change(work: (store: ConfigStore, by: Actor) => Promise<unknown>): void
   /** Has the database take what the journal holds: at once, unless it is at it already. */
   apply(): void
   /** Resolves once it has. */
@@ -110,6 +113,11 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
   const reader = new Database(databasePath(dataFolder), { readonly: true })
   const secrets = Object.values(known)
   const actor = () => ({ actor: 'test', nowMs: now() })
+  // This store decides at once, and the server has read it again before any request can reach it.
+  const change: TestApp['change'] = (work) =>
+    void server.reload(async (store) => {
+      await work(store, actor())
+    })
   const apply = () => void server.flush()
   const rows = () => {
     apply()
@@ -132,20 +140,18 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
     },
     key(options = {}) {
       let secret = ''
-      // This store decides at once, and the server has read it again before any request can reach it.
-      void server.reload((store) =>
-        store.changeKeys(actor(), (rows) => {
-          const decided = decideKey(rows, { name: 'test', ...options }, actor())
+      change((store, by) =>
+        store.changeKeys(by, (rows) => {
+          const decided = decideKey(rows, { name: 'test', ...options }, by)
           secret = decided.value.secret
-          return { ...decided, value: undefined }
+          return decided
         }),
       )
       secrets.push(secret)
       return secret
     },
-    revoke(secret) {
-      void server.reload(async (store) => void (await revokeKey(store, secret.slice(-4), actor())))
-    },
+    revoke: (secret) => change((store, by) => revokeKey(store, secret.slice(-4), by)),
+    change,
     apply,
     flushed: async () => void (await server.flush()),
     rows,

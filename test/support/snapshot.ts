@@ -1,7 +1,7 @@
 /** Small snapshots for unit tests: only what a test names is out of the ordinary. */
 
 import { DEFAULT_DEADLINES, DEFAULT_OPTIONS, NO_LIMITS } from '../../src/domain/settings.ts'
-import type { CatalogModel, Key, Snapshot, Target, Upstream } from '../../src/domain/snapshot.ts'
+import type { CatalogModel, Key, Snapshot, Target, Team, Upstream } from '../../src/domain/snapshot.ts'
 
 export const toKey = (fields: Partial<Key> = {}): Key => ({
   id: 'k1',
@@ -12,6 +12,16 @@ export const toKey = (fields: Partial<Key> = {}): Key => ({
   revokedMs: null,
   models: [],
   allowedIps: [],
+  limits: NO_LIMITS,
+  budget: null,
+  ...fields,
+})
+
+export const toTeam = (fields: Partial<Team> = {}): Team => ({
+  id: 't1',
+  name: 'crew',
+  scope: 'all',
+  models: [],
   limits: NO_LIMITS,
   budget: null,
   ...fields,
