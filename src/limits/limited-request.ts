@@ -1,42 +1,19 @@
 /**
- * One request of a key with limits, from its entry to its end: rates, slot and budgets, checked together and taken together.
- * `limiter.ts` makes them. Pure.
+ * One request that is under limits, its key's or its team's, from its entry to its end: rates, slots and budgets, checked
+ * together and taken together. `limiter.ts` makes them. Pure.
  */
 import type { Decision, ErrorKind, GatewayError } from '../domain/error.ts'
-import type { Limits } from '../domain/settings.ts'
+import { type Limits, NO_LIMITS } from '../domain/settings.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { Budgets } from './budget.ts'
 import { type BudgetRefusal, BudgetReservation, type Cost, type Counting } from './budget-reservation.ts'
 import type { Amount, Ask, Entry, Moment, Reservation } from './limiter.ts'
 import { type Headers, toBudgetError, toRateError } from './messages.ts'
-import { type RateLimiter, type Slot, toDuration } from './rates.ts'
+import { addRateHeaders } from './rate-headers.ts'
+import type { RateLimiter, RateRefusal, Slot } from './rates.ts'
 
 /** Whoever is refused for one of these and comes again should not have used up its rate by waiting. */
 const GIVES_BACK: ReadonlySet<ErrorKind> = new Set(['token_limit', 'insufficient_quota', 'overloaded', 'over_share'])
-
-/** Tells the rates that a key has, as they stand now: what is left, and when all of it is free again. */
-export function toRateHeaders(
-  { requestsPerMinute, tokensPerMinute }: Limits,
-  rates: RateLimiter | null,
-  nowMs: number,
-): Headers {
-  const headers: Record<string, string> = {}
-  if (rates === null) return headers
-  const { window } = rates
-  if (requestsPerMinute !== null) {
-    headers['x-ratelimit-limit-requests'] = String(requestsPerMinute)
-    headers['x-ratelimit-remaining-requests'] = toLeft(requestsPerMinute, window.used('requests', nowMs))
-    headers['x-ratelimit-reset-requests'] = toDuration(window.emptyMs('requests', nowMs))
-  }
-  if (tokensPerMinute !== null) {
-    headers['x-ratelimit-limit-tokens'] = String(tokensPerMinute)
-    headers['x-ratelimit-remaining-tokens'] = toLeft(tokensPerMinute, window.used('tokens', nowMs))
-    headers['x-ratelimit-reset-tokens'] = toDuration(window.emptyMs('tokens', nowMs))
-  }
-  return headers
-}
-
-const toLeft = (limit: number, used: number) => String(Math.max(0, limit - used))
 
 const toWorst = ({ nanoUsd }: Ask): Cost => ({ likelyNanoUsd: nanoUsd, mostNanoUsd: nanoUsd })
 
@@ -47,23 +24,48 @@ const isBudgetRefusal = (decided: unknown): decided is BudgetRefusal =>
 const mayFit = ({ spentNanoUsd, budget }: BudgetRefusal, counting: Counting) =>
   spentNanoUsd + counting.leastNanoUsd() <= budget.nanoUsd
 
-/** A request of a key with limits, from its entry to its end: first an entry, then its reservation. */
+/** How long it has to be waited for room; for ever where no waiting helps. */
+const toWait = ({ retryAfterMs }: RateRefusal) => retryAfterMs ?? Number.POSITIVE_INFINITY
+
+/** A request that is under limits, from its entry to its end: first an entry, then its reservation. */
 export class LimitedRequest implements Entry, Reservation {
   headers: Headers = {}
   readonly #budgets: Budgets
   readonly #key: Key
   readonly #team: Team | null
-  readonly #rates: RateLimiter | null
-  readonly #slot: Slot | null
+  readonly #teamLimits: Limits
+  /** Null where there is no limit of rate or concurrency; then there is no slot either. */
+  readonly #keyRates: RateLimiter | null
+  readonly #teamRates: RateLimiter | null
+  #keySlot: Slot | null = null
+  #teamSlot: Slot | null = null
   #budget: BudgetReservation | null = null
   #isOver = false
 
-  constructor(budgets: Budgets, key: Key, team: Team | null, rates: RateLimiter | null, slot: Slot | null) {
+  constructor(
+    budgets: Budgets,
+    key: Key,
+    team: Team | null,
+    keyRates: RateLimiter | null,
+    teamRates: RateLimiter | null,
+  ) {
     this.#budgets = budgets
     this.#key = key
     this.#team = team
-    this.#rates = rates
-    this.#slot = slot
+    this.#teamLimits = team?.limits ?? NO_LIMITS
+    this.#keyRates = keyRates
+    this.#teamRates = teamRates
+  }
+
+  /** Counts it in, and takes a slot, with its key and its team or with neither. */
+  enter(nowMs: number): Decision<Entry> {
+    const byKey = this.#keyRates?.requestRefusal(this.#key.limits, nowMs) ?? null
+    const byTeam = this.#teamRates?.requestRefusal(this.#teamLimits, nowMs) ?? null
+    const full = this.#toRateError(byKey, byTeam, nowMs)
+    if (full) return full
+    this.#keySlot = this.#keyRates?.take(0, nowMs) ?? null
+    this.#teamSlot = this.#teamRates?.take(0, nowMs) ?? null
+    return this
   }
 
   get hasBudget(): boolean {
@@ -108,23 +110,25 @@ export class LimitedRequest implements Entry, Reservation {
     counting: Counting | null,
     { monotonicMs, wallMs }: Moment,
   ): Decision<Reservation> | BudgetRefusal {
-    const { limits, name } = this.#key
     // Check all of it, and only then take.
-    const full = this.#rates?.tokenRefusal(limits, tokens, monotonicMs)
-    if (full) return toRateError(name, full, this.headers)
+    const byKey = this.#keyRates?.tokenRefusal(this.#key.limits, tokens, monotonicMs) ?? null
+    const byTeam = this.#teamRates?.tokenRefusal(this.#teamLimits, tokens, monotonicMs) ?? null
+    const full = this.#toRateError(byKey, byTeam, monotonicMs)
+    if (full) return full
     const budget = this.#budgets.reserve(this.#key, this.#team, cost, counting, wallMs)
     if (!(budget instanceof BudgetReservation)) return budget
     this.#budget = budget
-    this.#slot?.spend(tokens, monotonicMs)
-    this.headers = toRateHeaders(limits, this.#rates, monotonicMs)
+    this.#keySlot?.spend(tokens, monotonicMs)
+    this.#teamSlot?.spend(tokens, monotonicMs)
+    this.headers = this.#toHeaders(monotonicMs)
     return this
   }
 
   refuse(error: GatewayError, monotonicMs: number): void {
     if (GIVES_BACK.has(error.kind)) this.cancel()
-    if (!this.#isOver) this.#slot?.leave(null)
+    if (!this.#isOver) this.#leaveSlots(null)
     this.#isOver = true
-    Object.assign(error.headers, toRateHeaders(this.#key.limits, this.#rates, monotonicMs))
+    Object.assign(error.headers, this.#toHeaders(monotonicMs))
   }
 
   raise(ask: Ask): GatewayError | null | Promise<GatewayError | null> {
@@ -137,25 +141,50 @@ export class LimitedRequest implements Entry, Reservation {
   #raise(tokens: number, cost: Cost): BudgetRefusal | null {
     if (this.#isOver) return null
     const full = this.#budget?.raise(cost) ?? null
-    if (full === null) this.#slot?.raise(tokens)
+    if (full === null) {
+      this.#keySlot?.raise(tokens)
+      this.#teamSlot?.raise(tokens)
+    }
     return full
   }
 
   releaseSlot(): void {
-    this.#slot?.release()
+    this.#keySlot?.release()
+    this.#teamSlot?.release()
   }
 
   settle({ tokens, nanoUsd }: Amount): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#slot?.leave(tokens)
+    this.#leaveSlots(tokens)
     this.#budget?.settle(nanoUsd)
   }
 
   cancel(): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#slot?.cancel()
+    this.#keySlot?.cancel()
+    this.#teamSlot?.cancel()
     this.#budget?.settle(0)
+  }
+
+  #leaveSlots(tokens: number | null): void {
+    this.#keySlot?.leave(tokens)
+    this.#teamSlot?.leave(tokens)
+  }
+
+  /** The refusal of whoever has no room. Of both, the one that is to be waited out longer: after it there is room with both. */
+  #toRateError(byKey: RateRefusal | null, byTeam: RateRefusal | null, nowMs: number): GatewayError | null {
+    if (byTeam !== null && (byKey === null || toWait(byTeam) > toWait(byKey)))
+      return toRateError('team', this.#team?.name ?? '', byTeam, this.#toHeaders(nowMs))
+    return byKey && toRateError('key', this.#key.name, byKey, this.#toHeaders(nowMs))
+  }
+
+  /** The rates as they stand now; of key and team, what leaves less. */
+  #toHeaders(nowMs: number): Headers {
+    const headers: Record<string, string> = {}
+    if (this.#keyRates) addRateHeaders(headers, this.#key.limits, this.#keyRates, nowMs)
+    if (this.#teamRates) addRateHeaders(headers, this.#teamLimits, this.#teamRates, nowMs)
+    return headers
   }
 }

@@ -1,14 +1,14 @@
 /**
- * What a key may do, in two steps: its rate of requests and its concurrency before a request's body is read, tokens and
- * budgets before it is dispatched, settled once with what it really used. The same rates keep an upstream under its
+ * What a key may do, and with it its team, in two steps: the rates of requests and the concurrency before a request's body is
+ * read, tokens and budgets before it is dispatched, settled once with what it really used. The same rates keep an upstream under its
  * provider's own limits. `gateway/` asks for each request and each call. Pure: no clock, no disk.
  */
 import type { Decision, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
 import { Budgets, type BudgetWarning, type SpentOf } from './budget.ts'
 import type { Counting } from './budget-reservation.ts'
-import { LimitedRequest, toRateHeaders } from './limited-request.ts'
-import { type Headers, toRateError, toUpstreamError } from './messages.ts'
+import { LimitedRequest } from './limited-request.ts'
+import { type Headers, toUpstreamError } from './messages.ts'
 import { hasLimits, RateLimiters } from './rates.ts'
 
 /** What a request may at most use and cost, or what it has. */
@@ -30,7 +30,7 @@ export interface Moment {
   wallMs: number
 }
 
-/** A request that may be read: it counts as one of its key's, and has a slot. Ended by `admit`, `cancel` or `refuse`. */
+/** A request that may be read: it counts as one of its key's and its team's, and has a slot of both. Ended by `admit`, `cancel` or `refuse`. */
 export interface Entry {
   /**
    * Reserves all of this, or refuses and has changed nothing: `token_limit` or `insufficient_quota`. May be asked again after
@@ -49,7 +49,7 @@ export interface Entry {
 
 /** What one request has reserved. */
 export interface Reservation {
-  /** `x-ratelimit-*`, as they stood when it was admitted; empty for a key without rates. */
+  /** `x-ratelimit-*`, as they stood when it was admitted: of key and team, what leaves less; empty without rates. */
   readonly headers: Headers
   /** Whether it is under a budget: otherwise nobody asks what it may cost. */
   readonly hasBudget: boolean
@@ -58,9 +58,9 @@ export interface Reservation {
    * `admit`. Returns `insufficient_quota` where a budget has no room for that; then nothing has changed.
    */
   raise(ask: Ask): GatewayError | null | Promise<GatewayError | null>
-  /** Gives back the concurrency slot before it is known what was used. */
+  /** Gives back the concurrency slots before it is known what was used. */
   releaseSlot(): void
-  /** Turns it into what was used, and releases the slot. The first call counts, later ones do nothing. */
+  /** Turns it into what was used, and releases the slots. The first call counts, later ones do nothing. */
   settle(actual: Amount): void
   /** Gives all of it back, the request too: nothing was dispatched. */
   cancel(): void
@@ -72,7 +72,7 @@ export interface Permit {
   leave(tokens: number | null): void
 }
 
-/** Whose budget it is. */
+/** Whose budget or limit it is. */
 export interface Scope {
   kind: 'key' | 'team'
   id: string
@@ -93,7 +93,13 @@ export interface Limiter {
   renew(keys: Iterable<Key>, teams: Iterable<Team>, spent: SpentOf, now: Moment): void
   /** Counts what was admitted before this process began: requests of the last minute, oldest first. */
   replay(
-    past: Iterable<{ keyId: string | null; upstream: string | null; tokens: number; agoMs: number }>,
+    past: Iterable<{
+      keyId: string | null
+      teamId: string | null
+      upstream: string | null
+      tokens: number
+      agoMs: number
+    }>,
     monotonicMs: number,
   ): void
 }
@@ -112,7 +118,7 @@ export interface LimiterOptions {
 
 /** Whether a key or its team has any limit. Of one that has none, `admit` reads no amount. */
 export const isLimited = (key: Key, team: Team | null): boolean =>
-  hasLimits(key.limits) || key.budget !== null || (team !== null && team.budget !== null)
+  hasLimits(key.limits) || key.budget !== null || (team !== null && (hasLimits(team.limits) || team.budget !== null))
 
 /** What a key without limits is given, always the same, so that it costs nothing. */
 const UNLIMITED: Reservation = Object.freeze({
@@ -128,17 +134,16 @@ const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
 export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOptions = {}): LocalLimiter {
   const keys = new RateLimiters()
+  const teams = new RateLimiters()
   const upstreams = new RateLimiters()
   const budgets = new Budgets(onWarning, latestMs)
 
   return {
     enter(key, team, monotonicMs) {
       if (!isLimited(key, team)) return UNLIMITED_ENTRY
-      if (!hasLimits(key.limits)) return new LimitedRequest(budgets, key, team, null, null)
-      const rates = keys.of(key.id, monotonicMs)
-      const full = rates.requestRefusal(key.limits, monotonicMs)
-      if (full) return toRateError(key.name, full, toRateHeaders(key.limits, rates, monotonicMs))
-      return new LimitedRequest(budgets, key, team, rates, rates.take(0, monotonicMs))
+      const ofKey = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
+      const ofTeam = team !== null && hasLimits(team.limits) ? teams.of(team.id, monotonicMs) : null
+      return new LimitedRequest(budgets, key, team, ofKey, ofTeam).enter(monotonicMs)
     },
 
     permit({ id, limits }, tokens, monotonicMs) {
@@ -151,13 +156,14 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
     isFull: ({ id, limits }, tokens, monotonicMs) =>
       hasLimits(limits) && upstreams.of(id, monotonicMs).callRefusal(limits, tokens, monotonicMs) !== null,
 
-    renew: (all, teams, spent, { wallMs }) => budgets.renew(all, teams, spent, wallMs),
+    renew: (allKeys, allTeams, spent, { wallMs }) => budgets.renew(allKeys, allTeams, spent, wallMs),
 
     replay(past, monotonicMs) {
-      for (const { keyId, upstream, tokens, agoMs } of past) {
+      for (const { keyId, teamId, upstream, tokens, agoMs } of past) {
         // By a wall clock that was set back meanwhile, the past may lie ahead.
         const atMs = monotonicMs - Math.max(0, agoMs)
         if (keyId !== null) keys.of(keyId, monotonicMs).window.add(1, tokens, atMs)
+        if (teamId !== null) teams.of(teamId, monotonicMs).window.add(1, tokens, atMs)
         if (upstream !== null) upstreams.of(upstream, monotonicMs).window.add(1, tokens, atMs)
       }
     },

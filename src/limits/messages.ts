@@ -6,6 +6,7 @@ import { GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Budget } from '../domain/settings.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { BudgetRefusal } from './budget-reservation.ts'
+import type { Scope } from './limiter.ts'
 import { type RateRefusal, toDuration } from './rates.ts'
 
 export type Headers = Readonly<Record<string, string>>
@@ -25,22 +26,27 @@ const NAMES: Record<RateRefusal['on'], string> = {
   concurrency: 'concurrent requests',
 }
 
-const ASK = 'ask your administrator for a key'
-
-const ADVICE: Record<RateRefusal['on'], string> = {
-  requests: `Send requests more slowly, or ${ASK} with a larger limit.`,
-  tokens: `Requested counts the prompt and the most that the answer may have: set a smaller max_tokens, or ${ASK} with a larger limit.`,
-  concurrency: `Wait for an answer that is under way to end, or ${ASK} with a larger limit.`,
+/** Whom to ask for more than a key or its team has. */
+const ASK: Record<Scope['kind'], string> = {
+  key: 'ask your administrator for a key with a larger',
+  team: 'ask your administrator for a key of a team with a larger',
 }
 
-/** Makes the refusal of a key's own rate or concurrency limit. `headers` go with it. */
-export function toRateError(keyName: string, refusal: RateRefusal, headers: Headers): GatewayError {
+const ADVICE: Record<RateRefusal['on'], string> = {
+  requests: 'Send requests more slowly',
+  tokens: 'Requested counts the prompt and the most that the answer may have: set a smaller max_tokens',
+  concurrency: 'Wait for an answer that is under way to end',
+}
+
+/** Makes the refusal of the rate or concurrency limit of a key or a team. `headers` go with it. */
+export function toRateError(kind: Scope['kind'], name: string, refusal: RateRefusal, headers: Headers): GatewayError {
   const { on, limit, used, requested, retryAfterMs } = refusal
-  const whose = `for key \`${keyName}\` on ${NAMES[on]}`
+  const whose = `for ${kind} \`${name}\` on ${NAMES[on]}`
+  const advice = `${ADVICE[on]}, or ${ASK[kind]} limit.`
   const sentence =
     retryAfterMs === null
-      ? `Request too large ${whose}: Limit ${limit}, Requested ${requested}. Waiting does not help. ${ADVICE[on]}`
-      : `Rate limit reached ${whose}: Limit ${limit}, Used ${used}, Requested ${requested}. Please try again in ${toDuration(retryAfterMs)}. ${ADVICE[on]}`
+      ? `Request too large ${whose}: Limit ${limit}, Requested ${requested}. Waiting does not help. ${advice}`
+      : `Rate limit reached ${whose}: Limit ${limit}, Used ${used}, Requested ${requested}. Please try again in ${toDuration(retryAfterMs)}. ${advice}`
   return new GatewayError(on === 'tokens' ? 'token_limit' : 'request_limit', sentence, {
     headers: { ...headers, ...toRetryHeaders(retryAfterMs) },
   })
@@ -80,7 +86,7 @@ const toWords = ({ nanoUsd, period }: Budget) =>
 
 /** What frees room, by what takes it: the spent, the request alone, or the requests under way. */
 function toBudgetAdvice({ kind, budget, spentNanoUsd, askedNanoUsd, resetMs }: BudgetRefusal): string {
-  const another = `${ASK} ${kind === 'key' ? 'with' : 'of a team with'} a larger budget`
+  const another = `${ASK[kind]} budget`
   const later = resetMs === null ? '' : 'wait for that, or '
   if (spentNanoUsd >= budget.nanoUsd) return capitalized(`${later}${another}`)
   const smaller = 'set a smaller max_tokens, ask a cheaper model'

@@ -1,5 +1,5 @@
 /**
- * Rates and concurrency of a key or an upstream: a rate limiter each, which checks first and counts then, so that the
+ * Rates and concurrency of a key, a team or an upstream: a rate limiter each, which checks first and counts then, so that the
  * caller can check several before anything is counted. Rates go by an exact sliding window of 60 s. Used by `limiter.ts`
  * alone. Times are ms of a clock that never steps. Pure.
  */
@@ -27,12 +27,12 @@ export interface RateRefusal {
 export const hasLimits = ({ requestsPerMinute, tokensPerMinute, concurrency }: Limits) =>
   requestsPerMinute !== null || tokensPerMinute !== null || concurrency !== null
 
-/** The rate limiters of all keys, or of all upstreams. */
+/** The rate limiters of all keys, of all teams, or of all upstreams. */
 export class RateLimiters {
   readonly #limiters = new Map<string, RateLimiter>()
   #sweptMs = Number.NEGATIVE_INFINITY
 
-  /** That of a key or an upstream, made where there is none. It may only be kept by who has a slot of it. */
+  /** That of a key, a team or an upstream, made where there is none. It may only be kept by who has a slot of it. */
   of(id: string, nowMs: number): RateLimiter {
     if (nowMs - this.#sweptMs >= WINDOW_MS) this.#sweep(nowMs)
     let limiter = this.#limiters.get(id)

@@ -73,9 +73,10 @@ export interface LedgerReader {
 /** A request, and what the store counts for it: its cost, or all that it and its calls have reserved. */
 export type Standing = Pick<OpenRow, 'keyId' | 'teamId' | 'createdMs'> & { isOpen: boolean; nanoUsd: number }
 
-/** A request, as its key knows it, or a call, as its upstream does: the other one's name is null. */
+/** A request, as its key and the team that this had then know it, or a call, as its upstream does: the others' names are null. */
 export interface RecentRequest {
   keyId: string | null
+  teamId: string | null
   upstream: string | null
   tokens: number
   createdMs: number

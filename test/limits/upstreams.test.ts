@@ -67,7 +67,7 @@ describe('an upstream', () => {
 
 describe('the last minute before the process began', () => {
   const key = limited({ requestsPerMinute: 2, tokensPerMinute: 100 })
-  const row = (agoMs: number, keyId = 'k1') => ({ keyId, upstream: 'paid', tokens: 40, agoMs })
+  const row = (agoMs: number, keyId = 'k1') => ({ keyId, teamId: null, upstream: 'paid', tokens: 40, agoMs })
 
   test('counts for keys and upstreams, each request until it is a minute old', () => {
     const limiter = createLimiter()

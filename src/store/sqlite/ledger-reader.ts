@@ -26,7 +26,7 @@ const tokens = (additional = '0') => `created_ms AS createdMs, CASE status
 
 /** Parameters: first id, id after the last, sinceMs. */
 const RECENT = `
-  SELECT key_id AS keyId, NULL AS upstream,
+  SELECT key_id AS keyId, team_id AS teamId, NULL AS upstream,
     ${tokens(additionalReserves('calls.reserved_prompt_tokens + calls.reserved_completion_tokens'))}
   FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
   ORDER BY created_ms, id`
@@ -37,10 +37,10 @@ const RECENT = `
  * start. A call may belong to a request that began a while before. Parameters as above, the ids from further back.
  */
 const RECENT_CALLS = `
-  SELECT NULL AS keyId, upstream, ${tokens()} FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
+  SELECT NULL AS keyId, NULL AS teamId, upstream, ${tokens()} FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
     AND attempts = 1 AND COALESCE(error_code, '') <> 'upstream_rate_limited'
   UNION ALL
-  SELECT NULL, upstream, ${tokens()} FROM calls WHERE request_id >= ?1 AND request_id < ?2 AND created_ms >= ?3
+  SELECT NULL, NULL, upstream, ${tokens()} FROM calls WHERE request_id >= ?1 AND request_id < ?2 AND created_ms >= ?3
   ORDER BY createdMs`
 
 const STANDING = `

@@ -103,10 +103,10 @@ describe('recent', () => {
       .filter(({ upstream }) => upstream !== null)
       .map(({ upstream, createdMs, tokens }) => [upstream, createdMs - SINCE, tokens])
 
-  test('tells the tokens of each request since then, oldest first', () => {
+  test('tells the tokens of each request since then, oldest first, to its key and the team of that time', () => {
     const used = { promptTokens: 11, completionTokens: 7 }
     commit(
-      settling(toSettled(toOpen({ createdMs: SINCE + 59_999 }), used)),
+      settling(toSettled(toOpen({ createdMs: SINCE + 59_999, teamId: 'team-a' }), used)),
       settling(
         toSettled(toOpen({ createdMs: SINCE, keyId: 'key-b', upstream: 'spare' }), {
           promptTokens: 1,
@@ -117,8 +117,8 @@ describe('recent', () => {
       settling(toSettled(toOpen({ createdMs: SINCE - 1 }), used)),
     )
     expect(ofKeys()).toEqual([
-      { keyId: 'key-b', upstream: null, tokens: 3, createdMs: SINCE },
-      { keyId: 'key-a', upstream: null, tokens: 18, createdMs: SINCE + 59_999 },
+      { keyId: 'key-b', teamId: null, upstream: null, tokens: 3, createdMs: SINCE },
+      { keyId: 'key-a', teamId: 'team-a', upstream: null, tokens: 18, createdMs: SINCE + 59_999 },
     ])
     expect(ofUpstreams()).toEqual([
       ['spare', 0, 3],

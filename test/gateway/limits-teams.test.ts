@@ -1,0 +1,69 @@
+/** The limits of a team, as its keys' clients see them: a stampede of all of its keys at once. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import type { TeamOptions } from '../../src/keys/teams.ts'
+import { costOf, HELLO_BOUND, HELLO_TOKENS } from '../support/gateway.ts'
+import { type Bench, billing, createGate, headersFrom, startBench, toRefusal } from './limiting.ts'
+
+const KEYS = 10
+const CROWD = 100
+/** Of them, so many have room. */
+const ROOM = 7
+const CAP = 500
+
+let bench: Bench
+beforeEach(async () => {
+  bench = await startBench()
+})
+afterEach(() => bench.stop())
+
+test.each<[string, Partial<TeamOptions>, string, string]>([
+  ['requests a minute', { requestsPerMinute: ROOM }, 'rate_limit_exceeded', 'for team `crew` on requests per min'],
+  ['at a time', { concurrency: ROOM }, 'rate_limit_exceeded', 'for team `crew` on concurrent requests'],
+  [
+    'times so many tokens a minute',
+    { tokensPerMinute: ROOM * (HELLO_TOKENS + CAP) + 1 },
+    'rate_limit_exceeded',
+    'for team `crew` on tokens per min',
+  ],
+  [
+    'times what one may cost',
+    { budget: { nanoUsd: ROOM * costOf(HELLO_BOUND, CAP), period: 'day' } },
+    'insufficient_quota',
+    'The budget of team `crew`',
+  ],
+])(`of 100 requests of 10 keys at once, a team with ${ROOM} %s lets in as many`, async (_, limits, code, sentence) => {
+  const { app, near, team, ask } = bench
+  team({ name: 'crew', ...limits })
+  const keys = Array.from({ length: KEYS }, (_, each) =>
+    app.key({ name: `k${each}`, team: 'crew', requestsPerMinute: CROWD }),
+  )
+  const gate = createGate()
+  near.script(gate.held(billing(HELLO_TOKENS, CAP)))
+  let refused = 0
+  const asked = Array.from({ length: CROWD }, async (_, each) => {
+    const response = await ask(keys[each % KEYS] ?? '', { max_tokens: CAP })
+    if (response.status !== 200) refused++
+    return response
+  })
+  // Nobody is answered before everybody is refused or asked for.
+  while (refused + near.requests.length < CROWD) await Bun.sleep(2)
+  gate.free()
+  const responses = await Promise.all(asked)
+  expect([near.requests.length, refused]).toEqual([ROOM, CROWD - ROOM])
+  for (const response of responses.filter(({ status }) => status !== 200)) {
+    const refusal = await toRefusal(response)
+    expect(refusal).toMatchObject({ status: 429, code })
+    expect(refusal.message).toContain(sentence)
+  }
+  // What the team refused was given back to the keys.
+  const left = await Promise.all(
+    keys.map(async (key) => {
+      const { headers } = await ask(key, { model: 'acme/none' })
+      return Number(headersFrom({ headers }, 'x-ratelimit-remaining-requests')['x-ratelimit-remaining-requests'])
+    }),
+  )
+  expect(await app.count()).toBe(ROOM)
+  if (limits.requestsPerMinute === undefined)
+    expect(left.reduce((sum, each) => sum + each, 0)).toBe(KEYS * CROWD - KEYS - ROOM)
+  else expect(left).toEqual(keys.map(() => 0))
+})

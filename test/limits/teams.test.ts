@@ -1,0 +1,258 @@
+/** Rates and concurrency of teams: a request takes from its key and its team or from neither, and is told whose has no room. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { GatewayError } from '../../src/domain/error.ts'
+import type { Limits } from '../../src/domain/settings.ts'
+import type { Entry, LocalLimiter, Reservation } from '../../src/limits/limiter.ts'
+import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens, toTeam } from './asking.ts'
+
+const teamOf = (limits: Partial<Limits>, id = 't1') => toTeam(null, id, limits)
+const keyOf = (limits: Partial<Limits>, id = 'k1') => limited(limits, { id, name: id })
+
+function entered(limiter: LocalLimiter, ...who: [...Parameters<LocalLimiter['enter']>]): Entry {
+  const entry = limiter.enter(...who)
+  if (entry instanceof GatewayError) throw entry
+  return entry
+}
+
+/** The figures of an answer to one more request of a key without a team, or of one that has only its team. */
+const left = (limiter: LocalLimiter, ...who: [...Parameters<LocalLimiter['enter']>]) => {
+  const entry = entered(limiter, ...who)
+  const error = new GatewayError('overloaded', 'asked only to see what stands beside it')
+  entry.refuse(error, who[2])
+  const of = (unit: string) => Number(error.headers[`x-ratelimit-remaining-${unit}`])
+  return { requests: of('requests'), tokens: of('tokens') }
+}
+
+describe('a team', () => {
+  test('has one rate for all of its keys, in which every one of them finds the same', () => {
+    const limiter = createLimiter()
+    const team = teamOf({ requestsPerMinute: 3 })
+    for (const id of ['k1', 'k2', 'k3']) held(limiter.admit(keyOf({}, id), team, tokens(1), at(0)))
+    const error = refused(limiter.admit(keyOf({}, 'k4'), team, tokens(1), at(10_000)))
+    expect(error).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded' })
+    expect(error.message).toBe(
+      'Rate limit reached for team `crew` on requests per min (RPM): Limit 3, Used 3, Requested 1. Please try again in 50s. Send requests more slowly, or ask your administrator for a key of a team with a larger limit.',
+    )
+    expect(error.headers).toEqual({
+      'retry-after': '50',
+      'retry-after-ms': '50000',
+      'x-ratelimit-limit-requests': '3',
+      'x-ratelimit-remaining-requests': '0',
+      'x-ratelimit-reset-requests': '50s',
+    })
+    held(limiter.admit(keyOf({}, 'k4'), team, tokens(1), at(60_000)))
+    // Another team, and a key that is called as the team is, have their own.
+    held(limiter.admit(keyOf({}, 'k5'), teamOf({ requestsPerMinute: 1 }, 't2'), tokens(1), at(10_000)))
+    held(limiter.admit(keyOf({ requestsPerMinute: 1 }, 't1'), null, tokens(1), at(10_000)))
+  })
+
+  test('has so many requests of its keys at a time, each until it has ended or its client has left', () => {
+    const limiter = createLimiter()
+    const team = teamOf({ concurrency: 2 })
+    const [first, second] = ['k1', 'k2'].map((id) => held(limiter.admit(keyOf({}, id), team, tokens(1), at(0))))
+    const third = () => limiter.admit(keyOf({}, 'k3'), team, tokens(1), at(1))
+    expect(refused(third()).message).toContain('for team `crew` on concurrent requests: Limit 2, Used 2, Requested 1.')
+    first?.releaseSlot()
+    const reservation = held(third())
+    first?.settle(tokens(1))
+    refused(third())
+    for (const one of [second, reservation]) one?.cancel()
+    for (let again = 0; again < 2; again++) held(third())
+    refused(third())
+  })
+
+  test('counts the tokens of its keys, corrected to what was used', () => {
+    const limiter = createLimiter()
+    const team = teamOf({ tokensPerMinute: 1_000 })
+    const first = held(limiter.admit(keyOf({}, 'k1'), team, tokens(600), at(0)))
+    expect(first.raise(tokens(800))).toBeNull()
+    const error = refused(limiter.admit(keyOf({}, 'k2'), team, tokens(300), at(0)))
+    expect(error.message).toContain('for team `crew` on tokens per min (TPM): Limit 1000, Used 800, Requested 300.')
+    first.settle(tokens(700))
+    expect(held(limiter.admit(keyOf({}, 'k2'), team, tokens(300), at(0))).headers).toEqual({
+      'x-ratelimit-limit-tokens': '1000',
+      'x-ratelimit-remaining-tokens': '0',
+      'x-ratelimit-reset-tokens': '1m0s',
+    })
+  })
+})
+
+describe('a request', () => {
+  const key = keyOf({ requestsPerMinute: 5, tokensPerMinute: 100, concurrency: 1 })
+
+  test.each<[string, Partial<Limits>, number]>([
+    ['requests', { requestsPerMinute: 1 }, 1],
+    ['slots', { concurrency: 1 }, 1],
+    ['tokens', { tokensPerMinute: 50 }, 40],
+  ])('for which its team has no %s takes nothing of its key', (_, limits, amount) => {
+    const limiter = createLimiter()
+    const team = teamOf(limits)
+    held(limiter.admit(keyOf({}, 'k2'), team, tokens(amount), at(0)))
+    for (let again = 0; again < 3; again++)
+      expect(refused(limiter.admit(key, team, tokens(amount), at(0))).message).toContain('team `crew`')
+    expect(left(limiter, key, null, 0)).toEqual({ requests: 5, tokens: 100 })
+  })
+
+  test.each<[string, Partial<Limits>, number]>([
+    ['requests', { requestsPerMinute: 1 }, 1],
+    ['slots', { concurrency: 1 }, 1],
+    ['tokens', { tokensPerMinute: 50 }, 40],
+  ])('for which its key has no %s takes nothing of its team', (_, limits, amount) => {
+    const limiter = createLimiter()
+    const team = teamOf({ requestsPerMinute: 5, tokensPerMinute: 100, concurrency: 2 })
+    const narrow = keyOf(limits)
+    held(limiter.admit(narrow, team, tokens(amount), at(0)))
+    for (let again = 0; again < 3; again++)
+      expect(refused(limiter.admit(narrow, team, tokens(amount), at(0))).message).toContain('key `k1`')
+    expect(left(limiter, keyOf({}, 'k2'), team, 0)).toEqual({ requests: 4, tokens: 100 - amount })
+  })
+
+  test('that a budget has no room for takes no rate either, whosever budget it is', () => {
+    const limiter = createLimiter()
+    const rates = { requestsPerMinute: 5, tokensPerMinute: 100, concurrency: 1 }
+    for (const [mine, ours] of [
+      [budget(1), null],
+      [null, budget(1)],
+    ] as const) {
+      const team = toTeam(ours, 't1', rates)
+      const dear = { tokens: 10, nanoUsd: 2 * CENT }
+      const owner = limited(rates, { budget: mine })
+      expect(refused(limiter.admit(owner, team, dear, at(0)))).toMatchObject({ code: 'insufficient_quota' })
+      expect(left(limiter, keyOf({}, 'k2'), team, 0)).toEqual({ requests: 5, tokens: 100 })
+      expect(left(limiter, owner, null, 0)).toEqual({ requests: 5, tokens: 100 })
+    }
+  })
+
+  test('counts for its team, too, from before anybody knows what it asks, and is given back where nothing was read', () => {
+    const limiter = createLimiter()
+    const team = teamOf({ requestsPerMinute: 2, concurrency: 1 })
+    const entry = entered(limiter, key, team, 0)
+    expect(limiter.enter(keyOf({}, 'k2'), team, 0)).toMatchObject({ kind: 'request_limit' })
+    entry.refuse(new GatewayError('invalid_request', 'no JSON'), 0)
+    entered(limiter, keyOf({}, 'k2'), team, 0).cancel()
+    expect(left(limiter, keyOf({}, 'k2'), team, 0).requests).toBe(1)
+  })
+
+  test('stays with the team that its key had when it came', () => {
+    const limiter = createLimiter()
+    const [before, after] = ['t1', 't2'].map((id) => teamOf({ requestsPerMinute: 2, tokensPerMinute: 100 }, id))
+    const entry = entered(limiter, key, before ?? null, 0)
+    held(atOnce(entry.admit(tokens(40), at(0)))).settle(tokens(60))
+    expect(left(limiter, keyOf({}, 'k2'), before ?? null, 0)).toEqual({ requests: 1, tokens: 40 })
+    expect(left(limiter, key, after ?? null, 0)).toEqual({ requests: 2, tokens: 40 })
+  })
+})
+
+describe('where key and team both have rates', () => {
+  test('an answer tells, of requests and of tokens, what leaves less', () => {
+    const limiter = createLimiter()
+    const team = teamOf({ requestsPerMinute: 9, tokensPerMinute: 50 })
+    const key = keyOf({ requestsPerMinute: 3, tokensPerMinute: 100 })
+    expect(held(limiter.admit(key, team, tokens(10), at(0))).headers).toEqual({
+      'x-ratelimit-limit-requests': '3',
+      'x-ratelimit-remaining-requests': '2',
+      'x-ratelimit-reset-requests': '1m0s',
+      'x-ratelimit-limit-tokens': '50',
+      'x-ratelimit-remaining-tokens': '40',
+      'x-ratelimit-reset-tokens': '1m0s',
+    })
+    for (let other = 0; other < 7; other++) held(limiter.admit(keyOf({}, 'k2'), team, tokens(1), at(0)))
+    expect(held(limiter.admit(key, team, tokens(1), at(0))).headers).toMatchObject({
+      'x-ratelimit-limit-requests': '9',
+      'x-ratelimit-remaining-requests': '0',
+    })
+  })
+
+  test('the refusal that is to be waited out longer is told, and one that no waiting helps first', () => {
+    const limiter = createLimiter()
+    const [key, team] = [keyOf({ requestsPerMinute: 1 }), teamOf({ requestsPerMinute: 2 })]
+    held(limiter.admit(keyOf({}, 'k2'), team, tokens(1), at(0)))
+    held(limiter.admit(key, team, tokens(1), at(20_000)))
+    // The team has room again at 60 s, the key at 80 s.
+    const error = refused(limiter.admit(key, team, tokens(1), at(30_000)))
+    expect([error.message.includes('key `k1`'), error.headers['retry-after']]).toEqual([true, '50'])
+
+    const small = [keyOf({ tokensPerMinute: 100 }, 'k3'), teamOf({ tokensPerMinute: 50 }, 't3')] as const
+    held(limiter.admit(...small, tokens(50), at(30_000)))
+    expect(refused(limiter.admit(...small, tokens(60), at(30_000))).message).toStartWith(
+      'Request too large for team `crew` on tokens per min (TPM): Limit 50, Requested 60. Waiting does not help.',
+    )
+  })
+})
+
+test('the last minute before the process began counts for the team that each request was of', () => {
+  const limiter = createLimiter()
+  const past = { upstream: null, tokens: 10, agoMs: 30_000 }
+  limiter.replay(
+    [
+      { ...past, keyId: 'k1', teamId: 't1' },
+      { ...past, keyId: 'k1', teamId: null },
+      { ...past, keyId: 'k2', teamId: 't1' },
+    ],
+    0,
+  )
+  const team = teamOf({ requestsPerMinute: 5, tokensPerMinute: 100 })
+  expect(left(limiter, keyOf({}), team, 0)).toEqual({ requests: 3, tokens: 80 })
+  expect(left(limiter, keyOf({}), team, 30_000)).toEqual({ requests: 5, tokens: 100 })
+})
+
+test('whatever keys of two teams ask, and however it ends, no key and no team has more in a minute or at a time', () => {
+  const rates = (requestsPerMinute: number, tokensPerMinute: number, concurrency: number): Limits => ({
+    ...{ requestsPerMinute, tokensPerMinute, concurrency },
+  })
+  const keys = [0, 1, 2, 3].map((each) => keyOf(rates(4 + each, 90, 3), `k${each}`))
+  const teams = [teamOf(rates(7, 150, 4), 't0'), teamOf(rates(9, 120, 5), 't1')]
+  const step = fc.record({
+    do: fc.constantFrom('ask', 'ask', 'ask', 'settle', 'cancel'),
+    key: fc.nat(3),
+    amount: fc.nat(60),
+    which: fc.nat(),
+    afterMs: fc.oneof(fc.nat(120), fc.nat(31_000)),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 10, maxLength: 100 }), (steps) => {
+      const limiter = createLimiter()
+      const came: { atMs: number; tokens: number; who: string[]; isOpen: boolean; reservation: Reservation }[] = []
+      let nowMs = 0
+      for (const { do: what, key: number, amount, which, afterMs } of steps) {
+        nowMs += afterMs
+        if (what === 'ask') {
+          const [key, team] = [keys[number], teams[number % 2]]
+          if (!key || !team) throw new Error('no such key')
+          const decision = limiter.admit(key, team, tokens(amount), at(nowMs))
+          // An entry may stay a grain longer than what it holds.
+          const room = (sinceMs: number) =>
+            [key, team].every(({ id, limits }) => {
+              const own = came.filter(({ who }) => who.includes(id))
+              const minute = own.filter(({ atMs }) => atMs > sinceMs)
+              const used = minute.reduce((sum, one) => sum + one.tokens, 0)
+              return (
+                own.filter(({ isOpen }) => isOpen).length < (limits.concurrency ?? 0) &&
+                minute.length < (limits.requestsPerMinute ?? 0) &&
+                used + amount <= (limits.tokensPerMinute ?? 0)
+              )
+            })
+          if (decision instanceof GatewayError) expect(room(nowMs - 60_100)).toBe(false)
+          else {
+            expect(room(nowMs - 60_000)).toBe(true)
+            came.push({ atMs: nowMs, tokens: amount, who: [key.id, team.id], isOpen: true, reservation: decision })
+          }
+          continue
+        }
+        const open = came.filter(({ isOpen }) => isOpen)
+        const one = open[which % Math.max(1, open.length)]
+        if (one === undefined) continue
+        one.isOpen = false
+        if (what === 'settle') {
+          one.tokens = amount
+          one.reservation.settle(tokens(amount))
+        } else {
+          came.splice(came.indexOf(one), 1)
+          one.reservation.cancel()
+        }
+      }
+    }),
+    { numRuns: 200 },
+  )
+})
