@@ -58,6 +58,8 @@ function toAdvice(failure: ServiceFailure): string {
     key_exists: ' Choose another name, or revoke that key first.',
     team_not_found: ' See them with: tollgate teams list. Make one with: tollgate teams create --name NAME',
     team_exists: ' Use that one, or choose another name.',
+    request_not_found: ' See the ids with: tollgate requests list',
+    request_ambiguous: ' Give more of its digits.',
     catalog_unreadable: ' Name another file.',
     catalog_invalid: `\nCorrect the file and check it with: tollgate catalog validate ${file}`,
     catalog_missing: ' Name the file: tollgate catalog apply FILE',

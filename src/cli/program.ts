@@ -9,6 +9,7 @@ import type { AskFlags } from './ask.ts'
 import { toCommandError, usageError } from './command-error.ts'
 import { type Context, type Io, printJson, version } from './io.ts'
 import type { KeyFlags } from './keys.ts'
+import type { ListFlags } from './requests.ts'
 import { addServe, toCatalogFile } from './serve.ts'
 
 const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
@@ -51,6 +52,7 @@ function createProgram(io: Io): Command {
   addCatalog(program, context)
   addModels(program, context)
   addUpstreams(program, context)
+  addRequests(program, context)
   program
     .command('audit')
     .description('check that ledger and rollup agree and nothing is left open; exit 1 if not')
@@ -177,6 +179,31 @@ function addUpstreams(program: Command, context: Context): void {
     )
     .argument('[id...]', 'the ones to ask; else all that are enabled')
     .action(async (ids: string[]) => (await import('./upstreams.ts')).test(ids, context))
+}
+
+function addRequests(program: Command, context: Context): void {
+  const requests = program.command('requests').description('show what was asked, and what it was charged for')
+  const filtered = (name: string) =>
+    requests
+      .command(name)
+      .option('--key <key>', 'of this key: its name, or digits of its id')
+      .option('--team <team>', 'of keys that were in this team then')
+      .option('--model <pattern>', 'for models that match, such as openai/*')
+      .option('--upstream <id>', 'that this upstream was asked for last')
+      .option(
+        '--status <status>',
+        'that ended so, or are open: ok, failed, cut, abandoned, open (may be repeated)',
+        (status, before: string[] = []) => [...before, status],
+      )
+      .option('--errors', 'that did not end well: failed, cut, abandoned')
+      .option('--user <user>', 'whose client said that they are of this user')
+  filtered('list')
+    .description('list requests, newest first')
+    .option('--limit <n>', 'how many at most', '50')
+    .option('--before <id>', 'only those before the one of this id: `next` of the page before')
+    .option('--since <time>', 'from then on: 7d, 12h (ago), or a date such as 2027-01-31')
+    .option('--until <time>', 'up to then')
+    .action(async (flags: ListFlags) => (await import('./requests.ts')).list(flags, context))
 }
 
 /** The command that the words name, as far as they name one, such as `tollgate keys create`. */

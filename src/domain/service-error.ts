@@ -19,6 +19,8 @@ export type ServiceFailure =
   | { kind: 'key_exists'; key: string; id: string }
   | { kind: 'team_not_found'; team: string }
   | { kind: 'team_exists'; team: string; id: string }
+  | { kind: 'request_not_found'; request: string }
+  | { kind: 'request_ambiguous'; request: string }
   | { kind: 'catalog_unreadable'; path: string }
   | { kind: 'catalog_invalid'; name: string; problems: readonly CatalogProblem[] }
   /** The built-in catalogue was to replace what a file has declared. */

@@ -11,6 +11,10 @@ type OutcomeField = keyof ReturnType<typeof outcomeColumns>
 /** What the end of a request has beside that of a call. */
 type RequestField = 'attempts' | 'firstCall'
 
+/** A request, and an additional call of one, as they are on record, however they stand. */
+export type StoredRequest = Row
+export type StoredCall = CallRow
+
 /** A request as it stands before any upstream sees it. What it reserved is what it costs if nobody ever settles it. */
 export type OpenRow = Omit<Row, OutcomeField | RequestField>
 

@@ -1,0 +1,75 @@
+/** A request as the commands tell of it: under its columns' names, and as cells of a table. Pure. */
+import { toShortId } from '../domain/id.ts'
+import { toUsd } from '../domain/usage.ts'
+import { count } from '../domain/words.ts'
+import type { StoredRequest } from '../store/ledger-rows.ts'
+import { column } from '../store/sqlite/ledger-columns.ts'
+import { toDescribedTable, toPrintable, toShort } from './io.ts'
+
+/** What ids are called; of those that have no name any more, or never had one, nothing is known. */
+export interface Names {
+  keys: ReadonlyMap<string, string>
+  teams: ReadonlyMap<string, string>
+}
+
+/** What has an id and a name, by its id. */
+export const toNames = (rows: Record<keyof Names, readonly { id: string; name: string }[]>): Names => ({
+  keys: new Map(rows.keys.map(({ id, name }) => [id, name])),
+  teams: new Map(rows.teams.map(({ id, name }) => [id, name])),
+})
+
+/** Fields of a row under their columns' names. */
+export const toColumns = (row: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(row).map(([field, value]) => [column(field), value]))
+
+/** A request of `requests list --json`: its columns, and what its key and its team are called now. */
+export function toRequestDocument({ firstCall: _, ...row }: StoredRequest, names: Names) {
+  return {
+    ...toColumns(row),
+    key: names.keys.get(row.keyId) ?? null,
+    team: row.teamId === null ? null : (names.teams.get(row.teamId) ?? null),
+  }
+}
+
+const HEADINGS = ['ID', 'TIME', 'KEY', 'MODEL', 'STATUS', 'TOOK', 'TOKENS', 'COST']
+
+export function toRequestTable(rows: readonly StoredRequest[], names: Names, nowMs: number): string {
+  return toDescribedTable(
+    HEADINGS,
+    rows.map((row) => toCells(row, names, nowMs)),
+    rows.map((row) => [toNote(row)]),
+  )
+}
+
+const toCells = (row: StoredRequest, { keys }: Names, nowMs: number): string[] => [
+  toShortId(row.id),
+  toClock(row.createdMs, nowMs),
+  toShort(keys.get(row.keyId) ?? toShortId(row.keyId)),
+  toShort(row.model),
+  row.status,
+  row.durationMs === null ? '-' : toSeconds(row.durationMs),
+  row.status === 'open' ? '-' : `${row.promptTokens}+${row.completionTokens}`,
+  row.status === 'open' ? '-' : toCost(row),
+]
+
+/** `~` stands before what rests on a count of ours. */
+export const toCost = ({ estimated, costNanoUsd }: Pick<StoredRequest, 'estimated' | 'costNanoUsd'>) =>
+  `${estimated ? '~' : ''}$${toUsd(costNanoUsd)}`
+
+/** Such as `502 upstream_failed, openai, 3 calls`; '' for a request that one call answered. */
+export function toNote({ status, httpStatus, errorCode, upstream, attempts }: StoredRequest): string {
+  if (status === 'open') return `asks ${toPrintable(upstream)}`
+  if (status === 'ok' && attempts === 1) return ''
+  const end = [httpStatus, errorCode].filter((part) => part !== null && part !== 200).join(' ')
+  return [end, toPrintable(upstream), count(attempts, 'call')].filter((part) => part !== '').join(', ')
+}
+
+/** The time of day, in UTC, of today; else the day, too. */
+function toClock(ms: number, nowMs: number): string {
+  const text = new Date(ms).toISOString()
+  const isToday = text.slice(0, 10) === new Date(nowMs).toISOString().slice(0, 10)
+  return isToday ? text.slice(11, 19) : text.slice(0, 16).replace('T', ' ')
+}
+
+/** Such as `0.12 s` or `75 s`. */
+export const toSeconds = (ms: number) => `${ms < 10_000 ? (ms / 1_000).toFixed(2) : Math.round(ms / 1_000)} s`

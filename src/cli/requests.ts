@@ -1,0 +1,46 @@
+/**
+ * `tollgate requests list`: which requests there were. It reads the ledger beside a running server, which brings it up to date
+ * first.
+ */
+import { count } from '../domain/words.ts'
+import { listRequests } from '../ledger/requests.ts'
+import { createRequestReader } from '../store/sqlite/request-reader.ts'
+import { type Context, printJson, withStore } from './io.ts'
+import { catchUp, toBehindNote } from './live.ts'
+import { type FilterFlags, toFilter } from './request-filter.ts'
+import { toNames, toRequestDocument, toRequestTable } from './request-rows.ts'
+import { toCount, toMoment } from './values.ts'
+
+export interface ListFlags extends FilterFlags {
+  limit: string
+  before?: string
+  since?: string
+  until?: string
+}
+
+export async function list(flags: ListFlags, io: Context): Promise<void> {
+  const nowMs = io.nowMs()
+  const { limit, before, since, until } = flags
+  const page = {
+    limit: toCount('--limit', limit),
+    ...(before === undefined ? {} : { before }),
+    ...(since === undefined ? {} : { sinceMs: toMoment('--since', since, nowMs) }),
+    ...(until === undefined ? {} : { untilMs: toMoment('--until', until, nowMs) }),
+  }
+  await withStore(io, { readonly: true }, async (store, sqlite) => {
+    const rows = await store.read()
+    const filter = toFilter(flags, rows, nowMs)
+    const behind = await catchUp(sqlite, io.dataFolder)
+    const { requests, next, stoppedAfter } = await listRequests(createRequestReader(sqlite), { ...page, ...filter })
+    const names = toNames(rows)
+    io.stderr(toBehindNote(behind))
+    if (io.json) {
+      const documents = requests.map((row) => toRequestDocument(row, names))
+      return printJson(io, { requests: documents, next, stopped_after: stoppedAfter })
+    }
+    if (requests.length > 0) io.stdout(toRequestTable(requests, names, nowMs))
+    if (stoppedAfter !== null) io.stderr(`${count(stoppedAfter, 'request')} were looked at, and no more. `)
+    if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
+    else if (requests.length === 0) io.stderr('There are no such requests on record.\n')
+  })
+}

@@ -1,0 +1,77 @@
+/**
+ * Reads requests by their ids, which begin with their time: what is older is further back in the primary key, and nothing else
+ * is an index here. Contract in `../request-store.ts`.
+ */
+import type { Database } from 'bun:sqlite'
+import { eq, getTableColumns } from 'drizzle-orm'
+import { toFirstId } from '../../domain/id.ts'
+import type { StoredCall, StoredRequest } from '../ledger-rows.ts'
+import type { RequestReader, RequestSearch } from '../request-store.ts'
+import { toTables } from './config-store.ts'
+import { selection } from './ledger-columns.ts'
+import { calls, prices, requests } from './schema.ts'
+
+const REQUEST = selection(Object.keys(getTableColumns(requests)))
+const CALL = selection(Object.keys(getTableColumns(calls)))
+
+/** An id minted among thousands in one millisecond runs a little ahead of its request's time. */
+const SLACK_MS = 60_000
+
+/** Sorts after every id. */
+const AFTER_ALL = 'g'
+
+type Value = string | number
+
+/** What is asked of a row, as SQL with a value for each `?`. */
+function toConditions(search: RequestSearch): { sql: string; values: Value[] } {
+  const conditions: string[] = []
+  const values: Value[] = []
+  const add = (sql: string, ...given: readonly (Value | undefined)[]) => {
+    if (given.some((value) => value === undefined)) return
+    conditions.push(sql)
+    values.push(...(given as Value[]))
+  }
+  const { model, statuses, idEnd } = search
+  add('key_id = ?', search.keyId)
+  add('team_id = ?', search.teamId)
+  add('model GLOB ?', model?.replace(/[[?]/g, '[$&]'))
+  add('upstream = ?', search.upstream)
+  if (statuses) add(`status IN (${statuses.map(() => '?').join(', ')})`, ...statuses)
+  add('user = ?', search.user)
+  add('created_ms >= ?', search.sinceMs)
+  add('created_ms < ?', search.untilMs)
+  if (idEnd !== undefined) add('substr(id, ?) = ?', -idEnd.length, idEnd)
+  add('upstream_request_id = ?', search.upstreamRequestId)
+  return { sql: conditions.map((condition) => ` AND ${condition}`).join(''), values }
+}
+
+export function createRequestReader(sqlite: Database): RequestReader {
+  const oldestOf = sqlite.query<{ id: string }, [string, string, number]>(
+    'SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
+  )
+  const get = sqlite.query<StoredRequest, [string]>(`SELECT ${REQUEST} FROM requests WHERE id = ?`)
+  const beginning = sqlite.query<{ id: string }, [string, string, number]>(
+    'SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id LIMIT ?',
+  )
+  const callsOf = sqlite.query<StoredCall, [string]>(`SELECT ${CALL} FROM calls WHERE request_id = ? ORDER BY number`)
+  return {
+    slice(search, before, limit, size) {
+      const { sinceMs, untilMs } = search
+      const first = sinceMs === undefined ? '' : toFirstId(sinceMs - SLACK_MS)
+      const last = untilMs === undefined ? AFTER_ALL : toFirstId(untilMs + SLACK_MS)
+      const end = before !== null && before < last ? before : last
+      const next = oldestOf.get(first, end, size - 1)?.id ?? null
+      const { sql, values } = toConditions(search)
+      const rows = sqlite
+        .query<StoredRequest, Value[]>(
+          `SELECT ${REQUEST} FROM requests WHERE id >= ? AND id < ?${sql} ORDER BY id DESC LIMIT ?`,
+        )
+        .all(next ?? first, end, ...values, limit)
+      return { rows, next }
+    },
+    get: (id) => get.get(id),
+    beginning: (digits, limit) => beginning.all(digits, digits + AFTER_ALL, limit).map(({ id }) => id),
+    calls: (requestId) => callsOf.all(requestId),
+    price: (id) => toTables(sqlite).select().from(prices).where(eq(prices.id, id)).get() ?? null,
+  }
+}

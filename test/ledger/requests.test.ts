@@ -1,0 +1,136 @@
+/** Requests found again: page by page, by what was asked of whom, by whatever somebody has of an id, and never by reading on and on. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { findRequest, type ListOptions, listRequests } from '../../src/ledger/requests.ts'
+import type { OpenRow, Outcome } from '../../src/store/ledger-rows.ts'
+import { isWanted, type RequestFilter, type RequestReader } from '../../src/store/request-store.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
+import { createFolder, type Folder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
+
+let folder: Folder
+let reader: RequestReader
+beforeEach(() => {
+  folder = createFolder()
+  reader = createRequestReader(folder.database)
+})
+afterEach(() => folder.close())
+
+/** Ids whose first digits are those of their time. */
+const toId = (at: number, end: string) => (HOUR + at).toString(16).padStart(12, '0') + end.padStart(20, '0')
+
+const put = (...rows: Partial<OpenRow & Outcome>[]) => {
+  const settled = rows.map((fields, at) => {
+    const { createdMs = HOUR + at, id = toId(at, `${at}`) } = fields
+    return toSettled(toOpen({ createdMs, id }), { ...fields, createdMs, id })
+  })
+  createLedgerStore(folder.database, async () => true).apply(settled.map((row) => settling(row)))
+  return settled
+}
+
+const list = async (options: Partial<ListOptions> = {}, most?: number) => {
+  const page = await listRequests(reader, { limit: 50, ...options }, most)
+  return { ...page, requests: page.requests.map(({ id }) => Number(id.slice(-4))) }
+}
+
+describe('pages', () => {
+  test('hold every request once, newest first, and the last one says that it is', async () => {
+    put(...Array.from({ length: 7 }, () => ({})))
+    const seen: number[][] = []
+    let before: string | null = null
+    do {
+      const page: Awaited<ReturnType<typeof list>> = await list({ limit: 3, ...(before === null ? {} : { before }) })
+      seen.push(page.requests)
+      before = page.next
+    } while (before !== null)
+    expect(seen).toEqual([[6, 5, 4], [3, 2, 1], [0]])
+  })
+
+  test('end where a bound is reached, say so, and the next one goes on from there', async () => {
+    put({ user: 'ada' }, ...Array.from({ length: 9 }, () => ({})))
+    const first = await list({ user: 'ada' }, 6)
+    expect(first).toEqual({ requests: [], next: toId(4, '4'), stoppedAfter: 6 })
+    expect(await list({ user: 'ada', before: first.next ?? '' }, 6)).toEqual({
+      requests: [0],
+      next: null,
+      stoppedAfter: null,
+    })
+  })
+
+  test('are of a span of time by when requests were created, whose ids may run a little ahead', async () => {
+    put({ createdMs: HOUR - 1, id: toId(5, '1') }, { createdMs: HOUR, id: toId(0, '2') }, { createdMs: HOUR + 5 })
+    expect((await list({ sinceMs: HOUR, untilMs: HOUR + 5 })).requests).toEqual([2])
+    expect((await list({ untilMs: HOUR })).requests).toEqual([1])
+  })
+
+  test.each([
+    ['limit', { limit: 0 }],
+    ['limit', { limit: 1.5 }],
+    ['before', { before: '0193' }],
+  ])('refuse a wrong %s', (field, options) =>
+    expect(list(options)).rejects.toMatchObject({ failure: { kind: 'invalid', field } }),
+  )
+})
+
+const ROWS: Partial<OpenRow & Outcome>[] = [
+  { keyId: 'key-b', model: 'acme/large' },
+  { teamId: 'team-a', model: 'acme/[x]?' },
+  { model: 'other/large', upstream: 'spare', status: 'failed' },
+  { user: 'ada', status: 'cut' },
+]
+
+test.each<[RequestFilter, number[]]>([
+  [{}, [3, 2, 1, 0]],
+  [{ keyId: 'key-b' }, [0]],
+  [{ teamId: 'team-a' }, [1]],
+  [{ model: 'acme/*' }, [3, 1, 0]],
+  [{ model: '*large' }, [3, 2, 0]],
+  [{ model: 'acme/[x]?' }, [1]],
+  [{ model: 'acme/x?' }, []],
+  [{ upstream: 'spare' }, [2]],
+  [{ statuses: ['failed', 'cut'] }, [3, 2]],
+  [{ user: 'ada' }, [3]],
+  [{ user: 'ada', statuses: ['ok'] }, []],
+])('the filter %j finds what it names, on record as in passing', async (filter, wanted) => {
+  const rows = put(...ROWS)
+  expect((await list(filter)).requests).toEqual(wanted)
+  expect(rows.flatMap((row, at) => (isWanted(row, filter) ? at : [])).reverse()).toEqual(wanted)
+})
+
+describe('a request', () => {
+  const id = '0193a1b2c3d47e5f8a9b0c1d2e3f4a5b'
+  const other = '0193a1b2ffff7e5f8a9b0c1d2e3f0000'
+  beforeEach(() => put({ id, upstreamRequestId: 'req-of-acme' }, { id: other }))
+
+  test.each([
+    id,
+    id.toUpperCase(),
+    `chatcmpl-${id}`,
+    ` req_${id}\n`,
+    `${id}-2`,
+    '2e3f4a5b',
+    '4a5b',
+    '0193a1b2c3',
+    'req_0193a1b2c',
+    'req-of-acme',
+  ])('is found by %j', async (text) => expect((await findRequest(reader, text)).id).toBe(id))
+
+  test('is found while it is open', async () => {
+    const row = toOpen()
+    createLedgerStore(folder.database, async () => true).apply([opening(row)])
+    expect(await findRequest(reader, row.id)).toMatchObject({ id: row.id, status: 'open' })
+  })
+
+  test('that nobody knows is told from several that may be meant', async () => {
+    const failing = (text: string, most?: number) => findRequest(reader, text, most).catch(({ message }) => message)
+    const unknown = 'f'.repeat(32)
+    expect(await failing(unknown)).toBe(`There is no request '${unknown}' on record.`)
+    expect(await failing('ffff')).toBe(`There is no request 'ffff' on record.`)
+    expect(await failing('of-acme')).toBe(`There is no request 'of-acme' on record.`)
+    expect(await failing('0193a1b2')).toBe(`'0193a1b2' may mean several requests: ${id}, ${other}.`)
+  })
+
+  test('is not looked for without an end: what was not looked at is said', async () => {
+    const { message } = await findRequest(reader, '4a5b', 1).catch((error) => error)
+    expect(message).toBe(`There is no request '4a5b' on record among the newest 1; of an older one, give the whole id.`)
+  })
+})
