@@ -25,6 +25,8 @@ export type ServiceFailure =
   | { kind: 'catalog_invalid'; name: string; problems: readonly CatalogProblem[] }
   /** The built-in catalogue was to replace what a file has declared. */
   | { kind: 'catalog_missing' }
+  /** There is no such state of the catalogue, or it is not kept any more. */
+  | { kind: 'version_not_found'; number: number }
   | { kind: 'bad_config'; problems: readonly string[] }
   | { kind: 'data_unwritable'; dataFolder: string }
   | { kind: 'data_unreadable'; dataFolder: string }

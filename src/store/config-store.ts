@@ -130,9 +130,38 @@ export interface TableWrite<Row> {
   delete: Row[]
 }
 
+/** How the catalogue was changed, of which its rows as they stood afterwards are kept. */
+export interface CatalogVersion {
+  /** From 1 on, and never given twice. */
+  number: number
+  atMs: number
+  actor: string
+  action: string
+  subject: string
+  /** How many rows were changed, over all tables; `adopted` got another owner and nothing else. */
+  created: number
+  updated: number
+  deleted: number
+  adopted: number
+}
+
+export interface KeptCatalog extends CatalogVersion {
+  rows: CatalogRows
+}
+
+/** What is kept of earlier states. */
+export interface CatalogHistory {
+  newest(): KeptCatalog | null
+  find(number: number): KeptCatalog | null
+}
+
 /** Routes of a model or an upstream that is deleted go with it. */
 export type CatalogWrite = { [Table in keyof CatalogRows]: TableWrite<CatalogRows[Table][number]> } & {
   prices: PriceRow[]
+  /** What is kept from now on. */
+  versions?: readonly KeptCatalog[]
+  /** Versions of a lower number are forgotten. */
+  oldestVersion?: number
 }
 
 /** All that a server serves by, as of one moment. */
@@ -187,9 +216,16 @@ export interface ConfigStore {
   readCatalog(): Promise<CatalogRows>
   readSettings(): Promise<Settings>
   /** Oldest first. */
+  readVersions(): Promise<CatalogVersion[]>
+  /** Null where it is not kept any more, or never was. */
+  readVersion(number: number): Promise<KeptCatalog | null>
+  /** Oldest first. */
   readAudit(): Promise<AuditRow[]>
   changeKeys<T>(by: Actor, decide: (rows: KeyRows) => Decided<KeyWrite, T>): Promise<T>
-  changeCatalog<T>(by: Actor, decide: (rows: CatalogRows) => Decided<CatalogWrite, T>): Promise<T>
+  changeCatalog<T>(
+    by: Actor,
+    decide: (rows: CatalogRows, history: CatalogHistory) => Decided<CatalogWrite, T>,
+  ): Promise<T>
   /**
    * Calls `onChange` with each new revision, whoever made it, well within a tenth of a second. Where that fails it is
    * called again, and the log hears of the first failure and of the recovery.

@@ -199,6 +199,23 @@ export function testConfigStore(name: string, open: () => StorePair): void {
       expect(await store.readCatalog()).toMatchObject({ upstreams: [], models: [other], routes: [] })
     })
 
+    test('versions of the catalogue are kept with a change, found again, and forgotten below the oldest', async () => {
+      const toVersion = (number: number) => ({
+        ...{ number, atMs: 5, actor: 'ann', action: 'catalog.apply', subject: 'c.yaml' },
+        ...{ created: 1, updated: 2, deleted: 3, adopted: 4 },
+      })
+      const rows = { upstreams: [UPSTREAM], models: [MODEL], routes: [ROUTE], aliases: [ALIAS] }
+      const versions = [1, 2, 3].map((number) => ({ ...toVersion(number), rows }))
+      await store.changeCatalog(BY, (_, history) => {
+        expect([history.newest(), history.find(1)]).toEqual([null, null])
+        return decided(write({ versions, oldestVersion: 2 }))
+      })
+      expect(await pair.other.readVersions()).toEqual([2, 3].map(toVersion))
+      expect([await store.readVersion(1), await store.readVersion(2)]).toEqual([null, { ...toVersion(2), rows }])
+      const newest = await store.changeCatalog(BY, (_, history) => ({ value: history.newest(), change: null }))
+      expect(newest?.number).toBe(3)
+    })
+
     test('a change by another process is noticed, with its revision', async () => {
       const seen: number[] = []
       watch = store.watch(0, async (revision) => void seen.push(revision))

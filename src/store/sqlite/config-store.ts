@@ -20,6 +20,7 @@ import type {
   StoredKey,
   StoredTeam,
 } from '../config-store.ts'
+import { readVersions, toHistory, writeVersions } from './catalog-versions.ts'
 import * as schema from './schema.ts'
 import { createWatch } from './watch.ts'
 
@@ -29,7 +30,7 @@ const { aliases, audit, keyModels, keySecrets, keys, models, prices, routes, set
 export const toTables = (sqlite: Database) => drizzle(sqlite, { schema })
 
 type Connection = ReturnType<typeof toTables>
-type Transaction = Parameters<Parameters<Connection['transaction']>[0]>[0]
+export type Transaction = Parameters<Parameters<Connection['transaction']>[0]>[0]
 
 export function createConfigStore(sqlite: Database): ConfigStore {
   const database = toTables(sqlite)
@@ -75,7 +76,15 @@ export function createConfigStore(sqlite: Database): ConfigStore {
     },
     readAudit: async () => database.select().from(audit).orderBy(asc(audit.atMs), asc(audit.id)).all(),
     changeKeys: async (by, decide) => change(by, readKeys, decide, writeKeys),
-    changeCatalog: async (by, decide) => change(by, readCatalog, decide, writeCatalog),
+    readVersions: async () => database.transaction(readVersions),
+    readVersion: async (number) => database.transaction((tx) => toHistory(tx).find(number)),
+    changeCatalog: async (by, decide) =>
+      change(
+        by,
+        (tx) => ({ rows: readCatalog(tx), history: toHistory(tx) }),
+        ({ rows, history }) => decide(rows, history),
+        writeCatalog,
+      ),
     watch: (revision, onChange, log) => createWatch(sqlite, revision, onChange, log),
   }
 }
@@ -189,6 +198,7 @@ function writeCatalog(tx: Transaction, write: CatalogWrite): void {
   for (const row of write.routes.update) tx.update(routes).set(row).where(isRoute(row)).run()
   for (const row of write.aliases.create) tx.insert(aliases).values(row).run()
   for (const row of write.aliases.update) tx.update(aliases).set(row).where(eq(aliases.alias, row.alias)).run()
+  writeVersions(tx, write)
 }
 
 const isRoute = (row: RouteRow) =>

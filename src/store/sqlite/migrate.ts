@@ -14,6 +14,7 @@ import listedAliases from '../../../drizzle/0004_listed_aliases.sql' with { type
 import allowedIps from '../../../drizzle/0005_allowed_ips.sql' with { type: 'text' }
 import whatEachCallCost from '../../../drizzle/0006_what_each_call_cost.sql' with { type: 'text' }
 import teamLimits from '../../../drizzle/0007_team_limits.sql' with { type: 'text' }
+import catalogVersions from '../../../drizzle/0008_catalog_versions.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -31,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0005_allowed_ips', sql: allowedIps },
   { name: '0006_what_each_call_cost', sql: whatEachCallCost },
   { name: '0007_team_limits', sql: teamLimits },
+  { name: '0008_catalog_versions', sql: catalogVersions },
 ]
 
 export interface SchemaState {

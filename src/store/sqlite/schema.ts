@@ -4,7 +4,7 @@
  * The ledger tables have no foreign keys: a row of money outlives the configuration that it names.
  */
 import { sql } from 'drizzle-orm'
-import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { blob, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type {
   Deadlines,
   DialectName,
@@ -170,6 +170,21 @@ export const prices = sqliteTable(
   },
   (table) => [index('prices_model').on(table.model)],
 )
+
+/** The catalogue as it stood after each change that was applied to it; only the newest are kept. */
+export const catalogVersions = sqliteTable('catalog_versions', {
+  number: integer('number').primaryKey(),
+  atMs: integer('at_ms').notNull(),
+  actor: text('actor').notNull(),
+  action: text('action').notNull(),
+  subject: text('subject').notNull(),
+  created: count('created'),
+  updated: count('updated'),
+  deleted: count('deleted'),
+  adopted: count('adopted'),
+  /** All rows of the catalogue's tables as JSON, by the names of `CatalogRows`, packed (zstd). */
+  rows: blob('rows', { mode: 'buffer' }).notNull(),
+})
 
 export const settings = sqliteTable('settings', {
   key: text('key').primaryKey(),

@@ -1,0 +1,33 @@
+/**
+ * The states of the catalogue that are kept: each is all of its rows as one packed text, a few kilobytes for hundreds of models.
+ * Used by `config-store.ts`, in its transactions.
+ */
+import { asc, desc, eq, getTableColumns, lt } from 'drizzle-orm'
+import type { CatalogHistory, CatalogVersion, CatalogWrite, KeptCatalog } from '../config-store.ts'
+import type { Transaction } from './config-store.ts'
+import { catalogVersions } from './schema.ts'
+
+const { rows: _, ...COLUMNS } = getTableColumns(catalogVersions)
+
+export const readVersions = (tx: Transaction): CatalogVersion[] =>
+  tx.select(COLUMNS).from(catalogVersions).orderBy(asc(catalogVersions.number)).all()
+
+export const toHistory = (tx: Transaction): CatalogHistory => ({
+  newest: () => unpack(tx.select().from(catalogVersions).orderBy(desc(catalogVersions.number)).limit(1).get()),
+  find: (number) => unpack(tx.select().from(catalogVersions).where(eq(catalogVersions.number, number)).get()),
+})
+
+export function writeVersions(tx: Transaction, { versions = [], oldestVersion }: CatalogWrite): void {
+  for (const { rows, ...version } of versions) {
+    const packed = Bun.zstdCompressSync(JSON.stringify(rows))
+    tx.insert(catalogVersions)
+      .values({ ...version, rows: packed })
+      .run()
+  }
+  if (oldestVersion !== undefined) tx.delete(catalogVersions).where(lt(catalogVersions.number, oldestVersion)).run()
+}
+
+function unpack(kept: typeof catalogVersions.$inferSelect | undefined): KeptCatalog | null {
+  if (!kept) return null
+  return { ...kept, rows: JSON.parse(Bun.zstdDecompressSync(kept.rows).toString()) }
+}
