@@ -1,16 +1,28 @@
 /**
- * Carries a catalogue into a store: plans and writes in one transaction, with its audit row and the new revision that
- * makes a running server look. Nothing to change leaves no trace. Called by `serve` and by `catalog apply`.
+ * Carries a catalogue into a store: plans and writes in one transaction, with its audit row, the state that is kept of it, and
+ * the new revision that makes a running server look. Nothing to change leaves no trace. Called by `serve` and by the commands.
  */
 import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Origin } from '../domain/settings.ts'
-import type { Actor, ConfigStore, Settings } from '../store/config-store.ts'
+import type { Actor, CatalogRows, ConfigStore, Settings } from '../store/config-store.ts'
+import type { Counts } from './changes.ts'
 import type { Catalog } from './complete.ts'
-import { type Counts, planCatalog } from './plan.ts'
+import { toDetail } from './detail.ts'
+import { withVersions } from './history.ts'
+import { type Left, type Plan, planCatalog } from './plan.ts'
 import type { CatalogSource } from './source.ts'
+import { isIdle } from './states.ts'
 
-export interface ApplyOptions extends Actor {
+/** What a plain apply leaves alone, and is to be done all the same. */
+export interface ApplyWishes {
+  /** Whether rows that the catalogue's origin no longer declares are deleted. */
+  prune?: boolean
+  /** Whether it wins over an administrator: rows that both have become its own. */
+  takeOver?: boolean
+}
+
+export interface ApplyOptions extends Actor, ApplyWishes {
   origin: Origin
   /** Which catalogue, for the audit row: its path, or `built-in`. */
   subject: string
@@ -19,7 +31,12 @@ export interface ApplyOptions extends Actor {
 }
 
 export interface ApplySummary extends Counts {
+  /** The number of the state that this made; null where nothing was to change. */
+  version: number | null
+  /** One sentence for each declaration that a stronger origin overrules. */
   conflicts: string[]
+  /** The rows that are no longer declared, and were not pruned. */
+  kept: string[]
 }
 
 /**
@@ -27,29 +44,56 @@ export interface ApplySummary extends Counts {
  * built-in one where a file was applied before: it stands in for a file, and never comes back beside what one has declared.
  */
 export function applyCatalog(store: ConfigStore, catalog: Catalog, options: ApplyOptions): Promise<ApplySummary> {
-  const { origin, subject, digest, nowMs } = options
-  return store.changeCatalog(options, (rows) => {
-    const isFromFile = [rows.upstreams, rows.models, rows.aliases].some((table) =>
-      table.some((row) => row.origin === 'file'),
-    )
-    if (origin === 'builtin' && isFromFile)
-      throw new ServiceError(
-        { kind: 'catalog_missing' },
-        'There is no catalog.yaml in the data folder or here, and this database was set up from one.',
-      )
-    const { write, conflicts, ...counts } = planCatalog(rows, catalog, { origin, nowMs, mintId: () => mintId(nowMs) })
-    const { created, updated, deleted } = counts
-    const detail = { origin, created, updated, deleted, conflicts }
-    return {
-      value: { ...counts, conflicts },
-      settings: { [APPLIED_DIGEST]: digest },
-      change: created + updated + deleted === 0 ? null : { action: 'catalog.apply', subject, detail, write },
-    }
+  const { origin, digest } = options
+  return store.changeCatalog<ApplySummary>(options, (rows, history) => {
+    const plan = planFor(rows, catalog, options)
+    const { created, updated, deleted, adopted, unchanged, left } = plan
+    const kept = left.filter(({ why }) => why === 'undeclared').map(({ name }) => name)
+    const conflicts = left.filter(({ why }) => why !== 'undeclared').map((one) => toConflict(one, origin))
+    const summary = { created, updated, deleted, adopted, unchanged, conflicts, kept }
+    // What was kept is for the next start to look at.
+    const settings = { [APPLIED_DIGEST]: kept.length === 0 ? digest : '' }
+    if (isIdle(plan.write)) return { value: { ...summary, version: null }, settings, change: null }
+    const record = { action: 'catalog.apply', subject: options.subject }
+    const { version, write } = withVersions(rows, plan.write, { ...options, ...record }, history)
+    const detail = { origin, version, ...toDetail(plan), conflicts: conflicts.length, kept: kept.length }
+    return { value: { ...summary, version }, settings, change: { ...record, detail, write } }
   })
 }
 
+/** Tells what `applyCatalog` would do, and throws where it would. */
+export async function planApply(
+  store: ConfigStore,
+  catalog: Catalog,
+  options: Omit<ApplyOptions, keyof Actor | 'subject' | 'digest'>,
+): Promise<Plan> {
+  return planFor(await store.readCatalog(), catalog, { ...options, nowMs: 0 })
+}
+
+function planFor(
+  rows: CatalogRows,
+  catalog: Catalog,
+  { origin, prune = false, takeOver = false, nowMs }: Pick<ApplyOptions, 'origin' | 'prune' | 'takeOver' | 'nowMs'>,
+): Plan {
+  const isFromFile = [rows.upstreams, rows.models, rows.aliases].some((table) =>
+    table.some((row) => row.origin === 'file'),
+  )
+  if (origin === 'builtin' && isFromFile)
+    throw new ServiceError(
+      { kind: 'catalog_missing' },
+      'There is no catalog.yaml in the data folder or here, and this database was set up from one.',
+    )
+  return planCatalog(rows, catalog, { origin, prune, takeOver, nowMs, mintId: () => mintId(nowMs) })
+}
+
+function toConflict({ name, origin, why, by }: Left, applied: Origin): string {
+  return why === 'used'
+    ? `${name}: no longer declared, and kept for ${by}, which is not the ${applied}'s.`
+    : `${name}: left as it is, because its ${origin} settings win over the ${applied}'s.`
+}
+
 /** How the catalogue of a source is applied by this version of the program. */
-export const toApplyOptions = (source: CatalogSource, version: string, by: Actor): ApplyOptions => ({
+export const toApplyOptions = (source: CatalogSource, version: string, by: Actor & ApplyWishes): ApplyOptions => ({
   ...by,
   origin: source.origin,
   subject: source.path ?? 'built-in',

@@ -41,7 +41,7 @@ export const FACT_FIELDS = [
   ['supportedFeatures', 'supported_features'],
 ] as const satisfies [keyof ModelRow, keyof ModelEntry][]
 
-const DEADLINE_FIELDS = [
+export const DEADLINE_FIELDS = [
   ['headers', 'headers'],
   ['firstToken', 'first_token'],
   ['idle', 'idle'],

@@ -1,160 +1,131 @@
 /**
- * Compares what a catalogue declares with the rows that there are, and decides what to create, update and delete.
- * Called by `apply.ts` inside its transaction. Pure: time and ids come in.
+ * Compares what a catalogue declares with the rows that there are, and decides what to create, update, delete and leave alone.
+ * Called by `apply.ts` inside its transaction, and by whoever only asks. Pure: time and ids come in.
  *
- * A row remembers its origin, and a weaker origin never overwrites a stronger one: such a row is left alone
- * and named as a conflict where it differs. Applying an origin deletes its own rows that it no longer declares; `file`
- * also deletes `builtin` ones, which are only there for want of a file.
+ * A row remembers its origin, and a weaker origin never overwrites a stronger one: such a row is left alone, and named
+ * where it differs. What an origin no longer declares is deleted where that is asked for (`prune`); built-in rows, which
+ * are only there for want of a file, and have nobody to ask, always.
  */
+import { type Difference, toDifference } from '../domain/difference.ts'
 import { ORIGINS, type Origin } from '../domain/settings.ts'
-import type { PricingItem } from '../domain/usage.ts'
-import type { CatalogRows, CatalogWrite, PriceRow, RouteRow, TableWrite } from '../store/config-store.ts'
+import type { CatalogRows, CatalogWrite, RouteRow, TableWrite } from '../store/config-store.ts'
+import { type Changes, type Counts, toChanges, toCounts, withoutNull } from './changes.ts'
 import type { Catalog } from './complete.ts'
+import { type RowOptions, toRows } from './declared-rows.ts'
+import { KINDS, type Kind, toRouteName } from './rows-as-entries.ts'
+import { isSameRow } from './states.ts'
 
-export interface PlanOptions {
-  /** The origin that the rows get. */
-  origin: Origin
-  nowMs: number
-  mintId(): string
+export interface PlanOptions extends RowOptions {
+  /** Whether rows of this origin that are no longer declared are deleted. */
+  prune: boolean
+  /** Whether what is declared becomes this origin's although a stronger one has it. */
+  takeOver: boolean
 }
 
-export interface Plan extends Counts {
+/** A row that differs from what is declared and stays as it is. */
+export interface Left extends Difference {
+  name: string
+  /** Whose it is. */
+  origin: Origin
+  /**
+   * `stronger`: its origin wins, and `after` is what was declared. `undeclared`: it is this origin's, no longer declared, and
+   * not pruned. `used`: it would be deleted, but a route that stays needs it.
+   */
+  why: 'stronger' | 'undeclared' | 'used'
+  /** The route that needs it. */
+  by?: string
+}
+
+export interface Plan extends Changes, Counts {
   /** Its prices are those that the created and updated rows point at. */
   write: CatalogWrite
-  /** One sentence for each declaration that a stronger origin overrules. */
-  conflicts: string[]
-}
-
-/** Over all rows of upstreams, models, routes and aliases. */
-export interface Counts {
-  created: number
-  updated: number
-  deleted: number
-  unchanged: number
+  left: Left[]
 }
 
 /** Decides how the rows become what the catalogue declares. */
 export function planCatalog(current: CatalogRows, catalog: Catalog, options: PlanOptions): Plan {
-  const { origin } = options
   const { rows, prices } = toRows(catalog, current, options)
-  const conflicts: string[] = []
-  const models = diff(current.models, rows.models, (row) => `models.${row.slug}`, origin, conflicts)
-  const upstreams = diff(current.upstreams, rows.upstreams, (row) => `upstreams.${row.id}`, origin, conflicts)
-  const routes = diff(current.routes, rows.routes, toRouteKey, origin, conflicts)
-  const aliases = diff(current.aliases, rows.aliases, (row) => `aliases.${row.alias}`, origin, conflicts)
+  const left: Left[] = []
+  const diff = <Row extends { origin: Origin }>(before: Row[], wanted: Row[], kind: Kind<Row>) =>
+    diffTable(before, wanted, kind, options, left)
+  const upstreams = diff(current.upstreams, rows.upstreams, KINDS.upstreams)
+  const models = diff(current.models, rows.models, KINDS.models)
+  const routes = diff(current.routes, rows.routes, KINDS.routes)
+  const aliases = diff(current.aliases, rows.aliases, KINDS.aliases)
+  const going = new Set(routes.delete)
+  const staying = current.routes.filter((row) => !going.has(row) && !isStronger(options.origin, row.origin))
+  upstreams.delete = keepUsed(
+    upstreams.delete,
+    staying,
+    (row, route) => route.upstream === row.id,
+    KINDS.upstreams,
+    left,
+  )
+  models.delete = keepUsed(models.delete, staying, (row, route) => route.model === row.slug, KINDS.models, left)
+  routes.delete.push(...findOrphans(current.routes, going, upstreams.delete, models.delete))
   const written = new Set(
     [models, routes].flatMap((plan) => [...plan.create, ...plan.update].map((row) => row.priceId)),
   )
-  const owners = current.routes.filter((route) => isStronger(route.origin, origin))
-  const tables = {
-    upstreams: keepUsed(upstreams, owners, (row, route) => route.upstream === row.id, conflicts),
-    models: keepUsed(models, owners, (row, route) => route.model === row.slug, conflicts),
-    routes,
-    aliases,
-  }
-  const write = { ...tables, prices: prices.filter((price) => written.has(price.id)) }
-  return { write, ...toCounts(Object.values(tables), current), conflicts }
-}
-
-function toCounts(tables: TableWrite<unknown>[], current: CatalogRows): Counts {
-  const sum = (kind: keyof TableWrite<unknown>) => tables.reduce((total, table) => total + table[kind].length, 0)
-  const [created, updated, deleted] = [sum('create'), sum('update'), sum('delete')]
-  const before = Object.values(current).reduce((total, rows) => total + rows.length, 0)
-  return { created, updated, deleted, unchanged: before - updated - deleted }
+  const write = { upstreams, models, routes, aliases, prices: prices.filter((price) => written.has(price.id)) }
+  const told = toChanges(current, write)
+  return { write, ...told, ...toCounts(current, told), left }
 }
 
 const isStronger = (one: Origin, other: Origin) => ORIGINS.indexOf(one) > ORIGINS.indexOf(other)
 
-function diff<Row extends { origin: Origin }>(
+function diffTable<Row extends { origin: Origin }>(
   current: Row[],
   wanted: Row[],
-  toKey: (row: Row) => string,
-  origin: Origin,
-  conflicts: string[],
+  { nameOf, fieldsOf }: Kind<Row>,
+  { origin, prune, takeOver }: PlanOptions,
+  left: Left[],
 ): TableWrite<Row> {
-  const before = new Map(current.map((row) => [toKey(row), row]))
-  const names = new Set(wanted.map(toKey))
+  const fields = (row: Row) => withoutNull(fieldsOf(row))
+  const before = new Map(current.map((row) => [nameOf(row), row]))
+  const names = new Set(wanted.map(nameOf))
   const plan: TableWrite<Row> = { create: [], update: [], delete: [] }
   for (const row of wanted) {
-    const existing = before.get(toKey(row))
+    const name = nameOf(row)
+    const existing = before.get(name)
     if (!existing) plan.create.push(row)
-    else if (isStronger(existing.origin, origin)) {
-      if (!isSame({ ...existing, origin }, row))
-        conflicts.push(
-          `${toKey(row)}: left as it is, because its ${existing.origin} settings win over the ${origin}'s.`,
-        )
-    } else if (!isSame(existing, row)) plan.update.push(row)
+    else if (isStronger(existing.origin, origin) && !takeOver) {
+      const difference = toDifference(fields(existing), fields(row))
+      if (difference) left.push({ name, origin: existing.origin, why: 'stronger', ...difference })
+    } else if (!isSameRow(existing, row)) plan.update.push(row)
   }
   for (const row of current) {
-    if (names.has(toKey(row))) continue
-    if (row.origin === origin || (origin === 'file' && row.origin === 'builtin')) plan.delete.push(row)
+    const name = nameOf(row)
+    if (names.has(name)) continue
+    const isStandIn = row.origin === 'builtin' && (origin === 'builtin' || origin === 'file')
+    if (isStandIn || (row.origin === origin && prune)) plan.delete.push(row)
+    else if (row.origin === origin) left.push({ name, origin, why: 'undeclared', before: fields(row), after: {} })
   }
   return plan
 }
 
-/** Whether two rows say the same; when they were last written does not count. */
-const isSame = (one: object, other: object) => Bun.deepEquals({ ...one, updatedMs: 0 }, { ...other, updatedMs: 0 })
-
-/** Keeps what a stronger origin's route still needs: deleting it would take that route along. */
-function keepUsed<Row>(
-  plan: TableWrite<Row>,
-  routes: RouteRow[],
+/** Keeps what a route that stays still needs: deleting it would take that route along. */
+function keepUsed<Row extends { origin: Origin }>(
+  going: Row[],
+  staying: RouteRow[],
   uses: (row: Row, route: RouteRow) => boolean,
-  conflicts: string[],
-): TableWrite<Row> {
-  const kept = plan.delete.filter((row) => {
-    const user = routes.find((route) => uses(row, route))
-    if (user)
-      conflicts.push(
-        `${toRouteKey(user)}: what it uses is no longer declared, and is kept for this ${user.origin} route.`,
-      )
-    return user !== undefined
+  { nameOf }: Kind<Row>,
+  left: Left[],
+): Row[] {
+  return going.filter((row) => {
+    const user = staying.find((route) => uses(row, route))
+    if (!user) return true
+    left.push({ name: nameOf(row), origin: row.origin, why: 'used', by: toRouteName(user), before: {}, after: {} })
+    return false
   })
-  return { ...plan, delete: plan.delete.filter((row) => !kept.includes(row)) }
 }
 
-const toRouteKey = (row: { model: string; upstream: string; upstreamModel: string }) =>
-  `models.${row.model}: route ${row.upstream} (${row.upstreamModel})`
-
-/**
- * The rows that a catalogue asks for, seen beside the rows that there are: when a row was made carries over. Prices are
- * only ever added: an unchanged price keeps its row, and `prices` has a new one for each that changed.
- */
-function toRows(catalog: Catalog, current: CatalogRows, { origin, nowMs, mintId }: PlanOptions) {
-  const prices: PriceRow[] = []
-  const toPriceId = (
-    before: { pricing: PricingItem[] | null; priceId: string | null } | undefined,
-    price: { model: string; upstream: string | null; pricing: PricingItem[] },
-  ): string => {
-    if (before?.priceId && Bun.deepEquals(before.pricing, price.pricing)) return before.priceId
-    const row = { ...price, id: mintId(), createdMs: nowMs }
-    prices.push(row)
-    return row.id
-  }
-  const upstreamsById = new Map(current.upstreams.map((row) => [row.id, row]))
-  const modelsBySlug = new Map(current.models.map((row) => [row.slug, row]))
-  const routesByKey = new Map(current.routes.map((row) => [toRouteKey(row), row]))
-
-  const rows: CatalogRows = {
-    upstreams: catalog.upstreams.map((upstream) => {
-      const createdMs = upstreamsById.get(upstream.id)?.createdMs ?? nowMs
-      return { ...upstream, origin, createdMs, updatedMs: nowMs }
-    }),
-    models: catalog.models.map(({ routes: _, ...model }) => {
-      const before = modelsBySlug.get(model.slug)
-      const priceId = toPriceId(before, { model: model.slug, upstream: null, pricing: model.pricing })
-      const createdMs = model.createdMs ?? before?.createdMs ?? nowMs
-      return { ...model, priceId, origin, createdMs, updatedMs: nowMs }
-    }),
-    routes: catalog.models.flatMap(({ slug, routes }) =>
-      routes.map((route) => {
-        const row = { ...route, model: slug, origin }
-        const { pricing, upstream } = route
-        const before = routesByKey.get(toRouteKey(row))
-        return { ...row, priceId: pricing && toPriceId(before, { model: slug, upstream, pricing }) }
-      }),
-    ),
-    aliases: catalog.aliases.map((alias) => ({ ...alias, origin })),
-  }
-  return { rows, prices }
+/** The weaker origins' routes that go with their model or upstream. */
+function findOrphans(
+  routes: RouteRow[],
+  going: ReadonlySet<RouteRow>,
+  upstreams: { id: string }[],
+  models: { slug: string }[],
+): RouteRow[] {
+  const [ids, slugs] = [new Set(upstreams.map(({ id }) => id)), new Set(models.map(({ slug }) => slug))]
+  return routes.filter((row) => !going.has(row) && (ids.has(row.upstream) || slugs.has(row.model)))
 }

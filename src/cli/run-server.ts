@@ -114,7 +114,7 @@ async function apply(source: CatalogSource, store: ConfigStore, io: Context, log
   const { parseCatalog } = await import('../catalog/file.ts')
   // What it warns of, credentials that are missing, the server says itself of each upstream that is not ready.
   const { catalog } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
-  const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs() })
+  const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs(), prune: true })
   const { conflicts } = await applyCatalog(store, catalog, options).catch((error) => {
     // A server without the file that it was set up from serves by what that has declared.
     if (error instanceof ServiceError && error.failure.kind === 'catalog_missing') return { conflicts: [] }

@@ -1,8 +1,8 @@
 /** From a catalogue to rows: origins, prices on record, and that nothing to change leaves no trace. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { applyCatalog } from '../../src/catalog/apply.ts'
-import type { Catalog, DeclaredModel, DeclaredRoute } from '../../src/catalog/complete.ts'
+import { type ApplyWishes, applyCatalog, isApplied } from '../../src/catalog/apply.ts'
+import type { Catalog } from '../../src/catalog/complete.ts'
 import type { Origin } from '../../src/domain/settings.ts'
 import { createKey } from '../../src/keys/service.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
@@ -20,6 +20,7 @@ import {
   upstreams,
 } from '../../src/store/sqlite/schema.ts'
 import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { catalog, model, ROUTE, upstream } from './declared.ts'
 
 let folder: Folder
 let store: ConfigStore
@@ -31,52 +32,8 @@ beforeEach(() => {
 })
 afterEach(() => folder.close())
 
-const upstream = (id: string) => ({
-  id,
-  dialect: 'demo' as const,
-  baseUrl: null,
-  apiKeyRef: null,
-  local: false,
-  enabled: true,
-  deadlines: {},
-  options: {},
-})
-const ROUTE: DeclaredRoute = {
-  upstream: 'u',
-  upstreamModel: 'm',
-  priority: 0,
-  weight: 1,
-  pricing: null,
-  contextLength: null,
-  maxOutputLength: null,
-  supportedFeatures: null,
-  enabled: true,
-}
-const model = (slug: string, more: Partial<DeclaredModel> = {}): DeclaredModel => ({
-  slug,
-  name: slug,
-  ownedBy: 'v',
-  enabled: true,
-  listed: true,
-  fromWildcard: false,
-  createdMs: null,
-  contextLength: 10,
-  maxOutputLength: 5,
-  inputModalities: ['text'],
-  outputModalities: ['text'],
-  supportedFeatures: [],
-  pricing: [{ prompt: '1', completion: '2' }],
-  routes: [ROUTE],
-  ...more,
-})
-const catalog = (...declared: DeclaredModel[]): Catalog => ({
-  upstreams: [upstream('u')],
-  models: declared,
-  aliases: [],
-})
-
-const apply = (declared: Catalog, origin: Origin = 'file', nowMs = 1_000) =>
-  applyCatalog(store, declared, { origin, actor: 'test', subject: 'catalog.yaml', digest: 'd', nowMs })
+const apply = (declared: Catalog, origin: Origin = 'file', nowMs = 1_000, wishes: ApplyWishes = { prune: true }) =>
+  applyCatalog(store, declared, { origin, actor: 'test', subject: 'catalog.yaml', digest: 'd', nowMs, ...wishes })
 const revision = () => tables.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
 const slugs = () =>
   tables
@@ -91,8 +48,11 @@ describe('applyCatalog', () => {
       created: 3,
       updated: 0,
       deleted: 0,
+      adopted: 0,
       unchanged: 0,
+      version: 1,
       conflicts: [],
+      kept: [],
     })
     expect(await apply(catalog(model('v/a')), 'file', 2_000)).toMatchObject({ created: 0, updated: 0, unchanged: 3 })
     expect(revision()).toBe('1')
@@ -183,6 +143,36 @@ describe('applyCatalog', () => {
     expect(slugs()).toEqual(['v/b file'])
   })
 
+  test('keeps what a file no longer declares where it is not pruned, and names it', async () => {
+    await apply(catalog(model('v/a'), model('v/b')))
+    const { deleted, kept } = await apply(catalog(model('v/b')), 'file', 2_000, {})
+    expect([deleted, kept]).toEqual([0, ['models.v/a', 'models.v/a: route u (m)']])
+    expect(slugs()).toEqual(['v/a file', 'v/b file'])
+    expect(isApplied(await store.readSettings(), 'd')).toBe(false)
+    expect(await apply(catalog(model('v/b')))).toMatchObject({ deleted: 2, kept: [] })
+    expect(isApplied(await store.readSettings(), 'd')).toBe(true)
+  })
+
+  test('wins over an administrator where it is to, for what both declare', async () => {
+    await apply(catalog(model('v/a', { name: 'By hand' }), model('v/own')), 'admin')
+    await apply(catalog(model('v/a')), 'file', 2_000, { takeOver: true, prune: true })
+    expect(slugs()).toEqual(['v/a file', 'v/own admin'])
+    expect(tables.select().from(models).get()?.name).toBe('v/a')
+  })
+
+  test('says on the audit row what changed, before and after, and no more than fits', async () => {
+    await apply(catalog(model('v/a')))
+    await apply(catalog(model('v/a', { name: 'New' })), 'file', 2_000)
+    const many = Array.from({ length: 120 }, (_, index) => model(`v/m${index}`))
+    await apply(catalog(model('v/a', { name: 'New' }), ...many), 'file', 3_000)
+    const [, second, third] = await store.readAudit()
+    expect(second?.detail).toMatchObject({
+      before: { 'models.v/a': { name: 'v/a' } },
+      after: { 'models.v/a': { name: 'New' } },
+    })
+    expect(third?.detail).toMatchObject({ created: 240, untold: 140 })
+  })
+
   test('leaves discovered rows alone, and takes one over that it declares itself', async () => {
     await apply({ ...catalog(model('v/found'), model('v/a')), upstreams: [upstream('u')] }, 'discovered')
     await apply(catalog(model('v/a')))
@@ -201,7 +191,7 @@ describe('applyCatalog', () => {
     await apply(catalog(model('v/a')))
     tables.update(routes).set({ origin: 'admin' }).run()
     const { conflicts } = await apply({ upstreams: [], models: [], aliases: [] })
-    expect(conflicts[0]).toContain('kept for this admin route')
+    expect(conflicts[0]).toContain("kept for models.v/a: route u (m), which is not the file's")
     expect(tables.select().from(upstreams).all()).toHaveLength(1)
     expect(tables.select().from(routes).all()).toHaveLength(1)
   })

@@ -173,7 +173,7 @@ async function change(story: Story): Promise<void> {
   const { server, upstreams } = story
   story.change.fromMs = performance.now()
   await Bun.write(server.catalogFile, toCatalog('after', upstreams.urlOf))
-  const { code, stderr } = await server.run('catalog', 'apply', server.catalogFile)
+  const { code, stderr } = await server.run('catalog', 'apply', server.catalogFile, '--prune')
   if (code !== 0) throw new Error(`the catalogue was not applied: ${stderr}`)
   story.change.toMs = performance.now()
 }

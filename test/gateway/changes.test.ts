@@ -165,8 +165,8 @@ models:
     const environment = { UPSTREAM_KEY: CREDENTIAL }
     const { catalog } = await parseCatalog(text, { name: 'changed', environment })
     const sqlite = openDatabase(databasePath(several.app.dataFolder), { busyMs: 5_000 })
-    const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'e', nowMs: several.app.clock.nowMs } as const
-    await applyCatalog(createConfigStore(sqlite), catalog, how)
+    const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'e', prune: true } as const
+    await applyCatalog(createConfigStore(sqlite), catalog, { ...how, nowMs: several.app.clock.nowMs })
     sqlite.close()
   }
 

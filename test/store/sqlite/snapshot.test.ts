@@ -21,7 +21,14 @@ afterEach(() => folder.close())
 
 async function apply(text: string): Promise<void> {
   const { catalog } = await parseCatalog(text, { name: 'test', environment: {} })
-  await applyCatalog(store, catalog, { origin: 'file', actor: 'test', subject: 'test', digest: text, nowMs: 1_000 })
+  await applyCatalog(store, catalog, {
+    origin: 'file',
+    actor: 'test',
+    subject: 'test',
+    digest: text,
+    prune: true,
+    nowMs: 1_000,
+  })
 }
 const load = async () => toSnapshot(await store.read(), {})
 const targetsOf = async (slug: string) => (await load()).models.get(slug)?.targets

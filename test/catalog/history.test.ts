@@ -1,0 +1,119 @@
+/** What the catalogue was is kept, and comes back: exactly, as a change like any other, and with nothing lost to it. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type ApplyWishes, applyCatalog } from '../../src/catalog/apply.ts'
+import type { Catalog } from '../../src/catalog/complete.ts'
+import { listVersions, planRevert, revertCatalog, showVersion } from '../../src/catalog/history.ts'
+import type { Origin } from '../../src/domain/settings.ts'
+import type { ConfigStore } from '../../src/store/config-store.ts'
+import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
+import { models, prices } from '../../src/store/sqlite/schema.ts'
+import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { catalog, model } from './declared.ts'
+
+let folder: Folder
+let store: ConfigStore
+let nowMs: number
+beforeEach(() => {
+  folder = createFolder()
+  store = createConfigStore(folder.database)
+  nowMs = 1_000
+})
+afterEach(() => folder.close())
+
+const apply = (declared: Catalog, origin: Origin = 'file', wishes: ApplyWishes = { prune: true }) =>
+  applyCatalog(store, declared, { origin, actor: 'ann', subject: 'c.yaml', digest: 'd', nowMs: nowMs++, ...wishes })
+const revert = (number: number) => revertCatalog(store, number, { actor: 'bob', nowMs: nowMs++ })
+const read = async () => {
+  const { models: rows, ...others } = await store.readCatalog()
+  const byName = rows.sort((a, b) => (a.slug < b.slug ? -1 : 1)).map((row) => ({ ...row, updatedMs: 0 }))
+  return { ...others, upstreams: others.upstreams.map((row) => ({ ...row, updatedMs: 0 })), models: byName }
+}
+const DEARER = [{ prompt: '9', completion: '9' }]
+
+test('each apply that changes something is a version; a revert brings back its rows, prices and owners', async () => {
+  await apply(catalog(model('v/a'), model('v/b')))
+  const first = await read()
+  await apply(catalog(model('v/a', { pricing: DEARER })))
+  const second = await read()
+  await apply(catalog(model('v/a', { pricing: DEARER })))
+
+  expect(await planRevert(store, 1)).toMatchObject({ created: 2, updated: 1, deleted: 0, version: null })
+  expect(await read()).toEqual(second)
+  const priceRows = () => toTables(folder.database).select().from(prices).all()
+  const before = priceRows()
+  expect(await revert(1)).toMatchObject({ created: 2, updated: 1, deleted: 0, version: 3 })
+  expect(await read()).toEqual(first)
+  expect(priceRows()).toEqual(before)
+
+  expect(await revert(2)).toMatchObject({ version: 4 })
+  expect(await read()).toEqual(second)
+  expect(await revert(2)).toMatchObject({ version: null })
+  expect((await listVersions(store)).map((one) => [one.number, one.actor, one.action, one.subject])).toEqual([
+    [1, 'ann', 'catalog.apply', 'c.yaml'],
+    [2, 'ann', 'catalog.apply', 'c.yaml'],
+    [3, 'bob', 'catalog.revert', 'version 1'],
+    [4, 'bob', 'catalog.revert', 'version 2'],
+  ])
+  const audit = await store.readAudit()
+  expect(audit.map(({ action }) => action)).toEqual(
+    ['apply', 'apply', 'revert', 'revert'].map((one) => `catalog.${one}`),
+  )
+  expect(audit.at(-1)?.detail).toMatchObject({
+    ...{ reverted_to: 2, version: 4, deleted: 2 },
+    after: { 'models.v/a': { pricing: DEARER } },
+  })
+})
+
+test('what a file took over from an administrator goes back to them', async () => {
+  await apply(catalog(model('v/a', { name: 'By hand' })), 'admin')
+  await apply(catalog(model('v/a')), 'file', { takeOver: true })
+  await revert(1)
+  expect((await store.readCatalog()).models).toMatchObject([{ name: 'By hand', origin: 'admin' }])
+})
+
+test('what was changed by hand between two applies is a version of its own, and comes back, too', async () => {
+  await apply(catalog(model('v/a')))
+  toTables(folder.database).update(models).set({ name: 'By hand', origin: 'admin' }).run()
+  await revert(1)
+  expect((await store.readCatalog()).models).toMatchObject([{ name: 'v/a', origin: 'file' }])
+  const [, kept] = await listVersions(store)
+  expect(kept).toMatchObject({ number: 2, action: 'catalog.keep', subject: 'what was changed after 1', updated: 1 })
+  await revert(2)
+  expect((await store.readCatalog()).models).toMatchObject([{ name: 'By hand', origin: 'admin' }])
+})
+
+test('a catalogue from before any version was kept is kept by the first change', async () => {
+  await apply(catalog(model('v/a')))
+  folder.database.run('DELETE FROM catalog_versions')
+  await apply(catalog(model('v/b')))
+  expect((await listVersions(store)).map(({ number, action }) => [number, action])).toEqual([
+    [1, 'catalog.keep'],
+    [2, 'catalog.apply'],
+  ])
+  await revert(1)
+  expect((await store.readCatalog()).models).toMatchObject([{ slug: 'v/a' }])
+})
+
+test('a version shows what it changed, field by field', async () => {
+  await apply(catalog(model('v/a')))
+  await apply(catalog(model('v/a', { contextLength: 9 })))
+  expect((await showVersion(store, 2)).told).toEqual({
+    changes: [
+      {
+        ...{ action: 'update', name: 'models.v/a', origin: 'file' },
+        ...{ before: { context_length: 10 }, after: { context_length: 9 } },
+      },
+    ],
+    adoptions: [],
+  })
+})
+
+test('the newest hundred are kept, numbers are never given twice, and others are said to be gone', async () => {
+  for (let count = 1; count <= 103; count++) await apply(catalog(model('v/a', { name: `name ${count}` })))
+  const versions = await listVersions(store)
+  expect([versions.length, versions[0]?.number, versions.at(-1)?.number]).toEqual([100, 4, 103])
+  await expect(revert(3)).rejects.toThrow('No version 3 of the catalogue is kept')
+  expect((await showVersion(store, 4)).told).toBeNull()
+  await revert(4)
+  expect((await store.readCatalog()).models).toMatchObject([{ name: 'name 4' }])
+})

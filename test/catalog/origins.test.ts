@@ -1,0 +1,142 @@
+/**
+ * Discovery, a file and an administrator disagree, in generated orders: what stands in the end is what the rules about origins
+ * say, worked out here row by row, and a server starts on it.
+ */
+import { expect, test } from 'bun:test'
+import { type ApplyOptions, applyCatalog } from '../../src/catalog/apply.ts'
+import type { Catalog, DeclaredModel } from '../../src/catalog/complete.ts'
+import { toServeConfig } from '../../src/config.ts'
+import { ORIGINS, type Origin } from '../../src/domain/settings.ts'
+import { createLog } from '../../src/log.ts'
+import { startServer } from '../../src/server/server.ts'
+import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../../src/store/config-store.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createFolder } from '../ledger/fixture.ts'
+import { createPicker } from '../support/random.ts'
+import { model, ROUTE, upstream } from './declared.ts'
+
+type Draw = (below: number) => number
+type Wishes = Required<Pick<ApplyOptions, 'prune' | 'takeOver'>>
+
+interface Step {
+  origin: Origin
+  wishes: Wishes
+  catalog: Catalog
+}
+
+/** What a row says, in short, and whose it is. */
+type Stands = Map<string, { origin: Origin; says: string; model?: string; upstream?: string }>
+
+/** Some of three upstreams, three models and two aliases, with facts that others may see otherwise. */
+function drawCatalog(pick: Draw): Catalog {
+  const upstreams = ['a', 'b', 'c'].filter(() => pick(3) > 0).map((id) => ({ ...upstream(id), enabled: pick(2) > 0 }))
+  const drawRoutes = () =>
+    upstreams
+      .filter(() => pick(2) > 0)
+      .map(({ id }) => ({ ...ROUTE, upstream: id, priority: pick(3), pricing: drawPricing(pick) }))
+  const models: DeclaredModel[] = ['v/x', 'v/y', 'v/z']
+    .filter(() => pick(3) > 0)
+    .map((slug) => model(slug, { name: `name ${pick(2)}`, contextLength: 10 + pick(2), routes: drawRoutes() }))
+  const aliases = ['fast', 'slow'].flatMap((alias) => {
+    const target = models[pick(4)]
+    return target ? [{ alias, model: target.slug, listed: pick(2) > 0 }] : []
+  })
+  return { upstreams, models, aliases }
+}
+
+const drawPricing = (pick: Draw) => (pick(2) > 0 ? null : [{ prompt: `0.${pick(3)}1`, completion: '0.2' }])
+
+function drawSteps(pick: Draw): Step[] {
+  return Array.from({ length: 2 + pick(7) }, () => ({
+    origin: ORIGINS[1 + pick(3)] ?? 'file',
+    wishes: { prune: pick(2) > 0, takeOver: pick(3) === 0 },
+    catalog: drawCatalog(pick),
+  }))
+}
+
+/** The rows of a catalogue, or of the tables, by their names. */
+function toStands(rows: Seen, origin?: Origin): Stands {
+  const stands: Stands = new Map()
+  const whose = (row: { origin?: Origin }) => origin ?? row.origin ?? 'file'
+  for (const row of rows.upstreams) stands.set(`u ${row.id}`, { origin: whose(row), says: `${row.enabled}` })
+  for (const row of rows.models)
+    stands.set(`m ${row.slug}`, { origin: whose(row), says: `${row.name} ${row.contextLength}` })
+  for (const row of rows.routes)
+    stands.set(`r ${row.model} ${row.upstream}`, {
+      ...{ origin: whose(row), model: `m ${row.model}`, upstream: `u ${row.upstream}` },
+      says: `${row.priority} ${JSON.stringify(row.pricing)}`,
+    })
+  for (const row of rows.aliases)
+    stands.set(`a ${row.alias}`, { origin: whose(row), says: `${row.model} ${row.listed}` })
+  return stands
+}
+
+/** The tables, as far as this test looks at them; what is only declared has no owner yet. */
+interface Seen {
+  upstreams: Owned<Pick<UpstreamRow, 'id' | 'enabled'>>[]
+  models: Owned<Pick<ModelRow, 'slug' | 'name' | 'contextLength'>>[]
+  routes: Owned<Pick<RouteRow, 'model' | 'upstream' | 'priority' | 'pricing'>>[]
+  aliases: Owned<Pick<AliasRow, 'alias' | 'model' | 'listed'>>[]
+}
+type Owned<Row> = Row & { origin?: Origin }
+
+const rank = (origin: Origin) => ORIGINS.indexOf(origin)
+
+/** The rules, row by row. */
+function follow(before: Stands, { origin, wishes, catalog }: Step): Stands {
+  const routes = catalog.models.flatMap(({ slug, routes }) => routes.map((route) => ({ ...route, model: slug })))
+  const declared = toStands({ ...catalog, routes }, origin)
+  const after: Stands = new Map(before)
+  for (const [name, row] of declared) {
+    const held = before.get(name)
+    if (!held || wishes.takeOver || rank(held.origin) <= rank(origin)) after.set(name, row)
+  }
+  const isGoing = (name: string, row: { origin: Origin }) =>
+    !declared.has(name) && row.origin === origin && wishes.prune
+  for (const [name, row] of before) if (row.model && isGoing(name, row)) after.delete(name)
+  const needed = new Set(
+    [...after.values()]
+      .filter((row) => row.model && rank(row.origin) >= rank(origin))
+      .flatMap((row) => [row.model, row.upstream]),
+  )
+  for (const [name, row] of before) if (!row.model && isGoing(name, row) && !needed.has(name)) after.delete(name)
+  for (const [name, row] of after)
+    if (row.model && row.upstream && !(after.has(row.model) && after.has(row.upstream))) after.delete(name)
+  return after
+}
+
+const inOrder = (stands: Stands) => [...stands].sort(([a], [b]) => (a < b ? -1 : 1))
+
+const SETTINGS = { ...toServeConfig({ flags: {}, environment: {}, settings: {} }), port: 0, probeMs: 0 }
+
+/** Whether a server starts on a data folder and stops in good order. */
+async function canServe(dataFolder: string): Promise<boolean> {
+  const server = await startServer({
+    ...{ dataFolder, environment: {}, version: 'test', now: Date.now, prepare() {}, configure: () => SETTINGS },
+    log: createLog({ now: Date.now, write: async () => {} }),
+    commands: { reload: async () => {}, drain() {} },
+  })
+  return server.stop()
+}
+
+test.each(Array.from({ length: 60 }, (_, seed) => seed))('seed %d ends as the origins say', async (seed) => {
+  const folder = createFolder()
+  const store = createConfigStore(folder.database)
+  const pick = createPicker(seed)
+  let expected: Stands = new Map()
+  let nowMs = 1_000
+  const apply = ({ origin, wishes, catalog }: Step) =>
+    applyCatalog(store, catalog, { ...wishes, origin, actor: 'test', subject: 'it', digest: 'd', nowMs: nowMs++ })
+  for (const step of drawSteps(pick)) {
+    expected = follow(expected, step)
+    const { version } = await apply(step)
+    const rows = await store.readCatalog()
+    expect(inOrder(toStands(rows))).toEqual(inOrder(expected))
+    // What is kept of it is what stands.
+    if (version !== null) expect((await store.readVersion(version))?.rows).toEqual(rows)
+    // Saying it again changes nothing, unless a stronger one stood in the way of another.
+    expect(await apply(step)).toMatchObject({ created: 0, updated: 0, deleted: 0, version: null })
+  }
+  if (seed % 12 === 0) expect(await canServe(folder.path)).toBe(true)
+  folder.close()
+})
