@@ -1,16 +1,18 @@
 /**
- * `tollgate catalog validate | apply`. `validate` needs no database and writes nothing; `apply` works beside a running
- * server, which takes the change within moments.
+ * `tollgate catalog validate | plan | apply`. `validate` needs no database, `plan` only reads it; `apply` works beside a
+ * running server, which takes the change within moments.
  */
 
 import { resolve } from 'node:path'
-import { applyCatalog, toApplyOptions } from '../catalog/apply.ts'
+import { type ApplyWishes, applyCatalog, planApply, toApplyOptions } from '../catalog/apply.ts'
 import { parseCatalog } from '../catalog/file.ts'
+import type { Plan } from '../catalog/plan.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
-import { CommandError } from './command-error.ts'
-import { type Context, printJson, version, withStore } from './io.ts'
+import { toChangeLines, toCountText, toLeftLines } from './catalog-changes.ts'
+import { CommandError, usageError } from './command-error.ts'
+import { type Context, printJson, toPrintable, version, withStore } from './io.ts'
 
 export async function validate(file: string | undefined, io: Context): Promise<void> {
   const { source, catalog, wildcards, warnings } = await load(file, io).catch((error) => {
@@ -28,18 +30,63 @@ export async function validate(file: string | undefined, io: Context): Promise<v
   io.stdout(`${toTitle(source)} is valid: ${count(upstreams, 'upstream')}, ${what}.\n`)
 }
 
-export async function apply(file: string | undefined, io: Context): Promise<void> {
+/** The options of `catalog plan` and `catalog apply`. */
+export interface ApplyFlags {
+  prune?: boolean
+  takeOver?: boolean
+  check?: boolean
+}
+
+export async function plan(file: string | undefined, flags: ApplyFlags, io: Context): Promise<void> {
   const { source, catalog, warnings } = await load(file, io)
-  const options = toApplyOptions(source, version(), { actor: 'cli', nowMs: io.nowMs() })
+  const { origin } = source
+  const wishes = toWishes(flags, source)
+  const found = await withStore(io, { readonly: true }, (store) => planApply(store, catalog, { origin, ...wishes }))
+  const { changes, adoptions, left, created, updated, deleted, adopted, unchanged } = found
+  const differs = changes.length + left.length > 0
+  if (io.json) {
+    const counts = { created, updated, deleted, adopted, unchanged }
+    printJson(io, { path: source.path, origin, differs, ...counts, changes, adoptions, left, warnings })
+  } else io.stdout(`${toChangeLines(found)}${toLeftLines(left, origin)}${toClosing(source, found, differs)}`)
+  if (flags.check && differs)
+    throw new CommandError('catalog_differs', `The database differs from ${source.path ?? 'the built-in catalogue'}.`)
+}
+
+function toClosing(source: CatalogSource, found: Plan, differs: boolean): string {
+  const { left, adopted } = found
+  if (!differs && adopted === 0) return `${toTitle(source)}: the database says the same.\n`
+  if (!differs) return `${toTitle(source)}: the database says the same; an apply makes it the owner of ${adopted}.\n`
+  const stays = left.length === 0 ? '' : `; ${left.length} that differ would stay as they are`
+  return `${toTitle(source)} would make: ${toCountText(found)}${stays}.\n`
+}
+
+export async function apply(file: string | undefined, flags: ApplyFlags, io: Context): Promise<void> {
+  const { source, catalog, warnings } = await load(file, io)
+  const by = { actor: 'cli', nowMs: io.nowMs(), ...toWishes(flags, source) }
+  const options = toApplyOptions(source, version(), by)
   const summary = await withStore(io, {}, (store) => applyCatalog(store, catalog, options))
   if (io.json) return printJson(io, { path: source.path, origin: source.origin, ...summary, warnings })
-  for (const conflict of summary.conflicts) io.stderr(`conflict: ${conflict}\n`)
-  const { created, updated, deleted, unchanged } = summary
+  for (const conflict of summary.conflicts) io.stderr(`conflict: ${toPrintable(conflict)}\n`)
+  if (summary.kept.length > 0) io.stderr(toKeptNote(summary.kept))
   io.stdout(
-    created + updated + deleted === 0
+    summary.version === null
       ? `${toTitle(source)}: nothing to change.\n`
-      : `${toTitle(source)} applied: ${created} created, ${updated} updated, ${deleted} deleted, ${unchanged} unchanged.\n`,
+      : `${toTitle(source)} applied: ${toCountText(summary)}. It is version ${summary.version} of the catalogue.\n`,
   )
+}
+
+/** How many names fit into a sentence. */
+const MOST_NAMED = 5
+
+function toKeptNote(kept: readonly string[]): string {
+  const names = kept.slice(0, MOST_NAMED).map(toPrintable).join(', ')
+  const more = kept.length > MOST_NAMED ? ` and ${kept.length - MOST_NAMED} more` : ''
+  return `note: no longer declared, and kept: ${names}${more}. Delete what is not declared with --prune; a server that begins with this file does so, too.\n`
+}
+
+function toWishes({ prune = false, takeOver = false }: ApplyFlags, { origin }: CatalogSource): ApplyWishes {
+  if (takeOver && origin === 'builtin') throw usageError('--take-over needs a catalogue of your own: name its file.')
+  return { prune, takeOver }
 }
 
 async function load(file: string | undefined, io: Context) {

@@ -1,0 +1,64 @@
+/**
+ * `tollgate catalog history | revert`: what the catalogue was, and back to it. Works beside a running server, which takes a
+ * revert within moments.
+ */
+import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
+import type { CatalogVersion } from '../store/config-store.ts'
+import { toChangeLines, toCountText } from './catalog-changes.ts'
+import { usageError } from './command-error.ts'
+import { type Context, printJson, toPrintable, toTable, toTime, withStore } from './io.ts'
+
+/** @param number the version to show; all of them are listed without one. */
+export async function history(number: string | undefined, io: Context): Promise<void> {
+  if (number !== undefined) return show(toNumber(number), io)
+  const versions = await withStore(io, { readonly: true }, listVersions)
+  if (io.json) return printJson(io, { versions: versions.map(toJson) })
+  if (versions.length === 0) return io.stderr('Nothing was applied yet.\n')
+  io.stdout(toTable(HEADINGS, versions.map(toCells)))
+}
+
+const HEADINGS = ['N', 'WHEN (UTC)', 'WHO', 'WHAT', 'CREATED', 'UPDATED', 'DELETED', 'SOURCE']
+
+const toCells = (version: CatalogVersion) => [
+  String(version.number),
+  toTime(version.atMs),
+  toPrintable(version.actor),
+  version.action.replace(/^catalog\./, ''),
+  String(version.created),
+  // Another owner is something that a row has otherwise.
+  String(version.updated + version.adopted),
+  String(version.deleted),
+  toPrintable(version.subject),
+]
+
+const toJson = ({ atMs, ...version }: CatalogVersion) => ({ ...version, at_ms: atMs })
+
+async function show(number: number, io: Context): Promise<void> {
+  const { version, told } = await withStore(io, { readonly: true }, (store) => showVersion(store, number))
+  if (io.json) return printJson(io, { ...toJson(version), ...(told ?? { changes: null, adoptions: null }) })
+  io.stdout(toTable(HEADINGS, [toCells(version)]))
+  io.stdout(told ? toChangeLines(told) : 'What it changed is not known: the version before it is not kept any more.\n')
+}
+
+export async function revert(text: string, { plan = false }: { plan?: boolean }, io: Context): Promise<void> {
+  const number = toNumber(text)
+  const done = await withStore(io, { readonly: plan }, (store) =>
+    plan ? planRevert(store, number) : revertCatalog(store, number, { actor: 'cli', nowMs: io.nowMs() }),
+  )
+  if (io.json) return printJson(io, { reverted_to: number, planned: plan, ...done })
+  io.stdout(toChangeLines(done))
+  if (done.changes.length + done.adoptions.length === 0)
+    return io.stdout(`The catalogue is what it was after version ${number}: nothing to change.\n`)
+  const what = toCountText(done)
+  if (plan) return io.stdout(`To go back to version ${number} would make: ${what}.\n`)
+  io.stdout(`The catalogue is what it was after version ${number}: ${what}. This is version ${done.version}.\n`)
+  io.stderr(
+    'note: the catalogue file says what it said, and wins again when it changes or is applied, or when a server begins with it in another version. Write this one down with: tollgate catalog export FILE\n',
+  )
+}
+
+function toNumber(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw usageError(`'${text}' is no version: see their numbers with: tollgate catalog history`)
+  return Number(text)
+}

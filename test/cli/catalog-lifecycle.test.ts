@@ -1,0 +1,117 @@
+/** A catalogue from plan to revert, as its operator meets it. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+beforeEach(() => {
+  bench = createBench()
+})
+afterEach(() => bench.close())
+
+const FACTS =
+  'owned_by: acme, context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text], supported_features: []'
+
+const toText = (models: string, upstream = 'http://127.0.0.1:1/v1') => `version: 1
+upstreams: { near: { dialect: openai, base_url: "${upstream}", local: true } }
+models:
+${models}`
+const A = `  acme/a: { name: A, ${FACTS}, routes: [{ upstream: near, model: a }] }\n`
+const B = `  acme/b: { name: B, ${FACTS}, routes: [{ upstream: near, model: b }] }\n`
+
+const write = (text: string) => Bun.write(join(bench.folder, 'mine.yaml'), text)
+const catalog = (command: string, ...argv: string[]) => bench.run('catalog', command, ...argv)
+const json = async (command: string, ...argv: string[]) =>
+  JSON.parse((await catalog(command, ...argv, '--json')).stdout)
+const own = (sql: string) => {
+  const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  sqlite.run(sql)
+  sqlite.close()
+}
+
+test('a plan names each row and field that differs, changes nothing, and fails a check', async () => {
+  await write(toText(A + B))
+  await catalog('apply', 'mine.yaml')
+  own("UPDATE upstreams SET base_url = 'http://127.0.0.1:2/v1', origin = 'admin'")
+  await write(toText(A.replace('8192', '4096') + B.replaceAll('acme/b', 'acme/c')))
+
+  const planned = await catalog('plan', 'mine.yaml', '--check')
+  expect(planned).toMatchObject({ code: 1, stderr: expect.stringMatching(/^error: The database differs from /) })
+  expect(planned.stdout).toBe(`+ models.acme/c, 1 route
+~ models.acme/a (file)
+    context_length: 8192 -> 4096
+= upstreams.near (admin, which wins over the file)
+    base_url: http://127.0.0.1:2/v1 -> http://127.0.0.1:1/v1
+= models.acme/b (file: no longer declared; --prune deletes it)
+= models.acme/b: route near (b) (file: no longer declared; --prune deletes it)
+${join(bench.folder, 'mine.yaml')} would make: 2 created, 1 updated, 0 deleted, 4 unchanged; 3 that differ would stay as they are.
+`)
+  expect(await json('plan', 'mine.yaml')).toMatchObject({ differs: true, created: 2, left: { length: 3 } })
+
+  expect((await catalog('plan', 'mine.yaml', '--prune', '--take-over')).stdout).toContain(
+    '- models.acme/b, 1 route (file)',
+  )
+  expect(await json('apply', 'mine.yaml', '--prune', '--take-over')).toMatchObject({
+    ...{ created: 2, updated: 2, deleted: 2, conflicts: [], kept: [], version: 3 },
+  })
+  const clean = await catalog('plan', 'mine.yaml', '--check')
+  expect([clean.code, clean.stdout]).toEqual([0, expect.stringContaining('the database says the same')])
+})
+
+test('an apply says what it leaves alone, and how to have it otherwise', async () => {
+  await write(toText(A + B))
+  await catalog('apply', 'mine.yaml')
+  own("UPDATE models SET name = 'By hand', origin = 'admin' WHERE slug = 'acme/a'")
+  await write(toText(A))
+  const { stdout, stderr } = await catalog('apply', 'mine.yaml')
+  expect(stderr).toContain("conflict: models.acme/a: left as it is, because its admin settings win over the file's.")
+  expect(stderr).toMatch(/^note: no longer declared, and kept: models.acme\/b, .* with --prune;/m)
+  expect(stdout).toContain('nothing to change')
+})
+
+test('what is the same and another’s is no difference', async () => {
+  await catalog('apply')
+  await Bun.write(join(bench.folder, 'mine.yaml'), Bun.file(join(import.meta.dir, '../../catalog.yaml')))
+  const planned = await catalog('plan', 'mine.yaml', '--check')
+  expect([planned.code, planned.stdout]).toEqual([0, expect.stringContaining('an apply makes it the owner of 3')])
+})
+
+test('the built-in catalogue takes nothing over, and is not planned where a file was applied', async () => {
+  expect(await catalog('apply', '--take-over')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('name its file'),
+  })
+  await write(toText(A))
+  await catalog('apply', 'mine.yaml')
+  expect(await catalog('plan')).toMatchObject({ code: 1, stderr: expect.stringContaining('Name the file') })
+})
+
+test('history lists what was applied, shows one, and revert goes back to it', async () => {
+  expect((await catalog('history')).stderr).toBe('Nothing was applied yet.\n')
+  await write(toText(A))
+  await catalog('apply', 'mine.yaml')
+  await write(toText(A.replace('name: A', 'name: Other')))
+  await catalog('apply', 'mine.yaml')
+  expect((await catalog('history')).stdout).toMatch(/^N .*\n1 +2026-11-21 00:00 +cli +apply +3 .*\n2 /)
+  expect((await catalog('history', '2')).stdout).toContain('    name: A -> Other\n')
+
+  expect((await catalog('revert', '1', '--plan')).stdout).toContain('To go back to version 1 would make')
+  expect(await json('history')).toMatchObject({ versions: { length: 2 } })
+  const back = await catalog('revert', '1')
+  expect(back.stdout).toContain('name: Other -> A')
+  expect(back.stderr).toContain('catalog export FILE')
+  expect(await json('history')).toMatchObject({
+    versions: [{}, {}, { number: 3, action: 'catalog.revert', updated: 1 }],
+  })
+  expect(await json('revert', '1')).toMatchObject({ version: null, updated: 0 })
+})
+
+test('a version that is not there, or is no number, says where to look', async () => {
+  expect(await catalog('revert', '7')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('tollgate catalog history'),
+  })
+  expect(await catalog('revert', '-1')).toMatchObject({ code: 2 })
+  expect(await catalog('history', 'x')).toMatchObject({ code: 2, stderr: expect.stringContaining('is no version') })
+})
