@@ -31,7 +31,7 @@ export const toBudgetFields = (standing: BudgetStanding | null) => ({
 export function toBudgetCell(standing: BudgetStanding | null): string {
   if (!standing) return '-'
   const { budget, spentNanoUsd, percent } = standing
-  return `${toSpent(spentNanoUsd)} of ${toText(budget)} (${percent} %)`
+  return `${toSpent(spentNanoUsd)} of ${toBudgetText(budget)} (${percent} %)`
 }
 
 /**
@@ -44,10 +44,12 @@ export function toBudgetWarning(whose: string, standing: BudgetStanding | null):
   const { budget, percent, resetMs, state } = standing
   const part = state === 'spent' ? 'all' : `${percent} %`
   const next = resetMs === null ? 'It never resets' : `It resets on ${toDay(resetMs)}`
-  return `warning: ${whose} has spent ${part} of its budget of ${toText(budget)}. ${next}.\n`
+  return `warning: ${whose} has spent ${part} of its budget of ${toBudgetText(budget)}. ${next}.\n`
 }
 
-const toText = ({ nanoUsd, period }: Budget) => `${toMoney(nanoUsd)}${period === 'total' ? ' in total' : `/${period}`}`
+/** Such as `$20/month`, or `$5 in total`. */
+export const toBudgetText = ({ nanoUsd, period }: Budget) =>
+  `${toMoney(nanoUsd)}${period === 'total' ? ' in total' : `/${period}`}`
 
 /** Exact dollars, to the cent at least where they are not whole: `$20`, `$0.10`. */
 function toMoney(nanoUsd: number): string {

@@ -78,6 +78,15 @@ export function toDescribedTable(headings: string[], rows: string[][], notes: re
 /** Of what stands beneath a row. */
 const INDENT = 10
 
+/** What is known of one thing, under its heading: a line each, which may be several of a terminal, behind what it is about. */
+export function toFactLines(heading: string, facts: readonly (readonly [what: string, text: string])[]): string {
+  const width = Math.max(...facts.map(([what]) => what.length)) + 2
+  const lines = facts.map(
+    ([what, text]) => `  ${what.padEnd(width)}${toIndented(toPrintable(text), width + 2).trimStart()}`,
+  )
+  return `${toPrintable(heading)}\n${lines.join('')}`
+}
+
 /** Writes a time as UTC to the minute: `2027-01-31 12:00`. */
 export const toTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
 

@@ -1,75 +1,44 @@
 /**
- * `tollgate keys create | list | revoke`. Works beside a running server, which takes a change within moments. A secret
- * is printed once, by `create`, alone on its line.
+ * `tollgate keys create | list | show | edit | revoke`. Works beside a running server, which takes a change within
+ * moments. A secret is printed once, by `create`, alone on its line.
  */
-import { toShortId } from '../domain/id.ts'
-import { toIpRange } from '../domain/ip.ts'
 import type { Key } from '../domain/snapshot.ts'
-import { type BudgetStanding, NO_PAST, toStanding } from '../keys/budget.ts'
-import { isPattern } from '../keys/rules.ts'
-import { createKey, type KeyOptions, type ListedKey, listKeys, revokeKey } from '../keys/service.ts'
+import { NO_PAST, toStanding } from '../keys/budget.ts'
+import { editKey } from '../keys/edit.ts'
+import { createKey, listKeys, revokeKey, showKey } from '../keys/service.ts'
+import type { ConfigStore } from '../store/config-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
-import { createStandings, toBudgetFields, toBudgetWarning } from './budget.ts'
+import { createStandings, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
-import { findUnmatched } from './key-models.ts'
+import { findUnmatched, type Unmatched } from './key-models.ts'
+import { type KeyFlags, toKeyChanges } from './key-options.ts'
 import { toKeyTable } from './key-table.ts'
-import { ifGiven, toBudget, toCount, toExpiry, toName } from './values.ts'
-
-/** The options of `keys create`, as they stand on the command line. */
-export interface KeyFlags {
-  name?: string
-  model?: string[]
-  allowIp?: string[]
-  scope?: string
-  team?: string
-  rpm?: string
-  tpm?: string
-  concurrency?: string
-  budget?: string
-  expires?: string
-}
+import { toChangeText, toKeyJson, toKeyName, toKeyText } from './key-text.ts'
+import { toName } from './values.ts'
 
 export async function create(flags: KeyFlags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  const options = toKeyOptions(flags, nowMs)
-  const { key, secret, unmatched } = await withStore(io, {}, async (store) => ({
-    ...(await createKey(store, options, { actor: 'cli', nowMs })),
-    unmatched:
-      options.models.length === 0 ? [] : findUnmatched(options, toSnapshot(await store.read(), io.environment)),
-  }))
+  const name = toName(flags.name?.at(-1), 'say what the key is for, such as --name dev')
+  const options = { ...toKeyChanges(flags, { canBeNone: false }, nowMs), name }
+  const { key, secret, unmatched } = await withStore(io, {}, async (store) => {
+    const created = await createKey(store, options, { actor: 'cli', nowMs })
+    return { ...created, unmatched: await unmatchedOf(created.key, store, io) }
+  })
   // It is too new to have spent anything.
-  const { id, name, ...rest } = toJson(key, toStanding(key.budget, NO_PAST, nowMs))
+  const { id, name: _, ...rest } = toKeyJson(key, toStanding(key.budget, NO_PAST, nowMs))
   if (io.json)
     return printJson(io, { id, name, key: secret, ...rest, unmatched: unmatched.map(({ pattern }) => pattern) })
-  for (const { message } of unmatched) io.stderr(`warning: ${message}\n`)
-  io.stderr(`Key ${toShortId(id)} (${toPrintable(name)}). Keep it now; it is not shown again:\n`)
+  warnOf(unmatched, io)
+  io.stderr(`${toKeyName(key)}. Keep it now; it is not shown again:\n`)
   io.stdout(`${secret}\n`)
 }
 
-function toKeyOptions(flags: KeyFlags, nowMs: number): KeyOptions & Pick<Key, 'models' | 'scope'> {
-  const name = toName(flags.name, 'say what the key is for, such as --name dev')
-  const { scope = 'all', model: models = [], allowIp: allowedIps = [] } = flags
-  if (scope !== 'all' && scope !== 'local') throw usageError(`--scope '${scope}' is unknown: write all or local.`)
-  const bad = models.find((pattern) => !isPattern(pattern))
-  if (bad !== undefined)
-    throw usageError(`--model '${bad}' is no pattern: write a model such as openai/gpt-4o-mini or openai/*.`)
-  for (const text of allowedIps) {
-    const range = toIpRange(text)
-    if ('problem' in range) throw usageError(`--allow-ip '${text}' ${range.problem}.`)
-  }
-  return {
-    name,
-    scope,
-    models,
-    allowedIps,
-    ...(flags.team === undefined ? {} : { team: flags.team }),
-    requestsPerMinute: ifGiven(flags.rpm, (text) => toCount('--rpm', text)),
-    tokensPerMinute: ifGiven(flags.tpm, (text) => toCount('--tpm', text)),
-    concurrency: ifGiven(flags.concurrency, (text) => toCount('--concurrency', text)),
-    budget: ifGiven(flags.budget, toBudget),
-    expiresMs: ifGiven(flags.expires, (text) => toExpiry(text, nowMs)),
-  }
+const unmatchedOf = async (key: Key, store: ConfigStore, io: Context): Promise<Unmatched[]> =>
+  key.models.length === 0 ? [] : findUnmatched(key, toSnapshot(await store.read(), io.environment))
+
+function warnOf(unmatched: readonly Unmatched[], io: Context): void {
+  for (const { message } of unmatched) io.stderr(`warning: ${message}\n`)
 }
 
 /** @param all also those that let nobody in any more. */
@@ -81,7 +50,7 @@ export async function list({ all = false }: { all?: boolean }, io: Context): Pro
     const wanted = keys.filter(({ status }) => all || status === 'active')
     return { shown: wanted.map((key) => ({ key, standing: standingOf(key) })), hidden: keys.length - wanted.length }
   })
-  if (io.json) return printJson(io, { keys: shown.map(({ key, standing }) => toJson(key, standing)) })
+  if (io.json) return printJson(io, { keys: shown.map(({ key, standing }) => toKeyJson(key, standing)) })
   if (shown.length > 0) io.stdout(toKeyTable(shown, nowMs))
   if (hidden > 0) io.stderr(`${hidden} revoked or expired; with --all they are listed, too.\n`)
   else if (shown.length === 0) io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
@@ -89,39 +58,41 @@ export async function list({ all = false }: { all?: boolean }, io: Context): Pro
     if (key.status === 'active') io.stderr(toBudgetWarning(`key ${toPrintable(key.name)}`, standing))
 }
 
-export async function revoke(id: string, io: Context): Promise<void> {
+export async function show(which: string, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  await withStore(io, {}, async (store, sqlite) => {
-    const { key, alreadyRevoked } = await revokeKey(store, id, { actor: 'cli', nowMs })
-    if (io.json) {
-      const standingOf = await createStandings(sqlite, 'key', io)
-      return printJson(io, { ...toJson(key, standingOf(key)), already_revoked: alreadyRevoked })
-    }
-    const what = `Key ${toShortId(key.id)} (${toPrintable(key.name)})`
-    io.stdout(alreadyRevoked ? `${what} was revoked already.\n` : `${what} is revoked.\n`)
+  await withStore(io, { readonly: true }, async (store, sqlite) => {
+    const key = await showKey(store, which, nowMs)
+    const standing = (await createStandings(sqlite, 'key', io))(key)
+    if (io.json) return printJson(io, toKeyJson(key, standing))
+    io.stdout(toKeyText(key, standing, nowMs))
   })
 }
 
-/** A key under its columns' names. */
-function toJson(key: ListedKey, standing: BudgetStanding | null) {
-  const { limits } = key
-  return {
-    id: key.id,
-    name: key.name,
-    last_four: key.secrets.at(-1)?.lastFour ?? null,
-    status: key.status,
-    scope: key.scope,
-    models: key.models,
-    allowed_ips: key.allowedIps,
-    team_id: key.teamId,
-    team: key.team,
-    rpm: limits.requestsPerMinute,
-    tpm: limits.tokensPerMinute,
-    concurrency: limits.concurrency,
-    ...toBudgetFields(standing),
-    metadata: key.metadata,
-    created_ms: key.createdMs,
-    expires_ms: key.expiresMs,
-    revoked_ms: key.revokedMs,
-  }
+export async function edit(which: string, flags: KeyFlags, io: Context): Promise<void> {
+  const nowMs = io.nowMs()
+  const changes = toKeyChanges(flags, { canBeNone: true }, nowMs)
+  if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 60 or --budget none.')
+  await withStore(io, {}, async (store, sqlite) => {
+    const { before, key, difference } = await editKey(store, which, changes, { actor: 'cli', nowMs })
+    const changed = Object.keys(difference?.after ?? {})
+    const unmatched = changed.some((field) => /^(models|scope)$/.test(field)) ? await unmatchedOf(key, store, io) : []
+    if (io.json) {
+      const standing = (await createStandings(sqlite, 'key', io))(key)
+      return printJson(io, { ...toKeyJson(key, standing), changed, unmatched: unmatched.map(({ pattern }) => pattern) })
+    }
+    warnOf(unmatched, io)
+    io.stdout(difference === null ? `${toKeyName(key)} is like that already.\n` : toChangeText(before, key))
+  })
+}
+
+export async function revoke(which: string, io: Context): Promise<void> {
+  const nowMs = io.nowMs()
+  await withStore(io, {}, async (store, sqlite) => {
+    const { key, alreadyRevoked } = await revokeKey(store, which, { actor: 'cli', nowMs })
+    if (io.json) {
+      const standing = (await createStandings(sqlite, 'key', io))(key)
+      return printJson(io, { ...toKeyJson(key, standing), already_revoked: alreadyRevoked })
+    }
+    io.stdout(`${toKeyName(key)} ${alreadyRevoked ? 'was revoked already' : 'is revoked'}.\n`)
+  })
 }

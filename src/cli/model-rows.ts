@@ -2,7 +2,7 @@
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import { toReasons } from './doctor-server.ts'
-import { toIndented, toPrintable } from './io.ts'
+import { toFactLines, toPrintable } from './io.ts'
 import type { UpstreamRow } from './upstream-rows.ts'
 
 /** One model as `models list --json` shows it. */
@@ -108,8 +108,7 @@ export function toModelText(row: ModelRow, aliases: readonly string[]): string {
       `${route.upstream}: ${route.upstream_model}, priority ${route.priority}, weight ${route.weight}; ${toPrices(route.pricing)}`,
     ]),
   ]
-  const lines = facts.map(([what, text]) => `  ${what.padEnd(9)}${toIndented(toPrintable(text), 11).trimStart()}`)
-  return `${toPrintable(`${row.slug} (${row.name}, by ${row.owned_by})`)}\n${lines.join('')}`
+  return toFactLines(`${row.slug} (${row.name}, by ${row.owned_by})`, facts)
 }
 
 /** Such as `USD for a million tokens: prompt 1.25, completion 10; beyond 200000 prompt tokens: prompt 2.50, completion 15`. */

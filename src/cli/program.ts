@@ -8,14 +8,13 @@ import { Command, CommanderError } from 'commander'
 import type { AskFlags } from './ask.ts'
 import { toCommandError, usageError } from './command-error.ts'
 import { type Context, type Io, printJson, version } from './io.ts'
-import type { KeyFlags } from './keys.ts'
+import { addKeyOptions, BUDGET, type KeyFlags } from './key-options.ts'
 import type { ListFlags } from './requests.ts'
 import { addServe, toCatalogFile } from './serve.ts'
 
 const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
 const PRUNE = 'delete rows of a file that this one no longer declares'
 const TAKE_OVER = 'have the file win over an administrator: what both declare becomes the file’s'
-const BUDGET = '20/month, 0.10/day, or 5 in total'
 
 /** A variable of a script that is not set is no wish for the folder that is there by default. */
 function toFolder(text: string): string {
@@ -70,9 +69,6 @@ function createProgram(io: Io): Command {
   return program
 }
 
-/** Of an option that may be repeated. */
-const toList = (text: string, before: string[] = []) => [...before, text]
-
 function addAsk(program: Command, context: Context): void {
   program
     .command('ask')
@@ -87,25 +83,12 @@ function addAsk(program: Command, context: Context): void {
     .action(async (words: string[], flags: AskFlags) => (await import('./ask.ts')).ask(words, flags, context))
 }
 
+const WHICH_KEY = 'its name, six digits or more of its id, or the last four characters of the key itself'
+
 function addKeys(program: Command, context: Context): void {
-  const keys = program.command('keys').description('make, list and revoke keys')
-  keys
-    .command('create')
-    .description('make a key and print it, once')
-    .option('--name <name>', 'what the key is for (required)')
-    .option('--model <pattern>', 'allow these models only, such as openai/* (may be repeated)', toList)
-    .option(
-      '--allow-ip <cidr>',
-      'allow its use from this address or range only, such as 203.0.113.7 or 10.0.0.0/8 (may be repeated)',
-      toList,
-    )
-    .option('--scope <scope>', 'all, or local: local upstreams only')
-    .option('--team <team>', 'name of a team whose budget it shares, or six digits or more of its id')
-    .option('--rpm <n>', 'requests per minute')
-    .option('--tpm <n>', 'tokens per minute')
-    .option('--concurrency <n>', 'requests at a time; one more is refused at once')
-    .option('--budget <usd>', `what it may cost: ${BUDGET}`)
-    .option('--expires <time>', 'such as 90d, 12h or 2027-01-31')
+  const keys = program.command('keys').description('make, show, change and revoke keys')
+  addKeyOptions(keys.command('create'), { canBeNone: false })
+    .description('make a key and print it, once; it needs a --name')
     .action(async (flags: KeyFlags) => (await import('./keys.ts')).create(flags, context))
   keys
     .command('list')
@@ -113,9 +96,20 @@ function addKeys(program: Command, context: Context): void {
     .option('--all', 'revoked and expired ones, too')
     .action(async (flags: { all?: boolean }) => (await import('./keys.ts')).list(flags, context))
   keys
+    .command('show')
+    .description('show all that is known of a key')
+    .argument('<key>', WHICH_KEY)
+    .action(async (key: string) => (await import('./keys.ts')).show(key, context))
+  addKeyOptions(keys.command('edit'), { canBeNone: true })
+    .description(
+      'change a key; what is not said stays, and so does what it has spent. `none` takes a limit away: --budget none',
+    )
+    .argument('<key>', WHICH_KEY)
+    .action(async (key: string, flags: KeyFlags) => (await import('./keys.ts')).edit(key, flags, context))
+  keys
     .command('revoke')
-    .description('stop a key for good')
-    .argument('<key>', 'its name, six digits or more of its id, or the last four characters of the key itself')
+    .description('stop a key for good, with all of its secrets')
+    .argument('<key>', WHICH_KEY)
     .action(async (key: string) => (await import('./keys.ts')).revoke(key, context))
 }
 

@@ -38,6 +38,21 @@ export function findKey(keys: readonly StoredKey[], text: string, nowMs: number)
   throw new ServiceError({ kind: 'key_ambiguous', key }, `'${key}' may mean ${found.length} keys: ${ids.join(', ')}.`)
 }
 
+/** Throws `key_revoked`: a key that was revoked stays as it was. */
+export function requireUnrevoked({ id, name, revokedMs }: StoredKey): void {
+  if (revokedMs === null) return
+  const message = `The key '${name}' (${toShortId(id)}) was revoked on ${new Date(revokedMs).toISOString()}.`
+  throw new ServiceError({ kind: 'key_revoked', key: name, id }, message)
+}
+
+/** Throws `key_exists` where a key in force has the name: names are unique among those, so that a command may go by them. */
+export function requireFreeName(keys: readonly StoredKey[], name: string, nowMs: number): void {
+  const taken = keys.find((key) => key.name === name && isLiving(key, nowMs))
+  if (!taken) return
+  const message = `There is a key '${name}' already (${toShortId(taken.id)}).`
+  throw new ServiceError({ kind: 'key_exists', key: name, id: taken.id }, message)
+}
+
 /** The team of this id or name, of this id if both could be meant, else the only one whose id has these digits. Throws `team_not_found`. */
 export function findTeam(teams: readonly StoredTeam[], text: string): StoredTeam {
   const team = teams.find(({ id }) => id === text) ?? teams.find(({ name }) => name === text)

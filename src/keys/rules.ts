@@ -9,12 +9,19 @@ export const isName = (text: string) => text.length >= 1 && text.length <= 200
 /** A pattern of an allow-list, such as `openai/*`. */
 export const isPattern = (text: string) => /^\S{1,200}$/.test(text)
 
+/** How much may be noted beside a key or a team; the numbers are those of `metadata` in OpenAI's API reference. */
+const METADATA = { pairs: 16, name: 64, value: 512 }
+
+const isMetadataName = (text: string) => /^[^\s=\p{Cc}]+$/u.test(text) && text.length <= METADATA.name
+
 export interface CheckedOptions extends Partial<Limits> {
-  name: string
+  name?: string
   models?: string[]
   allowedIps?: string[]
   budget?: Budget | null
   maxKeys?: number | null
+  expiresMs?: number | null
+  metadata?: Record<string, string>
 }
 
 const COUNTS = ['requestsPerMinute', 'tokensPerMinute', 'concurrency', 'maxKeys'] as const
@@ -38,7 +45,7 @@ export function toAllowedIps(texts: readonly string[] = []): string[] {
 
 /** Throws `invalid` for the first field that breaks a rule. */
 export function checkOptions(options: CheckedOptions): void {
-  if (!isName(options.name)) refuse('name', 'it must have 1 to 200 characters')
+  if (options.name !== undefined && !isName(options.name)) refuse('name', 'it must have 1 to 200 characters')
   if (options.models?.every(isPattern) === false) refuse('models', 'each must be a pattern such as openai/*')
   const { nanoUsd } = options.budget ?? { nanoUsd: 1 }
   if (!Number.isSafeInteger(nanoUsd) || nanoUsd <= 0) refuse('budget', 'it must be more than 0')
@@ -47,4 +54,13 @@ export function checkOptions(options: CheckedOptions): void {
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
       refuse(field, `it must be a whole number from 1 to ${MAX_LIMIT}`)
   }
+  const { expiresMs = null, metadata = {} } = options
+  if (expiresMs !== null && (!Number.isInteger(expiresMs) || Number.isNaN(new Date(expiresMs).getTime())))
+    refuse('expiresMs', 'it must be a time in ms')
+  const pairs = Object.entries(metadata)
+  if (pairs.length > METADATA.pairs) refuse('metadata', `it may have ${METADATA.pairs} names at most`)
+  if (!pairs.every(([name]) => isMetadataName(name)))
+    refuse('metadata', `each name must have 1 to ${METADATA.name} characters, without spaces and =`)
+  if (!pairs.every(([, { length }]) => length >= 1 && length <= METADATA.value))
+    refuse('metadata', `each value must have 1 to ${METADATA.value} characters`)
 }

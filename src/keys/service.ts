@@ -1,22 +1,19 @@
 /**
- * Creates, revokes and lists keys. Called by their commands, `serve` (for the first key) and later the dashboard. Keys are
- * revoked and never deleted: the ledger names them. A secret leaves this file once, from `createKey`. Names are unique among
- * keys in force, so that a command may go by them. Teams have `teams.ts`.
+ * Creates, shows, lists and revokes keys; what changes one otherwise is in `edit.ts`. Called by their commands, `serve` (for the
+ * first key) and later the dashboard. Keys are revoked and never deleted: the ledger names them. Names are unique among keys in
+ * force, so that a command may go by them. Teams have `teams.ts`.
  */
 
-import { mintId, toShortId } from '../domain/id.ts'
-import { ServiceError } from '../domain/service-error.ts'
+import { toDifference } from '../domain/difference.ts'
+import { mintId } from '../domain/id.ts'
 import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
-import { findKey, findTeam, isLiving } from './find.ts'
-import { type CheckedOptions, checkOptions, toAllowedIps } from './rules.ts'
-import { hashToken, mintToken, toMasked } from './token.ts'
+import { DEFAULTS, type KeyChanges, toFields, withChanges } from './fields.ts'
+import { findKey, isLiving, requireFreeName } from './find.ts'
+import { checkOptions } from './rules.ts'
+import { mintSecret, toMasked } from './token.ts'
 
-/** `models` are patterns over slugs; none = every model of the scope. `allowedIps` are addresses and ranges; none = from everywhere. */
-export interface KeyOptions extends CheckedOptions {
-  scope?: 'all' | 'local'
-  /** A team's id or name. */
-  team?: string
-  expiresMs?: number | null
+export interface KeyOptions extends KeyChanges {
+  name: string
 }
 
 export interface ListedKey extends StoredKey {
@@ -34,11 +31,8 @@ export interface CreatedKey {
 /** Creates a key. Throws `invalid`, `team_not_found`, and `key_exists` where a key in force has the name already. */
 export function createKey(store: ConfigStore, options: KeyOptions, by: Actor): Promise<CreatedKey> {
   return store.changeKeys(by, (rows) => {
-    const { name } = options
-    const taken = rows.keys.find((key) => key.name === name && isLiving(key, by.nowMs))
-    if (!taken) return decideKey(rows, options, by)
-    const message = `There is a key '${name}' already (${toShortId(taken.id)}).`
-    throw new ServiceError({ kind: 'key_exists', key: name, id: taken.id }, message)
+    requireFreeName(rows.keys, options.name, by.nowMs)
+    return decideKey(rows, options, by)
   })
 }
 
@@ -53,33 +47,21 @@ export function createFirstKey(store: ConfigStore, options: KeyOptions, by: Acto
 
 /** What `createKey` writes and returns, whatever keys there are. Pure, but for the secret and the id that it mints. */
 export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Actor): Decided<KeyWrite, CreatedKey> {
-  checkOptions(options)
-  const secret = mintToken()
-  const lastFour = secret.slice(-4)
-  const key: StoredKey = {
-    id: mintId(nowMs),
-    name: options.name,
-    scope: options.scope ?? 'all',
-    teamId: options.team === undefined ? null : findTeam(teams, options.team).id,
-    expiresMs: options.expiresMs ?? null,
-    revokedMs: null,
-    models: [...new Set(options.models)],
-    allowedIps: toAllowedIps(options.allowedIps),
-    limits: {
-      requestsPerMinute: options.requestsPerMinute ?? null,
-      tokensPerMinute: options.tokensPerMinute ?? null,
-      concurrency: options.concurrency ?? null,
-    },
-    budget: options.budget ?? null,
-    metadata: {},
-    createdMs: nowMs,
-    secrets: [{ hash: hashToken(secret), lastFour, createdMs: nowMs, expiresMs: null }],
-  }
-  const detail = { name: key.name, key: toMasked(lastFour) }
+  const { secret, stored } = mintSecret(nowMs)
+  const made = { ...DEFAULTS, id: mintId(nowMs), name: options.name, createdMs: nowMs, secrets: [stored] }
+  const key = withChanges(made, options, teams)
+  checkOptions({ ...options, metadata: key.metadata })
+  const detail = { name: key.name, key: toMasked(stored.lastFour), ...toDifference({}, toFields(key)) }
   return {
     value: { key: toListed(key, teams, nowMs), secret },
     change: { action: 'keys.create', subject: key.id, detail, write: { keys: [key] } },
   }
+}
+
+/** The key that the text means (`find.ts`). Throws `key_not_found` and `key_ambiguous`. */
+export async function showKey(store: ConfigStore, which: string, nowMs: number): Promise<ListedKey> {
+  const { keys, teams } = await store.readKeys()
+  return toListed(findKey(keys, which, nowMs), teams, nowMs)
 }
 
 /** Lists every key there ever was, oldest first. */
@@ -89,7 +71,8 @@ export async function listKeys(store: ConfigStore, nowMs: number): Promise<Liste
 }
 
 /**
- * Revokes the key that the text means (`find.ts`). Revoking twice is no error. Throws `key_not_found` and `key_ambiguous`.
+ * Revokes the key that the text means (`find.ts`), with all of its secrets. Revoking twice is no error. Throws `key_not_found`
+ * and `key_ambiguous`.
  */
 export function revokeKey(
   store: ConfigStore,
@@ -100,7 +83,8 @@ export function revokeKey(
     const found = findKey(keys, which, by.nowMs)
     const alreadyRevoked = found.revokedMs !== null
     const key = alreadyRevoked ? found : { ...found, revokedMs: by.nowMs }
-    const record = { action: 'keys.revoke', subject: key.id, detail: { name: key.name } }
+    const difference = toDifference({ revoked_ms: found.revokedMs }, { revoked_ms: key.revokedMs })
+    const record = { action: 'keys.revoke', subject: key.id, detail: { name: key.name, ...difference } }
     return {
       value: { key: toListed(key, teams, by.nowMs), alreadyRevoked },
       change: alreadyRevoked ? null : { ...record, write: { keys: [key] } },
@@ -108,7 +92,8 @@ export function revokeKey(
   })
 }
 
-function toListed(key: StoredKey, teams: readonly StoredTeam[], nowMs: number): ListedKey {
+/** A key with what others know of it: its team, and whether it is in force. */
+export function toListed(key: StoredKey, teams: readonly StoredTeam[], nowMs: number): ListedKey {
   return {
     ...key,
     team: teams.find(({ id }) => id === key.teamId)?.name ?? null,

@@ -10,6 +10,7 @@ import { type CheckedOptions, checkOptions } from './rules.ts'
 
 /** `models` are patterns over slugs; none = every model of the scope. Null is no limit, no budget. */
 export interface TeamOptions extends CheckedOptions {
+  name: string
   scope?: 'all' | 'local'
   /** How many keys each of its members may have. */
   maxKeys?: number | null

@@ -6,6 +6,7 @@
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { Ip } from '../domain/ip.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
+import type { StoredSecret } from '../store/config-store.ts'
 import { checkIp } from './allowed-ips.ts'
 
 const PREFIX = 'sk-tg-'
@@ -24,6 +25,13 @@ export function mintToken(): string {
     }
   }
   return PREFIX + random + toCheck(random)
+}
+
+/** Makes a secret, and what is stored of it. */
+export function mintSecret(nowMs: number): { secret: string; stored: StoredSecret } {
+  const secret = mintToken()
+  const stored = { hash: hashToken(secret), lastFour: secret.slice(-4), createdMs: nowMs, expiresMs: null }
+  return { secret, stored }
 }
 
 /** Hashes a secret as `key_secrets.hash` holds it: SHA-256, 64 lower-case hex digits. */

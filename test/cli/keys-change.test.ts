@@ -1,0 +1,113 @@
+/** Keys that are there: shown and changed, as a user meets it. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+let id = ''
+let secret = ''
+beforeEach(async () => {
+  bench = createBench()
+  await bench.run('teams', 'create', '--name', 'Blue')
+  ;({ id, key: secret } = await json('keys', 'create', '--name', 'dev', '--rpm', '60', '--budget', '20/month'))
+})
+afterEach(() => bench.close())
+
+const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
+
+describe('keys show', () => {
+  test('tells all that is known, a line each, and fits a terminal', async () => {
+    await bench.run(
+      ...['keys', 'edit', 'dev', '--team', 'Blue', '--metadata', 'owner=ann', '--expires', '90d', '--scope', 'local'],
+      ...Array.from({ length: 12 }, (_, i) => ['--model', `provider-${i}/some-model-*`]).flat(),
+    )
+    const { stdout } = await bench.run('keys', 'show', 'dev')
+    expect(stdout).toStartWith(`Key ${id.slice(-8)} (dev), active\n  id           ${id}\n`)
+    expect(stdout).toContain(
+      `\n  key          sk-tg-…${secret.slice(-4)}, made 2026-11-21 00:00\n  models       provider-0/`,
+    )
+    expect(stdout).toMatch(/\n {2}team {9}Blue \([0-9a-f]{8}\)\n {2}rpm {10}60\n {2}tpm {10}-\n/)
+    expect(stdout).toContain('\n  expires      2027-02-19 00:00\n  metadata     owner=ann\n')
+    expect(stdout).toContain('\n  spent        $0.00 of $20/month (0 %), begins anew on 2026-12-01\n')
+    expect(stdout.split('\n').filter((line) => Bun.stringWidth(line) > 80)).toEqual([])
+    expect(stdout).not.toContain(secret)
+  })
+
+  test('has the same fields with --json as the list, of a key that was revoked, too', async () => {
+    await bench.run('keys', 'revoke', 'dev')
+    const { keys } = await json('keys', 'list', '--all')
+    const shown = await json('keys', 'show', id)
+    expect(keys).toEqual([shown])
+    const secrets = [{ last_four: secret.slice(-4), created_ms: shown.created_ms, expires_ms: null }]
+    expect(shown).toMatchObject({ status: 'revoked', secrets, revoked_ms: Date.UTC(2026, 10, 21) })
+    expect((await bench.run('keys', 'show', id)).stdout).toEndWith('\n  revoked      2026-11-21 00:00\n')
+  })
+})
+
+describe('keys edit', () => {
+  test('says what was and what is, and nothing of what stays', async () => {
+    const edited = await bench.run('keys', 'edit', 'dev', '--rpm', '120', '--budget', 'none', '--name', 'new')
+    expect(edited).toEqual({
+      code: 0,
+      stdout: `Key ${id.slice(-8)} (dev) is changed:
+  name    dev -> new
+  rpm     60 -> 120
+  budget  $20/month -> -
+`,
+      stderr: '',
+    })
+    const again = await bench.run('keys', 'edit', 'new', '--rpm', '120')
+    expect(again.stdout).toBe(`Key ${id.slice(-8)} (new) is like that already.\n`)
+  })
+
+  test('takes away by the word none whatever can be taken away', async () => {
+    const made = await json('keys', 'show', 'dev')
+    const all = {
+      ...{ '--model': 'a/*', '--allow-ip': '::1', '--team': 'Blue', '--rpm': '1', '--tpm': '2', '--concurrency': '3' },
+      ...{ '--budget': '5', '--expires': '1d', '--metadata': 'owner=ann' },
+    }
+    const help = (await bench.run('keys', 'edit', '--help')).stdout.replace(/\s+/g, ' ')
+    expect(help.match(/; or none/g)).toHaveLength(Object.keys(all).length)
+    const set = await json('keys', 'edit', id, ...Object.entries(all).flat())
+    expect(set).toMatchObject({
+      models: ['a/*'],
+      team: 'Blue',
+      rpm: 1,
+      budget_period: 'total',
+      metadata: { owner: 'ann' },
+    })
+    expect(set.unmatched).toEqual(['a/*'])
+    const bare = await json('keys', 'edit', id, ...Object.keys(all).flatMap((option) => [option, 'none']))
+    expect(bare).toMatchObject({ models: [], team_id: null, tpm: null, expires_ms: null, metadata: {} })
+    expect(bare.changed).toContain('budget_nano_usd')
+    expect(await json('keys', 'edit', id, '--rpm', '60', '--budget', '20/month')).toMatchObject(made)
+  })
+
+  test('warns of a model list that allows nothing once the change is made', async () => {
+    const { code, stderr } = await bench.run('keys', 'edit', 'dev', '--model', 'openia/*')
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/^warning: --model 'openia\/\*' matches none/)])
+    expect((await bench.run('keys', 'edit', 'dev', '--rpm', '7')).stderr).toBe('')
+  })
+
+  test.each<[string, string[], number, RegExp]>([
+    ['nothing to change', [], 2, /Say what to change, such as --rpm 60/],
+    ['a wrong count', ['--rpm', 'many'], 2, /--rpm 'many' is no count/],
+    ['none beside others', ['--model', 'a/*', '--model', 'none'], 2, /--model none stands alone\./],
+    ['none for a name', ['--scope', 'none'], 2, /--scope 'none' is unknown/],
+    ['a note without a value', ['--metadata', 'owner'], 2, /--metadata 'owner' is no note/],
+    ['the name of another key', ['--name', 'other'], 1, /There is a key 'other' already/],
+    ['an unknown team', ['--team', 'Red'], 1, /no team 'Red'/],
+  ])('is told of %s, and changes nothing', async (_, options, code, sentence) => {
+    await bench.run('keys', 'create', '--name', 'other')
+    const before = await json('keys', 'list')
+    const ran = await bench.run('keys', 'edit', 'dev', ...options)
+    expect(ran).toEqual({ code, stdout: '', stderr: expect.stringMatching(sentence) })
+    expect(await json('keys', 'list')).toEqual(before)
+  })
+
+  test('does not bring a revoked key back', async () => {
+    await bench.run('keys', 'revoke', 'dev')
+    expect((await bench.run('keys', 'edit', 'dev', '--rpm', '1')).stderr).toMatch(
+      /^error: The key 'dev' \([0-9a-f]{8}\) was revoked on 2026-11-21T.*tollgate keys create --name NAME\n$/,
+    )
+  })
+})

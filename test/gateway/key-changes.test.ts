@@ -1,0 +1,89 @@
+/** Keys that change under a running server: what they have spent and asked for stays, what comes next goes by the new rules. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { editKey } from '../../src/keys/edit.ts'
+import type { KeyChanges } from '../../src/keys/fields.ts'
+import type { ConfigStore } from '../../src/store/config-store.ts'
+import { openForCommand } from '../../src/store/sqlite/open.ts'
+import { costOf, type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+
+let gateway: Gateway
+beforeEach(async () => {
+  gateway = await startGateway()
+})
+afterEach(() => gateway.stop())
+
+/** Changes what is stored, as another process does; the server has taken it in before a request can reach it. */
+async function change<T>(work: (store: ConfigStore, by: { actor: string; nowMs: number }) => Promise<T>): Promise<T> {
+  const { app } = gateway
+  const { sqlite, store } = openForCommand(app.dataFolder)
+  const done = await work(store, { actor: 'test', nowMs: app.clock.nowMs })
+  sqlite.close()
+  // Whenever a key is made here, the server reads all of them again.
+  app.key({ name: crypto.randomUUID() })
+  return done
+}
+
+const edit = (secret: string, changes: KeyChanges) =>
+  change((store, by) => editKey(store, secret.slice(-4), changes, by))
+
+async function ask(secret: string, body: object = {}): Promise<{ status: number; text: string }> {
+  const response = await fetch(`${gateway.app.baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...HELLO, ...body }),
+  })
+  return { status: response.status, text: await response.text() }
+}
+
+const budget = (nanoUsd: number) => ({ budget: { nanoUsd, period: 'month' } as const })
+
+test('a larger budget lets the next request in, a smaller one refuses it, and what is spent stays spent', async () => {
+  // The upstream bills 10 and 5 tokens; a request without a cap may cost a thousand written ones.
+  const [spent, most] = [costOf(10, 5), costOf(0, 1_000)]
+  const key = gateway.app.key(budget(most))
+  expect((await ask(key)).status).toBe(429)
+  await edit(key, budget(2 * most))
+  expect((await ask(key)).status).toBe(200)
+  await edit(key, budget(most))
+  const refused = await ask(key)
+  expect([refused.status, refused.text]).toEqual([429, expect.stringContaining(`of which 0.00002 USD is spent`)])
+  expect(spent).toBe(20_000)
+  // Without one nothing is refused; with one again, what was spent meanwhile counts.
+  await edit(key, { budget: null })
+  expect((await ask(key)).status).toBe(200)
+  await gateway.app.settled(2)
+  await edit(key, budget(most))
+  expect((await ask(key)).text).toContain('of which 0.00004 USD is spent')
+})
+
+test('a rate that changes goes on from what the last minute saw', async () => {
+  const key = gateway.app.key({ requestsPerMinute: 2 })
+  const statuses = async (n: number) => {
+    const all: number[] = []
+    for (let i = 0; i < n; i++) all.push((await ask(key)).status)
+    return all
+  }
+  expect(await statuses(3)).toEqual([200, 200, 429])
+  await edit(key, { requestsPerMinute: 3 })
+  expect(await statuses(2)).toEqual([200, 429])
+  await edit(key, { requestsPerMinute: 1 })
+  gateway.app.pass(59_000)
+  expect(await statuses(1)).toEqual([429])
+  gateway.app.pass(2_000)
+  expect(await statuses(2)).toEqual([200, 429])
+})
+
+test('models, scope and an end hold for the next request', async () => {
+  const key = gateway.app.key({ name: 'mine' })
+  const status = async (model: string) => (await ask(key, { model })).status
+  await edit(key, { models: ['acme/s*'] })
+  expect([await status('acme/large'), await status('acme/small')]).toEqual([404, 200])
+  await edit(key, { models: [], scope: 'local' })
+  expect([await status('acme/small'), await status('local/tiny')]).toEqual([404, 200])
+  await edit(key, { scope: 'all', expiresMs: gateway.app.clock.nowMs + 1_000 })
+  expect(await status('acme/large')).toBe(200)
+  gateway.app.pass(1_000)
+  expect(await status('acme/large')).toBe(401)
+  await edit(key, { expiresMs: null })
+  expect(await status('acme/large')).toBe(200)
+})

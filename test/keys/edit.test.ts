@@ -1,0 +1,142 @@
+/** Changes of a key in the tables: what becomes of it, what is refused, and what is on record of it. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { editKey } from '../../src/keys/edit.ts'
+import type { KeyChanges } from '../../src/keys/fields.ts'
+import { createKey, decideKey, listKeys, revokeKey } from '../../src/keys/service.ts'
+import { createTeam } from '../../src/keys/teams.ts'
+import type { ConfigStore } from '../../src/store/config-store.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createFolder, type Folder } from '../ledger/fixture.ts'
+
+let folder: Folder
+let store: ConfigStore
+beforeEach(() => {
+  folder = createFolder()
+  store = createConfigStore(folder.database)
+})
+afterEach(() => folder.close())
+
+const by = (nowMs: number) => ({ actor: 'test', nowMs })
+const failureOf = (promise: Promise<unknown>) => promise.then(String, (error) => error.failure)
+
+/** Everything that may be said of a key, and what takes it away again. */
+const ALL = {
+  name: 'new',
+  scope: 'local',
+  models: ['a/*', 'b/c'],
+  allowedIps: ['10.0.0.0/8'],
+  team: 'Blue',
+  expiresMs: 9_000,
+  requestsPerMinute: 1,
+  tokensPerMinute: 2,
+  concurrency: 3,
+  budget: { nanoUsd: 20, period: 'month' },
+  metadata: { owner: 'ann', room: '7' },
+} satisfies KeyChanges
+const NONE = {
+  ...{
+    name: 'dev',
+    scope: 'all',
+    models: [],
+    allowedIps: [],
+    team: null,
+    expiresMs: null,
+    budget: null,
+    metadata: null,
+  },
+  ...{ requestsPerMinute: null, tokensPerMinute: null, concurrency: null },
+} satisfies KeyChanges
+
+test('each property can be set and taken away, alone and with all others, and nothing else changes', async () => {
+  await createTeam(store, { name: 'Blue' }, by(1))
+  const { key } = await createKey(store, { name: 'dev' }, by(2))
+  for (const property of Object.keys(ALL) as (keyof KeyChanges)[]) {
+    const set = await editKey(store, key.id, { [property]: ALL[property] }, by(3))
+    expect(set.difference, property).not.toBeNull()
+    expect(await listKeys(store, 3)).toEqual([set.key])
+    const undone = await editKey(store, key.id, { [property]: NONE[property] }, by(3))
+    expect(undone.key, property).toEqual(key)
+  }
+  const { key: changed } = await editKey(store, key.id, ALL, by(3))
+  expect(await listKeys(store, 3)).toEqual([changed])
+  expect(changed).toMatchObject({ id: key.id, createdMs: 2, secrets: key.secrets, name: 'new', team: 'Blue' })
+  expect((await editKey(store, 'new', NONE, by(3))).key).toEqual(key)
+})
+
+test('what changed is on record, as it was and as it is; what was so already leaves no trace', async () => {
+  const { key } = await createKey(store, { name: 'dev', requestsPerMinute: 5, metadata: { owner: 'ann' } }, by(1))
+  const { revision } = await store.read()
+  const changes: KeyChanges = { requestsPerMinute: 5, budget: { nanoUsd: 7, period: 'day' }, metadata: { room: '7' } }
+  const { difference } = await editKey(store, 'dev', changes, { actor: 'ann', nowMs: 50 })
+  expect(difference).toEqual({
+    before: { budget_nano_usd: null, budget_period: null, metadata: { owner: 'ann' } },
+    after: { budget_nano_usd: 7, budget_period: 'day', metadata: { owner: 'ann', room: '7' } },
+  })
+  const again = await editKey(store, 'dev', changes, by(60))
+  expect([again.difference, (await store.read()).revision]).toEqual([null, revision + 1])
+  expect((await store.readAudit()).slice(1)).toEqual([
+    expect.objectContaining({
+      ...{ atMs: 50, actor: 'ann', action: 'keys.edit', subject: key.id },
+      detail: { name: 'dev', ...difference },
+    }),
+  ])
+})
+
+test('a note can be taken away alone', async () => {
+  await createKey(store, { name: 'dev', metadata: { owner: 'ann', room: '7' } }, by(1))
+  const { key } = await editKey(store, 'dev', { metadata: { owner: null, nobody: null } }, by(2))
+  expect(key.metadata).toEqual({ room: '7' })
+})
+
+describe('what is refused changes nothing', () => {
+  test.each<[string, KeyChanges]>([
+    ['name', { name: '' }],
+    ['models', { models: ['a b'] }],
+    ['tokensPerMinute', { tokensPerMinute: 0 }],
+    ['budget', { budget: { nanoUsd: 0.5, period: 'day' } }],
+    ['expiresMs', { expiresMs: Number.NaN }],
+    ['metadata', { metadata: { 'two words': 'x' } }],
+    ['metadata', { metadata: { empty: '' } }],
+    ['metadata', { metadata: { long: 'x'.repeat(513) } }],
+    // Four are there already.
+    ['metadata', { metadata: Object.fromEntries(Array.from({ length: 13 }, (_, i) => [`n${i}`, 'x'])) }],
+  ])('a wrong %s: %o', async (field, wrong) => {
+    await createKey(store, { name: 'dev', metadata: { a: '1', b: '2', c: '3', d: '4' } }, by(1))
+    const before = await store.read()
+    expect(await failureOf(editKey(store, 'dev', { concurrency: 9, ...wrong }, by(2)))).toEqual({
+      kind: 'invalid',
+      field,
+    })
+    expect(await store.read()).toEqual(before)
+  })
+
+  test('an unknown team, and a key that was revoked', async () => {
+    await createKey(store, { name: 'dev' }, by(1))
+    expect(await failureOf(editKey(store, 'dev', { team: 'Red' }, by(2)))).toMatchObject({ kind: 'team_not_found' })
+    await revokeKey(store, 'dev', by(3))
+    expect(await failureOf(editKey(store, 'dev', { expiresMs: null }, by(4)))).toMatchObject({ kind: 'key_revoked' })
+  })
+})
+
+describe('a name', () => {
+  test('of another key in force is refused, and free once that was revoked or has expired', async () => {
+    const { key: taken } = await createKey(store, { name: 'dev', expiresMs: 100 }, by(1))
+    await createKey(store, { name: 'other' }, by(2))
+    const rename = (nowMs: number) => editKey(store, 'other', { name: 'dev' }, by(nowMs))
+    expect(await failureOf(rename(99))).toEqual({ kind: 'key_exists', key: 'dev', id: taken.id })
+    expect((await rename(100)).key.name).toBe('dev')
+    // The one that has expired does not come back under a name that is taken by now.
+    const revive = (changes: KeyChanges) => editKey(store, taken.id, { expiresMs: 500, ...changes }, by(101))
+    expect(await failureOf(revive({}))).toMatchObject({ kind: 'key_exists' })
+    expect((await revive({ name: 'back' })).key.status).toBe('active')
+  })
+
+  test('that two share since before names were unique keeps neither from being changed by its id', async () => {
+    for (const nowMs of [1, 2]) await store.changeKeys(by(nowMs), (rows) => decideKey(rows, { name: 'dev' }, by(nowMs)))
+    const [first] = await listKeys(store, 3)
+    expect(await failureOf(editKey(store, 'dev', { concurrency: 1 }, by(3)))).toMatchObject({ kind: 'key_ambiguous' })
+    const { key } = await editKey(store, String(first?.id), { name: 'dev', concurrency: 1 }, by(3))
+    expect(key.limits.concurrency).toBe(1)
+    expect((await editKey(store, String(first?.id), { name: 'mine' }, by(3))).key.name).toBe('mine')
+  })
+})
