@@ -1,16 +1,18 @@
 /**
- * `tollgate keys create | list | show | edit | revoke`. Works beside a running server, which takes a change within
- * moments. A secret is printed once, by `create`, alone on its line.
+ * `tollgate keys create | list | show | edit | rotate | revoke`. Works beside a running server, which takes a change within
+ * moments. A secret is printed once, by `create` or `rotate`, alone on its line.
  */
 import type { Key } from '../domain/snapshot.ts'
+import { toMs } from '../domain/time.ts'
 import { NO_PAST, toStanding } from '../keys/budget.ts'
 import { editKey } from '../keys/edit.ts'
+import { DEFAULT_OVERLAP_MS, OVERLAP_MS, rotateKey } from '../keys/rotate.ts'
 import { createKey, listKeys, revokeKey, showKey } from '../keys/service.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { createStandings, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
-import { type Context, printJson, toPrintable, withStore } from './io.ts'
+import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
 import { findUnmatched, type Unmatched } from './key-models.ts'
 import { type KeyFlags, toKeyChanges } from './key-options.ts'
 import { toKeyTable } from './key-table.ts'
@@ -82,6 +84,22 @@ export async function edit(which: string, flags: KeyFlags, io: Context): Promise
     }
     warnOf(unmatched, io)
     io.stdout(difference === null ? `${toKeyName(key)} is like that already.\n` : toChangeText(before, key))
+  })
+}
+
+export async function rotate(which: string, { overlap }: { overlap?: string }, io: Context): Promise<void> {
+  const nowMs = io.nowMs()
+  const overlapMs = overlap === undefined ? DEFAULT_OVERLAP_MS : toMs(overlap.trim(), OVERLAP_MS)
+  if (overlapMs === null) throw usageError(`--overlap '${overlap}' is no span: write 24h, 7d or 0; at most 365d.`)
+  await withStore(io, {}, async (store, sqlite) => {
+    // First: once there is a secret, nothing may come between it and whoever asked for it.
+    const standingOf = io.json ? await createStandings(sqlite, 'key', io) : () => null
+    const { key, secret } = await rotateKey(store, which, overlapMs, { actor: 'cli', nowMs })
+    const { id, name, ...rest } = toKeyJson(key, standingOf(key))
+    if (io.json) return printJson(io, { id, name, key: secret, ...rest })
+    const end = overlapMs === 0 ? 'has ended' : `ends ${toTime(nowMs + overlapMs)} UTC at the latest`
+    io.stderr(`${toKeyName(key)} has a new secret; the one before ${end}. Keep this one now; it is not shown again:\n`)
+    io.stdout(`${secret}\n`)
   })
 }
 

@@ -107,6 +107,12 @@ function addKeys(program: Command, context: Context): void {
     .argument('<key>', WHICH_KEY)
     .action(async (key: string, flags: KeyFlags) => (await import('./keys.ts')).edit(key, flags, context))
   keys
+    .command('rotate')
+    .description('give a key a new secret and print it, once; the one before works on for a while')
+    .argument('<key>', WHICH_KEY)
+    .option('--overlap <time>', 'how long both work, such as 7d; 0 ends the one before at once (default 24h)')
+    .action(async (key: string, flags: { overlap?: string }) => (await import('./keys.ts')).rotate(key, flags, context))
+  keys
     .command('revoke')
     .description('stop a key for good, with all of its secrets')
     .argument('<key>', WHICH_KEY)

@@ -1,5 +1,5 @@
 /**
- * Creates, shows, lists and revokes keys; what changes one otherwise is in `edit.ts`. Called by their commands, `serve` (for the
+ * Creates, shows, lists and revokes keys; what changes one otherwise is in `edit.ts` and `rotate.ts`. Called by their commands, `serve` (for the
  * first key) and later the dashboard. Keys are revoked and never deleted: the ledger names them. Names are unique among keys in
  * force, so that a command may go by them. Teams have `teams.ts`.
  */

@@ -91,9 +91,11 @@ export function authenticate(snapshot: Snapshot, caller: Caller, nowMs: number):
   if (!secret) return invalidKey(`Incorrect API key provided: ${maskToken(token)}.`)
   const { key } = secret
   if (key.revokedMs !== null) return invalidKey(`This API key was revoked: ${maskToken(token)}.`)
-  const endsMs = Math.min(key.expiresMs ?? Number.POSITIVE_INFINITY, secret.expiresMs ?? Number.POSITIVE_INFINITY)
-  if (endsMs <= nowMs) {
-    return invalidKey(`This API key expired on ${new Date(endsMs).toISOString()}: ${maskToken(token)}.`)
+  if (key.expiresMs !== null && key.expiresMs <= nowMs)
+    return invalidKey(`This API key expired on ${new Date(key.expiresMs).toISOString()}: ${maskToken(token)}.`)
+  if (secret.expiresMs !== null && secret.expiresMs <= nowMs) {
+    const ended = `ended on ${new Date(secret.expiresMs).toISOString()}`
+    return invalidKey(`This API key was replaced by a new one and ${ended}: ${maskToken(token)}.`)
   }
   if (key.allowedIps.length === 0) return key
   return checkIp(key, caller.ipOf(caller.request, caller.headers)) ?? key

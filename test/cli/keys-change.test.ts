@@ -1,4 +1,4 @@
-/** Keys that are there: shown and changed, as a user meets it. */
+/** Keys that are there: shown, changed and given a new secret, as a user meets it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { type Bench, createBench } from './run.ts'
 
@@ -106,8 +106,41 @@ describe('keys edit', () => {
 
   test('does not bring a revoked key back', async () => {
     await bench.run('keys', 'revoke', 'dev')
-    expect((await bench.run('keys', 'edit', 'dev', '--rpm', '1')).stderr).toMatch(
-      /^error: The key 'dev' \([0-9a-f]{8}\) was revoked on 2026-11-21T.*tollgate keys create --name NAME\n$/,
-    )
+    for (const command of ['edit', 'rotate'])
+      expect((await bench.run('keys', command, 'dev', ...(command === 'edit' ? ['--rpm', '1'] : []))).stderr).toMatch(
+        /^error: The key 'dev' \([0-9a-f]{8}\) was revoked on 2026-11-21T.*tollgate keys create --name NAME\n$/,
+      )
+  })
+})
+
+describe('keys rotate', () => {
+  test('prints the new secret once, alone on its line, and says until when the old one works', async () => {
+    const { code, stdout, stderr } = await bench.run('keys', 'rotate', 'dev')
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^sk-tg-[A-Za-z0-9]{38}\n$/)])
+    expect(stderr).toStartWith(`Key ${id.slice(-8)} (dev) has a new secret; the one before ends 2026-11-22 00:00 UTC`)
+    expect(stderr).not.toContain(stdout.trim())
+    const shown = (await bench.run('keys', 'show', 'dev')).stdout
+    expect(shown).toContain(`  key          sk-tg-…${secret.slice(-4)}, made 2026-11-21 00:00, ends 2026-11-22 00:00\n`)
+    expect(shown).toContain(`  key          sk-tg-…${stdout.trim().slice(-4)}, made 2026-11-21 00:00\n`)
+    expect((await bench.run('keys', 'list')).stdout).toContain(`…${secret.slice(-4)} …${stdout.trim().slice(-4)}`)
+    // Either names the key.
+    expect((await bench.run('keys', 'revoke', stdout.trim())).code).toBe(1)
+    expect((await bench.run('keys', 'revoke', secret.slice(-4))).stdout).toContain('(dev) is revoked.')
+  })
+
+  test('with --json has the secret where `keys create` has it', async () => {
+    const rotated = await json('keys', 'rotate', 'dev', '--overlap', '0')
+    expect(rotated.key).toMatch(/^sk-tg-[A-Za-z0-9]{38}$/)
+    expect(rotated).toMatchObject({ id, name: 'dev', status: 'active' })
+    expect(rotated.last_four).toBe(rotated.key.slice(-4))
+    expect(rotated.secrets.map((one: { expires_ms: number | null }) => one.expires_ms)).toEqual([
+      Date.UTC(2026, 10, 21),
+      null,
+    ])
+  })
+
+  test.each(['soon', '1', '366d', ''])('is told of the overlap %p', async (overlap) => {
+    const { code, stderr } = await bench.run('keys', 'rotate', 'dev', '--overlap', overlap)
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/^error: --overlap '.*' is no span: write 24h, 7d or 0;/)])
   })
 })

@@ -54,3 +54,18 @@ test('a budget that is raised lets requests in, one that is lowered refuses them
   const shown = await json('keys', 'show', 'ann')
   expect(shown).toMatchObject({ budget_nano_usd: 2_000_000, spent_nano_usd: costOf(10, 5) })
 })
+
+test('a new secret works beside the old one, and both end with their key', async () => {
+  const { id, key } = await json('keys', 'create', '--name', 'ann')
+  const { stdout } = await place.run('keys', 'rotate', 'ann', '--overlap', '1h')
+  const next = stdout.trim()
+  await untilAnswered(next, 200)
+  await untilAnswered(key, 200)
+  await place.run('keys', 'revoke', 'ann')
+  await untilAnswered(next, 401)
+  await untilAnswered(key, 401)
+  const { code } = await place.run('audit')
+  expect(code).toBe(0)
+  const shown = await place.run('keys', 'show', id)
+  for (const secret of [key, next]) expect(shown.stdout + server.stderr()).not.toContain(secret)
+})

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { editKey } from '../../src/keys/edit.ts'
 import type { KeyChanges } from '../../src/keys/fields.ts'
+import { rotateKey } from '../../src/keys/rotate.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { costOf, type Gateway, HELLO, startGateway } from '../support/gateway.ts'
@@ -86,4 +87,25 @@ test('models, scope and an end hold for the next request', async () => {
   expect(await status('acme/large')).toBe(401)
   await edit(key, { expiresMs: null })
   expect(await status('acme/large')).toBe(200)
+})
+
+test('two secrets of one key share its limits, and its one spend', async () => {
+  const { app } = gateway
+  const old = app.key({ requestsPerMinute: 2, ...budget(1_000_000_000) })
+  const { secret, key } = await change((store, by) => rotateKey(store, old.slice(-4), 60_000, by))
+  expect([(await ask(old)).status, (await ask(secret)).status]).toEqual([200, 200])
+  expect([(await ask(old)).status, (await ask(secret)).status]).toEqual([429, 429])
+  app.pass(60_000)
+  const ended = await ask(old)
+  expect([ended.status, ended.text]).toEqual([401, expect.stringContaining('was replaced by a new one and ended on')])
+  expect((await ask(secret)).status).toBe(200)
+  expect((await app.settled(3)).map((row) => row.key_id)).toEqual(Array(3).fill(key.id))
+})
+
+test('revoking a key in the middle of its rotation ends both secrets', async () => {
+  const { app } = gateway
+  const old = app.key()
+  const { secret } = await change((store, by) => rotateKey(store, old.slice(-4), 60_000, by))
+  app.revoke(old)
+  expect([(await ask(old)).status, (await ask(secret)).status]).toEqual([401, 401])
 })

@@ -1,0 +1,114 @@
+/** New secrets of a key: which ones let somebody in, and until when. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { DEFAULT_OVERLAP_MS, rotateKey } from '../../src/keys/rotate.ts'
+import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
+import { authenticate } from '../../src/keys/token.ts'
+import type { ConfigStore } from '../../src/store/config-store.ts'
+import { toSnapshot } from '../../src/store/snapshot.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createFolder, type Folder } from '../ledger/fixture.ts'
+
+const DAY_MS = 86_400_000
+const START_MS = Date.UTC(2026, 10, 21)
+
+let folder: Folder
+let store: ConfigStore
+let first = ''
+let id = ''
+beforeEach(async () => {
+  folder = createFolder()
+  store = createConfigStore(folder.database)
+  const created = await createKey(store, { name: 'dev' }, by(0))
+  first = created.secret
+  id = created.key.id
+})
+afterEach(() => folder.close())
+
+/** Times are ms from the start on. */
+const by = (ms: number) => ({ actor: 'test', nowMs: START_MS + ms })
+const rotate = async (ms: number, overlapMs: number) => (await rotateKey(store, 'dev', overlapMs, by(ms))).secret
+const failureOf = (promise: Promise<unknown>) => promise.then(String, (error) => error.failure)
+
+/** What a secret meets: the id of its key, or the sentence of the refusal. */
+async function tell(secret: string, ms: number): Promise<string> {
+  const caller = { request: new Request('http://localhost'), headers: {}, token: secret, ipOf: () => null }
+  const decided = authenticate(toSnapshot(await store.read(), {}), caller, START_MS + ms)
+  return 'id' in decided ? decided.id : decided.message
+}
+
+test('both secrets open the same key during the overlap, and the old one ends by itself', async () => {
+  const second = await rotate(1_000, 500)
+  for (const ms of [1_000, 1_499]) expect([await tell(first, ms), await tell(second, ms)]).toEqual([id, id])
+  expect(await tell(first, 1_500)).toMatch(/replaced by a new one and ended on 2026-11-21T00:00:01.500Z: sk-tg-….{4}\./)
+  expect(await tell(second, 400 * DAY_MS)).toBe(id)
+})
+
+test('an overlap of nothing ends the old one at once', async () => {
+  const second = await rotate(1_000, 0)
+  expect(await tell(first, 1_000)).toContain('replaced by a new one')
+  expect(await tell(second, 1_000)).toBe(id)
+})
+
+describe('a rotation during a rotation', () => {
+  test('leaves the oldest secret the end that it was given, and the one between gets its own', async () => {
+    const second = await rotate(0, DAY_MS)
+    const third = await rotate(1_000, DAY_MS)
+    expect([await tell(first, DAY_MS - 1), await tell(second, DAY_MS - 1)]).toEqual([id, id])
+    expect([await tell(first, DAY_MS), await tell(second, DAY_MS)]).toEqual([expect.stringContaining('ended'), id])
+    expect(await tell(second, DAY_MS + 1_000)).toContain('ended on')
+    expect(await tell(third, DAY_MS + 1_000)).toBe(id)
+  })
+
+  test('of a shorter overlap ends all before it by then', async () => {
+    const second = await rotate(0, DAY_MS)
+    const third = await rotate(1_000, 0)
+    expect([await tell(first, 1_000), await tell(second, 1_000)]).toEqual(
+      Array(2).fill(expect.stringContaining('ended')),
+    )
+    expect(await tell(third, 1_000)).toBe(id)
+  })
+})
+
+test('revoking the key ends every secret of it, and then it gets no new one', async () => {
+  const second = await rotate(0, DAY_MS)
+  await revokeKey(store, 'dev', by(1))
+  for (const secret of [first, second]) expect(await tell(secret, 2)).toContain('was revoked')
+  expect(await failureOf(rotate(3, 0))).toMatchObject({ kind: 'key_revoked', id })
+})
+
+test('a key that has expired gets no new secret, which would open nothing', async () => {
+  await createKey(store, { name: 'short', expiresMs: START_MS + 10 }, by(1))
+  expect(await failureOf(rotateKey(store, 'short', 0, by(10)))).toEqual({ kind: 'key_expired', key: 'short' })
+})
+
+test.each([[-1], [1.5], [Number.NaN], [366 * DAY_MS]])('an overlap of %p ms is refused', async (overlapMs) => {
+  expect(await failureOf(rotate(1, overlapMs))).toEqual({ kind: 'invalid', field: 'overlapMs' })
+  expect(await tell(first, 400 * DAY_MS)).toBe(id)
+})
+
+test('the newest secret is the last, whatever the clock says, and what ended long ago is forgotten', async () => {
+  await rotate(0, 0)
+  const third = await rotate(-DAY_MS, 0)
+  const lastOf = async () => (await listKeys(store, START_MS))[0]?.secrets.map(({ lastFour }) => lastFour) ?? []
+  expect((await lastOf()).at(-1)).toBe(third.slice(-4))
+  const fourth = await rotate(91 * DAY_MS, DEFAULT_OVERLAP_MS)
+  expect(await lastOf()).toEqual([third.slice(-4), fourth.slice(-4)])
+})
+
+test('what is on record of it is the ends of secrets, and no secret', async () => {
+  const second = await rotate(1_000, 500)
+  const row = (await store.readAudit()).at(-1)
+  const old = first.slice(-4)
+  expect(row).toMatchObject({ action: 'keys.rotate', subject: id, actor: 'test' })
+  expect(row?.detail).toEqual({
+    name: 'dev',
+    key: `sk-tg-…${second.slice(-4)}`,
+    before: { secrets: [{ last_four: old, expires_ms: null }] },
+    after: {
+      secrets: [
+        { last_four: old, expires_ms: START_MS + 1_500 },
+        { last_four: second.slice(-4), expires_ms: null },
+      ],
+    },
+  })
+})
