@@ -44,12 +44,13 @@ function createOutput(open: () => NodeJS.WriteStream) {
 
 const stdout = createOutput(() => process.stdout)
 const stderr = createOutput(() => process.stderr)
-const { runProgram } = await import('./cli/program.ts')
+const [{ runProgram }, { isTerminal }] = await Promise.all([import('./cli/program.ts'), import('./cli/terminal.ts')])
 const code = await runProgram(args, {
   stdout: stdout.write,
   stderr: stderr.write,
   // `node:tty` takes as long to load as all the rest of a command.
   stdin: async () => ((await import('node:tty')).isatty(0) ? null : Bun.stdin.text()),
+  isTerminal,
   environment: process.env,
   nowMs: Date.now,
   cwd: process.cwd(),

@@ -32,7 +32,14 @@ test('every part of the reference that the README links to is one', () => {
 
 test('every option of `serve` and `keys create` is told of', async () => {
   const help: string[] = []
-  const io = { stderr() {}, stdin: async () => null, environment: {}, nowMs: () => 0, cwd: ROOT }
+  const io = {
+    stderr() {},
+    stdin: async () => null,
+    environment: {},
+    nowMs: () => 0,
+    isTerminal: () => false,
+    cwd: ROOT,
+  }
   for (const command of [['serve'], ['keys', 'create']])
     await runProgram([...command, '--help'], { ...io, stdout: (text) => void help.push(text) })
   const options = [...help.join('').matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, option]) => String(option))

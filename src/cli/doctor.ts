@@ -15,12 +15,13 @@ import { checkDisk, checkFolder, checkJournal } from './doctor-files.ts'
 import { checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
 import { type Context, printJson, toPrintable, version } from './io.ts'
 import { findServer, type ServerLookup } from './live.ts'
+import type { Paint } from './terminal.ts'
 import { toDeclared, toRow } from './upstream-rows.ts'
 
 export async function doctor(io: Context): Promise<void> {
   const checks = await examine(io)
   if (io.json) printJson(io, { checks })
-  else io.stdout(toLines(checks))
+  else io.stdout(toLines(checks, io.paint))
   const problems = checks.filter(({ status }) => status === 'problem').length
   if (problems === 0) return
   throw new CommandError('problems_found', `There ${problems === 1 ? 'is' : 'are'} ${count(problems, 'problem')}.`)
@@ -71,9 +72,12 @@ async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context):
   ]
 }
 
-function toLines(checks: readonly Check[]): string {
+function toLines(checks: readonly Check[], paint: Paint): string {
   const width = Math.max(...checks.map(({ name }) => name.length))
-  const lines = checks.map(({ name, status, message }) => `${status.padEnd(7)}  ${name.padEnd(width)}  ${message}`)
+  const lines = checks.map(
+    ({ name, status, message }) =>
+      `${paint.state(status.padEnd(7))}  ${toPrintable(`${name.padEnd(width)}  ${message}`)}`,
+  )
   lines.push('Whether the ledger adds up is what `tollgate audit` looks at.')
-  return lines.map((line) => `${toPrintable(line)}\n`).join('')
+  return lines.map((line) => `${line}\n`).join('')
 }

@@ -7,6 +7,7 @@ import { version as checkout } from '../../package.json'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import type { ConfigStore } from '../store/config-store.ts'
+import { type Paint, PLAIN } from './terminal.ts'
 
 export interface Io {
   /** Both take text as it is; the caller ends its own lines. */
@@ -14,6 +15,8 @@ export interface Io {
   stderr(text: string): void
   /** All that is piped in; null where standard input is a terminal. */
   stdin(): Promise<string | null>
+  /** Whether a person reads what is written there: 1 is stdout, 2 is stderr. */
+  isTerminal(fd: 1 | 2): boolean
   environment: Environment
   nowMs(): number
   cwd: string
@@ -24,6 +27,8 @@ export interface Context extends Io {
   /** Full path of the data folder: `--data`, else TOLLGATE_DATA, else ./tollgate_data. */
   readonly dataFolder: string
   readonly json: boolean
+  /** For what goes to stdout, and a person reads. */
+  readonly paint: Paint
 }
 
 declare const TOLLGATE_VERSION: string | undefined
@@ -60,18 +65,29 @@ export function printJson(io: Io, document: unknown): void {
   io.stdout(`${JSON.stringify(document, null, 2)}\n`)
 }
 
+/** Under these a cell is a word for how something is. */
+const STATES = new Set(['STATE', 'STATUS', 'READY'])
+
 /** Aligns rows under their headings, two spaces apart. */
-export function toTable(headings: string[], rows: string[][]): string {
-  const lines = [headings, ...rows]
+export function toTable(headings: string[], rows: string[][], paint: Paint = PLAIN): string {
+  const states = headings.map((heading) => STATES.has(heading))
+  const painted = rows.map((row) => row.map((cell, column) => (states[column] ? paint.state(cell) : cell)))
+  const lines = [headings.map(paint.head), ...painted]
   const widths = headings.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ''))))
   const pad = (cell: string, column: number) => cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell))
   return lines.map((line) => `${line.map(pad).join('  ').trimEnd()}\n`).join('')
 }
 
 /** The same, with what else there is to say of each row beneath it, a paragraph an item; '' says nothing. */
-export function toDescribedTable(headings: string[], rows: string[][], notes: readonly string[][]): string {
-  const [head = '', ...lines] = toTable(headings, rows).trimEnd().split('\n')
-  const beneath = (row: number) => (notes[row] ?? []).map((note) => (note === '' ? '' : toIndented(note, INDENT)))
+export function toDescribedTable(
+  headings: string[],
+  rows: string[][],
+  notes: readonly string[][],
+  paint: Paint = PLAIN,
+): string {
+  const [head = '', ...lines] = toTable(headings, rows, paint).trimEnd().split('\n')
+  const beneath = (row: number) =>
+    (notes[row] ?? []).map((note) => (note === '' ? '' : paint.aside(toIndented(note, INDENT))))
   return `${head}\n${lines.map((line, row) => `${line}\n${beneath(row).join('')}`).join('')}`
 }
 

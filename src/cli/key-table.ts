@@ -4,13 +4,18 @@ import type { BudgetStanding } from '../keys/budget.ts'
 import type { ListedKey } from '../keys/service.ts'
 import { toBudgetCell } from './budget.ts'
 import { toDay, toDescribedTable, toPrintable, toShort } from './io.ts'
+import type { Paint } from './terminal.ts'
 
 const HEADINGS = ['ID', 'NAME', 'KEY', 'UNTIL', 'BUDGET']
 
-export function toKeyTable(all: readonly { key: ListedKey; standing: BudgetStanding | null }[], nowMs: number): string {
+export function toKeyTable(
+  all: readonly { key: ListedKey; standing: BudgetStanding | null }[],
+  nowMs: number,
+  paint: Paint,
+): string {
   const rows = all.map(({ key, standing }) => toCells(key, standing, nowMs))
   const notes = all.map(({ key }) => [toRules(key)])
-  return toDescribedTable(...withoutEmpty(HEADINGS, rows), notes)
+  return toDescribedTable(...withoutEmpty(HEADINGS, rows), notes, paint)
 }
 
 function toCells(key: ListedKey, standing: BudgetStanding | null, nowMs: number): string[] {

@@ -53,7 +53,7 @@ export async function list({ all = false }: { all?: boolean }, io: Context): Pro
     return { shown: wanted.map((key) => ({ key, standing: standingOf(key) })), hidden: keys.length - wanted.length }
   })
   if (io.json) return printJson(io, { keys: shown.map(({ key, standing }) => toKeyJson(key, standing)) })
-  if (shown.length > 0) io.stdout(toKeyTable(shown, nowMs))
+  if (shown.length > 0) io.stdout(toKeyTable(shown, nowMs, io.paint))
   if (hidden > 0) io.stderr(`${hidden} revoked or expired; with --all they are listed, too.\n`)
   else if (shown.length === 0) io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
   for (const { key, standing } of shown)

@@ -26,7 +26,7 @@ export async function list(
   const others = aliases.filter((alias) => isWanted(alias.alias) && (all || alias.listed))
   if (io.json) return printJson(io, { models: shown, aliases: others })
   const cells = [...shown.map(toModelCells), ...others.map(({ alias, model }) => [`${alias} = ${model}`])]
-  if (cells.length > 0) io.stdout(toTable(MODEL_HEADINGS, cells))
+  if (cells.length > 0) io.stdout(toTable(MODEL_HEADINGS, cells, io.paint))
   const hidden = models.filter((row) => isWanted(row.slug)).length - shown.length
   if (hidden > 0) io.stderr(`With --all: ${count(hidden, 'model')} more, not listed or of a wildcard and not ready.\n`)
   else if (cells.length === 0) io.stderr('There is no such model. Models are declared in a catalogue: catalog.yaml\n')

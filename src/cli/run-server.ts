@@ -2,7 +2,7 @@
  * Runs the server until a signal ends it: applies the catalogue, makes a first key where there is none, says how to
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
-import { fstatSync, realpathSync, statSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { toServeConfig } from '../config.ts'
@@ -24,14 +24,13 @@ export interface RunOptions {
   wantsFirstKey: boolean
 }
 
-const STANDARD_ERROR = 2
 const STOPPING = 'Stopping, once the answers under way have ended. Again, and it ends at once.\n'
 
 /** Resolves once the server has stopped in good order. Throws a ServiceError where it cannot start. */
 export async function runServer(io: Context, options: RunOptions): Promise<void> {
   const { dataFolder, environment, nowMs: now } = io
   /** Somebody sits before the log: a line for each request is not what they are here for. */
-  const isWatched = isTerminal(STANDARD_ERROR)
+  const isWatched = io.isTerminal(2)
   const log = createLog({ now })
   let isQuiet = isWatched
   const configure = (settings: Readonly<Record<string, string>>) => {
@@ -87,12 +86,6 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   }
 
   await stopped
-}
-
-/** By its device: `node:tty` would take a tenth of the whole start to load. */
-function isTerminal(fd: number): boolean {
-  const stat = fstatSync(fd)
-  return stat.isCharacterDevice() && stat.rdev !== statSync('/dev/null').rdev
 }
 
 /** A bug in one request must not end the others: it is logged, and the process lives on. */

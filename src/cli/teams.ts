@@ -33,7 +33,7 @@ export async function list(io: Context): Promise<void> {
     toBudgetCell(standing),
     toTime(createdMs),
   ])
-  io.stdout(toTable(['ID', 'NAME', 'BUDGET', 'CREATED'], rows))
+  io.stdout(toTable(['ID', 'NAME', 'BUDGET', 'CREATED'], rows, io.paint))
   for (const { team, standing } of all) io.stderr(toBudgetWarning(`team ${toPrintable(team.name)}`, standing))
 }
 

@@ -12,6 +12,7 @@ import type { UpstreamRow as StoredUpstream } from '../store/config-store.ts'
 import { toUpstream } from '../store/snapshot.ts'
 import { toAgo, toDescribedTable, toPrintable } from './io.ts'
 import { NOT_TAKEN_IN } from './live.ts'
+import type { Paint } from './terminal.ts'
 
 /** An upstream as the database declares it, its credential looked for in this process's environment. */
 export interface Declared {
@@ -70,9 +71,9 @@ function toUnasked({ upstream, enabled }: Declared, serves: boolean): Pick<Upstr
 }
 
 /** The table of `upstreams list`: one line an upstream that fits a terminal, and beneath it how it is and what it is given. */
-export function toUpstreamTable(rows: readonly UpstreamRow[], nowMs: number): string {
+export function toUpstreamTable(rows: readonly UpstreamRow[], nowMs: number, paint: Paint): string {
   const notes = rows.map((row) => toNotes(row, nowMs).map(toPrintable))
-  return toDescribedTable(['ID', 'STATE', 'CREDENTIAL', 'ADDRESS'], rows.map(toCells), notes)
+  return toDescribedTable(['ID', 'STATE', 'CREDENTIAL', 'ADDRESS'], rows.map(toCells), notes, paint)
 }
 
 function toCells({ id, state, credential, base_url: address }: UpstreamRow): string[] {

@@ -15,7 +15,7 @@ export async function list(io: Context): Promise<void> {
   if (io.json) return printJson(io, { upstreams: rows, server: toServer(status) })
   noteServer(found, io, 'This is what the database and this environment say.')
   if (rows.length === 0) return io.stderr('There are no upstreams yet. Declare them in a catalogue: catalog.yaml\n')
-  io.stdout(toUpstreamTable(rows, io.nowMs()))
+  io.stdout(toUpstreamTable(rows, io.nowMs(), io.paint))
 }
 
 export async function test(ids: readonly string[], io: Context): Promise<void> {
@@ -29,7 +29,7 @@ export async function test(ids: readonly string[], io: Context): Promise<void> {
   )
   if (io.json) printJson(io, { upstreams: results, server: toServer(status) })
   else if (results.length === 0) io.stderr('There is no upstream to ask.\n')
-  else io.stdout(toTable(['ID', 'STATE', 'MS', 'WHAT CAME'], results.map(toCells)))
+  else io.stdout(toTable(['ID', 'STATE', 'MS', 'WHAT CAME'], results.map(toCells), io.paint))
   const failed = results.filter(({ state }) => state !== 'ready' && state !== 'unknown')
   if (failed.length > 0)
     throw new CommandError('upstreams_failed', `${failed.length} of ${results.length} could not answer.`)

@@ -16,6 +16,10 @@ export interface Bench {
   folder: string
   /** What is piped into the commands; null for a terminal. */
   piped: string | null
+  /** Whether a person reads what they print. */
+  isWatched: boolean
+  /** Variables of the environment, beside the data folder. */
+  environment: Record<string, string>
   /** Hears what a command prints, as it does. */
   onStdout: (text: string) => void
   run(...argv: string[]): Promise<Ran>
@@ -31,6 +35,8 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
   const bench: Bench = {
     folder,
     piped: null,
+    isWatched: false,
+    environment: {},
     onStdout: () => {},
     async run(...argv) {
       const ran = { code: 0, stdout: '', stderr: '' }
@@ -43,7 +49,8 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
           ran.stderr += text
         },
         stdin: async () => bench.piped,
-        environment: { TOLLGATE_DATA: folder },
+        isTerminal: () => bench.isWatched,
+        environment: { TOLLGATE_DATA: folder, ...bench.environment },
         nowMs: () => nowMs,
         cwd: folder,
       })

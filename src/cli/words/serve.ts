@@ -1,6 +1,6 @@
-/** `tollgate serve` in words: its options, each a setting that `config.ts` reads, with its default. `run-server.ts` runs it. */
+/** `tollgate serve` in words: its options, each a setting that `config.ts` reads, with its default. `../run-server.ts` runs it. */
 import type { Command } from 'commander'
-import type { Context } from './io.ts'
+import type { Context } from '../io.ts'
 
 /** The catalogue that was named: by a flag or an argument, else in the environment. */
 export const toCatalogFile = (given: string | undefined, { environment }: Context) =>
@@ -49,7 +49,7 @@ export function addServe(program: Command, context: Context): void {
     .option('--first-key', 'make and print a first key even without a terminal')
     .action(async ({ catalog, firstKey }: { catalog?: string; firstKey?: boolean }, command: Command) => {
       const flags = command.options.map((option) => [option.name(), command.getOptionValue(option.attributeName())])
-      const { runServer } = await import('./run-server.ts')
+      const { runServer } = await import('../run-server.ts')
       await runServer(context, {
         flags: Object.fromEntries(flags),
         catalogFile: toCatalogFile(catalog, context),

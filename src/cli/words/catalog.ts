@@ -1,0 +1,50 @@
+/** `tollgate catalog` in words. `../catalog.ts` and `../catalog-history.ts` do what they say. */
+import type { Command } from 'commander'
+import type { Context } from '../io.ts'
+import { toCatalogFile } from './serve.ts'
+
+const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
+const PRUNE = 'delete rows of a file that this one no longer declares'
+const TAKE_OVER = 'have the file win over an administrator: what both declare becomes the file’s'
+
+export function addCatalog(program: Command, context: Context): void {
+  const catalog = program
+    .command('catalog')
+    .description('check, apply and go back to catalogues of models and upstreams')
+  const fileOf = (name: string | undefined, flags: { catalog?: string }) =>
+    toCatalogFile(name ?? flags.catalog, context)
+  catalog
+    .command('validate')
+    .description('name every problem of a catalogue')
+    .argument('[file]', CATALOG_FILE)
+    .option('--catalog <file>', 'the same as the argument')
+    .action(async (name, flags) => (await import('../catalog.ts')).validate(fileOf(name, flags), context))
+  catalog
+    .command('plan')
+    .description('show how the database differs from a catalogue, and what an apply would do; changes nothing')
+    .argument('[file]', CATALOG_FILE)
+    .option('--catalog <file>', 'the same as the argument')
+    .option('--prune', PRUNE)
+    .option('--take-over', TAKE_OVER)
+    .option('--check', 'exit 1 where they differ')
+    .action(async (name, flags) => (await import('../catalog.ts')).plan(fileOf(name, flags), flags, context))
+  catalog
+    .command('apply')
+    .description('make the database say what a catalogue says')
+    .argument('[file]', CATALOG_FILE)
+    .option('--catalog <file>', 'the same as the argument')
+    .option('--prune', PRUNE)
+    .option('--take-over', TAKE_OVER)
+    .action(async (name, flags) => (await import('../catalog.ts')).apply(fileOf(name, flags), flags, context))
+  catalog
+    .command('history')
+    .description('list the versions of the catalogue that are kept, oldest first: the newest hundred')
+    .argument('[n]', 'show what this one changed')
+    .action(async (number) => (await import('../catalog-history.ts')).history(number, context))
+  catalog
+    .command('revert')
+    .description('make the catalogue what it was after a version; itself a version, which can be reverted')
+    .argument('<n>', 'its number in the history')
+    .option('--plan', 'show what that would change, and change nothing')
+    .action(async (number, flags) => (await import('../catalog-history.ts')).revert(number, flags, context))
+}

@@ -1,0 +1,45 @@
+/** What stands below the help of each command: two lines to copy. By the command's words, without the program's name. */
+import type { Command } from 'commander'
+
+export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
+  serve: ['serve', 'serve --host 0.0.0.0 --port 80 --data /var/lib/tollgate --catalog /etc/tollgate.yaml'],
+  ask: ['ask "What is a ledger?"', 'ask --model openai/gpt-4o-mini "Summarise this" < notes.txt'],
+  'keys create': [
+    'keys create --name dev',
+    "keys create --name batch --model 'openai/*' --rpm 60 --budget 20/month --expires 90d",
+  ],
+  'keys show': ['keys show dev', 'keys show 4f9a21c8 --json'],
+  'keys edit': ['keys edit dev --budget 50/month --rpm none', 'keys edit 4f9a21c8 --name ci --team research'],
+  'keys list': ['keys list', 'keys list --all --json'],
+  'keys rotate': ['keys rotate dev', 'keys rotate 4f9a21c8 --overlap 7d'],
+  'keys revoke': ['keys revoke dev', 'keys revoke 4f9a21c8'],
+  'teams create': ['teams create --name research', 'teams create --name research --budget 200/month'],
+  'teams list': ['teams list', 'teams list --json'],
+  'catalog validate': ['catalog validate', 'catalog validate new.yaml'],
+  'catalog apply': ['catalog apply', 'catalog apply new.yaml --prune'],
+  'catalog plan': ['catalog plan', 'catalog plan new.yaml --prune --check'],
+  'catalog history': ['catalog history', 'catalog history 12'],
+  'catalog revert': ['catalog revert 12 --plan', 'catalog revert 12'],
+  'models list': ['models list', "models list 'openai/*' --all"],
+  'models show': ['models show tollgate/demo', 'models show openai/gpt-4o-mini --json'],
+  'upstreams list': ['upstreams list', 'upstreams list --json'],
+  'upstreams test': ['upstreams test', 'upstreams test openai'],
+  'requests list': ['requests list --errors --since 24h', "requests list --key dev --model 'openai/*' --limit 20"],
+  audit: ['audit', 'audit --json'],
+  doctor: ['doctor', 'doctor --data /var/lib/tollgate'],
+  completions: [
+    'completions bash > ~/.local/share/bash-completion/completions/tollgate',
+    'completions fish > ~/.config/fish/completions/tollgate.fish',
+  ],
+  version: ['version', 'version --json'],
+}
+
+/** Puts them below the help of every command of the program. */
+export function addExamples(program: Command, words = ''): void {
+  for (const command of program.commands) {
+    const name = words === '' ? command.name() : `${words} ${command.name()}`
+    const lines = EXAMPLES[name]
+    if (lines) command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  tollgate ${line}\n`).join('')}`)
+    addExamples(command, name)
+  }
+}

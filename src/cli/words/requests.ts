@@ -1,0 +1,30 @@
+/** `tollgate requests` in words. `../requests.ts` does what they say. */
+import type { Command } from 'commander'
+import type { Context } from '../io.ts'
+import type { ListFlags } from '../requests.ts'
+import { toList } from './words.ts'
+
+export function addRequests(program: Command, context: Context): void {
+  const requests = program.command('requests').description('show what was asked, and what it was charged for')
+  const filtered = (name: string) =>
+    requests
+      .command(name)
+      .option('--key <key>', 'of this key: its name, or digits of its id')
+      .option('--team <team>', 'of keys that were in this team then')
+      .option('--model <pattern>', 'for models that match, such as openai/*')
+      .option('--upstream <id>', 'that this upstream was asked for last')
+      .option(
+        '--status <status>',
+        'that ended so, or are open: ok, failed, cut, abandoned, open (may be repeated)',
+        toList,
+      )
+      .option('--errors', 'that did not end well: failed, cut, abandoned')
+      .option('--user <user>', 'whose client said that they are of this user')
+  filtered('list')
+    .description('list requests, newest first')
+    .option('--limit <n>', 'how many at most', '50')
+    .option('--before <id>', 'only those before the one of this id: `next` of the page before')
+    .option('--since <time>', 'from then on: 7d, 12h (ago), or a date such as 2027-01-31')
+    .option('--until <time>', 'up to then')
+    .action(async (flags: ListFlags) => (await import('../requests.ts')).list(flags, context))
+}

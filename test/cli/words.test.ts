@@ -1,0 +1,138 @@
+/** What the program says of itself: help with examples that work, and what a shell completes. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import type { Command } from 'commander'
+import { createProgram } from '../../src/cli/program.ts'
+import { EXAMPLES } from '../../src/cli/words/examples.ts'
+import { type Bench, createBench } from './run.ts'
+
+const silent = {
+  stdout() {},
+  stderr() {},
+  stdin: async () => null,
+  isTerminal: () => false,
+  environment: {},
+  nowMs: () => 0,
+  cwd: '/',
+}
+
+/** Every command that does something, by its words. */
+function leavesOf(program: Command, words: readonly string[] = []): Map<string, Command> {
+  const found = program.commands.flatMap((command) => {
+    const name = [...words, command.name()]
+    // `audit` does something itself, and so do the commands below it.
+    const own = command.commands.length === 0 || EXAMPLES[name.join(' ')] ? [[name.join(' '), command] as const] : []
+    return [...own, ...leavesOf(command, name)]
+  })
+  return new Map(found.filter(([name]) => name !== 'complete'))
+}
+
+/** As a shell takes a line apart, up to where it sends something elsewhere. */
+const toWords = (line: string) =>
+  [...line.replace(/ [<>|].*$/, '').matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+    ([, single, double, bare]) => single ?? double ?? bare ?? '',
+  )
+
+describe('examples', () => {
+  test('stand below the help of every command, and of no other', () => {
+    expect([...leavesOf(createProgram(silent)).keys()].toSorted()).toEqual(Object.keys(EXAMPLES).toSorted())
+  })
+
+  test.each(Object.entries(EXAMPLES))('of %s are taken as they stand', async (name, lines) => {
+    for (const line of lines) {
+      const program = createProgram(silent)
+      const command = leavesOf(program).get(name)
+      let runs = 0
+      command?.action(() => void runs++)
+      await program.parseAsync(toWords(line), { from: 'user' })
+      expect(runs).toBe(1)
+    }
+  })
+})
+
+describe('a shell', () => {
+  let bench: Bench
+  beforeEach(() => {
+    bench = createBench()
+  })
+  afterEach(() => bench.close())
+
+  const complete = async (...words: string[]) =>
+    (await bench.run('complete', '--', ...words)).stdout.split('\n').map((line) => line.split('\t')[0] ?? '')
+
+  test('is told of commands, of those below one, and of options anywhere', async () => {
+    expect(await complete('')).toContain('serve')
+    expect(await complete('')).not.toContain('complete')
+    expect(await complete('key')).toEqual(['keys', ''])
+    expect(await complete('keys', 'rev')).toEqual(['revoke', ''])
+    expect(await complete('keys', 'create', '--b')).toEqual(['--budget', ''])
+    expect(await complete('keys', 'create', '--name', 'dev', '--js')).toEqual(['--json', ''])
+    expect(await complete('--data', 'keys', 'ke')).toEqual(['keys', ''])
+  })
+
+  test('offers files where a value stands, and where nothing is known', async () => {
+    expect(await complete('serve', '--catalog', '')).toEqual([''])
+    expect(await complete('catalog', 'apply', '')).toEqual([''])
+    expect(await complete('no', 'such')).toEqual([''])
+  })
+
+  test.each(['bash', 'zsh', 'fish'])('named %s has a script, and evaluates nothing that is typed', async (shell) => {
+    const { code, stdout } = await bench.run('completions', shell)
+    expect(code).toBe(0)
+    expect(stdout).toContain('tollgate complete -- ')
+    expect(stdout).not.toContain('eval')
+  })
+
+  test('that has none is told which have', async () => {
+    expect(await bench.run('completions', 'tcsh')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('bash, zsh, fish'),
+    })
+  })
+
+  test('of the Bash kind completes words by its script, whatever stands in them', async () => {
+    const { stdout: script } = await bench.run('completions', 'bash')
+    const typed = ['tollgate', 'keys', '$(touch evil)', 'rev']
+    const lines = [
+      // What the shell would start: it answers with the words that it was given.
+      `tollgate() { printf '%s\\n' "\${@: -1}oke" "$#"; }`,
+      script,
+      `COMP_WORDS=(${typed.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=3; _tollgate; printf '%s\\n' "\${COMPREPLY[@]}"`,
+    ]
+    const child = Bun.spawn(['bash', '-c', lines.join('\n')], { cwd: bench.folder, stdout: 'pipe' })
+    expect(await child.stdout.text()).toBe('revoke\n5\n')
+    expect(await Bun.file(`${bench.folder}/evil`).exists()).toBe(false)
+  })
+})
+
+describe('colours', () => {
+  let bench: Bench
+  beforeEach(() => {
+    bench = createBench()
+    bench.isWatched = true
+  })
+  afterEach(() => bench.close())
+
+  const ESCAPE = '\u001b['
+  const doctor = async () => (await bench.run('doctor')).stdout
+
+  test('are for people at a terminal, who did not ask for none', async () => {
+    expect(await doctor()).toContain(ESCAPE)
+    expect((await bench.run('keys', 'revoke', 'nobody')).stderr).toStartWith(`${ESCAPE}31merror:`)
+    for (const environment of [{ NO_COLOR: '1' }, { TERM: 'dumb' }]) {
+      bench.environment = environment
+      expect(await doctor()).not.toContain(ESCAPE)
+    }
+    bench.environment = {}
+    expect((await bench.run('doctor', '--json')).stdout).not.toContain(ESCAPE)
+    bench.isWatched = false
+    expect(await doctor()).not.toContain(ESCAPE)
+  })
+
+  test('change nothing else: a table has its columns where it has them without', async () => {
+    await bench.run('keys', 'create', '--name', 'dev')
+    const watched = (await bench.run('keys', 'list')).stdout
+    bench.isWatched = false
+    expect(watched).toContain(ESCAPE)
+    expect(Bun.stripANSI(watched)).toBe((await bench.run('keys', 'list')).stdout)
+  })
+})
