@@ -4,7 +4,7 @@
  */
 import { type IpRange, toIpRange } from './domain/ip.ts'
 import { ServiceError } from './domain/service-error.ts'
-import { LEAVE_MS, TIMER_MS, toMs } from './domain/time.ts'
+import { HOUR_MS, LEAVE_MS, TIMER_MS, toMs } from './domain/time.ts'
 import type { LogLevel } from './log.ts'
 
 type Texts = Readonly<Record<string, string | undefined>>
@@ -42,6 +42,13 @@ export function toServeConfig(sources: ConfigSources) {
       1024 * MIB,
       size(32 * MIB),
       'a size with its unit, such as 512M or 1G, from 32M on',
+    ),
+    /** How long requests stay on record one by one, ms; Infinity = for ever. Their sums stay. */
+    keepMs: read(
+      'keep',
+      90 * DAY_MS,
+      orForever(time(DAY_MS, MOST_DAYS * DAY_MS)),
+      'a time of a day or more with its unit, such as 90d or 12w, or forever',
     ),
     /** How often the targets of a request are tried again when all have failed. */
     retries: read('retries', 2, number(0, 10), 'a whole number from 0 to 10'),
@@ -111,6 +118,8 @@ function find({ flags, environment, settings }: ConfigSources, flag: string): { 
 type Read<T> = (text: string) => T | null
 
 const MIB = 1024 ** 2
+const DAY_MS = 24 * HOUR_MS
+const MOST_DAYS = 36_500
 const MAX_IN_FLIGHT = 8_192
 const DURABILITIES = ['process', 'power'] as const
 const LOG_LEVELS = ['info', 'warn', 'error'] as const
@@ -133,6 +142,10 @@ function oneOf<const T extends string>(words: readonly T[]): Read<T> {
 
 function orOff(read: Read<number>): Read<number> {
   return (text) => (text === 'off' || text === '0' ? 0 : read(text))
+}
+
+function orForever(read: Read<number>): Read<number> {
+  return (text) => (text === 'forever' ? Number.POSITIVE_INFINITY : read(text))
 }
 
 /** Origins as browsers write them: no path, and no port that is the scheme's own. */
@@ -161,8 +174,8 @@ function number(min: number, max: number): Read<number> {
 
 function size(min: number): Read<number> {
   return (text) => {
-    const [, amount, unit] = /^(\d{1,6})(M|G)(?:i?B)?$/i.exec(text) ?? []
-    const bytes = Number(amount) * (unit?.toUpperCase() === 'G' ? 1024 : 1) * MIB
+    const [, amount, unit] = /^(\d{1,6})(M|G|T)(?:i?B)?$/i.exec(text) ?? []
+    const bytes = Number(amount) * 1024 ** 'MGT'.indexOf(unit?.toUpperCase() ?? '') * MIB
     return bytes >= min ? bytes : null
   }
 }

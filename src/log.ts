@@ -33,6 +33,8 @@ export type LogEvent =
   | 'journal_failed'
   | 'journal_full'
   | 'journal_kept'
+  | 'ledger_pruned'
+  | 'retention_failed'
   | 'checkpoint_failed'
   | 'counting_failed'
   // The server and its configuration

@@ -105,3 +105,19 @@ test.each<[text: string, share: number | null]>([
   if (share !== null) return expect(read()).toBe(share)
   expect(read).toThrow(`--share is '${text}': expected a share from 1% to 100%, or off.`)
 })
+
+const DAY_MS = 86_400_000
+test.each([
+  ['90d', 90 * DAY_MS],
+  ['12w', 84 * DAY_MS],
+  ['24h', DAY_MS],
+  ['forever', Number.POSITIVE_INFINITY],
+  ['23h', null],
+  ['0', null],
+  ['90', null],
+  ['never', null],
+])('a --keep of %p is %p ms', (text, ms) => {
+  const keep = () => toServeConfig({ flags: { keep: text }, environment: {}, settings: {} }).keepMs
+  if (ms !== null) return expect(keep()).toBe(ms)
+  expect(keep).toThrow(`--keep is '${text}': expected a time of a day or more`)
+})

@@ -25,9 +25,10 @@ export function audit(io: Context): Promise<void> {
   })
 }
 
-const toDocument = ({ findings, hours, requests, costNanoUsd }: Audit, { waiting }: Behind) => ({
+const toDocument = ({ findings, fromMs, hours, requests, costNanoUsd }: Audit, { waiting }: Behind) => ({
   ok: findings.length === 0,
   findings: findings.map((finding) => ({ ...finding, message: toSentence(finding) })),
+  from_ms: fromMs,
   hours,
   requests,
   cost_nano_usd: costNanoUsd,
@@ -40,8 +41,8 @@ function toLines(found: Audit, note: string): string {
   return note + lines.map((line) => `${toPrintable(line)}\n`).join('')
 }
 
-const toScope = ({ hours, requests, costNanoUsd }: Audit) =>
-  `${count(hours, 'hour')}, ${count(requests, 'settled request')}, $${toUsd(costNanoUsd)}`
+const toScope = ({ fromMs, hours, requests, costNanoUsd }: Audit) =>
+  `${count(hours, 'hour')}${fromMs > 0 ? ` since ${toTime(fromMs)}` : ''}, ${count(requests, 'settled request')}, $${toUsd(costNanoUsd)}`
 
 const PROBLEMS = {
   orphans: 'calls are in the ledger and the request is not',

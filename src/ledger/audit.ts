@@ -18,16 +18,18 @@ export type Finding =
 
 export interface Audit {
   findings: Finding[]
-  /** Hours that have anything, settled requests in them, and what they cost. */
+  /** Of the hours before this one, which begins here, retention has taken rows away: nothing is compared there. */
+  fromMs: number
+  /** Hours since then that have anything, settled requests in them, and what they cost. */
   hours: number
   requests: number
   costNanoUsd: number
 }
 
 export function auditLedger(audit: LedgerAudit, dataFolder: string): Audit {
-  const found: Audit = { findings: [], hours: 0, requests: 0, costNanoUsd: 0 }
+  const found: Audit = { findings: [], fromMs: audit.fromMs(), hours: 0, requests: 0, costNanoUsd: 0 }
   for (const hour of audit.hours()) {
-    found.hours++
+    if (hour >= found.fromMs) found.hours++
     for (const { place, orphan, requests, costNanoUsd, differences } of audit.cells(hour)) {
       found.requests += requests
       found.costNanoUsd += costNanoUsd

@@ -18,6 +18,7 @@ import {
   removeSegment,
   type Segment,
   setAside,
+  timeOfRecord,
   toFrame,
   toHead,
 } from './segment.ts'
@@ -51,8 +52,16 @@ export interface Journal {
   /** How many records are not applied, and all of them. */
   waiting(): number
   unapplied(): Generator<LedgerRecord>
-  /** Gives up segments that are applied in full, once `checkpoint` has resolved true. */
-  release(checkpoint: () => Promise<boolean>): Promise<void>
+  /**
+   * Gives up segments that are applied in full, once `checkpoint` has resolved true; the one being written only where it holds
+   * records of requests from before `beforeMs`, or where nothing else makes room.
+   */
+  release(checkpoint: () => Promise<boolean>, beforeMs?: number): Promise<void>
+  /**
+   * No record that is still in a file is of a request from before this time, ms; Infinity where there is none. A start applies them
+   * all again: until they are gone, the rows that they made have to stay, or each would count twice.
+   */
+  oldestMs(): number
   /** Tells whether `release` has something to do. */
   hasApplied(): boolean
   /** Keeps a record that no store takes, in `<instance>.rejected`. Throws what the disk says. */
@@ -134,7 +143,8 @@ export function createJournal(options: JournalOptions): Journal {
   const hasRoom = ({ kind }: LedgerRecord, bytes: number) => (kind === 'settle' ? bytes <= free() : takesNew(bytes))
   const isStuck = () => spare === null && preparing === null && !takesNew(MAX_ROW_BYTES)
   /** The one being written is given up only where nothing else makes room. */
-  const applied = () => segments.filter((each) => each.waiting === 0 && (each !== active() || isStuck()))
+  const applied = (beforeMs = 0) =>
+    segments.filter((each) => each.waiting === 0 && (each !== active() || each.oldestMs < beforeMs || isStuck()))
   const sumOf = (count: (segment: Segment) => number) => segments.reduce((sum, each) => sum + count(each), 0)
 
   /** Tells whether it is written. */
@@ -147,6 +157,7 @@ export function createJournal(options: JournalOptions): Journal {
       return false
     }
     segment.waiting += records.length
+    for (const record of records) segment.oldestMs = Math.min(segment.oldestMs, timeOfRecord(record))
     unsynced.add(segment)
     const isTooMuch = sumOf(({ inMemory }) => inMemory.length) + records.length > maxInMemory
     if (segment.readFrom !== null || isTooMuch) segment.readFrom ??= at
@@ -156,16 +167,17 @@ export function createJournal(options: JournalOptions): Journal {
     return true
   }
 
-  const releaseAll = async (checkpoint: () => Promise<boolean>) => {
-    const covered = applied().map((segment) => ({ segment, used: segment.used }))
+  const releaseAll = async (checkpoint: () => Promise<boolean>, beforeMs = 0) => {
+    const covered = applied(beforeMs).map((segment) => ({ segment, used: segment.used }))
     if (covered.length + inherited.length === 0 || !(await checkpoint())) return
     for (const path of inherited.splice(0)) unlinkSync(path)
     for (const { segment, used } of covered) {
       // A record may have come in the meantime: what no checkpoint covers is kept.
-      if (segment.used !== used || !applied().includes(segment)) continue
+      if (segment.used !== used || !applied(beforeMs).includes(segment)) continue
+      const isWritten = segment === active()
       segments.splice(segments.indexOf(segment), 1)
       unsynced.delete(segment)
-      const isSmall = segment.bytes < segmentBytes && againMs === null
+      const isSmall = segment.bytes < segmentBytes && againMs === null && !isWritten
       // On a full disk nobody else may take the room that it has.
       if (!spare && !preparing && !isSmall) await prepare(beginSegment(segment, head))
       else await removeSegment(segment)
@@ -241,8 +253,12 @@ export function createJournal(options: JournalOptions): Journal {
       }
     },
     hasApplied: () => applied().length + inherited.length > 0,
-    release(checkpoint) {
-      releasing ??= releaseAll(checkpoint).finally(() => {
+    oldestMs: () =>
+      inherited.length > 0
+        ? 0
+        : segments.reduce((oldest, each) => Math.min(oldest, each.oldestMs), Number.POSITIVE_INFINITY),
+    release(checkpoint, beforeMs) {
+      releasing ??= releaseAll(checkpoint, beforeMs).finally(() => {
         releasing = null
       })
       return releasing

@@ -15,6 +15,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { timeOfId } from '../domain/id.ts'
 import type { Log } from '../log.ts'
 import type { LedgerRecord, SettledCall, SettledRow } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
@@ -105,6 +106,10 @@ export function readSegment(path: string): LedgerRecord[] {
     .flatMap((line) => fromLine(line) ?? [])
 }
 
+/** When the request of a record was created, ms. A call may be made long after its request. */
+export const timeOfRecord = (record: LedgerRecord): number =>
+  record.kind === 'call' ? timeOfId(record.call.requestId) : record.row.createdMs
+
 const CHUNK_BYTES = 256 * 1024
 
 /** Reads up to `limit` records of an open segment from `from` on, and tells where the next one begins. */
@@ -132,6 +137,8 @@ export interface Segment {
   /** Its length, of which so much is written. */
   readonly bytes: number
   used: number
+  /** The time of the oldest request that its records are of, ms; Infinity for none. */
+  oldestMs: number
   /** How many of its records are not applied. */
   waiting: number
   /** Those of them that are in memory, oldest first, and from where on they are in the file alone. */
@@ -171,7 +178,16 @@ export async function beginSegment({ path, handle, bytes, used }: Room, head: Bu
     await fill(handle, used)
     writeAll(handle.fd, head, 0)
     await handle.sync()
-    return { path, handle, bytes, used: head.length, waiting: 0, inMemory: [], readFrom: null }
+    return {
+      path,
+      handle,
+      bytes,
+      used: head.length,
+      oldestMs: Number.POSITIVE_INFINITY,
+      waiting: 0,
+      inMemory: [],
+      readFrom: null,
+    }
   } catch (error) {
     await removeSegment({ path, handle })
     throw error

@@ -3,7 +3,7 @@
  * on taking what is written to it, and all of that is gone at the next start: so the server looks every so often, and refuses
  * what it could not record. `storage.ts` starts it.
  */
-import { existsSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import type { Log } from '../log.ts'
 import { databasePath } from '../store/sqlite/open.ts'
 
@@ -27,13 +27,13 @@ export interface DataFilesDeps {
 export function watchDataFiles({ dataFolder, journal, log }: DataFilesDeps): DataFiles {
   const path = databasePath(dataFolder)
   const files = ['', '-wal', '-shm'].map((ending) => ({ path: `${path}${ending}`, ...identify(`${path}${ending}`) }))
-  /** A database only ever grows. */
+  /** What it was when it was last seen whole. */
   let bytes = 0
 
   const isDatabaseThere = () => {
     if (!files.every(({ path, id }) => identify(path).id === id)) return false
     const { size } = identify(path)
-    const isWhole = size >= bytes
+    const isWhole = size >= bytes || (size > 0 && size >= bytesByHeader(path))
     if (isWhole) bytes = size
     return isWhole
   }
@@ -58,6 +58,20 @@ export function watchDataFiles({ dataFolder, journal, log }: DataFilesDeps): Dat
   const watched = { lost: null as DataFiles['lost'], look, stop: () => clearInterval(timer) }
   look()
   return watched
+}
+
+/** What a database says itself to be long (sqlite.org/fileformat2, 1.3): it gets shorter where free pages are given back. */
+function bytesByHeader(path: string): number {
+  const header = Buffer.alloc(32)
+  const file = openSync(path, 'r')
+  try {
+    if (readSync(file, header, 0, header.length, 0) < header.length) return Number.POSITIVE_INFINITY
+  } finally {
+    closeSync(file)
+  }
+  if (header.toString('latin1', 0, 15) !== 'SQLite format 3') return Number.POSITIVE_INFINITY
+  const pageBytes = header.readUInt16BE(16)
+  return header.readUInt32BE(28) * (pageBytes === 1 ? 65_536 : pageBytes)
 }
 
 function identify(path: string): { id: string; size: number } {

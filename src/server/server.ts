@@ -73,7 +73,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   // Closed in reverse order, at the stop or where the start fails.
   await using opened = new AsyncDisposableStack()
 
-  const storage = await openStorage({ dataFolder: options.dataFolder, instance, startedMs, log }, opened)
+  const { dataFolder } = options
+  const storage = await openStorage({ dataFolder, instance, startedMs, now, monotonicMs, log }, opened)
   const { store } = storage
   const settings = await store.readSettings()
   const config = options.configure(settings)
@@ -142,7 +143,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   prober.start()
   opened.defer(() => prober.stop())
   const control = createControl({
-    dataFolder: options.dataFolder,
+    dataFolder,
     log,
     status: () => ({
       version,

@@ -4,12 +4,14 @@
  */
 import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
+import { LATEST_MS } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { createJournal } from '../ledger/journal.ts'
 import { createLedger } from '../ledger/ledger.ts'
 import { findLost } from '../ledger/lost.ts'
 import { openMark } from '../ledger/mark.ts'
 import { recover } from '../ledger/recover.ts'
+import { createRetention } from '../ledger/retention.ts'
 import type { Log } from '../log.ts'
 import { checkpointHere, createCheckpointer } from '../store/sqlite/checkpoint.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
@@ -17,20 +19,27 @@ import { createLedgerStore } from '../store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { takeLock } from '../store/sqlite/lock.ts'
 import { MIGRATIONS, migrate } from '../store/sqlite/migrate.ts'
-import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder, writeFacts } from '../store/sqlite/open.ts'
+import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder, writeFact } from '../store/sqlite/open.ts'
+import { createLedgerUpkeep } from '../store/sqlite/upkeep.ts'
 import { watchDataFiles } from './data-files.ts'
+
+type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs'>
 
 export interface StorageOptions {
   dataFolder: string
   /** Id of this run in the ledger. */
   instance: string
   startedMs: number
+  /** Wall clock, ms. */
+  now(): number
+  /** A clock that never steps, ms. */
+  monotonicMs(): number
   log: Log
 }
 
 /** Throws where the folder is served already, or its database cannot be used. What is opened is closed by `cleanup`. */
 export async function openStorage(options: StorageOptions, cleanup: AsyncDisposableStack) {
-  const { dataFolder, instance, startedMs, log } = options
+  const { dataFolder, instance, startedMs, now, monotonicMs, log } = options
   prepareDataFolder(dataFolder)
   cleanup.defer(takeLock(dataFolder))
   const lost = findLost(dataFolder)
@@ -42,12 +51,12 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   const atStart = createLedgerStore(writer, async () => checkpointHere(writer))
   const { replayed, abandoned, kept } = await recover({ store: atStart, dataFolder, instance, log })
   if (replayed > 0 || abandoned > 0) log.warn('ledger_recovered', 'recovered the ledger', { replayed, abandoned })
-  writeFacts(writer, instance, startedMs)
+  writeFact(writer, 'instance', instance, startedMs)
 
   return {
     store: createConfigStore(writer),
     /** From here on the writer never waits inside SQLite: the event loop would wait with it. */
-    openLedger({ durability, maxJournalBytes }: Pick<ServeConfig, 'durability' | 'maxJournalBytes'>) {
+    openLedger({ durability, maxJournalBytes, keepMs }: LedgerConfig) {
       writer.run('PRAGMA busy_timeout = 0')
       writer.run('PRAGMA wal_autocheckpoint = 0')
       const checkpointer = createCheckpointer(path, log)
@@ -80,7 +89,22 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       cleanup.defer(() => ledger.close())
       // Its first segment is made beside the rest of the start: the first request would wait for it.
       void journal.grow()
-      return { ledger, reader, files }
+      const upkeep = createLedgerUpkeep(path, writer, now)
+      cleanup.defer(() => upkeep.close())
+      const retention = createRetention({
+        keepMs,
+        upkeep,
+        journal,
+        checkpoint,
+        latestMs: reader.latestHour(LATEST_MS),
+        now,
+        monotonicMs,
+        sleep: Bun.sleep,
+        log,
+      })
+      cleanup.defer(() => retention.stop())
+      retention.start()
+      return { ledger, reader, files, retention }
     },
   }
 }

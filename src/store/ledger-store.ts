@@ -86,8 +86,10 @@ export interface RecentRequest {
 export interface LedgerAudit {
   /** The hours that rows, calls or the rollup have anything of, as their first ms, earliest first: whatever the clock said. */
   hours(): number[]
-  /** What rows and rollup say of an hour, cell by cell. */
+  /** What rows and rollup say of an hour, cell by cell; of one before `fromMs`, whose rows have been taken away, nothing. */
   cells(hourMs: number): AuditCell[]
+  /** The first ms of the hour from which on no row was taken away; 0 where none was. */
+  fromMs(): number
   /** Where requests and their additional calls contradict each other. */
   callProblems(hourMs: number): CallProblem[]
   /** Rows that are open, by instance. */

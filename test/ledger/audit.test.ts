@@ -43,7 +43,15 @@ test('a ledger and a rollup that agree are told in one sentence, and exit 0', as
     stdout: 'Ledger and rollup agree: 2 hours, 3 settled requests, $0.0000015.\n',
     stderr: '',
   })
-  expect(await audit()).toEqual({ ok: true, findings: [], hours: 2, requests: 3, cost_nano_usd: 1_500, waiting: 0 })
+  expect(await audit()).toEqual({
+    ok: true,
+    findings: [],
+    from_ms: 0,
+    hours: 2,
+    requests: 3,
+    cost_nano_usd: 1_500,
+    waiting: 0,
+  })
 })
 
 test('of a clock that was a century behind for a moment, only the hours that have rows are looked at', async () => {

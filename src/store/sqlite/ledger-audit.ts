@@ -33,6 +33,9 @@ const BOTH = FIELDS.map(
   (name) => `COALESCE(ledger.${name}, 0) AS ledger_${name}, COALESCE(rollup.${name}, 0) AS rollup_${name}`,
 )
 
+/** Retention moves it on with the rows that it takes away: read in the same statement as they are, it is never late. */
+const FROM = `(SELECT COALESCE(MAX(CAST(value AS INTEGER)), 0) FROM settings WHERE key = 'ledger_from')`
+
 /** Parameters: first id, id after the last, hour, hour after it. */
 const COMPARE = `
   WITH settled AS (
@@ -46,6 +49,7 @@ const COMPARE = `
   )
   SELECT ${PLACE.join(', ')}, ${BOTH.join(', ')}, ledger.requests IS NULL AS orphan
   FROM ledger FULL OUTER JOIN rollup USING (${PLACE.join(', ')})
+  WHERE ?3 >= ${FROM}
   ORDER BY ${PLACE.join(', ')}`
 
 /** What a request has in sum can never be less than what its additional calls have. */
@@ -129,6 +133,7 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
       compare
         .all(toFirstId(hourMs - SLACK_MS), toIdAfter(hourMs + HOUR_MS + SLACK_MS), hourMs, hourMs + HOUR_MS)
         .map(toCell),
+    fromMs: () => sqlite.query<{ ms: number }, []>(`SELECT ${FROM} AS ms`).get()?.ms ?? 0,
     callProblems: (hourMs) =>
       checkCalls.all(toFirstId(hourMs), toIdAfter(hourMs + HOUR_MS)).filter(({ requests }) => requests > 0),
     open: () => sqlite.query<OpenRows, []>(OPEN_ROWS).all(),

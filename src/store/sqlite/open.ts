@@ -68,6 +68,8 @@ export function openDatabase(path: string, options: OpenOptions): Database {
   const database = new Database(path, options.readonly ? { readonly: true } : { create: true, readwrite: true })
   database.run(`PRAGMA busy_timeout = ${options.busyMs}`)
   if (!options.readonly) {
+    // Of a file that is there already this changes nothing: `compact.ts` does.
+    database.run('PRAGMA auto_vacuum = INCREMENTAL')
     database.run('PRAGMA journal_mode = WAL')
     database.run('PRAGMA synchronous = NORMAL')
   }
@@ -94,14 +96,17 @@ export function openForCommand(
   }
 }
 
-/** Writes into the settings table what `audit` wants to know: who keeps the ledger now. */
-export function writeFacts(writer: Database, instance: string, nowMs: number): void {
+/** What a server notes in the settings table for others: who keeps the ledger now. */
+export type Fact = 'instance'
+
+/** Throws what SQLite says. */
+export function writeFact(writer: Database, fact: Fact, value: string, nowMs: number): void {
   writer
     .query(
-      `INSERT INTO settings (key, value, updated_ms) VALUES ('instance', ?, ?)
+      `INSERT INTO settings (key, value, updated_ms) VALUES (?, ?, ?)
        ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms`,
     )
-    .run(instance, nowMs)
+    .run(fact, value, nowMs)
 }
 
 function reasonOf(cause: unknown): string {

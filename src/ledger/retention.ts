@@ -1,0 +1,189 @@
+/**
+ * Keeps the ledger from growing for ever: takes away requests, with their calls, that are older than `--keep`; what they come to
+ * stays in the rollup. In slices of a few ms with pauses between them, so that the ledger's own writer is held up for moments
+ * only. `server/storage.ts` starts it. Nothing here is on the way of a request.
+ */
+import { HOUR_MS, hourOf } from '../domain/time.ts'
+import type { Log } from '../log.ts'
+import type { LedgerUpkeep } from '../store/ledger-upkeep.ts'
+import type { Journal } from './journal.ts'
+
+/** How often it looks. */
+const LOOK_MS = 600_000
+/** Not while a start has enough to do. */
+const FIRST_LOOK_MS = 60_000
+/** What a slice may keep other writers out for. */
+const SLICE_MS = 3
+const FIRST_SLICE = 32
+const LEAST_SLICE = 4
+const MOST_SLICE = 512
+/** So many times longer than a slice took nothing is done: whoever else writes has nine tenths of the time. */
+const REST = 9
+const LEAST_REST_MS = 5
+/** Another writer is at work. */
+const BUSY_MS = 20
+/** Slices between checkpoints: some 8 MB of the database's log. */
+const CHECKPOINT_SLICES = 64
+/** A checkpoint that did not cover everything: a report is being read, say. */
+const UNCOVERED_MS = 250
+/** Free pages that stay, since they are used again soon: so many, or this part of the file. */
+const LEAST_FREE_PAGES = 1_024
+const FREE_PART = 0.1
+/** How far a clock is believed to be ahead of the last request that was on record when the server started. */
+const MOST_AHEAD_MS = 7 * 24 * HOUR_MS
+
+export interface RetentionDeps {
+  /** How long requests are kept, ms; Infinity = for ever. */
+  keepMs: number
+  upkeep: LedgerUpkeep
+  journal: Pick<Journal, 'oldestMs' | 'release'>
+  /** Has all that was written reach the database file. */
+  checkpoint(): Promise<boolean>
+  /** The newest hour with a settled request that is on record at the start, 0 for none. */
+  latestMs: number
+  /** Wall clock, ms. */
+  now(): number
+  /** A clock that never steps, ms. */
+  monotonicMs(): number
+  sleep(ms: number): Promise<unknown>
+  log: Log
+}
+
+/** What a pass has taken away and given back. */
+export interface Pass {
+  requests: number
+  calls: number
+  /** Bytes that the database file is shorter by. */
+  bytes: number
+}
+
+export interface Retention {
+  /** Takes away what is too old now, and gives back what that leaves. Throws what the store says. */
+  pass(): Promise<Pass>
+  /** Begins to look by itself, every ten minutes. */
+  start(): void
+  /** Resolves once the slice that is under way has ended; there is none after it. */
+  stop(): Promise<void>
+}
+
+export function createRetention(deps: RetentionDeps): Retention {
+  const { keepMs, upkeep, journal, checkpoint, now, monotonicMs, sleep, log } = deps
+  const startedMs = monotonicMs()
+  let limit = FIRST_SLICE
+  let slices = 0
+  let isStopped = false
+  let timer: Timer | null = null
+  let running: Promise<unknown> = Promise.resolve()
+
+  /** By a clock that is wrong by months nothing goes: it says a time that the ledger cannot have reached. */
+  const toNowMs = () => Math.min(now(), toBelievedMs())
+  const toBelievedMs = () =>
+    deps.latestMs === 0 ? Number.POSITIVE_INFINITY : deps.latestMs + MOST_AHEAD_MS + monotonicMs() - startedMs
+
+  /** Requests of before this time go now: never one whose record a start would apply again. */
+  const toUntilMs = async (): Promise<number> => {
+    const untilMs = hourOf(toNowMs() - keepMs)
+    if ((upkeep.oldestMs() ?? untilMs) >= untilMs) return 0
+    if (journal.oldestMs() < untilMs) await journal.release(checkpoint, untilMs)
+    return Math.min(untilMs, hourOf(journal.oldestMs()))
+  }
+
+  /** Runs slices until one says that it was the last, with pauses; at once where the server stops. */
+  const repeat = async (slice: () => Promise<{ lockedMs: number; isLast: boolean } | 'busy'>) => {
+    while (!isStopped) {
+      const done = await slice()
+      if (done === 'busy') {
+        await sleep(BUSY_MS)
+        continue
+      }
+      if (++slices % CHECKPOINT_SLICES === 0) await cover()
+      if (done.isLast) return
+      await sleep(Math.max(LEAST_REST_MS, done.lockedMs * REST))
+    }
+  }
+
+  /** The database's log would grow by what is written until a checkpoint has covered it. */
+  const cover = async () => {
+    while (!isStopped && !(await checkpoint())) await sleep(UNCOVERED_MS)
+  }
+
+  const adapt = (lockedMs: number) => {
+    const fits = lockedMs > SLICE_MS ? (limit * SLICE_MS) / lockedMs : lockedMs < SLICE_MS / 2 ? limit * 2 : limit
+    limit = Math.round(Math.min(MOST_SLICE, Math.max(LEAST_SLICE, fits)))
+  }
+
+  const prune = async (pass: Pass) => {
+    const untilMs = await toUntilMs()
+    if (untilMs <= 0) return
+    let after = ''
+    await repeat(async () => {
+      const pruned = await upkeep.prune({ untilMs, after, limit })
+      if (pruned === 'busy') return pruned
+      pass.requests += pruned.requests
+      pass.calls += pruned.calls
+      after = pruned.next ?? after
+      adapt(pruned.lockedMs)
+      return { lockedMs: pruned.lockedMs, isLast: pruned.next === null }
+    })
+  }
+
+  const giveBack = async (pass: Pass) => {
+    const surplus = () => {
+      const { pages, freePages, canShrink } = upkeep.space()
+      return canShrink ? freePages - Math.max(LEAST_FREE_PAGES, Math.ceil(pages * FREE_PART)) : 0
+    }
+    const before = upkeep.space()
+    if (surplus() <= 0) return
+    limit = FIRST_SLICE
+    await repeat(async () => {
+      const done = await upkeep.giveBack(Math.min(limit, Math.max(1, surplus())))
+      if (done === 'busy') return done
+      adapt(done.lockedMs)
+      return { ...done, isLast: surplus() <= 0 }
+    })
+    limit = FIRST_SLICE
+    pass.bytes = Math.max(0, before.pages - upkeep.space().pages) * before.pageBytes
+  }
+
+  const run = async (): Promise<Pass> => {
+    const pass = { requests: 0, calls: 0, bytes: 0 }
+    await prune(pass)
+    await giveBack(pass)
+    if (pass.requests > 0 || pass.bytes > 0) await checkpoint()
+    return pass
+  }
+
+  const look = async () => {
+    try {
+      const { requests, calls, bytes } = await run()
+      if (requests > 0 || bytes > 0)
+        log.info('ledger_pruned', 'requests older than --keep were taken away; their sums stay', {
+          requests,
+          calls,
+          freed_bytes: bytes,
+        })
+    } catch (error) {
+      log.warn('retention_failed', 'old requests could not be taken away; this is tried again', {
+        error: String(error),
+      })
+    }
+    schedule(LOOK_MS)
+  }
+
+  const schedule = (ms: number) => {
+    if (isStopped) return
+    timer = setTimeout(() => {
+      running = look()
+    }, ms).unref()
+  }
+
+  return {
+    pass: run,
+    start: () => schedule(FIRST_LOOK_MS),
+    async stop() {
+      isStopped = true
+      if (timer) clearTimeout(timer)
+      await running
+    },
+  }
+}

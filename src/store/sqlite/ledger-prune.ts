@@ -1,0 +1,79 @@
+/**
+ * Takes old rows out of the ledger and gives freed pages back to the disk, a slice at a time: each is one short transaction,
+ * complete in itself, so that a kill between two of them, or in one, loses nothing. `upkeep-worker.ts` runs them.
+ */
+import type { Database } from 'bun:sqlite'
+import { toFirstId } from '../../domain/id.ts'
+import { HOUR_MS, hourOf } from '../../domain/time.ts'
+import type { Pruned, PruneSlice, Space } from '../ledger-upkeep.ts'
+
+/** Rows that go: what is open stays, and so does what an id from before its time belongs to. Parameters: see `pruneSlice`. */
+const GOES = `id > ?1 AND id <= ?2 AND status <> 'open' AND created_ms < ?3`
+
+/** Calls go with their request; of those that have none, what somebody may still settle stays. */
+const REMOVE_CALLS = `
+  DELETE FROM calls WHERE request_id > ?1 AND request_id <= ?2 AND CASE
+    WHEN EXISTS (SELECT 1 FROM requests WHERE id = request_id)
+    THEN EXISTS (SELECT 1 FROM requests WHERE id = request_id AND status <> 'open' AND created_ms < ?3)
+    ELSE status <> 'open' AND created_ms < ?3 END`
+
+/** Hours before this one are in the rollup alone, in whole or in part. Never goes back. */
+const MOVE_LEDGER_FROM = `
+  INSERT INTO settings (key, value, updated_ms) VALUES ('ledger_from', ?1, ?2)
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
+  WHERE CAST(settings.value AS INTEGER) < CAST(excluded.value AS INTEGER)`
+
+/**
+ * Looks at the next `limit` requests of before `untilMs`, which begins an hour, and takes those away that are settled, with their
+ * calls. In the same transaction `settings.ledger_from` moves past their hours. Throws what SQLite says, and then nothing has
+ * changed.
+ */
+export function pruneSlice(sqlite: Database, { untilMs, after, limit }: PruneSlice, nowMs: number): Pruned {
+  const end = toFirstId(untilMs)
+  // Read before the write lock is taken: whatever has to come from the disk keeps no other writer waiting.
+  const rows = sqlite
+    .query<{ id: string }, [string, string, number]>(
+      'SELECT id, status, created_ms FROM requests WHERE id > ? AND id < ? ORDER BY id LIMIT ?',
+    )
+    .all(after, end, limit)
+  const last = rows.length < limit ? end : (rows.at(-1)?.id ?? end)
+  sqlite.query('SELECT COUNT(*), SUM(created_ms) FROM calls WHERE request_id > ? AND request_id <= ?').get(after, last)
+  const startMs = performance.now()
+  const pruned = sqlite
+    .transaction(() => {
+      const newest = sqlite
+        .query<{ ms: number | null }, [string, string, number]>(
+          `SELECT MAX(created_ms) AS ms FROM requests WHERE ${GOES}`,
+        )
+        .get(after, last, untilMs)
+      const calls = sqlite.query(REMOVE_CALLS).run(after, last, untilMs).changes
+      if (newest === null || newest.ms === null) return { requests: 0, calls }
+      const requests = sqlite.query(`DELETE FROM requests WHERE ${GOES}`).run(after, last, untilMs).changes
+      sqlite.query(MOVE_LEDGER_FROM).run(String(hourOf(newest.ms) + HOUR_MS), nowMs)
+      return { requests, calls }
+    })
+    .immediate()
+  return { ...pruned, next: last === end ? null : last, lockedMs: performance.now() - startMs }
+}
+
+/** The pages of the file, and those of them that hold nothing. */
+export function readSpace(sqlite: Database): Space {
+  const read = (pragma: string) => Number(Object.values(sqlite.query<object, []>(`PRAGMA ${pragma}`).get() ?? {})[0])
+  return {
+    pageBytes: read('page_size'),
+    pages: read('page_count'),
+    freePages: read('freelist_count'),
+    canShrink: read('auto_vacuum') !== 0,
+  }
+}
+
+/**
+ * Gives back up to `pages` free pages: the file gets shorter with the next checkpoint. Of a database that was not made for it
+ * (`canShrink`) none.
+ */
+export function vacuumSlice(sqlite: Database, pages: number): { lockedMs: number } {
+  const startMs = performance.now()
+  // Stepped to its end: `run` would stop at the first page.
+  sqlite.query(`PRAGMA incremental_vacuum(${pages})`).all()
+  return { lockedMs: performance.now() - startMs }
+}

@@ -1,0 +1,47 @@
+/**
+ * Takes old rows away and gives pages back, on a thread of its own, so that no disk ever stops the event loop. Talks to
+ * `upkeep.ts` alone: one request is one slice. Never waits for another writer: it is told that it is busy.
+ */
+import { Database } from 'bun:sqlite'
+import { codeOf } from '../../domain/error.ts'
+import type { Pruned, PruneSlice } from '../ledger-upkeep.ts'
+import { pruneSlice, vacuumSlice } from './ledger-prune.ts'
+
+declare const self: Worker
+
+export type UpkeepRequest = { path: string } & (
+  | { kind: 'prune'; slice: PruneSlice; nowMs: number }
+  | { kind: 'give_back'; pages: number }
+)
+
+export type UpkeepReply =
+  | { kind: 'pruned'; pruned: Pruned }
+  | { kind: 'given_back'; lockedMs: number }
+  | { kind: 'busy' }
+  | { kind: 'failed'; error: string }
+
+self.onmessage = (event: MessageEvent<UpkeepRequest>) => {
+  self.postMessage(reply(event.data))
+}
+self.postMessage('ready')
+
+function reply(request: UpkeepRequest): UpkeepReply {
+  try {
+    // Closed before the answer, as in `checkpoint-worker.ts`.
+    using database = connect(request.path)
+    if (request.kind === 'prune') return { kind: 'pruned', pruned: pruneSlice(database, request.slice, request.nowMs) }
+    return { kind: 'given_back', ...vacuumSlice(database, request.pages) }
+  } catch (error) {
+    if (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))) return { kind: 'busy' }
+    return { kind: 'failed', error: String(error) }
+  }
+}
+
+function connect(path: string): Database {
+  const connection = new Database(path, { readwrite: true })
+  connection.run('PRAGMA busy_timeout = 0')
+  // A commit that waits for the disk would keep the ledger waiting: the checkpoint syncs.
+  connection.run('PRAGMA synchronous = NORMAL')
+  connection.run('PRAGMA wal_autocheckpoint = 0')
+  return connection
+}

@@ -1,0 +1,48 @@
+/** Has the slices of retention done on their thread, which is started on first need and ended when it has nothing to do. */
+import type { Database } from 'bun:sqlite'
+import { timeOfId } from '../../domain/id.ts'
+import { createThread } from '../../threads/thread.ts'
+import type { LedgerUpkeep } from '../ledger-upkeep.ts'
+import { readSpace } from './ledger-prune.ts'
+import type { UpkeepReply, UpkeepRequest } from './upkeep-worker.ts'
+
+const IDLE_MS = 10_000
+
+/**
+ * @param sqlite a connection of this thread, for what is read at once.
+ * @param now the wall clock, ms.
+ * @returns its slices reject with what the thread says. Close it only once none is under way: a thread that is ended within a
+ * transaction would leave the database locked.
+ */
+export function createLedgerUpkeep(
+  path: string,
+  sqlite: Database,
+  now: () => number,
+): LedgerUpkeep & { close(): void } {
+  const thread = createThread<UpkeepRequest, UpkeepReply>('store/sqlite/upkeep-worker', { idleMs: IDLE_MS })
+  const oldest = sqlite.query<{ id: string }, []>('SELECT id FROM requests ORDER BY id LIMIT 1')
+
+  const ask = async (request: UpkeepRequest) => {
+    const reply = await thread.ask(request, { owner: path })
+    if (typeof reply === 'string' || reply.kind === 'busy') return 'busy'
+    if (reply.kind === 'failed') throw new Error(reply.error)
+    return reply
+  }
+
+  return {
+    async prune(slice) {
+      const reply = await ask({ path, kind: 'prune', slice, nowMs: now() })
+      return reply !== 'busy' && reply.kind === 'pruned' ? reply.pruned : 'busy'
+    },
+    async giveBack(pages) {
+      const reply = await ask({ path, kind: 'give_back', pages })
+      return reply !== 'busy' && reply.kind === 'given_back' ? { lockedMs: reply.lockedMs } : 'busy'
+    },
+    space: () => readSpace(sqlite),
+    oldestMs() {
+      const row = oldest.get()
+      return row && timeOfId(row.id)
+    },
+    close: thread.close,
+  }
+}

@@ -1,0 +1,219 @@
+/** What retention takes away and what it must leave, on a real database with its thread. No test waits: pauses are counted. */
+import type { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { statSync } from 'node:fs'
+import { HOUR_MS } from '../../src/domain/time.ts'
+import { createJournal, type Journal } from '../../src/ledger/journal.ts'
+import { openMark } from '../../src/ledger/mark.ts'
+import { recover } from '../../src/ledger/recover.ts'
+import { createRetention, type RetentionDeps } from '../../src/ledger/retention.ts'
+import { watchDataFiles } from '../../src/server/data-files.ts'
+import type { LedgerRecord, OpenRow } from '../../src/store/ledger-rows.ts'
+import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
+import { databasePath } from '../../src/store/sqlite/open.ts'
+import { createLedgerUpkeep } from '../../src/store/sqlite/upkeep.ts'
+import {
+  contentsOf,
+  createFolder,
+  createTestLog,
+  type Folder,
+  findingsOf,
+  HOUR,
+  opening,
+  settling,
+  statusesOf,
+  toCall,
+  toOpen,
+  toSettled,
+  toSettledCall,
+} from './fixture.ts'
+
+const DAY_MS = 24 * HOUR_MS
+const NOW = HOUR + 100 * DAY_MS + 1_234_567
+const KEEP_MS = 90 * DAY_MS
+/** What is older goes. */
+const UNTIL = HOUR + 10 * DAY_MS
+
+let folder: Folder
+let journal: Journal
+let upkeep: ReturnType<typeof createLedgerUpkeep>
+const log = createTestLog()
+beforeEach(() => {
+  folder = createFolder()
+  log.messages.length = 0
+  journal = createJournal({
+    folder: folder.journal,
+    instance: 'here',
+    schema: '0002',
+    log,
+    maxBytes: 1024 ** 2,
+    segmentBytes: 64 * 1024,
+  })
+  upkeep = createLedgerUpkeep(databasePath(folder.path), folder.database, () => NOW)
+})
+afterEach(async () => {
+  upkeep.close()
+  await journal.close(false)
+  folder.close()
+})
+
+const checkpoint = async () => checkpointHere(folder.database)
+const store = () => createLedgerStore(folder.database, checkpoint)
+const retention = (deps: Partial<RetentionDeps> = {}) =>
+  createRetention({
+    keepMs: KEEP_MS,
+    upkeep,
+    journal,
+    checkpoint,
+    latestMs: NOW,
+    now: () => NOW,
+    monotonicMs: () => 0,
+    sleep: async () => {},
+    log,
+    ...deps,
+  })
+const settingOf = (database: Database, key: string) =>
+  database.query<{ value: string }, [string]>('SELECT value FROM settings WHERE key = ?').get(key)?.value
+const settled = (createdMs: number, fields: Partial<OpenRow> = {}) =>
+  settling(toSettled(toOpen({ createdMs, ...fields })))
+/** One request an hour, over 20 days. */
+const hourly = () => Array.from({ length: 480 }, (_, hour) => settled(HOUR + hour * HOUR_MS + 1))
+const rollup = () => contentsOf(folder.database).rollup
+
+/** Writes as the ledger does: to the journal, then from there to the database. */
+async function record(records: readonly LedgerRecord[]) {
+  await journal.grow()
+  expect(journal.append(records.map((record) => ({ record })))).toEqual([])
+  for (let batch = journal.take(100); batch; batch = journal.take(100)) {
+    store().apply(batch.records)
+    batch.done()
+  }
+}
+
+test('old requests go with their calls; their sums stay, and the audit finds nothing', async () => {
+  const old = toOpen({ createdMs: UNTIL - 1, upstream: 'spare' })
+  const calls = [toSettledCall(toCall(old, 2))]
+  store().apply([...hourly(), settling(toSettled(old, { attempts: 2 }), calls)])
+  const mark = openMark(folder.path, createLedgerReader(folder.database).count())
+  const sums = rollup()
+  expect(await retention().pass()).toMatchObject({ requests: 241, calls: 1 })
+  expect(rollup()).toEqual(sums)
+  expect(upkeep.oldestMs()).toBe(UNTIL + 1)
+  expect(contentsOf(folder.database).calls).toEqual([])
+  expect(settingOf(folder.database, 'ledger_from')).toBe(String(UNTIL))
+  expect(findingsOf(folder.database, folder.path)).toEqual([])
+  mark.close()
+})
+
+test('an audit still finds what is missing after the hours that were taken away', async () => {
+  store().apply(hourly())
+  await retention().pass()
+  folder.database.run(`DELETE FROM requests WHERE created_ms = ${UNTIL + 1}`)
+  expect(findingsOf(folder.database, folder.path)).toMatchObject([{ kind: 'difference', hour_ms: UNTIL }])
+})
+
+test('what is open stays, however old, with its calls, and can be settled later', async () => {
+  const open = toOpen({ createdMs: HOUR + 1 })
+  const call = toCall(open, 2)
+  store().apply([opening(open), { kind: 'call', call }, settled(HOUR + 2)])
+  expect(await retention().pass()).toMatchObject({ requests: 1, calls: 0 })
+  store().apply([settling(toSettled(open, { attempts: 2 }), [toSettledCall(call)])])
+  expect(statusesOf(folder.database)).toEqual({ [open.id]: 'ok' })
+  expect(findingsOf(folder.database, folder.path)).toEqual([])
+  expect(await retention().pass()).toMatchObject({ requests: 1, calls: 1 })
+  expect(rollup()).toMatchObject([{ requests: 2 }])
+})
+
+test('calls that lost their request go with their time; those that are open stay', async () => {
+  store().apply([opening(toOpen({ createdMs: HOUR })), settled(UNTIL + 1)])
+  const [lost, under] = [toOpen({ createdMs: HOUR + 5 }), toOpen({ createdMs: HOUR + 6 })]
+  store().apply([lost, under].map((row) => ({ kind: 'call', call: toCall(row, 2) })))
+  folder.database.run(`UPDATE calls SET status = 'abandoned' WHERE request_id = '${lost.id}'`)
+  expect(await retention().pass()).toMatchObject({ requests: 0, calls: 1 })
+  expect(contentsOf(folder.database).calls).toMatchObject([{ request_id: under.id, status: 'open' }])
+})
+
+describe('what the journal still holds', () => {
+  const start = () => recover({ store: store(), dataFolder: folder.path, instance: 'new', log })
+
+  test('stays in the database, or a start would apply it again and count it twice', async () => {
+    await record([settled(HOUR + 1), settled(UNTIL + 1)])
+    const before = contentsOf(folder.database)
+    const uncovered = retention({ checkpoint: async () => false })
+    expect(await uncovered.pass()).toMatchObject({ requests: 0 })
+    await start()
+    expect(contentsOf(folder.database)).toEqual(before)
+  })
+
+  test('goes once it is given up, also out of the segment that a quiet server writes for months', async () => {
+    await record([settled(HOUR + 1), settled(UNTIL + 1)])
+    const sums = rollup()
+    expect(await retention().pass()).toMatchObject({ requests: 1 })
+    await start()
+    expect(rollup()).toEqual(sums)
+    expect(findingsOf(folder.database, folder.path)).toEqual([])
+    await record([settled(UNTIL + 2)])
+    expect(rollup()).not.toEqual(sums)
+  })
+
+  test('holds back no more than what came after it', async () => {
+    store().apply([settled(HOUR + 1), settled(HOUR + 2 * HOUR_MS)])
+    await record([opening(toOpen({ createdMs: HOUR + HOUR_MS + 5 }))])
+    const uncovered = retention({ checkpoint: async () => false })
+    expect(await uncovered.pass()).toMatchObject({ requests: 1 })
+    expect(upkeep.oldestMs()).toBe(HOUR + HOUR_MS + 5)
+  })
+})
+
+test('another writer is given way to, and retention goes on after it', async () => {
+  store().apply(hourly())
+  const other = folder.other()
+  other.run('BEGIN IMMEDIATE')
+  let pauses = 0
+  const sleep = async () => {
+    if (++pauses === 3) other.run('COMMIT')
+  }
+  expect(await retention({ sleep }).pass()).toMatchObject({ requests: 240 })
+  expect(pauses).toBeGreaterThan(3)
+})
+
+test('a server that stops waits for one slice alone, and what is left goes another time', async () => {
+  store().apply(hourly())
+  let stopping: Promise<void> | null = null
+  const stopped = retention({
+    sleep: async () => {
+      stopping ??= stopped.stop()
+    },
+  })
+  const { requests } = await stopped.pass()
+  await stopping
+  expect(requests).toBeGreaterThan(0)
+  expect(requests).toBeLessThan(240)
+  expect(findingsOf(folder.database, folder.path)).toEqual([])
+  expect(await retention().pass()).toMatchObject({ requests: 240 - requests })
+})
+
+test('nothing goes with --keep forever, nor by a clock that is ahead of the ledger by more than a week', async () => {
+  store().apply(hourly())
+  expect(await retention({ keepMs: Number.POSITIVE_INFINITY }).pass()).toMatchObject({ requests: 0 })
+  const newest = HOUR + 480 * HOUR_MS
+  const ahead = { latestMs: newest, now: () => newest + 1_000 * DAY_MS }
+  expect(await retention({ ...ahead, keepMs: 30 * DAY_MS }).pass()).toMatchObject({ requests: 0 })
+})
+
+test('the room that old requests leave goes back to the disk, and the server does not take that for a loss', async () => {
+  const many = Array.from({ length: 30_000 }, () => settled(HOUR + 1))
+  for (let at = 0; at < many.length; at += 1_000) store().apply(many.slice(at, at + 1_000))
+  await checkpoint()
+  const files = watchDataFiles({ dataFolder: folder.path, journal, log })
+  const before = statSync(databasePath(folder.path)).size
+  const { requests, bytes } = await retention().pass()
+  expect(requests).toBe(30_000)
+  expect(before - statSync(databasePath(folder.path)).size).toBe(bytes)
+  expect(bytes).toBeGreaterThan(0)
+  expect(files.look()).toBe(true)
+  expect(folder.database.query('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
+  files.stop()
+})

@@ -1,0 +1,77 @@
+/**
+ * The ledger of a server with its retention, under load and without pause, until it is killed. Its clock runs 100,000 times too
+ * fast, so that what is a day old is a second old: also what the journal still holds. `retention.test.ts` starts it.
+ *
+ * Arguments: the data folder, the real time (ms) at which its clock was at BASE_MS, and two files: what may have been opened, and what was
+ * settled for sure, a letter a request.
+ */
+import { appendFileSync } from 'node:fs'
+import { mintId } from '../../src/domain/id.ts'
+import { createLog } from '../../src/log.ts'
+import { openStorage } from '../../src/server/storage.ts'
+import { toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
+
+export const BASE_MS = Date.UTC(2026, 0, 1)
+const SPEED = 100_000
+const DAY_MS = 86_400_000
+
+/** The time on its clock. */
+export const toFastMs = (sinceMs: number) => BASE_MS + Math.floor((Date.now() - sinceMs) * SPEED)
+
+async function serve([dataFolder = '', since = '', opened = '', settled = '']: string[]): Promise<void> {
+  const now = () => toFastMs(Number(since))
+  const instance = mintId(now())
+  const options = { dataFolder, instance, startedMs: now(), now, monotonicMs: now, log: createLog({ now }) }
+  const storage = await openStorage(options, new AsyncDisposableStack())
+  const { ledger, retention } = storage.openLedger({
+    durability: 'process',
+    maxJournalBytes: 1024 ** 3,
+    keepMs: DAY_MS,
+  })
+  const request = async (number: number) => {
+    const row = toOpen({
+      id: mintId(now()),
+      createdMs: now(),
+      instance,
+      keyId: `key-${number % 7}`,
+      reservedNanoUsd: 1,
+    })
+    appendFileSync(opened, '.')
+    await ledger.open(row)
+    // Some are under way for as long as the server lives.
+    if (number % 500 === 0) return
+    const call = toCall(row, 2, { reservedNanoUsd: 0 })
+    if (number % 3 !== 0) await ledger.settle(toSettled(row, { costNanoUsd: 1 }))
+    else {
+      await ledger.openCall(call)
+      await ledger.settle(
+        toSettled(row, {
+          costNanoUsd: 1,
+          attempts: 2,
+          promptTokens: 99,
+          cachedTokens: 9,
+          completionTokens: 99,
+          reasoningTokens: 9,
+        }),
+        [toSettledCall(call, { costNanoUsd: 0 })],
+      )
+    }
+    appendFileSync(settled, '.')
+  }
+  const load = async () => {
+    for (let number = 1; ; number += 16) {
+      await Promise.all(Array.from({ length: 16 }, (_, i) => request(number + i)))
+      await Bun.sleep(5)
+    }
+  }
+  const prune = async () => {
+    for (;;) {
+      await retention.pass()
+      await Bun.sleep(20)
+    }
+  }
+  process.stdout.write('serving\n')
+  await Promise.all([load(), prune()])
+}
+
+if (import.meta.main) await serve(process.argv.slice(2))
