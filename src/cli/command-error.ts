@@ -79,6 +79,7 @@ function toAdvice(failure: ServiceFailure): string {
     schema_newer: ' Use that version, or restore a backup from before it.',
     migration_failed: ' Please report it.',
     already_served: ' Stop it first, or give this one a data folder of its own with --data.',
+    no_room: ' Make room there, or move the data folder to a larger disk.',
     port_in_use: ' Choose another port with --port.',
     port_forbidden: ' Choose a port above 1023 with --port.',
     no_such_address: ' Choose another one with --host.',

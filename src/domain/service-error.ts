@@ -43,6 +43,8 @@ export type ServiceFailure =
   | { kind: 'schema_newer'; migrations: readonly string[] }
   | { kind: 'migration_failed'; migration: string; table: string }
   | { kind: 'already_served'; dataFolder: string }
+  /** The disk of a folder could not hold what an operation makes there. */
+  | { kind: 'no_room'; folder: string }
   | { kind: 'port_in_use' | 'port_forbidden' | 'no_such_address' | 'not_listening'; host: string; port: number }
 
 /** `message` says what happened in whole sentences, for logs and for those who present it; what to do is left to them. */

@@ -26,6 +26,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'upstreams test': ['upstreams test', 'upstreams test openai'],
   'requests list': ['requests list --errors --since 24h', "requests list --key dev --model 'openai/*' --limit 20"],
   audit: ['audit', 'audit --json'],
+  compact: ['compact', 'compact --data /var/lib/tollgate'],
   doctor: ['doctor', 'doctor --data /var/lib/tollgate'],
   completions: [
     'completions bash > ~/.local/share/bash-completion/completions/tollgate',

@@ -8,6 +8,10 @@ export function addUpkeep(program: Command, context: Context): void {
     .description('check that ledger and rollup agree and nothing is left open; exit 1 if not')
     .action(async () => (await import('../audit.ts')).audit(context))
   program
+    .command('compact')
+    .description('give the empty room of the database back to the disk; only while no server runs')
+    .action(async () => (await import('../compact.ts')).compact(context))
+  program
     .command('doctor')
     .description('look for what is wrong with this installation, and say what to do; exit 1 if there is a problem')
     .action(async () => (await import('../doctor.ts')).doctor(context))
