@@ -8,10 +8,12 @@ import { count } from '../domain/words.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
+import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { CommandError } from './command-error.ts'
 import { type Check, guarded } from './doctor-check.ts'
 import { inspectDatabase } from './doctor-database.ts'
 import { checkDisk, checkFolder, checkJournal } from './doctor-files.ts'
+import { checkKeys } from './doctor-keys.ts'
 import { checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
 import { type Context, printJson, toPrintable, version } from './io.ts'
 import { findServer, type ServerLookup } from './live.ts'
@@ -45,6 +47,7 @@ async function examine(io: Context): Promise<Check[]> {
       })),
       ...checkServer(found, dataFolder, version(), nowMs),
       ...(sqlite ? await guarded('catalog', () => checkCatalog(sqlite, found, io)) : []),
+      ...(sqlite ? await guarded('keys', () => checkAllKeys(sqlite, nowMs)) : []),
     ]
   } finally {
     sqlite?.close()
@@ -70,6 +73,13 @@ async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context):
     ...checkTransport([...snapshot.upstreams.values()], io.environment),
     ...checkModels(snapshot, rows, status !== null),
   ]
+}
+
+/** By what the database has taken in: what waits in the journal is little, and told of above. */
+async function checkAllKeys(sqlite: Database, nowMs: number): Promise<Check[]> {
+  const { spent, latestHour } = createLedgerReader(sqlite)
+  const rows = await createConfigStore(sqlite).readKeys()
+  return checkKeys(rows, (kind, id) => ({ spentIn: (span) => spent({ kind, id }, span), latestHour }), nowMs)
 }
 
 function toLines(checks: readonly Check[], paint: Paint): string {

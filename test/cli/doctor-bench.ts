@@ -59,6 +59,7 @@ export async function openClinic(): Promise<Clinic> {
   }
   await Bun.write(join(bench.folder, 'c.yaml'), CATALOGUE)
   expect((await bench.run('catalog', 'apply', 'c.yaml')).code).toBe(0)
+  expect((await bench.run('keys', 'create', '--name', 'dev')).code).toBe(0)
   // A copy, since the command may not have let go of its own yet.
   const source = openDatabase(databasePath(bench.folder), { busyMs: 0 })
   source.run('PRAGMA wal_checkpoint(TRUNCATE)')

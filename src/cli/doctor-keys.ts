@@ -1,0 +1,65 @@
+/** What `doctor` says of keys and teams: who can ask nothing any more, or soon. Pure. */
+import { count } from '../domain/words.ts'
+import { type BudgetStanding, type Past, toStanding } from '../keys/budget.ts'
+import { isLiving } from '../keys/find.ts'
+import type { KeyRows, StoredKey } from '../store/config-store.ts'
+import { toBudgetText } from './budget.ts'
+import { type Check, ok, toFew, warning } from './doctor-check.ts'
+import { toDay } from './io.ts'
+
+const DAY_MS = 86_400_000
+/** An end is told of so long before, and so long after: then whoever used the key has noticed. */
+const END_MS = 7 * DAY_MS
+
+/** @param pastOf what the ledger says of a key, or of a team. */
+export function checkKeys(
+  { keys, teams }: KeyRows,
+  pastOf: (kind: 'key' | 'team', id: string) => Past,
+  nowMs: number,
+): Check[] {
+  const living = keys.filter((key) => isLiving(key, nowMs))
+  if (living.length === 0)
+    return [warning('keys', 'No key lets anybody in. Make one with: tollgate keys create --name NAME')]
+  const budgets = [
+    ...living.map(({ id, name, budget }) => ({
+      whose: `key ${name}`,
+      standing: toStanding(budget, pastOf('key', id), nowMs),
+    })),
+    ...teams.map(({ id, name, budget }) => ({
+      whose: `team ${name}`,
+      standing: toStanding(budget, pastOf('team', id), nowMs),
+    })),
+  ]
+  const found = [
+    ...toEnds(keys, 'expired', (endMs) => endMs <= nowMs && endMs > nowMs - END_MS),
+    ...toEnds(living, 'expires', (endMs) => endMs <= nowMs + END_MS),
+    ...toSpent(budgets, 'spent', 'has spent all of its budget and is refused'),
+    ...toSpent(budgets, 'warning', 'is near its budget'),
+  ]
+  return found.length > 0
+    ? found
+    : [ok('keys', `${count(living.length, 'key')} in force, none near its end or its budget.`)]
+}
+
+function toEnds(keys: readonly StoredKey[], what: string, isMeant: (endMs: number) => boolean): Check[] {
+  const ends = keys.filter(({ revokedMs, expiresMs }) => revokedMs === null && expiresMs !== null && isMeant(expiresMs))
+  if (ends.length === 0) return []
+  const names = ends.map(({ name, expiresMs }) => `${name} ${what} on ${toDay(expiresMs ?? 0)}`)
+  return [warning('keys', `${toFew(names)}. To let it go on: tollgate keys edit NAME --expires 90d`)]
+}
+
+function toSpent(
+  budgets: readonly { whose: string; standing: BudgetStanding | null }[],
+  state: BudgetStanding['state'],
+  what: string,
+): Check[] {
+  const meant = budgets.flatMap(({ whose, standing }) => (standing?.state === state ? [{ whose, standing }] : []))
+  if (meant.length === 0) return []
+  const names = meant.map(({ whose, standing: { budget, percent, resetMs } }) => {
+    const next = resetMs === null ? 'never resets' : `until ${toDay(resetMs)}`
+    return `${whose} ${what} (${percent} % of ${toBudgetText(budget)}, ${next})`
+  })
+  return [
+    warning('budgets', `${toFew(names)}. To give it more: tollgate keys edit NAME --budget 50/month, or teams edit.`),
+  ]
+}

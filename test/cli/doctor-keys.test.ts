@@ -1,0 +1,57 @@
+/** What `doctor` says of keys: whose time is over, or nearly, and who has spent, or nearly, what it may. */
+import { describe, expect, test } from 'bun:test'
+import { checkKeys } from '../../src/cli/doctor-keys.ts'
+import type { Budget } from '../../src/domain/settings.ts'
+import type { Past } from '../../src/keys/budget.ts'
+import { decideKey, type KeyOptions, type ListedKey } from '../../src/keys/service.ts'
+
+const NOW = Date.UTC(2026, 10, 21)
+const DAY = 86_400_000
+const BY = { actor: 'test', nowMs: NOW - 60 * DAY }
+const MONTHLY: Budget = { nanoUsd: 20_000_000_000, period: 'month' }
+
+const toKey = (options: Partial<KeyOptions>): ListedKey =>
+  decideKey({ keys: [], teams: [] }, { name: 'dev', models: [], ...options }, BY).value.key
+
+const past = (spentNanoUsd: number): Past => ({ spentIn: () => spentNanoUsd, latestHour: () => 0 })
+const look = (keys: ListedKey[], spent = 0) =>
+  checkKeys({ keys, teams: [] }, () => past(spent), NOW).map((check) => Object.values(check).join(': '))
+
+describe('keys', () => {
+  test('that all let somebody in are counted', () => {
+    expect(look([toKey({}), toKey({ name: 'ci', budget: MONTHLY })])).toEqual([
+      'keys: ok: 2 keys in force, none near its end or its budget.',
+    ])
+  })
+
+  test('are missed where none lets anybody in', () => {
+    expect(look([])).toEqual([expect.stringContaining('No key lets anybody in')])
+    expect(look([{ ...toKey({}), revokedMs: NOW - 1 }])).toEqual([expect.stringContaining('tollgate keys create')])
+  })
+
+  test('whose end is a week away, or was a week ago, are named with it', () => {
+    const keys = [
+      toKey({}),
+      toKey({ name: 'soon', expiresMs: NOW + 2 * DAY }),
+      toKey({ name: 'late', expiresMs: NOW - DAY }),
+    ]
+    expect(look(keys)).toEqual([
+      expect.stringMatching(/^keys: warning: late expired on 2026-11-20\. .*keys edit NAME --expires/),
+      expect.stringMatching(/^keys: warning: soon expires on 2026-11-23\./),
+    ])
+    expect(look([toKey({ expiresMs: NOW + 8 * DAY }), toKey({ expiresMs: NOW - 8 * DAY })])).toEqual([
+      expect.stringContaining('1 key in force'),
+    ])
+  })
+
+  test('that have spent their budget, or nearly, are named with what they have', () => {
+    const keys = [toKey({ budget: MONTHLY })]
+    expect(look(keys, 20_000_000_000)).toEqual([
+      expect.stringMatching(/^budgets: warning: key dev has spent all .* \(100 % of \$20\/month, until 2026-12-01\)/),
+    ])
+    expect(look(keys, 17_000_000_000)).toEqual([expect.stringMatching(/^budgets: warning: key dev is near .* \(85 %/)])
+    expect(look([{ ...toKey({ budget: MONTHLY }), revokedMs: NOW }, toKey({})], 20_000_000_000)).toEqual([
+      expect.stringContaining('1 key in force'),
+    ])
+  })
+})
