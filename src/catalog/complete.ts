@@ -93,7 +93,7 @@ export function toModel(
     ownedBy: entry.owned_by ?? slug.slice(0, slug.indexOf('/')),
     enabled: entry.enabled ?? true,
     listed: entry.listed ?? true,
-    fromWildcard: false,
+    fromWildcard: entry.from_wildcard ?? false,
     createdMs: entry.created === undefined ? null : entry.created * 1_000,
     // A known maximum may be beyond a context that the entry has narrowed.
     maxOutputLength: Math.min(complete.maxOutputLength, complete.contextLength),

@@ -1,9 +1,9 @@
 /**
  * Reads the text of a catalogue, YAML or JSON, into plain values, and finds the line of a field for the sentences about
- * it. The only file that knows the YAML library; it knows nothing of catalogues.
+ * it; writes plain values as such a text. The only file that knows the YAML library; it knows nothing of catalogues.
  */
 
-import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import { Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml'
 import { messageOf } from '../domain/error.ts'
 
 export interface CatalogDocument {
@@ -77,4 +77,28 @@ function revealAll(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(revealAll)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, held]) => [reveal(name), revealAll(held)]))
+}
+
+export interface Comments {
+  /** Above everything. Each line begins with a space. */
+  head: string
+  /** Each above the field at its path. */
+  at: readonly [path: readonly string[], comment: string][]
+}
+
+/** Writes values as YAML, so that `parseText` reads the same. A list of plain values is written in one line. */
+export function writeDocument(value: unknown, { head, at }: Comments): string {
+  const document = new Document(value)
+  visit(document, {
+    Seq(_, list) {
+      list.flow = !list.items.some(isMap)
+    },
+  })
+  for (const [path, comment] of at) {
+    const around = document.getIn(path.slice(0, -1))
+    const pair = isMap(around) ? around.items.find(({ key }) => isScalar(key) && key.value === path.at(-1)) : undefined
+    if (isNode(pair?.key)) pair.key.commentBefore = comment
+  }
+  document.commentBefore = head
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false })
 }

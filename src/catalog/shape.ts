@@ -100,6 +100,8 @@ const Model = closed({
   enabled: Type.Optional(Type.Boolean()),
   /** Whether lists of models show it. */
   listed: Type.Optional(Type.Boolean()),
+  /** Whether it is one of those that a wildcard stood for: an export has them one by one. */
+  from_wildcard: Type.Optional(Type.Boolean()),
 })
 
 /** The model that it stands for, alone or with what else is said of the alias. */

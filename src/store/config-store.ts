@@ -214,6 +214,8 @@ export interface ConfigStore {
   read(): Promise<Configuration>
   readKeys(): Promise<KeyRows>
   readCatalog(): Promise<CatalogRows>
+  /** The ids of upstreams that have a credential which an administrator typed in; the rows do not have it. */
+  readSealed(): Promise<string[]>
   readSettings(): Promise<Settings>
   /** Oldest first. */
   readVersions(): Promise<CatalogVersion[]>

@@ -115,3 +115,35 @@ test('a version that is not there, or is no number, says where to look', async (
   expect(await catalog('revert', '-1')).toMatchObject({ code: 2 })
   expect(await catalog('history', 'x')).toMatchObject({ code: 2, stderr: expect.stringContaining('is no version') })
 })
+
+test('an export can be planned and applied, as YAML and as JSON, and replaces no file unasked', async () => {
+  await write(toText(A + B))
+  await catalog('apply', 'mine.yaml')
+  expect(await catalog('export', 'mine.yaml')).toMatchObject({ code: 1, stderr: expect.stringContaining('--force') })
+  const written = await catalog('export', 'out.yaml')
+  expect(written).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringContaining('1 upstream, 2 models, 0 aliases'),
+  })
+  await Bun.write(join(bench.folder, 'out.json'), (await catalog('export', '--json')).stdout)
+  for (const file of ['out.yaml', 'out.json'])
+    expect((await catalog('plan', file, '--prune', '--check')).stdout).toContain('the database says the same')
+  expect((await catalog('export')).stdout).toBe(await Bun.file(join(bench.folder, 'out.yaml')).text())
+  expect(await catalog('export', 'out.yaml', '--force')).toMatchObject({ code: 0 })
+  expect(await catalog('export', 'nowhere/out.yaml')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('ENOENT'),
+  })
+})
+
+test('an export warns of what it could not write', async () => {
+  await write(toText(A))
+  await catalog('apply', 'mine.yaml')
+  own("UPDATE upstreams SET api_key_sealed = 'abc'")
+  own("INSERT INTO aliases (alias, model, origin) VALUES ('gone', 'acme/gone', 'admin')")
+  const { stdout, stderr } = await catalog('export')
+  expect(stderr).toContain('warning: aliases.gone is left out: there is no model')
+  expect(stderr).toContain('warning: upstreams.near: its credential was typed in')
+  expect(stdout).toContain('# Left out: aliases.gone')
+})

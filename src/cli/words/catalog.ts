@@ -37,6 +37,12 @@ export function addCatalog(program: Command, context: Context): void {
     .option('--take-over', TAKE_OVER)
     .action(async (name, flags) => (await import('../catalog.ts')).apply(fileOf(name, flags), flags, context))
   catalog
+    .command('export')
+    .description('write what the database says as a catalogue: as YAML, or with --json as JSON')
+    .argument('[file]', 'where to write it; else to standard output')
+    .option('--force', 'replace the file if there is one')
+    .action(async (name, flags) => (await import('../catalog-export.ts')).exportTo(name, flags, context))
+  catalog
     .command('history')
     .description('list the versions of the catalogue that are kept, oldest first: the newest hundred')
     .argument('[n]', 'show what this one changed')

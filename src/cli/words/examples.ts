@@ -18,6 +18,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'catalog validate': ['catalog validate', 'catalog validate new.yaml'],
   'catalog apply': ['catalog apply', 'catalog apply new.yaml --prune'],
   'catalog plan': ['catalog plan', 'catalog plan new.yaml --prune --check'],
+  'catalog export': ['catalog export new.yaml', 'catalog export --json'],
   'catalog history': ['catalog history', 'catalog history 12'],
   'catalog revert': ['catalog revert 12 --plan', 'catalog revert 12'],
   'models list': ['models list', "models list 'openai/*' --all"],

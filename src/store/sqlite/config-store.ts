@@ -4,7 +4,7 @@
  */
 
 import type { Database } from 'bun:sqlite'
-import { and, asc, eq, sql } from 'drizzle-orm'
+import { and, asc, eq, isNotNull, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { mintId } from '../../domain/id.ts'
 import { type Budget, type Limits, PERIODS, type Period } from '../../domain/settings.ts'
@@ -70,6 +70,10 @@ export function createConfigStore(sqlite: Database): ConfigStore {
       database.transaction((tx) => ({ revision: readRevision(tx), ...readKeys(tx), ...readCatalog(tx) })),
     readKeys: async () => database.transaction(readKeys),
     readCatalog: async () => database.transaction(readCatalog),
+    async readSealed() {
+      const rows = database.select({ id: upstreams.id }).from(upstreams).where(isNotNull(upstreams.apiKeySealed)).all()
+      return rows.map(({ id }) => id)
+    },
     async readSettings() {
       const rows = database.select().from(settings).all()
       return Object.fromEntries(rows.map(({ key, value }) => [key, value]))

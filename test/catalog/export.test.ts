@@ -1,0 +1,240 @@
+/** An exported catalogue says what the database says: planned against it there is no difference, applied elsewhere it is the same. */
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
+import { applyCatalog, planApply } from '../../src/catalog/apply.ts'
+import { exportCatalog } from '../../src/catalog/export.ts'
+import { FEATURES, MODALITIES, ORIGINS } from '../../src/domain/settings.ts'
+import type { CatalogRows, ConfigStore } from '../../src/store/config-store.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { createPicker } from '../support/random.ts'
+import { parse } from './parsing.ts'
+
+/** Two databases, emptied for each test: a migration takes longer than all else here. */
+const [one, other] = [createFolder(), createFolder()]
+afterAll(() => {
+  one.close()
+  other.close()
+})
+beforeEach(() => empty(one))
+
+function empty({ database }: Folder): void {
+  for (const table of ['aliases', 'routes', 'models', 'upstreams', 'prices', 'catalog_versions'])
+    database.run(`DELETE FROM ${table}`)
+}
+
+const store = createConfigStore(one.database)
+const run = (sql: string) => void one.database.run(sql)
+
+/** Not a whole second: rows that were made by an apply are made in the middle of one. */
+const NOW = Date.UTC(2026, 10, 21) + 123
+
+async function apply(to: ConfigStore, text: string, nowMs = NOW) {
+  const { catalog } = await parse(text)
+  return applyCatalog(to, catalog, { origin: 'file', actor: 'test', subject: 't', digest: 'd', prune: true, nowMs })
+}
+
+/** All that a row says; whose it is and when it was written aside. A client sees in which second a model was made. */
+function toSaid({ upstreams, models, routes, aliases }: CatalogRows) {
+  const nobody = { origin: null, priceId: null, updatedMs: 0 }
+  return {
+    upstreams: upstreams.map((row) => ({ ...row, ...nobody, createdMs: 0 })),
+    models: models.map((row) => ({ ...row, ...nobody, createdMs: Math.floor(row.createdMs / 1_000) })),
+    routes: routes.map((row) => ({ ...row, ...nobody })),
+    aliases: aliases.map((row) => ({ ...row, origin: null })),
+  }
+}
+
+/** Exports, and holds the text to its promise. Returns it. */
+async function checkExport(): Promise<string> {
+  const { text, document, leftOut } = await exportCatalog(store)
+  expect(leftOut).toEqual([])
+  for (const written of [text, JSON.stringify(document)]) {
+    const { catalog } = await parse(written)
+    const plan = await planApply(store, catalog, { origin: 'file', prune: true })
+    expect([plan.changes, plan.left]).toEqual([[], []])
+    empty(other)
+    const elsewhere = createConfigStore(other.database)
+    await apply(elsewhere, written, NOW + 86_400_000)
+    expect(toSaid(await elsewhere.readCatalog())).toEqual(toSaid(await store.readCatalog()))
+  }
+  return text
+}
+
+const FACTS =
+  'context_length: 100, max_output_length: 10, input_modalities: [text], output_modalities: [text], supported_features: []'
+
+describe('catalog export', () => {
+  test('writes what a file left to be known, references as references, and prices digit by digit', async () => {
+    await apply(
+      store,
+      `version: 1
+upstreams:
+  openai: { dialect: openai, base_url: https://api.openai.com/v1/, api_key: \${OPENAI_API_KEY}, deadlines: { idle: 90s, total: 1500ms } }
+  here: { dialect: openai, base_url: http://127.0.0.1:1/v1, local: true, enabled: false, pass: [provider, "mock_*"], leave: off }
+models:
+  openai/gpt-4o-mini: { routes: [{ upstream: openai, model: gpt-4o-mini }] }
+  openai/gpt-5*: { routes: [{ upstream: openai, model: "gpt-5*" }] }
+  v/own: { name: "0.10", ${FACTS}, listed: false, pricing: [{ prompt: "0.000000150", completion: "0.0000006000000000", request: "0" }, { prompt: "1", completion: "1", min_prompt_tokens: 7 }], routes: [{ upstream: openai, model: own, weight: 3 }, { upstream: here, model: "null", priority: 2, enabled: false, max_output_length: 5, supported_features: [] }] }
+  v/old: { name: Old, ${FACTS}, created: 5, enabled: false, routes: [{ upstream: here, model: old }] }
+aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
+`,
+    )
+    const text = await checkExport()
+    expect(text).toContain(`    api_key: \${OPENAI_API_KEY}\n`)
+    expect(text).toContain('prompt: "0.000000150"\n')
+    expect(text).toContain('    deadlines:\n      idle: 90s\n      total: 1500ms\n')
+    expect(text.match(/from_wildcard: true/g)?.length).toBeGreaterThan(3)
+  })
+
+  test('of an empty catalogue is one that can be applied', async () => {
+    await checkExport()
+  })
+
+  test('leaves a credential that was typed in out, and says so beside its upstream', async () => {
+    await apply(store, `version: 1\nupstreams: { a: { dialect: openai, base_url: "http://h/v1" } }\nmodels: {}\n`)
+    run("UPDATE upstreams SET api_key_sealed = 'c2VjcmV0'")
+    const { text, sealed } = await exportCatalog(store)
+    expect(sealed).toEqual(['a'])
+    expect(text).toMatch(/^ {2}# Its credential was typed in, .*\n {2}a:$/m)
+    expect(text).not.toContain('c2VjcmV0')
+  })
+
+  test('leaves out what a file may not say, and what leads to nothing without it, and says why', async () => {
+    const models = ['v/a', 'v/a.b', 'v/c'].map(
+      (slug) => `${slug}: { name: N, ${FACTS}, routes: [{ upstream: a, model: m }, { upstream: b, model: m }] }`,
+    )
+    const demo = '{ dialect: demo, local: true }'
+    await apply(
+      store,
+      `version: 1\nupstreams: { a: ${demo}, b: ${demo} }\nmodels: { ${models.join(', ')} }\naliases: { x: v/c }\n`,
+    )
+    run("UPDATE upstreams SET dialect = 'later' WHERE id = 'b'")
+    run('UPDATE models SET pricing = \'[{"prompt":"1","completion":"1","image":"1"}]\' WHERE slug = \'v/a\'')
+    run("DELETE FROM routes WHERE model = 'v/c'")
+    const { text, document, leftOut } = await exportCatalog(store)
+    expect(document.models).toMatchObject({ 'v/a.b': { routes: [{ upstream: 'a' }] } })
+    expect([Object.keys(document.upstreams), Object.keys(document.models), document.aliases]).toEqual([
+      ['a'],
+      ['v/a.b'],
+      undefined,
+    ])
+    expect(leftOut.map(({ name }) => name).sort()).toEqual([
+      'aliases.x',
+      'models.v/a',
+      'models.v/a.b: route b (m)',
+      'models.v/c',
+      'upstreams.b',
+    ])
+    expect(text).toMatch(/^# Left out: models\.v\/a: .*image_token/m)
+    await parse(text)
+  })
+})
+
+const NASTY = [
+  'plain',
+  'a: b',
+  '# no',
+  '- x',
+  'null',
+  '0.1',
+  '~',
+  '"q"',
+  "it's",
+  '{a}',
+  `\${HOME}`,
+  '*',
+  '&a',
+  ' led',
+  'ß 🦊',
+  'two\nlines',
+  '!!str',
+  '%',
+  '@',
+  'yes',
+  '',
+]
+
+/** Rows as a file could have made them, of every kind, with texts that a careless writer would break. */
+function drawText(seed: number): string {
+  const pick = createPicker(seed)
+  const any = <T>(of: readonly T[]) => of[pick(of.length)] as T
+  const some = <T>(of: readonly T[]) => of.filter(() => pick(2) > 0)
+  const maybe = (entry: object) => (pick(3) === 0 ? entry : {})
+  const flag = () => pick(2) > 0
+  const price = () =>
+    `${pick(3)}.${String(pick(1e9))
+      .padStart(1 + pick(18), '0')
+      .slice(0, 18)}`
+  const pricing = () => [
+    { prompt: price(), completion: price(), ...maybe({ input_cache_read: price() }), ...maybe({ audio: price() }) },
+    ...(flag() ? [{ prompt: price(), completion: price(), min_prompt_tokens: 1 + pick(1e6) }] : []),
+  ]
+  const span = () => `${1 + pick(5_000)}${any(['ms', 's', 'm'])}`
+  const ids = some(['a', 'b-c', 'd.e', '7', 'null'])
+  const upstreams = Object.fromEntries(
+    ids.map((id) => [
+      id,
+      {
+        ...{ dialect: 'openai', base_url: `http://${any(['h', '127.0.0.1:8080'])}/v1`, local: flag() },
+        ...maybe({ api_key: `\${KEY_${pick(9)}}` }),
+        ...maybe({ enabled: flag() }),
+        ...maybe({ deadlines: { ...maybe({ headers: span() }), ...maybe({ total_whole: span() }) } }),
+        ...maybe({
+          max_tokens_field: 'max_tokens',
+          n: flag(),
+          think_tags: flag(),
+          user: flag(),
+          leave: any(['5s', 'off']),
+        }),
+        ...maybe({ rpm: 1 + pick(1e6), tpm: 1 + pick(1e6), concurrency: 1 + pick(9), transport: 'fetch' }),
+      },
+    ]),
+  )
+  const routesOf = () =>
+    ids
+      .filter(() => pick(3) > 0)
+      .map((upstream) => ({
+        ...{ upstream, model: any(NASTY).replaceAll('*', 'x') || 'm' },
+        ...maybe({ priority: pick(5), weight: 1 + pick(5), enabled: flag(), pricing: pricing() }),
+        ...maybe({ context_length: 50, max_output_length: 5, supported_features: [] }),
+      }))
+  const slugs = ['v/a', 'v/a.b', 'w/x:y@z', 'Ü/no', '1/2'].filter((slug) => /^\w/.test(slug))
+  const models = Object.fromEntries(
+    slugs.flatMap((slug) => {
+      const routes = routesOf()
+      if (routes.length === 0) return []
+      const modalities = some(MODALITIES)
+      const entry = {
+        ...{
+          name: any(NASTY) || 'n',
+          context_length: 100 + pick(1e6),
+          max_output_length: 10,
+          pricing: pricing(),
+          routes,
+        },
+        ...{ input_modalities: modalities.length > 0 ? modalities : ['text'], output_modalities: ['text'] },
+        ...{ supported_features: some(FEATURES), ...maybe({ owned_by: any(NASTY) || 'o', created: pick(2e9) }) },
+        ...maybe({ listed: flag(), enabled: flag(), from_wildcard: flag() }),
+      }
+      return [[slug, entry]]
+    }),
+  )
+  const names = some(['fast', 'x/y', '0', 'true']).filter(() => Object.keys(models).length > 0)
+  const aliases = Object.fromEntries(
+    names.map((name) => [
+      name,
+      flag() ? any(Object.keys(models)) : { model: any(Object.keys(models)), listed: flag() },
+    ]),
+  )
+  return JSON.stringify({ version: 1, upstreams, models, aliases })
+}
+
+test.each(Array.from({ length: 40 }, (_, seed) => seed))(
+  'an export says what the rows say, whosever they are (seed %d)',
+  async (seed) => {
+    await apply(store, drawText(seed))
+    for (const table of ['upstreams', 'models', 'routes', 'aliases'])
+      run(`UPDATE ${table} SET origin = '${ORIGINS[(seed + table.length) % ORIGINS.length]}'`)
+    await checkExport()
+  },
+)
