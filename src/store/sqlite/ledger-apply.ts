@@ -19,6 +19,7 @@ import {
   selection,
   values,
 } from './ledger-columns.ts'
+import { createKeyUses } from './ledger-key-uses.ts'
 import { createRollup } from './ledger-rollup.ts'
 
 /** Names what the database as a whole refuses; null where one bad row is to blame. */
@@ -36,6 +37,7 @@ type Found = ClosedRow | (OpenRow & { status: 'open' })
 /** @param checkpoint moves the log to the file, off the event loop where a server runs. */
 export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['checkpoint']) {
   const rollup = createRollup(sqlite)
+  const uses = createKeyUses(sqlite)
   const begin = sqlite.query('BEGIN IMMEDIATE')
   const end = sqlite.query('COMMIT')
   const insertOpen = sqlite.query(insertion('requests', OPEN, 'open'))
@@ -90,6 +92,7 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
       replaceCalls(row.id, additional)
     }
     rollup.add(row, 1)
+    uses.note(row)
   }
 
   const abandon = (row: OpenRow) => {
@@ -117,10 +120,12 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
       begin.run()
       const result = work()
       rollup.flush()
+      uses.flush()
       end.run()
       return result
     } catch (error) {
       rollup.clear()
+      uses.clear()
       // A full disk has already rolled back by itself.
       if (sqlite.inTransaction) sqlite.run('ROLLBACK')
       throw toRefusal(error) ?? error
@@ -135,6 +140,7 @@ export function createLedgerStore(sqlite: Database, checkpoint: LedgerStore['che
       close(toCurrent(record.row), record.calls, settled.get(record.row.id))
     } else if (!settled.has(record.row.id)) {
       insertOpen.run(...values(toCurrent(record.row), OPEN))
+      uses.note(record.row)
     }
   }
 

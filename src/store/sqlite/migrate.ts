@@ -15,6 +15,7 @@ import allowedIps from '../../../drizzle/0005_allowed_ips.sql' with { type: 'tex
 import whatEachCallCost from '../../../drizzle/0006_what_each_call_cost.sql' with { type: 'text' }
 import teamLimits from '../../../drizzle/0007_team_limits.sql' with { type: 'text' }
 import catalogVersions from '../../../drizzle/0008_catalog_versions.sql' with { type: 'text' }
+import keyUses from '../../../drizzle/0009_key_uses.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -33,6 +34,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0006_what_each_call_cost', sql: whatEachCallCost },
   { name: '0007_team_limits', sql: teamLimits },
   { name: '0008_catalog_versions', sql: catalogVersions },
+  { name: '0009_key_uses', sql: keyUses },
 ]
 
 export interface SchemaState {

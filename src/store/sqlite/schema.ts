@@ -208,7 +208,7 @@ export const migrations = sqliteTable('migrations', {
   appliedMs: integer('applied_ms').notNull(),
 })
 
-// Ledger. Its three tables are WITHOUT ROWID, which drizzle cannot say: the generated migration was given the words by
+// Ledger. Its tables are WITHOUT ROWID, which drizzle cannot say: the generated migration was given the words by
 // hand (one B-tree instead of two: a third less WAL and CPU a row). A test keeps it so.
 
 export const tokenColumns = () => ({
@@ -332,3 +332,10 @@ export const usageHourly = sqliteTable(
     index('usage_hourly_team').on(table.teamId, table.hourMs),
   ],
 )
+
+/** When each key was last used. It outlives the requests that it is of. */
+export const keyUses = sqliteTable('key_uses', {
+  keyId: text('key_id').primaryKey(),
+  lastUsedMs: integer('last_used_ms').notNull(),
+  lastModel: text('last_model').notNull(),
+})

@@ -65,7 +65,7 @@ test('a new database gets the whole schema, without a backup of nothing', () => 
 test('the tables of the ledger are one B-tree each, which no generated migration says by itself', () => {
   migrate(database, folder, NOW)
   const flat = database.query(`SELECT name FROM pragma_table_list WHERE wr AND schema = 'main' ORDER BY name`).all()
-  expect(flat).toEqual([{ name: 'calls' }, { name: 'requests' }, { name: 'usage_hourly' }])
+  expect(flat).toEqual([{ name: 'calls' }, { name: 'key_uses' }, { name: 'requests' }, { name: 'usage_hourly' }])
 })
 
 test('a catalogue of the first release keeps its models listed, and its routes as able as they are', async () => {
@@ -111,6 +111,24 @@ test('what a wildcard stands for, which no list showed, is listed from then on, 
     ['v/expanded', true, true],
   ])
   expect(aliases).toEqual([{ alias: 'fast', model: 'v/written', listed: true, origin: 'file' }])
+})
+
+test('keys that have requests on record are known to have been used', () => {
+  const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('key_uses'))
+  migrate(database, folder, NOW, MIGRATIONS.slice(0, at))
+  const insert = database.query(
+    `INSERT INTO requests (id, instance, key_id, model, upstream, upstream_model, created_ms, status)
+     VALUES (?, 'i', ?, ?, 'u', 'm', ?, 'ok')`,
+  )
+  insert.run('1', 'k', 'v/old', 5)
+  insert.run('2', 'k', 'v/new', 7)
+  insert.run('3', 'k', 'v/old', 6)
+  insert.run('4', 'l', 'v/old', 1)
+  migrate(database, folder, NOW)
+  expect(database.query('SELECT * FROM key_uses ORDER BY key_id').all()).toEqual([
+    { key_id: 'k', last_used_ms: 7, last_model: 'v/new' },
+    { key_id: 'l', last_used_ms: 1, last_model: 'v/old' },
+  ])
 })
 
 describe('an existing database', () => {
