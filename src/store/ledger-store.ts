@@ -3,6 +3,7 @@
  * through these, `server/` and `cli/` read. `sqlite/ledger*.ts` is the first.
  */
 import { codeOf } from '../domain/error.ts'
+import type { Period } from '../domain/settings.ts'
 import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
 
 /** A record that no store takes, and why. */
@@ -49,6 +50,14 @@ export interface Span {
   untilMs: number
 }
 
+/** What a key or a team has spent, and when it was last used. */
+export interface Spending {
+  /** Nano-dollars of each span that was asked for: settled requests at their cost, open ones at all that they have reserved. */
+  nanoUsd: Record<Period, number>
+  /** When the newest request of a key came, and for which model; of a team always null. */
+  lastUse: { atMs: number; model: string } | null
+}
+
 /** Reads what limits and lists must know. In one process with its store, and so at once. */
 export interface LedgerReader {
   /**
@@ -56,6 +65,12 @@ export interface LedgerReader {
    * settled ones at their cost, open ones at all that they have reserved. Both are the first ms of a UTC hour.
    */
   spent(scope: Scope, span: Span): number
+  /**
+   * The same of all keys or teams that ever asked for anything, by their ids, in one pass over the rollup: for lists.
+   *
+   * @param id of this one alone.
+   */
+  spending(kind: Scope['kind'], spans: Readonly<Record<Period, Span>>, id?: string): Map<string, Spending>
   /** The newest hour before `untilMs` that a request was settled in, as its first ms; 0 where there is none. */
   latestHour(untilMs: number): number
   /**

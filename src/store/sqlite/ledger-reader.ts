@@ -5,10 +5,7 @@
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
 import type { LedgerReader, RecentRequest, Standing } from '../ledger-store.ts'
-
-/** What the additional calls of an open request have reserved; the first call's reserve stands in the request's row. */
-const additionalReserves = (sum: string) =>
-  `(SELECT COALESCE(SUM(${sum}), 0) FROM calls WHERE calls.request_id = requests.id)`
+import { additionalReserves, readSpending } from './ledger-spending.ts'
 
 /** One statement, so that a request which settles meanwhile is counted once. Parameters: id of the scope, fromMs, untilMs. */
 const spentBy = (owner: string) => `
@@ -82,6 +79,7 @@ export function createLedgerReader(sqlite: Database): LedgerReader {
 
   return {
     spent: ({ kind, id }, { fromMs, untilMs }) => sums[kind].get(id, fromMs, untilMs)?.nanoUsd ?? 0,
+    spending: (kind, spans, id) => readSpending(sqlite, kind, spans, id),
     latestHour: (untilMs) => latest.get(untilMs)?.ms ?? 0,
     recent(sinceMs) {
       const end = toFirstId(sinceMs + 2 * MINUTE_MS)

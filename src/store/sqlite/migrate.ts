@@ -16,6 +16,7 @@ import whatEachCallCost from '../../../drizzle/0006_what_each_call_cost.sql' wit
 import teamLimits from '../../../drizzle/0007_team_limits.sql' with { type: 'text' }
 import catalogVersions from '../../../drizzle/0008_catalog_versions.sql' with { type: 'text' }
 import keyUses from '../../../drizzle/0009_key_uses.sql' with { type: 'text' }
+import spendingIndex from '../../../drizzle/0010_spending_index.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -35,6 +36,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0007_team_limits', sql: teamLimits },
   { name: '0008_catalog_versions', sql: catalogVersions },
   { name: '0009_key_uses', sql: keyUses },
+  { name: '0010_spending_index', sql: spendingIndex },
 ]
 
 export interface SchemaState {

@@ -328,7 +328,8 @@ export const usageHourly = sqliteTable(
     primaryKey({
       columns: [table.hourMs, table.keyId, table.teamId, table.model, table.upstream, table.endpoint],
     }),
-    index('usage_hourly_key').on(table.keyId, table.hourMs),
+    // With the cost, so that what thousands of keys have spent is read from it alone.
+    index('usage_hourly_key').on(table.keyId, table.hourMs, table.costNanoUsd),
     index('usage_hourly_team').on(table.teamId, table.hourMs),
   ],
 )

@@ -176,7 +176,7 @@ describe('reading never goes through all requests', () => {
       expect(found).toEqual([
         name.startsWith('recent')
           ? 'SEARCH requests USING PRIMARY KEY (id>? AND id<?)'
-          : `SEARCH usage_hourly USING INDEX usage_hourly_${name} (${name}_id=? AND hour_ms>? AND hour_ms<?)`,
+          : `SEARCH usage_hourly USING ${name === 'key' ? 'COVERING ' : ''}INDEX usage_hourly_${name} (${name}_id=? AND hour_ms>? AND hour_ms<?)`,
       ])
     })
   }
