@@ -2,6 +2,7 @@
 import { toShortId } from '../domain/id.ts'
 import { toUsd } from '../domain/usage.ts'
 import { count } from '../domain/words.ts'
+import type { RequestCharge } from '../ledger/charge.ts'
 import type { StoredRequest } from '../store/ledger-rows.ts'
 import { column } from '../store/sqlite/ledger-columns.ts'
 import { toDescribedTable, toPrintable, toShort } from './io.ts'
@@ -31,6 +32,35 @@ export function toRequestDocument({ firstCall: _, ...row }: StoredRequest, names
   }
 }
 
+/** What `requests show --json` says: the request, its calls with the arithmetic of their charge, and whether it comes out. */
+export function toChargeDocument({ request, calls, workedOutNanoUsd, agrees }: RequestCharge, names: Names) {
+  return {
+    ...toRequestDocument(request, names),
+    calls: calls.map(({ basis, price, charge, workedOutNanoUsd: callNanoUsd, ...call }) => ({
+      ...toColumns(call),
+      basis,
+      price: price && toColumns(price),
+      charge: charge && {
+        item: charge.item,
+        lines: charge.lines.map(({ kind, count: n, price: name, usdEach, usd }) => ({
+          kind: toKindName(kind),
+          count: n,
+          price: name,
+          usd_each: usdEach,
+          usd,
+        })),
+        usd: charge.usd,
+      },
+      worked_out_nano_usd: callNanoUsd,
+    })),
+    worked_out_nano_usd: workedOutNanoUsd,
+    agrees,
+  }
+}
+
+/** Such as `cache_write_1h`. */
+export const toKindName = (kind: string) => kind.replace(/[A-Z]|\d+/g, (part) => `_${part.toLowerCase()}`)
+
 const HEADINGS = ['ID', 'TIME', 'KEY', 'MODEL', 'STATUS', 'TOOK', 'TOKENS', 'COST']
 
 export function toRequestTable(rows: readonly StoredRequest[], names: Names, nowMs: number): string {
@@ -47,7 +77,7 @@ const toCells = (row: StoredRequest, { keys }: Names, nowMs: number): string[] =
   toShort(keys.get(row.keyId) ?? toShortId(row.keyId)),
   toShort(row.model),
   row.status,
-  row.durationMs === null ? '-' : toSeconds(row.durationMs),
+  row.durationMs === null ? '-' : toElapsed(row.durationMs),
   row.status === 'open' ? '-' : `${row.promptTokens}+${row.completionTokens}`,
   row.status === 'open' ? '-' : toCost(row),
 ]
@@ -71,5 +101,8 @@ function toClock(ms: number, nowMs: number): string {
   return isToday ? text.slice(11, 19) : text.slice(0, 16).replace('T', ' ')
 }
 
-/** Such as `0.12 s` or `75 s`. */
-export const toSeconds = (ms: number) => `${ms < 10_000 ? (ms / 1_000).toFixed(2) : Math.round(ms / 1_000)} s`
+/** Such as `120 ms`, `1.24 s` or `75 s`. */
+export function toElapsed(ms: number): string {
+  if (ms < 1_000) return `${ms} ms`
+  return `${ms < 10_000 ? (ms / 1_000).toFixed(2) : Math.round(ms / 1_000)} s`
+}

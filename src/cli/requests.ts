@@ -1,14 +1,17 @@
 /**
- * `tollgate requests list`: which requests there were. It reads the ledger beside a running server, which brings it up to date
- * first.
+ * `tollgate requests list | show`: which requests there were, and how the charge of one came about. They read the ledger beside
+ * a running server, which brings it up to date first.
  */
 import { count } from '../domain/words.ts'
-import { listRequests } from '../ledger/requests.ts'
+import { readCharge } from '../ledger/charge.ts'
+import { findRequest, listRequests } from '../ledger/requests.ts'
 import { createRequestReader } from '../store/sqlite/request-reader.ts'
+import { CommandError } from './command-error.ts'
 import { type Context, printJson, withStore } from './io.ts'
 import { catchUp, toBehindNote } from './live.ts'
 import { type FilterFlags, toFilter } from './request-filter.ts'
-import { toNames, toRequestDocument, toRequestTable } from './request-rows.ts'
+import { toChargeDocument, toNames, toRequestDocument, toRequestTable } from './request-rows.ts'
+import { toRequestText } from './request-text.ts'
 import { toCount, toMoment } from './values.ts'
 
 export interface ListFlags extends FilterFlags {
@@ -42,5 +45,19 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
     if (stoppedAfter !== null) io.stderr(`${count(stoppedAfter, 'request')} were looked at, and no more. `)
     if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
     else if (requests.length === 0) io.stderr('There are no such requests on record.\n')
+  })
+}
+
+export async function show(id: string, io: Context): Promise<void> {
+  await withStore(io, { readonly: true }, async (store, sqlite) => {
+    const names = toNames(await store.readKeys())
+    const behind = await catchUp(sqlite, io.dataFolder)
+    const reader = createRequestReader(sqlite)
+    const charge = readCharge(reader, await findRequest(reader, id))
+    io.stderr(toBehindNote(behind))
+    if (io.json) printJson(io, toChargeDocument(charge, names))
+    else io.stdout(toRequestText(charge, names))
+    if (charge.agrees !== false) return
+    throw new CommandError('charge_differs', 'The charge cannot be worked out again from what is on record of it.')
   })
 }

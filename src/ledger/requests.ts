@@ -75,7 +75,7 @@ const MAX_NAMED = 5
 /**
  * The only request that a text may mean: an id as the ledger, a completion, a response's header or an upstream has it
  * (`0192…`, `chatcmpl-…`, `req_…`, `…-2`), four or more digits from either end of one, or the whole id that its upstream gave it.
- * Throws `request_not_found` and `request_ambiguous`.
+ * Throws `request_not_found`, `request_ambiguous` and `invalid`.
  */
 export async function findRequest(
   reader: Pick<RequestReader, 'slice' | 'get' | 'beginning'>,
@@ -83,6 +83,7 @@ export async function findRequest(
   most = MOST_SEARCHED,
 ): Promise<StoredRequest> {
   const request = text.trim().slice(0, 200)
+  if (/^[0-9a-f]{0,3}$/i.test(request)) throw invalid('id', 'at least four digits of it are needed')
   const whole = toWholeId(request)
   const found = whole === null ? null : reader.get(whole)
   if (found) return found

@@ -1,9 +1,11 @@
 /** The requests commands as a user meets them, on a ledger whose rows a test has put there. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { toFirstCall } from '../../src/domain/first-call.ts'
+import type { PricingItem } from '../../src/domain/usage.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
-import { HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
+import { HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
 import { type Bench, createBench } from './run.ts'
 
 let bench: Bench
@@ -17,6 +19,14 @@ const id = (end: string) => `${HOUR.toString(16).padStart(12, '0')}${end.padStar
 function record(...records: LedgerRecord[]): void {
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
   createLedgerStore(sqlite, async () => true).apply(records)
+  sqlite.close()
+}
+
+function price(name: string, item: PricingItem): void {
+  const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  sqlite
+    .query('INSERT OR REPLACE INTO prices (id, model, pricing, created_ms) VALUES (?, ?, ?, ?)')
+    .run(name, 'acme/large', JSON.stringify([item]), HOUR)
   sqlite.close()
 }
 
@@ -41,9 +51,9 @@ test('the list has a line a request, newest first, and beneath it what went wron
       'ID        TIME              KEY    MODEL       STATUS  TOOK    TOKENS  COST',
       '000000a3  2026-11-20 12:00  key-a  acme/large  open    -       -       -',
       '          asks paid',
-      '000000a2  12:00:01          key-a  acme/large  failed  0.12 s  11+7    $0.0000005',
+      '000000a2  12:00:01          key-a  acme/large  failed  120 ms  11+7    $0.0000005',
       '          502 upstream_failed, paid, 3 calls',
-      '000000a1  12:00:01          dev    acme/large  ok      0.12 s  11+7    ~$0.0015\n',
+      '000000a1  12:00:01          dev    acme/large  ok      120 ms  11+7    ~$0.0015\n',
     ].join('\n'),
   })
   const found = JSON.parse((await bench.run('requests', 'list', '--key', 'dev', '--limit', '1', '--json')).stdout)
@@ -78,4 +88,87 @@ test.each([
 ])('a wrong filter %j is refused', async (words, code, sentence) => {
   const ran = await bench.run('requests', 'list', ...words)
   expect(ran).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(sentence) })
+})
+
+test('a charge is shown line by line, with every call in time; exit 1 where it does not come out', async () => {
+  const row = toOpen({ id: id('c1'), user: 'ada' })
+  const first = { upstream: 'paid', upstreamModel: 'large-v1', lane: 'translated', priceId: 'price-1' } as const
+  const end = { httpStatus: 503, errorCode: 'status', durationMs: 400, firstTokenMs: null, upstreamRequestId: null }
+  const call = toSettledCall(toCall(row, 2, { reason: 'fallback', createdMs: row.createdMs + 1_000 }), {
+    ...{ promptTokens: 1_000, cachedTokens: 0, completionTokens: 20, reasoningTokens: 5, costNanoUsd: 10_200_001 },
+    ...{ firstTokenMs: 500, durationMs: 1_000, estimated: 1 },
+  })
+  const { upstream, upstreamModel, priceId, ...used } = call
+  record(
+    settling(
+      toSettled(row, {
+        ...{ upstream, upstreamModel, priceId, attempts: 2, durationMs: 2_000, firstTokenMs: 1_500 },
+        ...{ promptTokens: 1_000, cachedTokens: 0, completionTokens: 20, reasoningTokens: 5, estimated: 1 },
+        costNanoUsd: used.costNanoUsd,
+        firstCall: toFirstCall({ ...first, status: 'failed', ...end, estimated: 0 }),
+      }),
+      [call],
+    ),
+  )
+  price('price-2', { prompt: '0.00001', completion: '0.00001', request: '0.0000000005' })
+  const shown = await bench.run('requests', 'show', '00c1')
+  expect(shown).toMatchObject({ code: 0, stderr: '' })
+  expect(shown.stdout).toBe(
+    [
+      `Request ${id('c1')}`,
+      '  asked     2026-11-21T12:00:01.000Z, chat, whole',
+      '  by        key key-a, user ada',
+      '  model     acme/large',
+      '  ended     ok: spare, 2 calls',
+      '  client    first token after 1.50 s, all of it after 2.00 s',
+      '  tokens    1000 read, 20 written',
+      '  reserved  41+2001 tokens, $0.0000181 by all calls',
+      '',
+      'Calls',
+      '  #  WHY       UPSTREAM         ENDED              FROM    FIRST   TO',
+      '  1  first     paid: large-v1   failed 503 status  0 ms    -       400 ms  |....                |',
+      '  2  fallback  spare: large-v2  ok                 1.00 s  1.50 s  2.00 s  |          .....=====|',
+      '',
+      'Charge',
+      '  Call 1: nothing: it failed before its first word',
+      '  Call 2: charged by the price price-2 of 2026-11-21 12:00; estimated: its upstream did not report all that is charged, and the rest was counted here',
+      '    1000  prompt tokens      x $10 a million (prompt)      $0.01',
+      '    15    completion tokens  x $10 a million (completion)  $0.00015',
+      '    5     reasoning tokens   x $10 a million (completion)  $0.00005',
+      '    1     call               x $0.0000000005               $0.0000000005',
+      '    =                                                      $0.0102000005, rounded $0.010200001',
+      '  All calls      $0.010200001',
+      '  In the ledger  $0.010200001\n',
+    ].join('\n'),
+  )
+  const document = JSON.parse((await bench.run('requests', 'show', `req_${id('c1')}`, '--json')).stdout)
+  expect(document).toMatchObject({
+    id: id('c1'),
+    calls: [
+      { number: 1, reason: 'first', upstream: 'paid', http_status: 503, basis: 'nothing', charge: null },
+      {
+        number: 2,
+        reason: 'fallback',
+        basis: 'tokens',
+        worked_out_nano_usd: 10_200_001,
+        charge: { usd: '0.0102000005' },
+      },
+    ],
+    worked_out_nano_usd: 10_200_001,
+    agrees: true,
+  })
+
+  price('price-2', { prompt: '0.00002', completion: '0.00001' })
+  const wrong = await bench.run('requests', 'show', '00c1')
+  expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be worked out again') })
+  expect(wrong.stdout).toContain('This is not what it was charged: $0.010200001 is on record.')
+})
+
+test('a request that is not there is told from several that may be meant', async () => {
+  record(...['d1', '1d1'].map((end) => settling(toSettled(toOpen({ id: id(end) })))))
+  const failing = async (text: string) => (await bench.run('requests', 'show', text)).stderr
+  expect(await failing('ffff')).toStartWith(`error: There is no request 'ffff' on record. See the ids with:`)
+  expect(await failing('0000')).toStartWith(`error: There is no request '0000'`)
+  expect(await failing(id('').slice(0, 12))).toMatch(/^error: '.*' may mean several requests: .*d1, .*1d1\. Give more/)
+  expect(await failing('d1')).toBe('error: The field id is invalid: at least four digits of it are needed.\n')
 })

@@ -16,6 +16,8 @@ import type { Actor, ConfigStore } from '../../src/store/config-store.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
 
 /** What the upstreams of a test know and no client may ever see. Of no shape that a redacting log would mask. */
+import { expectCharges } from './charges.ts'
+
 export const CREDENTIAL = 'the upstream credential 0123456789'
 
 export interface AppOptions {
@@ -54,7 +56,7 @@ export interface TestApp {
   settled(count: number): Promise<LedgerRow[]>
   logText(): Promise<string>
   logLines(): Promise<Record<string, unknown>[]>
-  /** Drains and closes. True if nothing was cut. */
+  /** Drains and closes. True if nothing was cut. Throws where a charge of its ledger cannot be worked out again. */
   stop(): Promise<boolean>
 }
 
@@ -174,7 +176,11 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
     async stop() {
       reader.close()
       const clean = await server.stop()
-      rmSync(dataFolder, { recursive: true, force: true })
+      try {
+        expectCharges(databasePath(dataFolder))
+      } finally {
+        rmSync(dataFolder, { recursive: true, force: true })
+      }
       return clean
     },
   }

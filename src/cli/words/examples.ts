@@ -26,6 +26,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'upstreams list': ['upstreams list', 'upstreams list --json'],
   'upstreams test': ['upstreams test', 'upstreams test openai'],
   'requests list': ['requests list --errors --since 24h', "requests list --key dev --model 'openai/*' --limit 20"],
+  'requests show': ['requests show 3e1da544', 'requests show req_0192f3a1c5d27e8b9a4f6d1c2b3a4e5f --json'],
   audit: ['audit', 'audit --json'],
   compact: ['compact', 'compact --data /var/lib/tollgate'],
   doctor: ['doctor', 'doctor --data /var/lib/tollgate'],

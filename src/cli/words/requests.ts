@@ -27,4 +27,9 @@ export function addRequests(program: Command, context: Context): void {
     .option('--since <time>', 'from then on: 7d, 12h (ago), or a date such as 2027-01-31')
     .option('--until <time>', 'up to then')
     .action(async (flags: ListFlags) => (await import('../requests.ts')).list(flags, context))
+  requests
+    .command('show')
+    .description('show a request: its calls in time, and how its charge comes about; exit 1 if it does not come out')
+    .argument('<id>', 'as a list, a client or its upstream has it, or four digits or more from either end')
+    .action(async (id: string) => (await import('../requests.ts')).show(id, context))
 }

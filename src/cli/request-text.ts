@@ -1,0 +1,149 @@
+/** One request at length, as `requests show` writes it for people: what it was, its calls in time, and its charge line by line. Pure. */
+
+import { toShortId } from '../domain/id.ts'
+import type { ChargeLine } from '../domain/price.ts'
+import { toUsd } from '../domain/usage.ts'
+import { count } from '../domain/words.ts'
+import type { ChargedCall, RequestCharge } from '../ledger/charge.ts'
+import { toIndented, toPrintable, toTable, toTime } from './io.ts'
+import { toPerMillion } from './model-rows.ts'
+import { type Names, toElapsed, toKindName, toNote } from './request-rows.ts'
+
+export function toRequestText(charge: RequestCharge, names: Names): string {
+  return `${toFacts(charge, names)}\nCalls\n${toWaterfall(charge)}\nCharge\n${toCharges(charge)}`
+}
+
+function toFacts({ request, calls }: RequestCharge, { keys, teams }: Names): string {
+  const { keyId, teamId, user, durationMs, firstTokenMs } = request
+  const by = [
+    `key ${keys.get(keyId) ?? toShortId(keyId)}`,
+    teamId === null ? '' : `team ${teams.get(teamId) ?? toShortId(teamId)}`,
+    user === null ? '' : `user ${user}`,
+  ]
+  const heard = [
+    firstTokenMs === null ? '' : `first token after ${toElapsed(firstTokenMs)}`,
+    durationMs === null ? '' : `all of it after ${toElapsed(durationMs)}`,
+  ]
+  const facts: [what: string, text: string][] = [
+    [
+      'asked',
+      `${new Date(request.createdMs).toISOString()}, ${request.endpoint}, ${request.stream ? 'streamed' : 'whole'}`,
+    ],
+    ['by', by.filter(Boolean).join(', ')],
+    ['model', request.model],
+    ['ended', [request.status, toNote(request)].filter(Boolean).join(': ')],
+    ['client', heard.filter(Boolean).join(', ') || '-'],
+    ['tokens', `${request.promptTokens} read, ${request.completionTokens} written`],
+    ['reserved', toReserved(calls)],
+  ]
+  const lines = facts.map(([what, text]) => `  ${what.padEnd(10)}${toIndented(toPrintable(text), 12).trimStart()}`)
+  return `Request ${request.id}\n${lines.join('')}`
+}
+
+function toReserved(calls: readonly ChargedCall[]): string {
+  const sum = (of: (call: ChargedCall) => number) => calls.reduce((before, call) => before + of(call), 0)
+  const tokens = `${sum((call) => call.reservedPromptTokens)}+${sum((call) => call.reservedCompletionTokens)} tokens`
+  return `${tokens}, $${toUsd(sum((call) => call.reservedNanoUsd))}${calls.length > 1 ? ' by all calls' : ''}`
+}
+
+/** Columns of the time line. */
+const WIDTH = 20
+
+/** A line a call: to whom it went, how it ended, and when; `.` until its first token came, `=` from then on. */
+function toWaterfall({ request, calls }: RequestCharge): string {
+  const times = calls.map((call) => {
+    const startMs = Math.max(0, call.createdMs - request.createdMs)
+    return { startMs, firstMs: call.firstTokenMs, endMs: startMs + (call.durationMs ?? 0) }
+  })
+  const wholeMs = Math.max(1, request.durationMs ?? 0, ...times.map(({ endMs }) => endMs))
+  const column = (ms: number) => Math.min(WIDTH, Math.round((ms / wholeMs) * WIDTH))
+  const rows = calls.map((call, at) => {
+    const { startMs = 0, firstMs = null, endMs = 0 } = times[at] ?? {}
+    const [from, first, to] = [column(startMs), column(startMs + (firstMs ?? endMs)), column(endMs)]
+    const bar = ' '.repeat(from) + '.'.repeat(Math.max(0, first - from)) + '='.repeat(Math.max(0, to - first))
+    const ended = call.durationMs === null ? '-' : toElapsed(endMs)
+    return [
+      `  ${call.number}`,
+      call.reason.replace('_', ' '),
+      toPrintable(`${call.upstream}: ${call.upstreamModel}`),
+      call.status === 'ok' ? 'ok' : [call.status, call.httpStatus, call.errorCode].filter(Boolean).join(' '),
+      toElapsed(startMs),
+      firstMs === null ? '-' : toElapsed(startMs + firstMs),
+      ended,
+      `|${bar.padEnd(WIDTH)}|`,
+    ]
+  })
+  return toTable(['  #', 'WHY', 'UPSTREAM', 'ENDED', 'FROM', 'FIRST', 'TO', ''], rows)
+}
+
+function toCharges({ request, calls, workedOutNanoUsd, agrees }: RequestCharge): string {
+  const each = calls.map((call) => `  Call ${call.number}: ${toBasisText(call)}\n${toLines(call)}${toDifference(call)}`)
+  if (agrees === null) return `${each.join('')}  It is under way: it costs what it has reserved at most.\n`
+  const sums = [
+    ...(calls.length > 1 ? [['  All calls', workedOutNanoUsd === null ? '-' : `$${toUsd(workedOutNanoUsd)}`]] : []),
+    ['  In the ledger', `$${toUsd(request.costNanoUsd)}`],
+  ]
+  const [head = [], ...rest] = sums
+  return each.join('') + toTable(head, rest)
+}
+
+function toDifference({ workedOutNanoUsd, costNanoUsd, basis }: ChargedCall): string {
+  if (workedOutNanoUsd === costNanoUsd || basis === 'open') return ''
+  return `    This is not what it was charged: $${toUsd(Math.max(0, costNanoUsd))} is on record.\n`
+}
+
+function toBasisText(call: ChargedCall): string {
+  const { basis, price, errorCode, status } = call
+  switch (basis) {
+    case 'tokens': {
+      const whose = price?.upstream ? `, which ${price.upstream} alone has` : ''
+      const since = price ? `${toShortId(price.id)} of ${toTime(price.createdMs)}` : '-'
+      return toPrintable(`charged by the price ${since}${whose}${toEstimate(call)}`)
+    }
+    case 'free':
+      return `free: where it went nothing has a price${toEstimate(call)}`
+    case 'nothing':
+      if (errorCode === 'aborted')
+        return 'nothing: it was not made, since there was no place for it or nobody waited any more'
+      if (status === 'abandoned') return 'nothing: by the time that its server was gone, another was made in its place'
+      return 'nothing: it failed before its first word'
+    case 'reserve':
+      return `$${toUsd(call.reservedNanoUsd)}, all that it had reserved: the server was gone before it ended`
+    case 'open':
+      return `under way; it has reserved $${toUsd(call.reservedNanoUsd)}`
+    case 'unknown':
+      return `the price ${call.priceId} that it was charged by is not on record`
+  }
+}
+
+/** Why some of it is a count of ours. */
+function toEstimate({ estimated, status }: ChargedCall): string {
+  if (!estimated) return ''
+  const why =
+    status === 'ok'
+      ? 'its upstream did not report all that is charged'
+      : 'it was broken off before its upstream had reported all'
+  return `; estimated: ${why}, and the rest was counted here`
+}
+
+function toLines({ charge }: ChargedCall): string {
+  if (charge === null) return ''
+  const beyond = charge.item?.min_prompt_tokens
+  const tier = beyond === undefined ? '' : `    Beyond ${beyond} prompt tokens:\n`
+  const rows = charge.lines.map((line) => [`    ${line.count}`, toKind(line), toEach(line), `$${line.usd}`])
+  const rounded = toUsd(charge.nanoUsd) === charge.usd ? '' : `, rounded $${toUsd(charge.nanoUsd)}`
+  const [head = [], ...rest] = [...rows, ['    =', '', '', `$${charge.usd}${rounded}`]]
+  return tier + toTable(head, rest)
+}
+
+/** Such as `cache write 1h tokens`; `call` for the fee of one. */
+function toKind({ kind, count: n }: ChargeLine): string {
+  if (kind === 'request') return 'call'
+  return count(n, `${toKindName(kind).replaceAll('_', ' ')} token`).slice(String(n).length + 1)
+}
+
+/** The price of each, and which one that is where the kind has none of its own. */
+function toEach({ kind, price, usdEach }: ChargeLine): string {
+  if (kind === 'request') return `x $${usdEach}`
+  return `x $${toPerMillion(usdEach)} a million (${price})`
+}

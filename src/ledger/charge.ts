@@ -1,0 +1,112 @@
+/**
+ * Works out again what a request was charged, call by call, from what is on record alone: tokens, and the version of the price
+ * that each call was charged by. It calculates as the charge was calculated, by the same code, and says where the two differ.
+ */
+import { fromFirstCall } from '../domain/first-call.ts'
+import { type Charge, toCharge } from '../domain/price.ts'
+import type { Usage } from '../domain/usage.ts'
+import type { PriceRow } from '../store/config-store.ts'
+import type { Reason, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
+import type { RequestReader } from '../store/request-store.ts'
+
+/**
+ * By what a call is charged: `tokens` and their price; `free`: where it went nothing has a price; `nothing`: it failed before its
+ * first word, or was never made; `reserve`: the server was gone before it ended, and what it had reserved is what it costs;
+ * `open`: it is under way; `unknown`: the price that its row names is not on record.
+ */
+export type Basis = 'tokens' | 'free' | 'nothing' | 'reserve' | 'open' | 'unknown'
+
+/** A call under its columns, the first one like the others. */
+export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance' | 'reason'> {
+  reason: 'first' | Reason
+  basis: Basis
+  /** The version of the price; null where it is charged by none. */
+  price: PriceRow | null
+  /** Line by line; null where it is not charged by tokens. */
+  charge: Charge | null
+  /** What it comes to; null where that cannot be said, or not yet. */
+  workedOutNanoUsd: number | null
+}
+
+export interface RequestCharge {
+  request: StoredRequest
+  calls: ChargedCall[]
+  /** The sum over the calls; null where one of them cannot be worked out. */
+  workedOutNanoUsd: number | null
+  /** Whether that is what the ledger says, of the whole and of each call; null while the request is under way. */
+  agrees: boolean | null
+}
+
+/** Works out the charge of a request. */
+export function readCharge(reader: Pick<RequestReader, 'calls' | 'price'>, request: StoredRequest): RequestCharge {
+  const additional = reader.calls(request.id)
+  const calls = [toFirst(request, additional), ...additional.map(toAdditional)].map((call) => {
+    const price = call.priceId === null ? null : reader.price(call.priceId)
+    const basis = toBasis(call, price)
+    const charge = basis === 'tokens' ? toCharge(price?.pricing ?? [], toUsage(call)) : null
+    return { ...call, basis, price, charge, workedOutNanoUsd: charge?.nanoUsd ?? toFixed(call, basis) }
+  })
+  const sum = calls.reduce<number | null>(
+    (before, { workedOutNanoUsd: next }) => (before === null || next === null ? null : before + next),
+    0,
+  )
+  const isRight = calls.every((call) => call.workedOutNanoUsd === call.costNanoUsd) && sum === request.costNanoUsd
+  return { request, calls, workedOutNanoUsd: sum, agrees: request.status === 'open' ? null : isRight }
+}
+
+type Call = Omit<ChargedCall, 'basis' | 'price' | 'charge' | 'workedOutNanoUsd'>
+
+const toAdditional = ({ requestId: _, instance: __, reason, ...call }: StoredCall): Call => ({
+  ...call,
+  reason: reason as Reason,
+})
+
+const SUMS = [
+  'promptTokens',
+  'cachedTokens',
+  'cacheWriteTokens',
+  'cacheWrite1hTokens',
+  'completionTokens',
+  'reasoningTokens',
+  'audioPromptTokens',
+  'audioCompletionTokens',
+  'imageTokens',
+  'imageCompletionTokens',
+  'costNanoUsd',
+] as const
+
+/** The first call stands inline: of several, its tokens and its cost are what the others have not. */
+function toFirst(request: StoredRequest, additional: readonly StoredCall[]): Call {
+  const { id, instance, keyId, teamId, model, endpoint, stream, user, attempts, firstCall, ...call } = request
+  const rest = { ...call }
+  for (const field of SUMS) for (const other of additional) rest[field] -= other[field]
+  return { ...rest, ...(firstCall === null ? {} : fromFirstCall(firstCall)), number: 1, reason: 'first' }
+}
+
+function toBasis(call: Call, price: PriceRow | null): Basis {
+  if (call.status === 'open') return 'open'
+  const isNothing = call.costNanoUsd === 0 && call.promptTokens === 0 && call.completionTokens === 0
+  if (isNothing && (call.status === 'failed' || call.status === 'abandoned')) return 'nothing'
+  if (call.status === 'abandoned') return 'reserve'
+  if (call.priceId === null) return 'free'
+  return price === null ? 'unknown' : 'tokens'
+}
+
+function toFixed(call: Call, basis: Basis): number | null {
+  if (basis === 'reserve') return call.reservedNanoUsd
+  return basis === 'free' || basis === 'nothing' ? 0 : null
+}
+
+/** What was counted, from the columns that hold it. */
+const toUsage = (call: Call): Usage => ({
+  prompt: call.promptTokens,
+  cacheRead: call.cachedTokens,
+  cacheWrite: call.cacheWriteTokens - call.cacheWrite1hTokens,
+  cacheWrite1h: call.cacheWrite1hTokens,
+  audioPrompt: call.audioPromptTokens,
+  imagePrompt: call.imageTokens - call.imageCompletionTokens,
+  completion: call.completionTokens,
+  reasoning: call.reasoningTokens,
+  audioCompletion: call.audioCompletionTokens,
+  imageCompletion: call.imageCompletionTokens,
+})
