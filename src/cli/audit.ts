@@ -50,7 +50,8 @@ const PROBLEMS = {
   sums: 'additional calls cost more, or took more tokens, than the whole request',
 }
 
-function toSentence(finding: Finding): string {
+/** Says what an audit has found, and what to do. */
+export function toSentence(finding: Finding): string {
   switch (finding.kind) {
     case 'difference': {
       const what = finding.fields.map(

@@ -5,6 +5,7 @@
 
 import { constants, Database } from 'bun:sqlite'
 import { pathToFileURL } from 'node:url'
+import { requireSettled } from '../backup/swap.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
@@ -32,6 +33,7 @@ export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs
     return { checks, sqlite: null }
   }
   try {
+    requireSettled(dataFolder)
     const lost = findLost(dataFolder)
     if (lost !== null) return stopAt(problem('database', lost))
     const size = sizeOf(path)

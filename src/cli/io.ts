@@ -42,12 +42,15 @@ export async function withStore<T>(
   options: { readonly?: boolean },
   work: (store: ConfigStore, sqlite: Database) => T | Promise<T>,
 ): Promise<T> {
-  const [{ findLost }, { databasePath, openForCommand, requireReadable }, { toDatabaseTrouble }] = await Promise.all([
-    import('../ledger/lost.ts'),
-    import('../store/sqlite/open.ts'),
-    import('../store/sqlite/trouble.ts'),
-  ])
+  const [{ requireSettled }, { findLost }, { databasePath, openForCommand, requireReadable }, { toDatabaseTrouble }] =
+    await Promise.all([
+      import('../backup/swap.ts'),
+      import('../ledger/lost.ts'),
+      import('../store/sqlite/open.ts'),
+      import('../store/sqlite/trouble.ts'),
+    ])
   requireReadable(dataFolder)
+  requireSettled(dataFolder)
   const lost = findLost(dataFolder)
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
   const { sqlite, store } = openForCommand(dataFolder, options)

@@ -74,14 +74,22 @@ export interface Behind {
  * Without a server, or with one that cannot be asked, nothing is applied: the next start does it.
  */
 export async function catchUp(sqlite: Database, dataFolder: string): Promise<Behind> {
-  try {
-    const response = await ask(dataFolder, 'POST', '/ledger/flush', FLUSH_MS)
-    const body: unknown = await response.json()
-    if (response.ok && Value.Check(Flushed, body)) return { waiting: body.waiting, isServed: true }
-  } catch {}
+  const flushed = await flushServer(dataFolder)
+  if (flushed) return { waiting: flushed.waiting, isServed: true }
   const audit = createLedgerAudit(sqlite, dataFolder)
   const waiting = readWaiting(audit, dataFolder, null).reduce((sum, { records }) => sum + records, 0)
   return { waiting, isServed: audit.living() !== null }
+}
+
+/** Has the running server apply what its journal holds; null where none runs, or it cannot be asked. */
+export async function flushServer(dataFolder: string): Promise<Flushed | null> {
+  try {
+    const response = await ask(dataFolder, 'POST', '/ledger/flush', FLUSH_MS)
+    const body: unknown = await response.json()
+    return response.ok && Value.Check(Flushed, body) ? body : null
+  } catch {
+    return null
+  }
 }
 
 /** A line for whoever reads the report; '' where nothing waits. */

@@ -9,6 +9,7 @@ import { toCommandError, usageError } from './command-error.ts'
 import { type Context, type Io, version } from './io.ts'
 import { toPaint } from './terminal.ts'
 import { addAsk } from './words/ask.ts'
+import { addBackup } from './words/backup.ts'
 import { addCatalog } from './words/catalog.ts'
 import { addExamples } from './words/examples.ts'
 import { addKeys } from './words/keys.ts'
@@ -60,6 +61,7 @@ export function createProgram(io: Io): Command {
   addModels(program, context)
   addUpstreams(program, context)
   addRequests(program, context)
+  addBackup(program, context)
   addUpkeep(program, context)
   addExamples(program)
   return program

@@ -45,6 +45,12 @@ export type ServiceFailure =
   | { kind: 'already_served'; dataFolder: string }
   /** The disk of a folder could not hold what an operation makes there. */
   | { kind: 'no_room'; folder: string }
+  | { kind: 'backup_exists' | 'backup_unwritable' | 'backup_damaged' | 'backup_unusable'; path: string }
+  /** An audit of a backup that was to be restored has findings. */
+  | { kind: 'backup_findings'; path: string }
+  /** Nobody can tell what the database that was to be replaced has revoked. */
+  | { kind: 'revoked_unknown'; dataFolder: string }
+  | { kind: 'restore_unfinished'; dataFolder: string }
   | { kind: 'port_in_use' | 'port_forbidden' | 'no_such_address' | 'not_listening'; host: string; port: number }
 
 /** `message` says what happened in whole sentences, for logs and for those who present it; what to do is left to them. */

@@ -26,7 +26,8 @@ export interface Audit {
   costNanoUsd: number
 }
 
-export function auditLedger(audit: LedgerAudit, dataFolder: string): Audit {
+/** Looks at rows, calls and rollup alone: what is open and what waits elsewhere may be as it likes. */
+export function auditRows(audit: LedgerAudit): Audit {
   const found: Audit = { findings: [], fromMs: audit.fromMs(), hours: 0, requests: 0, costNanoUsd: 0 }
   for (const hour of audit.hours()) {
     if (hour >= found.fromMs) found.hours++
@@ -38,6 +39,11 @@ export function auditLedger(audit: LedgerAudit, dataFolder: string): Audit {
     }
     for (const problem of audit.callProblems(hour)) found.findings.push({ kind: 'calls', hour_ms: hour, ...problem })
   }
+  return found
+}
+
+export function auditLedger(audit: LedgerAudit, dataFolder: string): Audit {
+  const found = auditRows(audit)
   const missing = countMissing(audit, dataFolder)
   if (missing > 0) found.findings.push({ kind: 'missing', requests: missing })
   // Rows first: an instance that is alive after they were read was alive when it was said to hold them.
@@ -58,10 +64,13 @@ function countMissing(audit: LedgerAudit, dataFolder: string): number {
   if (marked === null) return 0
   const waiting = new Set<string>()
   for (const file of [...listFiles(dataFolder, SEGMENT), ...readRejected(dataFolder)])
-    for (const record of recordsOf(join(dataFolder, file)))
-      if (record.kind !== 'call' && !audit.has(record.row.id)) waiting.add(record.row.id)
+    for (const id of requestsOf(join(dataFolder, file))) if (!audit.has(id)) waiting.add(id)
   return Math.max(0, marked - waiting.size - audit.count())
 }
+
+/** The ids of the requests that a file of the journal has a row of. */
+export const requestsOf = (path: string): string[] =>
+  recordsOf(path).flatMap((record) => (record.kind === 'call' ? [] : [record.row.id]))
 
 /** A segment, relative to the data folder, with those of its records that the database does not have yet. */
 export interface WaitingSegment {
@@ -93,7 +102,7 @@ const listFiles = (dataFolder: string, ending: string) =>
 export const readRejected = (dataFolder: string) => listFiles(dataFolder, REJECTED)
 
 /** None where the server has just deleted the segment. */
-function recordsOf(path: string) {
+export function recordsOf(path: string) {
   try {
     return readSegment(path)
   } catch {

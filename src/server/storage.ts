@@ -3,6 +3,7 @@
  * ledger rows that an earlier run has left. Called once, by `server.ts`.
  */
 import { join } from 'node:path'
+import { settleSwap } from '../backup/swap.ts'
 import type { ServeConfig } from '../config.ts'
 import { LATEST_MS } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -42,6 +43,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   const { dataFolder, instance, startedMs, now, monotonicMs, log } = options
   prepareDataFolder(dataFolder)
   cleanup.defer(takeLock(dataFolder))
+  settleRestore(dataFolder, log)
   const lost = findLost(dataFolder)
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
   const path = databasePath(dataFolder)
@@ -107,4 +109,16 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       return { ledger, reader, files, retention }
     },
   }
+}
+
+/** What a restore has left that was killed. */
+function settleRestore(dataFolder: string, log: Log): void {
+  const settled = settleSwap(dataFolder)
+  if (settled.kind === 'undone')
+    log.warn(
+      'restore_settled',
+      'a restore was broken off before it had changed anything; what it had copied is removed',
+    )
+  if (settled.kind === 'finished')
+    log.warn('restore_settled', 'a restore that was broken off is finished', { replaced: settled.replaced })
 }

@@ -29,6 +29,8 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'requests show': ['requests show 3e1da544', 'requests show req_0192f3a1c5d27e8b9a4f6d1c2b3a4e5f --json'],
   audit: ['audit', 'audit --json'],
   compact: ['compact', 'compact --data /var/lib/tollgate'],
+  backup: ['backup /mnt/backups/today.sqlite', 'backup today.sqlite --force --data /var/lib/tollgate'],
+  restore: ['restore /mnt/backups/today.sqlite', 'restore tollgate_data/backups/replaced-…/tollgate.db --as-it-was'],
   doctor: ['doctor', 'doctor --data /var/lib/tollgate'],
   completions: [
     'completions bash > ~/.local/share/bash-completion/completions/tollgate',

@@ -63,10 +63,14 @@ export function readSchemaState(sqlite: Database, known: readonly Migration[] = 
   }
 }
 
-/** Brings the database to this binary's schema. Refuses one that a newer binary has used. */
+/**
+ * Brings the database to this binary's schema. Refuses one that a newer binary has used.
+ *
+ * @param dataFolder where a copy is kept first; null for what is a copy itself.
+ */
 export function migrate(
   sqlite: Database,
-  dataFolder: string,
+  dataFolder: string | null,
   nowMs: number,
   known: readonly Migration[] = MIGRATIONS,
 ): void {
@@ -74,7 +78,7 @@ export function migrate(
   if (state.unknown.length > 0) throw newerSchema(state.unknown)
   if (state.missing.length === 0) return
   if (state.applied.length === 0) requireEmpty(sqlite)
-  else backUp(sqlite, dataFolder, nowMs)
+  else if (dataFolder !== null) keepCopy(sqlite, dataFolder, nowMs)
   for (const migration of state.missing) apply(sqlite, migration, nowMs)
 }
 
@@ -108,7 +112,7 @@ const newerSchema = (migrations: string[]) =>
     `This database was used by a newer Tollgate (it has ${migrations.join(', ')}).`,
   )
 
-function backUp(sqlite: Database, dataFolder: string, nowMs: number): void {
+function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
   const folder = join(dataFolder, 'backups')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const stamp = new Date(nowMs).toISOString().replace(/[:.]/g, '-')

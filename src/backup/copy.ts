@@ -1,0 +1,88 @@
+/**
+ * Works on the copy of a database that a backup or a restore makes: brings in what a journal still holds, gives up what is
+ * under way, as a start would, and says whether it is whole and adds up. Nobody else has it open.
+ */
+import { Database } from 'bun:sqlite'
+import { auditRows, type Finding, recordsOf } from '../ledger/audit.ts'
+import type { LedgerAudit } from '../store/ledger-store.ts'
+import { createLedgerStore } from '../store/sqlite/ledger-apply.ts'
+import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
+
+/** Opens the copy. A kill loses it anyway, so that it needs no journal of its own; whoever closes it syncs it. */
+export function openCopy(path: string): Database {
+  const copy = new Database(path, { readwrite: true })
+  // What a plain copy of files has brought in its log becomes a part of the one file.
+  copy.run('PRAGMA journal_mode = DELETE')
+  copy.run('PRAGMA journal_mode = MEMORY')
+  copy.run('PRAGMA synchronous = OFF')
+  return copy
+}
+
+const SLICE = 1_000
+
+/** What `completeCopy` has done. */
+export interface Completed {
+  /** Records that a journal held and the database did not. */
+  applied: number
+  /** Requests of records that do not fit the tables: a server would set them aside. */
+  rejected: string[]
+  /** Requests that were under way: nobody can settle them in a copy. They cost what they had reserved. */
+  givenUp: number
+}
+
+/** @param segments files of the journal; one that its server has deleted meanwhile was applied before the copy was made. */
+export async function completeCopy(copy: Database, segments: readonly string[]): Promise<Completed> {
+  const store = createLedgerStore(copy, async () => true)
+  const audit = auditOf(copy)
+  let applied = 0
+  const rejected: string[] = []
+  for (const path of segments) {
+    const records = recordsOf(path)
+    const missing = audit.missing(records)
+    if (missing === 0) continue
+    for (let at = 0; at < records.length; at += SLICE)
+      for (const { record } of store.apply(records.slice(at, at + SLICE)))
+        if (record.kind !== 'call') rejected.push(record.row.id)
+    applied += missing
+  }
+  return { applied, rejected, givenUp: store.abandonOthers(NOBODY) }
+}
+
+/** No instance has this name. */
+const NOBODY = ''
+
+/** What SQLite finds wrong with the file; null where it is whole. */
+export function findDamage(copy: Database): string | null {
+  const said = copy.query<{ integrity_check: string }, []>('PRAGMA integrity_check(1)').get()?.integrity_check
+  return said === 'ok' ? null : (said ?? 'the check says nothing')
+}
+
+/** What a copy holds, and what is wrong with it: the checks of `tollgate audit`. */
+export interface Examined {
+  requests: number
+  costNanoUsd: number
+  /** When its newest request was made, ms; null where it has none. */
+  newestMs: number | null
+  findings: Finding[]
+}
+
+/**
+ * @param marked requests that must be there, as a mark counts them; null where there was none.
+ * @param kept some of them that no database took.
+ */
+export function examineCopy(copy: Database, marked: number | null = null, kept: Iterable<string> = []): Examined {
+  const audit = auditOf(copy)
+  const { findings, costNanoUsd } = auditRows(audit)
+  for (const rows of audit.open()) findings.push({ kind: 'open', ...rows })
+  const requests = audit.count()
+  const outside = new Set(kept)
+  for (const id of outside) if (audit.has(id)) outside.delete(id)
+  const missing = (marked ?? 0) - outside.size - requests
+  if (missing > 0) findings.push({ kind: 'missing', requests: missing })
+  const newest = copy.query<{ ms: number }, []>('SELECT created_ms AS ms FROM requests ORDER BY id DESC LIMIT 1').get()
+  return { requests, costNanoUsd, newestMs: newest?.ms ?? null, findings }
+}
+
+/** Of a copy: no server has its folder. */
+const auditOf = (copy: Database): LedgerAudit => createLedgerAudit(copy, NOWHERE)
+const NOWHERE = '/nonexistent'

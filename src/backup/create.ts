@@ -1,0 +1,116 @@
+/**
+ * Makes a backup: one SQLite file with everything that was on record before it began, checked like the database itself. It may
+ * run beside a server, in any process. `VACUUM INTO` reads one snapshot and writes the file in one go: nobody waits for it, and
+ * the server's log is not begun anew for as long as it takes. The service behind `tollgate backup`, which the schedule runs.
+ */
+import { Database } from 'bun:sqlite'
+import { chmodSync, copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { codeOf } from '../domain/error.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { readRejected, requestsOf } from '../ledger/audit.ts'
+import { readMark } from '../ledger/mark.ts'
+import { type Completed, completeCopy, type Examined, examineCopy, findDamage, openCopy } from './copy.ts'
+import { beginPart, finishPart, listJournal, requireFree, unwritable } from './files.ts'
+
+/** What takes time, in this order. */
+export type Stage = 'copying' | 'checking'
+
+export interface BackupOptions {
+  dataFolder: string
+  /** Full path of the backup. */
+  file: string
+  /** Replace what has that name. */
+  force?: boolean
+  /** Copy the data folder's `secret` to `<file>.secret`, too, where there is one. */
+  withSecret?: boolean
+  /** Has a server that runs apply its journal; what it does not apply is brought in from its files. */
+  flush(): Promise<unknown>
+  /** @param bytes of what is copied, or checked. */
+  onStage?(stage: Stage, bytes: number): void
+}
+
+export interface Backup extends Examined, Completed {
+  file: string
+  bytes: number
+  /** Where the secret went; null where it was not asked for, or there is none. */
+  secretFile: string | null
+}
+
+const SECRET = 'secret'
+
+/** Where the secret of a backup lies. */
+export const toSecretFile = (file: string) => `${file}.${SECRET}`
+
+/**
+ * Throws a ServiceError: `backup_exists`, `backup_unwritable`, `backup_damaged`; then there is no new file. What an audit finds
+ * is no reason to have none: the database has it, too.
+ *
+ * @param source open on the database of the data folder.
+ */
+export async function backUp(source: Database, options: BackupOptions): Promise<Backup> {
+  const { dataFolder, file, force = false, flush, onStage } = options
+  const wantsSecret = options.withSecret === true && existsSync(join(dataFolder, SECRET))
+  const secretFile = wantsSecret ? toSecretFile(file) : null
+  for (const path of [file, secretFile]) if (path !== null) requireFree(path, dataFolder, force)
+  const part = beginPart(file)
+  try {
+    // What is counted after this may come too late for the copy.
+    const marked = readMark(dataFolder)
+    await flush()
+    onStage?.('copying', sizeOf(source.filename))
+    const completed = await makeCopy(source, part, dataFolder)
+    onStage?.('checking', sizeOf(part))
+    const kept = readRejected(dataFolder).flatMap((path) => requestsOf(join(dataFolder, path)))
+    const examined = check(part, file, marked, [...kept, ...completed.rejected])
+    const bytes = sizeOf(part)
+    // First, so that whoever finds the backup finds it, too.
+    if (secretFile !== null) putSecret(join(dataFolder, SECRET), secretFile, force)
+    finishPart(part, file, force)
+    return { file, bytes, secretFile, ...completed, ...examined }
+  } catch (error) {
+    throw FULL.test(codeOf(error)) ? unwritable(file, 'the disk is full') : error
+  } finally {
+    rmSync(part, { force: true })
+  }
+}
+
+const FULL = /^(SQLITE_FULL|SQLITE_IOERR_WRITE|ENOSPC|EDQUOT|EFBIG)/
+
+/**
+ * While a snapshot is held, no checkpoint covers what came after it, and no segment with such records is given up: what was
+ * on record before is in the copy or in the journal.
+ */
+async function makeCopy(source: Database, part: string, dataFolder: string): Promise<Completed> {
+  source.run('BEGIN')
+  try {
+    source.query('SELECT 1 FROM migrations').get()
+    // By a connection of its own: it runs in no transaction.
+    using reader = new Database(source.filename, { readonly: true })
+    reader.query('VACUUM INTO ?').run(part)
+    using copy = openCopy(part)
+    return await completeCopy(copy, listJournal(dataFolder))
+  } finally {
+    source.run('ROLLBACK')
+  }
+}
+
+function check(part: string, file: string, marked: number | null, kept: string[]): Examined {
+  using copy = new Database(part, { readonly: true })
+  const damage = findDamage(copy)
+  if (damage === null) return examineCopy(copy, marked, kept)
+  throw new ServiceError({ kind: 'backup_damaged', path: file }, `The copy is damaged, and was not kept: ${damage}.`)
+}
+
+function putSecret(from: string, file: string, force: boolean): void {
+  const part = beginPart(file)
+  try {
+    copyFileSync(from, part)
+    chmodSync(part, 0o600)
+    finishPart(part, file, force)
+  } finally {
+    rmSync(part, { force: true })
+  }
+}
+
+const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0

@@ -1,0 +1,53 @@
+/** `tollgate restore FILE`: puts a backup in the place of the database, and says what is where. */
+import { resolve } from 'node:path'
+import { type Restored, restore as restoreFile } from '../backup/restore.ts'
+import { count } from '../domain/words.ts'
+import { toSentence } from './audit.ts'
+import { createProgress, toCompletion, toContents } from './backup.ts'
+import { type Context, printJson, toPrintable } from './io.ts'
+
+export interface RestoreFlags {
+  asItWas?: boolean
+  force?: boolean
+}
+
+export async function restore(name: string, { asItWas = false, force = false }: RestoreFlags, io: Context) {
+  const { dataFolder } = io
+  const file = resolve(io.cwd, name)
+  const nowMs = io.nowMs()
+  // Whatever is made here is for this user alone.
+  process.umask(0o077)
+  const done = await restoreFile({ dataFolder, file, asItWas, force, nowMs, onStage: createProgress(io) })
+  if (io.json) printJson(io, toDocument(file, done))
+  else io.stdout(toLines(file, done, dataFolder))
+}
+
+function toLines(file: string, done: Restored, dataFolder: string): string {
+  const { kept, findings, replaced } = done
+  const lines = [`${dataFolder} is as ${file} has it: ${toContents(done)}.`, ...toCompletion(done)]
+  if (done.isSecretRestored) lines.push('Its secret was restored, too.')
+  lines.push(...findings.map(toSentence))
+  if (kept && kept.revoked.length > 0) lines.push(`Revoked since, and kept so: ${kept.revoked.join(', ')}.`)
+  if (kept && kept.secretsEnded > 0) lines.push(`${count(kept.secretsEnded, 'secret')} that had ended stay so.`)
+  if (kept && kept.withoutSecret.length > 0)
+    lines.push(
+      `Keys that were given another secret since, which the backup does not have: ${kept.withoutSecret.join(', ')}. Give each a new one with: tollgate keys rotate`,
+    )
+  if (replaced !== null) lines.push(`What it replaces is in ${replaced}; delete that once nobody misses it.`)
+  return lines.map((line) => `${toPrintable(line)}\n`).join('')
+}
+
+const toDocument = (file: string, done: Restored) => ({
+  file,
+  requests: done.requests,
+  cost_nano_usd: done.costNanoUsd,
+  newest_ms: done.newestMs,
+  from_journal: done.applied,
+  given_up: done.givenUp,
+  kept_revoked: done.kept?.revoked ?? [],
+  secrets_ended: done.kept?.secretsEnded ?? 0,
+  without_secret: done.kept?.withoutSecret ?? [],
+  secret_restored: done.isSecretRestored,
+  replaced: done.replaced,
+  findings: done.findings.map((finding) => ({ ...finding, message: toSentence(finding) })),
+})

@@ -1,0 +1,22 @@
+/** `tollgate backup` and `tollgate restore`, in words. */
+import type { Command } from 'commander'
+import type { BackupFlags } from '../backup.ts'
+import type { Context } from '../io.ts'
+import type { RestoreFlags } from '../restore.ts'
+
+export function addBackup(program: Command, context: Context): void {
+  program
+    .command('backup')
+    .description('write all that is on record into one file, and check it; also beside a running server')
+    .argument('<file>', 'the backup; keep it on another machine')
+    .option('--force', 'replace a file of that name')
+    .option('--with-secret', "copy the data folder's secret to <file>.secret, too")
+    .action(async (file: string, flags: BackupFlags) => (await import('../backup.ts')).backup(file, flags, context))
+  program
+    .command('restore')
+    .description('put a backup in the place of the database, which is kept; the server is stopped')
+    .argument('<file>', 'a backup, or the tollgate.db of a copied data folder')
+    .option('--as-it-was', 'let in again whom the replaced database had revoked since')
+    .option('--force', 'restore it although its ledger does not add up')
+    .action(async (file: string, flags: RestoreFlags) => (await import('../restore.ts')).restore(file, flags, context))
+}

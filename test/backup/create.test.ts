@@ -1,0 +1,174 @@
+/** What a backup holds, what is left where there can be none, and whom it never writes over. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type BackupOptions, backUp } from '../../src/backup/create.ts'
+import { openMark } from '../../src/ledger/mark.ts'
+import { toLine } from '../../src/ledger/segment.ts'
+import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { databasePath } from '../../src/store/sqlite/open.ts'
+import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
+import {
+  createFolder,
+  type Folder,
+  findingsOf,
+  opening,
+  settling,
+  statusesOf,
+  toOpen,
+  toSettled,
+} from '../ledger/fixture.ts'
+
+let folder: Folder
+let away: string
+beforeEach(() => {
+  folder = createFolder()
+  away = mkdtempSync(join(tmpdir(), 'tollgate-backup-'))
+})
+afterEach(() => {
+  folder.close()
+  rmSync(away, { recursive: true, force: true })
+})
+
+const apply = (...records: LedgerRecord[]) => createLedgerStore(folder.database, async () => true).apply(records)
+const wait = (...records: LedgerRecord[]) =>
+  writeFileSync(join(folder.journal, 'here-1.log'), records.map(toLine).join('') + '\0'.repeat(100))
+const file = () => join(away, 'copy.sqlite')
+const make = (options: Partial<BackupOptions> = {}, source = folder.other()) =>
+  backUp(source, { dataFolder: folder.path, file: file(), flush: async () => {}, ...options })
+const open = () => new Database(file(), { readonly: true })
+
+test('a backup has what the database and its journal hold, ends what is under way, and adds up', async () => {
+  const [settled, waiting, underWay, late] = [toOpen(), toOpen(), toOpen(), toOpen()]
+  apply(settling(toSettled(settled)), opening(underWay), opening(late))
+  wait(settling(toSettled(waiting)), settling(toSettled(late)), settling(toSettled(settled)))
+  openMark(folder.path, 4).close()
+  const made = await make()
+  expect(made).toMatchObject({ requests: 4, applied: 2, givenUp: 1, rejected: [], findings: [], file: file() })
+  expect(made.bytes).toBe(statSync(file()).size)
+  expect(statSync(file()).mode & 0o777).toBe(0o600)
+  expect(readdirSync(away)).toEqual(['copy.sqlite'])
+  using copy = open()
+  expect(statusesOf(copy)).toEqual({
+    [settled.id]: 'ok',
+    [waiting.id]: 'ok',
+    [late.id]: 'ok',
+    [underWay.id]: 'abandoned',
+  })
+  expect(findingsOf(copy, away)).toEqual([])
+  // The database is as it was.
+  expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [underWay.id]: 'open', [late.id]: 'open' })
+  expect(readdirSync(folder.journal)).toEqual(['here-1.log'])
+})
+
+test('what comes while it is made is not lost from it: what was there before the server was asked is in it', async () => {
+  const row = toOpen()
+  wait(settling(toSettled(row)))
+  const made = await make({
+    async flush() {
+      apply(settling(toSettled(row)))
+      rmSync(join(folder.journal, 'here-1.log'))
+    },
+  })
+  expect(made).toMatchObject({ requests: 1, applied: 0, findings: [] })
+})
+
+test('rows that the database has lost are told, and what it would not take is no such row', async () => {
+  const row = toOpen()
+  apply(settling(toSettled(row)))
+  writeFileSync(join(folder.journal, 'here.rejected'), toLine(opening(toOpen())))
+  openMark(folder.path, 2).close()
+  expect((await make()).findings).toEqual([])
+  openMark(folder.path, 4).close()
+  expect((await make({ force: true })).findings).toEqual([{ kind: 'missing', requests: 2 }])
+  expect(existsSync(file())).toBe(true)
+})
+
+describe('there is no new file', () => {
+  const kept = () => readFileSync(file(), 'utf8')
+
+  test('where its name is taken, unless it is forced', async () => {
+    writeFileSync(file(), 'mine')
+    await expect(make()).rejects.toMatchObject({ failure: { kind: 'backup_exists', path: file() } })
+    expect(kept()).toBe('mine')
+    await make({ force: true })
+    expect(open().query('SELECT COUNT(*) AS n FROM requests').get()).toEqual({ n: 0 })
+  })
+
+  test('where the name is taken while it is made', async () => {
+    const flush = async () => writeFileSync(file(), 'mine')
+    await expect(make({ flush })).rejects.toMatchObject({ failure: { kind: 'backup_exists' } })
+    expect(kept()).toBe('mine')
+    expect(readdirSync(away)).toEqual(['copy.sqlite'])
+  })
+
+  test.each<[what: string, path: () => string]>([
+    ['in a folder that is not there', () => join(away, 'none/copy.sqlite')],
+    ['in place of a folder', () => away],
+    ['in place of the database', () => databasePath(folder.path)],
+    ['among the files of the data folder', () => join(folder.journal, 'copy.sqlite')],
+  ])('%s, forced or not', async (_, path) => {
+    const before = readdirSync(folder.path, { recursive: true })
+    await expect(make({ file: path(), force: true })).rejects.toMatchObject({ failure: { kind: 'backup_unwritable' } })
+    expect(readdirSync(folder.path, { recursive: true })).toEqual(before)
+  })
+
+  test('of a database that is damaged', async () => {
+    apply(...Array.from({ length: 500 }, () => opening(toOpen())))
+    folder.database.run('PRAGMA wal_checkpoint(TRUNCATE)')
+    const source = folder.other()
+    const path = databasePath(folder.path)
+    const bytes = readFileSync(path)
+    writeFileSync(path, bytes.fill(1, bytes.length / 2))
+    await expect(make({}, source)).rejects.toMatchObject({ code: expect.stringMatching(/^SQLITE_CORRUPT/) })
+    expect(readdirSync(away)).toEqual([])
+  })
+
+  test.skipIf(whyNoSmallDisk() !== null)(
+    'on a disk that it does not fit; on another that it does, there is',
+    async () => {
+      for (let n = 0; n < 10_000; n += 500) apply(...Array.from({ length: 500 }, () => settling(toSettled(toOpen()))))
+      for (const [megabytes, fits] of [
+        [1, false],
+        [8, true],
+      ] as const) {
+        const disk = mountSmallDisk(join(away, `disk-${megabytes}`), megabytes)
+        if (typeof disk === 'string') throw new Error(disk)
+        try {
+          const made = make({ file: join(disk.folder, 'copy.sqlite') })
+          if (fits) expect(await made).toMatchObject({ requests: 10_000, findings: [] })
+          else await expect(made).rejects.toThrow('the disk is full')
+          expect(readdirSync(disk.folder)).toEqual(fits ? ['copy.sqlite'] : [])
+        } finally {
+          disk.unmount()
+        }
+      }
+    },
+  )
+})
+
+test('parts that a killed run has left there are removed, those that somebody writes are not', async () => {
+  const ended = Bun.spawnSync(['true']).pid
+  for (const name of [`copy.sqlite.${ended}.part`, `copy.sqlite.${process.ppid}.part`, `other.sqlite.${ended}.part`])
+    writeFileSync(join(away, name), 'half')
+  await make()
+  expect(readdirSync(away).sort()).toEqual([
+    'copy.sqlite',
+    `copy.sqlite.${process.ppid}.part`,
+    `other.sqlite.${ended}.part`,
+  ])
+})
+
+test('the secret of the folder goes with it where that is asked for, for its owner alone', async () => {
+  writeFileSync(join(folder.path, 'secret'), 'of the folder')
+  expect((await make()).secretFile).toBeNull()
+  mkdirSync(join(away, 'two'))
+  const two = join(away, 'two/copy.sqlite')
+  expect((await make({ file: two, withSecret: true })).secretFile).toBe(`${two}.secret`)
+  expect(readFileSync(`${two}.secret`, 'utf8')).toBe('of the folder')
+  expect(statSync(`${two}.secret`).mode & 0o777).toBe(0o600)
+  expect(readdirSync(away)).not.toContain('copy.sqlite.secret')
+})

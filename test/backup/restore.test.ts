@@ -1,0 +1,222 @@
+/** What a restore puts in place, what it does not let come back, and where all stays as it was. */
+import type { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { backUp } from '../../src/backup/create.ts'
+import { type RestoreOptions, restore } from '../../src/backup/restore.ts'
+import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
+import { openMark, readMark } from '../../src/ledger/mark.ts'
+import { toLine } from '../../src/ledger/segment.ts'
+import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { takeLock } from '../../src/store/sqlite/lock.ts'
+import { MIGRATIONS, migrate } from '../../src/store/sqlite/migrate.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { findingsOf, HOUR, opening, settling, statusesOf, toOpen, toSettled } from '../ledger/fixture.ts'
+
+let root: string
+const data = (...names: string[]) => join(root, 'data', ...names)
+const file = () => join(root, 'copy.sqlite')
+
+const use = <T>(work: (database: Database) => T, path = databasePath(data())): T => {
+  using database = openDatabase(path, { busyMs: 0 })
+  return work(database)
+}
+const apply = (...records: LedgerRecord[]) =>
+  use((database) => createLedgerStore(database, async () => true).apply(records))
+const make = async () => {
+  using database = openDatabase(databasePath(data()), { busyMs: 0, readonly: true })
+  await backUp(database, { dataFolder: data(), file: file(), flush: async () => {} })
+}
+const run = (options: Partial<RestoreOptions> = {}) =>
+  restore({ dataFolder: data(), file: file(), nowMs: HOUR, ...options })
+/** Every file with its bytes. */
+const contents = () =>
+  Object.fromEntries(
+    readdirSync(data(), { recursive: true, withFileTypes: true })
+      // What opening a database makes and removes again, and the lock that is taken for a while.
+      .filter((entry) => entry.isFile() && !/-(shm|wal)$|^serve\.lock$/.test(entry.name))
+      .map((entry) => join(entry.parentPath, entry.name))
+      .map((path) => [path, Bun.hash(readFileSync(path))]),
+  )
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'tollgate-restore-'))
+  Bun.spawnSync(['mkdir', '-p', data('journal')])
+  use((database) => migrate(database, data(), HOUR))
+})
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+test('the backup takes the place of database, journal and mark, which are kept', async () => {
+  const [before, after, waiting] = [toOpen(), toOpen(), toOpen()]
+  apply(settling(toSettled(before)))
+  openMark(data(), 1).close()
+  await make()
+  apply(settling(toSettled(after)))
+  writeFileSync(data('journal/here-1.log'), toLine(opening(waiting)))
+  openMark(data(), 3).close()
+
+  const done = await run()
+  expect(done).toMatchObject({ requests: 1, findings: [], replaced: data('backups/replaced-2026-11-21T12-00-00Z') })
+  expect(use(statusesOf)).toEqual({ [before.id]: 'ok' })
+  expect(use((database) => findingsOf(database, data()))).toEqual([])
+  expect(readMark(data())).toBe(1)
+  expect(existsSync(data('journal'))).toBe(false)
+  const replaced = done.replaced ?? ''
+  expect(statSync(replaced).mode & 0o777).toBe(0o700)
+  expect(readMark(replaced)).toBe(3)
+  expect(readdirSync(join(replaced, 'journal'))).toEqual(['here-1.log'])
+  expect(readdirSync(data()).filter((name) => name.startsWith('restore'))).toEqual([])
+
+  // What it has replaced is a backup itself, with its journal.
+  const back = await run({ file: join(replaced, 'tollgate.db') })
+  expect(back).toMatchObject({ requests: 3, applied: 1, givenUp: 1, findings: [] })
+  expect(back.replaced).not.toBe(replaced)
+  expect(use(statusesOf)).toEqual({ [before.id]: 'ok', [after.id]: 'ok', [waiting.id]: 'abandoned' })
+})
+
+describe('keys', () => {
+  const by = { actor: 'cli', nowMs: HOUR }
+  const ends = () =>
+    use((database) =>
+      database
+        .query<{ name: string; revoked: number | null; ends: number | null }, []>(
+          `SELECT name, revoked_ms AS revoked, key_secrets.expires_ms AS ends
+           FROM keys JOIN key_secrets ON key_id = keys.id ORDER BY name, hash`,
+        )
+        .all(),
+    )
+
+  /** Of keys that were in force at the backup one is revoked since, one has another secret, one was made. */
+  async function change(): Promise<void> {
+    for (const name of ['as-before', 'revoked', 'rotated'])
+      await use((database) => createKey(createConfigStore(database), { name, models: [] }, by))
+    await make()
+    await use((database) => revokeKey(createConfigStore(database), 'revoked', { ...by, nowMs: HOUR + 5 }))
+    await use((database) => createKey(createConfigStore(database), { name: 'new', models: [] }, by))
+    use((database) => {
+      const id = "(SELECT id FROM keys WHERE name = 'rotated')"
+      database.run(`DELETE FROM key_secrets WHERE key_id = ${id}`)
+      database.run(
+        `INSERT INTO key_secrets (hash, key_id, last_four, created_ms) VALUES ('later', ${id}, 'abcd', ${HOUR})`,
+      )
+    })
+  }
+
+  test('that were revoked since stay so, and secrets that ended since stay so', async () => {
+    await change()
+    const { kept } = await run()
+    expect(kept).toEqual({ revoked: ['revoked'], secretsEnded: 1, withoutSecret: ['rotated'] })
+    expect(ends()).toEqual([
+      { name: 'as-before', revoked: null, ends: null },
+      { name: 'revoked', revoked: HOUR + 5, ends: null },
+      { name: 'rotated', revoked: null, ends: HOUR },
+    ])
+  })
+
+  test('are as they were where that is asked for', async () => {
+    await change()
+    expect((await run({ asItWas: true })).kept).toBeNull()
+    expect(ends().map(({ revoked, ends }) => revoked ?? ends)).toEqual([null, null, null])
+  })
+
+  test('of a database that cannot be read are not let in unseen', async () => {
+    await change()
+    truncateSync(databasePath(data()), 5_000)
+    rmSync(data('tollgate.db-wal'), { force: true })
+    const before = contents()
+    await expect(run()).rejects.toMatchObject({ failure: { kind: 'revoked_unknown' } })
+    expect(contents()).toEqual(before)
+    expect((await run({ asItWas: true })).requests).toBe(0)
+    const keys = await use((database) => listKeys(createConfigStore(database), HOUR))
+    expect(keys.map(({ name, status }) => `${name} ${status}`)).toEqual([
+      'as-before active',
+      'revoked active',
+      'rotated active',
+    ])
+  })
+})
+
+describe('all stays as it was', () => {
+  const write = (statement: string) => use((database) => database.run(statement), file())
+
+  test.each<[what: string, kind: string, spoil: () => void]>([
+    ['that is not there', 'backup_unusable', () => rmSync(file())],
+    ['that is no database', 'backup_unusable', () => writeFileSync(file(), 'x'.repeat(10_000))],
+    ['that is empty', 'backup_unusable', () => truncateSync(file())],
+    ['that is only a part', 'backup_unusable', () => truncateSync(file(), statSync(file()).size - 8_192)],
+    ["that is somebody else's", 'backup_unusable', () => write('DROP TABLE migrations')],
+    ['of a newer version', 'schema_newer', () => write("INSERT INTO migrations VALUES ('9999_later', 1)")],
+    ['whose ledger does not add up', 'backup_findings', () => write('UPDATE usage_hourly SET requests = 7')],
+  ])('with a backup %s', async (_, kind, spoil) => {
+    apply(settling(toSettled(toOpen())))
+    await make()
+    spoil()
+    const before = contents()
+    await expect(run()).rejects.toMatchObject({ failure: { kind } })
+    expect(contents()).toEqual(before)
+  })
+
+  test('while a server has the folder, and where the backup is the database itself', async () => {
+    await make()
+    const before = contents()
+    await expect(run({ file: databasePath(data()) })).rejects.toThrow('is the database itself')
+    const release = takeLock(data())
+    await expect(run()).rejects.toMatchObject({ failure: { kind: 'already_served' } })
+    release()
+    expect(contents()).toEqual(before)
+  })
+})
+
+test('a ledger that does not add up is restored where that is asked for, and told', async () => {
+  apply(settling(toSettled(toOpen())))
+  await make()
+  use((database) => database.run('UPDATE usage_hourly SET errors = 7'), file())
+  expect((await run({ force: true })).findings).toMatchObject([{ kind: 'difference' }])
+})
+
+test('a backup of an older version is brought to this one; the file itself stays as it is', async () => {
+  rmSync(data(), { recursive: true })
+  use((database) => migrate(database, null, HOUR, MIGRATIONS.slice(0, 2)), file())
+  const before = readFileSync(file())
+  expect(await run()).toMatchObject({ requests: 0, replaced: null, kept: null })
+  expect(readFileSync(file()).equals(before)).toBe(true)
+  use((database) => migrate(database, data(), HOUR))
+  expect(readdirSync(data()).sort()).toEqual(expect.arrayContaining(['ledger.mark', 'tollgate.db']))
+  expect(readdirSync(data('backups'))).toEqual([])
+})
+
+test('a data folder that was copied as it stood is restored with its log and its journal', async () => {
+  const [inLog, waiting] = [toOpen(), toOpen()]
+  const database = openDatabase(databasePath(data()), { busyMs: 0 })
+  createLedgerStore(database, async () => true).apply([settling(toSettled(inLog))])
+  writeFileSync(data('journal/here-1.log'), toLine(settling(toSettled(waiting))))
+  cpSync(data(), join(root, 'copied'), { recursive: true })
+  database.close()
+  rmSync(data(), { recursive: true })
+  expect(await run({ file: join(root, 'copied/tollgate.db') })).toMatchObject({ requests: 2, applied: 1 })
+  expect(use(statusesOf)).toEqual({ [inLog.id]: 'ok', [waiting.id]: 'ok' })
+})
+
+test('the secret beside a backup comes with it', async () => {
+  await make()
+  writeFileSync(data('secret'), 'new')
+  writeFileSync(`${file()}.secret`, 'old')
+  const { replaced, isSecretRestored } = await run()
+  expect(isSecretRestored).toBe(true)
+  expect(readFileSync(data('secret'), 'utf8')).toBe('old')
+  expect(readFileSync(join(replaced ?? '', 'secret'), 'utf8')).toBe('new')
+})

@@ -1,0 +1,83 @@
+/** `backup` and `restore` as a user meets them: what they print, and how they fail. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { toLine } from '../../src/ledger/segment.ts'
+import { databasePath } from '../../src/store/sqlite/open.ts'
+import { HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+beforeEach(() => {
+  bench = createBench()
+  const row = toOpen()
+  mkdirSync(join(bench.folder, 'journal'))
+  mkdirSync(join(bench.folder, 'backups'))
+  const records = [settling(toSettled(row)), opening(toOpen({ createdMs: HOUR }))]
+  writeFileSync(join(bench.folder, 'journal/gone-1.log'), records.map(toLine).join(''))
+})
+afterEach(() => bench.close())
+
+const FILE = 'backups/copy.sqlite'
+const path = () => join(bench.folder, FILE)
+
+test('a backup says what it holds and how it came to it, and what is restored of it says the same', async () => {
+  const made = await bench.run('backup', FILE)
+  expect(made).toMatchObject({ code: 0, stderr: '' })
+  const holds = '2 requests, the newest of 2026-11-21 12:00 UTC'
+  expect(made.stdout).toBe(
+    `${path()}: 0.2 MB, ${holds}, checked.\n2 ledger records came from the journal.\n1 request under way when it was made: in it they cost what they had reserved.\n`,
+  )
+  const restored = await bench.run('restore', FILE)
+  expect(restored).toMatchObject({ code: 0, stderr: '' })
+  expect(restored.stdout).toBe(
+    `${bench.folder} is as ${path()} has it: ${holds}.\nWhat it replaces is in ${bench.folder}/backups/replaced-2026-11-21T00-00-00Z; delete that once nobody misses it.\n`,
+  )
+  expect((await bench.run('audit')).stdout).toContain('2 settled requests')
+})
+
+test('with --json each prints one document', async () => {
+  const made = JSON.parse((await bench.run('backup', FILE, '--json')).stdout)
+  expect(made).toEqual({
+    file: path(),
+    bytes: expect.any(Number),
+    secret_file: null,
+    requests: 2,
+    cost_nano_usd: 9_500,
+    newest_ms: HOUR + 1_000,
+    from_journal: 2,
+    given_up: 1,
+    ok: true,
+    findings: [],
+  })
+  const restored = JSON.parse((await bench.run('restore', FILE, '--json')).stdout)
+  expect(restored).toMatchObject({ file: path(), requests: 2, kept_revoked: [], secret_restored: false, findings: [] })
+})
+
+test('a backup of a ledger that does not add up is there, and the exit code says so', async () => {
+  await bench.run('backup', 'backups/first.sqlite')
+  await bench.run('restore', 'backups/first.sqlite')
+  using database = new Database(databasePath(bench.folder))
+  database.run('UPDATE usage_hourly SET errors = 7')
+  const made = await bench.run('backup', FILE)
+  expect(made.code).toBe(1)
+  expect(made.stdout).toContain('2 requests')
+  expect(made.stderr).toContain(
+    'The backup was written, but its ledger does not add up, as that of the database: 1 find',
+  )
+  expect(made.stderr).toContain('errors 1 in the ledger, 7 in the rollup')
+  const refused = await bench.run('restore', FILE)
+  expect(refused.stderr).toContain('Restore another backup, or this one as it is with --force.')
+  expect((await bench.run('restore', FILE, '--force')).code).toBe(0)
+})
+
+test('beside a restore that was broken off, commands say what to do', async () => {
+  mkdirSync(join(bench.folder, 'restore'))
+  const { code, stderr } = await bench.run('keys', 'list')
+  expect(code).toBe(1)
+  expect(stderr).toContain(
+    'was broken off before its end. Start the server, or restore again: either finishes it first.',
+  )
+  expect((await bench.run('doctor')).stdout).toMatch(/problem +database +A restore of/)
+})
