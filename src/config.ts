@@ -50,6 +50,15 @@ export function toServeConfig(sources: ConfigSources) {
       orForever(time(DAY_MS, MOST_DAYS * DAY_MS)),
       'a time of a day or more with its unit, such as 90d or 12w, or forever',
     ),
+    /** From one scheduled backup to the next, ms; 0 = none is made. */
+    backupMs: read(
+      'backup',
+      0,
+      orOff(time(60_000, 366 * DAY_MS)),
+      'a time with its unit, such as 24h, from 1m on, or off',
+    ),
+    /** How many scheduled backups are kept. */
+    backupKeep: read('backup-keep', 7, number(1, 1_000), 'a whole number from 1 to 1000'),
     /** How often the targets of a request are tried again when all have failed. */
     retries: read('retries', 2, number(0, 10), 'a whole number from 0 to 10'),
     /** How often each upstream is asked, for free, whether it could answer, ms; 0 = never. */

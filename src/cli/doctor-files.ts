@@ -5,13 +5,17 @@
 
 import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { BACKUPS, listScheduled } from '../backup/files.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
+import { toSpan } from '../domain/time.ts'
 import { count } from '../domain/words.ts'
 import { readRejected, readWaiting } from '../ledger/audit.ts'
 import { SEGMENT_BYTES } from '../ledger/journal.ts'
 import { filesIn } from '../ledger/segment.ts'
+import type { Status } from '../server/protocol.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { type Check, ok, problem, toFew, toMissing, toSize, warning } from './doctor-check.ts'
+import { toAgo } from './io.ts'
 
 /** Looks at the folder itself. Anything but `usable` means that nothing in it can be looked at. */
 export function checkFolder(dataFolder: string, served: boolean): { checks: Check[]; usable: boolean } {
@@ -53,7 +57,8 @@ function whyClosed(folder: string, right: number): string | null {
 
 /** Rights of the group and of others. */
 const FOREIGN = 0o077
-const OURS = /^(tollgate\.db(-wal|-shm)?|serve\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|logs|run)$/
+const OURS =
+  /^(tollgate\.db(-wal|-shm)?|serve\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|logs|run)$/
 
 function checkModes(dataFolder: string, { mode }: Stats): Check {
   const ours = readdirSync(dataFolder).filter((name) => OURS.test(name))
@@ -81,6 +86,20 @@ export function checkDisk(dataFolder: string): Check {
       `${message}: too little for the journal. Make room, or requests will be refused before long.`,
     )
   return free < COMFORT_BYTES ? warning('disk', `${message}. Make room soon.`) : ok('disk', `${message}.`)
+}
+
+/** Looks how old the newest scheduled backup is, against what the server that runs is set to. */
+export function checkBackups(dataFolder: string, server: Status | null, nowMs: number): Check {
+  const name = 'backup'
+  const newest = listScheduled(dataFolder).at(-1)
+  const age = newest ? `The newest is of ${toAgo(newest.madeMs, nowMs)}` : 'There is none yet'
+  const { every_ms: everyMs = 0, failed = null } = server?.backups ?? {}
+  if (failed !== null) return warning(name, `The last scheduled backup was not well: ${failed} ${age}.`)
+  const isLate = everyMs > 0 && nowMs - (newest?.madeMs ?? server?.started_ms ?? nowMs) > 2 * everyMs
+  if (isLate)
+    return warning(name, `${age}, although one is due every ${toSpan(everyMs)}. The log of the server says why.`)
+  if (everyMs > 0 || newest) return ok(name, `${age}, in ${join(dataFolder, BACKUPS)}.`)
+  return ok(name, 'None is scheduled: serve --backup 24h does that, and `tollgate backup FILE` writes one.')
 }
 
 /**

@@ -12,7 +12,7 @@ import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { CommandError } from './command-error.ts'
 import { type Check, guarded } from './doctor-check.ts'
 import { inspectDatabase } from './doctor-database.ts'
-import { checkDisk, checkFolder, checkJournal } from './doctor-files.ts'
+import { checkBackups, checkDisk, checkFolder, checkJournal } from './doctor-files.ts'
 import { checkKeys } from './doctor-keys.ts'
 import { checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
 import { type Context, printJson, toPrintable, version } from './io.ts'
@@ -40,6 +40,9 @@ async function examine(io: Context): Promise<Check[]> {
     return [
       ...folder.checks,
       ...(await guarded('disk', () => [checkDisk(dataFolder)])),
+      ...(await guarded('backup', () => [
+        checkBackups(dataFolder, found.kind === 'server' ? found.status : null, nowMs),
+      ])),
       ...checks,
       ...(await guarded('journal', () => {
         const audit = sqlite && createLedgerAudit(sqlite, dataFolder)

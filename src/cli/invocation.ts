@@ -20,6 +20,9 @@ export interface Started {
 /** Whether the script is a part of a compiled binary. */
 const isCompiled = (main: string) => main.startsWith('/$bunfs/')
 
+/** The words that start this program anew, to be followed by those of a command. */
+export const toSelf = (): string[] => (isCompiled(Bun.main) ? [process.execPath] : [process.execPath, Bun.main])
+
 /** Such as `tollgate`, `./dist/tollgate` or `npx -y bun@1.4.5 src/main.ts`. */
 export function toInvocation(started: Started): string {
   const { execPath, main, environment, which } = started

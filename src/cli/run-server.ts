@@ -15,6 +15,7 @@ import { databasePath } from '../store/sqlite/open.ts'
 import { toDatabaseTrouble } from '../store/sqlite/trouble.ts'
 import type { Started } from './invocation.ts'
 import { type Context, printJson, version } from './io.ts'
+import { createBackupMaker } from './make-backup.ts'
 import { toWelcome } from './welcome.ts'
 
 export interface RunOptions {
@@ -51,6 +52,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     reload: () => reload(server, io, options.catalogFile, log),
     // As if somebody had sent the signal: there is one way to stop.
     drain: () => void process.kill(process.pid, 'SIGTERM'),
+    makeBackup: createBackupMaker(io),
   }
   const server: Server = await startServer({
     dataFolder,

@@ -71,6 +71,8 @@ export const Status = answer({
   /** What of the data folder is gone, or no longer what the server writes to. */
   lost: orNull(oneOf('database', 'journal')),
   config_revision: Amount,
+  /** `every_ms`: 0 = none is scheduled; `failed`: why the last one could not be made. */
+  backups: Type.Object({ every_ms: Amount, failed: orNull(Text) }),
   /** Why requests are refused for want of room, or were within the last seconds; null where none is. */
   full: orNull(Text),
   /** Requests under way. */

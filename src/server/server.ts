@@ -4,6 +4,7 @@
  */
 import { LeftCalls } from '../accounting/left-calls.ts'
 import { logFinished, toAll } from '../accounting/settle.ts'
+import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
 import type { ServeConfig } from '../config.ts'
 import { mintId, toWallClock } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
@@ -42,8 +43,8 @@ export interface ServerOptions {
   backoffMs?: number
   /** Runs on the open, migrated store before anything is loaded from it: applies the catalogue. */
   prepare(store: ConfigStore, settings: Settings): void | Promise<void>
-  /** What the control socket asks of the process that runs the server. */
-  commands: Pick<ControlDeps, 'reload' | 'drain'>
+  /** What the process that runs the server does for it: for the control socket, and for scheduled backups. */
+  commands: Pick<ControlDeps, 'reload' | 'drain'> & { makeBackup: MakeBackup }
 }
 
 export interface Server {
@@ -142,6 +143,15 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   logNotReady(live.snapshot, log)
   prober.start()
   opened.defer(() => prober.stop())
+  const backups = startSchedule({
+    dataFolder: options.dataFolder,
+    everyMs: config.backupMs,
+    keep: config.backupKeep,
+    make: options.commands.makeBackup,
+    now,
+    log,
+  })
+  opened.defer(() => backups.stop())
   const control = createControl({
     dataFolder,
     log,
@@ -155,6 +165,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       ledger: ledger.state(),
       lost: dataFiles.lost,
       config_revision: live.snapshot.revision,
+      backups: { every_ms: config.backupMs, failed: backups.failed },
       full: fullness.reason,
       in_flight: load.inFlight,
       buffered_bytes: load.bufferedBytes,

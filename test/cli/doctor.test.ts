@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { toScheduledName } from '../../src/backup/files.ts'
 import { toLine } from '../../src/ledger/segment.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
@@ -26,6 +27,7 @@ beforeEach(async () => {
 })
 afterEach(() => clinic.end())
 
+const HOUR = 3_600_000
 const database = () => databasePath(clinic.folder)
 const UPSTREAMS = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
 
@@ -47,6 +49,23 @@ describe('where all is well', () => {
     clinic.database().run("UPDATE models SET listed = slug = 'local/b', from_wildcard = slug <> 'local/b'")
     clinic.serve({ upstreams: UPSTREAMS })
     expect((await clinic.examine()).of('models')).toBe('ok: 3 of 3 models can be asked.')
+  })
+
+  test('a backup says how old it is, scheduled or not', async () => {
+    clinic.serve({ upstreams: UPSTREAMS })
+    expect((await clinic.examine()).of('backup')).toStartWith('ok: None is scheduled')
+    mkdirSync(clinic.path('backups'), { mode: 0o700 })
+    writeFileSync(clinic.path('backups', toScheduledName(NOW - 3 * HOUR)), '', { mode: 0o600 })
+    await clinic.restart({ backups: { every_ms: 2 * HOUR, failed: null } })
+    expect((await clinic.examine()).of('backup')).toBe(`ok: The newest is of 3 h ago, in ${clinic.path('backups')}.`)
+    await clinic.restart({ backups: { every_ms: HOUR, failed: null } })
+    expect((await clinic.examine()).of('backup')).toBe(
+      'warning: The newest is of 3 h ago, although one is due every 1h. The log of the server says why.',
+    )
+    await clinic.restart({ backups: { every_ms: 24 * HOUR, failed: 'The disk is full.' } })
+    expect((await clinic.examine()).of('backup')).toBe(
+      'warning: The last scheduled backup was not well: The disk is full. The newest is of 3 h ago.',
+    )
   })
 
   test('there are only warnings while it is stopped', async () => {

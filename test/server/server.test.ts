@@ -1,6 +1,6 @@
 /** A start that fails gives back what it has taken; one whose clock cannot be right says so. */
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { toServeConfig } from '../../src/config.ts'
@@ -32,7 +32,7 @@ test.each<[what: string, fails: Partial<ServerOptions>, says: string]>([
     version: 'test',
     configure: () => SETTINGS,
     prepare() {},
-    commands: { reload: async () => {}, drain() {} },
+    commands: { reload: async () => {}, drain() {}, makeBackup: async () => null },
   }
   await expect(startServer({ ...options, ...fails })).rejects.toThrow(says)
   expect(isServed(dataFolder)).toBe(false)
@@ -43,6 +43,37 @@ test.each<[what: string, fails: Partial<ServerOptions>, says: string]>([
   expect(isServed(dataFolder)).toBe(false)
   expect(readdirSync(dataFolder)).not.toContain('control.sock')
   rmSync(dataFolder, { recursive: true })
+})
+
+test('a start finishes a restore that was broken off, or undoes it, and says so', async () => {
+  const dataFolder = dataFolderOf()
+  const lines: string[] = []
+  const log = createLog({ now: () => 0, write: async (text) => void lines.push(text.toString()) })
+  const serveOnce = async () => {
+    const server = await startServer({
+      dataFolder,
+      environment: {},
+      log,
+      now: () => 0,
+      version: 'test',
+      configure: () => SETTINGS,
+      prepare() {},
+      commands: { reload: async () => {}, drain() {}, makeBackup: async () => null },
+    })
+    await server.stop()
+    return lines
+      .splice(0)
+      .join('')
+      .match(/a restore (that )?was broken off \w+/g)
+  }
+  expect(await serveOnce()).toBeNull()
+  mkdirSync(join(dataFolder, 'restore.part'))
+  expect(await serveOnce()).toEqual(['a restore was broken off before'])
+  mkdirSync(join(dataFolder, 'restore'))
+  writeFileSync(join(dataFolder, 'restore/replaced'), 'replaced')
+  renameSync(join(dataFolder, 'tollgate.db'), join(dataFolder, 'restore/tollgate.db'))
+  expect(await serveOnce()).toEqual(['a restore that was broken off is'])
+  expect(readdirSync(dataFolder).filter((name) => name.startsWith('restore'))).toEqual([])
 })
 
 test.each([
@@ -59,7 +90,7 @@ test.each([
     version: 'test',
     configure: () => SETTINGS,
     prepare() {},
-    commands: { reload: async () => {}, drain() {} },
+    commands: { reload: async () => {}, drain() {}, makeBackup: async () => null },
   })
   await server.stop()
   expect(lines.join('').match(/"event":"clock_wrong"/g) ?? []).toHaveLength(times)

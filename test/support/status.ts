@@ -14,6 +14,7 @@ export const toStatus = (fields: Partial<Status> = {}): Status => ({
   readiness: 'ok',
   ledger: 'ok',
   lost: null,
+  backups: { every_ms: 0, failed: null },
   config_revision: 1,
   full: null,
   in_flight: 0,

@@ -24,6 +24,11 @@ export function addServe(program: Command, context: Context): void {
     .option('--durability <level>', 'process: survive a crash (default); power: survive a power cut too')
     .option('--journal <size>', 'disk for ledger rows that the database has not taken yet, from 32M on (default 1G)')
     .option('--keep <time>', 'how long requests stay on record one by one, or forever; their sums stay (default 90d)')
+    .option(
+      '--backup <time>',
+      'how often a backup is made, into backups/ of the data folder, such as 24h (default off)',
+    )
+    .option('--backup-keep <n>', 'how many of those backups are kept (default 7)')
     .option('--retries <n>', 'how often the targets of a request are tried again when all have failed (default 2)')
     .option('--probe <time>', 'how often upstreams are asked, for free, whether they are ready, or off (default 30s)')
     .option('--max-in-flight <n>', 'requests under way at once; more get 503 (default 4096)')

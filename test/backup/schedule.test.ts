@@ -1,0 +1,118 @@
+/** When a scheduled backup is made, which ones go, and what becomes of one that fails. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { toScheduledName } from '../../src/backup/files.ts'
+import { type MakeBackup, type Schedule, startSchedule } from '../../src/backup/schedule.ts'
+import { createTestLog } from '../ledger/fixture.ts'
+
+const HOUR = 3_600_000
+const START = Date.UTC(2026, 10, 21, 12)
+
+let data: string
+let nowMs: number
+let schedule: Schedule | null
+beforeEach(() => {
+  data = mkdtempSync(join(tmpdir(), 'tollgate-schedule-'))
+  nowMs = START
+  schedule = null
+})
+afterEach(async () => {
+  await schedule?.stop()
+  rmSync(data, { recursive: true, force: true })
+})
+
+const log = createTestLog()
+const write: MakeBackup = async (file) => {
+  writeFileSync(file, 'whole')
+  return null
+}
+const start = (make = write, keep = 2) => {
+  schedule = startSchedule({ dataFolder: data, everyMs: 24 * HOUR, keep, make, now: () => nowMs, log })
+  return schedule
+}
+const files = () => (existsSync(join(data, 'backups')) ? readdirSync(join(data, 'backups')).sort() : [])
+const leave = (...names: string[]) => {
+  mkdirSync(join(data, 'backups'), { recursive: true })
+  for (const name of names) writeFileSync(join(data, 'backups', name), '')
+}
+const at = (hours: number) => toScheduledName(START + hours * HOUR)
+
+test('one is made at once where there is none, the next when that is old enough, and the oldest go', async () => {
+  const { look } = start()
+  const seen: string[][] = []
+  for (const hours of [0, 23, 24, 47, 48, 73]) {
+    nowMs = START + hours * HOUR
+    await look()
+    seen.push(files())
+  }
+  expect(seen).toEqual([[at(0)], [at(0)], [at(0), at(24)], [at(0), at(24)], [at(24), at(48)], [at(48), at(73)]])
+})
+
+test('a start goes by the last one that is there', async () => {
+  leave(at(-23))
+  await start().look()
+  expect(files()).toEqual([at(-23)])
+})
+
+test('what it has not made stays, and so does one of a time to come, which keeps none from being made', async () => {
+  const others = ['before-migration-1.sqlite', 'manual.sqlite', 'replaced-2026-11-21T12-00-00Z', at(1_000)]
+  leave(...others, at(-60), at(-30))
+  const { look } = start(write, 1)
+  await look()
+  await look()
+  expect(files()).toEqual([...others, at(0)].sort())
+})
+
+test.each<[what: string, make: MakeBackup, says: string]>([
+  ['says why', async () => 'the disk is full', 'the disk is full'],
+  ['breaks', () => Promise.reject(new Error('no process')), 'no process'],
+  ['writes nothing', async () => null, 'it was not written'],
+])('one that %s removes none, is told, and is tried again after ten minutes', async (_, make, says) => {
+  leave(at(-48), at(-24))
+  let tried = 0
+  const { look } = start((...given) => {
+    tried++
+    return make(...given)
+  }, 1)
+  await look()
+  nowMs += 599_999
+  await look()
+  expect([tried, schedule?.failed]).toEqual([1, says])
+  expect(files()).toEqual([at(-48), at(-24)])
+  nowMs += 1
+  await look()
+  expect(tried).toBe(2)
+})
+
+test('one whose ledger does not add up is kept and told', async () => {
+  const { look } = start(async (file) => {
+    await write(file, AbortSignal.abort())
+    return 'it does not add up'
+  })
+  await look()
+  expect([files(), schedule?.failed]).toEqual([[at(0)], 'it does not add up'])
+})
+
+test('parts of runs that were killed are removed before the next', async () => {
+  const part = `${at(-30)}.${Bun.spawnSync(['true']).pid}.part`
+  leave(part)
+  await start().look()
+  expect(files()).toEqual([at(0)])
+})
+
+test('a stop ends the one that is being made, and makes no other', async () => {
+  const begun = Promise.withResolvers<void>()
+  const { look, stop } = start((_, signal) => {
+    begun.resolve()
+    return new Promise((resolve) => signal.addEventListener('abort', () => resolve('killed')))
+  })
+  const making = look()
+  await begun.promise
+  await stop()
+  await making
+  await look()
+  expect(files()).toEqual([])
+  expect(schedule?.failed).toBe('killed')
+})
