@@ -1,35 +1,50 @@
-/** Which patterns of a new key allow nothing, and what is said of them. A pattern may be right all the same: for a model to come. */
-
+/**
+ * Which patterns of a key or a team allow nothing, and what is said of them. A pattern may be right all the same: for a model to
+ * come.
+ */
 import { closest } from '../catalog/entry.ts'
 import { matches } from '../domain/pattern.ts'
-import type { Key, Snapshot } from '../domain/snapshot.ts'
+import type { Access, Snapshot } from '../domain/snapshot.ts'
 import { count } from '../domain/words.ts'
-import { toPrintable } from './io.ts'
+import type { ConfigStore } from '../store/config-store.ts'
+import { toSnapshot } from '../store/snapshot.ts'
+import { type Context, toPrintable } from './io.ts'
 
-/** A pattern that matches no model which a key of this scope may use, and one sentence about it. */
+/** A pattern that matches no model which may be used by it, and one sentence about it. */
 export interface Unmatched {
   pattern: string
   message: string
 }
 
-/** Finds the patterns of a key that match no model of the catalogue that is in force. */
-export function findUnmatched(
-  { models: patterns, scope }: Pick<Key, 'models' | 'scope'>,
-  snapshot: Snapshot,
-): Unmatched[] {
-  const isUsable = (slug: string) =>
-    scope === 'all' || snapshot.models.get(slug)?.targets.some(({ upstream }) => upstream.local) === true
+/** A key, or a team, which is in none. */
+type Owner = Access & { teamId?: string | null }
+
+/** Finds them by the catalogue that is in force now. */
+export const findUnmatchedNow = async (owner: Owner, store: ConfigStore, io: Context): Promise<Unmatched[]> =>
+  owner.models.length === 0 ? [] : findUnmatched(owner, toSnapshot(await store.read(), io.environment))
+
+/** As a field of a JSON document. */
+export const toPatterns = (unmatched: readonly Unmatched[]) => ({ unmatched: unmatched.map(({ pattern }) => pattern) })
+
+export function warnOf(unmatched: readonly Unmatched[], io: Context): void {
+  for (const { message } of unmatched) io.stderr(`warning: ${message}\n`)
+}
+
+function findUnmatched({ models: patterns, scope, teamId }: Owner, snapshot: Snapshot): Unmatched[] {
+  const team = snapshot.teams.get(teamId ?? '')
   const slugs = [...snapshot.models.keys()]
-  return patterns
-    .map((pattern) => ({ pattern, matched: slugs.filter((slug) => matches(pattern, slug)) }))
-    .filter(({ matched }) => !matched.some(isUsable))
-    .map(({ pattern, matched }) => {
-      const why =
-        matched.length > 0
-          ? 'matches no model with a local upstream, and its scope is local'
-          : explain(pattern, slugs, snapshot)
-      return { pattern, message: `--model '${toPrintable(pattern)}' ${why}.` }
-    })
+  const isLocal = (slug: string) => snapshot.models.get(slug)?.targets.some(({ upstream }) => upstream.local) === true
+  const isUsable = ({ scope: of, models }: Access, slug: string) =>
+    (of === 'all' || isLocal(slug)) && (models.length === 0 || models.some((pattern) => matches(pattern, slug)))
+  return patterns.flatMap((pattern) => {
+    const matched = slugs.filter((slug) => matches(pattern, slug))
+    const usable = matched.filter((slug) => isUsable({ scope, models: [] }, slug))
+    if (usable.some((slug) => team === undefined || isUsable(team, slug))) return []
+    let why = 'matches no model with a local upstream, and its scope is local'
+    if (matched.length === 0) why = explain(pattern, slugs, snapshot)
+    if (usable.length > 0) why = `matches no model that its team ${toPrintable(team?.name ?? '')} may use`
+    return { pattern, message: `--model '${toPrintable(pattern)}' ${why}.` }
+  })
 }
 
 function explain(pattern: string, slugs: string[], { aliases }: Snapshot): string {

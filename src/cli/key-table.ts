@@ -4,6 +4,7 @@ import type { BudgetStanding } from '../keys/budget.ts'
 import type { ListedKey } from '../keys/service.ts'
 import { toBudgetCell } from './budget.ts'
 import { toDay, toDescribedTable, toPrintable, toShort } from './io.ts'
+import { toRules } from './shared-text.ts'
 import type { Paint } from './terminal.ts'
 
 const HEADINGS = ['ID', 'NAME', 'KEY', 'UNTIL', 'BUDGET']
@@ -14,7 +15,7 @@ export function toKeyTable(
   paint: Paint,
 ): string {
   const rows = all.map(({ key, standing }) => toCells(key, standing, nowMs))
-  const notes = all.map(({ key }) => [toRules(key)])
+  const notes = all.map(({ key }) => [toKeyRules(key)])
   return toDescribedTable(...withoutEmpty(HEADINGS, rows), notes, paint)
 }
 
@@ -32,20 +33,12 @@ function toCells(key: ListedKey, standing: BudgetStanding | null, nowMs: number)
   ]
 }
 
-/** Such as `local only; openai/*, acme/large; 60 rpm; team Blue`; '' for a key that may everything. */
-function toRules({ scope, models, allowedIps, limits, team }: ListedKey): string {
-  const { requestsPerMinute, tokensPerMinute, concurrency } = limits
-  const rules = [
-    scope === 'local' && 'local only',
-    models.map(toPrintable).join(', '),
-    allowedIps.length > 0 && `from ${allowedIps.join(', ')}`,
-    requestsPerMinute && `${requestsPerMinute} rpm`,
-    tokensPerMinute && `${tokensPerMinute} tpm`,
-    concurrency && `${concurrency} at a time`,
-    team && `team ${toPrintable(team)}`,
-  ]
-  return rules.filter(Boolean).join('; ')
-}
+const toKeyRules = (key: ListedKey) =>
+  toRules(
+    key,
+    key.allowedIps.length > 0 ? `from ${key.allowedIps.join(', ')}` : '',
+    key.team === null ? '' : `team ${toPrintable(key.team)}`,
+  )
 
 /** Leaves out the columns in which no key has anything. */
 function withoutEmpty(headings: string[], rows: string[][]): [string[], string[][]] {

@@ -2,45 +2,35 @@
  * `tollgate keys create | list | show | edit | rotate | revoke`. Works beside a running server, which takes a change within
  * moments. A secret is printed once, by `create` or `rotate`, alone on its line.
  */
-import type { Key } from '../domain/snapshot.ts'
 import { toMs } from '../domain/time.ts'
 import { NO_PAST, toStanding } from '../keys/budget.ts'
 import { editKey } from '../keys/edit.ts'
 import { DEFAULT_OVERLAP_MS, OVERLAP_MS, rotateKey } from '../keys/rotate.ts'
 import { createKey, listKeys, revokeKey, showKey } from '../keys/service.ts'
-import type { ConfigStore } from '../store/config-store.ts'
-import { toSnapshot } from '../store/snapshot.ts'
 import { createStandings, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
-import { findUnmatched, type Unmatched } from './key-models.ts'
-import { type KeyFlags, toKeyChanges } from './key-options.ts'
+import { findUnmatchedNow, toPatterns, warnOf } from './key-models.ts'
+import { toKeyChanges } from './key-options.ts'
 import { toKeyTable } from './key-table.ts'
 import { toChangeText, toKeyJson, toKeyName, toKeyText } from './key-text.ts'
+import type { Flags } from './shared-options.ts'
 import { toName } from './values.ts'
 
-export async function create(flags: KeyFlags, io: Context): Promise<void> {
+export async function create(flags: Flags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   const name = toName(flags.name?.at(-1), 'say what the key is for, such as --name dev')
   const options = { ...toKeyChanges(flags, { canBeNone: false }, nowMs), name }
   const { key, secret, unmatched } = await withStore(io, {}, async (store) => {
     const created = await createKey(store, options, { actor: 'cli', nowMs })
-    return { ...created, unmatched: await unmatchedOf(created.key, store, io) }
+    return { ...created, unmatched: await findUnmatchedNow(created.key, store, io) }
   })
   // It is too new to have spent anything.
   const { id, name: _, ...rest } = toKeyJson(key, toStanding(key.budget, NO_PAST, nowMs))
-  if (io.json)
-    return printJson(io, { id, name, key: secret, ...rest, unmatched: unmatched.map(({ pattern }) => pattern) })
+  if (io.json) return printJson(io, { id, name, key: secret, ...rest, ...toPatterns(unmatched) })
   warnOf(unmatched, io)
   io.stderr(`${toKeyName(key)}. Keep it now; it is not shown again:\n`)
   io.stdout(`${secret}\n`)
-}
-
-const unmatchedOf = async (key: Key, store: ConfigStore, io: Context): Promise<Unmatched[]> =>
-  key.models.length === 0 ? [] : findUnmatched(key, toSnapshot(await store.read(), io.environment))
-
-function warnOf(unmatched: readonly Unmatched[], io: Context): void {
-  for (const { message } of unmatched) io.stderr(`warning: ${message}\n`)
 }
 
 /** @param all also those that let nobody in any more. */
@@ -70,17 +60,19 @@ export async function show(which: string, io: Context): Promise<void> {
   })
 }
 
-export async function edit(which: string, flags: KeyFlags, io: Context): Promise<void> {
+export async function edit(which: string, flags: Flags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   const changes = toKeyChanges(flags, { canBeNone: true }, nowMs)
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 60 or --budget none.')
   await withStore(io, {}, async (store, sqlite) => {
     const { before, key, difference } = await editKey(store, which, changes, { actor: 'cli', nowMs })
     const changed = Object.keys(difference?.after ?? {})
-    const unmatched = changed.some((field) => /^(models|scope)$/.test(field)) ? await unmatchedOf(key, store, io) : []
+    const unmatched = changed.some((field) => /^(models|scope)$/.test(field))
+      ? await findUnmatchedNow(key, store, io)
+      : []
     if (io.json) {
       const standing = (await createStandings(sqlite, 'key', io))(key)
-      return printJson(io, { ...toKeyJson(key, standing), changed, unmatched: unmatched.map(({ pattern }) => pattern) })
+      return printJson(io, { ...toKeyJson(key, standing), changed, ...toPatterns(unmatched) })
     }
     warnOf(unmatched, io)
     io.stdout(difference === null ? `${toKeyName(key)} is like that already.\n` : toChangeText(before, key))

@@ -1,23 +1,30 @@
-/** `tollgate teams create | list`. Works beside a running server, which takes a change within moments. */
+/** `tollgate teams create | list | show | edit`. Works beside a running server, which takes a change within moments. */
 import { toShortId } from '../domain/id.ts'
 import { type BudgetStanding, NO_PAST, toStanding } from '../keys/budget.ts'
-import { createTeam, listTeams } from '../keys/teams.ts'
+import { createTeam, editTeam, listTeams, showTeam, toTeamFields } from '../keys/teams.ts'
 import type { StoredTeam } from '../store/config-store.ts'
-import { createStandings, toBudgetCell, toBudgetFields, toBudgetWarning } from './budget.ts'
-import { type Context, printJson, toPrintable, toShort, toTable, toTime, withStore } from './io.ts'
-import { ifGiven, toBudget, toName } from './values.ts'
+import { createStandings, toBudgetFields, toBudgetWarning } from './budget.ts'
+import { usageError } from './command-error.ts'
+import { type Context, printJson, toPrintable, withStore } from './io.ts'
+import { findUnmatchedNow, toPatterns, warnOf } from './key-models.ts'
+import type { Flags } from './shared-options.ts'
+import { toTeamChanges } from './team-options.ts'
+import { toTeamChangeText, toTeamName, toTeamTable, toTeamText } from './team-text.ts'
+import { toName } from './values.ts'
 
-export async function create(flags: { name?: string; budget?: string }, io: Context): Promise<void> {
+export async function create(flags: Flags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  const name = toName(flags.name, 'say who the team is, such as --name research')
-  const options = { name, budget: ifGiven(flags.budget, toBudget) }
-  const team = await withStore(io, {}, (store) => createTeam(store, options, { actor: 'cli', nowMs }))
-  const standing = toStanding(team.budget, NO_PAST, nowMs)
-  if (io.json) return printJson(io, toJson(team, standing))
-  const id = toShortId(team.id)
-  io.stdout(
-    `Team ${id} (${toPrintable(name)}) is made. Make keys of it with: tollgate keys create --name NAME --team ${id}\n`,
-  )
+  const name = toName(flags.name?.at(-1), 'say who the team is, such as --name research')
+  const options = { ...toTeamChanges(flags, { canBeNone: false }, nowMs), name }
+  const { team, unmatched } = await withStore(io, {}, async (store) => {
+    const made = await createTeam(store, options, { actor: 'cli', nowMs })
+    return { team: made, unmatched: await findUnmatchedNow(made, store, io) }
+  })
+  if (io.json)
+    return printJson(io, { ...toJson(team, toStanding(team.budget, NO_PAST, nowMs)), ...toPatterns(unmatched) })
+  warnOf(unmatched, io)
+  const advice = `Make keys of it with: tollgate keys create --name NAME --team ${toShortId(team.id)}`
+  io.stdout(`${toTeamName(team)} is made. ${advice}\n`)
 }
 
 export async function list(io: Context): Promise<void> {
@@ -27,21 +34,42 @@ export async function list(io: Context): Promise<void> {
   })
   if (io.json) return printJson(io, { teams: all.map(({ team, standing }) => toJson(team, standing)) })
   if (all.length === 0) return io.stderr('There are no teams yet. Make one with: tollgate teams create --name NAME\n')
-  const rows = all.map(({ team: { id, name, createdMs }, standing }) => [
-    toShortId(id),
-    toShort(name),
-    toBudgetCell(standing),
-    toTime(createdMs),
-  ])
-  io.stdout(toTable(['ID', 'NAME', 'BUDGET', 'CREATED'], rows, io.paint))
+  io.stdout(toTeamTable(all, io.paint))
   for (const { team, standing } of all) io.stderr(toBudgetWarning(`team ${toPrintable(team.name)}`, standing))
+}
+
+export async function show(which: string, io: Context): Promise<void> {
+  const nowMs = io.nowMs()
+  await withStore(io, { readonly: true }, async (store, sqlite) => {
+    const { team, keys } = await showTeam(store, which, nowMs)
+    const standing = (await createStandings(sqlite, 'team', io))(team)
+    if (!io.json) return io.stdout(toTeamText(team, keys, standing))
+    printJson(io, { ...toJson(team, standing), keys: keys.map(({ id, name, status }) => ({ id, name, status })) })
+  })
+}
+
+export async function edit(which: string, flags: Flags, io: Context): Promise<void> {
+  const nowMs = io.nowMs()
+  const changes = toTeamChanges(flags, { canBeNone: true }, nowMs)
+  if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 600 or --budget none.')
+  await withStore(io, {}, async (store, sqlite) => {
+    const { before, team, difference } = await editTeam(store, which, changes, { actor: 'cli', nowMs })
+    const changed = Object.keys(difference?.after ?? {})
+    const isNarrower = changed.includes('models') || changed.includes('scope')
+    const unmatched = isNarrower ? await findUnmatchedNow(team, store, io) : []
+    if (io.json) {
+      const standing = (await createStandings(sqlite, 'team', io))(team)
+      return printJson(io, { ...toJson(team, standing), changed, ...toPatterns(unmatched) })
+    }
+    warnOf(unmatched, io)
+    io.stdout(difference === null ? `${toTeamName(team)} is like that already.\n` : toTeamChangeText(before, team))
+  })
 }
 
 /** A team under its columns' names. */
 const toJson = (team: StoredTeam, standing: BudgetStanding | null) => ({
   id: team.id,
-  name: team.name,
+  ...toTeamFields(team),
   ...toBudgetFields(standing),
-  metadata: team.metadata,
   created_ms: team.createdMs,
 })

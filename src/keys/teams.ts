@@ -1,40 +1,77 @@
 /**
- * Creates and lists teams: keys that share limits, a list of models and a budget. Called by their commands and later the
- * dashboard. Teams are never deleted: the ledger names them. Their names are unique, so that a command may go by them.
+ * Creates, shows, changes and lists teams: keys that share limits, a list of models and a budget. Called by their commands and
+ * later the dashboard. Teams are never deleted: the ledger names them. Their names are unique, so that a command may go by them.
  */
+import { type Difference, type Fields, toDifference } from '../domain/difference.ts'
 import { mintId, toShortId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { NO_LIMITS } from '../domain/settings.ts'
 import type { Actor, ConfigStore, StoredTeam } from '../store/config-store.ts'
-import { type CheckedOptions, checkOptions } from './rules.ts'
+import { findTeam } from './find.ts'
+import { checkOptions } from './rules.ts'
+import { type ListedKey, toListed } from './service.ts'
+import { SHARED_DEFAULTS, type SharedChanges, toSharedFields, withShared } from './shared-fields.ts'
 
-/** `models` are patterns over slugs; none = every model of the scope. Null is no limit, no budget. */
-export interface TeamOptions extends CheckedOptions {
-  name: string
-  scope?: 'all' | 'local'
+/** What is said of a team. Null = none. What is left out stays as it is. */
+export interface TeamChanges extends SharedChanges {
   /** How many keys each of its members may have. */
   maxKeys?: number | null
 }
 
-/** What a team has where nothing else is said. */
-const DEFAULTS: Omit<StoredTeam, 'id' | 'name' | 'createdMs'> = {
-  scope: 'all',
-  models: [],
-  limits: NO_LIMITS,
-  budget: null,
-  maxKeys: 10,
-  metadata: {},
+export interface TeamOptions extends TeamChanges {
+  name: string
 }
+
+/** What a new team is like where nothing is said. */
+const DEFAULTS: Omit<StoredTeam, 'id' | 'name' | 'createdMs'> = { ...SHARED_DEFAULTS, maxKeys: 10 }
+
+/** What may be changed of a team, by the names of its columns. */
+export const toTeamFields = (team: StoredTeam) => ({ ...toSharedFields(team), max_keys: team.maxKeys }) satisfies Fields
 
 /** Creates a team. Throws `invalid` and `team_exists`. */
 export function createTeam(store: ConfigStore, options: TeamOptions, by: Actor): Promise<StoredTeam> {
   return store.changeKeys(by, ({ teams }) => {
-    checkOptions(options)
-    const team = withOptions({ ...DEFAULTS, id: mintId(by.nowMs), name: options.name, createdMs: by.nowMs }, options)
-    requireFreeName(teams, team)
-    const record = { action: 'teams.create', subject: team.id, detail: { name: team.name } }
-    return { value: team, change: { ...record, write: { teams: [team] } } }
+    const made = { ...DEFAULTS, id: mintId(by.nowMs), name: options.name, createdMs: by.nowMs }
+    const team = changed(made, options, teams)
+    const detail = { name: team.name, ...toDifference({}, toTeamFields(team)) }
+    return { value: team, change: { action: 'teams.create', subject: team.id, detail, write: { teams: [team] } } }
   })
+}
+
+export interface EditedTeam {
+  before: StoredTeam
+  team: StoredTeam
+  /** Null where the team was like that already: then nothing was written. */
+  difference: Difference | null
+}
+
+/**
+ * Changes the team that the text means (`find.ts`): its id, what it has spent and its rates of the last minute stay. Throws
+ * `invalid`, `team_not_found` and `team_exists`.
+ */
+export function editTeam(store: ConfigStore, which: string, changes: TeamChanges, by: Actor): Promise<EditedTeam> {
+  return store.changeKeys<EditedTeam>(by, ({ teams }) => {
+    const before = findTeam(teams, which)
+    const team = changed(before, changes, teams)
+    const difference = toDifference(toTeamFields(before), toTeamFields(team))
+    const record = { action: 'teams.edit', subject: team.id, detail: { name: team.name, ...difference } }
+    return {
+      value: { before, team, difference },
+      change: difference === null ? null : { ...record, write: { teams: [team] } },
+    }
+  })
+}
+
+export interface ShownTeam {
+  team: StoredTeam
+  /** All that there ever were and are of it now, oldest first. */
+  keys: ListedKey[]
+}
+
+/** The team that the text means (`find.ts`), with its keys. Throws `team_not_found`. */
+export async function showTeam(store: ConfigStore, which: string, nowMs: number): Promise<ShownTeam> {
+  const { keys, teams } = await store.readKeys()
+  const team = findTeam(teams, which)
+  return { team, keys: keys.filter(({ teamId }) => teamId === team.id).map((key) => toListed(key, teams, nowMs)) }
 }
 
 /** Lists every team, oldest first. */
@@ -42,30 +79,13 @@ export async function listTeams(store: ConfigStore): Promise<StoredTeam[]> {
   return (await store.readKeys()).teams
 }
 
-/** The team with what is given of the options; what is not stays. */
-function withOptions(team: StoredTeam, given: Partial<TeamOptions>): StoredTeam {
-  const { limits } = team
-  return {
-    ...team,
-    name: given.name ?? team.name,
-    scope: given.scope ?? team.scope,
-    models: given.models === undefined ? team.models : [...new Set(given.models)],
-    limits: {
-      requestsPerMinute: or(given.requestsPerMinute, limits.requestsPerMinute),
-      tokensPerMinute: or(given.tokensPerMinute, limits.tokensPerMinute),
-      concurrency: or(given.concurrency, limits.concurrency),
-    },
-    budget: or(given.budget, team.budget),
-    maxKeys: or(given.maxKeys, team.maxKeys),
-  }
-}
-
-const or = <T>(given: T | undefined, before: T): T => (given === undefined ? before : given)
-
-/** Throws `team_exists` where another team has the name. */
-function requireFreeName(teams: readonly StoredTeam[], { id, name }: StoredTeam): void {
-  const taken = teams.find((team) => team.name === name && team.id !== id)
-  if (taken === undefined) return
-  const message = `There is a team '${name}' already (${toShortId(taken.id)}).`
-  throw new ServiceError({ kind: 'team_exists', team: name, id: taken.id }, message)
+/** The team as the changes make it. Throws `invalid`, and `team_exists` where another team has its name. */
+function changed(before: StoredTeam, changes: TeamChanges, teams: readonly StoredTeam[]): StoredTeam {
+  const { maxKeys = before.maxKeys } = changes
+  const team = { ...before, ...withShared(before, changes), maxKeys }
+  checkOptions({ ...changes, metadata: team.metadata })
+  const taken = teams.find(({ id, name }) => name === team.name && id !== team.id)
+  if (taken === undefined) return team
+  const message = `There is a team '${team.name}' already (${toShortId(taken.id)}).`
+  throw new ServiceError({ kind: 'team_exists', team: team.name, id: taken.id }, message)
 }

@@ -1,7 +1,13 @@
 /** The teams command as a user meets it. What it says of budgets is in `budget.test.ts`. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { applyCatalog } from '../../src/catalog/apply.ts'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { toCatalogue } from '../support/gateway.ts'
 import { type Bench, createBench } from './run.ts'
 
+const CATALOGUE = toCatalogue({ url: 'http://127.0.0.1:1/v1' })
 const NOW = Date.UTC(2026, 10, 21, 12, 30)
 
 let bench: Bench
@@ -14,10 +20,14 @@ const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '
 
 describe('teams create', () => {
   test('prints the team, which keys may then name, and the list shows what create printed', async () => {
-    const team = await json('teams', 'create', '--name', ' Blue ', '--budget', '20/month')
+    const { unmatched, ...team } = await json('teams', 'create', '--name', ' Blue ', '--budget', '20/month')
+    expect(unmatched).toEqual([])
     expect(team).toEqual({
       id: expect.stringMatching(/^[0-9a-f]{32}$/),
       name: 'Blue',
+      scope: 'all',
+      models: [],
+      ...{ rpm: null, tpm: null, concurrency: null, max_keys: 10 },
       budget_nano_usd: 20_000_000_000,
       budget_period: 'month',
       spent_nano_usd: 0,
@@ -45,6 +55,9 @@ describe('teams create', () => {
     ['a name that is taken', ['--name', ' Blue '], 1, 'team_exists', /There is a team 'Blue' already \([0-9a-f]{8}\)/],
     ['a missing name', [], 2, 'usage', /--name is missing: .* --name research/],
     ['an empty name', ['--name', ' '], 2, 'usage', /1 to 200 characters/],
+    ['a wrong count', ['--name', 'x', '--max-keys', '0'], 2, 'usage', /--max-keys '0' is no count/],
+    ['a wrong pattern', ['--name', 'x', '--model', 'a b'], 2, 'usage', /--model 'a b' is no pattern/],
+    ['what nothing can be taken away of', ['--name', 'x', '--rpm', 'none'], 2, 'usage', /--rpm 'none' is no count/],
     ['a wrong budget', ['--name', 'x', '--budget', '5/year'], 2, 'usage', /--budget '5\/year' has no known period/],
   ]
   for (const [name, argv, code, kind, sentence] of scenarios) {
@@ -65,4 +78,115 @@ test('teams list says how to make the first one where there is none', async () =
     stderr: expect.stringContaining('tollgate teams create'),
   })
   expect(await json('teams', 'list')).toEqual({ teams: [] })
+})
+
+/** Everything that may be said of a team. */
+const ALL = {
+  ...{ '--model': 'openai/*', '--scope': 'local', '--rpm': '600', '--tpm': '100000', '--concurrency': '20' },
+  ...{ '--budget': '200/month', '--max-keys': '3', '--metadata': 'owner=ann' },
+}
+
+test('teams list says beneath each what all of its keys are held to', async () => {
+  await bench.run('teams', 'create', '--name', 'Blue', ...Object.entries(ALL).flat())
+  await bench.run('teams', 'create', '--name', 'Free')
+  const { stdout } = await bench.run('teams', 'list')
+  expect(stdout).toMatch(
+    /^ID +NAME +BUDGET +CREATED\n\S+ +Blue +\$0.00 of \$200\/month.*\n {10}local only; openai\/\*; 600 rpm; 100000 tpm; 20 at a time\n\S+ +Free +- +2026-11-21 12:30\n$/,
+  )
+})
+
+describe('teams show', () => {
+  test('tells all that is known, a line each, its keys among it, and fits a terminal', async () => {
+    const { id } = await json('teams', 'create', '--name', 'Blue', ...Object.entries(ALL).flat())
+    for (const name of ['dev', 'old']) await bench.run('keys', 'create', '--name', name, '--team', 'Blue')
+    await bench.run('keys', 'create', '--name', 'other')
+    await bench.run('keys', 'revoke', 'old')
+    const { stdout } = await bench.run('teams', 'show', 'Blue')
+    expect(stdout.replace(/\([0-9a-f]{8}\)/g, '(…)')).toBe(`Team ${id.slice(-8)} (Blue)
+  id           ${id}
+  models       openai/*
+  scope        local: local upstreams only
+  rpm          600
+  tpm          100000
+  concurrency  20
+  budget       $200/month
+  max keys     3 a member
+  metadata     owner=ann
+  spent        $0.00 of $200/month (0 %), begins anew on 2026-12-01
+  keys         dev (…)
+  ended keys   old (…)
+  created      2026-11-21 12:30
+`)
+  })
+
+  test('has with --json the fields of the list, and the keys', async () => {
+    await bench.run('teams', 'create', '--name', 'Blue')
+    const { id } = await json('keys', 'create', '--name', 'dev', '--team', 'Blue')
+    const { keys, ...shown } = await json('teams', 'show', 'Blue')
+    expect((await json('teams', 'list')).teams).toEqual([shown])
+    expect(keys).toEqual([{ id, name: 'dev', status: 'active' }])
+  })
+})
+
+describe('teams edit', () => {
+  test('sets whatever can be said of a team, and takes it away again by the word none', async () => {
+    const { unmatched: _, ...made } = await json('teams', 'create', '--name', 'Blue')
+    const set = await json('teams', 'edit', 'Blue', ...Object.entries(ALL).flat())
+    expect(set).toMatchObject({
+      ...{ id: made.id, models: ['openai/*'], scope: 'local', rpm: 600, tpm: 100_000, concurrency: 20, max_keys: 3 },
+      ...{ budget_nano_usd: 200_000_000_000, budget_period: 'month', metadata: { owner: 'ann' }, spent_nano_usd: 0 },
+      unmatched: ['openai/*'],
+    })
+    const help = (await bench.run('teams', 'edit', '--help')).stdout.replace(/\s+/g, ' ')
+    const optional = Object.keys(ALL).filter((option) => option !== '--scope')
+    expect(help.match(/; or none/g)).toHaveLength(optional.length)
+    const none = optional.flatMap((option) => [option, 'none'])
+    const { changed, unmatched, ...bare } = await json('teams', 'edit', made.id, ...none, '--scope', 'all')
+    expect(bare).toEqual({ ...made, max_keys: null })
+    expect([changed.includes('max_keys'), unmatched]).toEqual([true, []])
+  })
+
+  test('says what was and what is, and nothing of what stays', async () => {
+    const { id } = await json('teams', 'create', '--name', 'Blue', '--rpm', '60', '--budget', '20/month')
+    const edited = await bench.run('teams', 'edit', 'Blue', '--rpm', '600', '--name', 'Red', '--max-keys', 'none')
+    expect(edited).toEqual({
+      code: 0,
+      stdout: `Team ${id.slice(-8)} (Blue) is changed:
+  name      Blue -> Red
+  rpm       60 -> 600
+  max keys  10 a member -> -
+`,
+      stderr: '',
+    })
+    expect((await bench.run('teams', 'edit', 'Red', '--rpm', '600')).stdout).toContain('(Red) is like that already.')
+  })
+
+  test.each<[string, string[], number, RegExp]>([
+    ['nothing to change', ['Blue'], 2, /Say what to change, such as --rpm 600/],
+    ['the name of another team', ['Blue', '--name', 'Red'], 1, /There is a team 'Red' already/],
+    ['a team that there is not', ['Green', '--rpm', '1'], 1, /no team 'Green'.*tollgate teams list/],
+    ['none for a scope', ['Blue', '--scope', 'none'], 2, /--scope 'none' is unknown/],
+    ['none beside others', ['Blue', '--model', 'a/*', '--model', 'none'], 2, /--model none stands alone/],
+  ])('is told of %s, and changes nothing', async (_, argv, code, sentence) => {
+    for (const name of ['Blue', 'Red']) await bench.run('teams', 'create', '--name', name)
+    const before = await json('teams', 'list')
+    const ran = await bench.run('teams', 'edit', ...argv)
+    expect(ran).toEqual({ code, stdout: '', stderr: expect.stringMatching(sentence) })
+    expect(await json('teams', 'list')).toEqual(before)
+  })
+})
+
+test('a key is warned of patterns that its team allows nothing of', async () => {
+  const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  const { catalog } = await parseCatalog(CATALOGUE, { name: 'test', environment: {} })
+  const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'd', nowMs: NOW } as const
+  await applyCatalog(createConfigStore(sqlite), catalog, how)
+  sqlite.close()
+  await bench.run('teams', 'create', '--name', 'Blue', '--model', 'acme/s*')
+  const create = (name: string, pattern: string) =>
+    bench.run('keys', 'create', '--name', name, '--team', 'Blue', '--model', pattern)
+  expect((await create('one', 'acme/large')).stderr).toStartWith(
+    "warning: --model 'acme/large' matches no model that its team Blue may use.\n",
+  )
+  expect((await create('two', 'acme/*')).stderr).not.toContain('warning')
 })

@@ -1,8 +1,10 @@
 /** Teams in the tables: what is stored, what is refused, and how one is found. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
+import { editKey } from '../../src/keys/edit.ts'
 import { findTeam } from '../../src/keys/find.ts'
-import { createTeam, listTeams } from '../../src/keys/teams.ts'
+import { createKey, revokeKey } from '../../src/keys/service.ts'
+import { createTeam, editTeam, listTeams, showTeam, type TeamChanges } from '../../src/keys/teams.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
@@ -30,7 +32,10 @@ test('a team is a change of configuration, which a running server sees', async (
     { id: team.id, name: 'Blue', scope: 'all', models: [], limits: NO_LIMITS, budget: { nanoUsd: 7, period: 'week' } },
   ])
   expect(tables.select().from(audit).all()).toMatchObject([
-    { atMs: 50, actor: 'test', action: 'teams.create', subject: team.id, detail: { name: 'Blue' } },
+    {
+      ...{ atMs: 50, actor: 'test', action: 'teams.create', subject: team.id },
+      detail: { name: 'Blue', before: {}, after: { name: 'Blue', models: [], max_keys: 10, budget_nano_usd: 7 } },
+    },
   ])
 })
 
@@ -63,4 +68,84 @@ test('a team is found by its name, its id or a part of that, by the id if both c
   await createTeam(store, { name: blue.id }, by(2))
   expect(await find(blue.id)).toEqual(blue)
   await expect(find('blue')).rejects.toThrow("There is no team 'blue'")
+})
+
+/** Everything that may be said of a team, and what takes it away again. */
+const ALL = {
+  ...{ name: 'new', scope: 'local', models: ['a/*', 'b/c'], maxKeys: 3, metadata: { owner: 'ann', room: '7' } },
+  ...{ requestsPerMinute: 1, tokensPerMinute: 2, concurrency: 3, budget: { nanoUsd: 20, period: 'month' } },
+} satisfies TeamChanges
+const NONE = {
+  ...{ name: 'Blue', scope: 'all', models: [], maxKeys: null, metadata: null },
+  ...{ requestsPerMinute: null, tokensPerMinute: null, concurrency: null, budget: null },
+} satisfies TeamChanges
+
+test('each property can be set and taken away, alone and with all others, and nothing else changes', async () => {
+  const team = await createTeam(store, { name: 'Blue', maxKeys: null }, by(1))
+  for (const property of Object.keys(ALL) as (keyof TeamChanges)[]) {
+    const set = await editTeam(store, team.id, { [property]: ALL[property] }, by(3))
+    expect(set.difference, property).not.toBeNull()
+    expect(await listTeams(store)).toEqual([set.team])
+    expect((await editTeam(store, team.id, { [property]: NONE[property] }, by(3))).team, property).toEqual(team)
+  }
+  const { team: changed } = await editTeam(store, 'Blue', ALL, by(3))
+  expect(await listTeams(store)).toEqual([changed])
+  expect((await editTeam(store, 'new', NONE, by(3))).team).toEqual(team)
+})
+
+test('what changed is on record, as it was and as it is; what was so already leaves no trace', async () => {
+  const team = await createTeam(store, { name: 'Blue', tokensPerMinute: 5 }, by(1))
+  const { revision } = await store.read()
+  const changes: TeamChanges = { tokensPerMinute: 5, concurrency: 2, maxKeys: null }
+  const { difference } = await editTeam(store, 'Blue', changes, { actor: 'ann', nowMs: 50 })
+  expect(difference).toEqual({ before: { concurrency: null, max_keys: 10 }, after: { concurrency: 2, max_keys: null } })
+  const again = await editTeam(store, 'Blue', changes, by(60))
+  expect([again.difference, (await store.read()).revision]).toEqual([null, revision + 1])
+  expect((await store.readAudit()).slice(1)).toEqual([
+    expect.objectContaining({
+      ...{ atMs: 50, actor: 'ann', action: 'teams.edit', subject: team.id },
+      detail: { name: 'Blue', ...difference },
+    }),
+  ])
+})
+
+test.each<[string, TeamChanges]>([
+  ['name', { name: '' }],
+  ['models', { models: ['a b'] }],
+  ['maxKeys', { maxKeys: 0 }],
+  ['concurrency', { concurrency: 1.5 }],
+  ['metadata', { metadata: { 'two words': 'x' } }],
+])('a wrong %s is refused, and changes nothing', async (field, wrong) => {
+  await createTeam(store, { name: 'Blue' }, by(1))
+  const before = await store.read()
+  for (const tried of [
+    editTeam(store, 'Blue', { requestsPerMinute: 9, ...wrong }, by(2)),
+    createTeam(store, { name: 'Red', ...wrong }, by(2)),
+  ])
+    await expect(tried).rejects.toMatchObject({ failure: { kind: 'invalid', field } })
+  expect(await store.read()).toEqual(before)
+})
+
+test('a team is not given the name of another, and may be given its own', async () => {
+  const blue = await createTeam(store, { name: 'Blue' }, by(1))
+  await createTeam(store, { name: 'Red' }, by(2))
+  await expect(editTeam(store, 'Red', { name: 'Blue' }, by(3))).rejects.toMatchObject({
+    failure: { kind: 'team_exists', team: 'Blue', id: blue.id },
+  })
+  expect((await editTeam(store, 'Blue', { name: 'Blue' }, by(3))).difference).toBeNull()
+})
+
+test('a team is shown with the keys that it has now', async () => {
+  await createTeam(store, { name: 'Blue' }, by(1))
+  for (const name of ['one', 'two', 'three']) await createKey(store, { name, team: 'Blue' }, by(2))
+  await revokeKey(store, 'two', by(3))
+  await editKey(store, 'three', { team: null }, by(3))
+  const { team, keys } = await showTeam(store, 'Blue', 4)
+  expect([team.name, keys.map(({ name, status }) => [name, status])]).toEqual([
+    'Blue',
+    [
+      ['one', 'active'],
+      ['two', 'revoked'],
+    ],
+  ])
 })

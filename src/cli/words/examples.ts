@@ -13,7 +13,12 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'keys list': ['keys list', 'keys list --all --json'],
   'keys rotate': ['keys rotate dev', 'keys rotate 4f9a21c8 --overlap 7d'],
   'keys revoke': ['keys revoke dev', 'keys revoke 4f9a21c8'],
-  'teams create': ['teams create --name research', 'teams create --name research --budget 200/month'],
+  'teams create': [
+    'teams create --name research',
+    "teams create --name research --budget 200/month --rpm 600 --model 'openai/*'",
+  ],
+  'teams show': ['teams show research', 'teams show 4f9a21c8 --json'],
+  'teams edit': ['teams edit research --budget 300/month --rpm none', 'teams edit 4f9a21c8 --name lab --scope local'],
   'teams list': ['teams list', 'teams list --json'],
   'catalog validate': ['catalog validate', 'catalog validate new.yaml'],
   'catalog apply': ['catalog apply', 'catalog apply new.yaml --prune'],

@@ -1,7 +1,8 @@
 /** `tollgate keys` in words. `../keys.ts` does what they say. */
 import type { Command } from 'commander'
 import type { Context } from '../io.ts'
-import { addKeyOptions, type KeyFlags } from '../key-options.ts'
+import { addKeyOptions } from '../key-options.ts'
+import type { Flags } from '../shared-options.ts'
 
 const WHICH_KEY = 'its name, six digits or more of its id, or the last four characters of the key itself'
 
@@ -9,7 +10,7 @@ export function addKeys(program: Command, context: Context): void {
   const keys = program.command('keys').description('make, show, change and revoke keys')
   addKeyOptions(keys.command('create'), { canBeNone: false })
     .description('make a key and print it, once; it needs a --name')
-    .action(async (flags: KeyFlags) => (await import('../keys.ts')).create(flags, context))
+    .action(async (flags: Flags) => (await import('../keys.ts')).create(flags, context))
   keys
     .command('list')
     .description('list the keys that let somebody in, oldest first, with what each has spent of its budget')
@@ -25,7 +26,7 @@ export function addKeys(program: Command, context: Context): void {
       'change a key; what is not said stays, and so does what it has spent. `none` takes a limit away: --budget none',
     )
     .argument('<key>', WHICH_KEY)
-    .action(async (key: string, flags: KeyFlags) => (await import('../keys.ts')).edit(key, flags, context))
+    .action(async (key: string, flags: Flags) => (await import('../keys.ts')).edit(key, flags, context))
   keys
     .command('rotate')
     .description('give a key a new secret and print it, once; the one before works on for a while')

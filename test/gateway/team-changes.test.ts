@@ -1,0 +1,95 @@
+/** Teams that change under a running server, and keys that change their team: what was spent stays where it was. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { editKey } from '../../src/keys/edit.ts'
+import { createTeam, editTeam, type TeamChanges } from '../../src/keys/teams.ts'
+import { costOf, type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+
+let gateway: Gateway
+beforeEach(async () => {
+  gateway = await startGateway()
+})
+afterEach(() => gateway.stop())
+
+const team = (name: string, options: TeamChanges = {}) =>
+  gateway.app.change((store, by) => createTeam(store, { name, ...options }, by))
+const edit = (name: string, changes: TeamChanges) =>
+  gateway.app.change((store, by) => editTeam(store, name, changes, by))
+
+async function ask(secret: string, body: object = {}) {
+  const response = await fetch(`${gateway.app.baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...HELLO, ...body }),
+  })
+  return { status: response.status, text: await response.text(), headers: response.headers }
+}
+
+const budget = (nanoUsd: number) => ({ budget: { nanoUsd, period: 'month' } as const })
+/** A request without a cap may cost a thousand written tokens; it does cost ten read and five written. */
+const [MOST, SPENT] = [costOf(0, 1_000), costOf(10, 5)]
+const spent = (requests: number) =>
+  `budget of team \`crew\` has no room for this request: 0.002 USD per month, of which ${(requests * SPENT) / 1e9} USD is spent`
+
+test('a larger budget lets its keys in, a smaller one refuses them, and what is spent stays spent', async () => {
+  team('crew', budget(MOST))
+  const [ann = '', bob = ''] = ['ann', 'bob'].map((name) => gateway.app.key({ name, team: 'crew' }))
+  expect((await ask(ann)).status).toBe(429)
+  edit('crew', budget(2 * MOST))
+  expect([(await ask(ann)).status, (await ask(bob)).status]).toEqual([200, 200])
+  edit('crew', budget(MOST))
+  expect((await ask(ann)).text).toContain(spent(2))
+  // Without one nothing is refused; with one again, what was spent meanwhile counts.
+  edit('crew', { budget: null })
+  expect((await ask(bob)).status).toBe(200)
+  await gateway.app.settled(3)
+  edit('crew', budget(MOST))
+  expect((await ask(bob)).text).toContain(spent(3))
+})
+
+test('a rate that changes goes on from what the last minute saw, and one that is gone holds nobody up', async () => {
+  team('crew', { requestsPerMinute: 2 })
+  const keys = ['ann', 'bob'].map((name) => gateway.app.key({ name, team: 'crew' }))
+  const statuses = () => Promise.all(keys.map(async (key) => (await ask(key)).status))
+  expect(await statuses()).toEqual([200, 200])
+  expect(await statuses()).toEqual([429, 429])
+  edit('crew', { requestsPerMinute: 3 })
+  expect((await statuses()).toSorted()).toEqual([200, 429])
+  edit('crew', { requestsPerMinute: null })
+  expect(await statuses()).toEqual([200, 200])
+})
+
+test('models and scope hold for the next request of each of its keys', async () => {
+  team('crew')
+  const key = gateway.app.key({ team: 'crew', models: ['acme/*', 'local/*'] })
+  const status = async (model: string) => (await ask(key, { model })).status
+  expect([await status('acme/large'), await status('acme/small')]).toEqual([200, 200])
+  edit('crew', { models: ['acme/s*', 'other/*'] })
+  expect([await status('acme/large'), await status('acme/small')]).toEqual([404, 200])
+  edit('crew', { models: [], scope: 'local' })
+  expect([await status('acme/small'), await status('local/tiny')]).toEqual([404, 200])
+  edit('crew', { scope: 'all' })
+  expect(await status('acme/large')).toBe(200)
+})
+
+test('a key that changes its team leaves behind what it has spent and asked for, and finds what the other team has', async () => {
+  team('crew', { ...budget(10 * MOST), requestsPerMinute: 9 })
+  team('others', { ...budget(MOST), requestsPerMinute: 1 })
+  const key = gateway.app.key({ name: 'ann', team: 'crew' })
+  const move = (to: string) => gateway.app.change((store, by) => editKey(store, 'ann', { team: to }, by))
+  const left = async (body = {}) => {
+    const { status, headers } = await ask(key, body)
+    return [status, headers.get('x-ratelimit-limit-requests'), headers.get('x-ratelimit-remaining-requests')]
+  }
+  expect(await left()).toEqual([200, '9', '8'])
+  expect(await left()).toEqual([200, '9', '7'])
+  move('others')
+  expect(await left({ max_tokens: 10 })).toEqual([200, '1', '0'])
+  expect(await left({ max_tokens: 10 })).toEqual([429, '1', '0'])
+  move('crew')
+  expect(await left()).toEqual([200, '9', '6'])
+  const rows = await gateway.app.settled(4)
+  const [first, , third, last] = rows.map(({ team_id }) => team_id)
+  expect([first === last, first === third]).toEqual([true, false])
+  edit('crew', budget(MOST))
+  expect((await ask(key)).text).toContain(spent(3))
+})
