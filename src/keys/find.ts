@@ -15,6 +15,10 @@ export const isLiving = ({ revokedMs, expiresMs }: Pick<StoredKey, 'revokedMs' |
 const isMeant = (id: string, text: string) =>
   PART_OF_ID.test(text) && (id.endsWith(text) || id.startsWith(text) || toShortId(id).startsWith(text))
 
+/** Whether a name, an id or a part of one may mean it. */
+export const isNamed = ({ id, name }: { id: string; name: string }, text: string) =>
+  name === text || id === text.toLowerCase() || isMeant(id, text.toLowerCase())
+
 /**
  * The only key that the text may mean: an id, at least six digits from either end of one or of a short id, a name (of a key that is neither
  * revoked nor expired, else of any), or what is shown of the secret (`sk-tg-…abcd`, or its last four). Throws `key_not_found`

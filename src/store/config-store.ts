@@ -203,6 +203,20 @@ export interface AuditRow extends AuditEntry {
   actor: string
 }
 
+/** Which audit rows are wanted; what is left out does not matter. */
+export interface AuditQuery {
+  sinceMs?: number
+  actor?: string
+  /** Such as `keys.edit`, or what stands before the dot. */
+  action?: string
+  /** Of any of these. */
+  subjects?: readonly string[]
+  /** Older than the row of this id. */
+  before?: string
+  /** At most so many. */
+  limit?: number
+}
+
 export interface Watch {
   /** False while the last look failed: the configuration in force may be old. */
   healthy(): boolean
@@ -221,8 +235,8 @@ export interface ConfigStore {
   readVersions(): Promise<CatalogVersion[]>
   /** Null where it is not kept any more, or never was. */
   readVersion(number: number): Promise<KeptCatalog | null>
-  /** Oldest first. */
-  readAudit(): Promise<AuditRow[]>
+  /** Newest first. */
+  readAudit(query?: AuditQuery): Promise<AuditRow[]>
   changeKeys<T>(by: Actor, decide: (rows: KeyRows) => Decided<KeyWrite, T>): Promise<T>
   changeCatalog<T>(
     by: Actor,

@@ -165,7 +165,7 @@ describe('applyCatalog', () => {
     await apply(catalog(model('v/a', { name: 'New' })), 'file', 2_000)
     const many = Array.from({ length: 120 }, (_, index) => model(`v/m${index}`))
     await apply(catalog(model('v/a', { name: 'New' }), ...many), 'file', 3_000)
-    const [, second, third] = await store.readAudit()
+    const [third, second] = await store.readAudit()
     expect(second?.detail).toMatchObject({
       before: { 'models.v/a': { name: 'v/a' } },
       after: { 'models.v/a': { name: 'New' } },

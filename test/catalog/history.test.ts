@@ -56,9 +56,9 @@ test('each apply that changes something is a version; a revert brings back its r
   ])
   const audit = await store.readAudit()
   expect(audit.map(({ action }) => action)).toEqual(
-    ['apply', 'apply', 'revert', 'revert'].map((one) => `catalog.${one}`),
+    ['revert', 'revert', 'apply', 'apply'].map((one) => `catalog.${one}`),
   )
-  expect(audit.at(-1)?.detail).toMatchObject({
+  expect(audit[0]?.detail).toMatchObject({
     ...{ reverted_to: 2, version: 4, deleted: 2 },
     after: { 'models.v/a': { pricing: DEARER } },
   })

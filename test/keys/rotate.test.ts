@@ -97,7 +97,7 @@ test('the newest secret is the last, whatever the clock says, and what ended lon
 
 test('what is on record of it is the ends of secrets, and no secret', async () => {
   const second = await rotate(1_000, 500)
-  const row = (await store.readAudit()).at(-1)
+  const row = (await store.readAudit()).at(0)
   const old = first.slice(-4)
   expect(row).toMatchObject({ action: 'keys.rotate', subject: id, actor: 'test' })
   expect(row?.detail).toEqual({

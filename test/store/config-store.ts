@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
 import type {
   AliasRow,
+  AuditQuery,
   CatalogWrite,
   ConfigStore,
   Decided,
@@ -114,9 +115,33 @@ export function testConfigStore(name: string, open: () => StorePair): void {
       const { revision, teams, models } = await pair.other.read()
       expect([revision, teams, models]).toEqual([2, [team('t')], [MODEL]])
       expect(await store.readAudit()).toEqual([
-        { id: expect.any(String), atMs: 1_000, actor: 'test', ...RECORD },
         { id: expect.any(String), atMs: 2_000, actor: 'test', ...RECORD },
+        { id: expect.any(String), atMs: 1_000, actor: 'test', ...RECORD },
       ])
+    })
+
+    test('who changed what is found by each of its columns, newest first and page by page', async () => {
+      const record = (nowMs: number, actor: string, action: string, subject: string) =>
+        store.changeKeys({ actor, nowMs }, () => ({
+          value: null,
+          change: { action, subject, detail: { nowMs }, write: { teams: [team('t')] } },
+        }))
+      await record(1, 'ann', 'keys.edit', 'a')
+      await record(2, 'bob', 'keys.edit', 'b')
+      await record(3, 'ann', 'keys.revoke', 'b')
+      await record(4, 'ann', 'keysmith.edit', '%')
+      const timesOf = async (query: AuditQuery) => (await store.readAudit(query)).map(({ atMs }) => atMs)
+      expect(await timesOf({})).toEqual([4, 3, 2, 1])
+      expect(await timesOf({ sinceMs: 3 })).toEqual([4, 3])
+      expect(await timesOf({ actor: 'ann' })).toEqual([4, 3, 1])
+      expect(await timesOf({ action: 'keys.edit' })).toEqual([2, 1])
+      expect(await timesOf({ action: 'keys' })).toEqual([3, 2, 1])
+      expect(await timesOf({ action: 'key_' })).toEqual([])
+      expect(await timesOf({ subjects: ['b', '%'] })).toEqual([4, 3, 2])
+      expect(await timesOf({ subjects: [] })).toEqual([])
+      expect(await timesOf({ actor: 'ann', action: 'keys', limit: 1 })).toEqual([3])
+      const [, third] = await store.readAudit()
+      expect(await timesOf({ before: String(third?.id), limit: 1 })).toEqual([2])
     })
 
     test('what was decided to stay leaves no trace but its settings, and the value is handed back', async () => {

@@ -33,6 +33,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'requests list': ['requests list --errors --since 24h', "requests list --key dev --model 'openai/*' --limit 20"],
   'requests show': ['requests show 3e1da544', 'requests show req_0192f3a1c5d27e8b9a4f6d1c2b3a4e5f --json'],
   audit: ['audit', 'audit --json'],
+  'audit log': ['audit log --since 7d', 'audit log --subject dev --action keys --json'],
   compact: ['compact', 'compact --data /var/lib/tollgate'],
   backup: ['backup /mnt/backups/today.sqlite', 'backup today.sqlite --force --data /var/lib/tollgate'],
   restore: ['restore /mnt/backups/today.sqlite', 'restore tollgate_data/backups/replaced-…/tollgate.db --as-it-was'],

@@ -1,12 +1,10 @@
 /** The commands that look after an installation, in words; and what else the program says of itself. */
 import type { Command } from 'commander'
+import type { AuditLogFlags } from '../audit-log.ts'
 import { type Context, printJson, version } from '../io.ts'
 
 export function addUpkeep(program: Command, context: Context): void {
-  program
-    .command('audit')
-    .description('check that ledger and rollup agree and nothing is left open; exit 1 if not')
-    .action(async () => (await import('../audit.ts')).audit(context))
+  addAudit(program, context)
   program
     .command('compact')
     .description('give the empty room of the database back to the disk; only while no server runs')
@@ -31,4 +29,21 @@ export function addUpkeep(program: Command, context: Context): void {
     .command('version')
     .description('print the version')
     .action(() => (context.json ? printJson(context, { version: version() }) : context.stdout(`${version()}\n`)))
+}
+
+function addAudit(program: Command, context: Context): void {
+  const audit = program
+    .command('audit')
+    .description('check that ledger and rollup agree and nothing is left open; exit 1 if not')
+    .action(async () => (await import('../audit.ts')).audit(context))
+  audit
+    .command('log')
+    .description('list who changed what of keys, teams and the catalogue, newest first')
+    .option('--since <time>', 'from then on: 7d, 12h (ago), or a date such as 2027-01-31')
+    .option('--actor <who>', 'by them: cli, server, or an administrator')
+    .option('--action <what>', 'such as keys.edit, or keys for all that was done to keys')
+    .option('--subject <which>', 'of this key or team, by its name or digits of its id, or of this file')
+    .option('--limit <n>', 'how many at most', '50')
+    .option('--before <id>', 'only those before the one of this id: `next` of the page before')
+    .action(async (flags: AuditLogFlags) => (await import('../audit-log.ts')).auditLog(flags, context))
 }

@@ -4,12 +4,13 @@
  */
 
 import type { Database } from 'bun:sqlite'
-import { and, asc, eq, isNotNull, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { mintId } from '../../domain/id.ts'
 import { type Budget, type Limits, PERIODS, type Period } from '../../domain/settings.ts'
 import type {
   Actor,
+  AuditQuery,
   CatalogRows,
   CatalogWrite,
   ConfigStore,
@@ -78,7 +79,15 @@ export function createConfigStore(sqlite: Database): ConfigStore {
       const rows = database.select().from(settings).all()
       return Object.fromEntries(rows.map(({ key, value }) => [key, value]))
     },
-    readAudit: async () => database.select().from(audit).orderBy(asc(audit.atMs), asc(audit.id)).all(),
+    readAudit: async (query = {}) =>
+      database
+        .select()
+        .from(audit)
+        .where(and(...toConditions(query)))
+        // An id begins with its time.
+        .orderBy(desc(audit.id))
+        .limit(query.limit ?? -1)
+        .all(),
     changeKeys: async (by, decide) => change(by, readKeys, decide, writeKeys),
     readVersions: async () => database.transaction(readVersions),
     readVersion: async (number) => database.transaction((tx) => toHistory(tx).find(number)),
@@ -92,6 +101,16 @@ export function createConfigStore(sqlite: Database): ConfigStore {
     watch: (revision, onChange, log) => createWatch(sqlite, revision, onChange, log),
   }
 }
+
+const toConditions = ({ sinceMs, actor, action, subjects, before }: AuditQuery) => [
+  sinceMs === undefined ? undefined : gte(audit.atMs, sinceMs),
+  actor === undefined ? undefined : eq(audit.actor, actor),
+  action === undefined
+    ? undefined
+    : or(eq(audit.action, action), eq(sql`substr(${audit.action}, 1, ${action.length + 1})`, `${action}.`)),
+  subjects === undefined ? undefined : inArray(audit.subject, [...subjects]),
+  before === undefined ? undefined : lt(audit.id, before),
+]
 
 function readRevision(tx: Transaction): number {
   return Number(tx.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value ?? 0)

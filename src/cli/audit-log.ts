@@ -1,0 +1,84 @@
+/** `tollgate audit log`: who changed what of the configuration. Works beside a running server, which it does not ask. */
+import { toShortId } from '../domain/id.ts'
+import { toUsd } from '../domain/usage.ts'
+import { listAudit } from '../keys/audit-log.ts'
+import type { AuditRow } from '../store/config-store.ts'
+import { type Context, printJson, toDescribedTable, toPrintable, toShort, toTime, withStore } from './io.ts'
+import { toCount, toMoment } from './values.ts'
+
+export interface AuditLogFlags {
+  since?: string
+  actor?: string
+  action?: string
+  subject?: string
+  limit: string
+  before?: string
+}
+
+export async function auditLog({ since, limit, ...filter }: AuditLogFlags, io: Context): Promise<void> {
+  const sinceMs = since === undefined ? {} : { sinceMs: toMoment('--since', since, io.nowMs()) }
+  const options = { ...filter, ...sinceMs, limit: toCount('--limit', limit) }
+  const { audit, next } = await withStore(io, { readonly: true }, (store) => listAudit(store, options))
+  if (io.json) return printJson(io, { audit: audit.map(({ id, atMs, ...row }) => ({ id, at_ms: atMs, ...row })), next })
+  if (audit.length > 0) io.stdout(toDescribedTable(HEADINGS, audit.map(toCells), audit.map(toNotes), io.paint))
+  if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
+  else if (audit.length === 0) io.stderr('No such change is on record.\n')
+}
+
+const HEADINGS = ['WHEN (UTC)', 'WHO', 'WHAT', 'OF', '']
+
+function toCells({ atMs, actor, action, subject, detail }: AuditRow): string[] {
+  const name = typeof detail.name === 'string' ? detail.name : null
+  const of = name === null ? toPrintable(subject) : toShort(name)
+  return [toTime(atMs), toShort(actor), toPrintable(action), of, name === null ? '' : toShortId(toPrintable(subject))]
+}
+
+/** A change of more is told in part: all of it is in the JSON. */
+const MOST_TOLD = 20
+
+function toNotes({ action, detail }: AuditRow): string[] {
+  const [before, after] = [toFields(detail.before), toFields(detail.after)]
+  const told = action.startsWith('catalog.') ? toRowChanges(before, after) : toFieldChanges(before, after)
+  const rest = told.length > MOST_TOLD ? [`and ${told.length - MOST_TOLD} more`] : []
+  return [toPrintable([...told.slice(0, MOST_TOLD), ...rest].join('; '))]
+}
+
+type Side = ReadonlyMap<string, unknown>
+
+const toFields = (side: unknown): Side => new Map(isObject(side) ? Object.entries(side) : [])
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A change of the catalogue has fields by the names of their rows. */
+function toRowChanges(before: Side, after: Side): string[] {
+  return [...new Set([...before.keys(), ...after.keys()])].flatMap((row) => {
+    if (!before.has(row)) return [`${row} is new`]
+    if (!after.has(row)) return [`${row} is gone`]
+    return toFieldChanges(toFields(before.get(row)), toFields(after.get(row))).map((change) => `${row}: ${change}`)
+  })
+}
+
+/** Such as `rpm 60 -> 120`. Of what is made, what it has. */
+function toFieldChanges(before: Side, after: Side): string[] {
+  return [...new Set([...before.keys(), ...after.keys()])].flatMap((field) => {
+    const [was, is] = [before, after].map((side) => toText(field, side.get(field)))
+    // Columns say by their ends what their numbers are.
+    const name = field.replace(/_(ms|nano_usd|id)$/, '')
+    if (before.has(field)) return [`${name} ${was} -> ${is}`]
+    return is === NOTHING ? [] : [`${name} ${is}`]
+  })
+}
+
+const NOTHING = '-'
+
+function toText(field: string, value: unknown): string {
+  if (value === undefined || value === null) return NOTHING
+  if (typeof value === 'number' && field.endsWith('_ms')) return toTime(value)
+  if (typeof value === 'number' && field.endsWith('_nano_usd')) return `$${toUsd(value)}`
+  if (typeof value === 'string') return field.endsWith('_id') ? toShortId(value) : value
+  if (Array.isArray(value)) return value.map((one) => toText('', one)).join(', ') || NOTHING
+  if (!isObject(value)) return String(value)
+  const parts = Object.entries(value).filter(([, part]) => part !== null)
+  return parts.map(([name, part]) => `${name.replace(/_ms$/, '')}=${toText(name, part)}`).join(' ') || NOTHING
+}

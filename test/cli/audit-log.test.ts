@@ -1,0 +1,116 @@
+/** Who changed what, as a user asks for it. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { openForCommand } from '../../src/store/sqlite/open.ts'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+beforeEach(() => {
+  bench = createBench()
+})
+afterEach(() => bench.close())
+
+const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
+const actionsOf = async (...options: string[]): Promise<string[]> =>
+  (await json('audit', 'log', ...options)).audit.map((row: { action: string }) => row.action)
+
+/** A key that is made, changed, given another name and another secret, and a second one. */
+async function change() {
+  const { id, key } = await json('keys', 'create', '--name', 'dev', '--rpm', '60')
+  await bench.run('keys', 'edit', 'dev', '--rpm', 'none', '--budget', '20/month', '--expires', '90d')
+  await bench.run('keys', 'edit', 'dev', '--name', 'new', '--metadata', 'owner=ann')
+  await bench.run('keys', 'create', '--name', 'other')
+  const rotated = await json('keys', 'rotate', 'new')
+  return { id, secrets: [key, rotated.key] }
+}
+
+test('each change is told, newest first, with what was and what is, in 80 columns and without a secret', async () => {
+  const { id, secrets } = await change()
+  const { code, stdout, stderr } = await bench.run('audit', 'log', '--subject', 'new')
+  expect([code, stderr]).toEqual([0, ''])
+  const [old, next] = secrets.map((secret) => secret.slice(-4))
+  expect(stdout).toBe(`WHEN (UTC)        WHO  WHAT         OF
+2026-11-21 00:00  cli  keys.rotate  new  ${id.slice(-8)}
+          secrets last_four=${old} -> last_four=${old} expires=2026-11-22 00:00,
+          last_four=${next}
+2026-11-21 00:00  cli  keys.edit    new  ${id.slice(-8)}
+          name dev -> new; metadata - -> owner=ann
+2026-11-21 00:00  cli  keys.edit    dev  ${id.slice(-8)}
+          rpm 60 -> -; budget - -> $20; budget_period - -> month; expires - ->
+          2027-02-19 00:00
+2026-11-21 00:00  cli  keys.create  dev  ${id.slice(-8)}
+          name dev; scope all; rpm 60
+`)
+  for (const secret of secrets) expect(JSON.stringify(await json('audit', 'log'))).not.toContain(secret)
+})
+
+test('--json has the columns, and pages that begin where the last one ended', async () => {
+  const { id } = await change()
+  const first = await json('audit', 'log', '--limit', '2')
+  expect(first.audit[1]).toMatchObject({ actor: 'cli', action: 'keys.create', at_ms: Date.UTC(2026, 10, 21) })
+  expect(Object.keys(first.audit[0])).toEqual(['id', 'at_ms', 'actor', 'action', 'subject', 'detail'])
+  expect(first.next).toBe(first.audit[1].id)
+  const second = await json('audit', 'log', '--limit', '3', '--before', first.next)
+  expect(second.next).toBeNull()
+  expect(second.audit[1]).toMatchObject({
+    ...{ action: 'keys.edit', subject: id },
+    detail: { name: 'dev', before: { rpm: 60, budget_nano_usd: null }, after: { rpm: null, budget_period: 'month' } },
+  })
+  expect((await bench.run('audit', 'log', '--limit', '2')).stderr).toBe(`Older ones: --before ${first.next}\n`)
+})
+
+describe('a filter', () => {
+  test('picks by who, what, which and when', async () => {
+    const { id } = await change()
+    expect(await actionsOf('--action', 'keys.rotate')).toEqual(['keys.rotate'])
+    expect(await actionsOf('--action', 'keys')).toHaveLength(5)
+    expect(await actionsOf('--subject', id.slice(-8), '--action', 'keys.create')).toHaveLength(1)
+    expect([await actionsOf('--since', '1h'), await actionsOf('--since', '2026-11-22')]).toMatchObject([
+      { length: 5 },
+      [],
+    ])
+    expect([await actionsOf('--actor', 'cli'), await actionsOf('--actor', 'ann')]).toMatchObject([{ length: 5 }, []])
+    expect(await bench.run('audit', 'log', '--actor', 'ann')).toEqual({
+      ...{ code: 0, stdout: '', stderr: 'No such change is on record.\n' },
+    })
+  })
+
+  test.each([
+    ['--since', 'yesterday', 2, /--since 'yesterday' is no time/],
+    ['--limit', '0', 2, /--limit '0' is no count/],
+    ['--limit', '10001', 1, /limit is invalid/],
+    ['--before', '1', 1, /before is invalid: it must be the whole id/],
+  ])('%s %s is refused', async (option, value, code, sentence) => {
+    expect(await bench.run('audit', 'log', option, value)).toEqual({
+      ...{ code, stdout: '', stderr: expect.stringMatching(sentence) },
+    })
+  })
+})
+
+test('a change of the catalogue names its rows, and of one that has many the first twenty', async () => {
+  const facts = 'context_length: 1, max_output_length: 1, input_modalities: [text], output_modalities: [text]'
+  const apply = async (name: string, models: number) => {
+    const rows = Array.from(
+      { length: models },
+      (_, i) => `  v/m${i}: { name: ${name}, ${facts}, supported_features: [], routes: [{ upstream: u, model: m }] }\n`,
+    )
+    const head = 'version: 1\nupstreams: { u: { dialect: openai, base_url: "http://h/v1", local: true } }\nmodels:\n'
+    await Bun.write(`${bench.folder}/catalog.yaml`, head + rows.join(''))
+    expect(await bench.run('catalog', 'apply')).toMatchObject({ code: 0 })
+  }
+  await apply('One', 1)
+  await apply('Two', 15)
+  const { stdout } = await bench.run('audit', 'log', '--action', 'catalog')
+  const [, newest = '', oldest = ''] = stdout.replace(/\s+/g, ' ').split(' cli catalog.apply ')
+  expect(newest).toContain('models.v/m0: name One -> Two; models.v/m1 is new;')
+  expect(newest).toMatch(/; and 9 more /)
+  expect(oldest).toContain('upstreams.u is new; models.v/m0 is new;')
+})
+
+test('what a name does to a terminal is not done to whoever reads the log', async () => {
+  const { sqlite, store } = openForCommand(bench.folder)
+  const record = { action: 'keys.\u001b[31m', subject: '\u001b[2J', detail: { before: {}, after: { name: '\u0007' } } }
+  await store.changeKeys({ actor: '\u001b', nowMs: 1 }, () => ({ value: null, change: { ...record, write: {} } }))
+  sqlite.close()
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what must not be there.
+  expect((await bench.run('audit', 'log')).stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/)
+})
