@@ -59,6 +59,13 @@ export function toServeConfig(sources: ConfigSources) {
     ),
     /** How many scheduled backups are kept. */
     backupKeep: read('backup-keep', 7, number(1, 1_000), 'a whole number from 1 to 1000'),
+    /** What the data folder is meant to take of the disk, in bytes: it is warned of before. Null = whatever the disk has. */
+    diskBytes: read<number | null>(
+      'disk',
+      null,
+      size(64 * MIB),
+      'a size with its unit, such as 500M or 10G, from 64M on',
+    ),
     /** How often the targets of a request are tried again when all have failed. */
     retries: read('retries', 2, number(0, 10), 'a whole number from 0 to 10'),
     /** How often each upstream is asked, for free, whether it could answer, ms; 0 = never. */

@@ -35,6 +35,9 @@ export type LogEvent =
   | 'journal_kept'
   | 'ledger_pruned'
   | 'retention_failed'
+  | 'disk_filling'
+  | 'disk_has_room'
+  | 'disk_unknown'
   | 'checkpoint_failed'
   | 'counting_failed'
   // The server and its configuration

@@ -121,3 +121,15 @@ test.each([
   if (ms !== null) return expect(keep()).toBe(ms)
   expect(keep).toThrow(`--keep is '${text}': expected a time of a day or more`)
 })
+
+test.each([
+  ['10G', 10 * 1024 ** 3],
+  ['2T', 2 * 1024 ** 4],
+  ['64M', 64 * 1024 ** 2],
+  ['63M', null],
+  ['10', null],
+])('a --disk of %p is %p bytes', (text, bytes) => {
+  const disk = () => toServeConfig({ flags: { disk: text }, environment: {}, settings: {} }).diskBytes
+  if (bytes !== null) return expect(disk()).toBe(bytes)
+  expect(disk).toThrow(`--disk is '${text}': expected a size with its unit`)
+})

@@ -1,20 +1,19 @@
 /**
- * What `doctor` sees of the data folder without opening the database: who may read it, how much room there is, what the
- * journal holds. Only looks.
+ * What `doctor` sees of the data folder without opening the database: who may read it, what the journal
+ * holds. Only looks.
  */
 
-import { accessSync, constants, lstatSync, readdirSync, type Stats, statfsSync, statSync } from 'node:fs'
+import { accessSync, constants, lstatSync, readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { BACKUPS, listScheduled } from '../backup/files.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { toSpan } from '../domain/time.ts'
 import { count } from '../domain/words.ts'
 import { readRejected, readWaiting } from '../ledger/audit.ts'
-import { SEGMENT_BYTES } from '../ledger/journal.ts'
 import { filesIn } from '../ledger/segment.ts'
 import type { Status } from '../server/protocol.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
-import { type Check, ok, problem, toFew, toMissing, toSize, warning } from './doctor-check.ts'
+import { type Check, ok, problem, toFew, toMissing, warning } from './doctor-check.ts'
 import { toAgo } from './io.ts'
 
 /** Looks at the folder itself. Anything but `usable` means that nothing in it can be looked at. */
@@ -70,23 +69,6 @@ function checkModes(dataFolder: string, { mode }: Stats): Check {
 }
 
 const modeOf = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0
-
-/** What is ready beside what is being written: without it a full disk would end in refusals. */
-const LEAST_BYTES = 2 * SEGMENT_BYTES
-const COMFORT_BYTES = 64 * SEGMENT_BYTES
-
-/** Looks whether the disk has room for the journal and the database's log. */
-export function checkDisk(dataFolder: string): Check {
-  const { bavail, bsize } = statfsSync(dataFolder)
-  const free = bavail * bsize
-  const message = `${toSize(free)} are free on the disk of the data folder`
-  if (free < LEAST_BYTES)
-    return problem(
-      'disk',
-      `${message}: too little for the journal. Make room, or requests will be refused before long.`,
-    )
-  return free < COMFORT_BYTES ? warning('disk', `${message}. Make room soon.`) : ok('disk', `${message}.`)
-}
 
 /** Looks how old the newest scheduled backup is, against what the server that runs is set to. */
 export function checkBackups(dataFolder: string, server: Status | null, nowMs: number): Check {

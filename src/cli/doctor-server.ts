@@ -61,11 +61,12 @@ function checkReadiness(status: Status): Check {
   )
 }
 
-function toDefect({ full, ledger, upstreams }: Status): string {
+function toDefect({ full, ledger, upstreams, disk }: Status): string {
   if (full !== null)
     return `some are refused for want of room: ${full}. Look in the log for a key with many requests, or raise --max-in-flight or --max-buffered.`
   if (ledger === 'behind')
     return 'the database takes no rows: they wait in the journal. Look for a process that keeps it locked, or a full disk.'
+  if (disk !== null && disk.state !== 'ok') return 'its disk is full, or will be within days: see `disk`.'
   if (upstreams.some(({ state }) => state === 'down' || state === 'refused')) return 'not all upstreams are up.'
   return 'cannot read changes of the configuration. Its log says why.'
 }

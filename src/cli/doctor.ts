@@ -4,15 +4,19 @@
  */
 
 import type { Database } from 'bun:sqlite'
+import { toServeConfig } from '../config.ts'
 import { count } from '../domain/words.ts'
+import { measureDisk, toDiskState, toHistory } from '../server/disk.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
+import { readSpace } from '../store/sqlite/ledger-prune.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { CommandError } from './command-error.ts'
 import { type Check, guarded } from './doctor-check.ts'
 import { inspectDatabase } from './doctor-database.ts'
-import { checkBackups, checkDisk, checkFolder, checkJournal } from './doctor-files.ts'
+import { checkDisk, checkSpace } from './doctor-disk.ts'
+import { checkBackups, checkFolder, checkJournal } from './doctor-files.ts'
 import { checkKeys } from './doctor-keys.ts'
 import { checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
 import { type Context, printJson, toPrintable, version } from './io.ts'
@@ -39,7 +43,7 @@ async function examine(io: Context): Promise<Check[]> {
   try {
     return [
       ...folder.checks,
-      ...(await guarded('disk', () => [checkDisk(dataFolder)])),
+      ...(await guarded('disk', () => inspectRoom(sqlite, found, io))),
       ...(await guarded('backup', () => [
         checkBackups(dataFolder, found.kind === 'server' ? found.status : null, nowMs),
       ])),
@@ -55,6 +59,23 @@ async function examine(io: Context): Promise<Check[]> {
   } finally {
     sqlite?.close()
   }
+}
+
+/** By the budget of the running server; without one, by that of the environment and the settings. */
+async function inspectRoom(sqlite: Database | null, found: ServerLookup, io: Context): Promise<Check[]> {
+  const { dataFolder, environment } = io
+  const space = sqlite && readSpace(sqlite)
+  const measured = await measureDisk(dataFolder, space)
+  const settings = sqlite ? await createConfigStore(sqlite).readSettings() : {}
+  const budget =
+    found.kind === 'server' && found.status.disk !== null
+      ? found.status.disk.budget_bytes
+      : toServeConfig({ flags: {}, environment, settings }).diskBytes
+  const history = toHistory(settings.disk_history ?? null)
+  return [
+    checkDisk(toDiskState(measured, history, budget, io.nowMs())),
+    ...(space ? checkSpace(space, dataFolder) : []),
+  ]
 }
 
 /** The instance that is running, as it says itself or has written down; null for none, undefined where nobody knows. */

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/report.ts'
+import type { DiskState } from './disk.ts'
 
 /** Path of the socket in a data folder. It may be longer than the 107 bytes of the system's call: Bun goes around that. */
 export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock')
@@ -56,6 +57,16 @@ export type UpstreamStatus = Static<typeof UpstreamStatus>
 export const FileLimit = Type.Object({ limit: orNull(Amount), max_in_flight: Amount, wanted_in_flight: Amount })
 export type FileLimit = Static<typeof FileLimit>
 
+/** `disk.ts` says what each field means. */
+const Disk = Type.Unsafe<DiskState>(
+  Type.Object({
+    state: oneOf('ok', 'filling', 'full'),
+    used_bytes: Amount,
+    free_bytes: Amount,
+    budget_bytes: orNull(Amount),
+  }),
+)
+
 /** Answer of `GET /status`. */
 export const Status = answer({
   version: Text,
@@ -70,6 +81,8 @@ export const Status = answer({
   ledger: oneOf('ok', 'behind', 'unavailable'),
   /** What of the data folder is gone, or no longer what the server writes to. */
   lost: orNull(oneOf('database', 'journal')),
+  /** How full the disk is; null before it was measured. */
+  disk: orNull(Disk),
   config_revision: Amount,
   /** `every_ms`: 0 = none is scheduled; `failed`: why the last one could not be made. */
   backups: Type.Object({ every_ms: Amount, failed: orNull(Text) }),

@@ -81,7 +81,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const config = options.configure(settings)
   await options.prepare(store, settings)
 
-  const { ledger, reader, files: dataFiles } = storage.openLedger(config)
+  const { ledger, reader, files: dataFiles, disk } = storage.openLedger(config)
   const backends = createAllBackends({ environment, maxEventBytes: config.maxEventBytes })
   const { probeMs } = config
   const live = await createLive({ store, environment, reader, ledger, backends, probeMs, now, monotonicMs, log })
@@ -110,7 +110,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const readiness = () => {
     if (load.isDraining) return 'draining'
     if (ledger.state() === 'unavailable') return 'ledger_unavailable'
-    if (fullness.reason !== null) return 'degraded'
+    if (fullness.reason !== null || (disk.state()?.state ?? 'ok') !== 'ok') return 'degraded'
     return ledger.state() === 'ok' && watch.healthy() && !health.states().some(isMissed) ? 'ok' : 'degraded'
   }
   const parts: AppDeps = {
@@ -164,6 +164,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       readiness: readiness(),
       ledger: ledger.state(),
       lost: dataFiles.lost,
+      disk: disk.state(),
       config_revision: live.snapshot.revision,
       backups: { every_ms: config.backupMs, failed: backups.failed },
       full: fullness.reason,

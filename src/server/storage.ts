@@ -20,11 +20,19 @@ import { createLedgerStore } from '../store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { takeLock } from '../store/sqlite/lock.ts'
 import { MIGRATIONS, migrate } from '../store/sqlite/migrate.ts'
-import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder, writeFact } from '../store/sqlite/open.ts'
+import {
+  COMMAND_BUSY_MS,
+  databasePath,
+  openDatabase,
+  prepareDataFolder,
+  readFact,
+  writeFact,
+} from '../store/sqlite/open.ts'
 import { createLedgerUpkeep } from '../store/sqlite/upkeep.ts'
 import { watchDataFiles } from './data-files.ts'
+import { watchDisk } from './disk-watch.ts'
 
-type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs'>
+type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs' | 'diskBytes'>
 
 export interface StorageOptions {
   dataFolder: string
@@ -58,7 +66,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   return {
     store: createConfigStore(writer),
     /** From here on the writer never waits inside SQLite: the event loop would wait with it. */
-    openLedger({ durability, maxJournalBytes, keepMs }: LedgerConfig) {
+    openLedger({ durability, maxJournalBytes, keepMs, diskBytes }: LedgerConfig) {
       writer.run('PRAGMA busy_timeout = 0')
       writer.run('PRAGMA wal_autocheckpoint = 0')
       const checkpointer = createCheckpointer(path, log)
@@ -106,7 +114,18 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       })
       cleanup.defer(() => retention.stop())
       retention.start()
-      return { ledger, reader, files, retention }
+      const disk = watchDisk({
+        dataFolder,
+        budgetBytes: diskBytes,
+        space: upkeep.space,
+        readHistory: () => readFact(writer, 'disk_history'),
+        writeHistory: (text) => writeFact(writer, 'disk_history', text, now()),
+        now,
+        monotonicMs,
+        log,
+      })
+      cleanup.defer(() => disk.stop())
+      return { ledger, reader, files, disk, retention }
     },
   }
 }

@@ -15,6 +15,7 @@ import {
 import { join } from 'node:path'
 import { toScheduledName } from '../../src/backup/files.ts'
 import { toLine } from '../../src/ledger/segment.ts'
+import { toDiskState } from '../../src/server/disk.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
 import { opening, toOpen } from '../ledger/fixture.ts'
@@ -29,6 +30,7 @@ afterEach(() => clinic.end())
 
 const HOUR = 3_600_000
 const database = () => databasePath(clinic.folder)
+const MEASURED = { usedBytes: 1, reusableBytes: 0, freeBytes: 1e12 }
 const UPSTREAMS = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
 
 describe('where all is well', () => {
@@ -79,6 +81,27 @@ describe('where all is well', () => {
       ],
     })
     expect(of('models')).toStartWith('ok: 1 of 3 models can be asked.')
+  })
+
+  test('room is told of: what the folder takes, and when the disk will be full by the last week', async () => {
+    const note = (bytes: number) =>
+      clinic
+        .database()
+        .run('INSERT OR REPLACE INTO settings VALUES (?, ?, 0)', [
+          'disk_history',
+          JSON.stringify([{ at_ms: NOW - 5 * 86_400_000, bytes }]),
+        ])
+    note(1e9)
+    expect((await clinic.examine()).of('disk')).toMatch(
+      /^ok: .* GB are free .*; it did not grow within the last week\.$/,
+    )
+    note(-1e15)
+    expect((await clinic.examine()).of('disk')).toMatch(
+      /^warning: .* a day: full in less than a day\. Make room soon, or/,
+    )
+    clinic.serve({ upstreams: UPSTREAMS, disk: { ...toDiskState(MEASURED, [], 64e6, NOW) } })
+    note(0)
+    expect((await clinic.examine()).of('disk')).toContain(' of the 64.0 MB of --disk')
   })
 
   test.each(['stopped', 'running'])('nothing is made or changed: %s', async (state) => {

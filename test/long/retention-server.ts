@@ -27,6 +27,7 @@ async function serve([dataFolder = '', since = '', opened = '', settled = '']: s
     durability: 'process',
     maxJournalBytes: 1024 ** 3,
     keepMs: DAY_MS,
+    diskBytes: null,
   })
   const request = async (number: number) => {
     const row = toOpen({

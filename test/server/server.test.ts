@@ -5,8 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { toServeConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
+import { toHistory } from '../../src/server/disk.ts'
 import { type ServerOptions, startServer } from '../../src/server/server.ts'
 import { isServed } from '../../src/store/sqlite/lock.ts'
+import { databasePath, openDatabase, readFact } from '../../src/store/sqlite/open.ts'
+import { until } from '../support/until.ts'
 
 const SETTINGS = { ...toServeConfig({ flags: {}, environment: {}, settings: {} }), port: 0, probeMs: 0 }
 
@@ -94,4 +97,34 @@ test.each([
   })
   await server.stop()
   expect(lines.join('').match(/"event":"clock_wrong"/g) ?? []).toHaveLength(times)
+})
+
+test('a server whose folder has outgrown --disk serves on, says that it is degraded and nothing more, and warns once', async () => {
+  const lines: string[] = []
+  const log = createLog({ now: () => 0, write: async (text) => void lines.push(text.toString()) })
+  const dataFolder = dataFolderOf()
+  const server = await startServer({
+    dataFolder,
+    environment: {},
+    log,
+    now: () => Date.UTC(2026, 10, 21),
+    version: 'test',
+    configure: () => ({ ...SETTINGS, diskBytes: 1 }),
+    prepare() {},
+    commands: { reload: async () => {}, drain() {}, makeBackup: async () => null },
+  })
+  const ready = async () => {
+    const response = await fetch(server.baseUrl.replace('/v1', '/readyz'))
+    return `${response.status} ${await response.text()}`
+  }
+  await until('the first look at the disk', async () => !(await ready()).includes('ok'))
+  expect(await ready()).toBe('200 {"status":"degraded"}')
+  await server.stop()
+  expect(lines.join('').match(/"event":"disk_filling"/g)).toHaveLength(1)
+  const database = openDatabase(databasePath(dataFolder), { busyMs: 0 })
+  expect(toHistory(readFact(database, 'disk_history'))).toEqual([
+    { at_ms: Date.UTC(2026, 10, 21), bytes: expect.any(Number) },
+  ])
+  database.close()
+  rmSync(dataFolder, { recursive: true })
 })

@@ -15,6 +15,7 @@ export const toStatus = (fields: Partial<Status> = {}): Status => ({
   ledger: 'ok',
   lost: null,
   backups: { every_ms: 0, failed: null },
+  disk: null,
   config_revision: 1,
   full: null,
   in_flight: 0,

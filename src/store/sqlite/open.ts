@@ -96,8 +96,8 @@ export function openForCommand(
   }
 }
 
-/** What a server notes in the settings table for others: who keeps the ledger now. */
-export type Fact = 'instance'
+/** What a server notes in the settings table for others: who keeps the ledger now, and how large the data folder was each day. */
+export type Fact = 'instance' | 'disk_history'
 
 /** Throws what SQLite says. */
 export function writeFact(writer: Database, fact: Fact, value: string, nowMs: number): void {
@@ -108,6 +108,10 @@ export function writeFact(writer: Database, fact: Fact, value: string, nowMs: nu
     )
     .run(fact, value, nowMs)
 }
+
+/** Null where it was never noted. */
+export const readFact = (sqlite: Database, fact: Fact): string | null =>
+  sqlite.query<{ value: string }, [string]>('SELECT value FROM settings WHERE key = ?').get(fact)?.value ?? null
 
 function reasonOf(cause: unknown): string {
   const code = codeOf(cause)
