@@ -41,7 +41,7 @@ export function rotateKey(store: ConfigStore, which: string, overlapMs: number, 
     // Newest last, also where the clock was set back.
     const createdMs = Math.max(nowMs, found.secrets.at(-1)?.createdMs ?? nowMs)
     const key = { ...found, secrets: [...before, { ...stored, createdMs }] }
-    const difference = toDifference(toSecretFields(found.secrets), toSecretFields(key.secrets))
+    const difference = toDifference(toFields(found.secrets, key.secrets), toFields(key.secrets, found.secrets))
     const detail = { name: key.name, key: toMasked(stored.lastFour), ...difference }
     return {
       value: { key: toListed(key, teams, nowMs), secret },
@@ -50,6 +50,9 @@ export function rotateKey(store: ConfigStore, which: string, overlapMs: number, 
   })
 }
 
-const toSecretFields = (secrets: readonly StoredSecret[]) => ({
-  secrets: secrets.map(({ lastFour, expiresMs }) => ({ last_four: lastFour, expires_ms: expiresMs })),
+/** Those that are not the same among the others. */
+const toFields = (secrets: readonly StoredSecret[], others: readonly StoredSecret[]) => ({
+  secrets: secrets
+    .filter(({ hash, expiresMs }) => !others.some((other) => other.hash === hash && other.expiresMs === expiresMs))
+    .map(({ lastFour, expiresMs }) => ({ last_four: lastFour, expires_ms: expiresMs })),
 })
