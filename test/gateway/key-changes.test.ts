@@ -5,7 +5,8 @@ import type { KeyChanges } from '../../src/keys/fields.ts'
 import { rotateKey } from '../../src/keys/rotate.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
-import { costOf, type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { costOf, type Gateway, HELLO, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
+import { billing, createGate } from './limiting.ts'
 
 let gateway: Gateway
 beforeEach(async () => {
@@ -55,6 +56,19 @@ test('a larger budget lets the next request in, a smaller one refuses it, and wh
   await gateway.app.settled(2)
   await edit(key, budget(most))
   expect((await ask(key)).text).toContain('of which 0.00004 USD is spent')
+})
+
+test('what is under way when a key gets a budget counts in it at the most that it may cost', async () => {
+  const { app, upstream } = gateway
+  const [most, key] = [costOf(HELLO_TOKENS, 1_000), app.key()]
+  const gate = createGate()
+  upstream.script(gate.held(billing(10, 5)))
+  const slow = ask(key)
+  await upstream.waitFor((seen) => seen.length === 1, 'the call')
+  await edit(key, budget(most))
+  expect((await ask(key)).text).toContain(`of which ${most / 1e9} USD is spent`)
+  gate.free()
+  expect((await slow).status).toBe(200)
 })
 
 test('a rate that changes goes on from what the last minute saw', async () => {
