@@ -1,34 +1,38 @@
 /**
- * How the commands tell how budgets stand: read from the ledger, as JSON fields, as a cell of a table and as a warning
+ * How the commands tell how keys and teams stand: read from the ledger, as JSON fields, as a cell of a table and as lines
  * beneath it.
  */
 import type { Database } from 'bun:sqlite'
 import type { Budget } from '../domain/settings.ts'
 import { toUsd } from '../domain/usage.ts'
-import { type BudgetStanding, toStanding } from '../keys/budget.ts'
+import { readStandings, type Standing } from '../keys/standing.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
-import { type Context, toDay } from './io.ts'
+import { type Context, toDay, toPrintable, toTime } from './io.ts'
 import { catchUp, toBehindNote } from './live.ts'
 
-/** Prepares to work out how the budgets of keys or of teams stand now. Says on standard error what is not counted yet. */
-export async function createStandings(sqlite: Database, kind: 'key' | 'team', io: Context) {
+/**
+ * Reads how keys or teams stand now. Says on standard error what is not counted yet.
+ *
+ * @param id of the only one that will be asked for.
+ */
+export async function createStandings(sqlite: Database, kind: 'key' | 'team', io: Context, id?: string) {
   io.stderr(toBehindNote(await catchUp(sqlite, io.dataFolder)))
-  const { spent, latestHour } = createLedgerReader(sqlite)
-  return ({ id, budget }: { id: string; budget: Budget | null }) =>
-    toStanding(budget, { spentIn: (span) => spent({ kind, id }, span), latestHour }, io.nowMs())
+  return readStandings(createLedgerReader(sqlite), kind, io.nowMs(), id)
 }
 
-/** The fields of a key or a team; all of them null without a budget. */
-export const toBudgetFields = (standing: BudgetStanding | null) => ({
+/** The fields of a key or a team; those of a budget are null without one. */
+export const toBudgetFields = ({ budget: standing, monthNanoUsd, totalNanoUsd }: Standing) => ({
   budget_nano_usd: standing?.budget.nanoUsd ?? null,
   budget_period: standing?.budget.period ?? null,
   spent_nano_usd: standing?.spentNanoUsd ?? null,
   budget_reset_ms: standing?.resetMs ?? null,
   budget_state: standing?.state ?? null,
+  spent_month_nano_usd: monthNanoUsd,
+  spent_total_nano_usd: totalNanoUsd,
 })
 
 /** Such as `$16.20 of $20/month (81 %)`; `-` without a budget. */
-export function toBudgetCell(standing: BudgetStanding | null): string {
+export function toBudgetCell({ budget: standing }: Standing): string {
   if (!standing) return '-'
   const { budget, spentNanoUsd, percent } = standing
   return `${toSpent(spentNanoUsd)} of ${toBudgetText(budget)} (${percent} %)`
@@ -39,13 +43,21 @@ export function toBudgetCell(standing: BudgetStanding | null): string {
  *
  * @param whose such as `key dev`.
  */
-export function toBudgetWarning(whose: string, standing: BudgetStanding | null): string {
+export function toBudgetWarning(whose: string, { budget: standing }: Standing): string {
   if (!standing || standing.state === 'ok') return ''
   const { budget, percent, resetMs, state } = standing
   const part = state === 'spent' ? 'all' : `${percent} %`
   const next = resetMs === null ? 'It never resets' : `It resets on ${toDay(resetMs)}`
   return `warning: ${whose} has spent ${part} of its budget of ${toBudgetText(budget)}. ${next}.\n`
 }
+
+/** Such as `$3.10 this month, $45.10 in total`. */
+export const toSpentText = ({ monthNanoUsd, totalNanoUsd }: Standing) =>
+  `${toSpent(monthNanoUsd)} this month, ${toSpent(totalNanoUsd)} in total`
+
+/** Such as `2026-11-21 12:30 for openai/gpt-4o`. */
+export const toLastUseText = ({ lastUse }: Standing) =>
+  lastUse === null ? 'never' : `${toTime(lastUse.atMs)} for ${toPrintable(lastUse.model)}`
 
 /** Such as `$20/month`, or `$5 in total`. */
 export const toBudgetText = ({ nanoUsd, period }: Budget) =>

@@ -1,8 +1,8 @@
 /** The table of `keys list`: one line a key that fits a terminal, and beneath it what the key is held to. Pure. */
 import { toShortId } from '../domain/id.ts'
-import type { BudgetStanding } from '../keys/budget.ts'
 import type { ListedKey } from '../keys/service.ts'
-import { toBudgetCell } from './budget.ts'
+import type { Standing } from '../keys/standing.ts'
+import { toBudgetCell, toLastUseText, toSpentText } from './budget.ts'
 import { toDay, toDescribedTable, toPrintable, toShort } from './io.ts'
 import { toRules } from './shared-text.ts'
 import type { Paint } from './terminal.ts'
@@ -10,16 +10,16 @@ import type { Paint } from './terminal.ts'
 const HEADINGS = ['ID', 'NAME', 'KEY', 'UNTIL', 'BUDGET']
 
 export function toKeyTable(
-  all: readonly { key: ListedKey; standing: BudgetStanding | null }[],
+  all: readonly { key: ListedKey; standing: Standing }[],
   nowMs: number,
   paint: Paint,
 ): string {
   const rows = all.map(({ key, standing }) => toCells(key, standing, nowMs))
-  const notes = all.map(({ key }) => [toKeyRules(key)])
+  const notes = all.map(({ key, standing }) => [toKeyRules(key), toUse(standing)])
   return toDescribedTable(...withoutEmpty(HEADINGS, rows), notes, paint)
 }
 
-function toCells(key: ListedKey, standing: BudgetStanding | null, nowMs: number): string[] {
+function toCells(key: ListedKey, standing: Standing, nowMs: number): string[] {
   const end = key.expiresMs === null ? '-' : toDay(key.expiresMs)
   return [
     toShortId(key.id),
@@ -39,6 +39,12 @@ const toKeyRules = (key: ListedKey) =>
     key.allowedIps.length > 0 ? `from ${key.allowedIps.join(', ')}` : '',
     key.team === null ? '' : `team ${toPrintable(key.team)}`,
   )
+
+/** Such as `$3.10 this month, $45.10 in total; last used 2026-11-21 12:30 for openai/gpt-4o`. */
+const toUse = (standing: Standing) =>
+  standing.lastUse === null && standing.totalNanoUsd === 0
+    ? 'never used'
+    : `${toSpentText(standing)}; last used ${toLastUseText(standing)}`
 
 /** Leaves out the columns in which no key has anything. */
 function withoutEmpty(headings: string[], rows: string[][]): [string[], string[][]] {

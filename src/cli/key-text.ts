@@ -1,15 +1,15 @@
 /** A key as the commands tell of it: its fields in JSON, all that is known of it, and what of that has changed. Pure. */
 import { toShortId } from '../domain/id.ts'
-import type { BudgetStanding } from '../keys/budget.ts'
 import { toFields } from '../keys/fields.ts'
 import type { ListedKey } from '../keys/service.ts'
+import type { Standing } from '../keys/standing.ts'
 import { toMasked } from '../keys/token.ts'
-import { toBudgetFields } from './budget.ts'
+import { toBudgetFields, toLastUseText } from './budget.ts'
 import { toFactLines, toPrintable, toTime } from './io.ts'
-import { type Fact, toChangeLines, toSharedFacts, toSpentFact } from './shared-text.ts'
+import { type Fact, toChangeLines, toSharedFacts, toSpentFacts } from './shared-text.ts'
 
 /** A key under its columns' names. */
-export function toKeyJson(key: ListedKey, standing: BudgetStanding | null) {
+export function toKeyJson(key: ListedKey, standing: Standing) {
   const { name, ...fields } = toFields(key)
   return {
     id: key.id,
@@ -19,6 +19,8 @@ export function toKeyJson(key: ListedKey, standing: BudgetStanding | null) {
     ...fields,
     team: key.team,
     ...toBudgetFields(standing),
+    last_used_ms: standing.lastUse?.atMs ?? null,
+    last_model: standing.lastUse?.model ?? null,
     secrets: key.secrets.map(({ lastFour, createdMs, expiresMs }) => ({
       last_four: lastFour,
       created_ms: createdMs,
@@ -48,12 +50,13 @@ function toFacts(key: ListedKey): Fact[] {
 }
 
 /** All that is known of a key, a line each. */
-export function toKeyText(key: ListedKey, standing: BudgetStanding | null, nowMs: number): string {
+export function toKeyText(key: ListedKey, standing: Standing, nowMs: number): string {
   const facts: Fact[] = [
     ['id', key.id],
     ...key.secrets.map((secret): Fact => ['key', toSecretText(secret, nowMs)]),
     ...toFacts(key).slice(1),
-    toSpentFact(standing),
+    ...toSpentFacts(standing),
+    ['last used', toLastUseText(standing)],
     ['created', toTime(key.createdMs)],
     ...(key.revokedMs === null ? [] : [['revoked', toTime(key.revokedMs)] as const]),
   ]

@@ -3,10 +3,10 @@
  * moments. A secret is printed once, by `create` or `rotate`, alone on its line.
  */
 import { toMs } from '../domain/time.ts'
-import { NO_PAST, toStanding } from '../keys/budget.ts'
 import { editKey } from '../keys/edit.ts'
 import { DEFAULT_OVERLAP_MS, OVERLAP_MS, rotateKey } from '../keys/rotate.ts'
 import { createKey, listKeys, revokeKey, showKey } from '../keys/service.ts'
+import { toFirstStanding } from '../keys/standing.ts'
 import { createStandings, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
@@ -26,7 +26,7 @@ export async function create(flags: Flags, io: Context): Promise<void> {
     return { ...created, unmatched: await findUnmatchedNow(created.key, store, io) }
   })
   // It is too new to have spent anything.
-  const { id, name: _, ...rest } = toKeyJson(key, toStanding(key.budget, NO_PAST, nowMs))
+  const { id, name: _, ...rest } = toKeyJson(key, toFirstStanding(key, nowMs))
   if (io.json) return printJson(io, { id, name, key: secret, ...rest, ...toPatterns(unmatched) })
   warnOf(unmatched, io)
   io.stderr(`${toKeyName(key)}. Keep it now; it is not shown again:\n`)
@@ -54,7 +54,7 @@ export async function show(which: string, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   await withStore(io, { readonly: true }, async (store, sqlite) => {
     const key = await showKey(store, which, nowMs)
-    const standing = (await createStandings(sqlite, 'key', io))(key)
+    const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
     if (io.json) return printJson(io, toKeyJson(key, standing))
     io.stdout(toKeyText(key, standing, nowMs))
   })
@@ -71,7 +71,7 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
       ? await findUnmatchedNow(key, store, io)
       : []
     if (io.json) {
-      const standing = (await createStandings(sqlite, 'key', io))(key)
+      const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
       return printJson(io, { ...toKeyJson(key, standing), changed, ...toPatterns(unmatched) })
     }
     warnOf(unmatched, io)
@@ -85,10 +85,12 @@ export async function rotate(which: string, { overlap }: { overlap?: string }, i
   if (overlapMs === null) throw usageError(`--overlap '${overlap}' is no span: write 24h, 7d or 0; at most 365d.`)
   await withStore(io, {}, async (store, sqlite) => {
     // First: once there is a secret, nothing may come between it and whoever asked for it.
-    const standingOf = io.json ? await createStandings(sqlite, 'key', io) : () => null
+    const standingOf = io.json ? await createStandings(sqlite, 'key', io) : null
     const { key, secret } = await rotateKey(store, which, overlapMs, { actor: 'cli', nowMs })
-    const { id, name, ...rest } = toKeyJson(key, standingOf(key))
-    if (io.json) return printJson(io, { id, name, key: secret, ...rest })
+    if (standingOf !== null) {
+      const { id, name, ...rest } = toKeyJson(key, standingOf(key))
+      return printJson(io, { id, name, key: secret, ...rest })
+    }
     const end = overlapMs === 0 ? 'has ended' : `ends ${toTime(nowMs + overlapMs)} UTC at the latest`
     io.stderr(`${toKeyName(key)} has a new secret; the one before ${end}. Keep this one now; it is not shown again:\n`)
     io.stdout(`${secret}\n`)
@@ -100,7 +102,7 @@ export async function revoke(which: string, io: Context): Promise<void> {
   await withStore(io, {}, async (store, sqlite) => {
     const { key, alreadyRevoked } = await revokeKey(store, which, { actor: 'cli', nowMs })
     if (io.json) {
-      const standing = (await createStandings(sqlite, 'key', io))(key)
+      const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
       return printJson(io, { ...toKeyJson(key, standing), already_revoked: alreadyRevoked })
     }
     io.stdout(`${toKeyName(key)} ${alreadyRevoked ? 'was revoked already' : 'is revoked'}.\n`)

@@ -1,7 +1,7 @@
 /** What keys and teams are both held to, as the commands tell it: line by line, in short beneath a table, and what has changed. Pure. */
-import type { BudgetStanding } from '../keys/budget.ts'
 import type { Shared } from '../keys/shared-fields.ts'
-import { toBudgetCell, toBudgetText } from './budget.ts'
+import type { Standing } from '../keys/standing.ts'
+import { toBudgetCell, toBudgetText, toSpentText } from './budget.ts'
 import { toDay, toFactLines, toPrintable } from './io.ts'
 
 /** What something is called, and its text; `-` for none. */
@@ -24,11 +24,15 @@ export const toSharedFacts = ({ models, scope, limits, budget, metadata }: Share
     ],
   }) satisfies Record<string, Fact>
 
-/** What is spent; nobody sums that up without a budget. */
-export function toSpentFact(standing: BudgetStanding | null): Fact {
-  if (standing === null) return ['spent', '-']
-  const { resetMs } = standing
-  return ['spent', `${toBudgetCell(standing)}${resetMs === null ? '' : `, begins anew on ${toDay(resetMs)}`}`]
+/** What is spent, of a budget too where there is one. */
+export function toSpentFacts(standing: Standing): Fact[] {
+  const spent: Fact = ['spent', toSpentText(standing)]
+  if (standing.budget === null) return [spent]
+  const { resetMs } = standing.budget
+  return [
+    ['of budget', `${toBudgetCell(standing)}${resetMs === null ? '' : `, begins anew on ${toDay(resetMs)}`}`],
+    spent,
+  ]
 }
 
 /**

@@ -1,6 +1,6 @@
 /** `tollgate teams create | list | show | edit`. Works beside a running server, which takes a change within moments. */
 import { toShortId } from '../domain/id.ts'
-import { type BudgetStanding, NO_PAST, toStanding } from '../keys/budget.ts'
+import { type Standing, toFirstStanding } from '../keys/standing.ts'
 import { createTeam, editTeam, listTeams, showTeam, toTeamFields } from '../keys/teams.ts'
 import type { StoredTeam } from '../store/config-store.ts'
 import { createStandings, toBudgetFields, toBudgetWarning } from './budget.ts'
@@ -20,8 +20,7 @@ export async function create(flags: Flags, io: Context): Promise<void> {
     const made = await createTeam(store, options, { actor: 'cli', nowMs })
     return { team: made, unmatched: await findUnmatchedNow(made, store, io) }
   })
-  if (io.json)
-    return printJson(io, { ...toJson(team, toStanding(team.budget, NO_PAST, nowMs)), ...toPatterns(unmatched) })
+  if (io.json) return printJson(io, { ...toJson(team, toFirstStanding(team, nowMs)), ...toPatterns(unmatched) })
   warnOf(unmatched, io)
   const advice = `Make keys of it with: tollgate keys create --name NAME --team ${toShortId(team.id)}`
   io.stdout(`${toTeamName(team)} is made. ${advice}\n`)
@@ -42,7 +41,7 @@ export async function show(which: string, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   await withStore(io, { readonly: true }, async (store, sqlite) => {
     const { team, keys } = await showTeam(store, which, nowMs)
-    const standing = (await createStandings(sqlite, 'team', io))(team)
+    const standing = (await createStandings(sqlite, 'team', io, team.id))(team)
     if (!io.json) return io.stdout(toTeamText(team, keys, standing))
     printJson(io, { ...toJson(team, standing), keys: keys.map(({ id, name, status }) => ({ id, name, status })) })
   })
@@ -58,7 +57,7 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
     const isNarrower = changed.includes('models') || changed.includes('scope')
     const unmatched = isNarrower ? await findUnmatchedNow(team, store, io) : []
     if (io.json) {
-      const standing = (await createStandings(sqlite, 'team', io))(team)
+      const standing = (await createStandings(sqlite, 'team', io, team.id))(team)
       return printJson(io, { ...toJson(team, standing), changed, ...toPatterns(unmatched) })
     }
     warnOf(unmatched, io)
@@ -67,7 +66,7 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
 }
 
 /** A team under its columns' names. */
-const toJson = (team: StoredTeam, standing: BudgetStanding | null) => ({
+const toJson = (team: StoredTeam, standing: Standing) => ({
   id: team.id,
   ...toTeamFields(team),
   ...toBudgetFields(standing),

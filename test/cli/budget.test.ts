@@ -85,6 +85,27 @@ describe('keys list', () => {
     })
   }
 
+  test('shows what every key has spent this month and in total, and when it was last used', async () => {
+    const { id } = await json('keys', 'create', '--name', 'dev')
+    const other = await json('keys', 'create', '--name', 'other', '--budget', '2/day')
+    expect(await budgetOf()).toMatchObject({ spent_month_nano_usd: 0, spent_total_nano_usd: 0, last_used_ms: null })
+    expect((await bench.run('keys', 'list')).stdout).toMatch(/other .*\n {10}never used\n$/)
+    spend(id, 200 * CENT, Date.UTC(2026, 10) - 1)
+    spend(id, 30 * CENT, Date.UTC(2026, 10))
+    spend(id, 4 * CENT)
+    spend(other.id, 5 * CENT, HOUR - 86_400_000)
+    const { keys } = await json('keys', 'list')
+    expect(keys).toMatchObject([
+      { spent_month_nano_usd: 34 * CENT, spent_total_nano_usd: 234 * CENT, spent_nano_usd: null },
+      { spent_month_nano_usd: 5 * CENT, spent_total_nano_usd: 5 * CENT, spent_nano_usd: 0 },
+    ])
+    expect(keys[0]).toMatchObject({ last_used_ms: HOUR, last_model: 'acme/large' })
+    expect(await json('keys', 'show', 'dev')).toEqual(keys[0])
+    expect((await bench.run('keys', 'list')).stdout).toContain(
+      '\n          $0.34 this month, $2.34 in total; last used 2026-11-21 12:00 for\n          acme/large\n',
+    )
+  })
+
   test('warns of no key that is revoked, and has no column in which no key has anything', async () => {
     const { id } = await json('keys', 'create', '--name', 'dev')
     expect((await bench.run('keys', 'list')).stdout).toMatch(/^ID +NAME +KEY\n/)

@@ -126,7 +126,7 @@ describe('keys revoke', () => {
     expect((await bench.run('keys', 'revoke', id)).stdout).toContain('is revoked.')
     expect((await bench.run('keys', 'revoke', id)).stdout).toContain('was revoked already.')
     expect((await bench.run('keys', 'list')).stdout).toBe('')
-    expect((await bench.run('keys', 'list', '--all')).stdout).toMatch(/dev .* revoked\n$/)
+    expect((await bench.run('keys', 'list', '--all')).stdout).toMatch(/dev .* revoked\n +never used\n$/)
     const count = async (...argv: string[]) => JSON.parse((await bench.run(...argv)).stdout).keys.length
     expect([await count('keys', 'list', '--json'), await count('keys', 'list', '--all', '--json')]).toEqual([0, 1])
   })

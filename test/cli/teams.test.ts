@@ -33,6 +33,8 @@ describe('teams create', () => {
       spent_nano_usd: 0,
       budget_reset_ms: Date.UTC(2026, 11),
       budget_state: 'ok',
+      spent_month_nano_usd: 0,
+      spent_total_nano_usd: 0,
       metadata: {},
       created_ms: NOW,
     })
@@ -86,12 +88,12 @@ const ALL = {
   ...{ '--budget': '200/month', '--max-keys': '3', '--metadata': 'owner=ann' },
 }
 
-test('teams list says beneath each what all of its keys are held to', async () => {
+test('teams list says beneath each what all of its keys are held to, and have spent', async () => {
   await bench.run('teams', 'create', '--name', 'Blue', ...Object.entries(ALL).flat())
   await bench.run('teams', 'create', '--name', 'Free')
   const { stdout } = await bench.run('teams', 'list')
   expect(stdout).toMatch(
-    /^ID +NAME +BUDGET +CREATED\n\S+ +Blue +\$0.00 of \$200\/month.*\n {10}local only; openai\/\*; 600 rpm; 100000 tpm; 20 at a time\n\S+ +Free +- +2026-11-21 12:30\n$/,
+    /^ID +NAME +BUDGET +CREATED\n\S+ +Blue +\$0.00 of \$200\/month.*\n {10}local only; openai\/\*; 600 rpm; 100000 tpm; 20 at a time\n {10}\$0.00 this month, \$0.00 in total\n\S+ +Free +- +2026-11-21 12:30\n {10}\$0.00 this month.*\n$/,
   )
 })
 
@@ -112,7 +114,8 @@ describe('teams show', () => {
   budget       $200/month
   max keys     3 a member
   metadata     owner=ann
-  spent        $0.00 of $200/month (0 %), begins anew on 2026-12-01
+  of budget    $0.00 of $200/month (0 %), begins anew on 2026-12-01
+  spent        $0.00 this month, $0.00 in total
   keys         dev (…)
   ended keys   old (…)
   created      2026-11-21 12:30

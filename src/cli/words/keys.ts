@@ -13,7 +13,7 @@ export function addKeys(program: Command, context: Context): void {
     .action(async (flags: Flags) => (await import('../keys.ts')).create(flags, context))
   keys
     .command('list')
-    .description('list the keys that let somebody in, oldest first, with what each has spent of its budget')
+    .description('list the keys that let somebody in, oldest first, with what each has spent, and its last use')
     .option('--all', 'revoked and expired ones, too')
     .action(async (flags: { all?: boolean }) => (await import('../keys.ts')).list(flags, context))
   keys
