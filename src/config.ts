@@ -97,6 +97,8 @@ export function toServeConfig(sources: ConfigSources) {
     ),
     /** How long a client may leave a full buffer standing, ms. */
     slowReaderMs: read('slow-reader', 60_000, time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
+    /** Whether the catalogue is applied again when its file has changed. */
+    watchCatalog: read('watch-catalog', false, onOff, 'on or off'),
     /** Null: whatever suits the place that the log goes to. */
     logLevel: read<LogLevel | null>('log-level', null, oneOf(LOG_LEVELS), 'info, warn or error'),
     /** Origins whose pages may read answers; `*` for all of them. */
@@ -120,8 +122,11 @@ export function toServeConfig(sources: ConfigSources) {
 
 export type ServeConfig = ReturnType<typeof toServeConfig>
 
+/** The variable of a setting. */
+export const toVariableName = (flag: string) => `TOLLGATE_${flag.replaceAll('-', '_').toUpperCase()}`
+
 function find({ flags, environment, settings }: ConfigSources, flag: string): { text: string; place: string } | null {
-  const variable = `TOLLGATE_${flag.replaceAll('-', '_').toUpperCase()}`
+  const variable = toVariableName(flag)
   const places: [text: string | undefined, place: string][] = [
     [flags[flag], `--${flag}`],
     [environment[variable] || undefined, variable],
@@ -144,6 +149,11 @@ const toHost: Read<string> = (text) => /^[\w.:-]+$/.exec(text)?.[0] ?? null
 
 function time(min: number, max: number): Read<number> {
   return (text) => toMs(text, { min, max })
+}
+
+const onOff: Read<boolean> = (text) => {
+  if (/^(on|1|true|yes)$/.test(text)) return true
+  return /^(off|0|false|no)$/.test(text) ? false : null
 }
 
 const percent: Read<number> = (text) => {

@@ -55,6 +55,7 @@ export type LogEvent =
   | 'server_has_room'
   | 'config_applied'
   | 'config_rejected'
+  | 'restart_needed'
   | 'config_unreadable'
   | 'config_readable'
   | 'catalog_conflict'

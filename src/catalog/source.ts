@@ -24,13 +24,18 @@ export interface SourceOptions {
 }
 
 /** Finds and reads the catalogue. Throws a ServiceError where the named file cannot be read. */
-export async function loadSource({ file, dataFolder, cwd }: SourceOptions): Promise<CatalogSource> {
-  if (file !== undefined) return readSource(resolve(cwd, file), file)
-  for (const name of [join(dataFolder, 'catalog.yaml'), 'catalog.yaml']) {
-    const path = resolve(cwd, name)
-    if (await Bun.file(path).exists()) return readSource(path, name)
-  }
+export async function loadSource(options: SourceOptions): Promise<CatalogSource> {
+  for (const { path, name } of toPlaces(options))
+    if (options.file !== undefined || (await Bun.file(path).exists())) return readSource(path, name)
   return { name: 'built-in catalog.yaml', path: null, origin: 'builtin', text: builtin }
+}
+
+/** The paths at which a catalogue is looked for, in this order. */
+export const listPlaces = (options: SourceOptions): string[] => toPlaces(options).map(({ path }) => path)
+
+function toPlaces({ file, dataFolder, cwd }: SourceOptions): { path: string; name: string }[] {
+  const names = file === undefined ? [join(dataFolder, 'catalog.yaml'), 'catalog.yaml'] : [file]
+  return names.map((name) => ({ name, path: resolve(cwd, name) }))
 }
 
 async function readSource(path: string, name: string): Promise<CatalogSource> {

@@ -3,19 +3,16 @@
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
 import { realpathSync } from 'node:fs'
-import { applyCatalog, isApplied, toApplyOptions, toDigest } from '../catalog/apply.ts'
-import { type CatalogSource, loadSource } from '../catalog/source.ts'
-import { toServeConfig } from '../config.ts'
-import { ServiceError } from '../domain/service-error.ts'
+import { toServeConfig, toVariableName } from '../config.ts'
 import { createFirstKey } from '../keys/service.ts'
 import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'
-import type { ConfigStore } from '../store/config-store.ts'
 import { databasePath } from '../store/sqlite/open.ts'
 import { toDatabaseTrouble } from '../store/sqlite/trouble.ts'
 import type { Started } from './invocation.ts'
 import { type Context, printJson, version } from './io.ts'
 import { createBackupMaker } from './make-backup.ts'
+import { createServedCatalog } from './serve-catalog.ts'
 import { toWelcome } from './welcome.ts'
 
 export interface RunOptions {
@@ -25,6 +22,8 @@ export interface RunOptions {
   wantsFirstKey: boolean
 }
 
+/** Flags that no row of the settings table stands for. */
+const NO_SETTINGS = ['catalog', 'first-key']
 const STOPPING = 'Stopping, once the answers under way have ended. Again, and it ends at once.\n'
 
 /** Resolves once the server has stopped in good order. Throws a ServiceError where it cannot start. */
@@ -34,11 +33,13 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   const isWatched = io.isTerminal(2)
   const log = createLog({ now })
   let isQuiet = isWatched
+  let isCatalogWatched = false
   const configure = (settings: Readonly<Record<string, string>>) => {
     const config = toServeConfig({ flags: options.flags, environment, settings })
     const level = config.logLevel ?? (isWatched ? 'warn' : 'info')
     isQuiet = level !== 'info'
     log.setLevel(level)
+    isCatalogWatched = config.watchCatalog
     return config
   }
   // Whatever is made from here on is for this user alone.
@@ -46,10 +47,13 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   // Wrong words are told before anything is touched.
   configure({})
   installCrashHandlers(log)
-  const source = await findSource(io, options.catalogFile)
+  const isFromRow = (name: string) =>
+    !NO_SETTINGS.includes(name) && options.flags[name] === undefined && !environment[toVariableName(name)]
+  const fromRows = Object.keys(options.flags).filter(isFromRow)
+  const served = await createServedCatalog(io, { file: options.catalogFile, fromRows, log })
 
   const commands = {
-    reload: () => reload(server, io, options.catalogFile, log),
+    reload: () => served.reload(server),
     // As if somebody had sent the signal: there is one way to stop.
     drain: () => void process.kill(process.pid, 'SIGTERM'),
     makeBackup: createBackupMaker(io),
@@ -62,10 +66,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     now,
     configure,
     commands,
-    async prepare(store, settings) {
-      // Reading a catalogue takes as long as the rest of the start: one that is applied already is left alone.
-      if (!isApplied(settings, toDigest(source, version()))) await apply(source, store, io, log)
-    },
+    prepare: served.prepare,
   }).catch(async (error) => {
     await log.flush()
     throw toDatabaseTrouble(databasePath(dataFolder), error)
@@ -73,10 +74,11 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   const stopped = untilStopped(server, log, () => {
     if (isWatched && isQuiet) io.stderr(STOPPING)
   })
+  using _ = isCatalogWatched ? served.watch(server) : null
   process.on('SIGHUP', () => void commands.reload().catch(() => {}))
   const firstKey = options.wantsFirstKey ? await makeFirstKey(server, now(), log) : null
   const { baseUrl } = server
-  const catalog = toLabel(source)
+  const catalog = served.label
   log.info('server_started', 'serving', { version: version(), url: baseUrl, data: dataFolder, catalog })
   if (io.json) printJson(io, { base_url: baseUrl, data: dataFolder, key: firstKey })
   else {
@@ -96,38 +98,6 @@ function installCrashHandlers(log: Log): void {
     process.on(event, (error: unknown) => {
       log.error('internal_error', 'an unexpected error; please report it', { error: traceOf(error) })
     })
-  }
-}
-
-const findSource = ({ dataFolder, cwd }: Context, file: string | undefined) => loadSource({ file, dataFolder, cwd })
-
-const toLabel = (source: CatalogSource) => source.path ?? source.name
-
-/** Throws a ServiceError that names all that is wrong with the catalogue. */
-async function apply(source: CatalogSource, store: ConfigStore, io: Context, log: Log): Promise<void> {
-  // A catalogue that is applied already, as at nearly every start, needs no reader of YAML.
-  const { parseCatalog } = await import('../catalog/file.ts')
-  // What it warns of, credentials that are missing, the server says itself of each upstream that is not ready.
-  const { catalog } = await parseCatalog(source.text, { name: source.name, environment: io.environment })
-  const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs(), prune: true })
-  const { conflicts } = await applyCatalog(store, catalog, options).catch((error) => {
-    // A server without the file that it was set up from serves by what that has declared.
-    if (error instanceof ServiceError && error.failure.kind === 'catalog_missing') return { conflicts: [] }
-    throw error
-  })
-  for (const conflict of conflicts)
-    log.warn('catalog_conflict', 'the catalogue gives way to an administrator', { conflict })
-}
-
-/** Applies the catalogue again. Where that fails it has said so in the log, and throws. */
-async function reload(server: Server, io: Context, file: string | undefined, log: Log): Promise<void> {
-  try {
-    const source = await findSource(io, file)
-    await server.reload((store) => apply(source, store, io, log))
-    log.info('config_applied', 'reloaded', { catalog: toLabel(source) })
-  } catch (error) {
-    log.error('config_rejected', 'the reload failed; everything stays as it was', { error: String(error) })
-    throw error
   }
 }
 

@@ -10,13 +10,21 @@ import { type Controller, createInstance, type Listener, NoRoute, pathOf } from 
 import { type Log, redact, traceOf } from '../log.ts'
 import { type ControlError, type Flushed, type Status, socketPath, type TestResult } from './protocol.ts'
 
+/** What a reload cannot bring, because a process has it from its start. */
+export interface NeedsRestart {
+  /** Settings whose rows have changed. */
+  settings: string[]
+  /** Variables that upstreams name and the process does not have. */
+  variables: string[]
+}
+
 export interface ControlRoutesDeps {
   log: Log
   status(): Status | Promise<Status>
   /** Probes an upstream now. Resolves to null where there is none of that id. */
   test(upstreamId: string): Promise<TestResult | null>
   /** Applies the catalogue again. Throws a ServiceError that says what is wrong with it; then nothing has changed. */
-  reload(): Promise<void>
+  reload(): Promise<NeedsRestart>
   /** Has the database take what the ledger's journal holds, for 2 s at most. */
   flush(): Promise<Flushed>
   /** Begins to drain, and returns at once. */
@@ -54,8 +62,7 @@ export function createControlRoutes({ log, status, test, reload, flush, drain, a
       return result ?? refuse(404, 'unknown_upstream', `This server has no upstream ${id} that is enabled.`)
     })
     .post('/reload', async () => {
-      await reload()
-      return { reloaded: true }
+      return { reloaded: true, needs_restart: await reload() }
     })
     .post('/ledger/flush', () => flush())
     .post('/drain', ({ set }) => {

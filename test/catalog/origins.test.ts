@@ -114,7 +114,7 @@ async function canServe(dataFolder: string): Promise<boolean> {
   const server = await startServer({
     ...{ dataFolder, environment: {}, version: 'test', now: Date.now, prepare() {}, configure: () => SETTINGS },
     log: createLog({ now: Date.now, write: async () => {} }),
-    commands: { reload: async () => {}, drain() {}, makeBackup: async () => null },
+    commands: { reload: async () => ({ settings: [], variables: [] }), drain() {}, makeBackup: async () => null },
   })
   return server.stop()
 }

@@ -1,8 +1,9 @@
 /** The binary seen through its control socket: what `upstreams` and `doctor` tell, what orders do, what is left behind. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { existsSync, lstatSync } from 'node:fs'
+import { existsSync, lstatSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { socketPath } from '../../src/server/protocol.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { findFreePort } from '../support/free-port.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
@@ -99,9 +100,41 @@ test('reload takes the changed catalogue, or says what is wrong with it and leav
   expect(await wrong.json()).toMatchObject({ error: { message: expect.stringContaining('nonsense') } })
 
   await place.write('mine.yaml', toCatalogue().replaceAll('dead', 'other'))
-  expect((await order('POST', '/reload')).status).toBe(200)
+  const taken = await order('POST', '/reload')
+  expect([taken.status, await taken.json()]).toEqual([
+    200,
+    { reloaded: true, needs_restart: { settings: [], variables: [] } },
+  ])
   const { upstreams } = JSON.parse((await place.run('upstreams', 'list', '--json')).stdout)
   expect(upstreams.map(({ id }: Row) => id).sort()).toEqual(['live', 'other'])
+})
+
+test('reload says what only a restart would bring', async () => {
+  const server = await serve()
+  await place.write('mine.yaml', toCatalogue().replace('LIVE_KEY', 'NEW_KEY'))
+  const sqlite = openDatabase(databasePath(join(place.folder, 'data')), { busyMs: 5_000 })
+  sqlite.run(
+    "INSERT INTO settings (key, value, updated_ms) VALUES ('retries', '5', 0), ('catalog', 'x', 0), ('port', '1', 0)",
+  )
+  sqlite.close()
+  // The port stands on the command line, and the catalogue is none of the settings.
+  const needs = { settings: ['retries'], variables: ['NEW_KEY'] }
+  const { needs_restart: said } = (await (await order('POST', '/reload')).json()) as { needs_restart: typeof needs }
+  expect(said).toEqual(needs)
+  await server.logged('"event":"restart_needed"')
+})
+
+test('a changed file is taken without being asked for where it is watched; a wrong one changes nothing', async () => {
+  const catalog = await place.write('mine.yaml', toCatalogue())
+  const server = await place.serve(['--watch-catalog', '--catalog', catalog], { environment: { LIVE_KEY: CREDENTIAL } })
+  await place.write('mine.yaml', toCatalogue('  nonsense: 5\n'))
+  await server.logged('nonsense')
+  await place.write('next.yaml', toCatalogue().replaceAll('dead', 'other'))
+  renameSync(join(place.folder, 'next.yaml'), catalog)
+  await server.logged('the catalogue has changed, and is applied')
+  const { upstreams } = JSON.parse((await place.run('upstreams', 'list', '--json')).stdout)
+  expect(upstreams.map(({ id }: Row) => id).sort()).toEqual(['live', 'other'])
+  expect(server.stderr().split('config_rejected')).toHaveLength(2)
 })
 
 test('drain ends the server in good order, and its socket is gone', async () => {

@@ -95,7 +95,7 @@ describe('a route of the control socket is not served over the network', () => {
     log: createLog({ now: () => 0, write: async () => {} }),
     status: () => toStatus(),
     test: async () => null,
-    reload: async () => {},
+    reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     drain() {},
     answers: () => new Elysia().post('/system/v1/chat/completions', '').get('/system/v1/models', ''),

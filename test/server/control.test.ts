@@ -29,7 +29,7 @@ function start(deps: Partial<ControlDeps> = {}): Control {
     log,
     status: () => toStatus(),
     test: async () => null,
-    reload: async () => {},
+    reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     drain() {},
     ...deps,
@@ -103,7 +103,7 @@ describe('an order', () => {
     ['POST', '/upstreams/a%2Fb%20c/test', 200, RESULT],
     ['POST', '/upstreams/nobody/test', 404, { error: { kind: 'unknown_upstream', message: expect.any(String) } }],
     ['POST', '/upstreams/%ff/test', 404, { error: { kind: 'unknown_upstream', message: expect.any(String) } }],
-    ['POST', '/reload', 200, { reloaded: true }],
+    ['POST', '/reload', 200, { reloaded: true, needs_restart: { settings: [], variables: [] } }],
     ['POST', '/drain', 202, { draining: true }],
     ['POST', '/ledger/flush', 200, { applied: 0, waiting: 0 }],
     ['GET', '/ledger/flush', 405, { error: { kind: 'wrong_method', message: expect.stringContaining('use POST') } }],
@@ -127,7 +127,11 @@ describe('an order', () => {
 
   test('reaches the server only in its own words', async () => {
     const done: string[] = []
-    start({ reload: async () => void done.push('reload'), drain: () => void done.push('drain') })
+    const reload = async () => {
+      done.push('reload')
+      return { settings: [], variables: [] }
+    }
+    start({ reload, drain: () => void done.push('drain') })
     await ask('GET', '/reload')
     await ask('GET', '/drain')
     expect(done).toEqual([])

@@ -35,7 +35,7 @@ test.each<[what: string, fails: Partial<ServerOptions>, says: string]>([
     version: 'test',
     configure: () => SETTINGS,
     prepare() {},
-    commands: { reload: async () => {}, drain() {}, makeBackup: async () => null },
+    commands: { reload: async () => ({ settings: [], variables: [] }), drain() {}, makeBackup: async () => null },
   }
   await expect(startServer({ ...options, ...fails })).rejects.toThrow(says)
   expect(isServed(dataFolder)).toBe(false)
@@ -61,7 +61,7 @@ test('a start finishes a restore that was broken off, or undoes it, and says so'
       version: 'test',
       configure: () => SETTINGS,
       prepare() {},
-      commands: { reload: async () => {}, drain() {}, makeBackup: async () => null },
+      commands: { reload: async () => ({ settings: [], variables: [] }), drain() {}, makeBackup: async () => null },
     })
     await server.stop()
     return lines
@@ -93,7 +93,7 @@ test.each([
     version: 'test',
     configure: () => SETTINGS,
     prepare() {},
-    commands: { reload: async () => {}, drain() {}, makeBackup: async () => null },
+    commands: { reload: async () => ({ settings: [], variables: [] }), drain() {}, makeBackup: async () => null },
   })
   await server.stop()
   expect(lines.join('').match(/"event":"clock_wrong"/g) ?? []).toHaveLength(times)
@@ -111,7 +111,7 @@ test('a server whose folder has outgrown --disk serves on, says that it is degra
     version: 'test',
     configure: () => ({ ...SETTINGS, diskBytes: 1 }),
     prepare() {},
-    commands: { reload: async () => {}, drain() {}, makeBackup: async () => null },
+    commands: { reload: async () => ({ settings: [], variables: [] }), drain() {}, makeBackup: async () => null },
   })
   const ready = async () => {
     const response = await fetch(server.baseUrl.replace('/v1', '/readyz'))

@@ -110,7 +110,7 @@ export async function startApp({ catalog, environment = {}, config = {} }: AppOp
       const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'd', nowMs: now() } as const
       await applyCatalog(store, parsed.catalog, how)
     },
-    commands: { reload: async () => {}, drain() {}, makeBackup: async () => null },
+    commands: { reload: async () => ({ settings: [], variables: [] }), drain() {}, makeBackup: async () => null },
   })
   const reader = new Database(databasePath(dataFolder), { readonly: true })
   const secrets = Object.values(known)

@@ -60,7 +60,7 @@ export function pretendServer(
     log,
     status: () => status,
     test,
-    reload: async () => {},
+    reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     drain() {},
   })

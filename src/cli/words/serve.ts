@@ -48,6 +48,7 @@ export function addServe(program: Command, context: Context): void {
       'believe what this address or range says in x-forwarded-for of where a client is (may be repeated; default none)',
       toList,
     )
+    .option('--watch-catalog', 'apply the catalogue again when its file changes')
     .option('--log-level <level>', 'info, warn or error (default info; on a terminal warn)')
     .option(
       '--leave <time>',
@@ -55,7 +56,10 @@ export function addServe(program: Command, context: Context): void {
     )
     .option('--first-key', 'make and print a first key even without a terminal')
     .action(async ({ catalog, firstKey }: { catalog?: string; firstKey?: boolean }, command: Command) => {
-      const flags = command.options.map((option) => [option.name(), command.getOptionValue(option.attributeName())])
+      const flags = command.options.map((option) => {
+        const value: unknown = command.getOptionValue(option.attributeName())
+        return [option.name(), value === true ? 'on' : value]
+      })
       const { runServer } = await import('../run-server.ts')
       await runServer(context, {
         flags: Object.fromEntries(flags),
