@@ -2,7 +2,7 @@
  * Carries a catalogue into a store: plans and writes in one transaction, with its audit row, the state that is kept of it, and
  * the new revision that makes a running server look. Nothing to change leaves no trace. Called by `serve` and by the commands.
  */
-import { mintId } from '../domain/id.ts'
+import { mintTag } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Origin } from '../domain/settings.ts'
 import type { Actor, CatalogRows, ConfigStore, Settings } from '../store/config-store.ts'
@@ -83,7 +83,7 @@ function planFor(
       { kind: 'catalog_missing' },
       'There is no catalog.yaml in the data folder or here, and this database was set up from one.',
     )
-  return planCatalog(rows, catalog, { origin, prune, takeOver, nowMs, mintId: () => mintId(nowMs) })
+  return planCatalog(rows, catalog, { origin, prune, takeOver, nowMs, mintId: mintTag })
 }
 
 function toConflict({ name, origin, why, by }: Left, applied: Origin): string {

@@ -15,6 +15,12 @@ export const toWallClock = (now: () => number) => () => toWallMs(now())
 /** Mints an id; that of a request is shared by ledger, completion and `x-request-id`: a UUIDv7 as 32 lower-case hex digits. */
 export const mintId = (nowMs: number) => Bun.randomUUIDv7('buffer', toWallMs(nowMs)).toString('hex')
 
+/**
+ * Mints the id of what is few, and named in every row of the ledger: a run of the server, a price. 48 random bits as 12 hex digits,
+ * which take 20 bytes less of each row.
+ */
+export const mintTag = () => crypto.getRandomValues(Buffer.alloc(6)).toString('hex')
+
 /** What people read of an id, and commands take for it: its last digits, which are random. */
 export const toShortId = (id: string) => id.slice(-8)
 

@@ -6,7 +6,7 @@ import { LeftCalls } from '../accounting/left-calls.ts'
 import { logFinished, toAll } from '../accounting/settle.ts'
 import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
 import type { ServeConfig } from '../config.ts'
-import { mintId, toWallClock } from '../domain/id.ts'
+import { mintTag, toWallClock } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { Fullness } from '../gateway/fullness.ts'
 import { Load, stopping } from '../gateway/intake.ts'
@@ -70,7 +70,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { log, environment, version, monotonicMs = performance.now.bind(performance) } = options
   const now = toWallClock(options.now)
   const startedMs = now()
-  const instance = mintId(startedMs)
+  const instance = mintTag()
   // Closed in reverse order, at the stop or where the start fails.
   await using opened = new AsyncDisposableStack()
 

@@ -8,9 +8,10 @@ import type { LedgerReader, RecentRequest, Standing } from '../ledger-store.ts'
 import { additionalReserves, readSpending } from './ledger-spending.ts'
 
 /** One statement, so that a request which settles meanwhile is counted once. Parameters: id of the scope, fromMs, untilMs. */
+// The index of teams has none but them, and is used only where that is said.
 const spentBy = (owner: string) => `
   SELECT (
-    SELECT COALESCE(SUM(cost_nano_usd), 0) FROM usage_hourly WHERE ${owner} = ?1 AND hour_ms >= ?2 AND hour_ms < ?3
+    SELECT COALESCE(SUM(cost_nano_usd), 0) FROM usage_hourly WHERE ${owner} = ?1 AND ${owner} <> '' AND hour_ms >= ?2 AND hour_ms < ?3
   ) + (
     SELECT COALESCE(SUM(reserved_nano_usd + ${additionalReserves('calls.reserved_nano_usd')}), 0)
     FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3

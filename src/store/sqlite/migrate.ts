@@ -17,6 +17,7 @@ import teamLimits from '../../../drizzle/0007_team_limits.sql' with { type: 'tex
 import catalogVersions from '../../../drizzle/0008_catalog_versions.sql' with { type: 'text' }
 import keyUses from '../../../drizzle/0009_key_uses.sql' with { type: 'text' }
 import spendingIndex from '../../../drizzle/0010_spending_index.sql' with { type: 'text' }
+import teamIndex from '../../../drizzle/0011_team_index.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -37,6 +38,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0008_catalog_versions', sql: catalogVersions },
   { name: '0009_key_uses', sql: keyUses },
   { name: '0010_spending_index', sql: spendingIndex },
+  { name: '0011_team_index', sql: teamIndex },
 ]
 
 export interface SchemaState {
