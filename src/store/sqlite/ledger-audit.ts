@@ -8,6 +8,7 @@ import { HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'
+import { SLACK_MS, toIdAfter } from './ledger-ids.ts'
 import { countRequests } from './ledger-reader.ts'
 import { HISTOGRAMS, MEASURES, PLACE } from './ledger-rollup.ts'
 import { isServed } from './lock.ts'
@@ -18,14 +19,8 @@ const FIELDS = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) 
 const countOf = (histogram: string) =>
   `CASE WHEN json_valid(${histogram}) THEN (SELECT COALESCE(SUM(value), 0) FROM json_each(${histogram})) ELSE -1 END`
 
-/**
- * The time in an id is `created_ms`, so the primary key finds the rows of an hour. An id minted among thousands in one
- * millisecond runs a little ahead: the range is wider than the hour, and `created_ms` decides.
- */
-const SLACK_MS = 60_000
-
 const LEDGER = [
-  ...MEASURES.map(({ name, sql }) => `${sql} AS ${name}`),
+  ...MEASURES.map(({ name, sql }) => `SUM(${sql}) AS ${name}`),
   ...HISTOGRAMS.map(([name, counted]) => `COUNT(${counted}) AS ${name}`),
 ]
 const ROLLUP = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => `${countOf(name)} AS ${name}`)]
@@ -81,9 +76,6 @@ const OPEN_ROWS = (['requests', 'calls'] as const)
       FROM ${table} WHERE status = 'open' GROUP BY instance`,
   )
   .join(' UNION ALL ')
-
-/** An id that sorts after all of before this time. */
-const toIdAfter = (ms: number) => (ms > LATEST_MS ? 'g' : toFirstId(ms))
 
 /** From one row to the first one of a later hour: as many steps as there are hours with rows, however far apart they are. */
 function addHours(hours: Set<number>, next: Next): void {

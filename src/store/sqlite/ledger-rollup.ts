@@ -18,7 +18,7 @@ export interface Rollup {
   clear(): void
 }
 
-/** A column of `usage_hourly` that sums something: what a row adds to it, and what that is in SQL over all of them. */
+/** A column of `usage_hourly` that sums something: what a row adds to it, and the same in SQL. */
 interface Measure {
   name: string
   of(row: ClosedRow): number
@@ -26,18 +26,18 @@ interface Measure {
 }
 
 export const MEASURES: readonly Measure[] = [
-  { name: 'requests', of: () => 1, sql: 'COUNT(*)' },
+  { name: 'requests', of: () => 1, sql: '1' },
   {
     name: 'errors',
     of: ({ status }) => (status === 'failed' || status === 'abandoned' ? 1 : 0),
-    sql: `SUM(status IN ('failed', 'abandoned'))`,
+    sql: `status IN ('failed', 'abandoned')`,
   },
-  { name: 'cuts', of: ({ status }) => (status === 'cut' ? 1 : 0), sql: `SUM(status = 'cut')` },
-  ...SUMMED.map((field) => ({ name: column(field), of: (row: ClosedRow) => row[field], sql: `SUM(${column(field)})` })),
+  { name: 'cuts', of: ({ status }) => (status === 'cut' ? 1 : 0), sql: `status = 'cut'` },
+  ...SUMMED.map((field) => ({ name: column(field), of: (row: ClosedRow) => row[field], sql: column(field) })),
   {
     name: 'estimated_cost_nano_usd',
     of: ({ estimated, costNanoUsd }) => (estimated ? costNanoUsd : 0),
-    sql: 'SUM(CASE WHEN estimated THEN cost_nano_usd ELSE 0 END)',
+    sql: 'CASE WHEN estimated THEN cost_nano_usd ELSE 0 END',
   },
 ]
 
