@@ -74,6 +74,7 @@ function toAdvice(failure: ServiceFailure): string {
       ' Stop the server, move the file away and restore a backup of it, or name another folder with --data.',
     database_lost: '',
     database_unwritable: ' Run this as the user that the server runs as.',
+    report_too_long: ' Ask for a shorter time with --since and --until, or for one key or model.',
     schema_outdated:
       ' Start the server of this version once (tollgate serve): it keeps a copy in backups/ and brings the database up to date.',
     schema_newer: ' Use that version, or restore a backup from before it.',

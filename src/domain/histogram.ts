@@ -12,18 +12,15 @@ export function toBucket(ms: number): number {
 /** Where a bucket begins, in ms. */
 const startOf = (bucket: number) => 2 ** (bucket / 2)
 
-/** The first whole ms of a bucket, for those who have no logarithm. Bucket 0 begins at 0. */
-export const toFirstMs = (bucket: number) => (bucket === 0 ? 0 : Math.ceil(startOf(bucket)))
-
 /** Adds `by` to the bucket of `ms`, in place; unknown durations count nowhere. Empty buckets vanish. */
 export function addDuration(histogram: Histogram, ms: number | null, by: number): void {
   if (ms === null) return
   addCount(histogram, String(toBucket(ms)), by)
 }
 
-/** Adds every bucket of `delta`, in place, `by` times; -1 takes it away again. */
-export function addHistogram(histogram: Histogram, delta: Histogram, by: 1 | -1 = 1): void {
-  for (const bucket in delta) addCount(histogram, bucket, by * (delta[bucket] ?? 0))
+/** Adds every bucket of `delta`, in place. */
+export function addHistogram(histogram: Histogram, delta: Readonly<Histogram>): void {
+  for (const bucket in delta) addCount(histogram, bucket, delta[bucket] ?? 0)
 }
 
 function addCount(histogram: Histogram, bucket: string, by: number): void {

@@ -39,6 +39,7 @@ export type ServiceFailure =
   /** What may be told from what it has left: `ledger/lost.ts`. */
   | { kind: 'database_lost'; dataFolder: string }
   | { kind: 'database_unwritable'; path: string }
+  | { kind: 'report_too_long' }
   | { kind: 'schema_outdated' }
   | { kind: 'schema_newer'; migrations: readonly string[] }
   | { kind: 'migration_failed'; migration: string; table: string }

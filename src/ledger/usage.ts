@@ -1,0 +1,197 @@
+/**
+ * Who spent what: settled requests of a span of time, in groups, with tokens, cost and latencies. `tollgate usage` presents it.
+ *
+ * It blocks its thread for as long as it takes, seconds for a million requests: a command is a process of its own, a server is to run it
+ * in a worker, over a read-only connection. Options and report can be posted as they are.
+ */
+import { ServiceError } from '../domain/service-error.ts'
+import { HOUR_MS, hourOf } from '../domain/time.ts'
+import { findKey, findTeam } from '../keys/find.ts'
+import type { Configuration } from '../store/config-store.ts'
+import type { Span } from '../store/ledger-store.ts'
+import type { Dimension, UsageCell, UsageFilter, UsageQuery, UsageReader } from '../store/usage-store.ts'
+import { addUp, type Gathered } from './usage-groups.ts'
+import { addSums, byCost, createSums, type Figures, type Sums, toFigures } from './usage-sums.ts'
+
+export interface UsageOptions {
+  /** One or two, unlike. */
+  by: readonly Dimension[]
+  /** Half-open. Null: what the hour that runs has is in it. */
+  sinceMs: number
+  untilMs: number | null
+  /** Keys and teams as people name them (`keys/find.ts`), or `system`: what was asked without a key. */
+  where: UsageFilter
+  /** The most groups that are told apart: those that cost most. */
+  limit: number
+  /** How long it may take. */
+  limitMs: number
+}
+
+/** A group: of its dimensions those that were asked for. Names are those of today; null where there is none, for a team or a user nobody's. */
+export interface UsageGroup {
+  key?: { id: string; name: string | null }
+  team?: { id: string; name: string | null } | null
+  model?: string
+  upstream?: string
+  endpoint?: string
+  user?: string | null
+  dayMs?: number
+  hourMs?: number
+}
+
+export interface UsageRow {
+  group: UsageGroup
+  figures: Figures
+}
+
+export interface UsageReport {
+  /** By time where that was asked for, else the dearest first. */
+  rows: UsageRow[]
+  /** What the groups beyond `limit` come to; null where there are none. */
+  rest: { groups: number; figures: Figures } | null
+  total: Figures
+  /** What it covers. Differs from what was asked for where requests are no longer there one by one. */
+  sinceMs: number
+  untilMs: number
+  /** Whether it does. */
+  isMoved: boolean
+}
+
+/** What names are looked for in. */
+type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>
+
+/** The key id of what is asked without a key. */
+const SYSTEM = 'system'
+
+/**
+ * Reports usage. Sums of whole hours come from the rollup, which keeps them for good; parts of an hour, and users, from the requests:
+ * where those are gone, the report covers the whole hour, or begins with the first one whose requests are all there.
+ *
+ * Throws `key_not_found`, `key_ambiguous`, `team_not_found`, and `report_too_long` beyond `limitMs`.
+ *
+ * @param clock in ms, for that.
+ */
+export function reportUsage(
+  reader: UsageReader,
+  names: Names,
+  options: UsageOptions,
+  { nowMs, clock }: { nowMs: number; clock: () => number },
+): UsageReport {
+  const where = toIds(options.where, names, nowMs)
+  const span = { fromMs: options.sinceMs, untilMs: options.untilMs ?? hourOf(nowMs) + HOUR_MS }
+  const endMs = clock() + options.limitMs
+  const check = () => {
+    if (clock() <= endMs) return
+    throw new ServiceError({ kind: 'report_too_long' }, `The report took longer than ${options.limitMs / 1_000} s.`)
+  }
+  return toReport(readGroups(reader, { ...options, where, span }, check), options, { reader, names, span })
+}
+
+interface Asked {
+  by: readonly Dimension[]
+  where: UsageFilter
+  span: Span
+  limit: number
+}
+
+type Read = Gathered & { covered: Span }
+
+function readGroups(reader: UsageReader, { by, where, span, limit }: Asked, check: () => void): Read {
+  const needsRequests = by.includes('user') || (where.users?.length ?? 0) > 0
+  const toSpans = needsRequests ? toKept : toParts
+  const readFrom = (keptFromMs: number): Read => {
+    const parts = toSpans(span, keptFromMs)
+    const pages = function* (): Generator<readonly UsageCell[]> {
+      for (const part of parts) {
+        for (const page of reader.pages({ ...part, by, where })) {
+          check()
+          yield page
+        }
+      }
+    }
+    const found = addUp(reader, pages, limit)
+    // Some may have been taken away before they were read.
+    const now = reader.keptFromMs()
+    const isGone = parts.some((part) => part.from === 'requests' && part.span.fromMs < now)
+    return isGone ? readFrom(now) : { ...found, covered: toCovered(parts, span) }
+  }
+  return readFrom(reader.keptFromMs())
+}
+
+function toReport(
+  { groups, others, count, covered }: Read,
+  { by, limit }: UsageOptions,
+  { reader, names, span }: { reader: UsageReader; names: Names; span: Span },
+): UsageReport {
+  const ranked = [...groups].sort(([a, { sums: x }], [b, { sums: y }]) => byCost([a, x], [b, y]))
+  const shown = ranked.slice(0, limit)
+  for (const [, { sums }] of ranked.slice(limit)) addSums(others, sums)
+  const total = createSums(reader.counts)
+  for (const sums of [others, ...shown.map(([, group]) => group.sums)]) addSums(total, sums)
+
+  const toGroup = createNaming(by, names)
+  const toNamed = (sums: Sums) => toFigures(sums, reader.counts)
+  const rows = shown.map(([, { of, sums }]) => ({ group: toGroup(of), figures: toNamed(sums) }))
+  return {
+    rows: rows.sort(({ group: a }, { group: b }) => (a.dayMs ?? a.hourMs ?? 0) - (b.dayMs ?? b.hourMs ?? 0)),
+    rest: count > shown.length ? { groups: count - shown.length, figures: toNamed(others) } : null,
+    total: toNamed(total),
+    sinceMs: covered.fromMs,
+    untilMs: covered.untilMs,
+    isMoved: covered.fromMs !== span.fromMs || covered.untilMs !== span.untilMs,
+  }
+}
+
+type Part = Pick<UsageQuery, 'from' | 'span'>
+
+/** Whole hours by the rollup, what is left before and behind them by the requests; if those are gone, the whole hour. */
+function toParts({ fromMs, untilMs }: Span, keptFromMs: number): Part[] {
+  const startMs = hourOf(fromMs) < keptFromMs ? hourOf(fromMs) : Math.min(hourAfter(fromMs), untilMs)
+  const endMs = Math.max(startMs, hourOf(untilMs) < keptFromMs ? hourAfter(untilMs) : hourOf(untilMs))
+  const parts: Part[] = [
+    { from: 'requests', span: { fromMs, untilMs: startMs } },
+    { from: 'rollup', span: { fromMs: startMs, untilMs: endMs } },
+    { from: 'requests', span: { fromMs: endMs, untilMs } },
+  ]
+  return parts.filter(({ span }) => span.fromMs < span.untilMs)
+}
+
+/** The hour that begins then, or next. */
+const hourAfter = (ms: number) => hourOf(ms + HOUR_MS - 1)
+
+function toKept({ fromMs, untilMs }: Span, keptFromMs: number): Part[] {
+  const span = { fromMs: Math.max(fromMs, keptFromMs), untilMs }
+  return span.fromMs < untilMs ? [{ from: 'requests', span }] : []
+}
+
+const toCovered = (parts: readonly Part[], { untilMs }: Span): Span => ({
+  fromMs: parts[0]?.span.fromMs ?? untilMs,
+  untilMs: parts.at(-1)?.span.untilMs ?? untilMs,
+})
+
+function toIds(where: UsageFilter, { keys, teams, aliases }: Names, nowMs: number): UsageFilter {
+  return {
+    ...where,
+    keys: (where.keys ?? []).map((text) => (text === SYSTEM ? SYSTEM : findKey(keys, text, nowMs).id)),
+    teams: (where.teams ?? []).map((text) => findTeam(teams, text).id),
+    models: (where.models ?? []).map((text) => aliases.find(({ alias }) => alias === text)?.model ?? text),
+  }
+}
+
+/** From the values of a group to what is said of it. */
+function createNaming(by: readonly Dimension[], { keys, teams }: Names) {
+  const namesOf = (rows: readonly { id: string; name: string }[]) => new Map(rows.map(({ id, name }) => [id, name]))
+  const [keyNames, teamNames] = [namesOf(keys), namesOf(teams)]
+  const named: Record<Dimension, (value: string | number) => UsageGroup> = {
+    key: (id) => ({ key: { id: String(id), name: keyNames.get(String(id)) ?? null } }),
+    team: (id) => ({ team: id === '' ? null : { id: String(id), name: teamNames.get(String(id)) ?? null } }),
+    model: (model) => ({ model: String(model) }),
+    upstream: (upstream) => ({ upstream: String(upstream) }),
+    endpoint: (endpoint) => ({ endpoint: String(endpoint) }),
+    user: (user) => ({ user: user === '' ? null : String(user) }),
+    day: (ms) => ({ dayMs: Number(ms) }),
+    hour: (ms) => ({ hourMs: Number(ms) }),
+  }
+  return (of: UsageCell['of']): UsageGroup =>
+    Object.assign({}, ...by.map((dimension, i) => named[dimension](of[i] ?? '')))
+}

@@ -1,0 +1,73 @@
+/**
+ * What a report of usage needs of a store: cells to add up, page by page. `ledger/usage.ts` reads through it; `sqlite/usage-reader.ts` is
+ * the first such store.
+ */
+import type { Histogram } from '../domain/histogram.ts'
+import type { Span } from './ledger-store.ts'
+import type { tokenColumns } from './sqlite/schema.ts'
+
+/** What usage can be told apart by. Days and hours are those of UTC in which a request was created. */
+export const DIMENSIONS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user', 'day', 'hour'] as const
+export type Dimension = (typeof DIMENSIONS)[number]
+
+/** Requests that a report is about: of each list that is there, any of its values. */
+export interface UsageFilter {
+  /** Ids. */
+  keys?: readonly string[]
+  teams?: readonly string[]
+  /** Patterns over slugs, in which `*` stands for any run of characters. */
+  models?: readonly string[]
+  upstreams?: readonly string[]
+  endpoints?: readonly string[]
+  users?: readonly string[]
+}
+
+/** What is counted of requests beside their cost. `errors` ended `failed` or `abandoned`, `cuts` broke off. */
+export type UsageCount = 'requests' | 'errors' | 'cuts' | keyof ReturnType<typeof tokenColumns>
+
+export interface UsageQuery {
+  /** `rollup`: sums of whole hours, which know no users; `requests`: the requests themselves, as far as they are kept. */
+  from: 'rollup' | 'requests'
+  /** Of the rollup whole hours. */
+  span: Span
+  by: readonly Dimension[]
+  where: UsageFilter
+}
+
+/** What settled requests of one group come to. A group has any number of cells: they are to be added up. */
+export interface UsageCell {
+  /** The group: a value for each dimension, in their order. Ids and names as they are, '' for no team or no user; times in ms. */
+  of: readonly (string | number)[]
+  /** In the order of the reader's `counts`. */
+  counts: readonly number[]
+  costNanoUsd: bigint
+  /** Part of the cost that rests on estimated tokens. */
+  estimatedCostNanoUsd: bigint
+  firstToken: Readonly<Histogram>
+  duration: Readonly<Histogram>
+}
+
+/** Never writes to the ledger. */
+export interface UsageReader {
+  readonly counts: readonly UsageCount[]
+  /**
+   * Cells of settled requests, some thousands at a time. A page is read at once and consistent in itself; between pages nothing is held
+   * open, neither in the store nor by whoever stops reading.
+   */
+  pages(query: UsageQuery): Iterable<readonly UsageCell[]>
+  /** The first hour from which on every settled request is still there, and not its sum alone. Never goes back. */
+  keptFromMs(): number
+  /** Begins to rank groups of which there may be more than memory should hold. */
+  rank(): Ranking
+}
+
+/** Groups by what they cost together, then by their requests. Holds a file until it is disposed of. */
+export interface Ranking extends Disposable {
+  add(cells: readonly UsageCell[]): void
+  count(): number
+  /** The first of them, by `toGroupId`. */
+  top(limit: number): string[]
+}
+
+/** Names a group, for whoever adds up its cells. */
+export const toGroupId = (of: UsageCell['of']): string => (of.length === 1 ? String(of[0]) : JSON.stringify(of))

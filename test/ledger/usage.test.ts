@@ -1,0 +1,345 @@
+/** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { addDuration, type Histogram, toPercentile } from '../../src/domain/histogram.ts'
+import { reportUsage, type UsageGroup, type UsageOptions } from '../../src/ledger/usage.ts'
+import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
+import type { Span } from '../../src/store/ledger-store.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { pruneSlice } from '../../src/store/sqlite/ledger-prune.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { toUsageStatement } from '../../src/store/sqlite/usage-query.ts'
+import { createUsageReader } from '../../src/store/sqlite/usage-reader.ts'
+import { DIMENSIONS, type Dimension, type UsageReader } from '../../src/store/usage-store.ts'
+import { createPicker } from '../support/random.ts'
+import {
+  createFolder,
+  type Folder,
+  HOUR,
+  opening,
+  settling,
+  toCall,
+  toOpen,
+  toSettled,
+  toSettledCall,
+} from './fixture.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** An hour that ends a day and a month. */
+const NEW_MONTH = Date.UTC(2026, 10)
+const ALL: Span = { fromMs: 0, untilMs: NEW_MONTH + 400 * DAY_MS }
+const NO_NAMES = { keys: [], teams: [], aliases: [] }
+
+let folder: Folder
+beforeEach(() => {
+  folder = createFolder()
+})
+afterEach(() => folder.close())
+
+const commit = (...records: LedgerRecord[]) => createLedgerStore(folder.database, async () => true).apply(records)
+const settle = (fields: Parameters<typeof toSettled>[1] = {}) => settling(toSettled(toOpen(fields), fields))
+
+type Asked = Partial<UsageOptions> & { span?: Span }
+
+function report({ span = ALL, ...options }: Asked = {}, reader?: UsageReader, clock = () => 0) {
+  const connection = openDatabase(databasePath(folder.path), { busyMs: 0, readonly: true })
+  try {
+    return reportUsage(
+      reader ?? createUsageReader(connection),
+      NO_NAMES,
+      {
+        by: ['key'],
+        where: {},
+        limit: 100_000,
+        limitMs: 1_000,
+        sinceMs: span.fromMs,
+        untilMs: span.untilMs,
+        ...options,
+      },
+      { nowMs: HOUR, clock },
+    )
+  } finally {
+    connection.close()
+  }
+}
+
+const SUMS = {
+  prompt_tokens: 'promptTokens',
+  cached_tokens: 'cachedTokens',
+  cache_write_1h_tokens: 'cacheWrite1hTokens',
+  completion_tokens: 'completionTokens',
+  image_tokens: 'imageTokens',
+} as const
+
+type LedgerRow = Record<string, string | bigint | null> & { status: string; created_ms: bigint; cost_nano_usd: bigint }
+
+const nameOf: Record<Dimension, (row: LedgerRow) => unknown> = {
+  key: (row) => row.key_id,
+  team: (row) => row.team_id,
+  model: (row) => row.model,
+  upstream: (row) => row.upstream,
+  endpoint: (row) => row.endpoint,
+  // Nobody's name is no name.
+  user: (row) => row.user || null,
+  day: (row) => Number(row.created_ms - (row.created_ms % BigInt(DAY_MS))),
+  hour: (row) => Number(row.created_ms - (row.created_ms % BigInt(HOUR_MS))),
+}
+
+const toName = (by: readonly Dimension[], { key, team, dayMs, hourMs, ...rest }: UsageGroup) =>
+  JSON.stringify(by.map((one) => ({ ...rest, key: key?.id, team: team?.id ?? null, day: dayMs, hour: hourMs })[one]))
+
+/** Adds up the ledger's own rows, by the book: every value as SQLite has it. */
+function addUp(by: readonly Dimension[], { fromMs, untilMs }: Span) {
+  const rows = folder.database
+    .query<LedgerRow, [number, number]>(
+      `SELECT * FROM requests WHERE status <> 'open' AND created_ms >= ? AND created_ms < ?`,
+    )
+    .safeIntegers(true)
+    .all(fromMs, untilMs)
+  const groups = Map.groupBy(rows, (row) => JSON.stringify(by.map((dimension) => nameOf[dimension](row))))
+  return new Map([...groups].map(([name, group]) => [name, toFacts(group)]))
+}
+
+function toFacts(rows: readonly LedgerRow[]) {
+  const sum = (field: string, of = rows) => of.reduce((total, row) => total + BigInt(row[field] ?? 0), 0n)
+  const times: Histogram = {}
+  for (const row of rows) addDuration(times, row.first_token_ms === null ? null : Number(row.first_token_ms), 1)
+  return {
+    requests: rows.length,
+    errors: rows.filter(({ status }) => status === 'failed' || status === 'abandoned').length,
+    cuts: rows.filter(({ status }) => status === 'cut').length,
+    ...Object.fromEntries(Object.entries(SUMS).map(([column, field]) => [field, Number(sum(column))])),
+    costNanoUsd: sum('cost_nano_usd'),
+    estimatedCostNanoUsd: sum(
+      'cost_nano_usd',
+      rows.filter(({ estimated }) => estimated),
+    ),
+    firstToken: { p50: toPercentile(times, 0.5), p95: toPercentile(times, 0.95), p99: toPercentile(times, 0.99) },
+  }
+}
+
+const GROUPINGS: Dimension[][] = DIMENSIONS.flatMap((one, i) => [
+  [one],
+  ...DIMENSIONS.slice(i + 1).map((two) => [one, two]),
+])
+
+/** Names that would be taken apart, or run together, by who is careless with them. */
+const USERS = [null, '', 'ann', "O'Hara", '["ann","b"]', 'ann","b', 'x'.repeat(256), '=1+1', 'ann\u0000b']
+
+/** Writes a ledger that a seed decides: hours and months end in it, keys change teams, sums go beyond 2^53. */
+function writeLedger(seed: number): void {
+  const pick = createPicker(seed)
+  const oneOf = <T>(...values: readonly T[]) => values[pick(values.length)] as T
+  const store = createLedgerStore(folder.database, async () => true)
+  for (let i = 0; i < 250; i++) {
+    const edgeMs = NEW_MONTH + oneOf(0, -DAY_MS, HOUR_MS, -31 * DAY_MS, 3 * DAY_MS)
+    const row = toOpen({
+      createdMs: edgeMs + oneOf(-1, 0, 1, pick(HOUR_MS), -pick(HOUR_MS)),
+      keyId: `key-${pick(4)}`,
+      teamId: pick(3) ? `team-${pick(2)}` : null,
+      model: oneOf('acme/large', 'acme/sm%ll', 'acme/x*'),
+      upstream: oneOf('paid', 'spare'),
+      user: oneOf(...USERS),
+      instance: pick(8) ? 'here' : 'gone',
+    })
+    const calls = pick(5) ? [] : [toCall(row, 2)]
+    if (pick(2)) store.apply([opening(row), ...calls.map((call): LedgerRecord => ({ kind: 'call', call }))])
+    if (!pick(10)) continue
+    const outcome = {
+      status: oneOf('ok', 'ok', 'failed', 'cut'),
+      estimated: oneOf(0, 0, 1),
+      costNanoUsd: pick(10) ? pick(1_000_000) : Number.MAX_SAFE_INTEGER - pick(1_000),
+      promptTokens: pick(1_000_000_000),
+      cacheWrite1hTokens: pick(100),
+      imageTokens: pick(100),
+      firstTokenMs: pick(4) ? Math.ceil(1.5 ** pick(40)) : null,
+      durationMs: Math.ceil(1.5 ** pick(40)),
+      attempts: 1 + calls.length,
+    } as const
+    store.apply([
+      settling(toSettled(row, outcome), calls.length ? calls.map((call) => toSettledCall(call)) : undefined),
+    ])
+  }
+  store.abandonOthers('here')
+}
+
+describe('whatever the ledger has', () => {
+  test.each([1, 2, 3])('every grouping of it adds up to it, over any span of time (seed %i)', (seed) => {
+    writeLedger(seed)
+    const pick = createPicker(seed + 100)
+    const edge = () => NEW_MONTH + ([0, HOUR_MS, -DAY_MS][pick(3)] ?? 0) + ([0, 1, -1, pick(HOUR_MS)][pick(4)] ?? 0)
+    expect(report().total.costNanoUsd).toBeGreaterThan(BigInt(Number.MAX_SAFE_INTEGER))
+    for (const by of GROUPINGS) {
+      const [fromMs = 0, untilMs = 0] = [edge(), edge()].sort((a, b) => a - b)
+      for (const span of [ALL, { fromMs, untilMs: untilMs + 1 }]) {
+        const { rows, rest, total, isMoved } = report({ by, span })
+        const named = rows.map(({ group, figures }) => [toName(by, group), figures] as const)
+        const expected = addUp(by, span)
+        expect(named.map(([name]) => name).toSorted()).toEqual([...expected.keys()].toSorted())
+        for (const [name, figures] of named) expect(figures).toMatchObject(expected.get(name) ?? {})
+        const all = addUp([], span).get('[]') ?? toFacts([])
+        expect(total).toMatchObject(all)
+        expect(rows.reduce((sum, { figures }) => sum + figures.costNanoUsd, 0n)).toBe(all.costNanoUsd)
+        expect([rest, isMoved]).toEqual([null, false])
+      }
+    }
+  })
+
+  test('what is filtered is what each group of it says', () => {
+    writeLedger(4)
+    for (const [dimension, list] of Object.entries({ model: 'models', upstream: 'upstreams', user: 'users' })) {
+      const { rows } = report({ by: [dimension as Dimension] })
+      expect(rows.length).toBeGreaterThan(1)
+      for (const { group, figures } of rows) {
+        const value = group[dimension as 'user'] ?? ''
+        expect(report({ by: ['day', 'key'], where: { [list]: [value] } }).total).toEqual(figures)
+      }
+    }
+    expect(report({ where: { models: ['acme/l*', 'acme/s?%ll'] } }).total).toMatchObject({
+      requests: report({ by: ['model'] }).rows.find(({ group }) => group.model === 'acme/large')?.figures.requests,
+    })
+    const [first] = report({ by: ['user', 'upstream'] }).rows
+    const where = { users: [first?.group.user ?? ''], upstreams: [first?.group.upstream ?? ''] }
+    expect(report({ by: ['endpoint'], where }).total).toMatchObject({ ...first?.figures })
+  })
+})
+
+describe('rows', () => {
+  const spend = (...all: readonly (readonly [keyId: string, costNanoUsd: number])[]) =>
+    commit(...all.map(([keyId, costNanoUsd]) => settle({ keyId, costNanoUsd })))
+  const shown = (asked: Asked) => {
+    const { rows, rest, total } = report(asked)
+    return {
+      rows: rows.map(({ group, figures }) => [group.key?.id ?? group.hourMs, figures.costNanoUsd]),
+      rest: rest && [rest.groups, rest.figures.costNanoUsd],
+      total: total.costNanoUsd,
+    }
+  }
+
+  test('beyond the limit are one, and those that cost most are told apart', () => {
+    spend(['a', 5], ['b', 50], ['c', 7], ['d', 0], ['d', 0], ['e', 0])
+    expect(shown({ limit: 2 })).toEqual({
+      rows: [
+        ['b', 50n],
+        ['c', 7n],
+      ],
+      rest: [3, 5n],
+      total: 62n,
+    })
+    expect(report({ limit: 4 }).rows.map(({ group }) => group.key?.id)).toEqual(['b', 'c', 'a', 'd'])
+  })
+
+  test('of hours stand by time, those of one hour by cost', () => {
+    for (const [i, costNanoUsd] of [3, 9, 1].entries()) commit(settle({ createdMs: HOUR + i * HOUR_MS, costNanoUsd }))
+    commit(settle({ createdMs: HOUR, costNanoUsd: 4, keyId: 'other' }))
+    const at = (hours: number) => HOUR + hours * HOUR_MS
+    expect(shown({ by: ['hour'], limit: 2 })).toMatchObject({
+      rows: [
+        [at(0), 7n],
+        [at(1), 9n],
+      ],
+      rest: [1, 1n],
+    })
+    expect(shown({ by: ['hour', 'key'] }).rows.map(([, cost]) => cost)).toEqual([4n, 3n, 9n, 1n])
+  })
+
+  test('are as right where clients name more users than memory should hold', () => {
+    const users = Array.from({ length: 10_050 }, (_, i) =>
+      settle({ user: `user-${i}`, costNanoUsd: 1, createdMs: HOUR }),
+    )
+    commit(...users)
+    commit(...[7, 8].map((costNanoUsd) => settle({ user: 'user-10049', costNanoUsd, createdMs: HOUR + HOUR_MS })))
+    const { rows, rest, total } = report({ by: ['user'], limit: 2 })
+    expect(rows.map(({ group, figures }) => [group.user, figures.costNanoUsd])).toEqual([
+      ['user-10049', 16n],
+      ['user-0', 1n],
+    ])
+    expect([rest?.groups, rest?.figures.costNanoUsd, rest?.figures.requests]).toEqual([10_048, 10_048n, 10_048])
+    expect([total.costNanoUsd, total.requests]).toEqual([10_065n, 10_052])
+  })
+})
+
+describe('where old requests are gone', () => {
+  const at = (hours: number, costNanoUsd: number) =>
+    settle({ createdMs: HOUR + hours * HOUR_MS, costNanoUsd, user: 'ann' })
+  const prune = (untilMs: number) =>
+    pruneSlice(folder.database, { untilMs, after: '', limit: 1_000 }, untilMs + 90 * DAY_MS)
+  const half = (hours: number) => HOUR + hours * HOUR_MS
+  beforeEach(() => {
+    commit(at(0, 1), at(0.75, 10), at(1.25, 100), at(1.75, 1_000), at(2.25, 10_000))
+  })
+
+  test('a part of an hour is reported as the whole hour, and said to be', () => {
+    const span = { fromMs: half(0.5), untilMs: half(1.5) }
+    expect(report({ span })).toMatchObject({ total: { costNanoUsd: 110n }, isMoved: false })
+    prune(half(1))
+    const moved = { total: { costNanoUsd: 111n }, sinceMs: half(0), untilMs: half(1.5), isMoved: true }
+    expect(report({ span })).toMatchObject(moved)
+    expect(report({ span: { fromMs: half(0.5), untilMs: half(0.6) } })).toMatchObject({
+      total: { costNanoUsd: 11n },
+      sinceMs: half(0),
+      untilMs: half(1),
+    })
+    prune(half(2))
+    expect(report({ span })).toMatchObject({ total: { costNanoUsd: 1_111n }, sinceMs: half(0), untilMs: half(2) })
+    expect(report({ span: { fromMs: half(0), untilMs: half(2) } })).toMatchObject({ isMoved: false })
+  })
+
+  test('users are reported from the first hour on whose requests are all there', () => {
+    prune(half(1))
+    const { rows, sinceMs, isMoved } = report({ by: ['user'], span: { fromMs: 0, untilMs: half(3) } })
+    expect([rows.map(({ figures }) => figures.costNanoUsd), sinceMs, isMoved]).toEqual([[11_100n], half(1), true])
+    expect(report({ by: ['user'], span: { fromMs: 0, untilMs: half(0.5) } })).toMatchObject({ rows: [], isMoved: true })
+    expect(report({ where: { users: ['ann'] } }).total.costNanoUsd).toBe(11_100n)
+  })
+
+  test('those that go while they are read are not half in it', () => {
+    const reader = createUsageReader(folder.database)
+    const pruned: UsageReader = {
+      ...reader,
+      *pages(query) {
+        prune(half(2))
+        yield* reader.pages(query)
+      },
+    }
+    expect(report({ by: ['user'] }, pruned)).toMatchObject({ total: { costNanoUsd: 10_000n }, sinceMs: half(2) })
+  })
+})
+
+test('a report that takes too long is given up, and holds up no checkpoint', () => {
+  commit(settle({ createdMs: HOUR }), settle({ createdMs: HOUR + DAY_MS, user: 'ann' }))
+  let now = 0
+  const connection = openDatabase(databasePath(folder.path), { busyMs: 0, readonly: true })
+  const reader = createUsageReader(connection)
+  for (const by of [['key'], ['user']] as const) {
+    const options = { by, where: {}, limit: 10, limitMs: 1_000, sinceMs: 0, untilMs: null }
+    const clock = () => (now += 600)
+    expect(() => reportUsage(reader, NO_NAMES, options, { nowMs: HOUR + DAY_MS, clock })).toThrow('longer than 1 s')
+  }
+  expect(folder.database.query('PRAGMA wal_checkpoint(TRUNCATE)').get()).toMatchObject({ busy: 0 })
+  connection.close()
+})
+
+describe('reading goes through the span alone', () => {
+  const planOf = (query: Parameters<typeof toUsageStatement>[0]) =>
+    folder.database
+      .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${toUsageStatement(query).sql}`)
+      .all()
+      .map(({ detail }) => detail)
+  const where = { models: ['acme/*'], upstreams: ['paid'] }
+
+  test('of the rollup, or the part of it that is of the key or the team', () => {
+    const search = (index: string) => [
+      expect.stringMatching(new RegExp(`^SEARCH usage_hourly USING ${index} \\(.*hour_ms>`)),
+    ]
+    expect(planOf({ from: 'rollup', by: ['model'], where })).toEqual(search('PRIMARY KEY'))
+    expect(planOf({ from: 'rollup', by: ['hour'], where: { keys: ['a'] } })).toEqual(search('INDEX usage_hourly_key'))
+    expect(planOf({ from: 'rollup', by: ['day'], where: { teams: ['a'] } })).toEqual(search('INDEX usage_hourly_team'))
+  })
+
+  test('of the requests', () => {
+    expect(planOf({ from: 'requests', by: ['user'], where: { ...where, keys: ['a'] } })).toEqual([
+      'SEARCH requests USING PRIMARY KEY (id>? AND id<?)',
+    ])
+  })
+})
