@@ -51,6 +51,7 @@ const code = await runProgram(args, {
   // `node:tty` takes as long to load as all the rest of a command.
   stdin: async () => ((await import('node:tty')).isatty(0) ? null : Bun.stdin.text()),
   isTerminal,
+  columns: () => process.stdout.columns || 80,
   environment: process.env,
   nowMs: Date.now,
   cwd: process.cwd(),

@@ -30,7 +30,7 @@ test('every part of the reference that the README links to is one', () => {
   expect(linked.filter((part) => !parts.includes(part))).toEqual([])
 })
 
-test('every option of `serve` and `keys create` is told of', async () => {
+test('every option of `serve`, `keys create` and `usage` is told of', async () => {
   const help: string[] = []
   const io = {
     stderr() {},
@@ -38,9 +38,10 @@ test('every option of `serve` and `keys create` is told of', async () => {
     environment: {},
     nowMs: () => 0,
     isTerminal: () => false,
+    columns: () => 80,
     cwd: ROOT,
   }
-  for (const command of [['serve'], ['keys', 'create']])
+  for (const command of [['serve'], ['keys', 'create'], ['usage']])
     await runProgram([...command, '--help'], { ...io, stdout: (text) => void help.push(text) })
   const options = [...help.join('').matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, option]) => String(option))
   expect(options).toContain('--max-buffered')

@@ -70,8 +70,8 @@ function toMoney(nanoUsd: number): string {
 }
 
 /** Dollars to the cent, or two digits of a smaller sum; rounded down, so that no budget looks spent too early. */
-function toSpent(nanoUsd: number): string {
-  const decimals = nanoUsd === 0 ? 2 : Math.min(9, Math.max(2, 11 - String(nanoUsd).length))
+export function toSpent(nanoUsd: number | bigint): string {
+  const decimals = Number(nanoUsd) === 0 ? 2 : Math.min(9, Math.max(2, 11 - String(nanoUsd).length))
   const digits = String(nanoUsd).padStart(10, '0')
   const fraction = digits
     .slice(-9)

@@ -17,6 +17,8 @@ export interface Io {
   stdin(): Promise<string | null>
   /** Whether a person reads what is written there: 1 is stdout, 2 is stderr. */
   isTerminal(fd: 1 | 2): boolean
+  /** Columns of the terminal that stdout is. */
+  columns(): number
   environment: Environment
   nowMs(): number
   cwd: string
@@ -145,11 +147,11 @@ export function toIndented(text: string, indent: number): string {
 const NAME_WIDTH = 18
 
 /** A name as a cell of a table, which has to be narrow. */
-export function toShort(name: string): string {
+export function toShort(name: string, width = NAME_WIDTH): string {
   const text = toPrintable(name)
-  if (Bun.stringWidth(text) <= NAME_WIDTH) return text
+  if (Bun.stringWidth(text) <= width) return text
   let short = ''
-  for (const letter of text) if (Bun.stringWidth(short + letter) < NAME_WIDTH) short += letter
+  for (const letter of text) if (Bun.stringWidth(short + letter) < width) short += letter
   return `${short}…`
 }
 

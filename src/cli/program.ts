@@ -19,6 +19,7 @@ import { addServe } from './words/serve.ts'
 import { addTeams } from './words/teams.ts'
 import { addUpkeep } from './words/upkeep.ts'
 import { addUpstreams } from './words/upstreams.ts'
+import { addUsage } from './words/usage.ts'
 
 /** A variable of a script that is not set is no wish for the folder that is there by default. */
 function toFolder(text: string): string {
@@ -60,6 +61,7 @@ export function createProgram(io: Io): Command {
   addCatalog(program, context)
   addModels(program, context)
   addUpstreams(program, context)
+  addUsage(program, context)
   addRequests(program, context)
   addBackup(program, context)
   addUpkeep(program, context)

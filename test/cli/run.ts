@@ -20,6 +20,8 @@ export interface Bench {
   isWatched: boolean
   /** Variables of the environment, beside the data folder. */
   environment: Record<string, string>
+  /** Columns of its terminal. */
+  columns: number
   /** Hears what a command prints, as it does. */
   onStdout: (text: string) => void
   run(...argv: string[]): Promise<Ran>
@@ -37,6 +39,7 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
     piped: null,
     isWatched: false,
     environment: {},
+    columns: 80,
     onStdout: () => {},
     async run(...argv) {
       const ran = { code: 0, stdout: '', stderr: '' }
@@ -51,6 +54,7 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
         stdin: async () => bench.piped,
         isTerminal: () => bench.isWatched,
         environment: { TOLLGATE_DATA: folder, ...bench.environment },
+        columns: () => bench.columns,
         nowMs: () => nowMs,
         cwd: folder,
       })

@@ -10,6 +10,7 @@ const silent = {
   stderr() {},
   stdin: async () => null,
   isTerminal: () => false,
+  columns: () => 80,
   environment: {},
   nowMs: () => 0,
   cwd: '/',

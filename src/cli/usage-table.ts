@@ -1,0 +1,151 @@
+/**
+ * The table of `usage`: a line a group, its cost as a bar (its requests, where nothing cost anything), and the total beneath. What does
+ * not fit a terminal is left out, the least telling first. Pure.
+ */
+import { toShortId } from '../domain/id.ts'
+import type { UsageGroup, UsageReport, UsageRow } from '../ledger/usage.ts'
+import type { Figures, Percentiles } from '../ledger/usage-sums.ts'
+import type { Dimension } from '../store/usage-store.ts'
+import { toSpent } from './budget.ts'
+import { toDay, toShort, toTable, toTime } from './io.ts'
+import type { Paint } from './terminal.ts'
+
+interface Column {
+  heading: string
+  /** '-' where there is nothing to say. */
+  cell(figures: Figures): string
+}
+
+/** From what a line is read for first. */
+const COLUMNS: readonly Column[] = [
+  { heading: 'COST', cell: ({ costNanoUsd }) => (costNanoUsd === 0n ? '-' : toSpent(costNanoUsd)) },
+  { heading: 'REQUESTS', cell: ({ requests }) => toNumber(requests) },
+  { heading: 'FAILED', cell: ({ errors }) => toNumber(errors) },
+  { heading: 'IN', cell: ({ promptTokens }) => toNumber(promptTokens) },
+  { heading: 'OUT', cell: ({ completionTokens }) => toNumber(completionTokens) },
+  { heading: 'FIRST p50/p95', cell: ({ firstToken }) => toPair(firstToken) },
+  { heading: 'WHOLE p50/p95', cell: ({ duration }) => toPair(duration) },
+  { heading: 'CUT', cell: ({ cuts }) => toNumber(cuts) },
+  { heading: 'ESTIMATED', cell: ({ estimatedShare }) => toPercent(estimatedShare ?? 0) },
+]
+
+const HEADINGS: Record<Dimension, string> = {
+  key: 'KEY',
+  team: 'TEAM',
+  model: 'MODEL',
+  upstream: 'UPSTREAM',
+  endpoint: 'ENDPOINT',
+  user: 'USER',
+  day: 'DAY (UTC)',
+  hour: 'HOUR (UTC)',
+}
+
+const GAP = 2
+const BAR = { least: 8, most: 30 }
+
+export interface Terminal {
+  /** Columns. */
+  width: number
+  paint: Paint
+}
+
+export function toUsageTable(report: UsageReport, by: readonly Dimension[], { width, paint }: Terminal): string {
+  const { rows, rest, total } = report
+  const names = toNames(rows, by)
+  const first = (text: string) => by.map((_, i) => (i === 0 ? text : ''))
+  const lines: { name: string[]; figures: Figures }[] = rows.map(({ figures }, row) => ({
+    name: names[row] ?? [],
+    figures,
+  }))
+  if (rest) lines.push({ name: first(`${rest.groups} more`), figures: rest.figures })
+  lines.push({ name: first('total'), figures: total })
+
+  const named = by.map((dimension, i) => [HEADINGS[dimension], ...lines.map(({ name }) => name[i] ?? '')])
+  const columns = COLUMNS.map(({ heading, cell }) => [heading, ...lines.map(({ figures }) => cell(figures))])
+    .filter(([, ...cells]) => cells.some((cell) => cell !== '-'))
+    .map(toRight)
+  const room = width - widthOf(named) - BAR.least
+  const fitting = columns.filter((_, i) => i === 0 || widthOf(columns.slice(0, i + 1)) <= room)
+  const barWidth = Math.min(BAR.most, width - widthOf(named) - widthOf(fitting))
+  const bars = barWidth < BAR.least ? [] : ['', ...toBars(lines.slice(0, rows.length), barWidth)]
+  const [cost = [], ...others] = fitting
+  const table = [...named, cost, bars, ...others].filter((column) => column.length > 0)
+  const toLine = (i: number) => table.map((column) => column[i] ?? '')
+  return toTable(
+    toLine(0),
+    lines.map((_, i) => toLine(i + 1)),
+    paint,
+  )
+}
+
+/** A name that several of them have stands with its id. */
+function toNames(rows: readonly UsageRow[], by: readonly Dimension[]): string[][] {
+  const ids = new Map<string, Set<string>>()
+  for (const {
+    group: { key },
+  } of rows)
+    if (key?.name) ids.set(key.name, (ids.get(key.name) ?? new Set()).add(key.id))
+  const toKey = ({ id, name }: { id: string; name: string | null }) => {
+    if (name === null) return toShort(id.length === 32 ? toShortId(id) : id)
+    return (ids.get(name)?.size ?? 0) > 1 ? `${toShort(name)} (${toShortId(id)})` : toShort(name)
+  }
+  const cells: Record<Dimension, (group: UsageGroup) => string> = {
+    key: ({ key }) => (key ? toKey(key) : ''),
+    team: ({ team }) => (team ? toShort(team.name ?? toShortId(team.id)) : '(no team)'),
+    model: ({ model }) => toShort(model ?? '', MODEL_WIDTH),
+    upstream: ({ upstream }) => toShort(upstream ?? ''),
+    endpoint: ({ endpoint }) => toShort(endpoint ?? ''),
+    user: ({ user }) => (user ? toShort(user) : '(no user)'),
+    day: ({ dayMs = 0 }) => toDay(dayMs),
+    hour: ({ hourMs = 0 }) => toTime(hourMs),
+  }
+  return rows.map(({ group }) => by.map((dimension) => cells[dimension](group)))
+}
+
+const MODEL_WIDTH = 32
+
+const widthOf = (columns: readonly string[][]) =>
+  columns.reduce((sum, column) => sum + GAP + Math.max(...column.map((cell) => Bun.stringWidth(cell))), 0)
+
+function toRight(column: string[]): string[] {
+  const width = Math.max(...column.map((cell) => cell.length))
+  return column.map((cell) => cell.padStart(width))
+}
+
+const EIGHTHS = ' ▏▎▍▌▋▊▉'
+
+/** As long as their share of the longest one, in eighths of a column; what is not nothing shows. */
+function toBars(lines: readonly { figures: Figures }[], width: number): string[] {
+  const isPaid = lines.some(({ figures }) => figures.costNanoUsd > 0n)
+  const sizes = lines.map(({ figures }) => (isPaid ? Number(figures.costNanoUsd) : figures.requests))
+  const most = Math.max(...sizes)
+  return sizes.map((size) => {
+    const eighths = most === 0 ? 0 : Math.max(size > 0 ? 1 : 0, Math.round((8 * width * size) / most))
+    return `${'█'.repeat(Math.floor(eighths / 8))}${EIGHTHS[eighths % 8]}`.trimEnd()
+  })
+}
+
+const UNITS: readonly [unit: string, size: number][] = [
+  ['T', 1e12],
+  ['G', 1e9],
+  ['M', 1e6],
+]
+
+/** Such as `1,204`, and `3.41M` from a million on; `-` for 0. */
+function toNumber(count: number): string {
+  const [unit, size] = UNITS.find(([, size]) => count >= size) ?? []
+  if (unit !== undefined && size !== undefined)
+    return `${(count / size).toPrecision(3).slice(0, 4).replace(/\.$/, '')}${unit}`
+  return count === 0 ? '-' : count.toLocaleString('en-US')
+}
+
+const toPercent = (share: number) => (share === 0 ? '-' : share < 0.01 ? '<1 %' : `${Math.round(100 * share)} %`)
+
+/** A percentile is known to a factor of 1.4: two digits say more than that. */
+const toPair = ({ p50, p95 }: Percentiles) =>
+  p50 === null || p95 === null ? '-' : `${toTwoDigits(p50)}/${toTwoDigits(p95)}`
+
+function toTwoDigits(ms: number): string {
+  if (ms < 1_000) return `${Number(ms.toPrecision(2))}ms`
+  return ms < 100_000 ? `${Number((ms / 1_000).toPrecision(2))}s` : `${Math.round(ms / 60_000)}min`
+}

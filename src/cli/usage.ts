@@ -1,0 +1,124 @@
+/**
+ * `tollgate usage`: who spent what. A table with bars on a terminal, CSV elsewhere (`--table`, `--csv` and `--json` say otherwise). Works
+ * beside a running server, which brings its database up to date first, and reads only.
+ */
+import { count } from '../domain/words.ts'
+import { reportUsage, type UsageReport } from '../ledger/usage.ts'
+import type { Figures } from '../ledger/usage-sums.ts'
+import { createUsageReader } from '../store/sqlite/usage-reader.ts'
+import { DIMENSIONS, type Dimension, type UsageFilter } from '../store/usage-store.ts'
+import { usageError } from './command-error.ts'
+import { toCsv } from './csv.ts'
+import { type Context, printJson, toTime, withStore } from './io.ts'
+import { type Behind, catchUp, toBehindNote } from './live.ts'
+import { type Fields, toFigureFields, toGroupFields, toJsonFields } from './usage-fields.ts'
+import { toUsageTable } from './usage-table.ts'
+import { toMoment } from './values.ts'
+
+/** The options of `usage`, as they stand on the command line. */
+export interface UsageFlags {
+  since: string
+  until?: string
+  by: string
+  key?: string[]
+  team?: string[]
+  model?: string[]
+  upstream?: string[]
+  endpoint?: string[]
+  user?: string[]
+  limit: string
+  csv?: boolean
+  table?: boolean
+}
+
+/** Nobody waits longer for a table. */
+const LIMIT_MS = 60_000
+const MOST_ROWS = 100_000
+
+export async function usage(flags: UsageFlags, io: Context): Promise<void> {
+  const nowMs = io.nowMs()
+  const form = toForm(flags, io)
+  const by = toDimensions(flags.by)
+  const sinceMs = toMoment('--since', flags.since, nowMs)
+  const untilMs = flags.until === undefined ? null : toMoment('--until', flags.until, nowMs)
+  if (sinceMs >= (untilMs ?? nowMs + 1)) throw usageError('--since must be before --until, and not in the future.')
+  const options = { by, sinceMs, untilMs, where: toFilter(flags), limit: toLimit(flags.limit), limitMs: LIMIT_MS }
+  const { report, behind } = await withStore(io, { readonly: true }, async (store, sqlite) => {
+    const behind = await catchUp(sqlite, io.dataFolder)
+    const names = await store.read()
+    const clock = () => performance.now()
+    return { behind, report: reportUsage(createUsageReader(sqlite), names, options, { nowMs, clock }) }
+  })
+  io.stderr(toBehindNote(behind) + toNotes(report))
+  if (form === 'json') return printJson(io, toDocument(report, by, behind))
+  if (form === 'csv') return io.stdout(toText(report, by))
+  if (report.rows.length > 0) io.stdout(toUsageTable(report, by, { width: io.columns(), paint: io.paint }))
+  else io.stderr('Nothing was asked in that time that this is about.\n')
+}
+
+function toForm({ csv, table }: UsageFlags, io: Context): 'json' | 'csv' | 'table' {
+  if (Number(io.json) + Number(csv === true) + Number(table === true) > 1)
+    throw usageError('--json, --csv and --table exclude each other.')
+  if (io.json) return 'json'
+  if (csv || table) return csv ? 'csv' : 'table'
+  return io.isTerminal(1) ? 'table' : 'csv'
+}
+
+const isDimension = (text: string): text is Dimension => DIMENSIONS.some((known) => known === text)
+
+function toDimensions(text: string): Dimension[] {
+  const names = text.split(',').map((name) => name.trim())
+  const by = names.filter(isDimension)
+  const isFit = by.length === names.length && by.length <= 2 && new Set(by).size === by.length
+  if (!isFit)
+    throw usageError(`--by '${text}' is unknown: write one or two of ${DIMENSIONS.join(', ')}, such as key,model.`)
+  if (by.includes('day') && by.includes('hour')) throw usageError('--by hour tells the day, too: leave day out.')
+  return by
+}
+
+const toFilter = ({ key, team, model, upstream, endpoint, user }: UsageFlags): UsageFilter => ({
+  keys: key ?? [],
+  teams: team ?? [],
+  models: model ?? [],
+  upstreams: upstream ?? [],
+  endpoints: endpoint ?? [],
+  users: user ?? [],
+})
+
+function toLimit(text: string): number {
+  const limit = /^\d{1,6}$/.test(text.trim()) ? Number(text) : 0
+  if (limit >= 1 && limit <= MOST_ROWS) return limit
+  throw usageError(`--limit '${text}' is no number of rows: write a whole number from 1 to ${MOST_ROWS}.`)
+}
+
+function toNotes({ rest, sinceMs, untilMs, isMoved }: UsageReport): string {
+  const moved = `requests of before are gone, all but their sums of whole hours, which know no users: this is about ${toTime(sinceMs)} to ${toTime(untilMs)} (UTC)`
+  const cut = `the last row is what ${count(rest?.groups ?? 0, 'more row')} come to; a larger --limit tells them apart`
+  return (isMoved ? `note: ${moved}.\n` : '') + (rest ? `note: ${cut}.\n` : '')
+}
+
+const toDocument = (
+  { rows, rest, total, sinceMs, untilMs }: UsageReport,
+  by: readonly Dimension[],
+  behind: Behind,
+) => ({
+  usage: rows.map(({ group, figures }) => toJsonFields({ ...toGroupFields(by, group), ...toFigureFields(figures) })),
+  rest: rest && { groups: rest.groups, ...toJsonFields(toFigureFields(rest.figures)) },
+  total: toJsonFields(toFigureFields(total)),
+  since_ms: sinceMs,
+  until_ms: untilMs,
+  waiting: behind.waiting,
+})
+
+/** `groups` tells the last row, of all that are not told apart, from the others. */
+function toText({ rows, rest, total }: UsageReport, by: readonly Dimension[]): string {
+  const records = rows.map(({ group, figures }) => toRecord(toGroupFields(by, group), 1, figures))
+  if (rest) records.push(toRecord(toGroupFields(by), rest.groups, rest.figures))
+  return toCsv(Object.keys(toRecord(toGroupFields(by), 0, total)), records)
+}
+
+const toRecord = (group: Fields, groups: number, figures: Figures): Fields => ({
+  ...group,
+  groups,
+  ...toFigureFields(figures),
+})

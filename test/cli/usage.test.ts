@@ -1,0 +1,227 @@
+/** `tollgate usage`: what people, spreadsheets and scripts get to see. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { pruneSlice } from '../../src/store/sqlite/ledger-prune.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
+import { type Bench, createBench } from './run.ts'
+
+const NOW = HOUR + 1_800_000
+const DOLLAR = 1_000_000_000
+const DAY_MS = 86_400_000
+
+let bench: Bench
+beforeEach(() => {
+  bench = createBench(NOW)
+  bench.environment = { NO_COLOR: '1' }
+})
+afterEach(() => bench.close())
+
+function inLedger(...all: Parameters<typeof toSettled>[1][]): void {
+  const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  createLedgerStore(sqlite, async () => true).apply(
+    all.map((fields) => settling(toSettled(toOpen({ createdMs: HOUR, ...fields }), fields))),
+  )
+  sqlite.close()
+}
+
+const idOf = async (...argv: string[]) => JSON.parse((await bench.run('keys', 'create', ...argv, '--json')).stdout).id
+const usage = (...argv: string[]) => bench.run('usage', ...argv)
+const json = async (...argv: string[]) => JSON.parse((await usage(...argv, '--json')).stdout)
+const lines = (text: string) => text.trimEnd().split('\n')
+
+describe('on a terminal', () => {
+  beforeEach(() => {
+    bench.isWatched = true
+  })
+
+  test('is a table with a bar for what each cost, names of revoked keys too, and a total', async () => {
+    const [dev, old] = [await idOf('--name', 'dev'), await idOf('--name', 'old')]
+    await bench.run('keys', 'revoke', 'old')
+    inLedger(
+      { keyId: dev, costNanoUsd: DOLLAR },
+      { keyId: old, costNanoUsd: 3 * DOLLAR, status: 'failed' },
+      { keyId: 'system', costNanoUsd: 0 },
+    )
+    bench.columns = 200
+    const { stdout, stderr, code } = await usage()
+    expect([code, stderr]).toEqual([0, ''])
+    const table = lines(stdout)
+    expect(table[0]).toMatch(/^KEY +COST +REQUESTS +FAILED +IN +OUT +FIRST p50\/p95/)
+    expect(table[1]).toMatch(/^old +\$3\.00 {2}█{8,} +1 +1 +11 +7 +\d+ms\/\d+ms +\d+ms\/\d+ms$/)
+    expect(table[2]).toMatch(/^dev +\$1\.00 {2}██+[▏▎▍▌▋▊▉]? +1 +- +11 +7 /)
+    expect(table[3]).toMatch(/^system +- +1 +-/)
+    expect(table[4]).toMatch(/^total +\$4\.00 +3 +1 +33 +21/)
+    const bars = table.map((line) => line.match(/█/g)?.length ?? 0)
+    expect(bars.slice(1, 3)).toEqual([30, 10])
+  })
+
+  test.each([40, 80, 200])('fits %i columns, or as much of it as tells the most', async (columns) => {
+    inLedger({ costNanoUsd: DOLLAR, estimated: 1, status: 'cut', promptTokens: 123_456_789, model: 'm'.repeat(100) })
+    bench.columns = columns
+    const { stdout } = await usage('--by', 'model')
+    for (const line of lines(stdout)) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(Math.max(columns, 42))
+    expect(stdout.includes('ESTIMATED')).toBe(columns === 200)
+    expect(stdout).toContain('$1.00')
+  })
+
+  test('has bars of requests where nothing cost anything, and no commands to the terminal', async () => {
+    inLedger(...[1, 2, 3].map(() => ({ user: 'e\u001b[2Jvil', costNanoUsd: 0 })), { user: null, costNanoUsd: 0 })
+    const { stdout } = await usage('--by', 'user')
+    expect(stdout).not.toContain('\u001b')
+    expect(stdout).not.toContain('COST')
+    expect(lines(stdout)[1]).toMatch(/^e\?\[2Jvil +3 {2}█+ /)
+    expect(lines(stdout)[2]).toMatch(/^\(no user\) +1 {2}█+/)
+  })
+
+  test('tells keys of one name apart by their ids, and days by their dates', async () => {
+    const first = await idOf('--name', 'twin')
+    await bench.run('keys', 'revoke', 'twin')
+    const second = await idOf('--name', 'twin')
+    inLedger({ keyId: first }, { keyId: second }, { keyId: second, createdMs: HOUR - DAY_MS })
+    const { stdout } = await usage('--by', 'day,key')
+    expect(lines(stdout).map((line) => line.split(/ {2,}/).slice(0, 2))).toEqual([
+      ['DAY (UTC)', 'KEY'],
+      ['2026-11-20', `twin (${second.slice(-8)})`],
+      ['2026-11-21', expect.stringContaining('twin (')],
+      ['2026-11-21', expect.stringContaining('twin (')],
+      ['total', expect.anything()],
+    ])
+  })
+
+  test('says so where there is nothing to show', async () => {
+    expect(await usage()).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('Nothing was asked') })
+  })
+})
+
+describe('in a pipe', () => {
+  test('is CSV by the rules of RFC 4180, with ids beside names', async () => {
+    const id = await idOf('--name', 'a "b", c\nd')
+    inLedger({ keyId: id, costNanoUsd: 1_500, firstTokenMs: null })
+    const { stdout } = await usage()
+    const [head = '', ...rest] = stdout.split('\r\n')
+    const fields = head.split(',')
+    expect(fields.slice(0, 4)).toEqual(['key_id', 'key', 'groups', 'requests'])
+    expect(rest.join('\r\n')).toStartWith(`${id},"a ""b"", c\nd",1,1,0,0,11,3,`)
+    expect(fields.slice(-9)).toEqual([
+      ...['cost_nano_usd', 'estimated_cost_nano_usd', 'estimated_share'],
+      ...['first_token_p50_ms', 'first_token_p95_ms', 'first_token_p99_ms'],
+      ...['duration_p50_ms', 'duration_p95_ms', 'duration_p99_ms'],
+    ])
+    expect(rest.join('')).toContain(',1500,0,0,,,,')
+  })
+
+  test.each(['=cmd|x!A1', '+1', '-1', '@SUM(A1)', ' \t=1', '＝1', '\r=1'])(
+    '%j is text to a spreadsheet',
+    async (name) => {
+      inLedger({ user: name })
+      const { stdout } = await usage('--by', 'user')
+      expect(stdout.slice(stdout.indexOf('\r\n') + 2)).toStartWith(`"'${name}",1,`)
+    },
+  )
+
+  test('has every column that the rollup sums, and the row of the rest says how many it stands for', async () => {
+    inLedger(
+      { model: 'acme/a', costNanoUsd: 2 },
+      { model: 'acme/b', costNanoUsd: 1 },
+      { model: 'acme/c', costNanoUsd: 1 },
+    )
+    const { stdout, stderr } = await usage('--by', 'model', '--limit', '1')
+    const [head = '', first, second, end] = stdout.split('\r\n')
+    expect([first, second, end]).toEqual([expect.stringMatching(/^acme\/a,1,1,/), expect.stringMatching(/^,2,2,/), ''])
+    expect(stderr).toContain('2 more rows')
+    const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0, readonly: true })
+    const columns = sqlite.query<{ name: string }, []>(`SELECT name FROM pragma_table_info('usage_hourly')`).all()
+    sqlite.close()
+    const sums = columns.map(({ name }) => name).filter((name) => /_tokens$|_usd$|^(requests|errors|cuts)$/.test(name))
+    expect(sums.filter((name) => !head.split(',').includes(name))).toEqual([])
+  })
+})
+
+describe('--json', () => {
+  test('is one document: rows, rest and total, what it covers, what still waits', async () => {
+    const team = JSON.parse((await bench.run('teams', 'create', '--name', 'Blue', '--json')).stdout)
+    inLedger({ teamId: team.id, costNanoUsd: 3, estimated: 1 }, { teamId: null, costNanoUsd: 1 })
+    const found = await json('--by', 'team,hour', '--since', '2026-11-21', '--until', '2026-11-22')
+    expect(found).toMatchObject({
+      usage: [
+        {
+          team_id: team.id,
+          team: 'Blue',
+          hour_ms: HOUR,
+          hour: '2026-11-21T12:00:00.000Z',
+          cost_nano_usd: 3,
+          estimated_share: 1,
+        },
+        { team_id: null, team: null, hour_ms: HOUR, cost_nano_usd: 1, estimated_share: 0 },
+      ],
+      rest: null,
+      total: { requests: 2, cost_nano_usd: 4, estimated_cost_nano_usd: 3, estimated_share: 0.75 },
+      since_ms: Date.UTC(2026, 10, 21),
+      until_ms: Date.UTC(2026, 10, 22),
+      waiting: 0,
+    })
+  })
+
+  test('writes sums of money beyond 2^53 digit by digit', async () => {
+    for (let i = 0; i < 3; i++) inLedger({ costNanoUsd: Number.MAX_SAFE_INTEGER })
+    expect((await usage('--json')).stdout).toContain(`"cost_nano_usd": ${3n * BigInt(Number.MAX_SAFE_INTEGER)},`)
+  })
+
+  test('says what it covers where requests are gone', async () => {
+    inLedger({ createdMs: HOUR - DAY_MS, user: 'ann' }, { user: 'ann' })
+    const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+    pruneSlice(sqlite, { untilMs: HOUR, after: '', limit: 100 }, NOW)
+    sqlite.close()
+    const { stdout, stderr } = await usage('--by', 'user', '--json')
+    const keptFromMs = HOUR - DAY_MS + 3_600_000
+    expect(JSON.parse(stdout)).toMatchObject({ total: { requests: 1 }, since_ms: keptFromMs })
+    expect(stderr).toContain('2026-11-20 13:00')
+  })
+})
+
+describe('what it is about', () => {
+  test('is narrowed by keys, teams, aliases and patterns as people name them', async () => {
+    const dev = await idOf('--name', 'dev')
+    inLedger(
+      { keyId: dev, model: 'acme/large' },
+      { keyId: dev, model: 'acme/small' },
+      { keyId: 'system', model: 'x/y' },
+    )
+    const requests = async (...argv: string[]) => (await json(...argv)).total.requests
+    expect(await requests('--key', 'dev')).toBe(2)
+    expect(await requests('--key', 'dev', '--key', 'system')).toBe(3)
+    expect(await requests('--key', 'dev', '--model', 'x/*')).toBe(0)
+    expect(await requests('--model', 'acme/*', '--model', 'x/y')).toBe(3)
+    expect(await requests('--upstream', 'paid', '--endpoint', 'chat', '--user', 'nobody')).toBe(0)
+  })
+
+  test('is the last seven days by default, and what came in the ms asked for', async () => {
+    inLedger({ createdMs: NOW - 7 * DAY_MS }, { createdMs: NOW - 7 * DAY_MS - 1 }, { createdMs: NOW - 1 })
+    expect((await json()).total.requests).toBe(2)
+    expect((await json('--since', '8d', '--until', '7d')).total.requests).toBe(1)
+    expect((await json('--since', '2026-11-21T12:29:59.999Z')).total.requests).toBe(1)
+  })
+
+  test.each([
+    [['--by', 'colour'], 'key, team, model'],
+    [['--by', 'key,key'], 'key, team, model'],
+    [['--by', 'key,model,day'], 'one or two'],
+    [['--by', 'day,hour'], 'leave day out'],
+    [['--since', 'yesterday'], '--since'],
+    [['--since', '1d', '--until', '2d'], 'before --until'],
+    [['--since', '2027-01-01'], 'future'],
+    [['--limit', '0'], '--limit'],
+    [['--csv', '--json'], 'exclude'],
+  ])('%j is refused with a sentence', async (argv, part) => {
+    expect(await usage(...argv)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(part) })
+  })
+
+  test('names what is not known', async () => {
+    expect(await usage('--key', 'nobody')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("no key 'nobody'"),
+    })
+    expect(await usage('--team', 'nobody')).toMatchObject({ code: 1, stderr: expect.stringContaining('teams list') })
+  })
+})
