@@ -123,3 +123,15 @@ test('revoking a key in the middle of its rotation ends both secrets', async () 
   app.revoke(old)
   expect([(await ask(old)).status, (await ask(secret)).status]).toEqual([401, 401])
 })
+
+test('a key goes by the addresses that it has now', async () => {
+  const { app } = gateway
+  const key = app.key()
+  expect((await ask(key)).status).toBe(200)
+  await edit(key, { allowedIps: ['203.0.113.0/24'] })
+  expect(await ask(key)).toEqual({ status: 403, text: expect.stringContaining('"code":"ip_not_allowed"') })
+  await edit(key, { allowedIps: ['203.0.113.0/24', '127.0.0.0/8'] })
+  expect((await ask(key)).status).toBe(200)
+  await edit(key, { allowedIps: [] })
+  expect((await ask(key)).status).toBe(200)
+})

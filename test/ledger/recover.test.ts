@@ -80,7 +80,8 @@ test('a request that was killed between its calls costs what all of them had res
   const retried = settling(toSettled(other, { attempts: 2 }), [toSettledCall(toCall(other, 2))])
   leave('old-1.log', toLine(calling(third)) + toLine(calling(toCall(other, 2))) + toLine(retried))
   expect(await start()).toEqual({ replayed: 3, abandoned: 1, kept: [] })
-  const { requests, calls, rollup } = contentsOf(folder.database)
+  const { requests, calls, rollup, uses } = contentsOf(folder.database)
+  expect(uses).toEqual([{ key_id: 'key-a', last_used_ms: row.createdMs, last_model: 'acme/large' }])
   const given = { status: 'abandoned', error_code: 'abandoned', estimated: 1 }
   expect(requests).toEqual([
     expect.objectContaining({

@@ -1,0 +1,61 @@
+/** How keys stand: which spans the ledger is asked for, and what is made of its answer. */
+import { expect, test } from 'bun:test'
+import type { Period } from '../../src/domain/settings.ts'
+import { readStandings, toFirstStanding } from '../../src/keys/standing.ts'
+import type { Span, Spending } from '../../src/store/ledger-store.ts'
+
+const NOW = Date.UTC(2026, 10, 21, 13)
+const LAST_USE = { atMs: NOW - 1, model: 'acme/large' }
+const SPENDING: Spending = { nanoUsd: { day: 1, week: 20, month: 300, total: 4_000 }, lastUse: LAST_USE }
+
+function read(latestMs = NOW, id?: string) {
+  const asked: { spans: Readonly<Record<Period, Span>>; id: string | undefined }[] = []
+  const spending = (_: string, spans: Readonly<Record<Period, Span>>, only?: string) => {
+    asked.push({ spans, id: only })
+    return new Map([['k', SPENDING]])
+  }
+  return { standingOf: readStandings({ spending, latestHour: () => latestMs }, 'key', NOW, id), asked }
+}
+
+test('the ledger is asked once, whoever is asked about: for the periods in force', () => {
+  const { standingOf, asked } = read(NOW, 'k')
+  for (let i = 0; i < 3; i++) standingOf({ id: 'k', budget: null })
+  const spans = {
+    day: { fromMs: Date.UTC(2026, 10, 21), untilMs: Date.UTC(2026, 10, 22) },
+    week: { fromMs: Date.UTC(2026, 10, 16), untilMs: Date.UTC(2026, 10, 23) },
+    month: { fromMs: Date.UTC(2026, 10, 1), untilMs: Date.UTC(2026, 11, 1) },
+    total: { fromMs: 0, untilMs: Number.MAX_SAFE_INTEGER },
+  }
+  expect(asked).toMatchObject([{ spans, id: 'k' }])
+})
+
+test('where the clock was set back, the periods that it had reached stay', () => {
+  const { asked } = read(Date.UTC(2026, 10, 23, 1))
+  expect(asked[0]?.spans).toMatchObject({
+    day: { fromMs: Date.UTC(2026, 10, 21), untilMs: Date.UTC(2026, 10, 24) },
+    week: { fromMs: Date.UTC(2026, 10, 16), untilMs: Date.UTC(2026, 10, 30) },
+  })
+})
+
+test.each([
+  ['day', 1],
+  ['week', 20],
+  ['month', 300],
+  ['total', 4_000],
+] as const)('a budget per %s stands at what was spent in that', (period, spentNanoUsd) => {
+  const standing = read().standingOf({ id: 'k', budget: { nanoUsd: 5_000, period } })
+  expect(standing).toMatchObject({ budget: { spentNanoUsd }, monthNanoUsd: 300, totalNanoUsd: 4_000 })
+})
+
+test('without a budget there is what was spent and the last use, and of who never asked nothing', () => {
+  const { standingOf } = read()
+  const spent = { budget: null, monthNanoUsd: 300, totalNanoUsd: 4_000, lastUse: LAST_USE }
+  expect(standingOf({ id: 'k', budget: null })).toEqual(spent)
+  const budget = { nanoUsd: 5, period: 'day' } as const
+  expect(standingOf({ id: 'other', budget })).toEqual(toFirstStanding({ budget }, NOW))
+  expect(toFirstStanding({ budget }, NOW)).toMatchObject({
+    budget: { spentNanoUsd: 0 },
+    totalNanoUsd: 0,
+    lastUse: null,
+  })
+})
