@@ -26,11 +26,8 @@ const NAMES: Record<RateRefusal['on'], string> = {
   concurrency: 'concurrent requests',
 }
 
-/** Whom to ask for more than a key or its team has. */
-const ASK: Record<Scope['kind'], string> = {
-  key: 'ask your administrator for a key with a larger',
-  team: 'ask your administrator for a key of a team with a larger',
-}
+/** Whom to ask for more than the key or the team has that a refusal names. */
+const ASK = 'ask your administrator for a larger'
 
 const ADVICE: Record<RateRefusal['on'], string> = {
   requests: 'Send requests more slowly',
@@ -42,7 +39,7 @@ const ADVICE: Record<RateRefusal['on'], string> = {
 export function toRateError(kind: Scope['kind'], name: string, refusal: RateRefusal, headers: Headers): GatewayError {
   const { on, limit, used, requested, retryAfterMs } = refusal
   const whose = `for ${kind} \`${name}\` on ${NAMES[on]}`
-  const advice = `${ADVICE[on]}, or ${ASK[kind]} limit.`
+  const advice = `${ADVICE[on]}, or ${ASK} limit.`
   const sentence =
     retryAfterMs === null
       ? `Request too large ${whose}: Limit ${limit}, Requested ${requested}. Waiting does not help. ${advice}`
@@ -85,13 +82,13 @@ const toWords = ({ nanoUsd, period }: Budget) =>
   period === 'total' ? `${usd(nanoUsd)} in total` : `${usd(nanoUsd)} per ${period}`
 
 /** What frees room, by what takes it: the spent, the request alone, or the requests under way. */
-function toBudgetAdvice({ kind, budget, spentNanoUsd, askedNanoUsd, resetMs }: BudgetRefusal): string {
-  const another = `${ASK[kind]} budget`
+function toBudgetAdvice({ budget, spentNanoUsd, askedNanoUsd, resetMs }: BudgetRefusal): string {
+  const larger = `${ASK} budget`
   const later = resetMs === null ? '' : 'wait for that, or '
-  if (spentNanoUsd >= budget.nanoUsd) return capitalized(`${later}${another}`)
+  if (spentNanoUsd >= budget.nanoUsd) return capitalized(`${later}${larger}`)
   const smaller = 'set a smaller max_tokens, ask a cheaper model'
-  if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return capitalized(`${smaller}, or ${later}${another}`)
-  return capitalized(`wait for requests under way to end, ${smaller}, or ${another}`)
+  if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return capitalized(`${smaller}, or ${later}${larger}`)
+  return capitalized(`wait for requests under way to end, ${smaller}, or ${larger}`)
 }
 
 const capitalized = (words: string) => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`

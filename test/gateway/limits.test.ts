@@ -26,7 +26,7 @@ describe('the rates of a key', () => {
       const refusal = await toRefusal(await ask(key))
       expect(refusal).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded', param: null })
       expect(refusal.message).toBe(
-        'Rate limit reached for key `ann` on requests per min (RPM): Limit 2, Used 2, Requested 1. Please try again in 50s. Send requests more slowly, or ask your administrator for a key with a larger limit.',
+        'Rate limit reached for key `ann` on requests per min (RPM): Limit 2, Used 2, Requested 1. Please try again in 50s. Send requests more slowly, or ask your administrator for a larger limit.',
       )
       expect(headersFrom(refusal, RATE, ...RETRY)).toEqual({
         'retry-after': '50',

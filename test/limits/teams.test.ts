@@ -32,7 +32,7 @@ describe('a team', () => {
     const error = refused(limiter.admit(keyOf({}, 'k4'), team, tokens(1), at(10_000)))
     expect(error).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded' })
     expect(error.message).toBe(
-      'Rate limit reached for team `crew` on requests per min (RPM): Limit 3, Used 3, Requested 1. Please try again in 50s. Send requests more slowly, or ask your administrator for a key of a team with a larger limit.',
+      'Rate limit reached for team `crew` on requests per min (RPM): Limit 3, Used 3, Requested 1. Please try again in 50s. Send requests more slowly, or ask your administrator for a larger limit.',
     )
     expect(error.headers).toEqual({
       'retry-after': '50',
