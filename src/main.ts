@@ -23,6 +23,7 @@ function createOutput(open: () => NodeJS.WriteStream) {
   let left: Promise<unknown> = Promise.resolve()
   let stream: NodeJS.WriteStream | null = null
   let failure: NodeJS.ErrnoException | null = null
+  let isRead = true
   return {
     write(text: string): void {
       stream ??= open().on('error', () => {})
@@ -30,13 +31,16 @@ function createOutput(open: () => NodeJS.WriteStream) {
       // Bun calls back at once for an empty text, whatever still waits: each write has to tell by itself.
       const written = new Promise<void>((resolve) => {
         to.write(text, (error: NodeJS.ErrnoException | null | undefined) => {
-          if (error && error.code !== 'EPIPE') failure ??= error
+          if (error?.code === 'EPIPE') isRead = false
+          else if (error) failure ??= error
           resolve()
         })
       })
-      left = Promise.all([left, written])
+      left = Promise.all([left, written]).then(() => {})
     },
     drained: () => left,
+    /** Whether somebody read what was written so far. */
+    isRead: () => isRead,
     /** Why something could not be written, such as a full disk. */
     failure: () => failure,
   }
@@ -48,6 +52,10 @@ const [{ runProgram }, { isTerminal }] = await Promise.all([import('./cli/progra
 const code = await runProgram(args, {
   stdout: stdout.write,
   stderr: stderr.write,
+  stdoutLeft: async () => {
+    await stdout.drained()
+    return stdout.isRead()
+  },
   // `node:tty` takes as long to load as all the rest of a command.
   stdin: async () => ((await import('node:tty')).isatty(0) ? null : Bun.stdin.text()),
   isTerminal,

@@ -34,6 +34,7 @@ test('every option of `serve`, `keys create` and `usage` is told of', async () =
   const help: string[] = []
   const io = {
     stderr() {},
+    stdoutLeft: async () => true,
     stdin: async () => null,
     environment: {},
     nowMs: () => 0,

@@ -13,6 +13,8 @@ export interface Io {
   /** Both take text as it is; the caller ends its own lines. */
   stdout(text: string): void
   stderr(text: string): void
+  /** Resolves once all that was written to stdout has left; false where nobody reads it any more. */
+  stdoutLeft(): Promise<boolean>
   /** All that is piped in; null where standard input is a terminal. */
   stdin(): Promise<string | null>
   /** Whether a person reads what is written there: 1 is stdout, 2 is stderr. */

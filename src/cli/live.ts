@@ -8,7 +8,8 @@ import { Value } from '@sinclair/typebox/value'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { count } from '../domain/words.ts'
 import { readWaiting } from '../ledger/audit.ts'
-import { ControlError, Flushed, Status, socketPath, TestResult } from '../server/protocol.ts'
+import { ControlError, Flushed, Status, socketPath, TailLine, TestResult } from '../server/protocol.ts'
+import type { RequestFilter } from '../store/request-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { isServed } from '../store/sqlite/lock.ts'
 import { CommandError } from './command-error.ts'
@@ -115,4 +116,46 @@ function reasonOf(error: unknown): string {
   if (code === 'EACCES' || code === 'EPERM') return FORBIDDEN
   if (error instanceof Error && error.name === 'TimeoutError') return 'control.sock did not answer in time'
   return messageOf(error)
+}
+
+/**
+ * Follows the requests of the server of a data folder as they finish. Its lines end with one that says that the server stops, or
+ * without it where the server is gone. Throws a CommandError where there is no server, or it does not take one more.
+ */
+export async function followRequests(dataFolder: string, filter: RequestFilter): Promise<AsyncIterable<TailLine>> {
+  const path = `/requests/tail?filter=${encodeURIComponent(JSON.stringify(filter))}`
+  const silence = new AbortController()
+  // Only the beginning is waited for: then nothing may happen for hours.
+  const timer = setTimeout(() => silence.abort(new DOMException('', 'TimeoutError')), STATUS_MS)
+  const response = await fetch(`http://localhost${path}`, { unix: socketPath(dataFolder), signal: silence.signal })
+    .catch((error) => {
+      const why = reasonOf(error)
+      if (isServed(dataFolder) || why === FORBIDDEN)
+        throw new CommandError('server_silent', `The server cannot be asked: ${why}.`)
+      throw new CommandError('no_server', 'No server runs on this data folder: there is nothing to follow.')
+    })
+    .finally(() => clearTimeout(timer))
+  if (response.ok && response.body !== null) return readLines(response.body)
+  const body: unknown = await response.json().catch(() => null)
+  if (!Value.Check(ControlError, body) || body.error.kind === 'unknown_path')
+    throw new CommandError('server_silent', `The server cannot be asked: ${OTHER_VERSION}.`)
+  throw new CommandError(body.error.kind, body.error.message)
+}
+
+async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<TailLine> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  try {
+    for await (const bytes of body) {
+      const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      for (const text of lines) {
+        if (text === '') continue
+        const line: unknown = JSON.parse(text)
+        if (Value.Check(TailLine, line)) yield line
+      }
+    }
+  } catch {
+    // The connection broke: the server is gone.
+  }
 }

@@ -5,7 +5,7 @@ import type { ChargeLine } from '../domain/price.ts'
 import { toUsd } from '../domain/usage.ts'
 import { count } from '../domain/words.ts'
 import type { ChargedCall, RequestCharge } from '../ledger/charge.ts'
-import { toIndented, toPrintable, toTable, toTime } from './io.ts'
+import { toFactLines, toPrintable, toTable, toTime } from './io.ts'
 import { toPerMillion } from './model-rows.ts'
 import { type Names, toElapsed, toKindName, toNote } from './request-rows.ts'
 
@@ -36,8 +36,7 @@ function toFacts({ request, calls }: RequestCharge, { keys, teams }: Names): str
     ['tokens', `${request.promptTokens} read, ${request.completionTokens} written`],
     ['reserved', toReserved(calls)],
   ]
-  const lines = facts.map(([what, text]) => `  ${what.padEnd(10)}${toIndented(toPrintable(text), 12).trimStart()}`)
-  return `Request ${request.id}\n${lines.join('')}`
+  return toFactLines(`Request ${request.id}`, facts)
 }
 
 function toReserved(calls: readonly ChargedCall[]): string {

@@ -8,7 +8,9 @@ import { ServiceError } from '../domain/service-error.ts'
 import { LARGEST_BODY_BYTES, toErrorResponse } from '../http/app.ts'
 import { type Controller, createInstance, type Listener, NoRoute, pathOf } from '../http/instance.ts'
 import { type Log, redact, traceOf } from '../log.ts'
-import { type ControlError, type Flushed, type Status, socketPath, type TestResult } from './protocol.ts'
+import type { RequestFilter } from '../store/request-store.ts'
+import { type ControlError, type Flushed, type Status, socketPath, TailFilter, type TestResult } from './protocol.ts'
+import { END_MS, type Tails } from './tails.ts'
 
 /** What a reload cannot bring, because a process has it from its start. */
 export interface NeedsRestart {
@@ -27,6 +29,8 @@ export interface ControlRoutesDeps {
   reload(): Promise<NeedsRestart>
   /** Has the database take what the ledger's journal holds, for 2 s at most. */
   flush(): Promise<Flushed>
+  /** Who follows the requests that finish here. */
+  tails: Pick<Tails, 'follow' | 'end'>
   /** Begins to drain, and returns at once. */
   drain(): void
   /** Further routes, for an instance that listens here: what the owner may have answered (`http/system.ts`). */
@@ -40,7 +44,7 @@ const IDLE_SECONDS = 60
  * An instance of its own, which no network port serves. Its answers are checked where they are read, by `cli/live.ts`: schemas
  * on the routes would have every start compile them, for as long as all else that makes the server.
  */
-export function createControlRoutes({ log, status, test, reload, flush, drain, answers }: ControlRoutesDeps) {
+export function createControlRoutes({ log, status, test, reload, flush, tails, drain, answers }: ControlRoutesDeps) {
   const toResponse = (error: unknown, request: Request): Response => {
     if (error instanceof NoRoute && error.allow === null) return refuse(404, 'unknown_path', error.message)
     if (error instanceof NoRoute) return refuse(405, 'wrong_method', error.message)
@@ -65,6 +69,14 @@ export function createControlRoutes({ log, status, test, reload, flush, drain, a
       return { reloaded: true, needs_restart: await reload() }
     })
     .post('/ledger/flush', () => flush())
+    .get('/requests/tail', async ({ request, query: { filter: text = '' } }) => {
+      const filter = await toFilter(text)
+      if (filter === null) return refuse(400, 'bad_filter', 'That is no filter of requests.')
+      // It may have nothing to say for hours, and its reader may take as long.
+      routes.server?.timeout(request, 0)
+      const following = tails.follow(filter, request.signal)
+      return following ?? refuse(429, 'too_many_tails', 'As many follow already as this server tells: end one of them.')
+    })
     .post('/drain', ({ set }) => {
       drain()
       set.status = 202
@@ -81,6 +93,17 @@ export function createControlRoutes({ log, status, test, reload, flush, drain, a
 function once<T>(make: () => T): () => T {
   let made: T | null = null
   return () => (made ??= make())
+}
+
+/** Null where the text is not the JSON of one. */
+async function toFilter(text: string): Promise<RequestFilter | null> {
+  const { Value } = await import('@sinclair/typebox/value')
+  try {
+    const filter: unknown = JSON.parse(text)
+    return Value.Check(TailFilter, filter) ? filter : null
+  } catch {
+    return null
+  }
 }
 
 const toError = (kind: string, message: string): ControlError => ({ error: { kind, message } })
@@ -100,7 +123,7 @@ export interface ControlDeps extends ControlRoutesDeps {
 export interface Control {
   /** Null where there could be no socket; the log says why. */
   path: string | null
-  /** Closes and removes the socket. Whoever is being answered is cut off. */
+  /** Closes and removes the socket. Whoever follows is told; whoever else is being answered is cut off. */
   stop(): Promise<void>
 }
 
@@ -111,10 +134,15 @@ export interface Control {
 export function createControl({ dataFolder, ...deps }: ControlDeps): Control {
   const path = socketPath(dataFolder)
   const routes = createControlRoutes(deps)
+  const stop = async () => {
+    // What was written last has yet to leave.
+    if (await deps.tails.end()) await Promise.race([routes.server?.stop(false), Bun.sleep(END_MS)])
+    await routes.server?.stop(true)
+  }
   try {
     removeStale(path)
     listen(routes, path)
-    return { path, stop: async () => routes.server?.stop(true) }
+    return { path, stop }
   } catch (error) {
     void routes.server?.stop(true)
     const message = 'there is no control socket: `tollgate upstreams` and `tollgate doctor` cannot ask this server'

@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/report.ts'
+import type { SettledRow } from '../store/ledger-rows.ts'
+import { REQUEST_STATUSES } from '../store/request-store.ts'
 import type { DiskState } from './disk.ts'
 
 /** Path of the socket in a data folder. It may be longer than the 107 bytes of the system's call: Bun goes around that. */
@@ -116,6 +118,33 @@ export type TestResult = Static<typeof TestResult>
 /** Answer of `POST /ledger/flush`: ledger records that the database has taken now, and those that it has not. */
 export const Flushed = Type.Object({ applied: Amount, waiting: Amount })
 export type Flushed = Static<typeof Flushed>
+
+/** Which requests `GET /requests/tail?filter=<JSON>` is to tell of. */
+export const TailFilter = Type.Object(
+  {
+    keyId: Type.Optional(Text),
+    teamId: Type.Optional(Text),
+    model: Type.Optional(Text),
+    upstream: Type.Optional(Text),
+    statuses: Type.Optional(Type.Array(oneOf(...REQUEST_STATUSES))),
+    user: Type.Optional(Text),
+  },
+  { additionalProperties: false },
+)
+
+/**
+ * A line of its answer, which goes on until the server stops, empty lines now and then: a request that has finished, as the ledger
+ * has it, and why its upstream failed; or how many of them its reader was too slow for; or, last, that the server stops.
+ */
+export const TailLine = Type.Union([
+  Type.Object({
+    row: Type.Unsafe<SettledRow>(Type.Object({ id: Text }, { additionalProperties: true })),
+    reason: orNull(Text),
+  }),
+  Type.Object({ dropped: Amount }),
+  Type.Object({ end: Text }),
+])
+export type TailLine = Static<typeof TailLine>
 
 /** Body of every answer that is not 2xx. */
 export const ControlError = answer({ error: Type.Object({ kind: Text, message: Text }) })

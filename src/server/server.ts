@@ -27,6 +27,7 @@ import { createLive, logNotReady } from './live.ts'
 import { drain, listen } from './network.ts'
 import { toUpstreamStatuses } from './protocol.ts'
 import { openStorage } from './storage.ts'
+import { Tails } from './tails.ts'
 
 export interface ServerOptions {
   dataFolder: string
@@ -113,6 +114,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     if (fullness.reason !== null || (disk.state()?.state ?? 'ok') !== 'ok') return 'degraded'
     return ledger.state() === 'ok' && watch.healthy() && !health.states().some(isMissed) ? 'ok' : 'degraded'
   }
+  const tails = new Tails()
   const parts: AppDeps = {
     live,
     ledger,
@@ -125,7 +127,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     pace: new Pace(),
     leftCalls,
     log,
-    onFinished: toAll([logFinished.bind(null, log)], log),
+    onFinished: toAll([logFinished.bind(null, log), (finished) => tails.finished(finished)], log),
     now,
     monotonicMs,
     instance,
@@ -184,6 +186,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     },
     reload: options.commands.reload,
     flush: ledger.flush,
+    tails,
     answers: systemController.bind(null, parts),
     drain() {
       // A second signal would end the process at once.

@@ -16,6 +16,8 @@ export interface Bench {
   folder: string
   /** What is piped into the commands; null for a terminal. */
   piped: string | null
+  /** Whether anything reads what they print. */
+  isRead: boolean
   /** Whether a person reads what they print. */
   isWatched: boolean
   /** Variables of the environment, beside the data folder. */
@@ -37,6 +39,7 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
   const bench: Bench = {
     folder,
     piped: null,
+    isRead: true,
     isWatched: false,
     environment: {},
     columns: 80,
@@ -51,6 +54,7 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
         stderr: (text) => {
           ran.stderr += text
         },
+        stdoutLeft: async () => bench.isRead,
         stdin: async () => bench.piped,
         isTerminal: () => bench.isWatched,
         environment: { TOLLGATE_DATA: folder, ...bench.environment },

@@ -8,6 +8,7 @@ import { type Bench, createBench } from './run.ts'
 const silent = {
   stdout() {},
   stderr() {},
+  stdoutLeft: async () => true,
   stdin: async () => null,
   isTerminal: () => false,
   columns: () => 80,

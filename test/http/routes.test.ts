@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { createLog } from '../../src/log.ts'
 import { createControlRoutes } from '../../src/server/control.ts'
+import { Tails } from '../../src/server/tails.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { play, type Scenario } from '../support/scenario.ts'
 import { toStatus } from '../support/status.ts'
@@ -97,6 +98,7 @@ describe('a route of the control socket is not served over the network', () => {
     test: async () => null,
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
+    tails: new Tails(),
     drain() {},
     answers: () => new Elysia().post('/system/v1/chat/completions', '').get('/system/v1/models', ''),
   })

@@ -7,6 +7,7 @@ import { ServiceError } from '../../src/domain/service-error.ts'
 import { createLog } from '../../src/log.ts'
 import { type Control, type ControlDeps, createControl } from '../../src/server/control.ts'
 import { socketPath } from '../../src/server/protocol.ts'
+import { Tails } from '../../src/server/tails.ts'
 import { toStatus } from '../support/status.ts'
 
 let folder: string
@@ -31,6 +32,7 @@ function start(deps: Partial<ControlDeps> = {}): Control {
     test: async () => null,
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
+    tails: new Tails(),
     drain() {},
     ...deps,
   })

@@ -3,6 +3,7 @@
 import { createLog } from '../../src/log.ts'
 import { createControl } from '../../src/server/control.ts'
 import type { Status, TestResult, UpstreamStatus } from '../../src/server/protocol.ts'
+import { Tails } from '../../src/server/tails.ts'
 import { takeLock } from '../../src/store/sqlite/lock.ts'
 
 export const toStatus = (fields: Partial<Status> = {}): Status => ({
@@ -62,6 +63,7 @@ export function pretendServer(
     test,
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
+    tails: new Tails(),
     drain() {},
   })
   return async () => {

@@ -31,6 +31,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'upstreams list': ['upstreams list', 'upstreams list --json'],
   'upstreams test': ['upstreams test', 'upstreams test openai'],
   'requests list': ['requests list --errors --since 24h', "requests list --key dev --model 'openai/*' --limit 20"],
+  'requests tail': ['requests tail', 'requests tail --errors --json'],
   'requests show': ['requests show 3e1da544', 'requests show req_0192f3a1c5d27e8b9a4f6d1c2b3a4e5f --json'],
   usage: ['usage --since 30d', 'usage --by day,model --since 2026-11-01 --until 2026-12-01 --csv > november.csv'],
   audit: ['audit', 'audit --json'],

@@ -1,6 +1,7 @@
 /** `tollgate requests` in words. `../requests.ts` does what they say. */
 import type { Command } from 'commander'
 import type { Context } from '../io.ts'
+import type { FilterFlags } from '../request-filter.ts'
 import type { ListFlags } from '../requests.ts'
 import { toList } from './words.ts'
 
@@ -27,6 +28,9 @@ export function addRequests(program: Command, context: Context): void {
     .option('--since <time>', 'from then on: 7d, 12h (ago), or a date such as 2027-01-31')
     .option('--until <time>', 'up to then')
     .action(async (flags: ListFlags) => (await import('../requests.ts')).list(flags, context))
+  filtered('tail')
+    .description('follow the requests of a running server, a line each as it finishes; with --json an object a line')
+    .action(async (flags: FilterFlags) => (await import('../requests-tail.ts')).tail(flags, context))
   requests
     .command('show')
     .description('show a request: its calls in time, and how its charge comes about; exit 1 if it does not come out')

@@ -1,0 +1,74 @@
+/** `requests tail` beside a server that serves: each request as it finishes, and a word at the end, whichever way that comes. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { wholeAnswer } from '../support/upstream-answers.ts'
+import { type Bench, createBench } from './run.ts'
+
+let gateway: Gateway
+let bench: Bench
+/** What the command has printed so far. */
+let printed: string
+beforeEach(async () => {
+  gateway = await startGateway({ script: wholeAnswer({ tokens: ['hi'] }) })
+  bench = createBench()
+  bench.environment = { TOLLGATE_DATA: gateway.app.dataFolder }
+  printed = ''
+  bench.onStdout = (text) => {
+    printed += text
+  }
+})
+afterEach(async () => {
+  await gateway.stop().catch(() => {})
+  bench.close()
+})
+
+/** Asks until the command, which may take a moment to begin, has told of a request. */
+async function askUntilTold(body: Record<string, unknown> = {}): Promise<void> {
+  while (printed === '') {
+    await (await gateway.chat(body)).text()
+    await Bun.sleep(20)
+  }
+}
+
+test('a line is printed for each request, and a sentence says that the server has stopped', async () => {
+  const tail = bench.run('requests', 'tail', '--status', 'ok')
+  await askUntilTold({ user: 'ada' })
+  const [row] = gateway.app.rows()
+  await gateway.stop()
+  const { code, stdout, stderr } = await tail
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: 'Following the requests of the server as they finish. Ctrl-C ends it.\nThe server has stopped.\n',
+  })
+  expect(stdout).toMatch(/^12:00:00 {2}[0-9a-f]{8} {2}test {10}acme\/large {12}ok {7,}\d+ ms/)
+  expect(row?.status).toBe('ok')
+})
+
+test('--json prints what requests list --json says of the same request, an object a line', async () => {
+  const tail = bench.run('requests', 'tail', '--json', '--user', 'ada')
+  await askUntilTold({ user: 'ada' })
+  const told = JSON.parse(printed.split('\n')[0] ?? '')
+  await gateway.app.flushed()
+  const { requests } = JSON.parse((await bench.run('requests', 'list', '--json')).stdout)
+  expect(requests).toContainEqual(expect.objectContaining({ id: told.id }))
+  const listed = requests.find(({ id }: { id: string }) => id === told.id)
+  expect(told).toEqual({ ...listed, reason: null })
+  await gateway.stop()
+  expect((await tail).code).toBe(0)
+})
+
+test('it ends by itself once nobody reads what it prints', async () => {
+  bench.isRead = false
+  const tail = bench.run('requests', 'tail')
+  await askUntilTold()
+  expect(await tail).toMatchObject({ code: 0 })
+})
+
+test('without a server there is nothing to follow', async () => {
+  bench.environment = {}
+  expect(await bench.run('requests', 'tail')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'error: No server runs on this data folder: there is nothing to follow.\n',
+  })
+})

@@ -1,0 +1,121 @@
+/** Whoever follows a server's requests over its control socket, and how little the server does for those who do not read. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createLog } from '../../src/log.ts'
+import { type Control, createControl } from '../../src/server/control.ts'
+import { socketPath } from '../../src/server/protocol.ts'
+import { Tails } from '../../src/server/tails.ts'
+import type { SettledRow } from '../../src/store/ledger-rows.ts'
+import type { RequestFilter } from '../../src/store/request-store.ts'
+import { toOpen, toSettled } from '../ledger/fixture.ts'
+import { toStatus } from '../support/status.ts'
+
+let folder: string
+let tails: Tails
+let control: Control
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tollgate-tails-'))
+  tails = new Tails()
+  control = createControl({
+    dataFolder: folder,
+    log: createLog({ now: () => 0, write: async () => {} }),
+    status: () => toStatus(),
+    test: async () => null,
+    reload: async () => ({ settings: [], variables: [] }),
+    flush: async () => ({ applied: 0, waiting: 0 }),
+    tails,
+    drain() {},
+  })
+})
+afterEach(async () => {
+  await control.stop()
+  rmSync(folder, { recursive: true })
+})
+
+const follow = (filter: RequestFilter | string = {}, signal?: AbortSignal) =>
+  fetch(
+    `http://localhost/requests/tail?filter=${encodeURIComponent(typeof filter === 'string' ? filter : JSON.stringify(filter))}`,
+    { unix: socketPath(folder), ...(signal ? { signal } : {}) },
+  )
+
+const finish = (fields: Partial<SettledRow> = {}, reason: string | null = null) =>
+  tails.finished({ row: toSettled(toOpen(fields), fields), reason })
+
+const toLines = (text: string) =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line))
+
+test('a line comes for each request that is wanted, without secrets, and a last one when the server stops', async () => {
+  const [all, some] = await Promise.all([follow(), follow({ model: 'other/*', statuses: ['failed'] })])
+  finish({ user: 'ada' })
+  finish({ model: 'other/x', status: 'failed' }, 'the upstream said sk-0123456789abcdefghij')
+  finish({ model: 'other/x' })
+  await control.stop()
+  const lines = toLines(await all.text())
+  expect(lines).toMatchObject([
+    { row: { model: 'acme/large', user: 'ada', costNanoUsd: 500 }, reason: null },
+    { row: { model: 'other/x', status: 'failed' }, reason: 'the upstream said sk-…ghij' },
+    { row: { model: 'other/x', status: 'ok' } },
+    { end: 'stopped' },
+  ])
+  expect(toLines(await some.text())).toEqual([lines[1], lines[3]])
+})
+
+test('a burst beyond what waits for a reader is dropped, and counted', async () => {
+  const following = await follow()
+  for (let n = 0; n < 50_000; n++) finish()
+  const [text] = await Promise.all([following.text(), control.stop()])
+  const lines = toLines(text)
+  expect(lines.filter(({ row }) => row)).toHaveLength(1_000)
+  expect(lines.slice(-2)).toEqual([{ dropped: 49_000 }, { end: 'stopped' }])
+})
+
+test('whoever stops to read holds up nobody, is kept no more than that for, and is told once they read again', async () => {
+  const client = connect(socketPath(folder))
+  client.write('GET /requests/tail?filter=%7B%7D HTTP/1.1\r\nhost: localhost\r\n\r\n')
+  const other = await follow({ user: 'ada' })
+  client.pause()
+  const rounds = 30
+  for (let round = 0; round < rounds; round++) {
+    for (let n = 0; n < 1_000; n++) finish()
+    // As long as it takes until what has come is written.
+    await Bun.sleep(60)
+  }
+  finish({ user: 'ada' })
+  let read = ''
+  const ended = new Promise((resolve) => client.on('end', resolve).on('close', resolve))
+  client.on('data', (bytes) => {
+    read += bytes
+    if (read.includes('dropped') && !read.includes('stopped')) void control.stop()
+  })
+  client.resume()
+  await ended
+  const shown = read.split('"row"').length - 1
+  const dropped = [...read.matchAll(/"dropped":(\d+)/g)].reduce((sum, [, count]) => sum + Number(count), 0)
+  expect(shown + dropped).toBe(rounds * 1_000 + 1)
+  expect(shown).toBeLessThan(rounds * 500)
+  expect(toLines(await other.text())).toMatchObject([{ row: { user: 'ada' } }, { end: 'stopped' }])
+})
+
+test('so many may follow at a time, and one that leaves makes room', async () => {
+  const leaving = new AbortController()
+  await Promise.all([follow({}, leaving.signal), ...Array.from({ length: 7 }, () => follow())])
+  const refused = await follow()
+  expect(refused.status).toBe(429)
+  expect(await refused.json()).toMatchObject({ error: { kind: 'too_many_tails' } })
+  leaving.abort()
+  let status = 429
+  while (status === 429) status = (await follow()).status
+  expect(status).toBe(200)
+})
+
+test.each(['', '{', '{"key":"x"}', '{"statuses":["lost"]}', '[]'])('%j is no filter', async (filter) => {
+  const response = await follow(filter)
+  expect(response.status).toBe(400)
+  expect(await response.json()).toMatchObject({ error: { kind: 'bad_filter' } })
+})
