@@ -102,6 +102,8 @@ function toConditions(from: Source, where: UsageFilter): { conditions: string[];
   const all = [
     ...among(key, where.keys),
     ...among(team, where.teams),
+    // The index of teams has no rows without one, and is used only where that is said.
+    ...((where.teams ?? []).length === 0 ? [] : [{ condition: `${team} <> ''`, values: [] }]),
     ...(patterns.length === 0
       ? []
       : [{ condition: `(${patterns.map(() => `${model} GLOB ?`).join(' OR ')})`, values: patterns.map(toGlob) }]),
