@@ -5,7 +5,7 @@
  */
 import { checkError, checkHeaders, checkStream, checkWhole, type Report } from '../support/contract.ts'
 import type { ErrorFields } from '../support/contract-frames.ts'
-import { ALIASES, LIMITS, slugsOf, toSlug } from './chaos-catalog.ts'
+import { ALIASES, type KeyName, LIMITS, slugsOf, toSlug } from './chaos-catalog.ts'
 import { whyNotExplained } from './chaos-causes.ts'
 import type { Outcome } from './chaos-client.ts'
 import { complain, type Facts, mayAsk, stretchOf } from './chaos-facts.ts'
@@ -139,16 +139,21 @@ function judgeList(facts: Facts, outcome: Outcome): void {
 /** Go durations, as clients parse them. */
 const DURATION = /^(\d+m)?(\d+(\.\d+)?s|\d+ms)?$/
 
+/** Which keys have which rate, their own or their team's. */
+const RATES: readonly [keys: readonly KeyName[], unit: string, limit: number][] = [
+  [['rpm'], 'requests', LIMITS.rpm],
+  [['squad1', 'squad2'], 'requests', LIMITS.squadRpm],
+  [['tpm'], 'tokens', LIMITS.tpm],
+]
+
 /** Who has a rate reads how it stands, beside answers and refusals alike. */
 function mustTellRates({ outcome, error }: Held): void {
   const { plan, status, headers } = outcome
   if (status !== 200 && error?.code !== 'rate_limit_exceeded') return
-  for (const [key, unit, limit] of [
-    ['rpm', 'requests', LIMITS.rpm],
-    ['tpm', 'tokens', LIMITS.tpm],
-  ] as const) {
+  for (const unit of ['requests', 'tokens']) {
+    const limit = RATES.find(([keys, of]) => of === unit && (keys as readonly unknown[]).includes(plan.key))?.[2]
     const told = ['limit', 'remaining', 'reset'].map((name) => headers.get(`x-ratelimit-${name}-${unit}`))
-    if (plan.key !== key) {
+    if (limit === undefined) {
       must(
         told.every((value) => value === null),
         `no x-ratelimit-*-${unit} for a key without such a limit`,

@@ -183,5 +183,6 @@ export const KEYS = {
 } as const
 
 export type KeyName = keyof typeof KEYS
-export const LIMITS = { rpm: 30, tpm: 9_000, slots: 1, budgetNanoUsd: 4_000_000, squadNanoUsd: 5_000_000 }
-export const SQUAD_BUDGET = '0.005'
+export const LIMITS = { rpm: 30, tpm: 9_000, slots: 1, budgetNanoUsd: 4_000_000, squadNanoUsd: 2_000_000, squadRpm: 20 }
+/** How their team is made. */
+export const SQUAD = ['--budget', '0.002', '--rpm', '20']

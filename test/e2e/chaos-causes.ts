@@ -28,7 +28,7 @@ const BROKEN: readonly Fault[] = [
 export const HANGING: readonly Fault[] = ['silent', 'hang_role', 'cut_hang']
 const OVERLOADED: readonly Fault[] = ['s503', 'frame_503', 'cut_503']
 const BUDGETED = new Set(['budget', 'squad1', 'squad2'])
-const RATED = new Set(['rpm', 'tpm', 'slots'])
+const RATED = new Set(['rpm', 'tpm', 'slots', 'squad1', 'squad2'])
 
 /** Says what was missing for this error to be right; null where nothing was. */
 export function whyNotExplained(facts: Facts, held: Held, error: ErrorFields): string | null {

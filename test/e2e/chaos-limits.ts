@@ -24,6 +24,11 @@ export function judgeLimits(facts: Facts, rows: Rows): string[] {
     mostInAMinute(rowsOf('rpm'), () => 1),
     LIMITS.rpm,
   )
+  atMost(
+    'requests of a team a minute',
+    mostInAMinute(rowsOf('squad1', 'squad2'), () => 1),
+    LIMITS.squadRpm,
+  )
   atMost('tokens a minute', mostInAMinute(rowsOf('tpm'), toTokens), LIMITS.tpm)
   // Whoever leaves has given the slot back, while the upstream is still read on.
   const staying = rowsOf('slots').filter(({ error_code: code }) => code !== 'client_closed_request')

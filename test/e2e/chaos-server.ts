@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { BINARY } from '../support/binary.ts'
 import { startTcpServer } from '../support/tcp-server.ts'
-import { KEYS, type KeyName, SQUAD_BUDGET } from './chaos-catalog.ts'
+import { KEYS, type KeyName, SQUAD } from './chaos-catalog.ts'
 import { CREDENTIALS, onStablePort } from './chaos-upstreams.ts'
 
 export interface Ran {
@@ -93,7 +93,7 @@ async function probe(port: number): Promise<number> {
 }
 
 async function makeKeys(data: string, run: ChaosServer['run']): Promise<Map<KeyName, string>> {
-  mustDo(await run('teams', 'create', '--name', 'squad', '--budget', SQUAD_BUDGET))
+  mustDo(await run('teams', 'create', '--name', 'squad', ...SQUAD))
   const secrets = new Map<KeyName, string>()
   for (const [name, options] of Object.entries(KEYS) as [KeyName, readonly string[]][]) {
     const made = mustDo(await run('keys', 'create', '--name', name, ...options, '--json'))
