@@ -159,3 +159,6 @@ export function toShort(name: string, width = NAME_WIDTH): string {
 
 /** Control characters of a name would be commands to the terminal that shows it. */
 export const toPrintable = (text: string) => text.replace(/\p{Cc}/gu, '?')
+
+/** The same of a text of several lines. */
+export const toPrintableLines = (text: string) => text.split('\n').map(toPrintable).join('\n')

@@ -6,7 +6,7 @@
 import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import { toCommandError, usageError } from './command-error.ts'
-import { type Context, type Io, version } from './io.ts'
+import { type Context, type Io, toPrintableLines, version } from './io.ts'
 import { toPaint } from './terminal.ts'
 import { addAsk } from './words/ask.ts'
 import { addBackup } from './words/backup.ts'
@@ -97,7 +97,7 @@ export async function runProgram(argv: readonly string[], io: Io): Promise<numbe
     io.stderr(
       argv.includes('--json')
         ? `${JSON.stringify({ error: { kind, message } })}\n`
-        : `${paint.bad('error:')} ${message}\n`,
+        : `${paint.bad('error:')} ${toPrintableLines(message)}\n`,
     )
     return exitCode
   }

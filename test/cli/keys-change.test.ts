@@ -114,6 +114,12 @@ describe('keys edit', () => {
   })
 })
 
+test('what a name does to a terminal is not done by an error that has it', async () => {
+  await bench.run('keys', 'edit', 'dev', '--name', 'a\u001b[2Jb')
+  const { code, stderr } = await bench.run('keys', 'create', '--name', 'a\u001b[2Jb')
+  expect([code, stderr]).toEqual([1, expect.stringContaining("There is a key 'a?[2Jb' already")])
+})
+
 describe('keys rotate', () => {
   test('prints the new secret once, alone on its line, and says until when the old one works', async () => {
     const { code, stdout, stderr } = await bench.run('keys', 'rotate', 'dev')
