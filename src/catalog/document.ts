@@ -3,7 +3,22 @@
  * it; writes plain values as such a text. The only file that knows the YAML library; it knows nothing of catalogues.
  */
 
-import { Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml'
+import {
+  Composer,
+  type CST,
+  Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Node,
+  Parser,
+  visit,
+  YAMLParseError,
+} from 'yaml'
 import { messageOf } from '../domain/error.ts'
 
 export interface CatalogDocument {
@@ -25,10 +40,10 @@ const REFERENCE = /\$\{([^{}\n]*)\}/g
 const hide = (text: string) => text.replace(REFERENCE, '$\uFDD0$1\uFDD1')
 const reveal = (text: string) => text.replaceAll('\uFDD0', '{').replaceAll('\uFDD1', '}')
 
-/** Parses the text; never throws for what is in it. */
-export function parseText(text: string): CatalogDocument {
+/** Parses the text, with pauses in which others have the event loop; never throws for what is in it. */
+export async function parseText(text: string): Promise<CatalogDocument> {
   const lines = new LineCounter()
-  const document = parseDocument(hide(text), { lineCounter: lines, prettyErrors: false })
+  const document = await compose(hide(text), lines)
   const lineAt = (offset: number | undefined) => Math.max(1, lines.linePos(offset ?? 0).line)
   const errors = document.errors.map(({ code, message, pos: [offset] }) => {
     // The library may quote the source, and that may be a secret.
@@ -68,6 +83,31 @@ export function parseText(text: string): CatalogDocument {
     return { raw: null, errors: [...errors, { line: 1, message }], readable: false, lineOf }
   }
 }
+
+/** Most of the work on a large text is to take it apart, which a running server does while it answers. */
+const SLICE_MS = 5
+
+/** What the library's `parseDocument` does, a slice at a time. */
+async function compose(text: string, lines: LineCounter): Promise<Document.Parsed> {
+  const parser = new Parser(lines.addNewLine)
+  lines.addNewLine(0)
+  const tokens: CST.Token[] = []
+  let beganMs = performance.now()
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) tokens.push(token)
+    if (performance.now() - beganMs < SLICE_MS) continue
+    await Bun.sleep(0)
+    beganMs = performance.now()
+  }
+  for (const token of parser.end()) tokens.push(token)
+  await Bun.sleep(0)
+  const [document, another] = new Composer({ prettyErrors: false }).compose(tokens, true, text.length)
+  if (!document) throw new Error('a text has a document, be it an empty one')
+  if (another) document.errors.push(new YAMLParseError([another.range[0], another.range[1]], 'MULTIPLE_DOCS', SEVERAL))
+  return document
+}
+
+const SEVERAL = 'there are several documents in it, and a catalogue is one'
 
 /** The `*` of a wildcard's route means something else to YAML. */
 const adviceFor = (reason: string) => (/alias/i.test(reason) ? ' Put a value that begins with * in quotes: "*".' : '')

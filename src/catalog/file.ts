@@ -33,7 +33,9 @@ export interface ParsedCatalog {
 
 /** Parses a catalogue. Throws a ServiceError of kind `catalog_invalid` whose message has one line for each problem. */
 export async function parseCatalog(text: string, options: ParseOptions): Promise<ParsedCatalog> {
-  const document = parseText(text)
+  const document = await parseText(text)
+  // A running server answers others in between.
+  await Bun.sleep(0)
   if (!document.readable) throw toError(document, [], options.name)
   const { raw } = document
   if (raw === null) throw toError(document, [EMPTY], options.name)

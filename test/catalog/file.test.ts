@@ -322,3 +322,28 @@ aliases:
     })
   }
 })
+
+test('a large catalogue is read with pauses, in which a server answers others', async () => {
+  const facts = 'context_length: 8, max_output_length: 1, input_modalities: [text], output_modalities: [text]'
+  const models = Array.from(
+    { length: 500 },
+    (_, index) => `  v/m${index}: { name: M, ${facts}, supported_features: [], routes: [{ upstream: u, model: m }] }\n`,
+  )
+  let turns = 0
+  const count = () => {
+    turns++
+    next = setImmediate(count)
+  }
+  let next = setImmediate(count)
+  const { catalog } = await parse(
+    `version: 1\nupstreams: { u: { dialect: demo, local: true } }\nmodels:\n${models.join('')}`,
+  )
+  clearImmediate(next)
+  expect([catalog.models.length, turns > 5]).toEqual([500, true])
+})
+
+test('a text of several documents is refused', async () => {
+  expect(await problemsOf('version: 1\nupstreams: {}\nmodels: {}\n---\nversion: 1\n')).toEqual([
+    'catalog.yaml:4: not valid YAML: there are several documents in it, and a catalogue is one.',
+  ])
+})
