@@ -18,6 +18,9 @@ if (args.includes('serve') && hasProxy(process.env) && !process.env[FETCHES.vari
 /** Nobody may be reading standard error: what is left there after this is given up. */
 const STDERR_MS = 1_000
 
+/** Niceness of work that nobody waits for. */
+const BEHIND = 10
+
 /** Writes to a stream of this process and knows when all of it has left. A reader that went away wants no more. */
 function createOutput(open: () => NodeJS.WriteStream) {
   let left: Promise<unknown> = Promise.resolve()
@@ -60,6 +63,14 @@ const code = await runProgram(args, {
   stdin: async () => ((await import('node:tty')).isatty(0) ? null : Bun.stdin.text()),
   isTerminal,
   columns: () => process.stdout.columns || 80,
+  giveWay: async () => {
+    const { setPriority } = await import('node:os')
+    try {
+      setPriority(BEHIND)
+    } catch {
+      // Where that is not allowed, the work is done all the same.
+    }
+  },
   environment: process.env,
   nowMs: Date.now,
   cwd: process.cwd(),

@@ -40,6 +40,7 @@ test('every option of `serve`, `keys create` and `usage` is told of', async () =
     nowMs: () => 0,
     isTerminal: () => false,
     columns: () => 80,
+    giveWay: async () => {},
     cwd: ROOT,
   }
   for (const command of [['serve'], ['keys', 'create'], ['usage']])

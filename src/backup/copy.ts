@@ -3,10 +3,14 @@
  * under way, as a start would, and says whether it is whole and adds up. Nobody else has it open.
  */
 import { Database } from 'bun:sqlite'
-import { auditRows, type Finding, recordsOf } from '../ledger/audit.ts'
+import { closeSync, fstatSync, openSync } from 'node:fs'
+import { auditRows, type Finding } from '../ledger/audit.ts'
+import { readRecords } from '../ledger/segment.ts'
+import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { createLedgerStore } from '../store/sqlite/ledger-apply.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
+import { countRequests } from '../store/sqlite/ledger-reader.ts'
 
 /** Opens the copy. A kill loses it anyway, so that it needs no journal of its own; whoever closes it syncs it. */
 export function openCopy(path: string): Database {
@@ -30,22 +34,35 @@ export interface Completed {
   givenUp: number
 }
 
-/** @param segments files of the journal; one that its server has deleted meanwhile was applied before the copy was made. */
+/** @param segments files as the journal has them, however large; nobody writes them any more. */
 export async function completeCopy(copy: Database, segments: readonly string[]): Promise<Completed> {
   const store = createLedgerStore(copy, async () => true)
   const audit = auditOf(copy)
   let applied = 0
   const rejected: string[] = []
   for (const path of segments) {
-    const records = recordsOf(path)
-    const missing = audit.missing(records)
-    if (missing === 0) continue
-    for (let at = 0; at < records.length; at += SLICE)
-      for (const { record } of store.apply(records.slice(at, at + SLICE)))
-        if (record.kind !== 'call') rejected.push(record.row.id)
-    applied += missing
+    for (const records of slicesOf(path)) {
+      const missing = audit.missing(records)
+      if (missing === 0) continue
+      for (const { record } of store.apply(records)) if (record.kind !== 'call') rejected.push(record.row.id)
+      applied += missing
+    }
   }
   return { applied, rejected, givenUp: store.abandonOthers(NOBODY) }
+}
+
+function* slicesOf(path: string): Generator<LedgerRecord[]> {
+  const file = openSync(path, 'r')
+  try {
+    const end = fstatSync(file).size
+    for (let at = 0; at < end; ) {
+      const { records, next } = readRecords(file, at, end, SLICE)
+      yield records
+      at = next
+    }
+  } finally {
+    closeSync(file)
+  }
 }
 
 /** No instance has this name. */
@@ -57,12 +74,23 @@ export function findDamage(copy: Database): string | null {
   return said === 'ok' ? null : (said ?? 'the check says nothing')
 }
 
-/** What a copy holds, and what is wrong with it: the checks of `tollgate audit`. */
-export interface Examined {
+/** What a ledger holds. */
+export interface Held {
   requests: number
-  costNanoUsd: number
   /** When its newest request was made, ms; null where it has none. */
   newestMs: number | null
+}
+
+export function readHeld(sqlite: Database): Held {
+  const newest = sqlite
+    .query<{ ms: number }, []>('SELECT created_ms AS ms FROM requests ORDER BY id DESC LIMIT 1')
+    .get()
+  return { requests: countRequests(sqlite), newestMs: newest?.ms ?? null }
+}
+
+/** The same of a copy, and what is wrong with it: the checks of `tollgate audit`. */
+export interface Examined extends Held {
+  costNanoUsd: number
   findings: Finding[]
 }
 
@@ -74,13 +102,12 @@ export function examineCopy(copy: Database, marked: number | null = null, kept: 
   const audit = auditOf(copy)
   const { findings, costNanoUsd } = auditRows(audit)
   for (const rows of audit.open()) findings.push({ kind: 'open', ...rows })
-  const requests = audit.count()
+  const held = readHeld(copy)
   const outside = new Set(kept)
   for (const id of outside) if (audit.has(id)) outside.delete(id)
-  const missing = (marked ?? 0) - outside.size - requests
+  const missing = (marked ?? 0) - outside.size - held.requests
   if (missing > 0) findings.push({ kind: 'missing', requests: missing })
-  const newest = copy.query<{ ms: number }, []>('SELECT created_ms AS ms FROM requests ORDER BY id DESC LIMIT 1').get()
-  return { requests, costNanoUsd, newestMs: newest?.ms ?? null, findings }
+  return { ...held, costNanoUsd, findings }
 }
 
 /** Of a copy: no server has its folder. */

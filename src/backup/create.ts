@@ -1,15 +1,18 @@
 /**
  * Makes a backup: one SQLite file with everything that was on record before it began, checked like the database itself. It may
  * run beside a server, in any process. `VACUUM INTO` reads one snapshot and writes the file in one go: nobody waits for it, and
- * the server's log is not begun anew for as long as it takes. The service behind `tollgate backup`, which the schedule runs.
+ * the database's log is not begun anew for as long as it takes. The service behind `tollgate backup`, which the schedule runs.
  */
 import { Database } from 'bun:sqlite'
-import { chmodSync, copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
+import { appendFileSync, chmodSync, copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { readRejected, requestsOf } from '../ledger/audit.ts'
+import { readRejected, recordsOf, requestsOf } from '../ledger/audit.ts'
 import { readMark } from '../ledger/mark.ts'
+import { toLine } from '../ledger/segment.ts'
+import type { LedgerAudit } from '../store/ledger-store.ts'
+import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { type Completed, completeCopy, type Examined, examineCopy, findDamage, openCopy } from './copy.ts'
 import { beginPart, finishPart, listJournal, requireFree, unwritable } from './files.ts'
 
@@ -59,7 +62,7 @@ export async function backUp(source: Database, options: BackupOptions): Promise<
     const marked = readMark(dataFolder)
     await flush()
     onStage?.('copying', sizeOf(source.filename))
-    const completed = await makeCopy(source, part, dataFolder)
+    const completed = await makeCopy(source, part, options)
     onStage?.('checking', sizeOf(part))
     const kept = readRejected(dataFolder).flatMap((path) => requestsOf(join(dataFolder, path)))
     const examined = check(part, file, marked, [...kept, ...completed.rejected])
@@ -78,20 +81,26 @@ export async function backUp(source: Database, options: BackupOptions): Promise<
 const FULL = /^(SQLITE_FULL|SQLITE_IOERR_WRITE|ENOSPC|EDQUOT|EFBIG)/
 
 /**
- * While a snapshot is held, no checkpoint covers what came after it, and no segment with such records is given up: what was
- * on record before is in the copy or in the journal.
+ * The journal is read before the database: what a server applies and gives up in between is in the copy. It may be larger than
+ * what fits into memory, and so what the copy may lack waits in a file.
  */
-async function makeCopy(source: Database, part: string, dataFolder: string): Promise<Completed> {
-  source.run('BEGIN')
+async function makeCopy(source: Database, part: string, options: BackupOptions): Promise<Completed> {
+  const waiting = beginPart(`${options.file}.journal`)
   try {
-    source.query('SELECT 1 FROM migrations').get()
-    // By a connection of its own: it runs in no transaction.
-    using reader = new Database(source.filename, { readonly: true })
-    reader.query('VACUUM INTO ?').run(part)
+    keepMissing(createLedgerAudit(source, options.dataFolder), listJournal(options.dataFolder), waiting)
+    source.query('VACUUM INTO ?').run(part)
     using copy = openCopy(part)
-    return await completeCopy(copy, listJournal(dataFolder))
+    return await completeCopy(copy, [waiting])
   } finally {
-    source.run('ROLLBACK')
+    rmSync(waiting, { force: true })
+  }
+}
+
+/** Writes those records of the segments that the database does not have into a segment of their own. */
+function keepMissing(audit: LedgerAudit, segments: readonly string[], path: string): void {
+  for (const segment of segments) {
+    const missing = recordsOf(segment).filter((record) => audit.missing([record]) > 0)
+    if (missing.length > 0) appendFileSync(path, missing.map(toLine).join(''))
   }
 }
 

@@ -15,7 +15,16 @@ import { isServed, takeLock } from '../store/sqlite/lock.ts'
 import { migrate, readSchemaState } from '../store/sqlite/migrate.ts'
 import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder } from '../store/sqlite/open.ts'
 import { toDatabaseTrouble } from '../store/sqlite/trouble.ts'
-import { type Completed, completeCopy, type Examined, examineCopy, findDamage, openCopy } from './copy.ts'
+import {
+  type Completed,
+  completeCopy,
+  type Examined,
+  examineCopy,
+  findDamage,
+  type Held,
+  openCopy,
+  readHeld,
+} from './copy.ts'
 import { type Stage, toSecretFile } from './create.ts'
 import { listJournal, syncPath } from './files.ts'
 import { type Kept, type Known, keepRevoked, readKnown } from './revoked.ts'
@@ -55,7 +64,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   const mounted = findMounted(dataFolder)
   if (mounted !== null)
     throw unusable(file, `cannot take its place: ${join(dataFolder, mounted)} is on a disk of its own`)
-  const known = asItWas ? null : readReplaced(dataFolder)
+  const before = readReplaced(dataFolder, asItWas)
 
   const folder = beginSwap(dataFolder)
   cleanup.defer(() => cancelSwap(dataFolder))
@@ -68,8 +77,8 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     const completed = await prepareCopy(copy, file, nowMs)
     const examined = examineCopy(copy)
     if (examined.findings.length > 0 && !force) throw toFindings(file, examined)
-    const kept = known && keepRevoked(copy, known, nowMs)
-    note(copy, options, examined, kept)
+    const kept = before && !asItWas ? keepRevoked(copy, before.known, nowMs) : null
+    note(copy, options, before, examined, kept)
     copy.close()
     syncPath(path)
     openMark(folder, examined.requests).close()
@@ -93,8 +102,13 @@ function requireBackup(file: string, dataFolder: string): void {
 
 const DATABASE = 'tollgate.db'
 
-/** What the database that is there says of its keys; null where there was never one. */
-function readReplaced(dataFolder: string): Known | null {
+/** What the database that is there says of its keys and its ledger. */
+interface Replaced extends Held {
+  known: Known
+}
+
+/** Null where there was never one, or nobody has to know what it says. */
+function readReplaced(dataFolder: string, asItWas: boolean): Replaced | null {
   const path = databasePath(dataFolder)
   const lost = findLost(dataFolder)
   if (lost === null && !existsSync(path)) return null
@@ -103,11 +117,12 @@ function readReplaced(dataFolder: string): Known | null {
       { kind: 'revoked_unknown', dataFolder },
       `Which keys were revoked since the backup cannot be told: ${why}`,
     )
-  if (lost !== null) throw toUnknown(lost)
   try {
+    if (lost !== null) throw new Error(lost)
     using sqlite = openDatabase(path, { busyMs: COMMAND_BUSY_MS, readonly: true })
-    return readKnown(sqlite)
+    return { known: readKnown(sqlite), ...readHeld(sqlite) }
   } catch (error) {
+    if (asItWas) return null
     const trouble = toDatabaseTrouble(path, error)
     throw toUnknown(trouble instanceof Error ? trouble.message : String(trouble))
   }
@@ -132,17 +147,17 @@ async function prepareCopy(copy: Database, file: string, nowMs: number): Promise
   return completeCopy(copy, basename(file) === DATABASE ? listJournal(dirname(file)) : [])
 }
 
-/** Into the audit log of the copy; the server reads its configuration anew. */
-function note(copy: Database, options: RestoreOptions, { requests, newestMs }: Examined, kept: Kept | null): void {
-  const { file, asItWas = false, nowMs } = options
-  const detail = {
-    file: basename(file),
-    requests,
-    newest_ms: newestMs,
-    as_it_was: asItWas,
-    kept_revoked: kept?.revoked ?? [],
-    secrets_ended: kept?.secretsEnded ?? 0,
-  }
+/** Into the audit log of the copy. */
+function note(
+  copy: Database,
+  { file, asItWas = false, nowMs }: RestoreOptions,
+  before: Held | null,
+  after: Held,
+  kept: Kept | null,
+): void {
+  const toSide = ({ requests, newestMs }: Held) => ({ requests, newest_ms: newestMs })
+  const keys = { as_it_was: asItWas, kept_revoked: kept?.revoked ?? [], secrets_ended: kept?.secretsEnded ?? 0 }
+  const detail = { name: basename(file), before: before && toSide(before), after: { ...toSide(after), ...keys } }
   copy
     .query('INSERT INTO audit (id, at_ms, actor, action, subject, detail) VALUES (?, ?, ?, ?, ?, ?)')
     .run(mintId(nowMs), nowMs, 'cli', 'database.restore', 'database', JSON.stringify(detail))

@@ -18,6 +18,7 @@ export interface BackupFlags {
 
 export async function backup(file: string, { force = false, withSecret = false }: BackupFlags, io: Context) {
   const { dataFolder } = io
+  await io.giveWay()
   const made = await withStore(io, { readonly: true }, (_, sqlite) =>
     backUp(sqlite, {
       dataFolder,

@@ -21,6 +21,8 @@ export interface Io {
   isTerminal(fd: 1 | 2): boolean
   /** Columns of the terminal that stdout is. */
   columns(): number
+  /** Lets every other process have a core first, from here on: for work that nobody waits for. */
+  giveWay(): Promise<void>
   environment: Environment
   nowMs(): number
   cwd: string

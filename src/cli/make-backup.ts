@@ -1,13 +1,10 @@
 /**
  * How a running server has its scheduled backups made: by `tollgate backup`, as a process of its own, so that neither copying
- * nor checking takes anything from requests but a place on the disk and a share of a core.
+ * nor checking takes anything from requests but a share of the disk.
  */
 import type { MakeBackup } from '../backup/schedule.ts'
 import { toSelf } from './invocation.ts'
 import type { Context } from './io.ts'
-
-/** Behind whatever serves. */
-const NICE = 10
 
 export function createBackupMaker({ dataFolder, environment, cwd }: Context): MakeBackup {
   return async (file, signal) => {
@@ -20,12 +17,6 @@ export function createBackupMaker({ dataFolder, environment, cwd }: Context): Ma
       signal,
       killSignal: 'SIGKILL',
     })
-    try {
-      const { setPriority } = await import('node:os')
-      setPriority(child.pid, NICE)
-    } catch {
-      // It may have ended, or may not be moved: it does its work all the same.
-    }
     const said = await child.stderr.text()
     const code = await child.exited
     return code === 0 ? null : toMessage(said, code)

@@ -57,6 +57,7 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
         stdoutLeft: async () => bench.isRead,
         stdin: async () => bench.piped,
         isTerminal: () => bench.isWatched,
+        giveWay: async () => {},
         environment: { TOLLGATE_DATA: folder, ...bench.environment },
         columns: () => bench.columns,
         nowMs: () => nowMs,

@@ -12,6 +12,7 @@ const silent = {
   stdin: async () => null,
   isTerminal: () => false,
   columns: () => 80,
+  giveWay: async () => {},
   environment: {},
   nowMs: () => 0,
   cwd: '/',
