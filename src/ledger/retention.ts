@@ -26,6 +26,8 @@ const BUSY_MS = 20
 const CHECKPOINT_SLICES = 64
 /** A checkpoint that did not cover everything: a report is being read, say. */
 const UNCOVERED_MS = 250
+/** Nor may a reader that never lets go, such as a replication, keep old rows for ever. */
+const MOST_UNCOVERED = 240
 /** Free pages that stay, since they are used again soon: so many, or this part of the file. */
 const LEAST_FREE_PAGES = 1_024
 const FREE_PART = 0.1
@@ -104,7 +106,8 @@ export function createRetention(deps: RetentionDeps): Retention {
 
   /** The database's log would grow by what is written until a checkpoint has covered it. */
   const cover = async () => {
-    while (!isStopped && !(await checkpoint())) await sleep(UNCOVERED_MS)
+    for (let tries = 0; tries < MOST_UNCOVERED && !isStopped && !(await checkpoint()); tries++)
+      await sleep(UNCOVERED_MS)
   }
 
   const adapt = (lockedMs: number) => {

@@ -85,7 +85,12 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       const mark = openMark(dataFolder, reader.count())
       cleanup.defer(() => mark.close())
       // Whatever has taken the place of the database, the journal may not forget for it.
-      const checkpoint = async () => files.look() && (await checkpointer.run()) && files.look()
+      const reach = async () => {
+        const reached = files.look() ? await checkpointer.run() : 'nowhere'
+        return files.look() ? reached : 'nowhere'
+      }
+      // The journal may forget what outlives the machine, also where that is the log, because somebody always reads in it.
+      const checkpoint = async () => (await reach()) !== 'nowhere'
       const ledger = createLedger({
         journal,
         store: createLedgerStore(writer, checkpoint),
@@ -105,7 +110,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         keepMs,
         upkeep,
         journal,
-        checkpoint,
+        checkpoint: async () => (await reach()) === 'file',
         latestMs: reader.latestHour(LATEST_MS),
         now,
         monotonicMs,

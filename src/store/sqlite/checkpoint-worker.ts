@@ -4,6 +4,7 @@
  * writer begins the WAL from its start instead of letting it grow.
  */
 import { Database } from 'bun:sqlite'
+import { closeSync, fsyncSync, openSync } from 'node:fs'
 
 declare const self: Worker
 
@@ -11,9 +12,13 @@ export interface CheckpointRequest {
   path: string
 }
 
-/** `done`: every frame that was in the WAL has reached the database file. */
+/** How far all that was committed before has come, so that it outlives the machine. */
 export interface CheckpointReply {
-  done: boolean
+  /**
+   * `file`: into the database file, and the WAL begins anew. `log`: into the WAL, whose beginning somebody still reads, such as
+   * Litestream, which always does. `nowhere`: that cannot be said.
+   */
+  reached: 'file' | 'log' | 'nowhere'
   error: string | null
 }
 
@@ -31,9 +36,21 @@ function checkpoint(path: string): CheckpointReply {
       database.query<{ busy: number; log: number; checkpointed: number }, []>(`PRAGMA wal_checkpoint(${mode})`).get()
     row('PASSIVE')
     const restart = row('RESTART')
-    return { done: restart?.busy === 0, error: null }
+    if (restart?.busy === 0) return { reached: 'file', error: null }
+    syncFile(`${path}-wal`)
+    return { reached: 'log', error: null }
   } catch (error) {
-    return { done: false, error: String(error) }
+    return { reached: 'nowhere', error: String(error) }
+  }
+}
+
+/** SQLite has no lock on the WAL itself, so that closing it here ends none. */
+function syncFile(path: string): void {
+  const file = openSync(path, 'r')
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
   }
 }
 

@@ -10,11 +10,13 @@ import type { CheckpointReply, CheckpointRequest } from './checkpoint-worker.ts'
 /** Some 20 MB of WAL where each commit is of a few rows; under load the journal asks for one sooner. */
 const COMMITS_BETWEEN = 1_000
 
+export type Reached = CheckpointReply['reached']
+
 export interface Checkpointer {
   /** Counts a commit. */
   note(): void
-  /** Runs one now, or joins the one that is under way and runs another. Resolves true if it covered everything. */
-  run(): Promise<boolean>
+  /** Runs one now, or joins the one that is under way and runs another. Resolves to where all is that was committed before. */
+  run(): Promise<Reached>
   close(): void
 }
 
@@ -33,21 +35,21 @@ export function checkpointHere(writer: Database): boolean {
 export function createCheckpointer(path: string, log: Log): Checkpointer {
   const thread = createThread<CheckpointRequest, CheckpointReply>('store/sqlite/checkpoint-worker')
   let commits = 0
-  let running: Promise<boolean> | null = null
+  let running: Promise<Reached> | null = null
 
-  const checkpoint = async (): Promise<boolean> => {
+  const checkpoint = async (): Promise<Reached> => {
     try {
       const reply = await thread.ask({ path }, { owner: path })
-      if (typeof reply === 'string') return false
+      if (typeof reply === 'string') return 'nowhere'
       if (reply.error) log.warn('checkpoint_failed', 'a checkpoint failed', { error: reply.error })
-      return reply.done
+      return reply.reached
     } catch (error) {
       log.warn('checkpoint_failed', 'the checkpoint thread failed', { error: String(error) })
-      return false
+      return 'nowhere'
     }
   }
 
-  const start = (): Promise<boolean> => {
+  const start = (): Promise<Reached> => {
     commits = 0
     running = checkpoint().finally(() => {
       running = null

@@ -24,7 +24,7 @@ const walBytes = () => statSync(`${databasePath(folder.path)}-wal`).size
 
 test('what was committed reaches the file, and the WAL begins again instead of growing', async () => {
   for (let i = 0; i < 20; i++) write()
-  expect(await checkpointer.run()).toBe(true)
+  expect(await checkpointer.run()).toBe('file')
   const size = walBytes()
   for (let i = 0; i < 10; i++) write()
   expect(walBytes()).toBe(size)
@@ -36,7 +36,7 @@ test('everybody who asks at once gets an answer, and one run more covers them al
   const first = checkpointer.run()
   write()
   const others = Array.from({ length: 3 }, () => checkpointer.run())
-  expect(await Promise.all([first, ...others])).toEqual([true, true, true, true])
+  expect(await Promise.all([first, ...others])).toEqual(['file', 'file', 'file', 'file'])
 })
 
 test('comes by itself after a number of commits', async () => {
@@ -49,14 +49,14 @@ test('comes by itself after a number of commits', async () => {
   expect(walBytes()).toBe(size)
 })
 
-test('a reader that keeps its snapshot makes it give up soon, and the next one covers everything', async () => {
+test('a reader that keeps its snapshot makes it end in the log, soon, and the next one reaches the file', async () => {
   write()
   const reader = folder.other()
   reader.run('BEGIN')
   reader.query('SELECT COUNT(*) FROM settings').get()
   write()
-  expect(await checkpointer.run()).toBe(false)
+  expect(await checkpointer.run()).toBe('log')
   write()
   reader.run('COMMIT')
-  expect(await checkpointer.run()).toBe(true)
+  expect(await checkpointer.run()).toBe('file')
 })
