@@ -1,7 +1,8 @@
 /** What `doctor` says of keys and teams: who can ask nothing any more, or soon. Pure. */
 import { count } from '../domain/words.ts'
-import { type BudgetStanding, type Past, toStanding } from '../keys/budget.ts'
+import type { BudgetStanding } from '../keys/budget.ts'
 import { isLiving } from '../keys/find.ts'
+import type { readStandings } from '../keys/standing.ts'
 import type { KeyRows, StoredKey } from '../store/config-store.ts'
 import { toBudgetText } from './budget.ts'
 import { type Check, ok, toFew, warning } from './doctor-check.ts'
@@ -11,24 +12,19 @@ const DAY_MS = 86_400_000
 /** An end is told of so long before, and so long after: then whoever used the key has noticed. */
 const END_MS = 7 * DAY_MS
 
-/** @param pastOf what the ledger says of a key, or of a team. */
+/** @param read how all keys, or all teams, stand. */
 export function checkKeys(
   { keys, teams }: KeyRows,
-  pastOf: (kind: 'key' | 'team', id: string) => Past,
+  read: (kind: 'key' | 'team') => ReturnType<typeof readStandings>,
   nowMs: number,
 ): Check[] {
   const living = keys.filter((key) => isLiving(key, nowMs))
   if (living.length === 0)
     return [warning('keys', 'No key lets anybody in. Make one with: tollgate keys create --name NAME')]
+  const [ofKey, ofTeam] = [read('key'), read('team')]
   const budgets = [
-    ...living.map(({ id, name, budget }) => ({
-      whose: `key ${name}`,
-      standing: toStanding(budget, pastOf('key', id), nowMs),
-    })),
-    ...teams.map(({ id, name, budget }) => ({
-      whose: `team ${name}`,
-      standing: toStanding(budget, pastOf('team', id), nowMs),
-    })),
+    ...living.map((key) => ({ whose: `key ${key.name}`, standing: ofKey(key).budget })),
+    ...teams.map((team) => ({ whose: `team ${team.name}`, standing: ofTeam(team).budget })),
   ]
   const found = [
     ...toEnds(keys, 'expired', (endMs) => endMs <= nowMs && endMs > nowMs - END_MS),

@@ -6,6 +6,7 @@
 import type { Database } from 'bun:sqlite'
 import { toServeConfig } from '../config.ts'
 import { count } from '../domain/words.ts'
+import { readStandings } from '../keys/standing.ts'
 import { measureDisk, toDiskState, toHistory } from '../server/disk.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
@@ -101,9 +102,9 @@ async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context):
 
 /** By what the database has taken in: what waits in the journal is little, and told of above. */
 async function checkAllKeys(sqlite: Database, nowMs: number): Promise<Check[]> {
-  const { spent, latestHour } = createLedgerReader(sqlite)
+  const reader = createLedgerReader(sqlite)
   const rows = await createConfigStore(sqlite).readKeys()
-  return checkKeys(rows, (kind, id) => ({ spentIn: (span) => spent({ kind, id }, span), latestHour }), nowMs)
+  return checkKeys(rows, (kind) => readStandings(reader, kind, nowMs), nowMs)
 }
 
 function toLines(checks: readonly Check[], paint: Paint): string {

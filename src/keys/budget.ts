@@ -1,6 +1,5 @@
-/** How the budget of a key or a team stands in its current period. Lists show it; admission has its own count. Pure. */
+/** How the budget of a key or a team stands in its current period. `standing.ts` reads it; admission has its own count. Pure. */
 import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/settings.ts'
-import { MOST_STEP_MS, toInForce } from '../limits/period.ts'
 
 export interface BudgetStanding {
   budget: Budget
@@ -13,24 +12,15 @@ export interface BudgetStanding {
   state: 'ok' | 'warning' | 'spent'
 }
 
-/** What a ledger says of the owner of a budget. */
-export interface Past {
-  /** Nano-dollars spent from `fromMs` on and before `untilMs`. */
-  spentIn(span: { fromMs: number; untilMs: number }): number
-  /** The newest hour before `untilMs` that anybody has a request of, as its first ms. */
-  latestHour(untilMs: number): number
-}
-
-/** Of who is too new to have spent anything. */
-export const NO_PAST: Past = { spentIn: () => 0, latestHour: () => 0 }
-
-/** Works out how a budget stands; null where there is none. */
-export function toStanding(budget: Budget | null, past: Past, nowMs: number): BudgetStanding | null {
-  if (budget === null) return null
-  const inForce = toInForce(budget.period, nowMs, past.latestHour(nowMs + MOST_STEP_MS))
-  const spentNanoUsd = past.spentIn(inForce)
+/**
+ * Works out how a budget stands.
+ *
+ * @param spentNanoUsd in the period in force.
+ * @param resetMs when that ends.
+ */
+export function toBudgetStanding(budget: Budget, spentNanoUsd: number, resetMs: number | null): BudgetStanding {
   // BigInt: a hundred times a large sum is beyond what a number holds exactly. A budget of nothing is spent.
   const percent = budget.nanoUsd > 0 ? Number((BigInt(spentNanoUsd) * 100n) / BigInt(budget.nanoUsd)) : 100
   const state = percent >= 100 ? 'spent' : percent >= BUDGET_WARNING_PERCENT ? 'warning' : 'ok'
-  return { budget, spentNanoUsd, percent, resetMs: inForce.resetMs, state }
+  return { budget, spentNanoUsd, percent, resetMs, state }
 }

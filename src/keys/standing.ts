@@ -5,7 +5,7 @@
 import { type Budget, PERIODS, type Period } from '../domain/settings.ts'
 import { type InForce, MOST_STEP_MS, toInForce } from '../limits/period.ts'
 import type { LedgerReader, Scope, Spending } from '../store/ledger-store.ts'
-import { type BudgetStanding, NO_PAST, toStanding } from './budget.ts'
+import { type BudgetStanding, toBudgetStanding } from './budget.ts'
 
 export interface Standing extends Pick<Spending, 'lastUse'> {
   /** Null where there is none. */
@@ -32,23 +32,29 @@ export function readStandings(
   id?: string,
 ): (owner: Owner) => Standing {
   const latestMs = reader.latestHour(nowMs + MOST_STEP_MS)
-  const inForce = PERIODS.map((period) => [period, toInForce(period, nowMs, latestMs)] as const)
-  const spending = reader.spending(kind, Object.fromEntries(inForce) as Record<Period, InForce>, id)
-  return (owner) => {
-    const { budget } = owner
-    const { nanoUsd, lastUse } = spending.get(owner.id) ?? NOTHING
-    const past = { spentIn: () => (budget === null ? 0 : nanoUsd[budget.period]), latestHour: () => latestMs }
-    const { month, total } = nanoUsd
-    return { budget: toStanding(budget, past, nowMs), monthNanoUsd: month, totalNanoUsd: total, lastUse }
-  }
+  const inForce = toAllInForce(nowMs, latestMs)
+  const spending = reader.spending(kind, inForce, id)
+  return (owner) => toStanding(owner, spending.get(owner.id) ?? NOTHING, inForce)
 }
+
+/** How a key or a team stands that has just been made. */
+export const toFirstStanding = (owner: Pick<Owner, 'budget'>, nowMs: number): Standing =>
+  toStanding(owner, NOTHING, toAllInForce(nowMs, nowMs))
 
 const NOTHING: Spending = { nanoUsd: { day: 0, week: 0, month: 0, total: 0 }, lastUse: null }
 
-/** How a key or a team stands that has just been made. */
-export const toFirstStanding = ({ budget }: Pick<Owner, 'budget'>, nowMs: number): Standing => ({
-  budget: toStanding(budget, NO_PAST, nowMs),
-  monthNanoUsd: 0,
-  totalNanoUsd: 0,
-  lastUse: null,
+type AllInForce = Readonly<Record<Period, InForce>>
+
+const toAllInForce = (nowMs: number, latestMs: number) =>
+  Object.fromEntries(PERIODS.map((period) => [period, toInForce(period, nowMs, latestMs)])) as AllInForce
+
+const toStanding = (
+  { budget }: Pick<Owner, 'budget'>,
+  { nanoUsd, lastUse }: Spending,
+  inForce: AllInForce,
+): Standing => ({
+  budget: budget && toBudgetStanding(budget, nanoUsd[budget.period], inForce[budget.period].resetMs),
+  monthNanoUsd: nanoUsd.month,
+  totalNanoUsd: nanoUsd.total,
+  lastUse,
 })

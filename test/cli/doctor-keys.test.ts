@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { checkKeys } from '../../src/cli/doctor-keys.ts'
 import type { Budget } from '../../src/domain/settings.ts'
-import type { Past } from '../../src/keys/budget.ts'
 import { decideKey, type KeyOptions, type ListedKey } from '../../src/keys/service.ts'
+import { readStandings } from '../../src/keys/standing.ts'
 
 const NOW = Date.UTC(2026, 10, 21)
 const DAY = 86_400_000
@@ -13,9 +13,12 @@ const MONTHLY: Budget = { nanoUsd: 20_000_000_000, period: 'month' }
 const toKey = (options: Partial<KeyOptions>): ListedKey =>
   decideKey({ keys: [], teams: [] }, { name: 'dev', models: [], ...options }, BY).value.key
 
-const past = (spentNanoUsd: number): Past => ({ spentIn: () => spentNanoUsd, latestHour: () => 0 })
-const look = (keys: ListedKey[], spent = 0) =>
-  checkKeys({ keys, teams: [] }, () => past(spent), NOW).map((check) => Object.values(check).join(': '))
+function look(keys: ListedKey[], spent = 0) {
+  const nanoUsd = { day: spent, week: spent, month: spent, total: spent }
+  const spending = () => new Map(keys.map(({ id }) => [id, { nanoUsd, lastUse: null }]))
+  const read = (kind: 'key' | 'team') => readStandings({ spending, latestHour: () => 0 }, kind, NOW)
+  return checkKeys({ keys, teams: [] }, read, NOW).map((check) => Object.values(check).join(': '))
+}
 
 describe('keys', () => {
   test('that all let somebody in are counted', () => {

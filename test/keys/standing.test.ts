@@ -38,13 +38,13 @@ test('where the clock was set back, the periods that it had reached stay', () =>
 })
 
 test.each([
-  ['day', 1],
-  ['week', 20],
-  ['month', 300],
-  ['total', 4_000],
-] as const)('a budget per %s stands at what was spent in that', (period, spentNanoUsd) => {
+  ['day', 1, Date.UTC(2026, 10, 22)],
+  ['week', 20, Date.UTC(2026, 10, 23)],
+  ['month', 300, Date.UTC(2026, 11, 1)],
+  ['total', 4_000, null],
+] as const)('a budget per %s stands at what was spent in that, until the next one', (period, spentNanoUsd, resetMs) => {
   const standing = read().standingOf({ id: 'k', budget: { nanoUsd: 5_000, period } })
-  expect(standing).toMatchObject({ budget: { spentNanoUsd }, monthNanoUsd: 300, totalNanoUsd: 4_000 })
+  expect(standing).toMatchObject({ budget: { spentNanoUsd, resetMs }, monthNanoUsd: 300, totalNanoUsd: 4_000 })
 })
 
 test('without a budget there is what was spent and the last use, and of who never asked nothing', () => {
