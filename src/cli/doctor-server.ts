@@ -1,13 +1,14 @@
 /** What `doctor` says of the running server, and of upstreams and models: which cannot be used now, and why. Pure. */
 
 import { hasProxy, toFetchPlaces } from '../config.ts'
-import type { CatalogModel, Environment, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
+import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { count } from '../domain/words.ts'
 import { toLowLimit } from '../server/files.ts'
 import type { Status } from '../server/protocol.ts'
 import { type Check, ok, problem, toFew, warning } from './doctor-check.ts'
 import { toAgo } from './io.ts'
 import type { ServerLookup } from './live.ts'
+import { toKnown, toReasons } from './model-readiness.ts'
 import { toBreakers, toTrouble, type UpstreamRow } from './upstream-rows.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
@@ -100,9 +101,6 @@ const BAD: Partial<Record<UpstreamRow['state'], string>> = {
   not_ready: 'Not ready',
 }
 
-/** Of those, what keeps its models from being asked. */
-const OUT: ReadonlySet<UpstreamRow['state']> = new Set(['down', 'not_ready'])
-
 /** Says what goes by `fetch`, by this environment: that may be less than one expects. */
 export function checkTransport(upstreams: readonly Upstream[], environment: Environment): Check[] {
   if (hasProxy(environment)) return [ok('transport', 'There is a proxy: upstreams are reached through it, by `fetch`.')]
@@ -120,11 +118,11 @@ export function checkTransport(upstreams: readonly Upstream[], environment: Envi
 export function checkModels({ models }: Snapshot, rows: readonly UpstreamRow[], serves: boolean): Check[] {
   if (models.size === 0)
     return [warning('models', 'There are no models. Declare them in a catalogue, then: tollgate catalog apply FILE')]
-  const byId = new Map(rows.map((row) => [row.id, row]))
+  const known = toKnown(rows, serves)
   const why = new Map<string, string[]>()
   let ready = 0
   for (const model of models.values()) {
-    const reasons = toReasons(model, byId, serves)
+    const reasons = toReasons(model, known)
     if (reasons === null) ready += 1
     else why.set(reasons, [...(why.get(reasons) ?? []), model.facts.id])
   }
@@ -132,29 +130,4 @@ export function checkModels({ models }: Snapshot, rows: readonly UpstreamRow[], 
   if (ready > 0) return [ok('models', `${ready} of ${count(models.size, 'model')} can be asked.`), ...checks]
   const none = 'No model can be asked'
   return [serves ? problem('models', `${none}.`) : warning('models', `${none} with this environment.`), ...checks]
-}
-
-/** Why no target of a model can be called, or null where one can. */
-export function toReasons(
-  { targets }: CatalogModel,
-  byId: ReadonlyMap<string, UpstreamRow>,
-  serves: boolean,
-): string | null {
-  if (targets.length === 0) return 'no enabled route'
-  const reasons = targets.map((target) => toReason(target, byId.get(target.upstream.id), serves))
-  return reasons.includes(null) ? null : [...new Set(reasons)].join('; ')
-}
-
-function toReason(
-  { model, upstream, upstreamModel }: Target,
-  row: UpstreamRow | undefined,
-  serves: boolean,
-): string | null {
-  // What this environment lacks is all that is known without a server, and nothing beside what one says.
-  if (!serves) return upstream.notReady === null ? null : `${upstream.id}: ${row?.reason ?? upstream.notReady}`
-  if (row && OUT.has(row.state)) return `${upstream.id}: ${row.reason ?? row.state}`
-  const target = row?.targets.find((each) => each.model === model && each.upstream_model === upstreamModel)
-  return target?.breaker === 'open' && target.open_for_keys === null
-    ? `${upstream.id}: ${target.failures_in_a_row} requests in a row failed, and its breaker is open`
-    : null
 }

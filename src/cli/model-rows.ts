@@ -1,9 +1,9 @@
-/** A model as the commands tell of it: as a row under its columns' names, as cells of a table, and at length. Pure. */
+/** A model as the commands tell of it: as a row under its columns' names, and as cells of a table. Pure. */
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import { toReasons } from './doctor-server.ts'
-import { toFactLines, toPrintable } from './io.ts'
-import type { UpstreamRow } from './upstream-rows.ts'
+import type { Configuration, PriceRow } from '../store/config-store.ts'
+import { toPrintable } from './io.ts'
+import { type Known, toReason, toReasons } from './model-readiness.ts'
 
 /** One model as `models list --json` shows it. */
 export interface ModelRow {
@@ -22,23 +22,60 @@ export interface ModelRow {
   is_ready: boolean | null
   /** Why it is not, in words. */
   reason: string | null
-  /** In the order of their priority. `pricing` is what a call costs; empty = nothing. */
-  routes: { upstream: string; upstream_model: string; priority: number; weight: number; pricing: PricingItem[] }[]
+  /** In the order of their priority; last, those that are disabled. */
+  routes: RouteRow[]
 }
 
-/** @param serves whether a running server says how the upstreams are. */
-export function toModelRows(snapshot: Snapshot, upstreams: readonly UpstreamRow[], serves: boolean): ModelRow[] {
-  const byId = new Map(upstreams.map((row) => [row.id, row]))
+export interface RouteRow {
+  upstream: string
+  upstream_model: string
+  priority: number
+  weight: number
+  /** What a call costs; empty = nothing. */
+  pricing: PricingItem[]
+  /** Whether that is a price of the route's own, and not what its model costs. */
+  own_price: boolean
+  price_id: string | null
+  /** As long as the route allows. */
+  context_length: number
+  max_output_length: number
+  is_ready: boolean | null
+  reason: string | null
+}
+
+/** A price that a model had on some time, or on one route: `upstream`. */
+export interface PriceOfModel {
+  id: string
+  upstream: string | null
+  pricing: PricingItem[]
+  created_ms: number
+  /** Whether something is charged by it now. */
+  in_force: boolean
+}
+
+/** The rows that a snapshot leaves out are among them: routes that lead nowhere. */
+export type Declared = Pick<Configuration, 'routes' | 'upstreams'>
+
+export function toModelRows(snapshot: Snapshot, { routes, upstreams }: Declared, known: Known): ModelRow[] {
+  const routesOf = Map.groupBy(routes, ({ model }) => model)
+  const local = new Set(upstreams.flatMap((row) => (row.local ? row.id : [])))
   return [...snapshot.models.values()]
-    .map((model) => toModelRow(model, toReasons(model, byId, serves), serves))
+    .map((model) => {
+      const others = (routesOf.get(model.facts.id) ?? []).filter((route) => !leadsTo(route, model))
+      return toModelRow(
+        model,
+        others.map((route) => toDisabled(route, model, local.has(route.upstream))),
+        known,
+      )
+    })
     .sort((a, b) => (a.slug < b.slug ? -1 : 1))
 }
 
-function toModelRow(
-  { facts, listed, fromWildcard, targets }: CatalogModel,
-  reason: string | null,
-  serves: boolean,
-): ModelRow {
+const leadsTo = ({ upstream, upstreamModel }: Declared['routes'][number], { targets }: CatalogModel): boolean =>
+  targets.some((target) => target.upstream.id === upstream && target.upstreamModel === upstreamModel)
+
+function toModelRow(model: CatalogModel, disabled: readonly RouteRow[], known: Known): ModelRow {
+  const { facts, listed, fromWildcard, targets } = model
   return {
     slug: facts.id,
     name: facts.name,
@@ -51,19 +88,55 @@ function toModelRow(
     pricing: facts.pricing,
     listed,
     from_wildcard: fromWildcard,
-    is_ready: reason !== null ? false : serves ? true : null,
-    reason,
-    routes: targets.map(toRoute),
+    ...toReadiness(toReasons(model, known), known),
+    routes: [...targets.map((target) => toRoute(target, model, known)), ...disabled],
   }
 }
 
-const toRoute = ({ upstream, upstreamModel, priority, weight, pricing }: Target) => ({
-  upstream: upstream.id,
-  upstream_model: upstreamModel,
-  priority,
-  weight,
-  pricing,
+const toReadiness = (reason: string | null, { serves }: Known) => ({
+  is_ready: reason !== null ? false : serves ? true : null,
+  reason,
 })
+
+const toRoute = (target: Target, { facts }: CatalogModel, known: Known): RouteRow => ({
+  upstream: target.upstream.id,
+  upstream_model: target.upstreamModel,
+  priority: target.priority,
+  weight: target.weight,
+  pricing: target.pricing,
+  own_price: target.pricing.length > 0 && target.pricing !== facts.pricing,
+  price_id: target.priceId,
+  context_length: target.contextLength,
+  max_output_length: target.maxOutputLength,
+  ...toReadiness(toReason(target, known), known),
+})
+
+/** A route that leads nowhere, since it is disabled or its upstream is. */
+function toDisabled(row: Declared['routes'][number], { facts }: CatalogModel, isLocal: boolean): RouteRow {
+  return {
+    upstream: row.upstream,
+    upstream_model: row.upstreamModel,
+    priority: row.priority,
+    weight: row.weight,
+    pricing: row.pricing ?? (isLocal ? [] : facts.pricing),
+    own_price: row.pricing !== null,
+    price_id: row.priceId,
+    context_length: row.contextLength ?? facts.context_length,
+    max_output_length: row.maxOutputLength ?? facts.max_output_length,
+    is_ready: false,
+    reason: row.enabled ? 'its upstream is disabled' : 'the route is disabled',
+  }
+}
+
+/** @param inForce ids of those that something is charged by now. */
+export const toPricesOfModel = (rows: readonly PriceRow[], inForce: ReadonlySet<string>): PriceOfModel[] =>
+  rows.map(({ id, upstream, pricing, createdMs }) => ({
+    id,
+    upstream,
+    pricing,
+    created_ms: createdMs,
+    in_force: inForce.has(id),
+  }))
 
 export const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY', 'CAN']
 
@@ -92,33 +165,4 @@ export function toPerMillion(price: string): string {
   const dollars = `${whole}${digits.slice(0, 6)}`.replace(/^0+(?=\d)/, '')
   const rest = digits.slice(6).replace(/0+$/, '')
   return rest === '' ? dollars : `${dollars}.${rest.padEnd(2, '0')}`
-}
-
-/** All that is known of a model, a line each. */
-export function toModelText(row: ModelRow, aliases: readonly string[]): string {
-  const facts: [what: string, text: string][] = [
-    ['context', `${row.context_length} tokens, at most ${row.max_output_length} of them written`],
-    ['reads', row.input_modalities.join(', ')],
-    ['writes', row.output_modalities.join(', ')],
-    ['can', row.supported_features.join(', ') || '-'],
-    ['ready', row.reason === null ? (row.is_ready ? 'yes' : 'only a running server knows') : `no: ${row.reason}`],
-    ['aliases', aliases.join(', ') || '-'],
-    ...row.routes.map((route): [string, string] => [
-      'route',
-      `${route.upstream}: ${route.upstream_model}, priority ${route.priority}, weight ${route.weight}; ${toPrices(route.pricing)}`,
-    ]),
-  ]
-  return toFactLines(`${row.slug} (${row.name}, by ${row.owned_by})`, facts)
-}
-
-/** Such as `USD for a million tokens: prompt 1.25, completion 10; beyond 200000 prompt tokens: prompt 2.50, completion 15`. */
-function toPrices(pricing: readonly PricingItem[]): string {
-  if (pricing.length === 0) return 'free'
-  const items = pricing.map(({ min_prompt_tokens: beyond, ...prices }) => {
-    const parts = Object.entries(prices).map(([what, price]) =>
-      what === 'request' || what === 'image' ? `${what} ${price} each` : `${what} ${toPerMillion(String(price))}`,
-    )
-    return `${beyond === undefined ? '' : `beyond ${beyond} prompt tokens: `}${parts.join(', ')}`
-  })
-  return `USD for a million tokens: ${items.join('; ')}`
 }

@@ -6,11 +6,14 @@
 import { closest } from '../catalog/entry.ts'
 import { matches } from '../domain/pattern.ts'
 import { count } from '../domain/words.ts'
+import type { Configuration } from '../store/config-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTable, withStore } from './io.ts'
 import { findServer } from './live.ts'
-import { MODEL_HEADINGS, type ModelRow, toModelCells, toModelRows, toModelText } from './model-rows.ts'
+import { toKnown } from './model-readiness.ts'
+import { MODEL_HEADINGS, type ModelRow, toModelCells, toModelRows, toPricesOfModel } from './model-rows.ts'
+import { toModelText } from './model-text.ts'
 import { toDeclared, toRow } from './upstream-rows.ts'
 
 /** @param all also those that no list of the API shows, and those of a wildcard that are not ready. */
@@ -33,7 +36,7 @@ export async function list(
 }
 
 export async function show(name: string, io: Context): Promise<void> {
-  const { models, aliases } = await gather(io)
+  const { models, aliases, configuration } = await gather(io)
   const slug = aliases.find(({ alias }) => alias === name)?.model ?? name
   const found = models.find((row) => row.slug === slug)
   if (!found) {
@@ -42,8 +45,16 @@ export async function show(name: string, io: Context): Promise<void> {
     throw new CommandError('unknown_model', message)
   }
   const names = aliases.filter(({ model }) => model === slug).map(({ alias }) => alias)
-  if (io.json) printJson(io, { ...found, aliases: names })
-  else io.stdout(toModelText(found, names))
+  const rows = await withStore(io, { readonly: true }, (store) => store.readPrices(slug))
+  const prices = toPricesOfModel(rows, toInForce(configuration, found))
+  if (io.json) printJson(io, { ...found, aliases: names, prices })
+  else io.stdout(toModelText(found, names, prices))
+}
+
+/** A model may have a price that none of its routes is charged by: lists show it. */
+function toInForce({ models }: Configuration, { slug, routes }: ModelRow): ReadonlySet<string> {
+  const ids = [models.find((row) => row.slug === slug)?.priceId, ...routes.map(({ price_id: id }) => id)]
+  return new Set(ids.filter((id) => typeof id === 'string'))
 }
 
 /** All that is enabled, in the order of its names. */
@@ -54,5 +65,6 @@ async function gather(io: Context) {
   const upstreams = toDeclared(configuration.upstreams, io.environment).map((declared) => toRow(declared, status))
   const snapshot = toSnapshot(configuration, io.environment)
   const aliases = [...snapshot.aliases].map(([alias, { model, listed }]) => ({ alias, model, listed }))
-  return { models: toModelRows(snapshot, upstreams, status !== null), aliases }
+  const models = toModelRows(snapshot, configuration, toKnown(upstreams, status !== null))
+  return { models, aliases, configuration }
 }

@@ -237,6 +237,8 @@ export interface ConfigStore {
   readVersion(number: number): Promise<KeptCatalog | null>
   /** Newest first. */
   readAudit(query?: AuditQuery): Promise<AuditRow[]>
+  /** Every price that a model has had, on whatever route, newest first. */
+  readPrices(model: string): Promise<PriceRow[]>
   changeKeys<T>(by: Actor, decide: (rows: KeyRows) => Decided<KeyWrite, T>): Promise<T>
   changeCatalog<T>(
     by: Actor,

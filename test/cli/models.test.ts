@@ -1,6 +1,8 @@
 /** The models commands as a user meets them: prices for a million tokens, and whether a model is ready and why not. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { toPerMillion } from '../../src/cli/model-rows.ts'
+import type { PricingItem } from '../../src/domain/usage.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { pretendServer, toStatus, toUpstreamStatus } from '../support/status.ts'
 import { type Bench, createBench } from './run.ts'
 
@@ -83,12 +85,54 @@ test('one model is shown by any of its names, with its routes and why it is not 
   expect(stdout).toContain('  ready    no: here: nobody listens there\n')
   expect(stdout).toContain('  aliases  fast\n')
   expect((await bench.run('models', 'show', 'acme/large')).stdout).toContain(
-    'paid: large-v1, priority 0, weight 1; USD for a million tokens:',
+    '  route    paid: large-v1, priority 0, weight 1; ready; USD for a million\n',
   )
   expect(await bench.run('models', 'show', 'acme/lage')).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/^error: There is no model acme\/lage \(did you mean 'acme\/large'\?\)/),
   })
+})
+
+test('each route says whether it is ready and what it costs, and every price that there was is on record', async () => {
+  serve()
+  const text = await Bun.file(`${bench.folder}/catalog.yaml`).text()
+  const before = text.replace('prompt: "0.0000025"', 'prompt: "0.000005"')
+  const more = before.replace(
+    '{ upstream: paid, model: large-v1 }',
+    `{ upstream: here, model: large, priority: 2 },
+      { upstream: paid, model: large-v1, weight: 3, pricing: [{ prompt: "0.000001", completion: "0" }], max_output_length: 500 }`,
+  )
+  await Bun.write(`${bench.folder}/catalog.yaml`, more)
+  await bench.run('catalog', 'apply')
+  const shown = JSON.parse((await bench.run('models', 'show', 'acme/large', '--json')).stdout)
+  expect(shown).toMatchObject({
+    is_ready: true,
+    routes: [
+      { upstream: 'paid', weight: 3, own_price: true, max_output_length: 500, is_ready: true, reason: null },
+      { upstream: 'here', priority: 2, own_price: false, pricing: [], is_ready: false, reason: 'nobody listens there' },
+    ],
+    aliases: [],
+  })
+  const toPrice = ({ upstream, pricing, in_force }: { upstream: string; pricing: [PricingItem]; in_force: boolean }) =>
+    [upstream, pricing[0].prompt, in_force].join(' ')
+  expect(shown.prices.map(toPrice).sort()).toEqual([' 0.0000025 false', ' 0.000005 true', 'paid 0.000001 true'])
+  const { stdout } = await bench.run('models', 'show', 'acme/large')
+  expect(stdout).toContain('  route    here: large, priority 2, weight 1; not ready: nobody listens there;\n')
+  expect(stdout).toContain('  price    of 2026-11-21 00:00, in force, of paid alone: USD for a million\n')
+})
+
+test('a route that is disabled, or whose upstream is, is shown as one that leads nowhere', async () => {
+  serve()
+  const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  sqlite.run(`UPDATE routes SET enabled = 0 WHERE model = 'local/tiny'`)
+  sqlite.run(`UPDATE upstreams SET enabled = 0 WHERE id = 'paid'`)
+  sqlite.close()
+  const reasonOf = async (slug: string) => {
+    const { routes, reason } = JSON.parse((await bench.run('models', 'show', slug, '--json')).stdout)
+    return [reason, routes[0].reason, routes[0].pricing.length]
+  }
+  expect(await reasonOf('local/tiny')).toEqual(['no enabled route', 'the route is disabled', 0])
+  expect(await reasonOf('acme/large')).toEqual(['no enabled route', 'its upstream is disabled', 1])
 })
 
 test.each([

@@ -205,6 +205,14 @@ export function testConfigStore(name: string, open: () => StorePair): void {
       expect(seen).toMatchObject({ upstreams: [UPSTREAM], models: [MODEL], aliases: [ALIAS] })
     })
 
+    test('prices stay on record, newest first, whatever becomes of their model', async () => {
+      const price = ALL.prices.map((row) => ({ ...row, id: 'q', upstream: UPSTREAM.id, createdMs: 2 }))
+      await store.changeCatalog(BY, () => decided(ALL))
+      await store.changeCatalog(BY, () => decided(write({ prices: price, models: { ...nothing, delete: [MODEL] } })))
+      expect(await store.readPrices(MODEL.slug)).toEqual([...price, ...ALL.prices])
+      expect(await store.readPrices('v/other')).toEqual([])
+    })
+
     test('catalogue rows are updated and deleted by their names, routes with what they lead to', async () => {
       await store.changeCatalog(BY, () => decided(ALL))
       const [other, narrow] = [

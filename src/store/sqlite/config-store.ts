@@ -79,6 +79,13 @@ export function createConfigStore(sqlite: Database): ConfigStore {
       const rows = database.select().from(settings).all()
       return Object.fromEntries(rows.map(({ key, value }) => [key, value]))
     },
+    readPrices: async (model) =>
+      database
+        .select()
+        .from(prices)
+        .where(eq(prices.model, model))
+        .orderBy(desc(prices.createdMs), desc(prices.id))
+        .all(),
     readAudit: async (query = {}) =>
       database
         .select()

@@ -1,0 +1,54 @@
+/** A model at length, as `models show` writes it for people: its facts, its routes, and every price that it had. Pure. */
+import type { PricingItem } from '../domain/usage.ts'
+import { toFactLines, toTime } from './io.ts'
+import { type ModelRow, type PriceOfModel, type RouteRow, toPerMillion } from './model-rows.ts'
+
+/** Of the prices of a model; --json has all. */
+const MAX_PRICES = 10
+
+/** All that is known of a model, a line each. */
+export function toModelText(row: ModelRow, aliases: readonly string[], prices: readonly PriceOfModel[]): string {
+  const facts: [what: string, text: string][] = [
+    ['context', `${row.context_length} tokens, at most ${row.max_output_length} of them written`],
+    ['reads', row.input_modalities.join(', ')],
+    ['writes', row.output_modalities.join(', ')],
+    ['can', row.supported_features.join(', ') || '-'],
+    ['ready', row.reason === null ? (row.is_ready ? 'yes' : 'only a running server knows') : `no: ${row.reason}`],
+    ['aliases', aliases.join(', ') || '-'],
+    ...row.routes.map((route): [string, string] => ['route', toRouteText(route, row)]),
+    ...prices.slice(0, MAX_PRICES).map((price): [string, string] => ['price', toPriceText(price)]),
+  ]
+  if (prices.length > MAX_PRICES) facts.push(['', `${prices.length - MAX_PRICES} older ones: --json`])
+  return toFactLines(`${row.slug} (${row.name}, by ${row.owned_by})`, facts)
+}
+
+/** Such as `paid: large-v1, priority 0, weight 1; ready; its own price: USD for …`. */
+function toRouteText(route: RouteRow, model: ModelRow): string {
+  const { context_length: context, max_output_length: most } = route
+  const isNarrow = context < model.context_length || most < model.max_output_length
+  const parts = [
+    `${route.upstream}: ${route.upstream_model}, priority ${route.priority}, weight ${route.weight}`,
+    route.reason === null ? (route.is_ready ? 'ready' : '') : `not ready: ${route.reason}`,
+    isNarrow ? `${context} tokens, at most ${most} of them written` : '',
+    `${route.own_price ? 'its own price: ' : ''}${toPrices(route.pricing)}`,
+  ]
+  return parts.filter(Boolean).join('; ')
+}
+
+/** Such as `since 2026-11-21 12:00, in force, on paid alone: USD for …`. */
+function toPriceText({ upstream, pricing, created_ms: ms, in_force: inForce }: PriceOfModel): string {
+  const when = `of ${toTime(ms)}${inForce ? ', in force' : ''}${upstream === null ? '' : `, of ${upstream} alone`}`
+  return `${when}: ${toPrices(pricing)}`
+}
+
+/** Such as `USD for a million tokens: prompt 1.25, completion 10; beyond 200000 prompt tokens: prompt 2.50, completion 15`. */
+function toPrices(pricing: readonly PricingItem[]): string {
+  if (pricing.length === 0) return 'free'
+  const items = pricing.map(({ min_prompt_tokens: beyond, ...prices }) => {
+    const parts = Object.entries(prices).map(([what, price]) =>
+      what === 'request' || what === 'image' ? `${what} ${price} each` : `${what} ${toPerMillion(String(price))}`,
+    )
+    return `${beyond === undefined ? '' : `beyond ${beyond} prompt tokens: `}${parts.join(', ')}`
+  })
+  return `USD for a million tokens: ${items.join('; ')}`
+}
