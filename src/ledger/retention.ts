@@ -5,7 +5,7 @@
  */
 import { HOUR_MS, hourOf } from '../domain/time.ts'
 import type { Log } from '../log.ts'
-import type { LedgerUpkeep } from '../store/ledger-upkeep.ts'
+import type { LedgerUpkeep, Took } from '../store/ledger-upkeep.ts'
 import type { Journal } from './journal.ts'
 
 /** How often it looks. */
@@ -17,7 +17,7 @@ const SLICE_MS = 3
 const FIRST_SLICE = 32
 const LEAST_SLICE = 4
 const MOST_SLICE = 512
-/** So many times longer than a slice took nothing is done: whoever else writes has nine tenths of the time. */
+/** So many times longer than a slice took nothing is done: whoever else needs the database, disk or processor has nine tenths of the time. */
 const REST = 9
 const LEAST_REST_MS = 5
 /** Another writer is at work. */
@@ -91,7 +91,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   }
 
   /** Runs slices until one says that it was the last, with pauses; at once where the server stops. */
-  const repeat = async (slice: () => Promise<{ lockedMs: number; isLast: boolean } | 'busy'>) => {
+  const repeat = async (slice: () => Promise<(Took & { isLast: boolean }) | 'busy'>) => {
     while (!isStopped) {
       const done = await slice()
       if (done === 'busy') {
@@ -100,7 +100,7 @@ export function createRetention(deps: RetentionDeps): Retention {
       }
       if (++slices % CHECKPOINT_SLICES === 0) await cover()
       if (done.isLast) return
-      await sleep(Math.max(LEAST_REST_MS, done.lockedMs * REST))
+      await sleep(Math.max(LEAST_REST_MS, done.tookMs * REST))
     }
   }
 
@@ -126,7 +126,7 @@ export function createRetention(deps: RetentionDeps): Retention {
       pass.calls += pruned.calls
       after = pruned.next ?? after
       adapt(pruned.lockedMs)
-      return { lockedMs: pruned.lockedMs, isLast: pruned.next === null }
+      return { ...pruned, isLast: pruned.next === null }
     })
   }
 

@@ -3,11 +3,19 @@
  * `sqlite/upkeep.ts` is the first such store. Types only.
  */
 
+/** How long a slice took, ms. */
+export interface Took {
+  /** For how long other writers were kept out. */
+  lockedMs: number
+  /** All of it, with what was read before. */
+  tookMs: number
+}
+
 export interface LedgerUpkeep {
   /** Takes settled requests away, with their calls; their sums stay in the rollup. */
-  prune(slice: PruneSlice): Promise<Pruned | 'busy'>
+  prune(slice: PruneSlice): Promise<(Pruned & Took) | 'busy'>
   /** Gives up to so many free pages back to the disk. */
-  giveBack(pages: number): Promise<{ lockedMs: number } | 'busy'>
+  giveBack(pages: number): Promise<Took | 'busy'>
   space(): Space
   /** The time of the oldest request on record, ms; null where there is none. */
   oldestMs(): number | null
@@ -27,8 +35,6 @@ export interface Pruned {
   calls: number
   /** `after` of the next slice; null where this was the last one. */
   next: string | null
-  /** For how long other writers were kept out, ms. */
-  lockedMs: number
 }
 
 export interface Space {

@@ -6,6 +6,7 @@
 import type { Database } from 'bun:sqlite'
 import { and, asc, desc, eq, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { codeOf } from '../../domain/error.ts'
 import { mintId } from '../../domain/id.ts'
 import { type Budget, type Limits, PERIODS, type Period } from '../../domain/settings.ts'
 import type {
@@ -32,6 +33,23 @@ export const toTables = (sqlite: Database) => drizzle(sqlite, { schema })
 
 type Connection = ReturnType<typeof toTables>
 export type Transaction = Parameters<Parameters<Connection['transaction']>[0]>[0]
+
+/** Other writers are done within moments; a slice of retention takes a few ms. */
+const PATIENCE_MS = 1_000
+const AGAIN_MS = 5
+
+/** Tries again where the database is locked: a server's connection never waits inside SQLite. */
+async function untilFree<T>(work: () => T): Promise<T> {
+  const endMs = performance.now() + PATIENCE_MS
+  for (;;) {
+    try {
+      return work()
+    } catch (error) {
+      if (!codeOf(error).startsWith('SQLITE_BUSY') || performance.now() >= endMs) throw error
+    }
+    await Bun.sleep(AGAIN_MS)
+  }
+}
 
 export function createConfigStore(sqlite: Database): ConfigStore {
   const database = toTables(sqlite)
@@ -95,15 +113,17 @@ export function createConfigStore(sqlite: Database): ConfigStore {
         .orderBy(desc(audit.id))
         .limit(query.limit ?? -1)
         .all(),
-    changeKeys: async (by, decide) => change(by, readKeys, decide, writeKeys),
+    changeKeys: (by, decide) => untilFree(() => change(by, readKeys, decide, writeKeys)),
     readVersions: async () => database.transaction(readVersions),
     readVersion: async (number) => database.transaction((tx) => toHistory(tx).find(number)),
-    changeCatalog: async (by, decide) =>
-      change(
-        by,
-        (tx) => ({ rows: readCatalog(tx), history: toHistory(tx) }),
-        ({ rows, history }) => decide(rows, history),
-        writeCatalog,
+    changeCatalog: (by, decide) =>
+      untilFree(() =>
+        change(
+          by,
+          (tx) => ({ rows: readCatalog(tx), history: toHistory(tx) }),
+          ({ rows, history }) => decide(rows, history),
+          writeCatalog,
+        ),
       ),
     watch: (revision, onChange, log) => createWatch(sqlite, revision, onChange, log),
   }

@@ -5,7 +5,7 @@
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
 import { HOUR_MS, hourOf } from '../../domain/time.ts'
-import type { Pruned, PruneSlice, Space } from '../ledger-upkeep.ts'
+import type { Pruned, PruneSlice, Space, Took } from '../ledger-upkeep.ts'
 
 /** Rows that go: what is open stays, and so does what an id from before its time belongs to. Parameters: see `pruneSlice`. */
 const GOES = `id > ?1 AND id <= ?2 AND status <> 'open' AND created_ms < ?3`
@@ -28,7 +28,11 @@ const MOVE_LEDGER_FROM = `
  * calls. In the same transaction `settings.ledger_from` moves past their hours. Throws what SQLite says, and then nothing has
  * changed.
  */
-export function pruneSlice(sqlite: Database, { untilMs, after, limit }: PruneSlice, nowMs: number): Pruned {
+export function pruneSlice(
+  sqlite: Database,
+  { untilMs, after, limit }: PruneSlice,
+  nowMs: number,
+): Pruned & Pick<Took, 'lockedMs'> {
   const end = toFirstId(untilMs)
   // Read before the write lock is taken: whatever has to come from the disk keeps no other writer waiting.
   const rows = sqlite
@@ -71,7 +75,7 @@ export function readSpace(sqlite: Database): Space {
  * Gives back up to `pages` free pages: the file gets shorter with the next checkpoint. Of a database that was not made for it
  * (`canShrink`) none.
  */
-export function vacuumSlice(sqlite: Database, pages: number): { lockedMs: number } {
+export function vacuumSlice(sqlite: Database, pages: number): Pick<Took, 'lockedMs'> {
   const startMs = performance.now()
   // Stepped to its end: `run` would stop at the first page.
   sqlite.query(`PRAGMA incremental_vacuum(${pages})`).all()

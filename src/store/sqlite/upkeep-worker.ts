@@ -4,7 +4,7 @@
  */
 import { Database } from 'bun:sqlite'
 import { codeOf } from '../../domain/error.ts'
-import type { Pruned, PruneSlice } from '../ledger-upkeep.ts'
+import type { Pruned, PruneSlice, Took } from '../ledger-upkeep.ts'
 import { pruneSlice, vacuumSlice } from './ledger-prune.ts'
 
 declare const self: Worker
@@ -15,8 +15,8 @@ export type UpkeepRequest = { path: string } & (
 )
 
 export type UpkeepReply =
-  | { kind: 'pruned'; pruned: Pruned }
-  | { kind: 'given_back'; lockedMs: number }
+  | { kind: 'pruned'; pruned: Pruned & Took }
+  | { kind: 'given_back'; took: Took }
   | { kind: 'busy' }
   | { kind: 'failed'; error: string }
 
@@ -26,11 +26,14 @@ self.onmessage = (event: MessageEvent<UpkeepRequest>) => {
 self.postMessage('ready')
 
 function reply(request: UpkeepRequest): UpkeepReply {
+  const startMs = performance.now()
+  const timed = <T extends object>(done: T) => ({ ...done, tookMs: performance.now() - startMs })
   try {
     // Closed before the answer, as in `checkpoint-worker.ts`.
     using database = connect(request.path)
-    if (request.kind === 'prune') return { kind: 'pruned', pruned: pruneSlice(database, request.slice, request.nowMs) }
-    return { kind: 'given_back', ...vacuumSlice(database, request.pages) }
+    if (request.kind === 'prune')
+      return { kind: 'pruned', pruned: timed(pruneSlice(database, request.slice, request.nowMs)) }
+    return { kind: 'given_back', took: timed(vacuumSlice(database, request.pages)) }
   } catch (error) {
     if (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))) return { kind: 'busy' }
     return { kind: 'failed', error: String(error) }

@@ -36,7 +36,7 @@ export function createLedgerUpkeep(
     },
     async giveBack(pages) {
       const reply = await ask({ path, kind: 'give_back', pages })
-      return reply !== 'busy' && reply.kind === 'given_back' ? { lockedMs: reply.lockedMs } : 'busy'
+      return reply !== 'busy' && reply.kind === 'given_back' ? reply.took : 'busy'
     },
     space: () => readSpace(sqlite),
     oldestMs() {
