@@ -2,6 +2,7 @@
  * `tollgate usage`: who spent what. A table with bars on a terminal, CSV elsewhere (`--table`, `--csv` and `--json` say otherwise). Works
  * beside a running server, which brings its database up to date first, and reads only.
  */
+import { RESOLUTION } from '../domain/histogram.ts'
 import { count } from '../domain/words.ts'
 import { reportUsage, type UsageReport } from '../ledger/usage.ts'
 import type { Figures } from '../ledger/usage-sums.ts'
@@ -52,7 +53,10 @@ export async function usage(flags: UsageFlags, io: Context): Promise<void> {
   io.stderr(toBehindNote(behind) + toNotes(report))
   if (form === 'json') return printJson(io, toDocument(report, by, behind))
   if (form === 'csv') return io.stdout(toText(report, by))
-  if (report.rows.length > 0) io.stdout(toUsageTable(report, by, { width: io.columns(), paint: io.paint }))
+  if (report.rows.length > 0)
+    io.stdout(
+      toUsageTable(report, by, { width: io.columns(), paint: io.paint }) + io.paint.aside(toScope(report, nowMs)),
+    )
   else io.stderr('Nothing was asked in that time that this is about.\n')
 }
 
@@ -93,9 +97,13 @@ function toLimit(text: string): number {
 
 function toNotes({ rest, sinceMs, untilMs, isMoved }: UsageReport): string {
   const moved = `requests of before are gone, all but their sums of whole hours, which know no users: this is about ${toTime(sinceMs)} to ${toTime(untilMs)} (UTC)`
-  const cut = `the last row is what ${count(rest?.groups ?? 0, 'more row')} come to; a larger --limit tells them apart`
+  const cut = `the last row stands for ${count(rest?.groups ?? 0, 'more row')}; a larger --limit tells them apart`
   return (isMoved ? `note: ${moved}.\n` : '') + (rest ? `note: ${cut}.\n` : '')
 }
+
+/** What stands beneath a table. */
+const toScope = ({ sinceMs, untilMs }: UsageReport, nowMs: number) =>
+  `${toTime(sinceMs)} to ${untilMs > nowMs ? 'now' : toTime(untilMs)} (UTC). Times are right to within a factor of ${RESOLUTION.toFixed(1)}.\n`
 
 const toDocument = (
   { rows, rest, total, sinceMs, untilMs }: UsageReport,

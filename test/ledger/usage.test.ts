@@ -282,7 +282,14 @@ describe('where old requests are gone', () => {
     })
     prune(half(2))
     expect(report({ span })).toMatchObject({ total: { costNanoUsd: 1_111n }, sinceMs: half(0), untilMs: half(2) })
-    expect(report({ span: { fromMs: half(0), untilMs: half(2) } })).toMatchObject({ isMoved: false })
+    for (const [hours, costNanoUsd] of [
+      [1, 11n],
+      [2, 1_111n],
+    ] as const)
+      expect(report({ span: { fromMs: half(0), untilMs: half(hours) } })).toMatchObject({
+        total: { costNanoUsd },
+        isMoved: false,
+      })
   })
 
   test('users are reported from the first hour on whose requests are all there', () => {
