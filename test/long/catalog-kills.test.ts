@@ -1,0 +1,76 @@
+/**
+ * Applies and reverts that are killed at any moment, beside a running server: what stands is what one of them made, whole, with its
+ * version and its audit row, or what stood before.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { BINARY, createWorkplace, type Workplace } from '../support/binary.ts'
+import { createPicker } from '../support/random.ts'
+
+const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 40)
+const SEED = Number(process.env.CRASH_SEED ?? 7)
+const MODELS = 300
+
+let place: Workplace
+let data: string
+beforeAll(async () => {
+  place = createWorkplace()
+  data = join(place.folder, 'data')
+  for (const version of ['a', 'b']) await place.write(`${version}.yaml`, toText(version))
+  await place.serve(['--catalog', join(place.folder, 'a.yaml')])
+})
+afterAll(() => place.close())
+
+/** Every model differs between the two, and each has some that the other does not have. */
+function toText(version: string): string {
+  const facts = 'context_length: 8, max_output_length: 1, input_modalities: [text], output_modalities: [text]'
+  const models = Array.from({ length: MODELS }, (_, index) => {
+    const name = index % 3 === 0 ? `v/${version}${index}` : `v/m${index}`
+    return `  ${name}: { name: ${version}, ${facts}, supported_features: [], routes: [{ upstream: u, model: m }] }\n`
+  })
+  return `version: 1\nupstreams: { u: { dialect: demo, local: true } }\nmodels:\n${models.join('')}`
+}
+
+async function look() {
+  const sqlite = openDatabase(databasePath(data), { busyMs: 5_000, readonly: true })
+  const store = createConfigStore(sqlite)
+  const [rows, versions, audit] = await Promise.all([store.readCatalog(), store.readVersions(), store.readAudit()])
+  const newest = await store.readVersion(versions.at(-1)?.number ?? 0)
+  sqlite.close()
+  const made = audit.filter(({ action }) => action.startsWith('catalog.')).reverse()
+  return { rows, versions, newest, numbers: made.map(({ detail }) => detail.version) }
+}
+
+test(`${ROUNDS} kills leave a whole catalogue, its versions and its audit rows`, async () => {
+  const pick = createPicker(SEED)
+  let done = 0
+  let tookMs = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    const before = await look()
+    const other = before.rows.models[1]?.name === 'a' ? 'b' : 'a'
+    const last = before.versions.length
+    const words =
+      round === 0 || pick(2) > 0
+        ? ['apply', join(place.folder, `${other}.yaml`), '--prune']
+        : ['revert', String(1 + pick(last))]
+    const child = Bun.spawn([BINARY, 'catalog', ...words, '--data', data], { stdout: 'ignore', stderr: 'ignore' })
+    const begunMs = performance.now()
+    // The first shows how long one takes; of the others some end before they are killed.
+    const timer = setTimeout(() => child.kill('SIGKILL'), round === 0 ? 60_000 : pick(1.5 * tookMs))
+    await child.exited
+    clearTimeout(timer)
+    if (round === 0) tookMs = performance.now() - begunMs
+    const { rows, versions, newest, numbers } = await look()
+    expect(newest?.rows).toEqual(rows)
+    expect(new Set(rows.models.map(({ name }) => name)).size).toBe(1)
+    expect([rows.models.length, rows.routes.length]).toEqual([MODELS, MODELS])
+    expect(numbers).toEqual(versions.map(({ number }) => number))
+    if (versions.length > before.versions.length) done++
+  }
+  // Else nothing was shown.
+  expect([done > 1, done < ROUNDS]).toEqual([true, true])
+  const { stdout } = await place.run('catalog', 'history', '--json')
+  expect(JSON.parse(stdout).versions).toHaveLength(done + 1)
+}, 600_000)
