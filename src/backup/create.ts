@@ -4,8 +4,8 @@
  * the database's log is not begun anew for as long as it takes. The service behind `tollgate backup`, which the schedule runs.
  */
 import { Database } from 'bun:sqlite'
-import { appendFileSync, chmodSync, copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { appendFileSync, chmodSync, copyFileSync, existsSync, rmSync, statfsSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { readRejected, recordsOf, requestsOf } from '../ledger/audit.ts'
@@ -13,6 +13,7 @@ import { readMark } from '../ledger/mark.ts'
 import { toLine } from '../ledger/segment.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
+import { readSpace } from '../store/sqlite/ledger-prune.ts'
 import { type Completed, completeCopy, type Examined, examineCopy, findDamage, openCopy } from './copy.ts'
 import { beginPart, finishPart, listJournal, requireFree, unwritable } from './files.ts'
 
@@ -56,6 +57,7 @@ export async function backUp(source: Database, options: BackupOptions): Promise<
   const wantsSecret = options.withSecret === true && existsSync(join(dataFolder, SECRET))
   const secretFile = wantsSecret ? toSecretFile(file) : null
   for (const path of [file, secretFile]) if (path !== null) requireFree(path, dataFolder, force)
+  requireRoom(source, file, dataFolder)
   const part = beginPart(file)
   try {
     // What is counted after this may come too late for the copy.
@@ -72,10 +74,25 @@ export async function backUp(source: Database, options: BackupOptions): Promise<
     finishPart(part, file, force)
     return { file, bytes, secretFile, ...completed, ...examined }
   } catch (error) {
-    throw FULL.test(codeOf(error)) ? unwritable(file, 'the disk is full') : error
+    throw FULL.test(codeOf(error)) ? unwritable(file, 'the disk is too full') : error
   } finally {
     rmSync(part, { force: true })
   }
+}
+
+/** On the disk of the data folder so much stays for the journal, which would else find no room meanwhile. */
+const SPARED_BYTES = 64 * 1024 * 1024
+
+function requireRoom(source: Database, file: string, dataFolder: string): void {
+  const folder = dirname(file)
+  const { pages, freePages, pageBytes } = readSpace(source)
+  const spared = statSync(folder).dev === statSync(dataFolder).dev ? SPARED_BYTES : 0
+  const needed = (pages - freePages) * pageBytes + spared
+  const { bavail, bsize } = statfsSync(folder)
+  const free = bavail * bsize
+  if (free >= needed) return
+  const megabytes = (bytes: number) => `${Math.ceil(bytes / 1e6)} MB`
+  throw unwritable(file, `the disk is too full, with ${megabytes(free)} left of the ${megabytes(needed)} that it takes`)
 }
 
 const FULL = /^(SQLITE_FULL|SQLITE_IOERR_WRITE|ENOSPC|EDQUOT|EFBIG)/

@@ -127,27 +127,27 @@ describe('there is no new file', () => {
     expect(readdirSync(away)).toEqual([])
   })
 
-  test.skipIf(whyNoSmallDisk() !== null)(
-    'on a disk that it does not fit; on another that it does, there is',
-    async () => {
-      for (let n = 0; n < 10_000; n += 500) apply(...Array.from({ length: 500 }, () => settling(toSettled(toOpen()))))
-      for (const [megabytes, fits] of [
-        [1, false],
-        [8, true],
-      ] as const) {
-        const disk = mountSmallDisk(join(away, `disk-${megabytes}`), megabytes)
-        if (typeof disk === 'string') throw new Error(disk)
-        try {
-          const made = make({ file: join(disk.folder, 'copy.sqlite') })
-          if (fits) expect(await made).toMatchObject({ requests: 10_000, findings: [] })
-          else await expect(made).rejects.toThrow('the disk is full')
-          expect(readdirSync(disk.folder)).toEqual(fits ? ['copy.sqlite'] : [])
-        } finally {
-          disk.unmount()
-        }
+  test.skipIf(whyNoSmallDisk() !== null)('on a disk that is too small, or gets full; on another there is', async () => {
+    for (let n = 0; n < 10_000; n += 500) apply(...Array.from({ length: 500 }, () => settling(toSettled(toOpen()))))
+    for (const [megabytes, isFilled, left] of [
+      [1, false, []],
+      [8, true, ['ballast']],
+      [8, false, ['copy.sqlite']],
+    ] as const) {
+      const disk = mountSmallDisk(join(away, 'disk'), megabytes)
+      if (typeof disk === 'string') throw new Error(disk)
+      try {
+        // There was room when it began.
+        const flush = async () => (isFilled ? disk.fill() : undefined)
+        const made = make({ file: join(disk.folder, 'copy.sqlite'), flush })
+        if (left[0] === 'copy.sqlite') expect(await made).toMatchObject({ requests: 10_000, findings: [] })
+        else await expect(made).rejects.toThrow('the disk is too full')
+        expect<readonly string[]>(readdirSync(disk.folder)).toEqual(left)
+      } finally {
+        disk.unmount()
       }
-    },
-  )
+    }
+  })
 })
 
 test('parts that a killed run has left there are removed, those that somebody writes are not', async () => {
