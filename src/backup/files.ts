@@ -5,7 +5,9 @@
  */
 import {
   chmodSync,
+  chownSync,
   closeSync,
+  existsSync,
   fsyncSync,
   linkSync,
   lstatSync,
@@ -110,6 +112,13 @@ function takeName(part: string, file: string): void {
     if (codeOf(error) === 'EEXIST' || statOf(file)) throw exists(file)
     renameSync(part, file)
   }
+}
+
+/** Gives what root has made to whom a folder belongs: a server of that user could not use it otherwise. */
+export function giveToOwner(folder: string, paths: readonly string[]): void {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = statSync(folder)
+  for (const path of paths) if (existsSync(path)) chownSync(path, uid, gid)
 }
 
 /** Has a file, or the entries of a folder, survive a power cut. */

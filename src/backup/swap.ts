@@ -18,7 +18,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { ServiceError } from '../domain/service-error.ts'
-import { BACKUPS, syncPath, toStamp } from './files.ts'
+import { BACKUPS, giveToOwner, syncPath, toStamp } from './files.ts'
 
 const PART = 'restore.part'
 const DECIDED = 'restore'
@@ -66,6 +66,8 @@ export function swap(dataFolder: string, nowMs: number): string {
   const name = join(isSameDisk ? BACKUPS : '', `replaced-${toStamp(nowMs)}`)
   const target = toFree(name, (each) => join(dataFolder, each))
   writeFileSync(join(dataFolder, PART, TARGET), target, { mode: 0o600 })
+  const made = readdirSync(join(dataFolder, PART)).map((name) => join(dataFolder, PART, name))
+  giveToOwner(dataFolder, [backups, join(dataFolder, PART), join(dataFolder, 'serve.lock'), ...made])
   syncPath(join(dataFolder, PART, TARGET))
   syncPath(join(dataFolder, PART))
   renameSync(join(dataFolder, PART), join(dataFolder, DECIDED))
@@ -78,6 +80,7 @@ function finish(dataFolder: string): string {
   const work = join(dataFolder, DECIDED)
   const target = join(dataFolder, readFileSync(join(work, TARGET), 'utf8'))
   mkdirSync(target, { recursive: true, mode: 0o700 })
+  giveToOwner(dataFolder, [target])
   const moveOut = (name: string) => {
     if (existsSync(join(dataFolder, name))) renameSync(join(dataFolder, name), toFree(join(target, name)))
   }

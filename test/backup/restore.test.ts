@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
+  chownSync,
   cpSync,
   existsSync,
   mkdtempSync,
@@ -209,6 +210,14 @@ test('a data folder that was copied as it stood is restored with its log and its
   rmSync(data(), { recursive: true })
   expect(await run({ file: join(root, 'copied/tollgate.db') })).toMatchObject({ requests: 2, applied: 1 })
   expect(use(statusesOf)).toEqual({ [inLog.id]: 'ok', [waiting.id]: 'ok' })
+})
+
+test.skipIf(process.getuid?.() !== 0)('what root restores belongs to whom the folder belongs to', async () => {
+  await make()
+  chownSync(data(), 12_345, 12_345)
+  const { replaced } = await run()
+  for (const path of [databasePath(data()), data('ledger.mark'), data('serve.lock'), data('backups'), replaced ?? ''])
+    expect(`${path} ${statSync(path).uid}`).toBe(`${path} 12345`)
 })
 
 test('the secret beside a backup comes with it', async () => {
