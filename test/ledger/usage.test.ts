@@ -131,6 +131,7 @@ function writeLedger(seed: number): void {
   const pick = createPicker(seed)
   const oneOf = <T>(...values: readonly T[]) => values[pick(values.length)] as T
   const store = createLedgerStore(folder.database, async () => true)
+  const settled: LedgerRecord[] = []
   for (let i = 0; i < 250; i++) {
     const edgeMs = NEW_MONTH + oneOf(0, -DAY_MS, HOUR_MS, -31 * DAY_MS, 3 * DAY_MS)
     const row = toOpen({
@@ -156,10 +157,10 @@ function writeLedger(seed: number): void {
       durationMs: Math.ceil(1.5 ** pick(40)),
       attempts: 1 + calls.length,
     } as const
-    store.apply([
-      settling(toSettled(row, outcome), calls.length ? calls.map((call) => toSettledCall(call)) : undefined),
-    ])
+    settled.push(settling(toSettled(row, outcome), calls.length ? calls.map((call) => toSettledCall(call)) : undefined))
+    if (!pick(20)) store.apply(settled.splice(0))
   }
+  store.apply(settled)
   store.abandonOthers('here')
 }
 

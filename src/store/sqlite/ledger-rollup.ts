@@ -10,7 +10,7 @@ import type { ClosedRow } from '../ledger-rows.ts'
 import { column, placeholders, SUMMED } from './ledger-columns.ts'
 
 export interface Rollup {
-  /** Counts a row (`sign` 1), or takes back what it counted before (-1). */
+  /** Counts a row (`sign` 1), or takes back what it counted before (-1). Call it inside the transaction of the row. */
   add(row: ClosedRow, sign: 1 | -1): void
   /** Writes the gathered deltas. Call it inside the transaction of the rows. */
   flush(): void
@@ -40,6 +40,8 @@ export const MEASURES: readonly Measure[] = [
     sql: 'CASE WHEN estimated THEN cost_nano_usd ELSE 0 END',
   },
 ]
+
+const COST = MEASURES.findIndex(({ name }) => name === 'cost_nano_usd')
 
 /** What a cell is of, as columns of `usage_hourly`; in `requests` a key without a team has none. */
 export const PLACE = ['key_id', 'team_id', 'model', 'upstream', 'endpoint'] as const
@@ -91,26 +93,30 @@ export function createRollup(sqlite: Database): Rollup {
     latest = null
   }
 
+  const flush = () => {
+    for (const { hourMs, place, sums, firstToken, duration } of cells.values()) {
+      const stored = read.get(hourMs, ...place)
+      upsert.run(
+        ...[hourMs, ...place, ...sums],
+        mergeHistogram(stored?.first ?? '{}', firstToken),
+        mergeHistogram(stored?.whole ?? '{}', duration),
+      )
+      // A fallback settled elsewhere what had been abandoned here.
+      if ((sums[0] ?? 0) < 0) removeEmpty.run(hourMs, ...place)
+    }
+    clear()
+  }
+
   return {
     add(row, sign) {
+      // SQLite adds up exactly far beyond what a number holds.
+      if (Math.abs(cellOf(row).sums[COST] ?? 0) + row.costNanoUsd > Number.MAX_SAFE_INTEGER) flush()
       const cell = cellOf(row)
       for (let i = 0; i < MEASURES.length; i++) cell.sums[i] = (cell.sums[i] ?? 0) + sign * (MEASURES[i]?.of(row) ?? 0)
       addDuration(cell.firstToken, row.firstTokenMs, sign)
       addDuration(cell.duration, row.durationMs, sign)
     },
-    flush() {
-      for (const { hourMs, place, sums, firstToken, duration } of cells.values()) {
-        const stored = read.get(hourMs, ...place)
-        upsert.run(
-          ...[hourMs, ...place, ...sums],
-          mergeHistogram(stored?.first ?? '{}', firstToken),
-          mergeHistogram(stored?.whole ?? '{}', duration),
-        )
-        // A fallback settled elsewhere what had been abandoned here.
-        if ((sums[0] ?? 0) < 0) removeEmpty.run(hourMs, ...place)
-      }
-      clear()
-    },
+    flush,
     clear,
   }
 }
