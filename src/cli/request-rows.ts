@@ -6,6 +6,7 @@ import type { RequestCharge } from '../ledger/charge.ts'
 import type { StoredRequest } from '../store/ledger-rows.ts'
 import { column } from '../store/sqlite/ledger-columns.ts'
 import { toDescribedTable, toPrintable, toShort } from './io.ts'
+import type { Paint } from './terminal.ts'
 
 /** What ids are called; of those that have no name any more, or never had one, nothing is known. */
 export interface Names {
@@ -63,11 +64,12 @@ export const toKindName = (kind: string) => kind.replace(/[A-Z]|\d+/g, (part) =>
 
 const HEADINGS = ['ID', 'TIME', 'KEY', 'MODEL', 'STATUS', 'TOOK', 'TOKENS', 'COST']
 
-export function toRequestTable(rows: readonly StoredRequest[], names: Names, nowMs: number): string {
+export function toRequestTable(rows: readonly StoredRequest[], names: Names, nowMs: number, paint: Paint): string {
   return toDescribedTable(
     HEADINGS,
     rows.map((row) => toCells(row, names, nowMs)),
     rows.map((row) => [toNote(row)]),
+    paint,
   )
 }
 

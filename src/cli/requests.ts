@@ -41,7 +41,7 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
       const documents = requests.map((row) => toRequestDocument(row, names))
       return printJson(io, { requests: documents, next, stopped_after: stoppedAfter })
     }
-    if (requests.length > 0) io.stdout(toRequestTable(requests, names, nowMs))
+    if (requests.length > 0) io.stdout(toRequestTable(requests, names, nowMs, io.paint))
     if (stoppedAfter !== null) io.stderr(`${count(stoppedAfter, 'request')} were looked at, and no more. `)
     if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
     else if (requests.length === 0) io.stderr('There are no such requests on record.\n')

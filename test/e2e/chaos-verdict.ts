@@ -2,6 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { databasePath } from '../../src/store/sqlite/open.ts'
+import { findWrongCharges } from '../support/charges.ts'
 import { judgeAnswers } from './chaos-answers.ts'
 import { judgeAttempts } from './chaos-attempts.ts'
 import { judgeCosts } from './chaos-costs.ts'
@@ -51,6 +53,9 @@ export function judgeStory(story: Story): Verdict {
       ...complaints,
       ...judgeLedger(facts, rows, held),
       ...judgeCosts(facts, rows),
+      ...findWrongCharges(databasePath(story.server.data)).map(
+        ({ request }) => `charge of ${request.id} does not come out`,
+      ),
       ...judgeLimits(facts, rows),
       ...judgeAttempts(facts, held),
       ...judgeSecrets(facts),

@@ -3,6 +3,7 @@ import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { expectCharges } from '../support/charges.ts'
 import { type CrashBench, toExpected } from './crash-harness.ts'
 
 interface Row {
@@ -46,6 +47,7 @@ export async function expectHonestLedger(bench: CrashBench): Promise<void> {
     expect(received(bench, rows)).toEqual([])
     expect(seen(bench, rows, calls)).toEqual([])
     expect(wronglyAbandoned(rows, calls)).toEqual([])
+    expectCharges(join(bench.data, 'tollgate.db'))
   } finally {
     database.close()
   }
