@@ -1,9 +1,11 @@
-/** A running server's own backups, made by the built binary: as a process beside it. */
+/** What the built binary does for backups while it serves: those that it makes, and a replication that reads its database. */
+import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createWorkplace, runBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary, runBinary, type Workplace } from '../support/binary.ts'
 import { HELLO } from '../support/gateway.ts'
+import { until } from '../support/until.ts'
 
 let place: Workplace
 beforeEach(() => {
@@ -11,14 +13,16 @@ beforeEach(() => {
 })
 afterEach(() => place.close())
 
-test('a server that is to make backups makes one, which has what it answered and restores elsewhere', async () => {
-  const server = await place.serve(['--first-key', '--probe', 'off', '--backup', '24h', '--log-level', 'info'])
-  const response = await fetch(`${server.baseUrl}/chat/completions`, {
+const chat = ({ baseUrl, key }: RunningBinary) =>
+  fetch(`${baseUrl}/chat/completions`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ ...HELLO, model: 'tollgate/demo' }),
   })
-  expect(response.status).toBe(200)
+
+test('a server that is to make backups makes one, which has what it answered and restores elsewhere', async () => {
+  const server = await place.serve(['--first-key', '--probe', 'off', '--backup', '24h', '--log-level', 'info'])
+  expect((await chat(server)).status).toBe(200)
   await server.logged('"event":"backup_made"')
   const folder = join(place.folder, 'data/backups')
   const [made = '', ...others] = readdirSync(folder)
@@ -33,4 +37,18 @@ test('a server that is to make backups makes one, which has what it answered and
   expect(JSON.parse((await runBinary(['keys', 'list', ...elsewhere])).stdout)).toMatchObject({
     keys: [{ name: 'first key', status: 'active' }],
   })
+})
+
+test('the journal is given up beside somebody who always reads in the log of the database, as replications do', async () => {
+  const server = await place.serve(['--first-key', '--probe', 'off'])
+  using reader = new Database(join(place.folder, 'data/tollgate.db'), { readonly: true })
+  reader.run('BEGIN')
+  reader.query('SELECT COUNT(*) FROM requests').get()
+  const segments = () => readdirSync(join(place.folder, 'data/journal')).map((name) => name.split('-')[1])
+  await until('a segment that was given up', async () => {
+    await Promise.all(Array.from({ length: 50 }, () => chat(server).then((response) => response.text())))
+    return !segments().includes('1.log')
+  })
+  expect(segments()).toContain('2.log')
+  expect(JSON.parse((await place.run('audit', '--json')).stdout)).toMatchObject({ ok: true })
 })
