@@ -5,37 +5,38 @@ import type { Difference } from '../domain/difference.ts'
 import type { Origin } from '../domain/settings.ts'
 import { count } from '../domain/words.ts'
 import { toPrintable } from './io.ts'
+import type { Mark, Paint } from './terminal.ts'
 
-const MARKS: Record<Change['action'], string> = { create: '+', update: '~', delete: '-' }
+const MARKS: Record<Change['action'], Mark> = { create: '+', update: '~', delete: '-' }
 
 /** What is, or would be, written: made, changed field by field, deleted, or given to another owner. */
-export function toChangeLines({ changes, adoptions }: Changes): string {
+export function toChangeLines({ changes, adoptions }: Changes, paint: Paint): string {
   const routes = Map.groupBy(
     changes.filter((one) => one.action !== 'update' && isRoute(one)),
     modelOf,
   )
+  const whole = new Set(changes.map(({ action, name }) => `${action} ${name}`))
   const lines = changes.map((change) => {
-    if (change.action === 'update') return toLine(MARKS.update, change, ofOwner(change.origin)) + toFields(change)
-    const own = routes.get(change.name)
+    const { action, name, origin } = change
+    const mark = paint.mark(MARKS[action])
+    if (action === 'update') return toLine(mark, change, ofOwner(origin)) + toFields(change)
     // Routes come and go with their model.
-    if (isRoute(change) && isWhole(changes, change)) return ''
+    if (isRoute(change) && whole.has(`${action} ${modelOf(change)}`)) return ''
+    const own = routes.get(name)
     const more = own === undefined ? '' : `, ${count(own.length, 'route')}`
-    return toLine(MARKS[change.action], change, more + (change.action === 'delete' ? ofOwner(change.origin) : ''))
+    return toLine(mark, change, action === 'delete' ? more + ofOwner(origin) : more)
   })
-  return lines.join('') + adoptions.map(toAdoptionLine).join('')
+  return lines.join('') + adoptions.map((one) => toAdoptionLine(one, paint)).join('')
 }
 
 const isRoute = ({ name }: Change) => name.includes(': route ')
 const modelOf = ({ name }: Change) => name.slice(0, name.indexOf(': route '))
-const isWhole = (changes: Change[], route: Change) =>
-  changes.some(({ name, action }) => action === route.action && name === modelOf(route))
-
 const ofOwner = (origin: Origin) => ` (${origin})`
 
 const toLine = (mark: string, { name }: { name: string }, more: string) => `${mark} ${toPrintable(name)}${more}\n`
 
-const toAdoptionLine = ({ name, before, after }: Adoption) =>
-  `~ ${toPrintable(name)} (${before}): as it is, and from now on the ${after}'s\n`
+const toAdoptionLine = ({ name, before, after }: Adoption, paint: Paint) =>
+  `${paint.mark('~')} ${toPrintable(name)} (${before}): as it is, and from now on the ${after}'s\n`
 
 const REASONS: Record<Left['why'], (left: Left, applied: Origin) => string> = {
   stronger: ({ origin }, applied) => `${origin}, which wins over the ${applied}`,
@@ -44,10 +45,10 @@ const REASONS: Record<Left['why'], (left: Left, applied: Origin) => string> = {
 }
 
 /** What is left as it is though it differs from what is declared. */
-export const toLeftLines = (left: readonly Left[], applied: Origin) =>
+export const toLeftLines = (left: readonly Left[], applied: Origin, paint: Paint) =>
   left
     .map((one) => {
-      const line = toLine('=', one, ` (${REASONS[one.why](one, applied)})`)
+      const line = toLine(paint.mark('='), one, ` (${REASONS[one.why](one, applied)})`)
       return line + (one.why === 'stronger' ? toFields(one) : '')
     })
     .join('')

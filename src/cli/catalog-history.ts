@@ -14,7 +14,7 @@ export async function history(number: string | undefined, io: Context): Promise<
   const versions = await withStore(io, { readonly: true }, listVersions)
   if (io.json) return printJson(io, { versions: versions.map(toJson) })
   if (versions.length === 0) return io.stderr('Nothing was applied yet.\n')
-  io.stdout(toTable(HEADINGS, versions.map(toCells)))
+  io.stdout(toTable(HEADINGS, versions.map(toCells), io.paint))
 }
 
 const HEADINGS = ['N', 'WHEN (UTC)', 'WHO', 'WHAT', 'CREATED', 'UPDATED', 'DELETED', 'SOURCE']
@@ -36,8 +36,12 @@ const toJson = ({ atMs, ...version }: CatalogVersion) => ({ ...version, at_ms: a
 async function show(number: number, io: Context): Promise<void> {
   const { version, told } = await withStore(io, { readonly: true }, (store) => showVersion(store, number))
   if (io.json) return printJson(io, { ...toJson(version), ...(told ?? { changes: null, adoptions: null }) })
-  io.stdout(toTable(HEADINGS, [toCells(version)]))
-  io.stdout(told ? toChangeLines(told) : 'What it changed is not known: the version before it is not kept any more.\n')
+  io.stdout(toTable(HEADINGS, [toCells(version)], io.paint))
+  io.stdout(
+    told
+      ? toChangeLines(told, io.paint)
+      : 'What it changed is not known: the version before it is not kept any more.\n',
+  )
 }
 
 export async function revert(text: string, { plan = false }: { plan?: boolean }, io: Context): Promise<void> {
@@ -46,7 +50,7 @@ export async function revert(text: string, { plan = false }: { plan?: boolean },
     plan ? planRevert(store, number) : revertCatalog(store, number, { actor: 'cli', nowMs: io.nowMs() }),
   )
   if (io.json) return printJson(io, { reverted_to: number, planned: plan, ...done })
-  io.stdout(toChangeLines(done))
+  io.stdout(toChangeLines(done, io.paint))
   if (done.changes.length + done.adoptions.length === 0)
     return io.stdout(`The catalogue is what it was after version ${number}: nothing to change.\n`)
   const what = toCountText(done)

@@ -47,7 +47,10 @@ export async function plan(file: string | undefined, flags: ApplyFlags, io: Cont
   if (io.json) {
     const counts = { created, updated, deleted, adopted, unchanged }
     printJson(io, { path: source.path, origin, differs, ...counts, changes, adoptions, left, warnings })
-  } else io.stdout(`${toChangeLines(found)}${toLeftLines(left, origin)}${toClosing(source, found, differs)}`)
+  } else
+    io.stdout(
+      `${toChangeLines(found, io.paint)}${toLeftLines(left, origin, io.paint)}${toClosing(source, found, differs)}`,
+    )
   if (flags.check && differs)
     throw new CommandError('catalog_differs', `The database differs from ${source.path ?? 'the built-in catalogue'}.`)
 }

@@ -23,7 +23,11 @@ export interface Paint {
   bad(text: string): string
   /** A word for how something is: well, not well and going on, not at all, or over. One that is not known stays as it is. */
   state(word: string): string
+  /** What becomes of a row: it is made, changed, deleted or left alone. */
+  mark(mark: Mark): string
 }
+
+export type Mark = '+' | '~' | '-' | '='
 
 /** `NO_COLOR` with any text in it (https://no-color.org) asks for none, and a terminal that calls itself dumb has none. */
 const wantsColour = ({ NO_COLOR, TERM }: Environment): boolean => !NO_COLOR && TERM !== 'dumb'
@@ -43,15 +47,18 @@ const STATES: readonly [words: readonly string[], paint: (text: string) => strin
   [['disabled', 'revoked', 'expired'], dim],
 ]
 
+const MARKS: Record<Mark, (text: string) => string> = { '+': green, '~': yellow, '-': red, '=': dim }
+
 const COLOURS: Paint = {
   head: bold,
   aside: dim,
   bad: red,
   state: (word) => STATES.find(([words]) => words.includes(word.trim()))?.[1](word) ?? word,
+  mark: (mark) => MARKS[mark](mark),
 }
 
 const same = (text: string) => text
-export const PLAIN: Paint = { head: same, aside: same, bad: same, state: same }
+export const PLAIN: Paint = { head: same, aside: same, bad: same, state: same, mark: same }
 
 /** Colours where a person reads what is written, and wants some. */
 export const toPaint = (isRead: boolean, environment: Environment): Paint =>
