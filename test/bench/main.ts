@@ -3,7 +3,7 @@
  * one upstream, interleaved round by round so that a busy machine is unfair to all alike. Then what a server keeps of what
  * has passed (soak) and what a dead upstream costs (failover). Prints tables and writes the same as JSON.
  *
- * `--quick` shortens everything · `--only json1,json32,json64k,streams200,streams1000,cold,soak,failover` (`json` and
+ * `--quick` shortens everything · `--only json1,json32,json64k,streams200,streams1000,cold,soak,failover,day-two` (`json` and
  * `streams` mean all of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` (all that there are here) · `--peers
  * FILE` (other gateways, see `peers.ts`) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the build to measure
  * (dist/tollgate), TOLLGATE_BEFORE another one, `before`. What the figures mean: README.md in this folder.
@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util'
 import { messageOf } from '../../src/domain/error.ts'
 import { measureCold } from './cold.ts'
 import { type CostShape, measureCost } from './cost.ts'
+import { measureDayTwo } from './day-two.ts'
 import { measureFailover } from './failover.ts'
 import { JSON_LOADS, LOADS } from './loads.ts'
 import { type Peer, readPeers, startPeer } from './peers.ts'
@@ -61,9 +62,12 @@ const SOAK = quick
   : { requests: 60_000, burst: 1_500, watchS: 45, slowS: 20 }
 // Long enough to see a breaker half open and try again.
 const FAILOVER = { rounds: 3, seconds: quick ? 1 : 2 }
-const LIMIT_MS = 20 * 60_000
+const DAY_TWO = quick
+  ? { requests: 100_000, keys: 1_000, rounds: 2, seconds: 1, starts: 3 }
+  : { requests: 1_000_000, keys: 10_000, rounds: 4, seconds: 3, starts: 7 }
+const LIMIT_MS = 30 * 60_000
 
-const PARTS = [...LOADS, 'cold', 'soak', 'failover'] as const
+const PARTS = [...LOADS, 'cold', 'soak', 'failover', 'day-two'] as const
 type Part = (typeof PARTS)[number]
 const GROUPS: Record<string, readonly Part[]> = { json: JSON_LOADS, streams: ['streams200', 'streams1000'] }
 
@@ -149,12 +153,18 @@ async function measure(
     await timed('failover', async () => {
       for (const name of builds) merge(name, { failover: await measureFailover(name, root, origin, FAILOVER) })
     })
+  if (parts.includes('day-two'))
+    await timed('day two', async () => {
+      report.dayTwo = await measureDayTwo(root, origin, DAY_TWO)
+    })
   await upstream.stop()
   return report
 }
 
 const parts = chooseParts()
-const needsWrk = parts.some((part) => part === 'failover' || JSON_LOADS.some((load) => load === part))
+const needsWrk = parts.some(
+  (part) => part === 'failover' || part === 'day-two' || JSON_LOADS.some((load) => load === part),
+)
 if (needsWrk && !Bun.which('wrk')) fail('wrk is not installed: apt-get install -y wrk')
 const root = mkdtempSync(join(tmpdir(), 'tollgate-bench-'))
 guardChildren(LIMIT_MS)

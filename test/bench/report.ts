@@ -1,10 +1,12 @@
 /** The benchmark's result: its JSON shape, and the same as text. Pure. */
 import type { ColdResult } from './cold.ts'
+import type { DayTwoResult } from './day-two.ts'
 import type { FailoverResult } from './failover.ts'
 import type { JsonResult } from './json-load.ts'
 import type { JsonLoad, Load } from './loads.ts'
 import type { Death } from './mortal.ts'
 import { cpuOf, RATIO_TITLES, toRatioCells } from './ratios.ts'
+import { toDayTwoTables } from './report-day-two.ts'
 import { toFailoverTables, toSoakTables } from './report-faults.ts'
 import { toSummaryTable } from './report-summary.ts'
 import type { SoakResult } from './soak.ts'
@@ -31,6 +33,7 @@ export interface Report {
   machine: string
   bun: string
   subjects: Record<string, SubjectReport>
+  dayTwo?: DayTwoResult
   /** How long each part took, in seconds. */
   took: Record<string, number>
 }
@@ -47,6 +50,7 @@ export function toText(report: Report): string {
     ...toColdTable(report),
     ...toSoakTables(report),
     ...toFailoverTables(report),
+    ...toDayTwoTables(report),
     ...toSummaryTable(report),
     `\ntook ${Object.entries(report.took)
       .map(([part, seconds]) => `${toFigure(seconds, 0)} s (${part})`)
