@@ -94,6 +94,8 @@ export function createJournal(options: JournalOptions): Journal {
   let spare: Segment | null = null
   let preparing: Promise<void> | null = null
   let releasing: Promise<void> | null = null
+  /** It is given up, and the disk may still have what it held. */
+  let leaving: Segment | null = null
   /** When a segment that could not be made may be tried again; null where the last one could. */
   let againMs: number | null = null
   let isLimitTold = false
@@ -177,10 +179,12 @@ export function createJournal(options: JournalOptions): Journal {
       const isWritten = segment === active()
       segments.splice(segments.indexOf(segment), 1)
       unsynced.delete(segment)
+      leaving = segment
       const isSmall = segment.bytes < segmentBytes && againMs === null && !isWritten
       // On a full disk nobody else may take the room that it has.
       if (!spare && !preparing && !isSmall) await prepare(beginSegment(segment, head))
       else await removeSegment(segment)
+      leaving = null
     }
   }
 
@@ -256,7 +260,10 @@ export function createJournal(options: JournalOptions): Journal {
     oldestMs: () =>
       inherited.length > 0
         ? 0
-        : segments.reduce((oldest, each) => Math.min(oldest, each.oldestMs), Number.POSITIVE_INFINITY),
+        : segments.reduce(
+            (oldest, each) => Math.min(oldest, each.oldestMs),
+            leaving?.oldestMs ?? Number.POSITIVE_INFINITY,
+          ),
     release(checkpoint, beforeMs) {
       releasing ??= releaseAll(checkpoint, beforeMs).finally(() => {
         releasing = null

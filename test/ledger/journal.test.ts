@@ -6,7 +6,7 @@ import { createJournal, type Journal, type JournalOptions, SEGMENT_BYTES } from 
 import { listSegments, readSegment } from '../../src/ledger/segment.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
-import { createFolder, createTestLog, type Folder, opening, settling, toOpen, toSettled } from './fixture.ts'
+import { createFolder, createTestLog, type Folder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
 
 const SEGMENT = 64 * 1024
 const log = createTestLog()
@@ -188,6 +188,18 @@ test('the segment that is written goes on in its own place, unless a record came
   expect(await append(records, one)).toEqual([])
   expect(onDisk()).toEqual(records)
   expect(segments()).toHaveLength(1)
+})
+
+test('a segment that is given up holds its records until the disk has said that it does not', async () => {
+  await append([opening(toOpen({ createdMs: HOUR }))])
+  await append(some(400))
+  takeAll()
+  const done = journal.release(covered)
+  // All that needs no word from the disk has happened by then.
+  for (let turns = 0; turns < 20; turns++) await null
+  expect(journal.oldestMs()).toBe(HOUR)
+  await done
+  expect(journal.oldestMs()).toBe(HOUR + 1_000)
 })
 
 test('a start makes little room, since the first request waits for it, and the next segment is a whole one', async () => {
