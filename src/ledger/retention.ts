@@ -120,7 +120,9 @@ export function createRetention(deps: RetentionDeps): Retention {
     if (untilMs <= 0) return
     let after = ''
     await repeat(async () => {
-      const pruned = await upkeep.prune({ untilMs, after, limit })
+      // Of an old request that ends from here on, the journal has the record: its row is to stay until that is gone.
+      const sliceMs = Math.min(untilMs, hourOf(journal.oldestMs()))
+      const pruned = await upkeep.prune({ untilMs: sliceMs, after, limit, spared: upkeep.openBefore(sliceMs) })
       if (pruned === 'busy') return pruned
       pass.requests += pruned.requests
       pass.calls += pruned.calls

@@ -19,6 +19,8 @@ export interface LedgerUpkeep {
   space(): Space
   /** The time of the oldest request on record, ms; null where there is none. */
   oldestMs(): number | null
+  /** Ids of requests from before a time that are under way, as far as the database knows. */
+  openBefore(ms: number): string[]
 }
 
 export interface PruneSlice {
@@ -28,6 +30,8 @@ export interface PruneSlice {
   after: string
   /** Requests to look at. */
   limit: number
+  /** Ids of requests that stay, even if they end meanwhile. */
+  spared: readonly string[]
 }
 
 export interface Pruned {

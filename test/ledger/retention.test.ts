@@ -165,6 +165,40 @@ describe('what the journal still holds', () => {
     expect(await uncovered.pass()).toMatchObject({ requests: 1 })
     expect(upkeep.oldestMs()).toBe(HOUR + HOUR_MS + 5)
   })
+
+  test.each<[when: string, toDeps: (settle: () => Promise<void>) => Partial<RetentionDeps>]>([
+    ['between two slices', (settle) => ({ sleep: settle })],
+    [
+      'while a slice is on its way',
+      (settle) => ({
+        upkeep: {
+          ...upkeep,
+          async prune(slice) {
+            await settle()
+            return upkeep.prune(slice)
+          },
+        },
+      }),
+    ],
+  ])('stays where it is of an old request that ends %s', async (_, toDeps) => {
+    store().apply(hourly())
+    const old = toOpen({ createdMs: UNTIL - 1 })
+    await record([opening(old)])
+    let isSettled = false
+    const settle = async () => {
+      if (!isSettled) await record([settling(toSettled(old))])
+      isSettled = true
+    }
+    await retention(toDeps(settle)).pass()
+    const sums = rollup()
+    await start()
+    expect(rollup()).toEqual(sums)
+    expect(findingsOf(folder.database, folder.path)).toEqual([])
+    await journal.release(checkpoint, Number.POSITIVE_INFINITY)
+    await retention().pass()
+    expect(upkeep.oldestMs()).toBe(UNTIL + 1)
+    expect(rollup()).toEqual(sums)
+  })
 })
 
 test('another writer is given way to, and retention goes on after it', async () => {

@@ -8,13 +8,13 @@ import { HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { Pruned, PruneSlice, Space, Took } from '../ledger-upkeep.ts'
 
 /** Rows that go: what is open stays, and so does what an id from before its time belongs to. Parameters: see `pruneSlice`. */
-const GOES = `id > ?1 AND id <= ?2 AND status <> 'open' AND created_ms < ?3`
+const GOES = `id > ?1 AND id <= ?2 AND status <> 'open' AND created_ms < ?3 AND id NOT IN (SELECT value FROM json_each(?4))`
 
 /** Calls go with their request; of those that have none, what somebody may still settle stays. */
 const REMOVE_CALLS = `
   DELETE FROM calls WHERE request_id > ?1 AND request_id <= ?2 AND CASE
     WHEN EXISTS (SELECT 1 FROM requests WHERE id = request_id)
-    THEN EXISTS (SELECT 1 FROM requests WHERE id = request_id AND status <> 'open' AND created_ms < ?3)
+    THEN EXISTS (SELECT 1 FROM requests WHERE id = request_id AND ${GOES})
     ELSE status <> 'open' AND created_ms < ?3 END`
 
 /** Hours before this one are in the rollup alone, in whole or in part. Never goes back. */
@@ -30,10 +30,11 @@ const MOVE_LEDGER_FROM = `
  */
 export function pruneSlice(
   sqlite: Database,
-  { untilMs, after, limit }: PruneSlice,
+  { untilMs, after, limit, spared }: PruneSlice,
   nowMs: number,
 ): Pruned & Pick<Took, 'lockedMs'> {
   const end = toFirstId(untilMs)
+  const staying = JSON.stringify(spared)
   // Read before the write lock is taken: whatever has to come from the disk keeps no other writer waiting.
   const rows = sqlite
     .query<{ id: string }, [string, string, number]>(
@@ -46,13 +47,13 @@ export function pruneSlice(
   const pruned = sqlite
     .transaction(() => {
       const newest = sqlite
-        .query<{ ms: number | null }, [string, string, number]>(
+        .query<{ ms: number | null }, [string, string, number, string]>(
           `SELECT MAX(created_ms) AS ms FROM requests WHERE ${GOES}`,
         )
-        .get(after, last, untilMs)
-      const calls = sqlite.query(REMOVE_CALLS).run(after, last, untilMs).changes
+        .get(after, last, untilMs, staying)
+      const calls = sqlite.query(REMOVE_CALLS).run(after, last, untilMs, staying).changes
       if (newest === null || newest.ms === null) return { requests: 0, calls }
-      const requests = sqlite.query(`DELETE FROM requests WHERE ${GOES}`).run(after, last, untilMs).changes
+      const requests = sqlite.query(`DELETE FROM requests WHERE ${GOES}`).run(after, last, untilMs, staying).changes
       sqlite.query(MOVE_LEDGER_FROM).run(String(hourOf(newest.ms) + HOUR_MS), nowMs)
       return { requests, calls }
     })

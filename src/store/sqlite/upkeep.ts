@@ -1,6 +1,6 @@
 /** Has the slices of retention done on their thread, which is started on first need and ended when it has nothing to do. */
 import type { Database } from 'bun:sqlite'
-import { timeOfId } from '../../domain/id.ts'
+import { timeOfId, toFirstId } from '../../domain/id.ts'
 import { createThread } from '../../threads/thread.ts'
 import type { LedgerUpkeep } from '../ledger-upkeep.ts'
 import { readSpace } from './ledger-prune.ts'
@@ -20,6 +20,7 @@ export function createLedgerUpkeep(
   now: () => number,
 ): LedgerUpkeep & { close(): void } {
   const thread = createThread<UpkeepRequest, UpkeepReply>('store/sqlite/upkeep-worker', { idleMs: IDLE_MS })
+  const open = sqlite.query<{ id: string }, [string]>(`SELECT id FROM requests WHERE status = 'open' AND id < ?`)
   const oldest = sqlite.query<{ id: string }, []>('SELECT id FROM requests ORDER BY id LIMIT 1')
 
   const ask = async (request: UpkeepRequest) => {
@@ -43,6 +44,7 @@ export function createLedgerUpkeep(
       const row = oldest.get()
       return row && timeOfId(row.id)
     },
+    openBefore: (ms) => open.all(toFirstId(ms)).map(({ id }) => id),
     close: thread.close,
   }
 }
