@@ -107,15 +107,20 @@ function finish(dataFolder: string): string {
  * @returns where the old files are now, where it was finished.
  */
 export function settleSwap(dataFolder: string): { kind: 'none' | 'undone' } | { kind: 'finished'; replaced: string } {
-  if (existsSync(join(dataFolder, DECIDED))) return { kind: 'finished', replaced: finish(dataFolder) }
+  if (isDecided(dataFolder)) return { kind: 'finished', replaced: finish(dataFolder) }
+  // All was done but for the removal of the folder itself.
+  rmSync(join(dataFolder, DECIDED), { recursive: true, force: true })
   if (!existsSync(join(dataFolder, PART))) return { kind: 'none' }
   cancelSwap(dataFolder)
   return { kind: 'undone' }
 }
 
+/** Until the name of where the old files go is gone, which goes last. */
+const isDecided = (dataFolder: string) => existsSync(join(dataFolder, DECIDED, TARGET))
+
 /** Throws a ServiceError where old and new files may stand side by side. */
 export function requireSettled(dataFolder: string): void {
-  if (!existsSync(join(dataFolder, DECIDED))) return
+  if (!isDecided(dataFolder)) return
   throw new ServiceError(
     { kind: 'restore_unfinished', dataFolder },
     `A restore of ${dataFolder} is under way, or was broken off before its end.`,

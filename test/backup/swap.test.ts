@@ -68,6 +68,14 @@ test.each(MOVES.map((_, moved) => moved).concat(MOVES.length))('killed after %d 
   requireSettled(data)
 })
 
+test('killed when all was moved and its folder was nearly gone, it is finished', () => {
+  swap(data, NOW)
+  mkdirSync(join(data, 'restore'))
+  settleSwap(data)
+  expect(settleSwap(data)).toEqual({ kind: 'none' })
+  expect(contents()).toEqual(SWAPPED)
+})
+
 test('what was put away is never written over by a second one', () => {
   swap(data, NOW)
   writeFileSync(join(beginSwap(data), 'tollgate.db'), 'newer')
