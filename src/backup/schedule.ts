@@ -42,7 +42,8 @@ export function startSchedule({ dataFolder, everyMs, keep, make, now, log }: Sch
   const folder = join(dataFolder, BACKUPS)
   const stopped = new AbortController()
   let failed: string | null = null
-  let retryMs = Number.NEGATIVE_INFINITY
+  /** When one failed last, until one is made; by a clock that may have been set since. */
+  let failedMs: number | null = null
   let making: Promise<void> | null = null
 
   /** One with a time to come is of a clock that was set back: it is neither the last one nor in the way of others. */
@@ -60,14 +61,16 @@ export function startSchedule({ dataFolder, everyMs, keep, make, now, log }: Sch
       failed = messageOf(error)
     }
     if (stopped.signal.aborted) return
+    failedMs = failed === null ? null : now()
     if (failed === null) return log.info('backup_made', 'a backup was made', { file })
-    retryMs = now() + Math.min(RETRY_MS, everyMs)
     log.error('backup_failed', 'the scheduled backup failed, or is not as it should be', { file, error: failed })
   }
 
   const look = (): Promise<void> => {
     const nowMs = now()
-    const isDue = nowMs >= (past().at(-1)?.madeMs ?? 0) + everyMs && nowMs >= retryMs
+    const sinceMs = failedMs === null ? Number.POSITIVE_INFINITY : nowMs - failedMs
+    const mayTry = sinceMs < 0 || sinceMs >= Math.min(RETRY_MS, everyMs)
+    const isDue = mayTry && nowMs >= (past().at(-1)?.madeMs ?? 0) + everyMs
     if (making === null && isDue && !stopped.signal.aborted)
       making = makeNext().finally(() => {
         making = null

@@ -86,6 +86,17 @@ test.each<[what: string, make: MakeBackup, says: string]>([
   expect(tried).toBe(2)
 })
 
+test('one that failed by a clock that was ahead is tried again by the one that is right', async () => {
+  let failed: string | null = 'no room'
+  const { look } = start(async (file, signal) => failed ?? write(file, signal))
+  nowMs = START + 1_000 * 24 * HOUR
+  await look()
+  nowMs = START
+  failed = null
+  await look()
+  expect(files()).toEqual([at(0)])
+})
+
 test('one whose ledger does not add up is kept and told', async () => {
   const { look } = start(async (file) => {
     await write(file, AbortSignal.abort())
