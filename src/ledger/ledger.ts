@@ -179,7 +179,11 @@ export function createLedger(deps: LedgerDeps): Ledger {
       flush()
       return applier.flush(FLUSH_MS)
     },
-    unapplied: (scope, span) => toUnapplied(journal.unapplied(), reader.standing, scope, span),
+    unapplied(scope, span) {
+      // What was handed in within this turn counts, too.
+      flush()
+      return toUnapplied(journal.unapplied(), reader.standing, scope, span)
+    },
     async close() {
       await placed()
       // What the database takes now may make room for what found none.

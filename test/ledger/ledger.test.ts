@@ -333,6 +333,10 @@ test('what is spent is never what the database says alone: records that wait cou
   ]
   for (const [, record] of records) await record
   await same([21_047, 20_047, 301_047, 300_047])
+  // Also what was handed in just now.
+  const latest = ledger.open(toOpen({ reservedNanoUsd: 4_000_000 }))
+  await same([4_021_047, 4_020_047, 301_047, 300_047])
+  await latest
 })
 
 test('with its database gone takes nothing new, and outcomes find their place; with its journal gone nothing does', async () => {
