@@ -39,8 +39,13 @@ export interface Ledger {
   state(): LedgerState
   /** Has the store follow now, for 2 s at most. */
   flush(): Promise<Flushed>
-  /** Nano-dollars that a key or a team has spent within `span` beyond what the store says: what waits in the journal. */
-  unapplied(scope: Scope, span: Span): number
+  /**
+   * Nano-dollars that a key or a team has spent within `span` beyond what the store says: what waits in the journal.
+   *
+   * @param underWay the requests that are open as the store says, and what each counts with there; they are made to be those
+   * that are open indeed.
+   */
+  unapplied(scope: Scope, span: Span, underWay?: Map<string, number>): number
   /** Resolves once everything handed in has its place and, if the store takes it, is applied. Closes the journal. */
   close(): Promise<void>
 }
@@ -179,10 +184,10 @@ export function createLedger(deps: LedgerDeps): Ledger {
       flush()
       return applier.flush(FLUSH_MS)
     },
-    unapplied(scope, span) {
+    unapplied(scope, span, underWay) {
       // What was handed in within this turn counts, too.
       flush()
-      return toUnapplied(journal.unapplied(), reader.standing, scope, span)
+      return toUnapplied(journal.unapplied(), reader.standing, scope, span, underWay)
     },
     async close() {
       await placed()

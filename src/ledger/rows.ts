@@ -15,12 +15,15 @@ export function toWithheld(row: SettledRow): SettledRow {
 /**
  * Nano-dollars that `records`, which the store does not have yet, add to what it says is spent on requests created within
  * `span`.
+ *
+ * @param underWay see `Ledger.unapplied`.
  */
 export function toUnapplied(
   records: Iterable<LedgerRecord>,
   standing: (requestId: string) => Standing | null,
   scope: Scope,
   { fromMs, untilMs }: Span,
+  underWay = new Map<string, number>(),
 ): number {
   const isOf = (row: Pick<Standing, 'keyId' | 'teamId'>) => row[scope.kind === 'key' ? 'keyId' : 'teamId'] === scope.id
   const requests = new Map<string, { open?: OpenRow; settled?: SettledRow; reservedNanoUsd: number }>()
@@ -42,6 +45,8 @@ export function toUnapplied(
       continue
     const counted = stored?.nanoUsd ?? 0
     const reserved = (stored?.nanoUsd ?? open?.reservedNanoUsd ?? 0) + reservedNanoUsd
+    if (settled) underWay.delete(requestId)
+    else underWay.set(requestId, reserved)
     sum += (settled?.costNanoUsd ?? reserved) - counted
   }
   return sum

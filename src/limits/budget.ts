@@ -33,8 +33,20 @@ export interface BudgetWarning {
   percent: number
 }
 
-/** What was spent from `fromMs` on and before `untilMs`. */
-export type SpentOf = (scope: Scope, span: { fromMs: number; untilMs: number }) => number
+/**
+ * What was spent from `fromMs` on and before `untilMs`, requests under way at what they have reserved.
+ *
+ * @param underWay takes those, by their ids, and what each is counted with.
+ */
+export type SpentOf = (scope: Scope, span: { fromMs: number; untilMs: number }, underWay: Map<string, number>) => number
+
+/** A request that has ended: who asked, and what it has cost. */
+export interface Ended {
+  id: string
+  keyId: string
+  teamId: string | null
+  costNanoUsd: number
+}
 
 type BudgetStates = Record<Scope['kind'], Map<string, BudgetState>>
 
@@ -88,6 +100,20 @@ export class Budgets {
     for (const state of [...this.#states.key.values(), ...this.#states.team.values()]) this.warn(state)
   }
 
+  /** See `Limiter.ended`. */
+  ended({ id, keyId, teamId, costNanoUsd }: Ended): void {
+    this.#correct(this.#states.key.get(keyId), id, costNanoUsd)
+    if (teamId !== null) this.#correct(this.#states.team.get(teamId), id, costNanoUsd)
+  }
+
+  #correct(state: BudgetState | undefined, requestId: string, costNanoUsd: number): void {
+    const counted = state?.usage.underWay.get(requestId)
+    if (state === undefined || counted === undefined) return
+    state.usage.underWay.delete(requestId)
+    state.usage.spentNanoUsd += costNanoUsd - counted
+    this.warn(state)
+  }
+
   /** The budget that a charge is on, unless it is gone or in another period by now. */
   stateOf({ state: { scope }, usage }: Charge): BudgetState | undefined {
     const state = this.#states[scope.kind].get(scope.id)
@@ -126,8 +152,9 @@ export class Budgets {
         next.set(id, { ...known, name, budget })
         continue
       }
-      const spent = spentOf(scope, toInForce(period, wallMs, this.#latestMs))
-      const usage = openPeriod(period, this.#latestMs, spent, false)
+      const underWay = new Map<string, number>()
+      const spent = spentOf(scope, toInForce(period, wallMs, this.#latestMs), underWay)
+      const usage = openPeriod(period, this.#latestMs, spent, false, underWay)
       next.set(id, { scope, name, budget, usage, previous: null })
     }
     return next

@@ -5,7 +5,7 @@
  */
 import type { Decision, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Key, Team, Upstream } from '../domain/snapshot.ts'
-import { Budgets, type BudgetWarning, type SpentOf } from './budget.ts'
+import { Budgets, type BudgetWarning, type Ended, type SpentOf } from './budget.ts'
 import type { Counting } from './budget-reservation.ts'
 import { LimitedRequest } from './limited-request.ts'
 import { type Headers, toUpstreamError } from './messages.ts'
@@ -91,6 +91,8 @@ export interface Limiter {
    * has changed.
    */
   renew(keys: Iterable<Key>, teams: Iterable<Team>, spent: SpentOf, now: Moment): void
+  /** Has a request that `spent` has counted as under way count with what it has cost; of others, nothing changes. */
+  ended(request: Ended): void
   /** Counts what was admitted before this process began: requests of the last minute, oldest first. */
   replay(
     past: Iterable<{
@@ -157,6 +159,7 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       hasLimits(limits) && upstreams.of(id, monotonicMs).callRefusal(limits, tokens, monotonicMs) !== null,
 
     renew: (allKeys, allTeams, spent, { wallMs }) => budgets.renew(allKeys, allTeams, spent, wallMs),
+    ended: (request) => budgets.ended(request),
 
     replay(past, monotonicMs) {
       for (const { keyId, teamId, upstream, tokens, agoMs } of past) {

@@ -81,6 +81,11 @@ export interface PeriodUsage {
   warned: number
   /** Whether nobody was asked what was spent before it began. */
   readonly isProvisional: boolean
+  /**
+   * Requests that were under way before this was known of, by their ids, and what each of them is in `spentNanoUsd` with: what
+   * they have reserved, until they end.
+   */
+  readonly underWay: Map<string, number>
 }
 
 /** A budget as it is configured, and what it has come to. */
@@ -99,6 +104,7 @@ export const openPeriod = (
   atMs: number,
   spentNanoUsd: number,
   isProvisional: boolean,
+  underWay = new Map<string, number>(),
 ): PeriodUsage => ({
   startMs: startOf(period, atMs),
   endMs: endOf(period, atMs),
@@ -107,6 +113,7 @@ export const openPeriod = (
   uncounted: new Set(),
   warned: 0,
   isProvisional,
+  underWay,
 })
 
 /**

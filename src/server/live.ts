@@ -19,7 +19,7 @@ import type { Backend } from '../upstreams/backend.ts'
 export interface LiveDeps {
   store: Pick<ConfigStore, 'read'>
   environment: Environment
-  reader: Pick<LedgerReader, 'spent' | 'recent' | 'latestHour'>
+  reader: Pick<LedgerReader, 'spent' | 'underWay' | 'recent' | 'latestHour'>
   ledger: Pick<Ledger, 'unapplied'>
   backends: Readonly<Record<DialectName, Backend>>
   /** How often upstreams are probed, ms; 0 = only those that could not be reached. */
@@ -69,7 +69,10 @@ export async function createLive(deps: LiveDeps) {
     monotonicMs(),
   )
   // The database alone never says what was spent: it is a moment behind the journal.
-  const spent = (scope: Scope, span: Span) => reader.spent(scope, span) + ledger.unapplied(scope, span)
+  const spent = (scope: Scope, span: Span, underWay: Map<string, number>) => {
+    for (const [id, nanoUsd] of reader.underWay(scope, span)) underWay.set(id, nanoUsd)
+    return reader.spent(scope, span) + ledger.unapplied(scope, span, underWay)
+  }
   /** Throws where the ledger cannot be read; then what was in force stays. */
   const renew = (next: Snapshot) => {
     // Each key once, however many secrets open it.

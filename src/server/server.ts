@@ -127,7 +127,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     pace: new Pace(),
     leftCalls,
     log,
-    onFinished: toAll([logFinished.bind(null, log), (finished) => tails.finished(finished)], log),
+    onFinished: toAll(
+      [logFinished.bind(null, log), ({ row }) => live.limiter.ended(row), (finished) => tails.finished(finished)],
+      log,
+    ),
     now,
     monotonicMs,
     instance,

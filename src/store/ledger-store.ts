@@ -65,6 +65,8 @@ export interface LedgerReader {
    * settled ones at their cost, open ones at all that they have reserved. Both are the first ms of a UTC hour.
    */
   spent(scope: Scope, span: Span): number
+  /** Of those, the open ones: what each has reserved, by its id. */
+  underWay(scope: Scope, span: Span): Map<string, number>
   /**
    * The same of all keys or teams that ever asked for anything, by their ids, in one pass over the rollup: for lists.
    *

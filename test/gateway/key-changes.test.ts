@@ -58,7 +58,7 @@ test('a larger budget lets the next request in, a smaller one refuses it, and wh
   expect((await ask(key)).text).toContain('of which 0.00004 USD is spent')
 })
 
-test('what is under way when a key gets a budget counts in it at the most that it may cost', async () => {
+test('what is under way when a key gets a budget counts in it at the most that it may cost, and once it has ended at its cost', async () => {
   const { app, upstream } = gateway
   const [most, key] = [costOf(HELLO_TOKENS, 1_000), app.key()]
   const gate = createGate()
@@ -67,8 +67,12 @@ test('what is under way when a key gets a budget counts in it at the most that i
   await upstream.waitFor((seen) => seen.length === 1, 'the call')
   await edit(key, budget(most))
   expect((await ask(key)).text).toContain(`of which ${most / 1e9} USD is spent`)
+  // Another period is another budget: what the first has reserved is in the second.
+  await edit(key, { budget: { nanoUsd: most, period: 'day' } })
+  expect((await ask(key)).text).toContain(`of which ${most / 1e9} USD is spent`)
   gate.free()
   expect((await slow).status).toBe(200)
+  expect((await ask(key)).text).toContain('of which 0.00002 USD is spent')
 })
 
 test('a rate that changes goes on from what the last minute saw', async () => {

@@ -325,6 +325,16 @@ test('what is spent is never what the database says alone: records that wait cou
   await same([21_015, 20_015, 301_015, 300_015])
   await ledger.settle(toSettled(row, { costNanoUsd: 7, attempts: 2 }), [toSettledCall(call)])
   await same([21_007, 20_007, 301_007, 300_007])
+  // Which of them are open, and for how much, neither knows alone.
+  const underWay = reader.underWay(scopes[1], since(0))
+  const extra = toCall(other, 2, { reservedNanoUsd: 3 })
+  await ledger.openCall(extra)
+  ledger.unapplied(scopes[1], since(0), underWay)
+  expect(Object.fromEntries(underWay)).toEqual({ [early.id]: 1_000, [other.id]: 300_003 })
+  await ledger.settle(toSettled(early, { costNanoUsd: 1_000 }))
+  ledger.unapplied(scopes[1], since(0), underWay)
+  expect([...underWay]).toEqual([[other.id, 300_003]])
+  await ledger.settle(toSettled(other, { costNanoUsd: 300_000, attempts: 2 }), [toSettledCall(extra)])
   const whole = toOpen({ teamId: 'team-a' })
   const records: [LedgerRecord['kind'], Promise<void>][] = [
     ['open', ledger.open(whole)],

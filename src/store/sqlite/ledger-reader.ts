@@ -17,6 +17,11 @@ const spentBy = (owner: string) => `
     FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3
   ) AS nanoUsd`
 
+/** The open ones among them. Parameters as above. */
+const underWayOf = (owner: string) => `
+  SELECT id, reserved_nano_usd + ${additionalReserves('calls.reserved_nano_usd')} AS nanoUsd
+  FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3`
+
 /** An abandoned row has its reserves as its tokens. */
 const tokens = (additional = '0') => `created_ms AS createdMs, CASE status
   WHEN 'open' THEN reserved_prompt_tokens + reserved_completion_tokens + ${additional}
@@ -52,6 +57,8 @@ const STANDING = `
 export const SPEND_QUERIES = {
   key: spentBy('key_id'),
   team: spentBy('team_id'),
+  underWayOfKey: underWayOf('key_id'),
+  underWayOfTeam: underWayOf('team_id'),
   recent: RECENT,
   recentCalls: RECENT_CALLS,
 }
@@ -66,10 +73,19 @@ export const countRequests = (sqlite: Database): number =>
 
 const MINUTE_MS = 60_000
 
+interface Reserved {
+  id: string
+  nanoUsd: number
+}
+
 export function createLedgerReader(sqlite: Database): LedgerReader {
   const sums = {
     key: sqlite.query<{ nanoUsd: number }, [string, number, number]>(SPEND_QUERIES.key),
     team: sqlite.query<{ nanoUsd: number }, [string, number, number]>(SPEND_QUERIES.team),
+  }
+  const underWay = {
+    key: sqlite.query<Reserved, [string, number, number]>(SPEND_QUERIES.underWayOfKey),
+    team: sqlite.query<Reserved, [string, number, number]>(SPEND_QUERIES.underWayOfTeam),
   }
   const recent = sqlite.query<RecentRequest, [string, string, number]>(SPEND_QUERIES.recent)
   const recentCalls = sqlite.query<RecentRequest, [string, string, number]>(SPEND_QUERIES.recentCalls)
@@ -80,6 +96,8 @@ export function createLedgerReader(sqlite: Database): LedgerReader {
 
   return {
     spent: ({ kind, id }, { fromMs, untilMs }) => sums[kind].get(id, fromMs, untilMs)?.nanoUsd ?? 0,
+    underWay: ({ kind, id }, { fromMs, untilMs }) =>
+      new Map(underWay[kind].all(id, fromMs, untilMs).map((request) => [request.id, request.nanoUsd])),
     spending: (kind, spans, id) => readSpending(sqlite, kind, spans, id),
     latestHour: (untilMs) => latest.get(untilMs)?.ms ?? 0,
     recent(sinceMs) {
