@@ -2,6 +2,7 @@
 import { Database } from 'bun:sqlite'
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { toFirstId } from '../../src/domain/id.ts'
 import { type JsonResult, loadJson } from './json-load.ts'
 import { CONNECTIONS, type PastFolder, serve } from './past.ts'
 import type { Subject } from './subjects.ts'
@@ -98,13 +99,13 @@ async function startKeeping(kept: PastFolder, upstream: string, shape: OperatorS
 }
 
 /** Those of the past: what was asked since stands behind them. */
+const SINCE = toFirstId(Date.now() - 20 * 24 * 3_600_000)
+
 function countRequests(folder: string): number {
   const database = new Database(join(folder, 'data', 'tollgate.db'), { readonly: true })
   try {
-    const before = (Date.now() - 20 * 24 * 3_600_000).toString(16).padStart(12, '0')
-    return (
-      database.query<{ n: number }, [string]>('SELECT COUNT(*) AS n FROM requests WHERE id < ?').get(before)?.n ?? 0
-    )
+    const count = database.query<{ n: number }, [string]>('SELECT COUNT(*) AS n FROM requests WHERE id < ?')
+    return count.get(SINCE)?.n ?? 0
   } finally {
     database.close()
   }
