@@ -17,7 +17,7 @@ export async function guarded(name: string, look: () => Check[] | Promise<Check[
   try {
     return await look()
   } catch (error) {
-    return [problem(name, `This check failed: ${messageOf(error)}.`)]
+    return [problem(name, `This check failed: ${messageOf(error).replace(/\.$/, '')}.`)]
   }
 }
 

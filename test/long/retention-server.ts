@@ -30,13 +30,9 @@ async function serve([dataFolder = '', since = '', opened = '', settled = '']: s
     diskBytes: null,
   })
   const request = async (number: number) => {
-    const row = toOpen({
-      id: mintId(now()),
-      createdMs: now(),
-      instance,
-      keyId: `key-${number % 7}`,
-      reservedNanoUsd: 1,
-    })
+    const createdMs = now()
+    const keyId = `key-${number % 7}`
+    const row = toOpen({ id: mintId(createdMs), createdMs, instance, keyId, reservedNanoUsd: 1 })
     appendFileSync(opened, '.')
     await ledger.open(row)
     // Some are under way for as long as the server lives.
@@ -72,6 +68,8 @@ async function serve([dataFolder = '', since = '', opened = '', settled = '']: s
     }
   }
   process.stdout.write('serving\n')
+  // Nobody is left behind by a test that was ended.
+  process.stdin.on('end', () => process.exit()).resume()
   await Promise.all([load(), prune()])
 }
 

@@ -12,7 +12,7 @@ import { createTestLog } from '../ledger/fixture.ts'
 import { createRandom } from '../support/random.ts'
 import { BASE_MS, toFastMs } from './retention-server.ts'
 
-const ROUNDS = Number(process.env.RETENTION_ROUNDS ?? 40)
+const ROUNDS = Number(process.env.RETENTION_ROUNDS ?? 12)
 const SEED = Number(process.env.RETENTION_SEED ?? Date.now() % 1_000_000)
 const LIMIT_MS = 10 * 60_000
 
@@ -44,7 +44,7 @@ test(
     for (let round = 0; round < ROUNDS; round++) {
       const server = Bun.spawn(
         [process.execPath, join(import.meta.dir, 'retention-server.ts'), data, String(sinceMs), opened, settled],
-        { stdout: 'pipe', stderr: 'inherit' },
+        { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' },
       )
       await server.stdout.getReader().read()
       await Bun.sleep(200 + random() * 1_500)
