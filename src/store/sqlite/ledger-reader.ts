@@ -5,7 +5,7 @@
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
 import type { LedgerReader, RecentRequest, Standing } from '../ledger-store.ts'
-import { additionalReserves, readSpending } from './ledger-spending.ts'
+import { ofAdditionalCalls, readSpending } from './ledger-spending.ts'
 
 /** One statement, so that a request which settles meanwhile is counted once. Parameters: id of the scope, fromMs, untilMs. */
 // The index of teams has none but them, and is used only where that is said.
@@ -13,13 +13,13 @@ const spentBy = (owner: string) => `
   SELECT (
     SELECT COALESCE(SUM(cost_nano_usd), 0) FROM usage_hourly WHERE ${owner} = ?1 AND ${owner} <> '' AND hour_ms >= ?2 AND hour_ms < ?3
   ) + (
-    SELECT COALESCE(SUM(reserved_nano_usd + ${additionalReserves('calls.reserved_nano_usd')}), 0)
+    SELECT COALESCE(SUM(reserved_nano_usd + ${ofAdditionalCalls('calls.reserved_nano_usd')}), 0)
     FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3
   ) AS nanoUsd`
 
 /** The open ones among them. Parameters as above. */
 const underWayOf = (owner: string) => `
-  SELECT id, reserved_nano_usd + ${additionalReserves('calls.reserved_nano_usd')} AS nanoUsd
+  SELECT id, reserved_nano_usd + ${ofAdditionalCalls('calls.reserved_nano_usd')} AS nanoUsd
   FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3`
 
 /** An abandoned row has its reserves as its tokens. */
@@ -30,18 +30,23 @@ const tokens = (additional = '0') => `created_ms AS createdMs, CASE status
 /** Parameters: first id, id after the last, sinceMs. */
 const RECENT = `
   SELECT key_id AS keyId, team_id AS teamId, NULL AS upstream,
-    ${tokens(additionalReserves('calls.reserved_prompt_tokens + calls.reserved_completion_tokens'))}
+    ${tokens(ofAdditionalCalls('calls.reserved_prompt_tokens + calls.reserved_completion_tokens'))}
   FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
   ORDER BY created_ms, id`
 
 /**
- * The row of a request stands for its only call; of several, the first one's upstream is not on record once another was
- * asked. What was refused for the limits of an upstream was no call: the refusals of a minute would keep it shut after a
- * start. A call may belong to a request that began a while before. Parameters as above, the ids from further back.
+ * The row of a request stands for its only call; of several, `first_call` says where the first one went, which used what the
+ * others did not. What was refused for the limits of an upstream was no call: the refusals of a minute would keep it shut
+ * after a start. A call may belong to a request that began a while before. Parameters as above, the ids from further back.
  */
 const RECENT_CALLS = `
   SELECT NULL AS keyId, NULL AS teamId, upstream, ${tokens()} FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
     AND attempts = 1 AND COALESCE(error_code, '') <> 'upstream_rate_limited'
+  UNION ALL
+  SELECT NULL, NULL, first_call ->> '$.upstream', created_ms,
+    MAX(0, prompt_tokens + completion_tokens - ${ofAdditionalCalls('calls.prompt_tokens + calls.completion_tokens')})
+  FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
+    AND first_call IS NOT NULL AND COALESCE(first_call ->> '$.error_code', '') <> 'upstream_rate_limited'
   UNION ALL
   SELECT NULL, NULL, upstream, ${tokens()} FROM calls WHERE request_id >= ?1 AND request_id < ?2 AND created_ms >= ?3
   ORDER BY createdMs`
@@ -49,7 +54,7 @@ const RECENT_CALLS = `
 const STANDING = `
   SELECT key_id AS keyId, team_id AS teamId, created_ms AS createdMs, status = 'open' AS isOpen,
     CASE status
-      WHEN 'open' THEN reserved_nano_usd + ${additionalReserves('calls.reserved_nano_usd')} ELSE cost_nano_usd
+      WHEN 'open' THEN reserved_nano_usd + ${ofAdditionalCalls('calls.reserved_nano_usd')} ELSE cost_nano_usd
     END AS nanoUsd
   FROM requests WHERE id = ?`
 

@@ -6,8 +6,8 @@ import type { Database } from 'bun:sqlite'
 import { PERIODS, type Period } from '../../domain/settings.ts'
 import type { Scope, Span, Spending } from '../ledger-store.ts'
 
-/** What the additional calls of an open request have reserved; the first call's reserve stands in the request's row. */
-export const additionalReserves = (sum: string) =>
+/** A sum over the additional calls of a request, such as of what they have reserved; the first call's part is in the request's row. */
+export const ofAdditionalCalls = (sum: string) =>
   `(SELECT COALESCE(SUM(${sum}), 0) FROM calls WHERE calls.request_id = requests.id)`
 
 /** Parameters: `fromMs` and `untilMs` of each period. */
@@ -28,7 +28,7 @@ const spendingOf = (owner: 'key_id' | 'team_id', only: string) => `
   UNION ALL
   SELECT ${owner}, ${SUMS}
   FROM (
-    SELECT ${owner}, created_ms AS ms, reserved_nano_usd + ${additionalReserves('calls.reserved_nano_usd')} AS nano_usd
+    SELECT ${owner}, created_ms AS ms, reserved_nano_usd + ${ofAdditionalCalls('calls.reserved_nano_usd')} AS nano_usd
     FROM requests WHERE status = 'open' AND ${owner} <> ''${only}
   )
   GROUP BY ${owner}`
