@@ -31,7 +31,10 @@ const MOST_UNCOVERED = 240
 /** Free pages that stay, since they are used again soon: so many, or this part of the file. */
 const LEAST_FREE_PAGES = 1_024
 const FREE_PART = 0.1
-/** How far a clock is believed to be ahead of the last request that was on record when the server started. */
+/**
+ * How far a clock is believed to be ahead of the last request that was on record when the server started. Nobody may have asked
+ * for months: one that has run for as long since is believed.
+ */
 const MOST_AHEAD_MS = 7 * 24 * HOUR_MS
 
 export interface RetentionDeps {
@@ -71,6 +74,7 @@ export interface Retention {
 export function createRetention(deps: RetentionDeps): Retention {
   const { keepMs, upkeep, journal, checkpoint, now, monotonicMs, sleep, log } = deps
   const startedMs = monotonicMs()
+  const clockAtStartMs = now()
   let limit = FIRST_SLICE
   let slices = 0
   let isStopped = false
@@ -79,8 +83,12 @@ export function createRetention(deps: RetentionDeps): Retention {
 
   /** By a clock that is wrong by months nothing goes: it says a time that the ledger cannot have reached. */
   const toNowMs = () => Math.min(now(), toBelievedMs())
-  const toBelievedMs = () =>
-    deps.latestMs === 0 ? Number.POSITIVE_INFINITY : deps.latestMs + MOST_AHEAD_MS + monotonicMs() - startedMs
+  const toBelievedMs = () => {
+    if (deps.latestMs === 0) return Number.POSITIVE_INFINITY
+    const ranMs = monotonicMs() - startedMs
+    const fromMs = ranMs < MOST_AHEAD_MS ? deps.latestMs : Math.max(deps.latestMs, clockAtStartMs)
+    return fromMs + MOST_AHEAD_MS + ranMs
+  }
 
   /** Requests of before this time go now: never one whose record a start would apply again. */
   const toUntilMs = async (): Promise<number> => {

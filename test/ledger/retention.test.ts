@@ -237,6 +237,21 @@ test('nothing goes with --keep forever, nor by a clock that is ahead of the ledg
   expect(await retention({ ...ahead, keepMs: 30 * DAY_MS }).pass()).toMatchObject({ requests: 0 })
 })
 
+test('a clock that is far ahead of the ledger, since nobody asked for months, is believed once it has run for a week', async () => {
+  store().apply(hourly())
+  const newest = HOUR + 480 * HOUR_MS
+  let ranMs = 0
+  const { pass } = retention({
+    keepMs: 30 * DAY_MS,
+    latestMs: newest,
+    now: () => newest + 1_000 * DAY_MS + ranMs,
+    monotonicMs: () => ranMs,
+  })
+  expect(await pass()).toMatchObject({ requests: 0 })
+  ranMs = 7 * DAY_MS
+  expect(await pass()).toMatchObject({ requests: 480 })
+})
+
 test('the room that old requests leave goes back to the disk, and the server does not take that for a loss', async () => {
   const many = Array.from({ length: 30_000 }, () => settled(HOUR + 1))
   for (let at = 0; at < many.length; at += 1_000) store().apply(many.slice(at, at + 1_000))
