@@ -4,7 +4,7 @@
  */
 import type { Log } from '../log.ts'
 import type { Space } from '../store/ledger-upkeep.ts'
-import { addToHistory, type DiskState, measureDisk, toDiskState, toHistory } from './disk.ts'
+import { addToHistory, type DaySize, type DiskState, measureDisk, toDiskState, toHistory } from './disk.ts'
 
 const LOOK_MS = 60_000
 const DAY_MS = 86_400_000
@@ -48,9 +48,17 @@ export function watchDisk(deps: DiskWatchDeps): DiskWatch {
     const history = toHistory(deps.readHistory())
     state = toDiskState(measured, history, budgetBytes, now())
     tell(state)
-    const added = addToHistory(history, measured, now())
-    if (added !== null) deps.writeHistory(JSON.stringify(added))
     isFailing = false
+    const added = addToHistory(history, measured, now())
+    if (added !== null) keep(added)
+  }
+
+  const keep = (history: readonly DaySize[]) => {
+    try {
+      deps.writeHistory(JSON.stringify(history))
+    } catch {
+      // Another writer is at work, say: the next look tries again.
+    }
   }
 
   const tell = ({ state, ...figures }: DiskState) => {

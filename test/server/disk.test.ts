@@ -160,14 +160,29 @@ describe('a server that looks', () => {
     expect(toHistory(stored).length).toBe(2)
   })
 
-  test('goes on where the database does not take what it notes', async () => {
+  test('says nothing where the database does not take what it notes at the moment, and notes it later', async () => {
     write(1_000)
-    start(1_000, () => {
-      throw new Error('locked')
+    let isLocked = true
+    start(1_000, (text) => {
+      if (isLocked) throw new Error('locked')
+      keep(text)
     })
     await watch.look()
     await watch.look()
     expect(watch.state()).toMatchObject({ state: 'full' })
-    expect(lines).toEqual(['disk_filling', 'disk_unknown'])
+    expect([lines, stored]).toEqual([['disk_filling'], null])
+    isLocked = false
+    await watch.look()
+    expect(toHistory(stored).length).toBe(1)
+  })
+
+  test('tells once of a folder that it cannot measure', async () => {
+    start(1_000)
+    await watch.look()
+    rmSync(folder, { recursive: true })
+    await watch.look()
+    await watch.look()
+    mkdirSync(folder)
+    expect(lines).toEqual(['disk_unknown'])
   })
 })
