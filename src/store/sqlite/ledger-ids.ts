@@ -7,5 +7,8 @@ import { LATEST_MS, toFirstId } from '../../domain/id.ts'
  */
 export const SLACK_MS = 60_000
 
+/** Sorts after every id. */
+export const AFTER_ALL = 'g'
+
 /** An id that sorts after all of before this time. */
-export const toIdAfter = (ms: number) => (ms > LATEST_MS ? 'g' : toFirstId(ms))
+export const toIdAfter = (ms: number) => (ms > LATEST_MS ? AFTER_ALL : toFirstId(ms))

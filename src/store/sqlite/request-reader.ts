@@ -9,16 +9,12 @@ import type { StoredCall, StoredRequest } from '../ledger-rows.ts'
 import type { RequestReader, RequestSearch } from '../request-store.ts'
 import { toTables } from './config-store.ts'
 import { selection } from './ledger-columns.ts'
+import { AFTER_ALL, SLACK_MS, toIdAfter } from './ledger-ids.ts'
+import { toGlob } from './pattern.ts'
 import { calls, prices, requests } from './schema.ts'
 
 const REQUEST = selection(Object.keys(getTableColumns(requests)))
 const CALL = selection(Object.keys(getTableColumns(calls)))
-
-/** An id minted among thousands in one millisecond runs a little ahead of its request's time. */
-const SLACK_MS = 60_000
-
-/** Sorts after every id. */
-const AFTER_ALL = 'g'
 
 type Value = string | number
 
@@ -34,7 +30,7 @@ function toConditions(search: RequestSearch): { sql: string; values: Value[] } {
   const { model, statuses, idEnd } = search
   add('key_id = ?', search.keyId)
   add('team_id = ?', search.teamId)
-  add('model GLOB ?', model?.replace(/[[?]/g, '[$&]'))
+  add('model GLOB ?', model === undefined ? model : toGlob(model))
   add('upstream = ?', search.upstream)
   if (statuses) add(`status IN (${statuses.map(() => '?').join(', ')})`, ...statuses)
   add('user = ?', search.user)
@@ -58,7 +54,7 @@ export function createRequestReader(sqlite: Database): RequestReader {
     slice(search, before, limit, size) {
       const { sinceMs, untilMs } = search
       const first = sinceMs === undefined ? '' : toFirstId(sinceMs - SLACK_MS)
-      const last = untilMs === undefined ? AFTER_ALL : toFirstId(untilMs + SLACK_MS)
+      const last = untilMs === undefined ? AFTER_ALL : toIdAfter(untilMs + SLACK_MS)
       const end = before !== null && before < last ? before : last
       const next = oldestOf.get(first, end, size - 1)?.id ?? null
       const { sql, values } = toConditions(search)

@@ -3,6 +3,7 @@ import { addDuration, type Histogram } from '../../domain/histogram.ts'
 import type { Dimension, UsageCell, UsageCount, UsageFilter, UsageQuery } from '../usage-store.ts'
 import { placeholders, SUMMED } from './ledger-columns.ts'
 import { HISTOGRAMS, MEASURES } from './ledger-rollup.ts'
+import { toGlob } from './pattern.ts'
 
 type Value = string | number | bigint | Uint8Array | null
 
@@ -113,9 +114,6 @@ function toConditions(from: Source, where: UsageFilter): { conditions: string[];
   ]
   return { conditions: all.map(({ condition }) => condition), values: all.flatMap(({ values }) => values) }
 }
-
-/** In a pattern `*` alone is no letter. */
-const toGlob = (pattern: string) => pattern.replace(/[?[]/g, '[$&]')
 
 /** Texts and times of which most have been seen before. */
 const MOST_KNOWN = 10_000
