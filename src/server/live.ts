@@ -8,11 +8,12 @@ import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { createHealth } from '../health/health.ts'
 import { createProber, type Prober } from '../health/prober.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { SpentOf } from '../limits/budget.ts'
 import { createLimiter } from '../limits/limiter.ts'
 import { MOST_STEP_MS } from '../limits/period.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import type { LedgerReader, Scope, Span } from '../store/ledger-store.ts'
+import type { LedgerReader } from '../store/ledger-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import type { Backend } from '../upstreams/backend.ts'
 
@@ -69,18 +70,19 @@ export async function createLive(deps: LiveDeps) {
     monotonicMs(),
   )
   // The database alone never says what was spent: it is a moment behind the journal.
-  const spent = (scope: Scope, span: Span, underWay: Map<string, number>) => {
+  const spent: SpentOf = (scope, span, underWay) => {
     for (const [id, nanoUsd] of reader.underWay(scope, span)) underWay.set(id, nanoUsd)
     return reader.spent(scope, span) + ledger.unapplied(scope, span, underWay)
   }
   /** Throws where the ledger cannot be read; then what was in force stays. */
-  const renew = (next: Snapshot) => {
+  const renew = (next: Snapshot, spentOf: SpentOf) => {
     // Each key once, however many secrets open it.
     const keys = new Set([...next.secrets.values()].map(({ key }) => key))
-    limiter.renew(keys, next.teams.values(), spent, { monotonicMs: monotonicMs(), wallMs: now() })
+    limiter.renew(keys, next.teams.values(), spentOf, { monotonicMs: monotonicMs(), wallMs: now() })
     health.renew(next)
   }
-  renew(first)
+  // Nothing is under way yet: to ask for it for each of ten thousand budgets would take as long as all else here.
+  renew(first, (scope, span) => reader.spent(scope, span) + ledger.unapplied(scope, span))
 
   const live = {
     limiter,
@@ -93,7 +95,7 @@ export async function createLive(deps: LiveDeps) {
       const next = await read()
       // Of two that read at once, the later answer may be the older one.
       if (next.revision < live.snapshot.revision) return
-      renew(next)
+      renew(next, spent)
       logNotReady(next, log, live.snapshot)
       live.snapshot = next
       prober.trigger()
