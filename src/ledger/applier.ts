@@ -53,6 +53,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
   let oldestMs = performance.now()
   let refusedMs: number | null = null
   let isRefusalLogged = false
+  let isKeptTold = false
   let checkpointMs = -CHECKPOINT_MS
   let releaseTimer: Timer | null = null
   let closed = false
@@ -139,8 +140,15 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     checkpointMs = performance.now()
     journal
       .release(store.checkpoint)
-      .catch((error) =>
-        log.warn('journal_kept', 'the journal keeps its applied segments for now', { error: String(error) }),
+      .then(
+        () => {
+          isKeptTold = false
+        },
+        (error) => {
+          if (!isKeptTold)
+            log.warn('journal_kept', 'the journal keeps its applied segments for now', { error: String(error) })
+          isKeptTold = true
+        },
       )
       .finally(() => {
         releaseTimer = null

@@ -3,7 +3,7 @@
  * what the store does not have yet; a segment goes once a checkpoint covers all of it. Only a bounded number of records stays
  * in memory, the others are read back from the file.
  */
-import { unlinkSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
 import type { Log } from '../log.ts'
@@ -94,8 +94,8 @@ export function createJournal(options: JournalOptions): Journal {
   let spare: Segment | null = null
   let preparing: Promise<void> | null = null
   let releasing: Promise<void> | null = null
-  /** It is given up, and the disk may still have what it held. */
-  let leaving: Segment | null = null
+  /** They are given up, and the disk may still have what they held: for good where it does not take what removes that. */
+  const leaving = new Set<Segment>()
   /** When a segment that could not be made may be tried again; null where the last one could. */
   let againMs: number | null = null
   let isLimitTold = false
@@ -169,22 +169,30 @@ export function createJournal(options: JournalOptions): Journal {
     return true
   }
 
+  /** Throws what the disk says: what it does not remove stays among them. */
+  const removeInherited = () => {
+    for (let path = inherited[0]; path !== undefined; path = inherited[0]) {
+      rmSync(path, { force: true })
+      inherited.shift()
+    }
+  }
+
   const releaseAll = async (checkpoint: () => Promise<boolean>, beforeMs = 0) => {
     const covered = applied(beforeMs).map((segment) => ({ segment, used: segment.used }))
     if (covered.length + inherited.length === 0 || !(await checkpoint())) return
-    for (const path of inherited.splice(0)) unlinkSync(path)
+    removeInherited()
     for (const { segment, used } of covered) {
       // A record may have come in the meantime: what no checkpoint covers is kept.
       if (segment.used !== used || !applied(beforeMs).includes(segment)) continue
       const isWritten = segment === active()
       segments.splice(segments.indexOf(segment), 1)
       unsynced.delete(segment)
-      leaving = segment
+      leaving.add(segment)
       const isSmall = segment.bytes < segmentBytes && againMs === null && !isWritten
       // On a full disk nobody else may take the room that it has.
       if (!spare && !preparing && !isSmall) await prepare(beginSegment(segment, head))
       else await removeSegment(segment)
-      leaving = null
+      leaving.delete(segment)
     }
   }
 
@@ -260,10 +268,7 @@ export function createJournal(options: JournalOptions): Journal {
     oldestMs: () =>
       inherited.length > 0
         ? 0
-        : segments.reduce(
-            (oldest, each) => Math.min(oldest, each.oldestMs),
-            leaving?.oldestMs ?? Number.POSITIVE_INFINITY,
-          ),
+        : [...segments, ...leaving].reduce((oldest, each) => Math.min(oldest, each.oldestMs), Number.POSITIVE_INFINITY),
     release(checkpoint, beforeMs) {
       releasing ??= releaseAll(checkpoint, beforeMs).finally(() => {
         releasing = null
@@ -275,7 +280,7 @@ export function createJournal(options: JournalOptions): Journal {
       isClosed = true
       await releasing
       await preparing
-      if (isCovered) for (const path of inherited.splice(0)) unlinkSync(path)
+      if (isCovered) removeInherited()
       const all = segments.splice(0).concat(spare ?? [])
       // Whoever still looks whether its files are there finds none missing.
       spare = null

@@ -1,6 +1,6 @@
 /** The journal on a real disk: what survives damage, what is kept for outcomes, and what a full disk still takes. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createJournal, type Journal, type JournalOptions, SEGMENT_BYTES } from '../../src/ledger/journal.ts'
 import { listSegments, readSegment } from '../../src/ledger/segment.ts'
@@ -70,6 +70,23 @@ test('what an earlier run has left goes with the first checkpoint that covers it
   expect(segments()).toEqual(inherited)
   await heir.release(() => Promise.resolve(true))
   expect([segments(), heir.hasApplied()]).toEqual([[], false])
+})
+
+test('of what an earlier run has left, a file that somebody has removed keeps no other from going', async () => {
+  const inherited = ['old-1.log', 'old-2.log'].map((name) => join(folder.journal, name))
+  writeFileSync(inherited[1] ?? '', '')
+  const heir = create({ instance: 'heir', inherited })
+  await heir.release(covered)
+  expect([segments(), heir.hasApplied()]).toEqual([[], false])
+})
+
+test('what cannot be removed is told of for as long as it is there', async () => {
+  // A folder is none that can be unlinked.
+  const inherited = ['old-1.log', 'old-2.log'].map((name) => join(folder.journal, name))
+  for (const path of inherited) mkdirSync(path)
+  const heir = create({ instance: 'heir', inherited })
+  await expect(heir.release(covered)).rejects.toThrow()
+  expect([heir.oldestMs(), heir.hasApplied()]).toEqual([0, true])
 })
 
 describe('a segment', () => {
