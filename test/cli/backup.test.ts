@@ -74,6 +74,7 @@ test('a backup of a ledger that does not add up is there, and the exit code says
 
 test('beside a restore that was broken off, commands say what to do', async () => {
   mkdirSync(join(bench.folder, 'restore'))
+  writeFileSync(join(bench.folder, 'restore', 'replaced'), 'backups/replaced-1')
   const { code, stderr } = await bench.run('keys', 'list')
   expect(code).toBe(1)
   expect(stderr).toContain(
