@@ -4,7 +4,7 @@
  */
 import { type Budget, MAX_LIMIT, PERIODS } from '../domain/settings.ts'
 import { toMs } from '../domain/time.ts'
-import { isName } from '../keys/rules.ts'
+import { isName, NAME_RULE } from '../keys/rules.ts'
 import { usageError } from './command-error.ts'
 
 /** Reads an option where it is given; else null. */
@@ -83,6 +83,6 @@ export function toCount(option: string, text: string): number {
 export function toName(text: string | undefined, hint: string): string {
   if (text === undefined) throw usageError(`--name is missing: ${hint}.`)
   const name = text.trim()
-  if (!isName(name)) throw usageError('--name must have 1 to 200 characters.')
+  if (!isName(name)) throw usageError(`--name ${NAME_RULE}.`)
   return name
 }

@@ -3,8 +3,10 @@ import { toIpRange, toIpRangeText } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { type Budget, type Limits, MAX_LIMIT } from '../domain/settings.ts'
 
-/** A name, once the spaces around it are gone. */
-export const isName = (text: string) => text.length >= 1 && text.length <= 200
+/** A name, once the spaces around it are gone. One with control characters could be shown, but not typed. */
+export const isName = (text: string) => /^\P{Cc}{1,200}$/u.test(text) && text.length <= 200
+
+export const NAME_RULE = 'must have 1 to 200 characters, and no control characters'
 
 /** A pattern of an allow-list, such as `openai/*`. */
 export const isPattern = (text: string) => /^\S{1,200}$/.test(text)
@@ -45,7 +47,7 @@ export function toAllowedIps(texts: readonly string[] = []): string[] {
 
 /** Throws `invalid` for the first field that breaks a rule. */
 export function checkOptions(options: CheckedOptions): void {
-  if (options.name !== undefined && !isName(options.name)) refuse('name', 'it must have 1 to 200 characters')
+  if (options.name !== undefined && !isName(options.name)) refuse('name', `it ${NAME_RULE}`)
   if (options.models?.every(isPattern) === false) refuse('models', 'each must be a pattern such as openai/*')
   const { nanoUsd } = options.budget ?? { nanoUsd: 1 }
   if (!Number.isSafeInteger(nanoUsd) || nanoUsd <= 0) refuse('budget', 'it must be more than 0')

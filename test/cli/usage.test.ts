@@ -99,13 +99,13 @@ describe('on a terminal', () => {
 
 describe('in a pipe', () => {
   test('is CSV by the rules of RFC 4180, with ids beside names', async () => {
-    const id = await idOf('--name', 'a "b", c\nd')
+    const id = await idOf('--name', 'a "b", c')
     inLedger({ keyId: id, costNanoUsd: 1_500, firstTokenMs: null })
     const { stdout } = await usage()
     const [head = '', ...rest] = stdout.split('\r\n')
     const fields = head.split(',')
     expect(fields.slice(0, 4)).toEqual(['key_id', 'key', 'groups', 'requests'])
-    expect(rest.join('\r\n')).toStartWith(`${id},"a ""b"", c\nd",1,1,0,0,11,3,`)
+    expect(rest.join('\r\n')).toStartWith(`${id},"a ""b"", c",1,1,0,0,11,3,`)
     expect(fields.slice(-9)).toEqual([
       ...['cost_nano_usd', 'estimated_cost_nano_usd', 'estimated_share'],
       ...['first_token_p50_ms', 'first_token_p95_ms', 'first_token_p99_ms'],

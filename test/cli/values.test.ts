@@ -66,6 +66,8 @@ describe('toName', () => {
   test('takes any text of 1 to 200 characters, without the space around it', () => {
     expect([toName(' Zoë’s team ', ''), toName('x'.repeat(200), '')]).toEqual(['Zoë’s team', 'x'.repeat(200)])
     for (const text of ['', '  ', 'x'.repeat(201)]) expect(() => toName(text, '')).toThrow('1 to 200 characters')
+    for (const text of ['a\nb', 'a\u001b[2Jb', '\u0085x\u009b'])
+      expect(() => toName(text, '')).toThrow('no control characters')
     expect(() => toName(undefined, 'say who')).toThrow('--name is missing: say who.')
   })
 })
