@@ -9,7 +9,7 @@ import { count } from '../domain/words.ts'
 import type { Configuration } from '../store/config-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { CommandError } from './command-error.ts'
-import { type Context, printJson, toPrintable, toTable, withStore } from './io.ts'
+import { type Context, printJson, toDescribedTable, toPrintable, toTable, withStore } from './io.ts'
 import { findServer } from './live.ts'
 import { toKnown } from './model-readiness.ts'
 import { MODEL_HEADINGS, type ModelRow, toModelCells, toModelRows, toPricesOfModel } from './model-rows.ts'
@@ -29,10 +29,26 @@ export async function list(
   const others = aliases.filter((alias) => isWanted(alias.alias) && (all || alias.listed))
   if (io.json) return printJson(io, { models: shown, aliases: others })
   const cells = [...shown.map(toModelCells), ...others.map(({ alias, model }) => [`${alias} = ${model}`])]
-  if (cells.length > 0) io.stdout(toTable(MODEL_HEADINGS, cells, io.paint))
+  if (cells.length > 0) io.stdout(toListText(cells, io))
   const hidden = models.filter((row) => isWanted(row.slug)).length - shown.length
   if (hidden > 0) io.stderr(`With --all: ${count(hidden, 'model')} more, not listed or of a wildcard and not ready.\n`)
-  else if (cells.length === 0) io.stderr('There is no such model. Models are declared in a catalogue: catalog.yaml\n')
+  else if (cells.length > 0) return
+  else if (models.length > 0) io.stderr('No model matches that. See all of them with: tollgate models list --all\n')
+  else io.stderr('There are no models yet. Declare them in a catalogue, then: tollgate catalog apply\n')
+}
+
+/** A line a model; what it can stands beneath it where a terminal is too narrow for that. */
+function toListText(cells: string[][], io: Context): string {
+  const wide = toTable(MODEL_HEADINGS, cells, io.paint)
+  const fits = wide.split('\n').every((line) => Bun.stringWidth(line) <= io.columns())
+  if (!io.isTerminal(1) || fits) return wide
+  const can = MODEL_HEADINGS.length - 1
+  return toDescribedTable(
+    MODEL_HEADINGS.slice(0, can),
+    cells.map((row) => row.slice(0, can)),
+    cells.map((row) => [row[can] ?? '']),
+    io.paint,
+  )
 }
 
 export async function show(name: string, io: Context): Promise<void> {

@@ -53,6 +53,16 @@ test('the list has context, prices, readiness and what a model can do, and fits 
     ].join('\n'),
   )
   expect(stderr).toStartWith('With --all: 1 model more')
+  bench.isWatched = true
+  bench.columns = 50
+  expect(Bun.stripANSI((await bench.run('models', 'list', 'acme/*')).stdout)).toBe(
+    [
+      'MODEL       CONTEXT  $/M IN  $/M OUT  READY',
+      'acme/large  8k       2.50    10       yes',
+      '          tools image\n',
+    ].join('\n'),
+  )
+  bench.isWatched = false
   expect((await bench.run('models', 'list', '--all', 'local/*')).stdout).toMatch(
     /^MODEL.*\nlocal\/hidden .*\nlocal\/tiny .*\n$/,
   )
