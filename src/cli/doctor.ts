@@ -20,15 +20,14 @@ import { checkDisk, checkSpace } from './doctor-disk.ts'
 import { checkBackups, checkFolder, checkJournal } from './doctor-files.ts'
 import { checkKeys } from './doctor-keys.ts'
 import { checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
-import { type Context, printJson, toPrintable, version } from './io.ts'
+import { type Context, printJson, toIndented, toPrintable, version } from './io.ts'
 import { findServer, type ServerLookup } from './live.ts'
-import type { Paint } from './terminal.ts'
 import { toDeclared, toRow } from './upstream-rows.ts'
 
 export async function doctor(io: Context): Promise<void> {
   const checks = await examine(io)
   if (io.json) printJson(io, { checks })
-  else io.stdout(toLines(checks, io.paint))
+  else io.stdout(toLines(checks, io))
   const problems = checks.filter(({ status }) => status === 'problem').length
   if (problems === 0) return
   throw new CommandError('problems_found', `There ${problems === 1 ? 'is' : 'are'} ${count(problems, 'problem')}.`)
@@ -107,12 +106,13 @@ async function checkAllKeys(sqlite: Database, nowMs: number): Promise<Check[]> {
   return checkKeys(rows, (kind) => readStandings(reader, kind, nowMs), nowMs)
 }
 
-function toLines(checks: readonly Check[], paint: Paint): string {
+/** A line a check, which is several of a terminal. */
+function toLines(checks: readonly Check[], io: Context): string {
   const width = Math.max(...checks.map(({ name }) => name.length))
-  const lines = checks.map(
-    ({ name, status, message }) =>
-      `${paint.state(status.padEnd(7))}  ${toPrintable(`${name.padEnd(width)}  ${message}`)}`,
-  )
-  lines.push('Whether the ledger adds up is what `tollgate audit` looks at.')
-  return lines.map((line) => `${line}\n`).join('')
+  const lines = checks.map(({ name, status, message }) => {
+    const line = toPrintable(message)
+    const text = io.isTerminal(1) ? toIndented(line, width + 11).trimStart() : `${line}\n`
+    return `${io.paint.state(status.padEnd(7))}  ${toPrintable(name.padEnd(width))}  ${text}`
+  })
+  return `${lines.join('')}Whether every request and every charge adds up: tollgate audit\n`
 }
