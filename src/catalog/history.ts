@@ -106,5 +106,5 @@ function planState(rows: CatalogRows, wanted: CatalogRows, nowMs: number) {
 const notFound = (number: number) =>
   new ServiceError(
     { kind: 'version_not_found', number },
-    `No version ${number} of the catalogue is kept: only the newest ${MOST_KEPT} are.`,
+    `There is no version ${number} of the catalogue on record, which keeps the newest ${MOST_KEPT}.`,
   )

@@ -43,7 +43,12 @@ async function readSource(path: string, name: string): Promise<CatalogSource> {
     return { name, path, origin: 'file', text: await Bun.file(path).text() }
   } catch (cause) {
     const code = codeOf(cause)
-    const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code || 'unknown reason'})`
+    const reason =
+      code === 'ENOENT'
+        ? 'there is no such file'
+        : code === 'EISDIR'
+          ? 'it is a folder'
+          : `it cannot be read (${code || 'unknown reason'})`
     throw new ServiceError({ kind: 'catalog_unreadable', path }, `Cannot use ${path} as the catalogue: ${reason}.`)
   }
 }

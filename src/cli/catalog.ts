@@ -60,7 +60,7 @@ function toClosing(source: CatalogSource, found: Plan, differs: boolean): string
   if (!differs && adopted === 0) return `${toTitle(source)}: the database says the same.\n`
   if (!differs) return `${toTitle(source)}: the database says the same; an apply makes it the owner of ${adopted}.\n`
   const stays = left.length === 0 ? '' : `; ${left.length} that differ would stay as they are`
-  return `${toTitle(source)} would make: ${toCountText(found)}${stays}.\n`
+  return `${toTitle(source)} would make: ${toCountText(found)}${stays}. Nothing is changed yet: tollgate catalog apply\n`
 }
 
 export async function apply(file: string | undefined, flags: ApplyFlags, io: Context): Promise<void> {
@@ -74,9 +74,12 @@ export async function apply(file: string | undefined, flags: ApplyFlags, io: Con
   io.stdout(
     summary.version === null
       ? `${toTitle(source)}: nothing to change.\n`
-      : `${toTitle(source)} applied: ${toCountText(summary)}. It is version ${summary.version} of the catalogue.\n`,
+      : `${toTitle(source)} applied: ${toCountText(summary)}. It is version ${summary.version} of the catalogue${toWayBack(summary.version)}.\n`,
   )
 }
+
+/** The first version has none before it to go back to. */
+const toWayBack = (version: number) => (version > 1 ? `; back with: tollgate catalog revert ${version - 1}` : '')
 
 /** How many names fit into a sentence. */
 const MOST_NAMED = 5

@@ -112,7 +112,7 @@ test('the newest hundred are kept, numbers are never given twice, and others are
   for (let count = 1; count <= 103; count++) await apply(catalog(model('v/a', { name: `name ${count}` })))
   const versions = await listVersions(store)
   expect([versions.length, versions[0]?.number, versions.at(-1)?.number]).toEqual([100, 4, 103])
-  await expect(revert(3)).rejects.toThrow('No version 3 of the catalogue is kept')
+  await expect(revert(3)).rejects.toThrow('There is no version 3 of the catalogue on record')
   expect((await showVersion(store, 4)).told).toBeNull()
   await revert(4)
   expect((await store.readCatalog()).models).toMatchObject([{ name: 'name 4' }])

@@ -45,7 +45,7 @@ test('a plan names each row and field that differs, changes nothing, and fails a
     base_url: http://127.0.0.1:2/v1 -> http://127.0.0.1:1/v1
 = models.acme/b (file: no longer declared; --prune deletes it)
 = models.acme/b: route near (b) (file: no longer declared; --prune deletes it)
-${join(bench.folder, 'mine.yaml')} would make: 2 created, 1 updated, 0 deleted, 4 unchanged; 3 that differ would stay as they are.
+${join(bench.folder, 'mine.yaml')} would make: 2 created, 1 updated, 0 deleted, 4 unchanged; 3 that differ would stay as they are. Nothing is changed yet: tollgate catalog apply
 `)
   expect(await json('plan', 'mine.yaml')).toMatchObject({ differs: true, created: 2, left: { length: 3 } })
 
