@@ -62,7 +62,7 @@ export function toChargeDocument({ request, calls, workedOutNanoUsd, agrees }: R
 /** Such as `cache_write_1h`. */
 export const toKindName = (kind: string) => kind.replace(/[A-Z]|\d+/g, (part) => `_${part.toLowerCase()}`)
 
-const HEADINGS = ['ID', 'TIME', 'KEY', 'MODEL', 'STATUS', 'TOOK', 'TOKENS', 'COST']
+const HEADINGS = ['ID', 'TIME (UTC)', 'KEY', 'MODEL', 'STATUS', 'TOOK', 'TOKENS', 'COST']
 
 export function toRequestTable(rows: readonly StoredRequest[], names: Names, nowMs: number, paint: Paint): string {
   return toDescribedTable(

@@ -5,7 +5,7 @@ import type { ChargeLine } from '../domain/price.ts'
 import { toUsd } from '../domain/usage.ts'
 import { count } from '../domain/words.ts'
 import type { ChargedCall, RequestCharge } from '../ledger/charge.ts'
-import { toFactLines, toPrintable, toTable, toTime } from './io.ts'
+import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
 import { toPerMillion } from './model-rows.ts'
 import { type Names, toElapsed, toKindName, toNote } from './request-rows.ts'
 
@@ -64,19 +64,29 @@ function toWaterfall({ request, calls }: RequestCharge): string {
     return [
       `  ${call.number}`,
       call.reason.replace('_', ' '),
-      toPrintable(`${call.upstream}: ${call.upstreamModel}`),
-      call.status === 'ok' ? 'ok' : [call.status, call.httpStatus, call.errorCode].filter(Boolean).join(' '),
+      toShort(call.upstream),
+      call.status,
       toElapsed(startMs),
       firstMs === null ? '-' : toElapsed(startMs + firstMs),
       ended,
       `|${bar.padEnd(WIDTH)}|`,
     ]
   })
-  return toTable(['  #', 'WHY', 'UPSTREAM', 'ENDED', 'FROM', 'FIRST', 'TO', ''], rows)
+  const notes = calls.map((call) => [toPrintable(toCallNote(call))])
+  return toDescribedTable(['  #', 'WHY', 'UPSTREAM', 'ENDED', 'FROM', 'FIRST', 'TO', ''], rows, notes)
+}
+
+/** Such as `asked for large-v1: 502 upstream_failed`. */
+function toCallNote({ upstreamModel, status, httpStatus, errorCode }: ChargedCall): string {
+  const end = status === 'ok' ? '' : [httpStatus, errorCode].filter(Boolean).join(' ')
+  return `asked for ${upstreamModel}${end === '' ? '' : `: ${end}`}`
 }
 
 function toCharges({ request, calls, workedOutNanoUsd, agrees }: RequestCharge): string {
-  const each = calls.map((call) => `  Call ${call.number}: ${toBasisText(call)}\n${toLines(call)}${toDifference(call)}`)
+  const each = calls.map((call) => {
+    const basis = toIndented(`Call ${call.number}: ${toBasisText(call)}`, 4).slice(2)
+    return `${basis}${toLines(call)}${toDifference(call)}`
+  })
   if (agrees === null) return `${each.join('')}  It is under way: it costs what it has reserved at most.\n`
   const sums = [
     ...(calls.length > 1 ? [['  All calls', workedOutNanoUsd === null ? '-' : `$${toUsd(workedOutNanoUsd)}`]] : []),

@@ -21,6 +21,10 @@ export interface ListFlags extends FilterFlags {
   until?: string
 }
 
+/** Limits, unknown keys and models, bad bodies, models that are not ready: nothing was asked, and nothing is charged. */
+const NONE =
+  'There are no such requests on record. What was refused before a model was asked (401, 404, 429 …) is in the log of the server alone, at --log-level info: look there for request_refused.\n'
+
 export async function list(flags: ListFlags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   const { limit, before, since, until } = flags
@@ -44,7 +48,7 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
     if (requests.length > 0) io.stdout(toRequestTable(requests, names, nowMs, io.paint))
     if (stoppedAfter !== null) io.stderr(`${count(stoppedAfter, 'request')} were looked at, and no more. `)
     if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
-    else if (requests.length === 0) io.stderr('There are no such requests on record.\n')
+    else if (requests.length === 0) io.stderr(NONE)
   })
 }
 

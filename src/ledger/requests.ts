@@ -83,7 +83,7 @@ export async function findRequest(
   most = MOST_SEARCHED,
 ): Promise<StoredRequest> {
   const request = text.trim().slice(0, 200)
-  if (/^[0-9a-f]{0,3}$/i.test(request)) throw invalid('id', 'at least four digits of it are needed')
+  if (/^[0-9a-f]{0,3}$/i.test(request)) throw invalid('id', `'${request}' is too short: give four digits or more`)
   const whole = toWholeId(request)
   const found = whole === null ? null : reader.get(whole)
   if (found) return found

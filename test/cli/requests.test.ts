@@ -48,7 +48,7 @@ test('the list has a line a request, newest first, and beneath it what went wron
     code: 0,
     stderr: '',
     stdout: [
-      'ID        TIME              KEY    MODEL       STATUS  TOOK    TOKENS  COST',
+      'ID        TIME (UTC)        KEY    MODEL       STATUS  TOOK    TOKENS  COST',
       '000000a3  2026-11-20 12:00  key-a  acme/large  open    -       -       -',
       '          asks paid',
       '000000a2  12:00:01          key-a  acme/large  failed  120 ms  11+7    $0.0000005',
@@ -73,7 +73,7 @@ test('a page says how to get the next one, and an empty one that it is', async (
   expect(await bench.run('requests', 'list', '--errors')).toEqual({
     code: 0,
     stdout: '',
-    stderr: 'There are no such requests on record.\n',
+    stderr: expect.stringMatching(/^There are no such requests on record\. .* request_refused\.\n$/),
   })
   expect(JSON.parse((await bench.run('requests', 'list', '--until', '5m', '--json')).stdout).requests).toEqual([])
 })
@@ -125,13 +125,16 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
       '  reserved  41+2001 tokens, $0.0000181 by all calls',
       '',
       'Calls',
-      '  #  WHY       UPSTREAM         ENDED              FROM    FIRST   TO',
-      '  1  first     paid: large-v1   failed 503 status  0 ms    -       400 ms  |....                |',
-      '  2  fallback  spare: large-v2  ok                 1.00 s  1.50 s  2.00 s  |          .....=====|',
+      '  #  WHY       UPSTREAM  ENDED   FROM    FIRST   TO',
+      '  1  first     paid      failed  0 ms    -       400 ms  |....                |',
+      '          asked for large-v1: 503 status',
+      '  2  fallback  spare     ok      1.00 s  1.50 s  2.00 s  |          .....=====|',
+      '          asked for large-v2',
       '',
       'Charge',
       '  Call 1: nothing: it failed before its first word',
-      '  Call 2: charged by the price price-2 of 2026-11-21 12:00; estimated: its upstream did not report all that is charged, and the rest was counted here',
+      '  Call 2: charged by the price price-2 of 2026-11-21 12:00; estimated: its',
+      '    upstream did not report all that is charged, and the rest was counted here',
       '    1000  prompt tokens      x $10 a million (prompt)      $0.01',
       '    15    completion tokens  x $10 a million (completion)  $0.00015',
       '    5     reasoning tokens   x $10 a million (completion)  $0.00005',
@@ -170,5 +173,5 @@ test('a request that is not there is told from several that may be meant', async
   expect(await failing('ffff')).toStartWith(`error: There is no request 'ffff' on record. See the ids with:`)
   expect(await failing('0000')).toStartWith(`error: There is no request '0000'`)
   expect(await failing(id('').slice(0, 12))).toMatch(/^error: '.*' may mean several requests: .*d1, .*1d1\. Give more/)
-  expect(await failing('d1')).toBe('error: The field id is invalid: at least four digits of it are needed.\n')
+  expect(await failing('d1')).toBe("error: The field id is invalid: 'd1' is too short: give four digits or more.\n")
 })

@@ -22,7 +22,9 @@ export function addRequests(program: Command, context: Context): void {
       .option('--errors', 'that did not end well: failed, cut, abandoned')
       .option('--user <user>', 'whose client said that they are of this user')
   filtered('list')
-    .description('list requests, newest first')
+    .description(
+      'list requests, newest first; what was refused before a model was asked is in the log of the server alone',
+    )
     .option('--limit <n>', 'how many at most', '50')
     .option('--before <id>', 'only those before the one of this id: `next` of the page before')
     .option('--since <time>', 'from then on: 7d, 12h (ago), or a date such as 2027-01-31')
@@ -34,6 +36,9 @@ export function addRequests(program: Command, context: Context): void {
   requests
     .command('show')
     .description('show a request: its calls in time, and how its charge comes about; exit 1 if it does not come out')
-    .argument('<id>', 'as a list, a client or its upstream has it, or four digits or more from either end')
+    .argument(
+      '<id>',
+      'its id: that of the list, of x-request-id, of the answer, or of the upstream; four digits or more from either end do',
+    )
     .action(async (id: string) => (await import('../requests.ts')).show(id, context))
 }
