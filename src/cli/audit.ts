@@ -1,5 +1,5 @@
 /**
- * `tollgate audit`: says whether ledger and rollup agree and nothing is open that should not be. One line a finding and
+ * `tollgate audit`: says whether requests, their calls and the sums of usage agree and nothing is open that should not be. One line a finding and
  * a closing sentence; exit code 1 where there are findings. Works beside a running server.
  */
 
@@ -37,7 +37,7 @@ const toDocument = ({ findings, fromMs, hours, requests, costNanoUsd }: Audit, {
 
 function toLines(found: Audit, note: string): string {
   const lines = found.findings.map(toSentence)
-  if (found.findings.length === 0) lines.push(`Ledger and rollup agree: ${toScope(found)}.`)
+  if (found.findings.length === 0) lines.push(`Requests, their calls and the sums of usage agree: ${toScope(found)}.`)
   return note + lines.map((line) => `${toPrintable(line)}\n`).join('')
 }
 

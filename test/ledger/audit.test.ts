@@ -40,7 +40,7 @@ async function audit() {
 test('a ledger and a rollup that agree are told in one sentence, and exit 0', async () => {
   expect(await bench.run('audit')).toEqual({
     code: 0,
-    stdout: 'Ledger and rollup agree: 2 hours, 3 settled requests, $0.0000015.\n',
+    stdout: 'Requests, their calls and the sums of usage agree: 2 hours, 3 settled requests, $0.0000015.\n',
     stderr: '',
   })
   expect(await audit()).toEqual({

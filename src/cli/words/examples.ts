@@ -11,7 +11,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'keys show': ['keys show dev', 'keys show 4f9a21c8 --json'],
   'keys edit': ['keys edit dev --budget 50/month --rpm none', 'keys edit 4f9a21c8 --name ci --team research'],
   'keys list': ['keys list', 'keys list --all --json'],
-  'keys rotate': ['keys rotate dev', 'keys rotate 4f9a21c8 --overlap 7d'],
+  'keys rotate': ['keys rotate dev', 'keys rotate dev --overlap 0'],
   'keys revoke': ['keys revoke dev', 'keys revoke 4f9a21c8'],
   'teams create': [
     'teams create --name research',

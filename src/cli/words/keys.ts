@@ -31,7 +31,10 @@ export function addKeys(program: Command, context: Context): void {
     .command('rotate')
     .description('give a key a new secret and print it, once; the one before works on for a while')
     .argument('<key>', WHICH_KEY)
-    .option('--overlap <time>', 'how long both work, such as 7d; 0 ends the one before at once (default 24h)')
+    .option(
+      '--overlap <time>',
+      'how long both work, such as 7d; 0 ends the one before at once, as where it leaked (default 24h)',
+    )
     .action(async (key: string, flags: { overlap?: string }) =>
       (await import('../keys.ts')).rotate(key, flags, context),
     )

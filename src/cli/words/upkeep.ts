@@ -34,7 +34,9 @@ export function addUpkeep(program: Command, context: Context): void {
 function addAudit(program: Command, context: Context): void {
   const audit = program
     .command('audit')
-    .description('check that ledger and rollup agree and nothing is left open; exit 1 if not')
+    .description(
+      'check that requests, their calls and the sums of usage agree, and that nothing is left open; exit 1 if not',
+    )
     .action(async () => (await import('../audit.ts')).audit(context))
   audit
     .command('log')
