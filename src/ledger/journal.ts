@@ -9,6 +9,7 @@ import { codeOf } from '../domain/error.ts'
 import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
+import { toFrame, toHead } from './line.ts'
 import {
   appendText,
   beginSegment,
@@ -19,8 +20,6 @@ import {
   type Segment,
   setAside,
   timeOfRecord,
-  toFrame,
-  toHead,
 } from './segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024

@@ -1,7 +1,7 @@
 /**
- * The journal's files: how a record is a line with its length and CRC-32, how a segment is made and written, and how
- * segments are found and read. `journal.ts` fills them while the server runs; `recover.ts`, `audit.ts` and `doctor` read what
- * others left. The `spool/` of versions before the journal holds the same lines.
+ * The journal's files: how a segment is made and written, a line (`line.ts`) a record, and how segments are found and read.
+ * `journal.ts` fills them while the server runs; `recover.ts`, `audit.ts` and `doctor` read what others left. The `spool/` of
+ * versions before the journal holds the same lines.
  */
 import {
   appendFileSync,
@@ -17,58 +17,10 @@ import {
 import { dirname, join } from 'node:path'
 import { timeOfId } from '../domain/id.ts'
 import type { Log } from '../log.ts'
-import type { LedgerRecord, SettledCall, SettledRow } from '../store/ledger-rows.ts'
+import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
+import { fromLine, toLine } from './line.ts'
 import { OpenFile } from './open-file.ts'
-
-/** The line that a segment begins with: how it is written, and the last migration of the schema that its rows are of. */
-export const toHead = (schema: string) => frame(JSON.stringify({ v: 1, schema })).text
-
-/** A line, and how many bytes it takes: to count them later would first make one string of its parts. */
-export interface Frame {
-  text: string
-  bytes: number
-}
-
-/** One request may hold hundreds of calls: in a line they leave out what they have in common with the row of their request. */
-export function toFrame(record: LedgerRecord): Frame {
-  if (record.kind !== 'settle' || !record.calls) return frame(JSON.stringify(record))
-  const row: Record<string, unknown> = record.row
-  const calls = record.calls.map(({ requestId: _, ...call }) =>
-    Object.fromEntries(Object.entries(call).filter(([field, value]) => row[field] !== value)),
-  )
-  return frame(JSON.stringify({ ...record, calls }))
-}
-
-/** The same without its length. */
-export const toLine = (record: LedgerRecord): string => toFrame(record).text
-
-/** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
-function frame(json: string): Frame {
-  const bytes = Buffer.byteLength(json)
-  const head = `${bytes} ${Bun.hash.crc32(json).toString(16)} `
-  return { text: `${head}${json}\n`, bytes: head.length + bytes + 1 }
-}
-
-/** Reads a line; null where it is torn, damaged, empty or no record. */
-export function fromLine(line: string): LedgerRecord | null {
-  const match = /^(\d+) ([0-9a-f]+) (\{.*\})$/s.exec(line)
-  if (!match) return null
-  const [, length, checksum, json = ''] = match
-  if (Buffer.byteLength(json) !== Number(length)) return null
-  if (Bun.hash.crc32(json).toString(16) !== checksum) return null
-  const record: LedgerRecord | { kind?: undefined } = JSON.parse(json)
-  if (record.kind === undefined) return null
-  if (record.kind !== 'settle' || !record.calls) return record
-  const shared = { ...toShared(record.row), requestId: record.row.id }
-  return { ...record, calls: record.calls.map((call) => ({ ...shared, ...call })) }
-}
-
-/** What a call may have in common with its request, not what the request alone has. */
-function toShared(row: SettledRow): Omit<SettledCall, 'requestId' | 'number' | 'reason'> {
-  const { id, keyId, teamId, model, endpoint, stream, user, attempts, firstCall, ...shared } = row
-  return shared
-}
 
 /** Endings of a segment, and of the file that keeps records which no store takes. */
 export const SEGMENT = '.log'

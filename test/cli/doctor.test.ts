@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { toScheduledName } from '../../src/backup/files.ts'
-import { toLine } from '../../src/ledger/segment.ts'
+import { toLine } from '../../src/ledger/line.ts'
 import { toDiskState } from '../../src/server/disk.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'

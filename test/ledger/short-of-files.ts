@@ -1,6 +1,7 @@
 /** Makes a segment while this process takes every file that it may have open: `bun test/ledger/short-of-files.ts PATH`. */
 import { existsSync, openSync } from 'node:fs'
-import { createSegment, toHead } from '../../src/ledger/segment.ts'
+import { toHead } from '../../src/ledger/line.ts'
+import { createSegment } from '../../src/ledger/segment.ts'
 
 const [path = ''] = process.argv.slice(2)
 const making = createSegment(path, 8 * 1024 * 1024, Buffer.from(toHead('1')))
