@@ -20,7 +20,10 @@ export function createLedgerUpkeep(
   now: () => number,
 ): LedgerUpkeep & { close(): void } {
   const thread = createThread<UpkeepRequest, UpkeepReply>('store/sqlite/upkeep-worker', { idleMs: IDLE_MS })
-  const open = sqlite.query<{ id: string }, [string]>(`SELECT id FROM requests WHERE status = 'open' AND id < ?`)
+  // By its ids alone it would go through all that is old; where that index is not there, this throws.
+  const open = sqlite.query<{ id: string }, [string]>(
+    `SELECT id FROM requests INDEXED BY requests_open WHERE status = 'open' AND id < ?`,
+  )
   const oldest = sqlite.query<{ id: string }, []>('SELECT id FROM requests ORDER BY id LIMIT 1')
 
   const ask = async (request: UpkeepRequest) => {
