@@ -11,6 +11,9 @@ export const NAME_RULE = 'must have 1 to 200 characters, and no control characte
 /** A pattern of an allow-list, such as `openai/*`. */
 export const isPattern = (text: string) => /^\S{1,200}$/.test(text)
 
+/** Each name of a list of models is compared with all of them: with more, one key's lists would take other keys' time. */
+const MOST_PATTERNS = 200
+
 /** How much may be noted beside a key or a team; the numbers are those of `metadata` in OpenAI's API reference. */
 const METADATA = { pairs: 16, name: 64, value: 512 }
 
@@ -48,7 +51,9 @@ export function toAllowedIps(texts: readonly string[] = []): string[] {
 /** Throws `invalid` for the first field that breaks a rule. */
 export function checkOptions(options: CheckedOptions): void {
   if (options.name !== undefined && !isName(options.name)) refuse('name', `it ${NAME_RULE}`)
-  if (options.models?.every(isPattern) === false) refuse('models', 'each must be a pattern such as openai/*')
+  const { models = [] } = options
+  if (!models.every(isPattern)) refuse('models', 'each must be a pattern such as openai/*')
+  if (models.length > MOST_PATTERNS) refuse('models', `it may have ${MOST_PATTERNS} patterns`)
   const { nanoUsd } = options.budget ?? { nanoUsd: 1 }
   if (!Number.isSafeInteger(nanoUsd) || nanoUsd <= 0) refuse('budget', 'it must be more than 0')
   for (const field of COUNTS) {

@@ -92,6 +92,7 @@ describe('what is refused changes nothing', () => {
   test.each<[string, KeyChanges]>([
     ['name', { name: '' }],
     ['models', { models: ['a b'] }],
+    ['models', { models: Array.from({ length: 201 }, (_, i) => `acme/${i}`) }],
     ['tokensPerMinute', { tokensPerMinute: 0 }],
     ['budget', { budget: { nanoUsd: 0.5, period: 'day' } }],
     ['expiresMs', { expiresMs: Number.NaN }],
