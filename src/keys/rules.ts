@@ -3,10 +3,10 @@ import { toIpRange, toIpRangeText } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { type Budget, type Limits, MAX_LIMIT } from '../domain/settings.ts'
 
-/** A name, once the spaces around it are gone. One with control characters could be shown, but not typed. */
-export const isName = (text: string) => /^\P{Cc}{1,200}$/u.test(text) && text.length <= 200
+/** A name of a key or a team. One with control characters could be shown, but not typed; two with spaces around them look alike. */
+export const isName = (text: string) => /^\P{Cc}{1,200}$/u.test(text) && text.length <= 200 && text === text.trim()
 
-export const NAME_RULE = 'must have 1 to 200 characters, and no control characters'
+export const NAME_RULE = 'must have 1 to 200 characters, no control characters and no spaces around it'
 
 /** A pattern of an allow-list, such as `openai/*`. */
 export const isPattern = (text: string) => /^\S{1,200}$/.test(text)

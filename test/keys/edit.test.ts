@@ -91,6 +91,7 @@ test('a note can be taken away alone', async () => {
 describe('what is refused changes nothing', () => {
   test.each<[string, KeyChanges]>([
     ['name', { name: '' }],
+    ['name', { name: 'dev ' }],
     ['models', { models: ['a b'] }],
     ['models', { models: Array.from({ length: 201 }, (_, i) => `acme/${i}`) }],
     ['tokensPerMinute', { tokensPerMinute: 0 }],
