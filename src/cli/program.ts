@@ -82,9 +82,25 @@ function nameCommand(program: Command, argv: readonly string[]): string {
   return name
 }
 
-/** Runs the command that `argv` (without the program's own name) asks for, and returns the exit code. Never throws. */
-export async function runProgram(argv: readonly string[], io: Io): Promise<number> {
+/** `help keys create` as `keys create --help`; what is no command is left to be refused as one. */
+function withoutHelpWord(program: Command, argv: readonly string[]): readonly string[] {
+  if (argv[0] !== 'help' || argv.length === 1) return argv
+  let command = program
+  const path: string[] = []
+  for (const word of argv.slice(1)) {
+    const next = command.commands.find((one) => one.name() === word)
+    if (!next && command.commands.length > 0 && !word.startsWith('-')) return [...path, word]
+    if (!next) break
+    command = next
+    path.push(word)
+  }
+  return [...path, '--help']
+}
+
+/** Runs the command that the words (without the program's own name) asks for, and returns the exit code. Never throws. */
+export async function runProgram(words: readonly string[], io: Io): Promise<number> {
   const program = createProgram(io)
+  const argv = withoutHelpWord(program, words)
   try {
     await program.parseAsync(argv, { from: 'user' })
     return 0

@@ -139,3 +139,19 @@ describe('colours', () => {
     expect(Bun.stripANSI(watched)).toBe((await bench.run('keys', 'list')).stdout)
   })
 })
+
+test('`help` before a command is its help, and names what is none', async () => {
+  const bench = createBench()
+  try {
+    expect(await bench.run('help', 'keys', 'create')).toEqual(await bench.run('keys', 'create', '--help'))
+    expect(await bench.run('help', 'ask', 'anything')).toEqual(await bench.run('ask', '--help'))
+    for (const words of [['kyes'], ['keys', 'craete']])
+      expect(await bench.run('help', ...words)).toMatchObject({
+        code: 2,
+        stdout: '',
+        stderr: expect.stringMatching(/^error: unknown command '.*' \(Did you mean /),
+      })
+  } finally {
+    await bench.close()
+  }
+})
