@@ -59,6 +59,7 @@ function toAdvice(failure: ServiceFailure): string {
     key_revoked: ' It stays so. Make another one with: tollgate keys create --name NAME',
     key_expired: ' Give it a later end first, with: tollgate keys edit KEY --expires 90d',
     team_not_found: ' See them with: tollgate teams list. Make one with: tollgate teams create --name NAME',
+    team_ambiguous: ' Name the team by one of these ids.',
     team_exists: ' Use that one, or choose another name.',
     request_not_found: ' See the ids with: tollgate requests list',
     request_ambiguous: ' Give more of its digits.',

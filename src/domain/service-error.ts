@@ -20,6 +20,7 @@ export type ServiceFailure =
   | { kind: 'key_revoked'; key: string; id: string }
   | { kind: 'key_expired'; key: string }
   | { kind: 'team_not_found'; team: string }
+  | { kind: 'team_ambiguous'; team: string }
   | { kind: 'team_exists'; team: string; id: string }
   | { kind: 'request_not_found'; request: string }
   | { kind: 'request_ambiguous'; request: string }

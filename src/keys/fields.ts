@@ -25,7 +25,7 @@ export const DEFAULTS: Omit<StoredKey, 'id' | 'name' | 'createdMs' | 'secrets'> 
   revokedMs: null,
 }
 
-/** The key as the changes make it. Throws `team_not_found`, and `invalid` for addresses that are none. */
+/** The key as the changes make it. Throws `team_not_found`, `team_ambiguous`, and `invalid` for addresses that are none. */
 export function withChanges(key: StoredKey, changes: KeyChanges, teams: readonly StoredTeam[]): StoredKey {
   const { team, allowedIps, expiresMs } = changes
   return {

@@ -57,11 +57,21 @@ export function requireFreeName(keys: readonly StoredKey[], name: string, nowMs:
   throw new ServiceError({ kind: 'key_exists', key: name, id: taken.id }, message)
 }
 
-/** The team of this id or name, of this id if both could be meant, else the only one whose id has these digits. Throws `team_not_found`. */
+/**
+ * The only team that the text may mean: an id, at least six digits from either end of one or of a short id, or a name. Throws
+ * `team_not_found` and `team_ambiguous`.
+ */
 export function findTeam(teams: readonly StoredTeam[], text: string): StoredTeam {
-  const team = teams.find(({ id }) => id === text) ?? teams.find(({ name }) => name === text)
-  if (team) return team
-  const [only, ...others] = teams.filter(({ id }) => isMeant(id, text.toLowerCase()))
-  if (only && others.length === 0) return only
-  throw new ServiceError({ kind: 'team_not_found', team: text }, `There is no team '${text}'.`)
+  const id = text.toLowerCase()
+  const byId = teams.find((team) => team.id === id)
+  if (byId) return byId
+  const found = teams.filter((team) => team.name === text || isMeant(team.id, id))
+  const [only] = found
+  if (only === undefined) throw new ServiceError({ kind: 'team_not_found', team: text }, `There is no team '${text}'.`)
+  if (found.length === 1) return only
+  const ids = found.slice(0, 5).map((one) => one.id)
+  throw new ServiceError(
+    { kind: 'team_ambiguous', team: text },
+    `'${text}' may mean ${found.length} teams: ${ids.join(', ')}.`,
+  )
 }

@@ -46,7 +46,7 @@ export interface EditedTeam {
 
 /**
  * Changes the team that the text means (`find.ts`): its id, what it has spent and its rates of the last minute stay. Throws
- * `invalid`, `team_not_found` and `team_exists`.
+ * `invalid`, `team_not_found`, `team_ambiguous` and `team_exists`.
  */
 export function editTeam(store: ConfigStore, which: string, changes: TeamChanges, by: Actor): Promise<EditedTeam> {
   return store.changeKeys<EditedTeam>(by, ({ teams }) => {

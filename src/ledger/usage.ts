@@ -67,7 +67,7 @@ const SYSTEM = 'system'
  * Reports usage. Sums of whole hours come from the rollup, which keeps them for good; parts of an hour, and users, from the requests:
  * where those are gone, the report covers the whole hour, or begins with the first one whose requests are all there.
  *
- * Throws `key_not_found`, `key_ambiguous`, `team_not_found`, and `report_too_long` beyond `limitMs`.
+ * Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `report_too_long` beyond `limitMs`.
  *
  * @param clock in ms, for that.
  */
