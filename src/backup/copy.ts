@@ -4,7 +4,7 @@
  */
 import { Database } from 'bun:sqlite'
 import { closeSync, fstatSync, openSync } from 'node:fs'
-import { auditRows, type Finding } from '../ledger/audit.ts'
+import { auditRows, type Finding, type OnHour } from '../ledger/audit.ts'
 import { readRecords } from '../ledger/segment.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
@@ -94,13 +94,17 @@ export interface Examined extends Held {
   findings: Finding[]
 }
 
-/**
- * @param marked requests that must be there, as a mark counts them; null where there was none.
- * @param kept some of them that no database took.
- */
-export function examineCopy(copy: Database, marked: number | null = null, kept: Iterable<string> = []): Examined {
+export interface Expected {
+  /** Requests that must be there, as a mark counts them; null where there was none. */
+  marked?: number | null
+  /** Some of them that no database took. */
+  kept?: Iterable<string>
+  onHour?: OnHour | undefined
+}
+
+export function examineCopy(copy: Database, { marked = null, kept = [], onHour }: Expected = {}): Examined {
   const audit = auditOf(copy)
-  const { findings, costNanoUsd } = auditRows(audit)
+  const { findings, costNanoUsd } = auditRows(audit, onHour)
   for (const rows of audit.open()) findings.push({ kind: 'open', ...rows })
   const held = readHeld(copy)
   const outside = new Set(kept)

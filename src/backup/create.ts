@@ -8,13 +8,21 @@ import { appendFileSync, chmodSync, copyFileSync, existsSync, rmSync, statfsSync
 import { dirname, join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { readRejected, recordsOf, requestsOf } from '../ledger/audit.ts'
+import { type OnHour, readRejected, recordsOf, requestsOf } from '../ledger/audit.ts'
 import { toLine } from '../ledger/line.ts'
 import { readMark } from '../ledger/mark.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { readSpace } from '../store/sqlite/ledger-prune.ts'
-import { type Completed, completeCopy, type Examined, examineCopy, findDamage, openCopy } from './copy.ts'
+import {
+  type Completed,
+  completeCopy,
+  type Examined,
+  type Expected,
+  examineCopy,
+  findDamage,
+  openCopy,
+} from './copy.ts'
 import { beginPart, finishPart, listJournal, requireFree, unwritable } from './files.ts'
 
 /** What takes time, in this order. */
@@ -32,6 +40,7 @@ export interface BackupOptions {
   flush(): Promise<unknown>
   /** @param bytes of what is copied, or checked. */
   onStage?(stage: Stage, bytes: number): void
+  onHour?: OnHour
 }
 
 export interface Backup extends Examined, Completed {
@@ -53,7 +62,7 @@ export const toSecretFile = (file: string) => `${file}.${SECRET}`
  * @param source open on the database of the data folder.
  */
 export async function backUp(source: Database, options: BackupOptions): Promise<Backup> {
-  const { dataFolder, file, force = false, flush, onStage } = options
+  const { dataFolder, file, force = false, flush, onStage, onHour } = options
   const wantsSecret = options.withSecret === true && existsSync(join(dataFolder, SECRET))
   const secretFile = wantsSecret ? toSecretFile(file) : null
   for (const path of [file, secretFile]) if (path !== null) requireFree(path, dataFolder, force)
@@ -67,7 +76,7 @@ export async function backUp(source: Database, options: BackupOptions): Promise<
     const completed = await makeCopy(source, part, options)
     onStage?.('checking', sizeOf(part))
     const kept = readRejected(dataFolder).flatMap((path) => requestsOf(join(dataFolder, path)))
-    const examined = check(part, file, marked, [...kept, ...completed.rejected])
+    const examined = check(part, file, { marked, kept: [...kept, ...completed.rejected], onHour })
     const bytes = sizeOf(part)
     // First, so that whoever finds the backup finds it, too.
     if (secretFile !== null) putSecret(join(dataFolder, SECRET), secretFile, force)
@@ -121,10 +130,10 @@ function keepMissing(audit: LedgerAudit, segments: readonly string[], path: stri
   }
 }
 
-function check(part: string, file: string, marked: number | null, kept: string[]): Examined {
+function check(part: string, file: string, expected: Expected): Examined {
   using copy = new Database(part, { readonly: true })
   const damage = findDamage(copy)
-  if (damage === null) return examineCopy(copy, marked, kept)
+  if (damage === null) return examineCopy(copy, expected)
   throw new ServiceError({ kind: 'backup_damaged', path: file }, `The copy is damaged, and was not kept: ${damage}.`)
 }
 

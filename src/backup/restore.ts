@@ -9,6 +9,7 @@ import { basename, dirname, join } from 'node:path'
 import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
+import type { OnHour } from '../ledger/audit.ts'
 import { findLost } from '../ledger/lost.ts'
 import { openMark } from '../ledger/mark.ts'
 import { isServed, takeLock } from '../store/sqlite/lock.ts'
@@ -40,6 +41,7 @@ export interface RestoreOptions {
   force?: boolean
   nowMs: number
   onStage?(stage: Stage, bytes: number): void
+  onHour?: OnHour
 }
 
 export interface Restored extends Examined, Completed {
@@ -55,7 +57,7 @@ export interface Restored extends Examined, Completed {
  * `revoked_unknown` where the database that is there cannot be read. Then all is as it was.
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
-  const { dataFolder, file, asItWas = false, force = false, nowMs, onStage } = options
+  const { dataFolder, file, asItWas = false, force = false, nowMs, onStage, onHour } = options
   requireBackup(file, dataFolder)
   prepareDataFolder(dataFolder)
   using cleanup = new DisposableStack()
@@ -75,7 +77,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     onStage?.('checking', statSync(path).size)
     using copy = openCopy(path)
     const completed = await prepareCopy(copy, file, nowMs)
-    const examined = examineCopy(copy)
+    const examined = examineCopy(copy, { onHour })
     if (examined.findings.length > 0 && !force) throw toFindings(file, examined)
     const kept = before && !asItWas ? keepRevoked(copy, before.known, nowMs) : null
     note(copy, options, before, examined, kept)

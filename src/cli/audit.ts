@@ -10,11 +10,14 @@ import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
 import { type Behind, catchUp, toBehindNote } from './live.ts'
+import { createBar } from './progress.ts'
 
 export function audit(io: Context): Promise<void> {
   return withStore(io, { readonly: true }, async (_, sqlite) => {
     const behind = await catchUp(sqlite, io.dataFolder)
-    const found = auditLedger(createLedgerAudit(sqlite, io.dataFolder), io.dataFolder)
+    const bar = createBar(io, 'Looking at hours')
+    const found = auditLedger(createLedgerAudit(sqlite, io.dataFolder), io.dataFolder, bar)
+    bar.end()
     if (io.json) printJson(io, toDocument(found, behind))
     // Without a server what waits is a finding.
     else io.stdout(toLines(found, behind.isServed ? toBehindNote(behind) : ''))

@@ -10,6 +10,7 @@ import { CommandError } from './command-error.ts'
 import { toSize } from './doctor-check.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
 import { flushServer } from './live.ts'
+import { createBar } from './progress.ts'
 
 export interface BackupFlags {
   force?: boolean
@@ -19,6 +20,7 @@ export interface BackupFlags {
 export async function backup(file: string, { force = false, withSecret = false }: BackupFlags, io: Context) {
   const { dataFolder } = io
   await io.giveWay()
+  using progress = createProgress(io)
   const made = await withStore(io, { readonly: true }, (_, sqlite) =>
     backUp(sqlite, {
       dataFolder,
@@ -26,7 +28,7 @@ export async function backup(file: string, { force = false, withSecret = false }
       force,
       withSecret,
       flush: () => flushServer(dataFolder),
-      onStage: createProgress(io),
+      ...progress,
     }),
   )
   if (io.json) printJson(io, toDocument(made))
@@ -41,10 +43,16 @@ export async function backup(file: string, { force = false, withSecret = false }
 
 const STAGES: Record<Stage, string> = { copying: 'Copying', checking: 'Checking' }
 
-/** Says on a terminal what takes its time. */
-export function createProgress(io: Context): (stage: Stage, bytes: number) => void {
-  if (io.json || !io.isTerminal(2)) return () => {}
-  return (stage, bytes) => io.stderr(`${STAGES[stage]} ${toSize(bytes)} …\n`)
+/** Says on a terminal what takes its time, and how far it is. Ended with it. */
+export function createProgress(io: Context) {
+  const bar = createBar(io, STAGES.checking)
+  return {
+    onStage(stage: Stage, bytes: number) {
+      if (!io.json && io.isTerminal(2)) io.stderr(`${STAGES[stage]} ${toSize(bytes)} …\n`)
+    },
+    onHour: bar,
+    [Symbol.dispose]: bar.end,
+  }
 }
 
 /** What a backup, or what was restored of one, holds. */

@@ -17,7 +17,8 @@ export async function restore(name: string, { asItWas = false, force = false }: 
   const nowMs = io.nowMs()
   // Whatever is made here is for this user alone.
   process.umask(0o077)
-  const done = await restoreFile({ dataFolder, file, asItWas, force, nowMs, onStage: createProgress(io) })
+  using progress = createProgress(io)
+  const done = await restoreFile({ dataFolder, file, asItWas, force, nowMs, ...progress })
   if (io.json) printJson(io, toDocument(file, done))
   else io.stdout(toLines(file, done, dataFolder))
 }

@@ -26,10 +26,14 @@ export interface Audit {
   costNanoUsd: number
 }
 
+/** Hears how many hours were looked at, and of how many. */
+export type OnHour = (done: number, of: number) => void
+
 /** Looks at rows, calls and rollup alone: what is open and what waits elsewhere may be as it likes. */
-export function auditRows(audit: LedgerAudit): Audit {
+export function auditRows(audit: LedgerAudit, onHour: OnHour = () => {}): Audit {
   const found: Audit = { findings: [], fromMs: audit.fromMs(), hours: 0, requests: 0, costNanoUsd: 0 }
-  for (const hour of audit.hours()) {
+  const hours = audit.hours()
+  for (const [at, hour] of hours.entries()) {
     if (hour >= found.fromMs) found.hours++
     for (const { place, orphan, requests, costNanoUsd, differences } of audit.cells(hour)) {
       found.requests += requests
@@ -38,12 +42,13 @@ export function auditRows(audit: LedgerAudit): Audit {
       found.findings.push({ kind: 'difference', hour_ms: hour, ...place, fields: differences })
     }
     for (const problem of audit.callProblems(hour)) found.findings.push({ kind: 'calls', hour_ms: hour, ...problem })
+    onHour(at + 1, hours.length)
   }
   return found
 }
 
-export function auditLedger(audit: LedgerAudit, dataFolder: string): Audit {
-  const found = auditRows(audit)
+export function auditLedger(audit: LedgerAudit, dataFolder: string, onHour?: OnHour): Audit {
+  const found = auditRows(audit, onHour)
   const missing = countMissing(audit, dataFolder)
   if (missing > 0) found.findings.push({ kind: 'missing', requests: missing })
   // Rows first: an instance that is alive after they were read was alive when it was said to hold them.
