@@ -235,7 +235,7 @@ export interface ConfigStore {
   readVersions(): Promise<CatalogVersion[]>
   /** Null where it is not kept any more, or never was. */
   readVersion(number: number): Promise<KeptCatalog | null>
-  /** Newest first. */
+  /** Newest first, in the order of the changes: their times are when each began. */
   readAudit(query?: AuditQuery): Promise<AuditRow[]>
   /** Every price that a model has had, on whatever route, newest first. */
   readPrices(model: string): Promise<PriceRow[]>

@@ -144,6 +144,12 @@ export function testConfigStore(name: string, open: () => StorePair): void {
       expect(await timesOf({ before: String(third?.id), limit: 1 })).toEqual([2])
     })
 
+    test('changes are on record in the order in which they were made, whatever their commands took for the time', async () => {
+      const times = [5, 5, 5, 3, 9, 7]
+      for (const nowMs of times) await store.changeKeys({ actor: 'ann', nowMs }, () => decided({ teams: [team('t')] }))
+      expect((await store.readAudit()).map(({ atMs }) => atMs)).toEqual(times.toReversed())
+    })
+
     test('what was decided to stay leaves no trace but its settings, and the value is handed back', async () => {
       const value = await store.changeKeys(BY, () => ({ value: 5, settings: { seen: 'yes' }, change: null }))
       expect(value).toBe(5)

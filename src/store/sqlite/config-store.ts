@@ -7,7 +7,7 @@ import type { Database } from 'bun:sqlite'
 import { and, asc, desc, eq, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { codeOf } from '../../domain/error.ts'
-import { mintId } from '../../domain/id.ts'
+import { mintId, timeOfId } from '../../domain/id.ts'
 import { type Budget, type Limits, PERIODS, type Period } from '../../domain/settings.ts'
 import type {
   Actor,
@@ -74,9 +74,8 @@ export function createConfigStore(sqlite: Database): ConfigStore {
         const { write: what, ...record } = decided.change
         write(tx, what)
         bumpRevision(tx, by.nowMs)
-        const id = mintId(by.nowMs)
         tx.insert(audit)
-          .values({ id, atMs: by.nowMs, actor: by.actor, ...record })
+          .values({ id: toAuditId(tx, by.nowMs), atMs: by.nowMs, actor: by.actor, ...record })
           .run()
         return decided.value
       },
@@ -109,7 +108,7 @@ export function createConfigStore(sqlite: Database): ConfigStore {
         .select()
         .from(audit)
         .where(and(...toConditions(query)))
-        // An id begins with its time.
+        // Ids are in the order of the changes.
         .orderBy(desc(audit.id))
         .limit(query.limit ?? -1)
         .all(),
@@ -138,6 +137,12 @@ const toConditions = ({ sinceMs, actor, action, subjects, before }: AuditQuery) 
   subjects === undefined ? undefined : inArray(audit.subject, [...subjects]),
   before === undefined ? undefined : lt(audit.id, before),
 ]
+
+/** An id behind all others: of two commands at a time, the one that began first may change something last. */
+function toAuditId(tx: Transaction, nowMs: number): string {
+  const last = tx.select({ id: audit.id }).from(audit).orderBy(desc(audit.id)).limit(1).get()
+  return mintId(last === undefined ? nowMs : Math.max(nowMs, timeOfId(last.id) + 1))
+}
 
 function readRevision(tx: Transaction): number {
   return Number(tx.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value ?? 0)
