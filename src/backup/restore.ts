@@ -120,7 +120,7 @@ function readReplaced(dataFolder: string, asItWas: boolean): Replaced | null {
       `Which keys were revoked since the backup cannot be told: ${why}`,
     )
   try {
-    if (lost !== null) throw new Error(lost)
+    if (lost !== null) throw new Error('the database is gone, or empty.')
     using sqlite = openDatabase(path, { busyMs: COMMAND_BUSY_MS, readonly: true })
     return { known: readKnown(sqlite), ...readHeld(sqlite) }
   } catch (error) {
