@@ -102,8 +102,8 @@ function toNotes({ rest, sinceMs, untilMs, isMoved }: UsageReport): string {
 }
 
 /** What stands beneath a table. */
-const toScope = ({ sinceMs, untilMs }: UsageReport, nowMs: number) =>
-  `${toTime(sinceMs)} to ${untilMs > nowMs ? 'now' : toTime(untilMs)} (UTC). Times are right to within a factor of ${RESOLUTION.toFixed(1)}.\n`
+const toScope = ({ rows, sinceMs, untilMs }: UsageReport, nowMs: number) =>
+  `${toTime(sinceMs)} to ${untilMs > nowMs ? 'now' : toTime(untilMs)} (UTC). Times are right to within a factor of ${RESOLUTION.toFixed(1)}.\n${rows.some(({ group }) => group.key?.id === 'system') ? 'system: what the owner of the data folder asked, with `tollgate ask` and no key.\n' : ''}`
 
 const toDocument = (
   { rows, rest, total, sinceMs, untilMs }: UsageReport,

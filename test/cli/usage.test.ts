@@ -53,6 +53,7 @@ describe('on a terminal', () => {
     expect(table[3]).toMatch(/^system +- +1 +-/)
     expect(table[4]).toMatch(/^total +\$4\.00 +3 +1 +33 +21/)
     expect(table[5]).toBe('2026-11-14 12:30 to now (UTC). Times are right to within a factor of 1.4.')
+    expect(table[6]).toStartWith('system: what the owner of the data folder asked')
     const bars = table.map((line) => line.match(/█/g)?.length ?? 0)
     expect(bars.slice(1, 3)).toEqual([30, 10])
   })
