@@ -141,7 +141,9 @@ const toConditions = ({ sinceMs, actor, action, subjects, before }: AuditQuery) 
 /** An id behind all others: of two commands at a time, the one that began first may change something last. */
 function toAuditId(tx: Transaction, nowMs: number): string {
   const last = tx.select({ id: audit.id }).from(audit).orderBy(desc(audit.id)).limit(1).get()
-  return mintId(last === undefined ? nowMs : Math.max(nowMs, timeOfId(last.id) + 1))
+  const id = mintId(nowMs)
+  // Ids of one ms are in order as long as none of another time is minted between them.
+  return last === undefined || id > last.id ? id : mintId(timeOfId(last.id) + 1)
 }
 
 function readRevision(tx: Transaction): number {
