@@ -4,7 +4,7 @@
  */
 import { type IpRange, toIpRange } from './domain/ip.ts'
 import { ServiceError } from './domain/service-error.ts'
-import { HOUR_MS, LEAVE_MS, TIMER_MS, toMs } from './domain/time.ts'
+import { DAY_MS, LEAVE_MS, TIMER_MS, toMs } from './domain/time.ts'
 import type { LogLevel } from './log.ts'
 
 type Texts = Readonly<Record<string, string | undefined>>
@@ -139,7 +139,6 @@ function find({ flags, environment, settings }: ConfigSources, flag: string): { 
 type Read<T> = (text: string) => T | null
 
 const MIB = 1024 ** 2
-const DAY_MS = 24 * HOUR_MS
 const MOST_DAYS = 36_500
 const MAX_IN_FLIGHT = 8_192
 const DURABILITIES = ['process', 'power'] as const

@@ -1,4 +1,5 @@
 /** What `doctor` says of keys and teams: who can ask nothing any more, or soon. Pure. */
+import { DAY_MS } from '../domain/time.ts'
 import { count } from '../domain/words.ts'
 import type { BudgetStanding } from '../keys/budget.ts'
 import { isLiving } from '../keys/find.ts'
@@ -8,7 +9,6 @@ import { toBudgetText } from './budget.ts'
 import { type Check, ok, toFew, warning } from './doctor-check.ts'
 import { toDay } from './io.ts'
 
-const DAY_MS = 86_400_000
 /** An end is told of so long before, and so long after: then whoever used the key has noticed. */
 const END_MS = 7 * DAY_MS
 

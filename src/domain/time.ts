@@ -5,6 +5,7 @@ type Unit = keyof typeof UNITS
 const isUnit = (text: string): text is Unit => Object.hasOwn(UNITS, text)
 
 export const HOUR_MS = UNITS.h
+export const DAY_MS = UNITS.d
 
 /** The first ms of the UTC hour that a time is in. */
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS

@@ -1,12 +1,12 @@
 /** Gives a key a new secret, and the ones before it an end. The key's id, limits and spend stay. Called by `keys rotate`. */
+
 import { toDifference } from '../domain/difference.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { DAY_MS } from '../domain/time.ts'
 import type { Actor, ConfigStore, StoredSecret } from '../store/config-store.ts'
 import { findKey, isLiving, requireUnrevoked } from './find.ts'
 import { type CreatedKey, toListed } from './service.ts'
 import { mintSecret, toMasked } from './token.ts'
-
-const DAY_MS = 86_400_000
 
 /** How long the secret before works on beside the new one, where nothing is said. */
 export const DEFAULT_OVERLAP_MS = DAY_MS

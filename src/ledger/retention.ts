@@ -3,7 +3,7 @@
  * stays in the rollup. In slices of a few ms with pauses between them, so that the ledger's own writer is held up for moments
  * only. `server/storage.ts` starts it. Nothing here is on the way of a request.
  */
-import { HOUR_MS, hourOf } from '../domain/time.ts'
+import { DAY_MS, hourOf } from '../domain/time.ts'
 import type { Log } from '../log.ts'
 import type { LedgerUpkeep, Took } from '../store/ledger-upkeep.ts'
 import type { Journal } from './journal.ts'
@@ -35,7 +35,7 @@ const FREE_PART = 0.1
  * How far a clock is believed to be ahead of the last request that was on record when the server started. Nobody may have asked
  * for months: one that has run for as long since is believed.
  */
-const MOST_AHEAD_MS = 7 * 24 * HOUR_MS
+const MOST_AHEAD_MS = 7 * DAY_MS
 
 export interface RetentionDeps {
   /** How long requests are kept, ms; Infinity = for ever. */

@@ -2,11 +2,12 @@
  * The periods of budgets: when one began and when the next one begins, which one is in force whatever the clock does, and what
  * each has come to. Days, weeks (from Monday) and months are UTC. Used by the limiter and by lists of budgets. Pure.
  */
+
 import type { Budget, Period } from '../domain/settings.ts'
+import { DAY_MS } from '../domain/time.ts'
 import type { BudgetReservation } from './budget-reservation.ts'
 import type { Scope } from './limiter.ts'
 
-const DAY_MS = 86_400_000
 const WEEK_MS = 7 * DAY_MS
 /** 1970-01-05, a Monday. */
 const FIRST_MONDAY_MS = 4 * DAY_MS

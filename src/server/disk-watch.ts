@@ -2,12 +2,12 @@
  * Looks every minute how full the disk is, and warns days before it is: in `/readyz` (degraded), in the log once a day. It never
  * takes anything away and refuses nothing: what a disk that is really full means for requests, the journal decides.
  */
+import { DAY_MS } from '../domain/time.ts'
 import type { Log } from '../log.ts'
 import type { Space } from '../store/ledger-upkeep.ts'
 import { addToHistory, type DaySize, type DiskState, measureDisk, toDiskState, toHistory } from './disk.ts'
 
 const LOOK_MS = 60_000
-const DAY_MS = 86_400_000
 
 export interface DiskWatch {
   /** As of the last look; null before the first one. */

@@ -6,11 +6,10 @@
 import { lstat, readdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
-import { HOUR_MS } from '../domain/time.ts'
+import { DAY_MS } from '../domain/time.ts'
 import { SEGMENT_BYTES } from '../ledger/journal.ts'
 import type { Space } from '../store/ledger-upkeep.ts'
 
-const DAY_MS = 24 * HOUR_MS
 /** What the forecast goes by. */
 const HISTORY_DAYS = 7
 /** Full within so many days is soon. */
