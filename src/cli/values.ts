@@ -7,10 +7,6 @@ import { toMs } from '../domain/time.ts'
 import { isName, NAME_RULE } from '../keys/rules.ts'
 import { usageError } from './command-error.ts'
 
-/** Reads an option where it is given; else null. */
-export const ifGiven = <T>(text: string | undefined, read: (text: string) => T) =>
-  text === undefined ? null : read(text)
-
 /** Such as `day, week, month or total`. */
 const PERIODS_TEXT = PERIODS.join(', ').replace(/, (?=\w+$)/, ' or ')
 
