@@ -12,7 +12,7 @@ import { count } from '../domain/words.ts'
 import { findLost, sizeOf } from '../ledger/lost.ts'
 import { readSchemaState, requireCurrentSchema } from '../store/sqlite/migrate.ts'
 import { databasePath } from '../store/sqlite/open.ts'
-import { toDatabaseTrouble } from '../store/sqlite/trouble.ts'
+import { isBusy, toDatabaseTrouble } from '../store/sqlite/trouble.ts'
 import { toCommandError } from './command-error.ts'
 import { type Check, ok, problem, toMissing, toSize, warning } from './doctor-check.ts'
 
@@ -67,8 +67,7 @@ const toDamaged = (path: string, message: string) =>
 
 function toTrouble(path: string, error: unknown): string {
   const code = codeOf(error)
-  if (/^SQLITE_(BUSY|LOCKED)/.test(code))
-    return `Another process keeps ${path} locked. Find it (fuser ${path}) and end it.`
+  if (isBusy(code)) return `Another process keeps ${path} locked. Find it (fuser ${path}) and end it.`
   const trouble = toDatabaseTrouble(path, error)
   if (trouble instanceof ServiceError) return toCommandError(trouble).message
   return `${path} cannot be read: ${messageOf(error)}. Run this as the user that the server runs as.`

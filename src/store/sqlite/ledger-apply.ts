@@ -21,11 +21,12 @@ import {
 } from './ledger-columns.ts'
 import { createKeyUses } from './ledger-key-uses.ts'
 import { createRollup } from './ledger-rollup.ts'
+import { isBusy } from './trouble.ts'
 
 /** Names what the database as a whole refuses; null where one bad row is to blame. */
 function toRefusal(error: unknown): StoreRefusal | null {
   const code = codeOf(error)
-  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return new StoreRefusal('busy', error)
+  if (isBusy(code)) return new StoreRefusal('busy', error)
   if (/^SQLITE_(FULL|IOERR_SHMSIZE)/.test(code)) return new StoreRefusal('full', error)
   const isBroken = /^SQLITE_(IOERR|READONLY|CANTOPEN|NOMEM|CORRUPT|NOTADB|PROTOCOL|PERM|AUTH)/.test(code)
   return isBroken ? new StoreRefusal('broken', error) : null

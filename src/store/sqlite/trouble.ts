@@ -2,6 +2,9 @@
 import { codeOf, messageOf } from '../../domain/error.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 
+/** Whether somebody else is at work on the database: by the code of what it threw. */
+export const isBusy = (code: string): boolean => /^SQLITE_(BUSY|LOCKED)/.test(code)
+
 const UNUSABLE: readonly [code: RegExp, what: string][] = [
   [/^SQLITE_NOTADB/, 'is not a database'],
   [/^SQLITE_(CORRUPT|FORMAT)/, 'is damaged'],

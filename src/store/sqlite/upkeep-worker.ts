@@ -6,6 +6,7 @@ import { Database } from 'bun:sqlite'
 import { codeOf } from '../../domain/error.ts'
 import type { Pruned, PruneSlice, Took } from '../ledger-upkeep.ts'
 import { pruneSlice, vacuumSlice } from './ledger-prune.ts'
+import { isBusy } from './trouble.ts'
 
 declare const self: Worker
 
@@ -35,7 +36,7 @@ function reply(request: UpkeepRequest): UpkeepReply {
       return { kind: 'pruned', pruned: timed(pruneSlice(database, request.slice, request.nowMs)) }
     return { kind: 'given_back', took: timed(vacuumSlice(database, request.pages)) }
   } catch (error) {
-    if (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))) return { kind: 'busy' }
+    if (isBusy(codeOf(error))) return { kind: 'busy' }
     return { kind: 'failed', error: String(error) }
   }
 }
