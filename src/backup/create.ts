@@ -4,13 +4,14 @@
  * the database's log is not begun anew for as long as it takes. The service behind `tollgate backup`, which the schedule runs.
  */
 import { Database } from 'bun:sqlite'
-import { appendFileSync, chmodSync, copyFileSync, existsSync, rmSync, statfsSync, statSync } from 'node:fs'
+import { appendFileSync, chmodSync, copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { type OnHour, readRejected, recordsOf, requestsOf } from '../ledger/audit.ts'
 import { toLine } from '../ledger/line.ts'
 import { readMark } from '../ledger/mark.ts'
+import { freeBytesOf, toMegabytes } from '../store/disk.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { readSpace } from '../store/sqlite/ledger-prune.ts'
@@ -97,11 +98,12 @@ function requireRoom(source: Database, file: string, dataFolder: string): void {
   const { pages, freePages, pageBytes } = readSpace(source)
   const spared = statSync(folder).dev === statSync(dataFolder).dev ? SPARED_BYTES : 0
   const needed = (pages - freePages) * pageBytes + spared
-  const { bavail, bsize } = statfsSync(folder)
-  const free = bavail * bsize
+  const free = freeBytesOf(folder)
   if (free >= needed) return
-  const megabytes = (bytes: number) => `${Math.ceil(bytes / 1e6)} MB`
-  throw unwritable(file, `the disk is too full, with ${megabytes(free)} left of the ${megabytes(needed)} that it takes`)
+  throw unwritable(
+    file,
+    `the disk is too full, with ${toMegabytes(free)} left of the ${toMegabytes(needed)} that it takes`,
+  )
 }
 
 const FULL = /^(SQLITE_FULL|SQLITE_IOERR_WRITE|ENOSPC|EDQUOT|EFBIG)/

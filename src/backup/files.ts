@@ -8,7 +8,6 @@ import {
   chownSync,
   closeSync,
   existsSync,
-  fsyncSync,
   linkSync,
   lstatSync,
   openSync,
@@ -21,6 +20,7 @@ import { basename, dirname, join, relative } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { filesIn, listSegments } from '../ledger/segment.ts'
+import { syncPath } from '../store/disk.ts'
 
 /** Of a data folder: backups of its schedule, copies from before migrations, and what a restore has replaced. */
 export const BACKUPS = 'backups'
@@ -119,16 +119,6 @@ export function giveToOwner(folder: string, paths: readonly string[]): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = statSync(folder)
   for (const path of paths) if (existsSync(path)) chownSync(path, uid, gid)
-}
-
-/** Has a file, or the entries of a folder, survive a power cut. */
-export function syncPath(path: string): void {
-  const file = openSync(path, 'r')
-  try {
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
 }
 
 function isAlive(pid: number): boolean {

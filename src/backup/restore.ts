@@ -12,6 +12,7 @@ import { count } from '../domain/words.ts'
 import type { OnHour } from '../ledger/audit.ts'
 import { findLost } from '../ledger/lost.ts'
 import { openMark } from '../ledger/mark.ts'
+import { syncPath } from '../store/disk.ts'
 import { isServed, takeLock } from '../store/sqlite/lock.ts'
 import { migrate, readSchemaState } from '../store/sqlite/migrate.ts'
 import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder } from '../store/sqlite/open.ts'
@@ -27,7 +28,7 @@ import {
   readHeld,
 } from './copy.ts'
 import { type Stage, toSecretFile } from './create.ts'
-import { listJournal, syncPath } from './files.ts'
+import { listJournal } from './files.ts'
 import { type Kept, type Known, keepRevoked, readKnown } from './revoked.ts'
 import { beginSwap, cancelSwap, findMounted, settleSwap, swap } from './swap.ts'
 

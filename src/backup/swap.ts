@@ -18,7 +18,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { ServiceError } from '../domain/service-error.ts'
-import { BACKUPS, giveToOwner, syncPath, toStamp } from './files.ts'
+import { syncPath } from '../store/disk.ts'
+import { BACKUPS, giveToOwner, toStamp } from './files.ts'
 
 const PART = 'restore.part'
 const DECIDED = 'restore'

@@ -4,7 +4,7 @@
  * writer begins the WAL from its start instead of letting it grow.
  */
 import { Database } from 'bun:sqlite'
-import { closeSync, fsyncSync, openSync } from 'node:fs'
+import { syncPath } from '../disk.ts'
 
 declare const self: Worker
 
@@ -37,20 +37,11 @@ function checkpoint(path: string): CheckpointReply {
     row('PASSIVE')
     const restart = row('RESTART')
     if (restart?.busy === 0) return { reached: 'file', error: null }
-    syncFile(`${path}-wal`)
+    // SQLite has no lock on the log itself, so that closing it here ends none.
+    syncPath(`${path}-wal`)
     return { reached: 'log', error: null }
   } catch (error) {
     return { reached: 'nowhere', error: String(error) }
-  }
-}
-
-/** SQLite has no lock on the WAL itself, so that closing it here ends none. */
-function syncFile(path: string): void {
-  const file = openSync(path, 'r')
-  try {
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
   }
 }
 

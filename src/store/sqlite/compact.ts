@@ -3,9 +3,10 @@
  * an older version made cannot. It takes as long as the file is large, and room for two more of it: never done without being asked.
  */
 import type { Database } from 'bun:sqlite'
-import { statfsSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { ServiceError } from '../../domain/service-error.ts'
+import { freeBytesOf, toMegabytes } from '../disk.ts'
 import { readSpace } from './ledger-prune.ts'
 import { takeLock } from './lock.ts'
 import { databasePath } from './open.ts'
@@ -46,12 +47,11 @@ function requireRoom(dataFolder: string, bytes: number): void {
   const needed = new Map([[dataFolder, isSame ? 2 * bytes : bytes]])
   if (!isSame) needed.set(temporary, bytes)
   for (const [folder, neededBytes] of needed) {
-    const { bavail, bsize } = statfsSync(folder)
-    if (bavail * bsize > neededBytes) continue
-    const megabytes = (many: number) => `${Math.ceil(many / 1e6)} MB`
+    const freeBytes = freeBytesOf(folder)
+    if (freeBytes > neededBytes) continue
     throw new ServiceError(
       { kind: 'no_room', folder },
-      `This needs ${megabytes(neededBytes)} on the disk of ${folder}, which has ${megabytes(bavail * bsize)}.`,
+      `This needs ${toMegabytes(neededBytes)} on the disk of ${folder}, which has ${toMegabytes(freeBytes)}.`,
     )
   }
 }

@@ -1,0 +1,21 @@
+/** What a store and its copies ask of the disk below them. */
+import { closeSync, fsyncSync, openSync, statfsSync } from 'node:fs'
+
+/** Has a file, or the entries of a folder, survive a power cut. */
+export function syncPath(path: string): void {
+  const file = openSync(path, 'r')
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** What this user may still write on the disk of a folder, in bytes. */
+export function freeBytesOf(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
+/** Such as `12 MB`, rounded up. */
+export const toMegabytes = (bytes: number): string => `${Math.ceil(bytes / 1e6)} MB`
