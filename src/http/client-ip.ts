@@ -17,16 +17,16 @@ export const createIpOf =
 /**
  * The first address that is none of a trusted proxy, from the peer's on and then through `x-forwarded-for` from its end, where
  * each proxy has put the address that it was called from. What is no address ends the way: the client, who may have written
- * it, counts as the proxy before it.
+ * it, is then nowhere that a list of addresses could have.
  */
-export function toClientIp(peer: Ip, forwardedFor = '', trustedProxies: readonly IpRange[]): Ip {
+export function toClientIp(peer: Ip, forwardedFor = '', trustedProxies: readonly IpRange[]): Ip | { behind: Ip } {
   const isTrusted = (ip: Ip) => trustedProxies.some((range) => isIn(range, ip))
   let client = peer
   let end = forwardedFor.length
   while (end > 0 && isTrusted(client)) {
     const comma = forwardedFor.lastIndexOf(',', end - 1)
     const ip = toHop(forwardedFor.slice(comma + 1, end).trim())
-    if (ip === null) break
+    if (ip === null) return { behind: client }
     client = ip
     end = comma
   }

@@ -4,10 +4,9 @@
  * stored; a secret must not reach a log. And whom the secret of a request lets in.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
-import type { Ip } from '../domain/ip.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 import type { StoredSecret } from '../store/config-store.ts'
-import { checkIp } from './allowed-ips.ts'
+import { type ClientIp, checkIp } from './allowed-ips.ts'
 
 const PREFIX = 'sk-tg-'
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
@@ -65,8 +64,8 @@ function toCheck(random: string): string {
 /** By lower-case name. */
 type Headers = Readonly<Record<string, string | undefined>>
 
-/** Finds the address of a request's client; null where there is none. */
-export type IpOf = (request: Request, headers: Headers) => Ip | null
+/** Finds the address of a request's client. */
+export type IpOf = (request: Request, headers: Headers) => ClientIp
 
 /** Who asks, before that is proved. */
 export interface Caller {

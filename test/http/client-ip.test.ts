@@ -1,6 +1,6 @@
 /** Where a client is, and keys that may be used from some addresses only. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type IpRange, toIp, toIpRange, toIpText } from '../../src/domain/ip.ts'
+import { type IpRange, toIp, toIpRange } from '../../src/domain/ip.ts'
 import { toClientIp } from '../../src/http/client-ip.ts'
 import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
 import { play, type Scenario } from '../support/scenario.ts'
@@ -21,12 +21,18 @@ test.each([
   ['an IPv6 client, in brackets', '10.0.0.1', '[2001:DB8:0::7]', '2001:db8::7'],
   ['an IPv6 client with a port', '10.0.0.1', '[2001:db8::7]:443', '2001:db8::7'],
   ['an IPv6 client, bare', '10.0.0.1', '2001:db8::7', '2001:db8::7'],
-  ['garbage: the proxy that passed it on', '10.0.0.1', 'unknown', '10.0.0.1'],
-  ['garbage behind a proxy', '10.0.0.1', '203.0.113.7, ???, 10.0.0.2', '10.0.0.2'],
-  ['an empty item', '10.0.0.1', '203.0.113.7,', '10.0.0.1'],
-  ['commas alone', '10.0.0.1', ',,,', '10.0.0.1'],
 ])('%s', (_, peer, forwardedFor, client) => {
-  expect(toIpText(toClientIp(toIp(peer) ?? [], forwardedFor, PROXIES))).toBe(client)
+  expect(toClientIp(toIp(peer) ?? [], forwardedFor, PROXIES)).toEqual(toIp(client) ?? [])
+})
+
+test.each([
+  ['garbage', 'unknown', '10.0.0.1'],
+  ['garbage behind another proxy', '203.0.113.7, ???, 10.0.0.2', '10.0.0.2'],
+  ['an address with a zone', 'fe80::1%eth0', '10.0.0.1'],
+  ['an empty item', '203.0.113.7,', '10.0.0.1'],
+  ['commas alone', ',,,', '10.0.0.1'],
+])('a client of whom a proxy says what is no address is nowhere, not at that proxy: %s', (_, forwardedFor, proxy) => {
+  expect(toClientIp(toIp('10.0.0.1') ?? [], forwardedFor, PROXIES)).toEqual({ behind: toIp(proxy) ?? [] })
 })
 
 const chat = { method: 'POST', url: '/v1/chat/completions' }
@@ -66,11 +72,15 @@ describe('a key with a list of addresses', () => {
     await play(app, { name: 'there', ...chat, body: HELLO, headers, status: 200, ledgerRows: 1 }, key)
   })
 
-  test('is the address of its proxy where that says nothing of use', async () => {
+  test('lets the proxy itself in where that is in the list, and nobody of whom it says what is no address', async () => {
     const { app } = gateway
     const key = app.key({ allowedIps: ['127.0.0.0/8'] })
+    const contains = ['may not be used from an address that is not known']
     await play(app, { name: 'nothing', url: '/v1/models', status: 200 }, key)
-    await play(app, { name: 'garbage', url: '/v1/models', headers: from('unknown'), status: 200 }, key)
+    await play(app, { name: 'garbage', url: '/v1/models', headers: from('hidden'), ...REFUSED, contains }, key)
+    const ip = 'unknown: no address in x-forwarded-for behind 127.0.0.1'
+    expect(await app.logLines()).toContainEqual(expect.objectContaining({ event: 'request_refused', ip }))
+    expect(JSON.stringify(await app.logLines())).not.toContain('hidden')
     await play(app, { name: 'elsewhere', url: '/v1/models', headers: from('10.0.0.1'), ...REFUSED }, key)
   })
 
