@@ -7,7 +7,7 @@ import type { Budget } from '../domain/settings.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { BudgetRefusal } from './budget-reservation.ts'
 import type { Scope } from './limiter.ts'
-import { type RateRefusal, toDuration } from './rates.ts'
+import type { RateRefusal } from './rates.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
@@ -18,6 +18,15 @@ const MAX_RETRY_MS = 60_000
 export function toRetryHeaders(retryAfterMs: number | null): Headers {
   if (retryAfterMs === null) return { 'x-should-retry': 'false' }
   return { 'retry-after': toRetryAfter(retryAfterMs), 'retry-after-ms': String(Math.min(MAX_RETRY_MS, retryAfterMs)) }
+}
+
+/** Writes ms as Go does, rounded up to whole ones: `0s`, `2ms`, `8.64s`, `1m0s`. */
+export function toDuration(ms: number): string {
+  const whole = Math.ceil(ms)
+  if (whole <= 0) return '0s'
+  if (whole < 1_000) return `${whole}ms`
+  const minutes = Math.floor(whole / 60_000)
+  return `${minutes > 0 ? `${minutes}m` : ''}${(whole % 60_000) / 1_000}s`
 }
 
 const NAMES: Record<RateRefusal['on'], string> = {

@@ -3,7 +3,8 @@
  * what is left of it, and when all of it is free again. Pure.
  */
 import type { Limits } from '../domain/settings.ts'
-import { type RateLimiter, toDuration } from './rates.ts'
+import { toDuration } from './messages.ts'
+import type { RateLimiter } from './rates.ts'
 
 /**
  * Adds the figures of one who has rates. Of requests and of tokens each, what leaves less is told: what another has put

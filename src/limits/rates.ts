@@ -1,17 +1,13 @@
 /**
  * Rates and concurrency of a key, a team or an upstream: a rate limiter each, which checks first and counts then, so that the
- * caller can check several before anything is counted. Rates go by an exact sliding window of 60 s. Used by `limiter.ts`
- * alone. Times are ms of a clock that never steps. Pure.
+ * caller can check several before anything is counted. Rates go by a sliding window (`window.ts`). Used by `limiter.ts` and
+ * `limited-request.ts`. Times are ms of a clock that never steps. Pure.
  */
 import type { Limits } from '../domain/settings.ts'
+import { type Grain, type Unit, WINDOW_MS, Window } from './window.ts'
 
-export const WINDOW_MS = 60_000
-/** What comes within this time of each other is counted as one entry. */
-const GRAIN_MS = 100
 /** A slot is released when an answer ends, and nobody knows when that is: this is a guess. */
 const SLOT_RETRY_MS = 1_000
-
-export type Unit = 'requests' | 'tokens'
 
 /** Which limit leaves no room, in the figures that a refusal names. */
 export interface RateRefusal {
@@ -100,14 +96,14 @@ export class RateLimiter {
 /** One that was let in. Once it has left or was cancelled, nothing changes any more. */
 export class Slot {
   readonly #limiter: RateLimiter
-  readonly #came: Entry
+  readonly #came: Grain
   /** Where its tokens are counted. */
-  #spends: Entry
+  #spends: Grain
   #counted: number
   #isReleased = false
   #isOver = false
 
-  constructor(limiter: RateLimiter, came: Entry, tokens: number) {
+  constructor(limiter: RateLimiter, came: Grain, tokens: number) {
     this.#limiter = limiter
     this.#came = came
     this.#spends = came
@@ -150,101 +146,4 @@ export class Slot {
     if (!this.#isOver) this.#limiter.window.correct(this.#spends, 0, tokens - this.#counted)
     this.#counted = tokens
   }
-}
-
-/** What came within one grain. Only its window changes it. */
-interface Entry {
-  readonly firstMs: number
-  lastMs: number
-  requests: number
-  tokens: number
-  /** Whether it has left the window: what is said of it from then on changes nothing. */
-  gone: boolean
-}
-
-/**
- * What came in within the last 60 seconds: no minute, wherever it begins, sees more than a limit allows. What comes within
- * 100 ms of each other is one entry, so that a window has some 600 of them whatever the limit; an entry leaves with the last
- * of what it holds, so nothing ever leaves early.
- */
-export class Window {
-  /** Oldest first. */
-  readonly #entries: Entry[] = []
-  readonly #sums = { requests: 0, tokens: 0 }
-
-  /** Counts so much in. Returns the entry that it became part of. */
-  add(requests: number, tokens: number, nowMs: number): Entry {
-    this.#advance(nowMs)
-    let entry = this.#entries.at(-1)
-    // What is said to be older than the newest entry counts as that one does: it may stay longer, never leave early.
-    const atMs = Math.max(nowMs, entry?.lastMs ?? nowMs)
-    if (entry === undefined || atMs - entry.firstMs >= GRAIN_MS) {
-      entry = { firstMs: atMs, lastMs: atMs, requests: 0, tokens: 0, gone: false }
-      this.#entries.push(entry)
-    }
-    entry.lastMs = atMs
-    this.correct(entry, requests, tokens)
-    return entry
-  }
-
-  /** Changes what an entry holds by so much, up or down, as long as it is in the window. */
-  correct(entry: Entry, requests: number, tokens: number): void {
-    if (entry.gone) return
-    entry.requests += requests
-    entry.tokens += tokens
-    this.#sums.requests += requests
-    this.#sums.tokens += tokens
-  }
-
-  used(unit: Unit, nowMs: number): number {
-    this.#advance(nowMs)
-    return this.#sums[unit]
-  }
-
-  /** Tells in how many ms at most `most` is left in the window: 0 for now, Infinity where `most` is below 0. */
-  waitMs(unit: Unit, most: number, nowMs: number): number {
-    this.#advance(nowMs)
-    // Written so that a figure that is no number waits for ever, too.
-    if (!(most >= 0)) return Number.POSITIVE_INFINITY
-    let left = this.#sums[unit]
-    let waitMs = 0
-    for (const entry of this.#entries) {
-      if (left <= most) break
-      left -= entry[unit]
-      waitMs = entry.lastMs + WINDOW_MS - nowMs
-    }
-    return waitMs
-  }
-
-  /** Tells in how many ms nothing is left in the window; 0 where nothing is. */
-  emptyMs(unit: Unit, nowMs: number): number {
-    this.#advance(nowMs)
-    // From the newest: this is asked for every answer. One that was taken back holds nothing and is passed over.
-    for (let at = this.#entries.length - 1; at >= 0; at--) {
-      const entry = this.#entries[at] as Entry
-      if (entry[unit] > 0) return entry.lastMs + WINDOW_MS - nowMs
-    }
-    return 0
-  }
-
-  #advance(nowMs: number): void {
-    let left = 0
-    for (const entry of this.#entries) {
-      if (entry.lastMs + WINDOW_MS > nowMs) break
-      entry.gone = true
-      this.#sums.requests -= entry.requests
-      this.#sums.tokens -= entry.tokens
-      left++
-    }
-    if (left > 0) this.#entries.splice(0, left)
-  }
-}
-
-/** Writes ms as Go does, rounded up to whole ones: `0s`, `2ms`, `8.64s`, `1m0s`. */
-export function toDuration(ms: number): string {
-  const whole = Math.ceil(ms)
-  if (whole <= 0) return '0s'
-  if (whole < 1_000) return `${whole}ms`
-  const minutes = Math.floor(whole / 60_000)
-  return `${minutes > 0 ? `${minutes}m` : ''}${(whole % 60_000) / 1_000}s`
 }

@@ -1,7 +1,6 @@
 /** How times are written for clients. */
 import { expect, test } from 'bun:test'
-import { toRetryHeaders } from '../../src/limits/messages.ts'
-import { toDuration } from '../../src/limits/rates.ts'
+import { toDuration, toRetryHeaders } from '../../src/limits/messages.ts'
 
 test.each([
   [0, '0s'],
