@@ -6,6 +6,7 @@
 import type { Database } from 'bun:sqlite'
 import { chmodSync, copyFileSync, existsSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import type { AuditAction } from '../domain/audit.ts'
 import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
@@ -150,6 +151,8 @@ async function prepareCopy(copy: Database, file: string, nowMs: number): Promise
   return completeCopy(copy, basename(file) === DATABASE ? listJournal(dirname(file)) : [])
 }
 
+const RESTORE: AuditAction = 'database.restore'
+
 /** Into the audit log of the copy. */
 function note(
   copy: Database,
@@ -163,7 +166,7 @@ function note(
   const detail = { name: basename(file), before: before && toSide(before), after: { ...toSide(after), ...keys } }
   copy
     .query('INSERT INTO audit (id, at_ms, actor, action, subject, detail) VALUES (?, ?, ?, ?, ?, ?)')
-    .run(mintId(nowMs), nowMs, 'cli', 'database.restore', 'database', JSON.stringify(detail))
+    .run(mintId(nowMs), nowMs, 'cli', RESTORE, 'database', JSON.stringify(detail))
 }
 
 function copySecret(file: string, folder: string): boolean {

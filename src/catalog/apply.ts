@@ -54,7 +54,7 @@ export function applyCatalog(store: ConfigStore, catalog: Catalog, options: Appl
     // What was kept is for the next start to look at.
     const settings = { [APPLIED_DIGEST]: kept.length === 0 ? digest : '' }
     if (isIdle(plan.write)) return { value: { ...summary, version: null }, settings, change: null }
-    const record = { action: 'catalog.apply', subject: options.subject }
+    const record = { action: 'catalog.apply' as const, subject: options.subject }
     const { version, write } = withVersions(rows, plan.write, { ...options, ...record }, history)
     const detail = { origin, version, ...toDetail(plan), conflicts: conflicts.length, kept: kept.length }
     return { value: { ...summary, version }, settings, change: { ...record, detail, write } }

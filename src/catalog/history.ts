@@ -83,7 +83,7 @@ export function revertCatalog(store: ConfigStore, number: number, by: Actor): Pr
     if (!wanted) throw notFound(number)
     const plan = planState(rows, wanted.rows, by.nowMs)
     if (isIdle(plan.write)) return { value: { ...plan.told, version: null }, change: null }
-    const record = { action: 'catalog.revert', subject: `version ${number}` }
+    const record = { action: 'catalog.revert' as const, subject: `version ${number}` }
     const { version, write } = withVersions(rows, plan.write, { ...by, ...record }, history)
     const detail = { reverted_to: number, version, ...toDetail(plan.told) }
     return { value: { ...plan.told, version }, change: { ...record, detail, write } }

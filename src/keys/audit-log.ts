@@ -1,4 +1,5 @@
 /** Who changed what, and when: keys, teams and the catalogue. Called by `audit log` and later the dashboard. Rows are never changed. */
+import { AUDIT_ACTIONS } from '../domain/audit.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { AuditRow, ConfigStore } from '../store/config-store.ts'
 import { isNamed } from './find.ts'
@@ -35,12 +36,17 @@ export async function listAudit(
     throw invalid('limit', `it must be a whole number from 1 to ${MAX_LIMIT}`)
   if (query.before !== undefined && !/^[0-9a-f]{32}$/.test(query.before))
     throw invalid('before', 'it must be the whole id of a row of this log')
+  if (query.action !== undefined && !NAMES.has(query.action))
+    throw invalid('action', `there is none called '${query.action}': it must be one of ${[...NAMES].join(', ')}`)
   const subjects = subject === undefined ? {} : { subjects: [subject, ...(await idsOf(store, subject))] }
   // One more than are wanted tells whether there is another page.
   const rows = await store.readAudit({ ...query, ...subjects, limit: limit + 1 })
   const audit = rows.slice(0, limit)
   return { audit, next: rows.length > limit ? (audit.at(-1)?.id ?? null) : null }
 }
+
+/** Each group before its actions. */
+const NAMES = new Set(AUDIT_ACTIONS.flatMap((action) => [action.slice(0, action.indexOf('.')), action]))
 
 async function idsOf(store: Pick<ConfigStore, 'readKeys'>, text: string): Promise<string[]> {
   const { keys, teams } = await store.readKeys()

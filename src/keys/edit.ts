@@ -29,7 +29,7 @@ export function editKey(store: ConfigStore, which: string, changes: KeyChanges, 
     const others = keys.filter(({ id }) => id !== key.id)
     if (isNewName && isLiving(key, by.nowMs)) requireFreeName(others, key.name, by.nowMs)
     const difference = toDifference(toFields(found), toFields(key))
-    const record = { action: 'keys.edit', subject: key.id, detail: { name: key.name, ...difference } }
+    const record = { action: 'keys.edit' as const, subject: key.id, detail: { name: key.name, ...difference } }
     return {
       value: { before: toListed(found, teams, by.nowMs), key: toListed(key, teams, by.nowMs), difference },
       change: difference === null ? null : { ...record, write: { keys: [key] } },

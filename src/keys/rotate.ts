@@ -45,7 +45,7 @@ export function rotateKey(store: ConfigStore, which: string, overlapMs: number, 
     const detail = { name: key.name, key: toMasked(stored.lastFour), ...difference }
     return {
       value: { key: toListed(key, teams, nowMs), secret },
-      change: { action: 'keys.rotate', subject: key.id, detail, write: { keys: [key] } },
+      change: { action: 'keys.rotate' as const, subject: key.id, detail, write: { keys: [key] } },
     }
   })
 }

@@ -54,7 +54,7 @@ export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Ac
   const detail = { name: key.name, key: toMasked(stored.lastFour), ...toDifference({}, toFields(key)) }
   return {
     value: { key: toListed(key, teams, nowMs), secret },
-    change: { action: 'keys.create', subject: key.id, detail, write: { keys: [key] } },
+    change: { action: 'keys.create' as const, subject: key.id, detail, write: { keys: [key] } },
   }
 }
 
@@ -84,7 +84,7 @@ export function revokeKey(
     const alreadyRevoked = found.revokedMs !== null
     const key = alreadyRevoked ? found : { ...found, revokedMs: by.nowMs }
     const difference = toDifference({ revoked_ms: found.revokedMs }, { revoked_ms: key.revokedMs })
-    const record = { action: 'keys.revoke', subject: key.id, detail: { name: key.name, ...difference } }
+    const record = { action: 'keys.revoke' as const, subject: key.id, detail: { name: key.name, ...difference } }
     return {
       value: { key: toListed(key, teams, by.nowMs), alreadyRevoked },
       change: alreadyRevoked ? null : { ...record, write: { keys: [key] } },

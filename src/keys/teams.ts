@@ -33,7 +33,10 @@ export function createTeam(store: ConfigStore, options: TeamOptions, by: Actor):
     const made = { ...DEFAULTS, id: mintId(by.nowMs), name: options.name, createdMs: by.nowMs }
     const team = changed(made, options, teams)
     const detail = { name: team.name, ...toDifference({}, toTeamFields(team)) }
-    return { value: team, change: { action: 'teams.create', subject: team.id, detail, write: { teams: [team] } } }
+    return {
+      value: team,
+      change: { action: 'teams.create' as const, subject: team.id, detail, write: { teams: [team] } },
+    }
   })
 }
 
@@ -53,7 +56,7 @@ export function editTeam(store: ConfigStore, which: string, changes: TeamChanges
     const before = findTeam(teams, which)
     const team = changed(before, changes, teams)
     const difference = toDifference(toTeamFields(before), toTeamFields(team))
-    const record = { action: 'teams.edit', subject: team.id, detail: { name: team.name, ...difference } }
+    const record = { action: 'teams.edit' as const, subject: team.id, detail: { name: team.name, ...difference } }
     return {
       value: { before, team, difference },
       change: difference === null ? null : { ...record, write: { teams: [team] } },

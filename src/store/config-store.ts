@@ -7,6 +7,7 @@
  * transaction: what was decided, its audit row, and the revision + 1 by which running servers notice. What the function
  * throws undoes everything and reaches the caller.
  */
+import type { AuditAction } from '../domain/audit.ts'
 import type { Deadlines, DialectName, Feature, Modality, Origin, UpstreamSettings } from '../domain/settings.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
@@ -182,8 +183,7 @@ export interface Actor {
 
 /** What was done, for the audit row. */
 export interface AuditEntry {
-  /** `keys.create`, `catalog.apply`, … */
-  action: string
+  action: AuditAction
   subject: string
   /** `before` and `after` of what changed (`domain/difference.ts`), and what else tells of it: nothing secret. */
   detail: Record<string, unknown>
@@ -197,8 +197,10 @@ export interface Decided<Write, T> {
   change: (AuditEntry & { write: Write }) | null
 }
 
-export interface AuditRow extends AuditEntry {
+export interface AuditRow extends Omit<AuditEntry, 'action'> {
   id: string
+  /** Mostly one of ours: a version before or after this one may have had another. */
+  action: string
   atMs: number
   actor: string
 }

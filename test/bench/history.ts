@@ -54,7 +54,7 @@ function createKeys(database: Database, count: number, nowMs: number): Promise<s
       return decideKey(rows, options, by).change?.write.keys ?? []
     }).flat()
     const write: KeyWrite = { keys }
-    const change = { action: 'keys.create', subject: `${count} keys`, detail: {}, write }
+    const change = { action: 'keys.create' as const, subject: `${count} keys`, detail: {}, write }
     return { value: keys.map(({ id }) => id), change: count === 0 ? null : change }
   })
 }

@@ -1,5 +1,6 @@
 /** Who changed what, as a user asks for it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import type { AuditAction } from '../../src/domain/audit.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from './run.ts'
 
@@ -79,6 +80,7 @@ describe('a filter', () => {
     ['--limit', '0', 2, /--limit '0' is no count/],
     ['--limit', '10001', 1, /limit is invalid/],
     ['--before', '1', 1, /before is invalid: it must be the whole id/],
+    ['--action', 'keys.delete', 1, /there is none called 'keys.delete': .* keys, keys.create, .* database.restore/],
   ])('%s %s is refused', async (option, value, code, sentence) => {
     expect(await bench.run('audit', 'log', option, value)).toEqual({
       ...{ code, stdout: '', stderr: expect.stringMatching(sentence) },
@@ -108,7 +110,8 @@ test('a change of the catalogue names its rows, and of one that has many the fir
 
 test('what a name does to a terminal is not done to whoever reads the log', async () => {
   const { sqlite, store } = openForCommand(bench.folder)
-  const record = { action: 'keys.\u001b[31m', subject: '\u001b[2J', detail: { before: {}, after: { name: '\u0007' } } }
+  const action = 'keys.\u001b[31m' as AuditAction
+  const record = { action, subject: '\u001b[2J', detail: { before: {}, after: { name: '\u0007' } } }
   await store.changeKeys({ actor: '\u001b', nowMs: 1 }, () => ({ value: null, change: { ...record, write: {} } }))
   sqlite.close()
   // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what must not be there.

@@ -1,5 +1,6 @@
 /** What every store of configuration must do: its contract, as tests. Each implementation runs them with its own stores. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import type { AuditAction } from '../../src/domain/audit.ts'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
 import type {
   AliasRow,
@@ -24,7 +25,7 @@ export interface StorePair {
 }
 
 const BY = { actor: 'test', nowMs: 1_000 }
-const RECORD = { action: 'test.change', subject: 'it', detail: { why: 'a test' } }
+const RECORD = { action: 'keys.edit' as const, subject: 'it', detail: { why: 'a test' } }
 
 const team = (id: string, more: Partial<StoredTeam> = {}): StoredTeam => ({
   id,
@@ -121,7 +122,7 @@ export function testConfigStore(name: string, open: () => StorePair): void {
     })
 
     test('who changed what is found by each of its columns, newest first and page by page', async () => {
-      const record = (nowMs: number, actor: string, action: string, subject: string) =>
+      const record = (nowMs: number, actor: string, action: AuditAction, subject: string) =>
         store.changeKeys({ actor, nowMs }, () => ({
           value: null,
           change: { action, subject, detail: { nowMs }, write: { teams: [team('t')] } },
@@ -129,7 +130,7 @@ export function testConfigStore(name: string, open: () => StorePair): void {
       await record(1, 'ann', 'keys.edit', 'a')
       await record(2, 'bob', 'keys.edit', 'b')
       await record(3, 'ann', 'keys.revoke', 'b')
-      await record(4, 'ann', 'keysmith.edit', '%')
+      await record(4, 'ann', 'keysmith.edit' as AuditAction, '%')
       const timesOf = async (query: AuditQuery) => (await store.readAudit(query)).map(({ atMs }) => atMs)
       expect(await timesOf({})).toEqual([4, 3, 2, 1])
       expect(await timesOf({ sinceMs: 3 })).toEqual([4, 3])

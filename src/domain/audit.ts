@@ -1,0 +1,15 @@
+/** What changes of the configuration are called in the audit log. */
+
+/** All of them: a group, a dot, and what is done to one of it. */
+export const AUDIT_ACTIONS = [
+  'keys.create',
+  'keys.edit',
+  'keys.rotate',
+  'keys.revoke',
+  'teams.create',
+  'teams.edit',
+  'catalog.apply',
+  'catalog.revert',
+  'database.restore',
+] as const
+export type AuditAction = (typeof AUDIT_ACTIONS)[number]
