@@ -31,9 +31,17 @@ export function toSnapshot(rows: Configuration, environment: Environment): Snaps
   }
 }
 
+/** Of keys that a store has read before and gives again: nobody changes those. */
+const SECRETS = new WeakMap<StoredKey, [hash: string, Secret][]>()
+
 /** A key once for each of its secrets, by its hash. */
-function toSecrets({ secrets, metadata: _, createdMs: __, ...key }: StoredKey): [string, Secret][] {
-  return secrets.map(({ hash, lastFour, expiresMs }) => [hash, { key, lastFour, expiresMs }])
+function toSecrets(stored: StoredKey): [hash: string, Secret][] {
+  const known = SECRETS.get(stored)
+  if (known) return known
+  const { secrets, metadata: _, createdMs: __, ...key } = stored
+  const made = secrets.map(({ hash, lastFour, expiresMs }): [string, Secret] => [hash, { key, lastFour, expiresMs }])
+  SECRETS.set(stored, made)
+  return made
 }
 
 const toTeam = ({ maxKeys: _, metadata: __, createdMs: ___, ...team }: StoredTeam): [string, Team] => [team.id, team]

@@ -24,7 +24,7 @@ export interface StorePair {
   close(): void
 }
 
-const BY = { actor: 'test', nowMs: 1_000 }
+export const BY = { actor: 'test', nowMs: 1_000 }
 const RECORD = { action: 'keys.edit' as const, subject: 'it', detail: { why: 'a test' } }
 
 const team = (id: string, more: Partial<StoredTeam> = {}): StoredTeam => ({
@@ -40,7 +40,7 @@ const team = (id: string, more: Partial<StoredTeam> = {}): StoredTeam => ({
   ...more,
 })
 
-const key = (id: string, more: Partial<StoredKey> = {}): StoredKey => ({
+export const key = (id: string, more: Partial<StoredKey> = {}): StoredKey => ({
   id,
   name: `key ${id}`,
   scope: 'all',
@@ -86,7 +86,10 @@ const ALL = write({
   prices: [{ id: 'p', model: 'v/m', upstream: null, pricing: MODEL.pricing, createdMs: 1 }],
 })
 
-const decided = <Write>(what: Write): Decided<Write, null> => ({ value: null, change: { ...RECORD, write: what } })
+export const decided = <Write>(what: Write): Decided<Write, null> => ({
+  value: null,
+  change: { ...RECORD, write: what },
+})
 
 /** Runs the contract's tests. `open` makes an empty store, seen twice. */
 export function testConfigStore(name: string, open: () => StorePair): void {

@@ -4,29 +4,19 @@
  */
 
 import type { Database } from 'bun:sqlite'
-import { and, asc, desc, eq, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { codeOf } from '../../domain/error.ts'
 import { mintId, timeOfId } from '../../domain/id.ts'
-import { type Budget, type Limits, PERIODS, type Period } from '../../domain/settings.ts'
-import type {
-  Actor,
-  AuditQuery,
-  CatalogRows,
-  CatalogWrite,
-  ConfigStore,
-  Decided,
-  KeyRows,
-  KeyWrite,
-  RouteRow,
-  StoredKey,
-  StoredTeam,
-} from '../config-store.ts'
-import { readVersions, toHistory, writeVersions } from './catalog-versions.ts'
+import type { Actor, AuditQuery, ConfigStore, Decided } from '../config-store.ts'
+import { readCatalog, writeCatalog } from './catalog-rows.ts'
+import { readVersions, toHistory } from './catalog-versions.ts'
+import { createKeyReader, writeKeys } from './key-rows.ts'
+import { bumpRevision, readRevision } from './revision.ts'
 import * as schema from './schema.ts'
 import { createWatch } from './watch.ts'
 
-const { aliases, audit, keyModels, keySecrets, keys, models, prices, routes, settings, teams, upstreams } = schema
+const { audit, prices, settings, upstreams } = schema
 
 /** The tables of an open database, as drizzle sees them. */
 export const toTables = (sqlite: Database) => drizzle(sqlite, { schema })
@@ -53,6 +43,7 @@ async function untilFree<T>(work: () => T): Promise<T> {
 
 export function createConfigStore(sqlite: Database): ConfigStore {
   const database = toTables(sqlite)
+  const readKeys = createKeyReader()
 
   function change<Rows, Write, T>(
     by: Actor,
@@ -145,124 +136,3 @@ function toAuditId(tx: Transaction, nowMs: number): string {
   // Ids of one ms are in order as long as none of another time is minted between them.
   return last === undefined || id > last.id ? id : mintId(timeOfId(last.id) + 1)
 }
-
-function readRevision(tx: Transaction): number {
-  return Number(tx.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value ?? 0)
-}
-
-function bumpRevision(tx: Transaction, nowMs: number): void {
-  const value = sql`CAST(${settings.value} AS INTEGER) + 1`
-  tx.insert(settings)
-    .values({ key: 'config_revision', value: '1', updatedMs: nowMs })
-    .onConflictDoUpdate({ target: settings.key, set: { value, updatedMs: nowMs } })
-    .run()
-}
-
-function readKeys(tx: Transaction): KeyRows {
-  // By age, so that the same tables give the same order, whatever an index would make of it.
-  const patterns = Map.groupBy(tx.select().from(keyModels).orderBy(sql`rowid`).all(), (row) => row.keyId)
-  const secrets = Map.groupBy(
-    tx.select().from(keySecrets).orderBy(asc(keySecrets.createdMs), sql`rowid`).all(),
-    (row) => row.keyId,
-  )
-  const keyRows = tx.select().from(keys).orderBy(asc(keys.createdMs), asc(keys.id)).all()
-  return {
-    keys: keyRows.map((row) => ({
-      ...withLimits(row),
-      models: (patterns.get(row.id) ?? []).map(({ pattern }) => pattern),
-      secrets: (secrets.get(row.id) ?? []).map(({ keyId: _, ...secret }) => secret),
-    })),
-    teams: tx.select().from(teams).orderBy(asc(teams.createdMs), asc(teams.id)).all().map(withLimits),
-  }
-}
-
-interface LimitColumns extends Limits {
-  budgetNanoUsd: number | null
-  budgetPeriod: Period | null
-}
-
-/** The row of a key or a team, with what it is limited to in place of its columns. */
-function withLimits<Row extends LimitColumns>(row: Row) {
-  const { requestsPerMinute, tokensPerMinute, concurrency, budgetNanoUsd, budgetPeriod, ...rest } = row
-  return {
-    ...rest,
-    limits: { requestsPerMinute, tokensPerMinute, concurrency },
-    budget: toBudget(budgetNanoUsd, budgetPeriod),
-  }
-}
-
-/** Throws for a period that this version does not know: a newer one may have written it. */
-function toBudget(nanoUsd: number | null, period: Period | null): Budget | null {
-  if (nanoUsd === null) return null
-  if (period !== null && !PERIODS.includes(period)) throw new Error(`there is no budget period '${period}'`)
-  return { nanoUsd, period: period ?? 'total' }
-}
-
-const toLimitColumns = ({ limits, budget }: Pick<StoredTeam, 'limits' | 'budget'>): LimitColumns => ({
-  ...limits,
-  budgetNanoUsd: budget?.nanoUsd ?? null,
-  budgetPeriod: budget?.period ?? null,
-})
-
-function writeKeys(tx: Transaction, write: KeyWrite): void {
-  for (const team of write.teams ?? []) writeTeam(tx, team)
-  for (const key of write.keys ?? []) writeKey(tx, key)
-}
-
-function writeTeam(tx: Transaction, { limits, budget, ...team }: StoredTeam): void {
-  const row = { ...team, ...toLimitColumns({ limits, budget }) }
-  tx.insert(teams).values(row).onConflictDoUpdate({ target: teams.id, set: row }).run()
-}
-
-function writeKey(tx: Transaction, { limits, budget, models: patterns, secrets, ...key }: StoredKey): void {
-  const row = { ...key, ...toLimitColumns({ limits, budget }) }
-  tx.insert(keys).values(row).onConflictDoUpdate({ target: keys.id, set: row }).run()
-  tx.delete(keyModels).where(eq(keyModels.keyId, key.id)).run()
-  for (const pattern of patterns) tx.insert(keyModels).values({ keyId: key.id, pattern }).run()
-  tx.delete(keySecrets).where(eq(keySecrets.keyId, key.id)).run()
-  for (const secret of secrets)
-    tx.insert(keySecrets)
-      .values({ keyId: key.id, ...secret })
-      .run()
-}
-
-function readCatalog(tx: Transaction): CatalogRows {
-  return {
-    upstreams: tx
-      .select()
-      .from(upstreams)
-      .orderBy(sql`rowid`)
-      .all()
-      .map(({ apiKeySealed: _, ...row }) => row),
-    models: tx.select().from(models).orderBy(sql`rowid`).all(),
-    routes: tx.select().from(routes).orderBy(sql`rowid`).all(),
-    aliases: tx.select().from(aliases).orderBy(sql`rowid`).all(),
-  }
-}
-
-/** Parents before children, and children deleted before parents: routes refer to models and upstreams. */
-function writeCatalog(tx: Transaction, write: CatalogWrite): void {
-  for (const rows of toGroups(write.prices)) tx.insert(prices).values(rows).run()
-  for (const row of write.routes.delete) tx.delete(routes).where(isRoute(row)).run()
-  for (const row of write.aliases.delete) tx.delete(aliases).where(eq(aliases.alias, row.alias)).run()
-  for (const row of write.models.delete) tx.delete(models).where(eq(models.slug, row.slug)).run()
-  for (const row of write.upstreams.delete) tx.delete(upstreams).where(eq(upstreams.id, row.id)).run()
-  for (const rows of toGroups(write.upstreams.create)) tx.insert(upstreams).values(rows).run()
-  for (const row of write.upstreams.update) tx.update(upstreams).set(row).where(eq(upstreams.id, row.id)).run()
-  for (const rows of toGroups(write.models.create)) tx.insert(models).values(rows).run()
-  for (const row of write.models.update) tx.update(models).set(row).where(eq(models.slug, row.slug)).run()
-  for (const rows of toGroups(write.routes.create)) tx.insert(routes).values(rows).run()
-  for (const row of write.routes.update) tx.update(routes).set(row).where(isRoute(row)).run()
-  for (const rows of toGroups(write.aliases.create)) tx.insert(aliases).values(rows).run()
-  for (const row of write.aliases.update) tx.update(aliases).set(row).where(eq(aliases.alias, row.alias)).run()
-  writeVersions(tx, write)
-}
-
-/** How many rows a statement makes: one for each would have each compiled. */
-const GROUP = 100
-
-const toGroups = <Row>(rows: readonly Row[]): Row[][] =>
-  Array.from({ length: Math.ceil(rows.length / GROUP) }, (_, at) => rows.slice(at * GROUP, (at + 1) * GROUP))
-
-const isRoute = (row: RouteRow) =>
-  and(eq(routes.model, row.model), eq(routes.upstream, row.upstream), eq(routes.upstreamModel, row.upstreamModel))

@@ -18,6 +18,7 @@ import catalogVersions from '../../../drizzle/0008_catalog_versions.sql' with { 
 import keyUses from '../../../drizzle/0009_key_uses.sql' with { type: 'text' }
 import spendingIndex from '../../../drizzle/0010_spending_index.sql' with { type: 'text' }
 import teamIndex from '../../../drizzle/0011_team_index.sql' with { type: 'text' }
+import keyRevision from '../../../drizzle/0012_key_revision.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -39,6 +40,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0009_key_uses', sql: keyUses },
   { name: '0010_spending_index', sql: spendingIndex },
   { name: '0011_team_index', sql: teamIndex },
+  { name: '0012_key_revision', sql: keyRevision },
 ]
 
 export interface SchemaState {

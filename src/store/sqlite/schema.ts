@@ -111,23 +111,29 @@ export const teams = sqliteTable('teams', {
   createdMs: integer('created_ms').notNull(),
 })
 
-export const keys = sqliteTable('keys', {
-  id: text('id').primaryKey(),
-  name: text('name').notNull(),
-  scope: text('scope').$type<'all' | 'local'>().notNull().default('all'),
-  teamId: text('team_id').references(() => teams.id),
-  expiresMs: integer('expires_ms'),
-  requestsPerMinute: integer('rpm'),
-  tokensPerMinute: integer('tpm'),
-  concurrency: integer('concurrency'),
-  budgetNanoUsd: integer('budget_nano_usd'),
-  budgetPeriod: text('budget_period').$type<Period>(),
-  /** Addresses and ranges; a key without any may be used from everywhere. */
-  allowedIps: text('allowed_ips', { mode: 'json' }).$type<string[]>().notNull().default([]),
-  metadata: text('metadata', { mode: 'json' }).$type<Record<string, string>>().notNull(),
-  createdMs: integer('created_ms').notNull(),
-  revokedMs: integer('revoked_ms'),
-})
+export const keys = sqliteTable(
+  'keys',
+  {
+    id: text('id').primaryKey(),
+    name: text('name').notNull(),
+    scope: text('scope').$type<'all' | 'local'>().notNull().default('all'),
+    teamId: text('team_id').references(() => teams.id),
+    expiresMs: integer('expires_ms'),
+    requestsPerMinute: integer('rpm'),
+    tokensPerMinute: integer('tpm'),
+    concurrency: integer('concurrency'),
+    budgetNanoUsd: integer('budget_nano_usd'),
+    budgetPeriod: text('budget_period').$type<Period>(),
+    /** Addresses and ranges; a key without any may be used from everywhere. */
+    allowedIps: text('allowed_ips', { mode: 'json' }).$type<string[]>().notNull().default([]),
+    metadata: text('metadata', { mode: 'json' }).$type<Record<string, string>>().notNull(),
+    createdMs: integer('created_ms').notNull(),
+    revokedMs: integer('revoked_ms'),
+    /** Of the configuration, when this row or one of its secrets or patterns was written last: a server reads what is later. */
+    revision: integer('revision').notNull().default(0),
+  },
+  (table) => [index('keys_revision').on(table.revision)],
+)
 
 /** The secrets of a key, one at a time but for the overlap of a rotation. */
 export const keySecrets = sqliteTable(

@@ -1,0 +1,131 @@
+/**
+ * The rows of keys and teams, read and written in the transactions of `config-store.ts`. Whoever reads them again reads only the
+ * keys that were written since: of ten thousand, all would take a server's loop a tenth of a second with each change.
+ */
+import { asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
+import { type Budget, type Limits, PERIODS, type Period } from '../../domain/settings.ts'
+import type { KeyRows, KeyWrite, StoredKey, StoredTeam } from '../config-store.ts'
+import type { Transaction } from './config-store.ts'
+import { readRevision } from './revision.ts'
+import { keyModels, keySecrets, keys, teams } from './schema.ts'
+
+/** So many keys may have changed; where more have, all are read, which is one scan. */
+const MOST_CHANGED = 500
+
+/** The keys as of a revision, oldest first. */
+interface Known {
+  revision: number
+  keys: readonly StoredKey[]
+}
+
+/** Reads keys and teams again and again, and keeps the keys that it has read: nobody changes those. */
+export function createKeyReader(): (tx: Transaction) => KeyRows {
+  let known: Known | null = null
+
+  return (tx) => {
+    const revision = readRevision(tx)
+    if (known?.revision !== revision) known = { revision, keys: readKeys(tx, revision, known) }
+    return {
+      keys: [...known.keys],
+      teams: tx.select().from(teams).orderBy(asc(teams.createdMs), asc(teams.id)).all().map(withLimits),
+    }
+  }
+}
+
+function readKeys(tx: Transaction, revision: number, known: Known | null): StoredKey[] {
+  if (known === null || revision < known.revision) return readWhere(tx)
+  const changed = readIds(tx, known.revision)
+  if (changed.length > MOST_CHANGED) return readWhere(tx)
+  return replace(known.keys, readSome(tx, changed))
+}
+
+const readIds = (tx: Transaction, revision: number): string[] =>
+  tx
+    .select({ id: keys.id })
+    .from(keys)
+    .where(gt(keys.revision, revision))
+    .all()
+    .map(({ id }) => id)
+
+const readSome = (tx: Transaction, ids: string[]): StoredKey[] =>
+  readWhere(tx, inArray(keys.id, ids), inArray(keyModels.keyId, ids), inArray(keySecrets.keyId, ids))
+
+function readWhere(tx: Transaction, these?: SQL, theirModels?: SQL, theirSecrets?: SQL): StoredKey[] {
+  // By age, so that the same tables give the same order, whatever an index would make of it.
+  const modelRows = tx.select().from(keyModels).where(theirModels).orderBy(sql`rowid`).all()
+  const patterns = Map.groupBy(modelRows, ({ keyId }) => keyId)
+  const secretRows = tx
+    .select()
+    .from(keySecrets)
+    .where(theirSecrets)
+    .orderBy(asc(keySecrets.createdMs), sql`rowid`)
+    .all()
+  const secrets = Map.groupBy(secretRows, ({ keyId }) => keyId)
+  const keyRows = tx.select().from(keys).where(these).orderBy(asc(keys.createdMs), asc(keys.id)).all()
+  return keyRows.map(({ revision: _, ...row }) => ({
+    ...withLimits(row),
+    models: (patterns.get(row.id) ?? []).map(({ pattern }) => pattern),
+    secrets: (secrets.get(row.id) ?? []).map(({ keyId: __, ...secret }) => secret),
+  }))
+}
+
+/** Puts each in the place of its older self, and new ones among them. */
+function replace(known: readonly StoredKey[], changed: readonly StoredKey[]): StoredKey[] {
+  const byId = new Map([...known, ...changed].map((key) => [key.id, key]))
+  return [...byId.values()].sort(byAge)
+}
+
+const byAge = (a: StoredKey, b: StoredKey) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1)
+
+interface LimitColumns extends Limits {
+  budgetNanoUsd: number | null
+  budgetPeriod: Period | null
+}
+
+/** The row of a key or a team, with what it is limited to in place of its columns. */
+function withLimits<Row extends LimitColumns>(row: Row) {
+  const { requestsPerMinute, tokensPerMinute, concurrency, budgetNanoUsd, budgetPeriod, ...rest } = row
+  return {
+    ...rest,
+    limits: { requestsPerMinute, tokensPerMinute, concurrency },
+    budget: toBudget(budgetNanoUsd, budgetPeriod),
+  }
+}
+
+/** Throws for a period that this version does not know: a newer one may have written it. */
+function toBudget(nanoUsd: number | null, period: Period | null): Budget | null {
+  if (nanoUsd === null) return null
+  if (period !== null && !PERIODS.includes(period)) throw new Error(`there is no budget period '${period}'`)
+  return { nanoUsd, period: period ?? 'total' }
+}
+
+const toLimitColumns = ({ limits, budget }: Pick<StoredTeam, 'limits' | 'budget'>): LimitColumns => ({
+  ...limits,
+  budgetNanoUsd: budget?.nanoUsd ?? null,
+  budgetPeriod: budget?.period ?? null,
+})
+
+/** Writes what the next revision has. */
+export function writeKeys(tx: Transaction, write: KeyWrite): void {
+  const revision = readRevision(tx) + 1
+  for (const team of write.teams ?? []) writeTeam(tx, team)
+  for (const key of write.keys ?? []) writeKey(tx, key, revision)
+}
+
+function writeTeam(tx: Transaction, { limits, budget, ...team }: StoredTeam): void {
+  const row = { ...team, ...toLimitColumns({ limits, budget }) }
+  tx.insert(teams).values(row).onConflictDoUpdate({ target: teams.id, set: row }).run()
+}
+
+function writeKey(tx: Transaction, stored: StoredKey, revision: number): void {
+  const { limits, budget, models: patterns, secrets, ...key } = stored
+  const row = { ...key, revision, ...toLimitColumns({ limits, budget }) }
+  tx.insert(keys).values(row).onConflictDoUpdate({ target: keys.id, set: row }).run()
+  tx.delete(keyModels).where(eq(keyModels.keyId, key.id)).run()
+  for (const pattern of patterns) tx.insert(keyModels).values({ keyId: key.id, pattern }).run()
+  tx.delete(keySecrets).where(eq(keySecrets.keyId, key.id)).run()
+  for (const secret of secrets)
+    tx.insert(keySecrets)
+      .values({ keyId: key.id, ...secret })
+      .run()
+}
