@@ -19,6 +19,17 @@ import { Meter } from './meter.ts'
 /** Why a call is made. The first one stands in the request's own row, the others in `calls`. */
 export type CallReason = 'first' | OpenCall['reason']
 
+/** One call to be made. */
+export interface PlannedCall {
+  target: Target
+  /** The canonical request. Whoever wraps a dispatch changes copies of it. */
+  body: CanonicalRequest
+  /** `retry` and `fallback` after a call that failed, `limit` where a limit of ours kept the one before from being made. */
+  reason: CallReason
+  /** Aborts when the answer is no longer wanted. */
+  signal: AbortSignal
+}
+
 export interface CallLogDeps {
   ledger: Pick<Ledger, 'openCall'>
   row: OpenRow
@@ -84,8 +95,6 @@ export class Call implements Payer {
   }
 }
 
-type Asked = Pick<Call, 'target' | 'body'> & { reason: CallReason; signal: AbortSignal }
-
 export class CallLog {
   readonly #deps: CallLogDeps
   readonly #calls: Call[] = []
@@ -115,7 +124,7 @@ export class CallLog {
   }
 
   /** What a call may at most use and cost, if it is begun next. */
-  reserveOf({ target, body }: Pick<Call, 'target' | 'body'>): Reserve {
+  reserveOf({ target, body }: Pick<PlannedCall, 'target' | 'body'>): Reserve {
     if (this.count === 0 && target === this.#deps.first) return this.#firstReserve
     return toReserve(target, estimate(body, target.maxOutputLength), body)
   }
@@ -124,9 +133,9 @@ export class CallLog {
    * Gives the call once it is on record. Throws `ledger_unavailable`; `insufficient_quota` where a budget has no room for
    * one more; `aborted` where nobody waits any more.
    */
-  begin(asked: Asked, reserve: Reserve): Call | Promise<Call> {
-    if (this.#isClosed || asked.signal.aborted) throw noLongerWanted()
-    const { target, body } = asked
+  begin(planned: PlannedCall, reserve: Reserve): Call | Promise<Call> {
+    if (this.#isClosed || planned.signal.aborted) throw noLongerWanted()
+    const { target, body } = planned
     const { first } = this.#deps
     const isPassedOver = this.count === 0 && target !== first
     if (isPassedOver) {
@@ -135,7 +144,7 @@ export class CallLog {
       this.#calls.push(call)
       call.meter.end('failed', noLongerWanted())
     }
-    if (this.count > 0) return this.#beginAdditional(asked, reserve, isPassedOver)
+    if (this.count > 0) return this.#beginAdditional(planned, reserve, isPassedOver)
     const call = this.#add(target, body, null)
     this.#calls.push(call)
     return call
@@ -161,8 +170,8 @@ export class CallLog {
     return new Call(this.#deps, ++this.count, target, body, row)
   }
 
-  async #beginAdditional(asked: Asked, reserve: Reserve, isPassedOver: boolean): Promise<Call> {
-    const { target, body, reason, signal } = asked
+  async #beginAdditional(planned: PlannedCall, reserve: Reserve, isPassedOver: boolean): Promise<Call> {
+    const { target, body, reason, signal } = planned
     const { row, now } = this.#deps
     const next: Pending = { target, body, reserve }
     this.#pending.add(next)

@@ -37,7 +37,7 @@ export const tokensOf = ({ reservedPromptTokens, reservedCompletionTokens }: Res
   reservedPromptTokens + reservedCompletionTokens
 
 /** Calls of the same body to one target. */
-export interface Planned {
+export interface PlannedCalls {
   target: Target
   body: CanonicalRequest
   /** How many, each of so many choices. */
@@ -46,10 +46,10 @@ export interface Planned {
 }
 
 /** The most tokens that each of them writes. */
-const outputOf = ({ target, body, choices }: Planned): number => toCap(body, target.maxOutputLength) * choices
+const outputOf = ({ target, body, choices }: PlannedCalls): number => toCap(body, target.maxOutputLength) * choices
 
 /** The most that they cost, where each reads so many tokens. */
-const priceOf = (plan: Planned, promptTokens: number): number =>
+const priceOf = (plan: PlannedCalls, promptTokens: number): number =>
   toMostNanoUsd(plan.target.pricing, promptTokens, outputOf(plan), plan.body) * plan.calls
 
 type Join = (costs: number[]) => number
@@ -61,7 +61,7 @@ class PlannedCost implements Counting {
   constructor(
     readonly counter: Pick<Counter, 'bound'>,
     readonly keyId: string,
-    readonly plans: readonly Planned[],
+    readonly plans: readonly PlannedCalls[],
     readonly join: Join,
     readonly spentNanoUsd: number,
   ) {}
@@ -94,7 +94,7 @@ class PlannedCost implements Counting {
 export function askForAny(
   counter: Pick<Counter, 'bound'>,
   keyId: string,
-  plans: readonly Planned[],
+  plans: readonly PlannedCalls[],
   promptTokens: number,
   mostPromptTokens: number | null,
 ): Ask {
@@ -109,7 +109,7 @@ export function askForAny(
 }
 
 /** Whether one reads and costs as much as the other. */
-export const isLike = (one: Planned, other: Planned): boolean =>
+export const isLike = (one: PlannedCalls, other: PlannedCalls): boolean =>
   one.target.pricing === other.target.pricing &&
   one.target.upstreamModel === other.target.upstreamModel &&
   one.target.maxOutputLength === other.target.maxOutputLength &&
@@ -136,7 +136,7 @@ export function askForAll(
 ): Ask {
   let tokens = 0
   let spentNanoUsd = 0
-  const plans: Planned[] = []
+  const plans: PlannedCalls[] = []
   const add = (target: Target, body: CanonicalRequest, reserve: Reserve) => {
     tokens += tokensOf(reserve)
     plans.push({ target, body, calls: 1, choices: body.n ?? 1 })

@@ -3,7 +3,7 @@
  * key may. Each step is a Decision; the first refusal is the answer, and leaves no ledger row.
  */
 
-import { askForAny, isLike, type Planned, type Reserve, toReserve } from '../accounting/cost.ts'
+import { askForAny, isLike, type PlannedCalls, type Reserve, toReserve } from '../accounting/cost.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
@@ -182,7 +182,7 @@ function toAsk(
   targets: readonly Target[],
   isBudgeted: boolean,
 ): Ask {
-  const plans: Planned[] = []
+  const plans: PlannedCalls[] = []
   for (const target of targets) {
     const plan = toPlan(body, target)
     const [first] = plans
@@ -194,7 +194,7 @@ function toAsk(
 }
 
 /** In however many calls of one choice. */
-const toPlan = (body: CanonicalRequest, target: Target): Planned => {
+const toPlan = (body: CanonicalRequest, target: Target): PlannedCalls => {
   const calls = toCalls(body, target)
   return { target, body, calls, choices: (body.n ?? 1) / calls }
 }

@@ -3,7 +3,7 @@
  * and when none is left those that may recover once more, after a pause. Once an answer has begun, nothing is tried again.
  * Asks the breakers before each call; `dispatch` tells them how it ended.
  */
-import type { CallReason } from '../accounting/calls.ts'
+import type { CallReason, PlannedCall } from '../accounting/calls.ts'
 import type { Begun } from '../delivery/deliver.ts'
 import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
@@ -12,19 +12,8 @@ import type { Target } from '../domain/snapshot.ts'
 import type { RequestHealth } from '../health/health.ts'
 import { blamesTheRequest } from '../upstreams/failure.ts'
 
-/** One call to be made. */
-export interface Ask {
-  target: Target
-  /** The canonical request. `fanOut` and `enforce` change copies of it. */
-  body: CanonicalRequest
-  /** `retry` and `fallback` after a call that failed, `limit` where a limit of ours kept the one before from being made. */
-  reason: CallReason
-  /** Aborts when the answer is no longer wanted. */
-  signal: AbortSignal
-}
-
 /** Makes one call to one target, or as many as it takes: `fanOut` and `enforce` wrap one and have its type. */
-export type Dispatch = (ask: Ask) => Promise<Answer>
+export type Dispatch = (planned: PlannedCall) => Promise<Answer>
 
 export interface AttemptOptions {
   /** How often the list is tried again. */

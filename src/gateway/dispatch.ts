@@ -2,7 +2,7 @@
  * Makes one call to one target, and is the only caller of a backend: a call stays under its upstream's limits, is on
  * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
  */
-import type { Call, CallLog } from '../accounting/calls.ts'
+import type { Call, CallLog, PlannedCall } from '../accounting/calls.ts'
 import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
 import { GatewayError, hasLeft, noLongerWanted, UpstreamError } from '../domain/error.ts'
@@ -13,7 +13,7 @@ import type { CallNews, RequestHealth } from '../health/health.ts'
 import type { Limiter, Permit } from '../limits/limiter.ts'
 import type { Pace } from '../threads/pace.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
-import type { Ask, Dispatch } from './attempt.ts'
+import type { Dispatch } from './attempt.ts'
 import type { Place } from './intake.ts'
 
 export interface DispatchDeps {
@@ -38,15 +38,15 @@ export interface CallsOf {
 /** Prepares the dispatches of one request. */
 export function createDispatch(deps: DispatchDeps, { id, calls, health, place, pace, keyId }: CallsOf): Dispatch {
   return async (asked) => {
-    const ask = toWithin(asked)
-    const { body, target, signal } = ask
+    const planned = toWithin(asked)
+    const { body, target, signal } = planned
     const { upstream } = target
     let permit: Permit | null = null
     let call: Call | null = null
     try {
-      const reserve = calls.reserveOf(ask)
+      const reserve = calls.reserveOf(planned)
       permit = permitFor(deps, upstream, tokensOf(reserve))
-      const beginning = calls.begin(ask, reserve)
+      const beginning = calls.begin(planned, reserve)
       const begun = beginning instanceof Promise ? await beginning : beginning
       call = begun
       const { number, meter } = begun
@@ -138,12 +138,12 @@ class MeteredStream implements AnswerStream {
 }
 
 /** A cap of ours may be more than this target writes; a client's own is not, or the target would not be tried. */
-function toWithin(ask: Ask): Ask {
-  const { body, target } = ask
+function toWithin(planned: PlannedCall): PlannedCall {
+  const { body, target } = planned
   const most = target.maxOutputLength
-  if ((body.max_tokens ?? 0) > most) return { ...ask, body: { ...body, max_tokens: most } }
-  if ((body.max_completion_tokens ?? 0) > most) return { ...ask, body: { ...body, max_completion_tokens: most } }
-  return ask
+  if ((body.max_tokens ?? 0) > most) return { ...planned, body: { ...body, max_tokens: most } }
+  if ((body.max_completion_tokens ?? 0) > most) return { ...planned, body: { ...body, max_completion_tokens: most } }
+  return planned
 }
 
 const leftUnread = () => new UpstreamError('aborted', 'there was no room for the answer', { retryable: false })

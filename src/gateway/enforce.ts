@@ -3,6 +3,7 @@
  * it, and asks again with what was wrong, twice at most. Wraps a dispatch, so every call is recorded and metered there;
  * a request without a `response_format`, or a target that knows it, goes through as it is.
  */
+import type { PlannedCall } from '../accounting/calls.ts'
 import { clientLeft, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import type { Verdict } from '../structured/check-worker.ts'
@@ -18,7 +19,7 @@ import {
   type Wanted,
   withJson,
 } from '../structured/plan.ts'
-import type { Ask, Dispatch } from './attempt.ts'
+import type { Dispatch } from './attempt.ts'
 
 const MAX_CALLS = 3
 
@@ -28,11 +29,11 @@ const MAX_CALLS = 3
  */
 export const enforce =
   (dispatch: Dispatch, checker: Checker, keyId: string): Dispatch =>
-  (ask) => {
-    const plan = toPlan(ask.body, ask.target.features)
-    if (plan.kind === 'pass') return dispatch(ask)
-    if (plan.kind === 'remind') return dispatch({ ...ask, body: toReminded(ask.body) })
-    return enforced(ask, plan.wanted, dispatch, checker, keyId)
+  (planned) => {
+    const plan = toPlan(planned.body, planned.target.features)
+    if (plan.kind === 'pass') return dispatch(planned)
+    if (plan.kind === 'remind') return dispatch({ ...planned, body: toReminded(planned.body) })
+    return enforced(planned, plan.wanted, dispatch, checker, keyId)
   }
 
 /** Schemas as JSON: each choice of a request asks for the same one. */
@@ -40,20 +41,20 @@ const texts = new WeakMap<Record<string, unknown>, string>()
 const textOfSchema = (schema: Record<string, unknown>) => texts.getOrInsertComputed(schema, JSON.stringify)
 
 async function enforced(
-  ask: Ask,
+  planned: PlannedCall,
   wanted: Wanted,
   dispatch: Dispatch,
   checker: Checker,
   keyId: string,
 ): Promise<Answer> {
   const schema = wanted.schema === null ? null : textOfSchema(wanted.schema)
-  const wrong = schema === null ? null : await checker.prepare(keyId, schema, ask.signal)
+  const wrong = schema === null ? null : await checker.prepare(keyId, schema, planned.signal)
   const mustBeWanted = () => {
-    if (ask.signal.aborted) throw clientLeft()
+    if (planned.signal.aborted) throw clientLeft()
   }
   mustBeWanted()
   if (wrong !== null) throw badSchema(wanted, wrong)
-  const instructed = toInstructed(ask.body, wanted, ask.target.features)
+  const instructed = toInstructed(planned.body, wanted, planned.target.features)
   let body = instructed
   let problem = ''
   /** The last answer that was JSON, though not the right one. */
@@ -62,7 +63,7 @@ async function enforced(
     mustBeWanted()
     let answer: Answer
     try {
-      answer = await dispatch({ ...ask, body, reason: call === 1 ? ask.reason : 'schema' })
+      answer = await dispatch({ ...planned, body, reason: call === 1 ? planned.reason : 'schema' })
     } catch (error) {
       // What is there already is worth more than why there is nothing better.
       if (unmet && !wanted.strict && isRecoverable(error)) return unmet
@@ -70,7 +71,7 @@ async function enforced(
     }
     if (isFinal(answer.events)) return answer
     const { thinking, answer: said } = splitThinking(textOf(answer.events))
-    const verdict = await judge(checker, keyId, said, schema, ask.signal)
+    const verdict = await judge(checker, keyId, said, schema, planned.signal)
     mustBeWanted()
     if (verdict.json !== null && (verdict.problem === null || wanted.schema !== null)) {
       const read: Answer = { ...answer, events: withJson(answer.events, verdict.json, thinking) }
@@ -82,7 +83,7 @@ async function enforced(
     body = toCorrecting(instructed, said, problem)
   }
   if (unmet && !wanted.strict) return unmet
-  throw notMet(ask, wanted, problem)
+  throw notMet(planned, wanted, problem)
 }
 
 /** Whether it only keeps a better answer from being made: the upstream failed, or a budget has no room for a correction. */
@@ -111,7 +112,7 @@ const badSchema = ({ name }: Wanted, problem: string) =>
     param: 'response_format',
   })
 
-const notMet = ({ target }: Ask, { schema, name }: Wanted, problem: string) =>
+const notMet = ({ target }: PlannedCall, { schema, name }: Wanted, problem: string) =>
   new GatewayError(
     'schema_not_met',
     `Model \`${target.model}\` did not write ${schema === null ? 'a JSON object' : `JSON that meets the schema '${name}'`}. ` +

@@ -36,20 +36,20 @@ export function isSplit(body: CanonicalRequest, { upstream, features }: Target):
  */
 export const fanOut =
   (dispatch: Dispatch, chars: number): Dispatch =>
-  (ask) => {
-    if (!isSplit(ask.body, ask.target)) return dispatch(ask)
+  (planned) => {
+    if (!isSplit(planned.body, planned.target)) return dispatch(planned)
     const controller = new AbortController()
-    const signal = AbortSignal.any([ask.signal, controller.signal])
-    const { n, ...body } = ask.body
+    const signal = AbortSignal.any([planned.signal, controller.signal])
+    const { n, ...body } = planned.body
     const count = n ?? 1
     const abort = () => controller.abort(noLongerWanted())
     const fan: Fan = {
-      call: (index) => dispatch({ ...ask, body, signal, reason: index === 0 ? ask.reason : 'fan_out' }),
-      all: (task) => inParallel(count, toParallel(ask.target, count, chars), task, abort),
+      call: (index) => dispatch({ ...planned, body, signal, reason: index === 0 ? planned.reason : 'fan_out' }),
+      all: (task) => inParallel(count, toParallel(planned.target, count, chars), task, abort),
       signal,
       abort,
     }
-    return ask.body.stream ? inOneStream(fan) : inOneAnswer(fan)
+    return planned.body.stream ? inOneStream(fan) : inOneAnswer(fan)
   }
 
 /** The calls of one request. */

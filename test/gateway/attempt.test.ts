@@ -1,9 +1,10 @@
 /** Which target is tried when, and what a request is told when none answers. On scripted calls; `failover.test.ts` has sockets. */
 import { describe, expect, test } from 'bun:test'
+import type { PlannedCall } from '../../src/accounting/calls.ts'
 import { GatewayError, UpstreamError, type UpstreamErrorDetail } from '../../src/domain/error.ts'
 import type { Answer, AnswerEvent } from '../../src/domain/events.ts'
 import type { Target } from '../../src/domain/snapshot.ts'
-import { type Ask, attempt } from '../../src/gateway/attempt.ts'
+import { attempt } from '../../src/gateway/attempt.ts'
 import type { CallNews } from '../../src/health/health.ts'
 import { DONE, stop, text, toStreamed, toWhole } from '../support/answers.ts'
 import { toTarget } from '../support/snapshot.ts'
@@ -44,7 +45,7 @@ async function play(
   const targets: Target[] = Object.keys(script).map((id) => toTarget({ id }))
   const calls: string[] = []
   const reported: [string, CallNews][] = []
-  const dispatch = async ({ target, reason }: Ask) => {
+  const dispatch = async ({ target, reason }: PlannedCall) => {
     calls.push(`${target.upstream.id}:${reason}`)
     const left = script[target.upstream.id] ?? []
     const outcome = left.length > 1 ? left.shift() : left[0]

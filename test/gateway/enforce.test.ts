@@ -1,10 +1,10 @@
 /** Structured output on targets that cannot do it, over scripted calls and the real checking thread. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { PlannedCall } from '../../src/accounting/calls.ts'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 import type { Answer } from '../../src/domain/events.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import type { Feature } from '../../src/domain/settings.ts'
-import type { Ask } from '../../src/gateway/attempt.ts'
 import { enforce } from '../../src/gateway/enforce.ts'
 import { createChecker } from '../../src/structured/checker.ts'
 import { textOf } from '../../src/structured/plan.ts'
@@ -51,9 +51,9 @@ interface Options {
 
 /** Runs one request over scripted calls. */
 async function run(calls: Scripted[], { format = toFormat(true), features = [], body = {}, onCall }: Options = {}) {
-  const asks: Ask[] = []
+  const asks: PlannedCall[] = []
   const controller = new AbortController()
-  const ask: Ask = {
+  const ask: PlannedCall = {
     target: { ...toTarget(), features },
     body: {
       model: 'acme/large',

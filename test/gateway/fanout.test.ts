@@ -1,8 +1,8 @@
 /** Several choices, from upstreams that write them in one call and from those that do not. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { PlannedCall } from '../../src/accounting/calls.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
 import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
-import type { Ask } from '../../src/gateway/attempt.ts'
 import { fanOut } from '../../src/gateway/fanout.ts'
 import { DONE, stop, text, toWhole } from '../support/answers.ts'
 import { toFrames } from '../support/frames.ts'
@@ -304,7 +304,7 @@ describe('an upstream whose own limits leave places for some of them', () => {
 })
 
 describe('of the calls to a target that writes one choice', () => {
-  const asking = (count: number, stream: boolean): Ask => ({
+  const asking = (count: number, stream: boolean): PlannedCall => ({
     target: toTarget({ options: { ...DEFAULT_OPTIONS, n: false } }),
     body: { model: 'acme/single', messages: [{ role: 'user', content: 'Hi' }], n: count, stream },
     reason: 'first',
