@@ -9,7 +9,14 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
-import { type Ask, type Entry, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
+import {
+  type Ask,
+  type EnteredRequest,
+  isLimited,
+  type Limiter,
+  type Moment,
+  type Reservation,
+} from '../limits/limiter.ts'
 import { checkDoubtful, findDoubtful } from '../routing/refused.ts'
 import { checkFit, checkTarget, type Facts, order, resolve } from '../routing/route.ts'
 import type { Counter } from '../tokens/count.ts'
@@ -33,8 +40,8 @@ export interface Asked {
   snapshot: Snapshot
   key: Key
   team: Team | null
-  /** That of the request, which its refusal ends. */
-  entry: Entry
+  /** The request as the limiter knows it: a refusal ends it. */
+  entered: EnteredRequest
   task: Task
   health: Pick<RequestHealth, 'standing' | 'whyUnavailable'>
 }
@@ -55,7 +62,7 @@ export interface Admitted {
 
 /** Decides about a valid request of a key that was let in. */
 export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Admitted>> {
-  const { snapshot, key, team, entry, task, health } = asked
+  const { snapshot, key, team, entered, task, health } = asked
   // 1. Where could it be answered?
   const resolved = resolve(snapshot, key, task.model)
   if (resolved instanceof GatewayError) return resolved
@@ -73,7 +80,7 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   // 2. Is there room? Tokens and budgets, as one reservation.
   const reserve = toReserve(first, toEstimate(task.promptTokens, body, first), body)
   const ask = isLimited(key, team) ? toAsk(deps.counter, asked, body, targets, isBudgeted) : NOTHING
-  const admitting = entry.admit(ask, now)
+  const admitting = entered.admit(ask, now)
   const reservation = admitting instanceof Promise ? await admitting : admitting
   if (reservation instanceof GatewayError) return reservation
   // It may have begun while something was counted.

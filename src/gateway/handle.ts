@@ -16,7 +16,7 @@ import type { Format } from '../formats/format.ts'
 import type { Health } from '../health/health.ts'
 import { authenticate, type Caller } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { Entry, Limiter, Reservation } from '../limits/limiter.ts'
+import type { EnteredRequest, Limiter, Reservation } from '../limits/limiter.ts'
 import type { Fields, Log } from '../log.ts'
 import { teamOf, visibleModel } from '../routing/access.ts'
 import type { OpenRow } from '../store/ledger-rows.ts'
@@ -76,7 +76,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
   const held = new DisposableStack()
   let key: Key | null = null
   let task: Task | null = null
-  let entry: Entry | null = null
+  let entered: EnteredRequest | null = null
   let rates: Reservation['headers'] = {}
   let isDispatched = false
   try {
@@ -86,11 +86,11 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     held.defer(incoming.restoreIdleLimit)
     const team = teamOf(snapshot, key)
     const entering = deps.limiter.enter(key, team, deps.monotonicMs())
-    entry = orThrow(entering instanceof Promise ? await entering : entering)
+    entered = orThrow(entering instanceof Promise ? await entering : entering)
     // 2. What is asked? Read and parsed once.
     const unread = checkHeaders(incoming.headers)
     if (unread) {
-      entry.cancel()
+      entered.cancel()
       throw unread
     }
     const read = orThrow(await readBody(incoming.request, incoming.headers, place, deps.uploads))
@@ -99,7 +99,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     task = orThrow(read.isLong ? await toTaskInTurn(deps.pace, key, format, incoming, read) : toTask(format, read))
     // 3. Where, and may they? From here on it is reserved for.
     const health = deps.health.forRequest(key)
-    const admitted = orThrow(await admit(deps, { snapshot, key, team, entry, task, health }))
+    const admitted = orThrow(await admit(deps, { snapshot, key, team, entered, task, health }))
     const { reservation, body, targets, first, slug } = admitted
     rates = reservation.headers
     held.defer(() => reservation.cancel())
@@ -133,7 +133,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const error = toGatewayError(cause)
     error.requestId = requestId
     if (isDispatched) Object.assign(error.headers, rates)
-    else entry?.refuse(error, deps.monotonicMs())
+    else entered?.refuse(error, deps.monotonicMs())
     if (!isDispatched && cause === error) {
       const model = key && task ? visibleModel(snapshot, key, task.model)?.model.facts.id : undefined
       logRefusal(deps.log, { id, key: key?.id, model }, error)

@@ -68,7 +68,7 @@ export interface LedgerDeps {
   onCommit(): void
 }
 
-interface Entry {
+interface PendingRecord {
   record: LedgerRecord
   resolve(): void
   reject(error: unknown): void
@@ -77,7 +77,7 @@ interface Entry {
 export function createLedger(deps: LedgerDeps): Ledger {
   const { journal, store, reader, durability, files = NOTHING_LOST, mark, log, onCommit } = deps
   const applier = createApplier({ journal, store, log, onCommit })
-  let pending: Entry[] = []
+  let pending: PendingRecord[] = []
   let scheduled = false
   let syncing = false
   /** Records that wait for room which is being made. */
@@ -111,14 +111,14 @@ export function createLedger(deps: LedgerDeps): Ledger {
     for (const { resolve } of placed) resolve()
   }
 
-  const count = (placed: readonly Entry[]) => {
+  const count = (placed: readonly PendingRecord[]) => {
     let opened = 0
     for (const { record } of placed) if (record.kind === 'open') opened++
     if (opened > 0) mark?.add(opened)
   }
 
   /** One sync at a time: what comes meanwhile is the next group. */
-  const sync = async (group: Entry[]) => {
+  const sync = async (group: PendingRecord[]) => {
     syncing = true
     try {
       await journal.sync()
@@ -136,7 +136,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
   }
 
   /** A segment may be on its way; otherwise there is no room for these. */
-  const waitForRoom = (rest: Entry[]) => {
+  const waitForRoom = (rest: PendingRecord[]) => {
     const growing = journal.grow()
     if (!growing) return rest.forEach(turnAway)
     held += rest.length
@@ -147,7 +147,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     })
   }
 
-  const turnAway = ({ record, reject }: Entry) => {
+  const turnAway = ({ record, reject }: PendingRecord) => {
     if (record.kind === 'settle') strand({ ...record, row: toWithheld(record.row) })
     reject(unavailable())
   }

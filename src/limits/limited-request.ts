@@ -7,7 +7,7 @@ import { type Limits, NO_LIMITS } from '../domain/settings.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
 import type { Budgets } from './budget.ts'
 import { type BudgetRefusal, BudgetReservation, type Cost, type Counting } from './budget-reservation.ts'
-import type { Amount, Ask, Entry, Moment, Reservation } from './limiter.ts'
+import type { Amount, Ask, EnteredRequest, Moment, Reservation } from './limiter.ts'
 import { type Headers, toBudgetError, toRateError } from './messages.ts'
 import { addRateHeaders } from './rate-headers.ts'
 import type { RateLimiter, RateRefusal, Slot } from './rates.ts'
@@ -27,8 +27,8 @@ const mayFit = ({ spentNanoUsd, budget }: BudgetRefusal, counting: Counting) =>
 /** How long it has to be waited for room; for ever where no waiting helps. */
 const toWait = ({ retryAfterMs }: RateRefusal) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
-/** A request that is under limits, from its entry to its end: first an entry, then its reservation. */
-export class LimitedRequest implements Entry, Reservation {
+/** First it has entered and may be read, then it is what it has reserved. */
+export class LimitedRequest implements EnteredRequest, Reservation {
   headers: Headers = {}
   readonly #budgets: Budgets
   readonly #key: Key
@@ -58,7 +58,7 @@ export class LimitedRequest implements Entry, Reservation {
   }
 
   /** Counts it in, and takes a slot, with its key and its team or with neither. */
-  enter(nowMs: number): Decision<Entry> {
+  enter(nowMs: number): Decision<EnteredRequest> {
     const byKey = this.#keyRates?.requestRefusal(this.#key.limits, nowMs) ?? null
     const byTeam = this.#teamRates?.requestRefusal(this.#teamLimits, nowMs) ?? null
     const full = this.#toRateError(byKey, byTeam, nowMs)

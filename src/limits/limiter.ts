@@ -31,7 +31,7 @@ export interface Moment {
 }
 
 /** A request that may be read: it counts as one of its key's and its team's, and has a slot of both. Ended by `admit`, `cancel` or `refuse`. */
-export interface Entry {
+export interface EnteredRequest {
   /**
    * Reserves all of this, or refuses and has changed nothing: `token_limit` or `insufficient_quota`. May be asked again after
    * a refusal. A promise is for limiters that several processes share, and for a budget that is nearly spent: prompts are
@@ -80,7 +80,7 @@ export interface Scope {
 
 export interface Limiter {
   /** Lets a request in, before its body is read, or refuses it: `request_limit`. */
-  enter(key: Key, team: Team | null, monotonicMs: number): Decision<Entry> | Promise<Decision<Entry>>
+  enter(key: Key, team: Team | null, monotonicMs: number): Decision<EnteredRequest> | Promise<Decision<EnteredRequest>>
   /** Lets a call in at an upstream. Returns an UpstreamError with status 429 where its limits leave no room. */
   permit(upstream: Upstream, tokens: number, monotonicMs: number): Permit | UpstreamError
   /** Tells whether `permit` would refuse now. */
@@ -108,7 +108,7 @@ export interface Limiter {
 
 /** The limiter of a single process. */
 export interface LocalLimiter extends Limiter {
-  enter(key: Key, team: Team | null, monotonicMs: number): Decision<Entry>
+  enter(key: Key, team: Team | null, monotonicMs: number): Decision<EnteredRequest>
 }
 
 export interface LimiterOptions {
@@ -131,7 +131,7 @@ const UNLIMITED: Reservation = Object.freeze({
   settle() {},
   cancel() {},
 })
-const UNLIMITED_ENTRY: Entry = Object.freeze({ admit: () => UNLIMITED, cancel() {}, refuse() {} })
+const UNLIMITED_REQUEST: EnteredRequest = Object.freeze({ admit: () => UNLIMITED, cancel() {}, refuse() {} })
 const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
 export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOptions = {}): LocalLimiter {
@@ -142,7 +142,7 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
 
   return {
     enter(key, team, monotonicMs) {
-      if (!isLimited(key, team)) return UNLIMITED_ENTRY
+      if (!isLimited(key, team)) return UNLIMITED_REQUEST
       const ofKey = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
       const ofTeam = team !== null && hasLimits(team.limits) ? teams.of(team.id, monotonicMs) : null
       return new LimitedRequest(budgets, key, team, ofKey, ofTeam).enter(monotonicMs)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { Cost } from '../../src/limits/budget-reservation.ts'
-import type { Ask, Entry, LocalLimiter, Reservation } from '../../src/limits/limiter.ts'
+import type { Ask, EnteredRequest, LocalLimiter, Reservation } from '../../src/limits/limiter.ts'
 import { at, budget, CENT, cents, createLimiter, limited, standing, toTeam } from './asking.ts'
 
 const keyOf = (id = 'k1', of = budget(10)) => limited({}, { budget: of, id })
@@ -35,14 +35,14 @@ function createCounts() {
   }
 }
 
-const enter = (limiter: LocalLimiter, key: Key, team: Team | null = null): Entry => {
+const enter = (limiter: LocalLimiter, key: Key, team: Team | null = null): EnteredRequest => {
   const entry = limiter.enter(key, team, 0)
   if (entry instanceof GatewayError) throw entry
   return entry
 }
 
 /** Whether each of them was let in, once all that they wait for is counted. */
-async function decide(counts: ReturnType<typeof createCounts>, decided: ReturnType<Entry['admit']>[]) {
+async function decide(counts: ReturnType<typeof createCounts>, decided: ReturnType<EnteredRequest['admit']>[]) {
   await counts.end()
   return Promise.all(decided.map(async (each) => !((await each) instanceof GatewayError)))
 }

@@ -1,12 +1,12 @@
 /** A request before it is admitted: what it counts for while its body is read, and which refusals give that back. */
 import { describe, expect, test } from 'bun:test'
 import { type ErrorKind, GatewayError } from '../../src/domain/error.ts'
-import type { Entry, LocalLimiter } from '../../src/limits/limiter.ts'
+import type { EnteredRequest, LocalLimiter } from '../../src/limits/limiter.ts'
 import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens } from './asking.ts'
 
 const key = limited({ requestsPerMinute: 2, tokensPerMinute: 100, concurrency: 1 }, { budget: budget(1) })
 
-function entered(limiter: LocalLimiter, atMs: number): Entry {
+function entered(limiter: LocalLimiter, atMs: number): EnteredRequest {
   const entry = limiter.enter(key, null, atMs)
   if (entry instanceof GatewayError) throw entry
   return entry

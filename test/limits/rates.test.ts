@@ -266,7 +266,7 @@ test('no minute ever sees more requests or tokens than the limits, and no moment
         if (step.do === 'ask') {
           const decision = limiter.admit(key, null, tokens(step.tokens), at(nowMs))
           if (decision instanceof GatewayError) {
-            // An entry may stay a grain longer than what it holds, so only a window with all that room must admit.
+            // A grain may stay 100 ms longer than what it holds, so only a window with all that room must admit.
             const near = came.filter((one) => one.isCounted && one.atMs > nowMs - 60_100)
             const nearly = near.reduce((sum, one) => sum + one.tokens, 0)
             expect(underWay.length >= concurrency || near.length >= rpm || nearly + step.tokens > tpm).toBe(true)

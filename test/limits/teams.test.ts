@@ -3,13 +3,13 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Limits } from '../../src/domain/settings.ts'
-import type { Entry, LocalLimiter, Reservation } from '../../src/limits/limiter.ts'
+import type { EnteredRequest, LocalLimiter, Reservation } from '../../src/limits/limiter.ts'
 import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens, toTeam } from './asking.ts'
 
 const teamOf = (limits: Partial<Limits>, id = 't1') => toTeam(null, id, limits)
 const keyOf = (limits: Partial<Limits>, id = 'k1') => limited(limits, { id, name: id })
 
-function entered(limiter: LocalLimiter, ...who: [...Parameters<LocalLimiter['enter']>]): Entry {
+function entered(limiter: LocalLimiter, ...who: [...Parameters<LocalLimiter['enter']>]): EnteredRequest {
   const entry = limiter.enter(...who)
   if (entry instanceof GatewayError) throw entry
   return entry
@@ -221,7 +221,7 @@ test('whatever keys of two teams ask, and however it ends, no key and no team ha
           const [key, team] = [keys[number], teams[number % 2]]
           if (!key || !team) throw new Error('no such key')
           const decision = limiter.admit(key, team, tokens(amount), at(nowMs))
-          // An entry may stay a grain longer than what it holds.
+          // A grain may stay 100 ms longer than what it holds.
           const room = (sinceMs: number) =>
             [key, team].every(({ id, limits }) => {
               const own = came.filter(({ who }) => who.includes(id))

@@ -18,7 +18,7 @@ function play(list: { step: number; tokens: number }[]) {
   let nowMs = 0
   const came = list.map(({ step, tokens }) => {
     nowMs += step
-    return { atMs: nowMs, tokens, entry: window.add(1, tokens, nowMs) }
+    return { atMs: nowMs, tokens, grain: window.add(1, tokens, nowMs) }
   })
   return { window, came, nowMs }
 }
@@ -73,20 +73,20 @@ test('what is said to be older than the newest leaves with that, not before itse
 })
 
 describe('a correction', () => {
-  test('holds as long as its entry is in the window', () => {
+  test('holds as long as its grain is in the window', () => {
     const window = new Window()
-    const entry = window.add(1, 100, 0)
-    window.correct(entry, 0, 50)
+    const grain = window.add(1, 100, 0)
+    window.correct(grain, 0, 50)
     expect(window.used('tokens', 59_999)).toBe(150)
-    window.correct(entry, -1, -150)
+    window.correct(grain, -1, -150)
     expect([window.used('requests', 59_999), window.emptyMs('tokens', 59_999)]).toEqual([0, 0])
   })
 
   test('of what has left changes nothing of what came since', () => {
     const window = new Window()
-    const entry = window.add(1, 100, 0)
+    const grain = window.add(1, 100, 0)
     window.add(1, 7, 60_000)
-    window.correct(entry, -1, 900)
+    window.correct(grain, -1, 900)
     expect([window.used('requests', 60_000), window.used('tokens', 60_000)]).toEqual([1, 7])
   })
 })
