@@ -1,6 +1,6 @@
 /** Reads the stream that answers `ask`: its text as it comes, and at its end what it took. */
 
-import { toFailure } from './ask-place.ts'
+import { toFailure } from './ask-server.ts'
 import { CommandError } from './command-error.ts'
 
 export interface Answer {

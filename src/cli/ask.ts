@@ -7,7 +7,7 @@ import { messageOf } from '../domain/error.ts'
 import { toUsd } from '../domain/usage.ts'
 import { count } from '../domain/words.ts'
 import { type Answer, readAnswer } from './ask-answer.ts'
-import { choosePlace, fetchFrom, type Place } from './ask-place.ts'
+import { type AskedServer, chooseServer, fetchFrom } from './ask-server.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type Context, printJson } from './io.ts'
 
@@ -20,10 +20,10 @@ export interface AskFlags {
 
 export async function ask(words: readonly string[], flags: AskFlags, io: Context): Promise<void> {
   const content = await toQuestion(words, io)
-  const place = await choosePlace(flags, io)
+  const server = await chooseServer(flags, io)
   const startedMs = performance.now()
-  const model = flags.model ?? (await chooseModel(place))
-  const response = await fetchFrom(place, '/chat/completions', {
+  const model = flags.model ?? (await chooseModel(server))
+  const response = await fetchFrom(server, '/chat/completions', {
     model,
     messages: [{ role: 'user', content }],
     stream: true,
@@ -67,8 +67,8 @@ interface Offer {
 }
 
 /** The cheapest model that is ready to answer in text; the demo only where there is no other. */
-async function chooseModel(place: Place): Promise<string> {
-  const { data }: { data: Offer[] } = JSON.parse(await (await fetchFrom(place, '/models')).text())
+async function chooseModel(server: AskedServer): Promise<string> {
+  const { data }: { data: Offer[] } = JSON.parse(await (await fetchFrom(server, '/models')).text())
   const ready = data.filter((offer) => offer.is_ready && !offer.alias_of && offer.output_modalities.includes('text'))
   const [best] = ready.sort((a, b) => Number(isDemo(a)) - Number(isDemo(b)) || toPrice(a) - toPrice(b))
   if (best) return best.id

@@ -1,12 +1,12 @@
 /** Where `ask` puts its question, and how: over the control socket of a server on this machine, or over HTTP with a key. */
 import { codeOf, messageOf } from '../domain/error.ts'
 import { socketPath } from '../server/protocol.ts'
-import type { AskFlags } from './ask.ts'
 import { CommandError, usageError } from './command-error.ts'
 import type { Context } from './io.ts'
 import { findServer } from './live.ts'
 
-export interface Place {
+/** The server that is asked, and the key that it is asked with. */
+export interface AskedServer {
   /** Ends in `/v1`. */
   base: string
   /** Path of the control socket; null for a network address. */
@@ -19,7 +19,10 @@ export interface Place {
 const DEFAULT_URL = 'http://127.0.0.1:4000/v1'
 
 /** Throws a CommandError where there is nobody to ask, or no right to. */
-export async function choosePlace({ key: flag, url }: AskFlags, io: Context): Promise<Place> {
+export async function chooseServer(
+  { key: flag, url }: { key?: string; url?: string },
+  io: Context,
+): Promise<AskedServer> {
   const key = flag ?? (io.environment.TOLLGATE_KEY || null)
   const keyFrom = flag === undefined ? 'TOLLGATE_KEY' : '--key'
   if (url !== undefined && key === null) throw usageError('--url needs a key: give one with --key, or in TOLLGATE_KEY.')
@@ -48,8 +51,8 @@ function toBase(url: string): string {
 }
 
 /** Asks, with a body by POST. Returns an answer that is 2xx; throws what any other says as a CommandError. */
-export async function fetchFrom(place: Place, path: string, body?: unknown): Promise<Response> {
-  const { base, unix, key, keyFrom } = place
+export async function fetchFrom(server: AskedServer, path: string, body?: unknown): Promise<Response> {
+  const { base, unix, key, keyFrom } = server
   const response = await fetch(`${base}${path}`, {
     ...(unix === null ? {} : { unix }),
     ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
@@ -68,7 +71,7 @@ export async function fetchFrom(place: Place, path: string, body?: unknown): Pro
   )
 }
 
-/** What an error in the shape of the API says; that of anything else in its place is its status. */
+/** What an error in the shape of the API says; that of anything else is its status. */
 export function toFailure(text: string, status: number): { kind: string; message: string } {
   try {
     const { error } = JSON.parse(text)
