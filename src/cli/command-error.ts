@@ -5,6 +5,7 @@
 import { CommanderError } from 'commander'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
+import { toDay } from './io.ts'
 
 /** A command that could not be done. Exit code 1, or 2 where the words on the command line were wrong. */
 export class CommandError extends Error {
@@ -51,6 +52,7 @@ const OF_SQLITE: readonly [code: RegExp, kind: string, message: string][] = [
 function toAdvice(failure: ServiceFailure): string {
   const file = failure.kind === 'catalog_invalid' ? failure.name : 'FILE'
   const folder = failure.kind === 'no_database' ? failure.dataFolder : 'FOLDER'
+  const day = failure.kind === 'request_removed' ? toDay(failure.createdMs) : 'DAY'
   const advice: Record<ServiceFailure['kind'], string> = {
     invalid: '',
     key_not_found: ' See the ids with: tollgate keys list',
@@ -62,6 +64,7 @@ function toAdvice(failure: ServiceFailure): string {
     team_ambiguous: ' Name the team by one of these ids.',
     team_exists: ' Use that one, or choose another name.',
     request_not_found: ' See the ids with: tollgate requests list',
+    request_removed: ` What all of them come to stays: tollgate usage --since ${day}`,
     request_ambiguous: ' Give more of its digits.',
     catalog_unreadable: ' Name another file.',
     catalog_invalid: `\nCorrect the file and check it with: tollgate catalog validate ${file}`,

@@ -23,6 +23,8 @@ export type ServiceFailure =
   | { kind: 'team_ambiguous'; team: string }
   | { kind: 'team_exists'; team: string; id: string }
   | { kind: 'request_not_found'; request: string }
+  /** By its id it is older than what is kept of the ledger, if it ever was on record. */
+  | { kind: 'request_removed'; request: string; createdMs: number }
   | { kind: 'request_ambiguous'; request: string }
   | { kind: 'catalog_unreadable'; path: string }
   | { kind: 'catalog_invalid'; name: string; problems: readonly CatalogProblem[] }

@@ -3,6 +3,7 @@
  * a few thousand at a time with a pause for whatever else the process does, and stops at a bound, which it tells: nobody waits
  * for the whole of a long ledger.
  */
+import { timeOfId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestReader, RequestSearch } from '../store/request-store.ts'
@@ -75,10 +76,10 @@ const MAX_NAMED = 5
 /**
  * The only request that a text may mean: an id as the ledger, a completion, a response's header or an upstream has it
  * (`0192…`, `chatcmpl-…`, `req_…`, `…-2`), four or more digits from either end of one, or the whole id that its upstream gave it.
- * Throws `request_not_found`, `request_ambiguous` and `invalid`.
+ * Throws `request_not_found`, `request_removed`, `request_ambiguous` and `invalid`.
  */
 export async function findRequest(
-  reader: Pick<RequestReader, 'slice' | 'get' | 'beginning'>,
+  reader: Pick<RequestReader, 'slice' | 'get' | 'beginning' | 'keptFromMs'>,
   text: string,
   most = MOST_SEARCHED,
 ): Promise<StoredRequest> {
@@ -87,7 +88,9 @@ export async function findRequest(
   const whole = toWholeId(request)
   const found = whole === null ? null : reader.get(whole)
   if (found) return found
-  if (whole !== null) throw notFound(request, '')
+  const keptFromMs = reader.keptFromMs()
+  if (whole !== null)
+    throw isMinted(whole) && timeOfId(whole) < keptFromMs ? removed(request, whole, keptFromMs) : notFound(request, '')
   const digits = PART.exec(request.toLowerCase())?.[1]
   const search = digits === undefined ? { upstreamRequestId: request } : { idEnd: digits }
   const ending = await look(reader, search, null, MAX_NAMED + 1, most)
@@ -95,7 +98,10 @@ export async function findRequest(
   if (digits !== undefined) for (const id of reader.beginning(digits, MAX_NAMED + 1)) ids.add(id)
   const [only] = ids
   if (only === undefined)
-    throw notFound(request, ending.next === null ? '' : ` among the newest ${most}; of an older one, give the whole id`)
+    throw notFound(
+      request,
+      ending.next === null ? toKept(keptFromMs) : ` among the newest ${most}; of an older one, give the whole id`,
+    )
   const named = [...ids].slice(0, MAX_NAMED)
   const more = ids.size > named.length ? ', …' : ''
   const row = ids.size === 1 ? reader.get(only) : null
@@ -105,6 +111,20 @@ export async function findRequest(
     `'${request}' may mean several requests: ${named.join(', ')}${more}.`,
   )
 }
+
+/** Only a UUIDv7 says when it was made. */
+const isMinted = (id: string) => id[12] === '7'
+
+const removed = (request: string, id: string, keptFromMs: number) =>
+  new ServiceError(
+    { kind: 'request_removed', request, createdMs: timeOfId(id) },
+    `There is no request '${request}' on record: by its id it is of ${toIso(timeOfId(id))}, and requests are kept for as long as \`serve --keep\` says. Those of before ${toIso(keptFromMs)} were taken away.`,
+  )
+
+const toKept = (keptFromMs: number) =>
+  keptFromMs === 0 ? '' : `; those of before ${toIso(keptFromMs)} were taken away, as \`serve --keep\` says`
+
+const toIso = (ms: number) => new Date(ms).toISOString()
 
 const notFound = (request: string, where: string) =>
   new ServiceError({ kind: 'request_not_found', request }, `There is no request '${request}' on record${where}.`)

@@ -73,6 +73,8 @@ export interface RequestReader {
   get(id: string): StoredRequest | null
   /** Ids that begin with these digits, so many at most. */
   beginning(digits: string, limit: number): string[]
+  /** Of requests of before this time some were taken away, or all; 0 where none ever were. */
+  keptFromMs(): number
   /** All additional calls of a request, by number. */
   calls(requestId: string): StoredCall[]
   /** A price that a call was charged by; null where there is none of this id. */

@@ -1,9 +1,11 @@
 /** Requests found again: page by page, by what was asked of whom, by whatever somebody has of an id, and never by reading on and on. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mintId } from '../../src/domain/id.ts'
 import { findRequest, type ListOptions, listRequests } from '../../src/ledger/requests.ts'
 import type { OpenRow, Outcome } from '../../src/store/ledger-rows.ts'
 import { isWanted, type RequestFilter, type RequestReader } from '../../src/store/request-store.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { pruneSlice } from '../../src/store/sqlite/ledger-prune.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
 import { createFolder, type Folder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
 
@@ -127,6 +129,26 @@ describe('a request', () => {
     expect(await failing('ffff')).toBe(`There is no request 'ffff' on record.`)
     expect(await failing('of-acme')).toBe(`There is no request 'of-acme' on record.`)
     expect(await failing('0193a1b2')).toBe(`'0193a1b2' may mean several requests: ${id}, ${other}.`)
+  })
+
+  test('that is older than what is kept is said to be that, by the time in its id; of a part of one, what is kept', async () => {
+    put({})
+    const untilMs = HOUR + 3_600_000
+    pruneSlice(folder.database, { untilMs, after: '', limit: 10, spared: [] }, untilMs)
+    const failure = async (text: string) => {
+      const { failure, message } = await findRequest(reader, text).catch((error) => error)
+      return [failure.kind, message]
+    }
+    const old = mintId(HOUR + 5)
+    const gone = 'Those of before 2026-11-21T13:00:00.000Z were taken away.'
+    const what = `There is no request 'req_${old}' on record: by its id it is of 2026-11-21T12:00:00.005Z, and requests are kept`
+    expect(await failure(`req_${old}`)).toEqual([
+      'request_removed',
+      `${what} for as long as \`serve --keep\` says. ${gone}`,
+    ])
+    expect(await failure(mintId(untilMs))).toEqual(['request_not_found', expect.stringMatching(/on record\.$/)])
+    expect(await failure('0'.repeat(32))).toEqual(['request_not_found', expect.stringMatching(/on record\.$/)])
+    expect(await failure('ffff')).toEqual(['request_not_found', expect.stringContaining('of before 2026-11-21T13:00')])
   })
 
   test('is not looked for without an end: what was not looked at is said', async () => {

@@ -23,6 +23,12 @@ const MOVE_LEDGER_FROM = `
   ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
   WHERE CAST(settings.value AS INTEGER) < CAST(excluded.value AS INTEGER)`
 
+/** Reads it as it is each time; 0 where nothing was ever taken away. */
+export function createKeptFrom(sqlite: Database): () => number {
+  const from = sqlite.query<{ value: string }, []>(`SELECT value FROM settings WHERE key = 'ledger_from'`)
+  return () => Number(from.get()?.value ?? 0)
+}
+
 /**
  * Looks at the next `limit` requests of before `untilMs`, which begins an hour, and takes those away that are settled, with their
  * calls. In the same transaction `settings.ledger_from` moves past their hours. Throws what SQLite says, and then nothing has

@@ -10,6 +10,7 @@ import type { RequestReader, RequestSearch } from '../request-store.ts'
 import { toTables } from './config-store.ts'
 import { selection } from './ledger-columns.ts'
 import { AFTER_ALL, SLACK_MS, toIdAfter } from './ledger-ids.ts'
+import { createKeptFrom } from './ledger-prune.ts'
 import { toGlob } from './pattern.ts'
 import { calls, prices, requests } from './schema.ts'
 
@@ -67,6 +68,7 @@ export function createRequestReader(sqlite: Database): RequestReader {
     },
     get: (id) => get.get(id),
     beginning: (digits, limit) => beginning.all(digits, digits + AFTER_ALL, limit).map(({ id }) => id),
+    keptFromMs: createKeptFrom(sqlite),
     calls: (requestId) => callsOf.all(requestId),
     price: (id) => toTables(sqlite).select().from(prices).where(eq(prices.id, id)).get() ?? null,
   }

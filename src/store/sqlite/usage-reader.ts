@@ -7,6 +7,7 @@ import { timeOfId, toFirstId } from '../../domain/id.ts'
 import { HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { UsageQuery, UsageReader } from '../usage-store.ts'
 import { SLACK_MS, toIdAfter } from './ledger-ids.ts'
+import { createKeptFrom } from './ledger-prune.ts'
 import { createRanking } from './ranking.ts'
 import { COUNTS, PAGE, toUsageStatement, type UsageStatement } from './usage-query.ts'
 
@@ -20,7 +21,7 @@ export function createUsageReader(sqlite: Database): UsageReader {
   const idIn = sqlite.query<{ id: string }, [string, string]>(
     'SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id LIMIT 1',
   )
-  const keptFrom = sqlite.query<{ value: string }, []>(`SELECT value FROM settings WHERE key = 'ledger_from'`)
+  const keptFromMs = createKeptFrom(sqlite)
 
   const read = ({ sql, values, toCell }: UsageStatement, ...span: (string | number)[]) => {
     const rows = sqlite.query<object, (string | number)[]>(sql).values(...span, ...values)
@@ -63,7 +64,7 @@ export function createUsageReader(sqlite: Database): UsageReader {
       const statement = toUsageStatement(query)
       return query.from === 'rollup' ? pagesOfRollup(query.span, statement) : pagesOfRequests(query.span, statement)
     },
-    keptFromMs: () => Number(keptFrom.get()?.value ?? 0),
+    keptFromMs,
     rank: createRanking,
   }
 }
