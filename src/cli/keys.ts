@@ -85,8 +85,9 @@ export async function rotate(which: string, { overlap }: { overlap?: string }, i
   if (overlapMs === null) throw usageError(`--overlap '${overlap}' is no span: write 24h, 7d or 0; at most 365d.`)
   await withStore(io, {}, async (store, sqlite) => {
     // First: once there is a secret, nothing may come between it and whoever asked for it.
-    const standingOf = io.json ? await createStandings(sqlite, 'key', io) : null
-    const { key, secret } = await rotateKey(store, which, overlapMs, { actor: 'cli', nowMs })
+    const { id } = await showKey(store, which, nowMs)
+    const standingOf = io.json ? await createStandings(sqlite, 'key', io, id) : null
+    const { key, secret } = await rotateKey(store, id, overlapMs, { actor: 'cli', nowMs })
     if (standingOf !== null) {
       const { id, name, ...rest } = toKeyJson(key, standingOf(key))
       return printJson(io, { id, name, key: secret, ...rest })
