@@ -93,10 +93,16 @@ export async function rotate(which: string, { overlap }: { overlap?: string }, i
       return printJson(io, { id, name, key: secret, ...rest })
     }
     const end = overlapMs === 0 ? 'has ended' : `ends ${toTime(nowMs + overlapMs)} UTC at the latest`
-    io.stderr(`${toKeyName(key)} has a new secret; the one before ${end}. Keep this one now; it is not shown again:\n`)
+    io.stderr(`${toKeyName(key)} has a new secret; the one before ${end}.\n`)
+    if (overlapMs > 0) io.stderr(LEAKED)
+    io.stderr('Keep this one now; it is not shown again:\n')
     io.stdout(`${secret}\n`)
   })
 }
+
+/** Whoever rotates a key that somebody has seen may not know that it works on. */
+const LEAKED =
+  'If that one has leaked, rotate again with --overlap 0: it ends at once, and so does this one for another.\n'
 
 export async function revoke(which: string, io: Context): Promise<void> {
   const nowMs = io.nowMs()

@@ -124,6 +124,7 @@ describe('keys rotate', () => {
     const { code, stdout, stderr } = await bench.run('keys', 'rotate', 'dev')
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^sk-tg-[A-Za-z0-9]{38}\n$/)])
     expect(stderr).toStartWith(`Key ${id.slice(-8)} (dev) has a new secret; the one before ends 2026-11-22 00:00 UTC`)
+    expect(stderr).toContain('\nIf that one has leaked, rotate again with --overlap 0: both end at once')
     expect(stderr).not.toContain(stdout.trim())
     const shown = (await bench.run('keys', 'show', 'dev')).stdout
     expect(shown).toContain(`  key          sk-tg-…${secret.slice(-4)}, made 2026-11-21 00:00, ends 2026-11-22 00:00\n`)
@@ -132,6 +133,12 @@ describe('keys rotate', () => {
     // Either names the key.
     expect((await bench.run('keys', 'revoke', stdout.trim())).code).toBe(1)
     expect((await bench.run('keys', 'revoke', secret.slice(-4))).stdout).toContain('(dev) is revoked.')
+  })
+
+  test('with --overlap 0 says that the old one has ended, and no more', async () => {
+    const { stderr } = await bench.run('keys', 'rotate', 'dev', '--overlap', '0')
+    const what = `Key ${id.slice(-8)} (dev) has a new secret; the one before has ended.`
+    expect(stderr).toBe(`${what}\nKeep this one now; it is not shown again:\n`)
   })
 
   test('with --json has the secret where `keys create` has it', async () => {
