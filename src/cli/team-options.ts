@@ -27,7 +27,7 @@ const OPTIONS: readonly TypedOption<TeamChanges>[] = [
   toBudgetOption('what all its keys together may cost'),
   {
     flags: '--max-keys <n>',
-    says: 'how many keys each of its members may have (default: 10)',
+    says: 'how many keys a member may make for themselves, once members can; of keys made here there may be any number (default: 10)',
     none: { maxKeys: null },
     read: once((text) => ({ maxKeys: toCount('--max-keys', text) })),
   },
