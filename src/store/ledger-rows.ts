@@ -3,7 +3,7 @@
  * holds exactly one of these records. The rows are those of the database: a column is declared in its schema alone. Types
  * only.
  */
-import type { calls, outcomeColumns, requests } from './sqlite/schema.ts'
+import type { calls, outcomeColumns, requests } from './sqlite/ledger-schema.ts'
 
 type Row = typeof requests.$inferSelect
 type CallRow = typeof calls.$inferSelect

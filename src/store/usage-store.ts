@@ -4,7 +4,7 @@
  */
 import type { Histogram } from '../domain/histogram.ts'
 import type { Span } from './ledger-store.ts'
-import type { tokenColumns } from './sqlite/schema.ts'
+import type { tokenColumns } from './sqlite/ledger-schema.ts'
 
 /** What usage can be told apart by. Days and hours are those of UTC in which a request was created. */
 export const DIMENSIONS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user', 'day', 'hour'] as const

@@ -1,10 +1,10 @@
 /**
  * The ledger's columns, as the statements of `ledger-*.ts` want them: fields of a row in a fixed order, with their names in
- * SQL. All of it follows from the groups of columns in `schema.ts`; no column is listed a second time.
+ * SQL. All of it follows from the groups of columns in `ledger-schema.ts`; no column is listed a second time.
  */
 import { getTableColumns } from 'drizzle-orm'
 import type { ClosedCall, ClosedRow, OpenCall, OpenRow } from '../ledger-rows.ts'
-import { calls, outcomeColumns, requests, targetColumns, tokenColumns } from './schema.ts'
+import { calls, outcomeColumns, requests, targetColumns, tokenColumns } from './ledger-schema.ts'
 
 type Value = string | number | null
 

@@ -11,8 +11,9 @@ import { toTables } from './config-store.ts'
 import { selection } from './ledger-columns.ts'
 import { AFTER_ALL, SLACK_MS, toIdAfter } from './ledger-ids.ts'
 import { createKeptFrom } from './ledger-prune.ts'
+import { calls, requests } from './ledger-schema.ts'
 import { toGlob } from './pattern.ts'
-import { calls, prices, requests } from './schema.ts'
+import { prices } from './schema.ts'
 
 const REQUEST = selection(Object.keys(getTableColumns(requests)))
 const CALL = selection(Object.keys(getTableColumns(calls)))

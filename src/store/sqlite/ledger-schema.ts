@@ -1,0 +1,140 @@
+/**
+ * The tables of the ledger. They are WITHOUT ROWID, which drizzle cannot say: the generated migration was given the words by
+ * hand (one B-tree instead of two: a third less WAL and CPU a row); a test keeps it so. They have no foreign keys: a row of money
+ * outlives the configuration that it names.
+ */
+import { sql } from 'drizzle-orm'
+import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { Endpoint, Lane } from '../../domain/task.ts'
+import { count } from './schema.ts'
+
+export const tokenColumns = () => ({
+  promptTokens: count('prompt_tokens'),
+  cachedTokens: count('cached_tokens'),
+  cacheWriteTokens: count('cache_write_tokens'),
+  /** Those of them that were to be kept for an hour. */
+  cacheWrite1hTokens: count('cache_write_1h_tokens'),
+  completionTokens: count('completion_tokens'),
+  reasoningTokens: count('reasoning_tokens'),
+  audioPromptTokens: count('audio_prompt_tokens'),
+  audioCompletionTokens: count('audio_completion_tokens'),
+  /** Of images, in the prompt and in the answer. */
+  imageTokens: count('image_tokens'),
+  /** Those of them that are in the answer. */
+  imageCompletionTokens: count('image_completion_tokens'),
+})
+
+/** Where a call goes. Of a request it is the last call that was made. */
+export const targetColumns = () => ({
+  upstream: text('upstream').notNull(),
+  upstreamModel: text('upstream_model').notNull(),
+  /** `native`: the upstream's bytes were passed on; `translated`: read as events and written anew. */
+  lane: text('lane').$type<Lane>().notNull().default('translated'),
+  priceId: text('price_id'),
+})
+
+/** How a call, or a request, ended. The ledger's lists of columns follow from these groups: a column stands here alone. */
+export const outcomeColumns = () => ({
+  status: text('status').$type<'open' | 'ok' | 'failed' | 'cut' | 'abandoned'>().notNull(),
+  httpStatus: integer('http_status'),
+  errorCode: text('error_code'),
+  durationMs: integer('duration_ms'),
+  firstTokenMs: integer('first_token_ms'),
+  ...tokenColumns(),
+  estimated: count('estimated'),
+  costNanoUsd: count('cost_nano_usd'),
+  upstreamRequestId: text('upstream_request_id'),
+})
+
+const reserveColumns = () => ({
+  createdMs: integer('created_ms').notNull(),
+  reservedPromptTokens: count('reserved_prompt_tokens'),
+  reservedCompletionTokens: count('reserved_completion_tokens'),
+  reservedNanoUsd: count('reserved_nano_usd'),
+})
+
+/** The ledger: one row a request, its first call inline. Tokens and cost are the sums over its calls. */
+export const requests = sqliteTable(
+  'requests',
+  {
+    id: text('id').primaryKey(),
+    instance: text('instance').notNull(),
+    keyId: text('key_id').notNull(),
+    /** The team that the key had when the request was admitted: what it costs stays that team's. */
+    teamId: text('team_id'),
+    model: text('model').notNull(),
+    endpoint: text('endpoint').$type<Endpoint>().notNull().default('chat'),
+    stream: count('stream'),
+    user: text('user'),
+    ...targetColumns(),
+    ...reserveColumns(),
+    ...outcomeColumns(),
+    attempts: integer('attempts').notNull().default(1),
+    /**
+     * Of a request that took several calls, as JSON, what the row says of the last one or of all of them: target and end of
+     * the first (`domain/first-call.ts`). Its tokens and cost are what the sums have beyond `calls`.
+     */
+    firstCall: text('first_call'),
+  },
+  (table) => [index('requests_open').on(table.instance).where(sql`${table.status} = 'open'`)],
+)
+
+/** Each additional call of a request, from its second on; written before it is made. */
+export const calls = sqliteTable(
+  'calls',
+  {
+    requestId: text('request_id').notNull(),
+    number: integer('number').notNull(),
+    instance: text('instance').notNull(),
+    /** Why it was made: `retry`, `fallback`, `limit`, `fan_out` or `schema`. */
+    reason: text('reason').notNull(),
+    ...targetColumns(),
+    ...reserveColumns(),
+    ...outcomeColumns(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.requestId, table.number] }),
+    index('calls_open').on(table.instance).where(sql`${table.status} = 'open'`),
+  ],
+)
+
+/** Sums of settled requests, by the UTC hour in which each was created. */
+export const usageHourly = sqliteTable(
+  'usage_hourly',
+  {
+    hourMs: integer('hour_ms').notNull(),
+    keyId: text('key_id').notNull(),
+    /** Empty for a key without a team. */
+    teamId: text('team_id').notNull().default(''),
+    model: text('model').notNull(),
+    upstream: text('upstream').notNull(),
+    endpoint: text('endpoint').$type<Endpoint>().notNull().default('chat'),
+    requests: count('requests'),
+    /** Requests that ended `failed` or `abandoned`. */
+    errors: count('errors'),
+    cuts: count('cuts'),
+    ...tokenColumns(),
+    costNanoUsd: count('cost_nano_usd'),
+    /** Part of `cost_nano_usd` that rests on estimated tokens. */
+    estimatedCostNanoUsd: count('estimated_cost_nano_usd'),
+    /** `{"<bucket>": count}`; bucket b holds times from 2^(b/2) ms up to 2^((b+1)/2) ms (`domain/histogram.ts`). */
+    firstTokenHistogram: text('first_token_histogram').notNull().default('{}'),
+    durationHistogram: text('duration_histogram').notNull().default('{}'),
+  },
+  (table) => [
+    primaryKey({
+      columns: [table.hourMs, table.keyId, table.teamId, table.model, table.upstream, table.endpoint],
+    }),
+    // With the cost, so that what thousands of keys have spent is read from it alone.
+    index('usage_hourly_key').on(table.keyId, table.hourMs, table.costNanoUsd),
+    // Most keys have no team: a third of the table's indexes would be of those.
+    index('usage_hourly_team').on(table.teamId, table.hourMs).where(sql`${table.teamId} <> ''`),
+  ],
+)
+
+/** When each key was last used. It outlives the requests that it is of. */
+export const keyUses = sqliteTable('key_uses', {
+  keyId: text('key_id').primaryKey(),
+  lastUsedMs: integer('last_used_ms').notNull(),
+  lastModel: text('last_model').notNull(),
+})
