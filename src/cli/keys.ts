@@ -101,8 +101,7 @@ export async function rotate(which: string, { overlap }: { overlap?: string }, i
 }
 
 /** Whoever rotates a key that somebody has seen may not know that it works on. */
-const LEAKED =
-  'If that one has leaked, rotate again with --overlap 0: it ends at once, and so does this one for another.\n'
+const LEAKED = 'If that one has leaked, rotate again with --overlap 0: both end at once, and a third is printed.\n'
 
 export async function revoke(which: string, io: Context): Promise<void> {
   const nowMs = io.nowMs()
