@@ -4,33 +4,14 @@
  * in memory, the others are read back from the file.
  */
 import { rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { codeOf } from '../domain/error.ts'
 import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
 import { toFrame, toHead } from './line.ts'
-import {
-  appendText,
-  beginSegment,
-  createSegment,
-  isThere,
-  readRecords,
-  removeSegment,
-  type Segment,
-  setAside,
-  timeOfRecord,
-} from './segment.ts'
+import { appendText, isThere, readRecords, removeSegment, type Segment, setAside, timeOfRecord } from './segment.ts'
+import { createSpare } from './spare-segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024
-/**
- * The first segment is made while the server starts, and the first request waits for it: it takes some 500 of them. It is
- * written once, unless a full disk leaves no room for another.
- */
-const FIRST_SEGMENT_BYTES = 1024 * 1024
-/** A disk without room for a segment is asked again after this, and a process without a file for one. */
-const RETRY_MS = 1_000
-const FILES_RETRY_MS = 50
 const MAX_IN_MEMORY = 20_000
 /** No row of a new request is longer: its texts are bounded where they are made. */
 const MAX_ROW_BYTES = 8 * 1024
@@ -90,63 +71,24 @@ export function createJournal(options: JournalOptions): Journal {
   const segments: Segment[] = []
   const unsynced = new Set<Segment>()
   const inherited = [...(options.inherited ?? [])]
-  let spare: Segment | null = null
-  let preparing: Promise<void> | null = null
   let releasing: Promise<void> | null = null
   /** They are given up, and the disk may still have what they held: for good where it does not take what removes that. */
   const leaving = new Set<Segment>()
-  /** When a segment that could not be made may be tried again; null where the last one could. */
-  let againMs: number | null = null
-  let isLimitTold = false
-  let isClosed = false
-  let number = 0
-
-  const prepare = (segment: Promise<Segment>): Promise<void> => {
-    const done = async () => {
-      try {
-        spare = await segment
-        againMs = null
-        isLimitTold = false
-      } catch (error) {
-        if (againMs === null) log.warn('journal_full', 'the journal cannot grow', { error: String(error) })
-        againMs = performance.now() + (/^E[MN]FILE$/.test(codeOf(error)) ? FILES_RETRY_MS : RETRY_MS)
-      }
-      preparing = null
-    }
-    preparing = done()
-    return preparing
-  }
-
-  const isAtLimit = () => sumOf(({ bytes }) => bytes) + segmentBytes > maxBytes
-
-  const grow = (): Promise<void> | null => {
-    if (spare) return null
-    if (preparing) return preparing
-    // Each try takes what room there is for a moment: not at every group of a full disk.
-    const isTooSoon = againMs !== null && performance.now() < againMs
-    if (isClosed || isTooSoon) return null
-    if (isAtLimit()) {
-      if (!isLimitTold)
-        log.warn('journal_full', 'the journal has reached its size and grows no further', { bytes: maxBytes })
-      isLimitTold = true
-      return null
-    }
-    const bytes = segments.length === 0 ? Math.min(FIRST_SEGMENT_BYTES, segmentBytes) : segmentBytes
-    return prepare(createSegment(join(folder, `${instance}-${++number}.log`), bytes, head))
-  }
+  const sumOf = (count: (segment: Segment) => number) => segments.reduce((sum, each) => sum + count(each), 0)
+  const usedBytes = () => sumOf(({ bytes }) => bytes)
+  const spare = createSpare({ folder, instance, head, segmentBytes, maxBytes, usedBytes, log })
 
   const active = () => segments.at(-1)
   const free = () => {
     const segment = active()
     return segment ? segment.bytes - segment.used : 0
   }
-  const takesNew = (bytes: number) => bytes <= free() - (spare ? 0 : (active()?.bytes ?? 0) / 4)
+  const takesNew = (bytes: number) => bytes <= free() - (spare.segment ? 0 : (active()?.bytes ?? 0) / 4)
   const hasRoom = ({ kind }: LedgerRecord, bytes: number) => (kind === 'settle' ? bytes <= free() : takesNew(bytes))
-  const isStuck = () => spare === null && preparing === null && !takesNew(MAX_ROW_BYTES)
+  const isStuck = () => spare.isMissing && !takesNew(MAX_ROW_BYTES)
   /** The one being written is given up only where nothing else makes room. */
   const applied = (beforeMs = 0) =>
     segments.filter((each) => each.waiting === 0 && (each !== active() || each.oldestMs < beforeMs || isStuck()))
-  const sumOf = (count: (segment: Segment) => number) => segments.reduce((sum, each) => sum + count(each), 0)
 
   /** Tells whether it is written. */
   const write = (segment: Segment, text: string, bytes: number, records: readonly LedgerRecord[]): boolean => {
@@ -164,7 +106,7 @@ export function createJournal(options: JournalOptions): Journal {
     if (segment.readFrom !== null || isTooMuch) segment.readFrom ??= at
     else for (const record of records) segment.inMemory.push(record)
     // The next segment is made while there is still room in this one; a full disk leaves us with the last quarter.
-    if (segment.used > segment.bytes / 2) void grow()
+    if (segment.used > segment.bytes / 2) void spare.grow()
     return true
   }
 
@@ -187,18 +129,18 @@ export function createJournal(options: JournalOptions): Journal {
       segments.splice(segments.indexOf(segment), 1)
       unsynced.delete(segment)
       leaving.add(segment)
-      const isSmall = segment.bytes < segmentBytes && againMs === null && !isWritten
+      const isSmall = segment.bytes < segmentBytes && !spare.hasFailed && !isWritten
       // On a full disk nobody else may take the room that it has.
-      if (!spare && !preparing && !isSmall) await prepare(beginSegment(segment, head))
+      if (spare.isMissing && !isSmall) await spare.reuse(segment)
       else await removeSegment(segment)
       leaving.delete(segment)
     }
   }
 
   return {
-    grow,
-    isThere: () => (spare === null || isThere(spare)) && segments.every(isThere),
-    isFull: () => isStuck() && (againMs !== null || isAtLimit()),
+    grow: spare.grow,
+    isThere: () => (spare.segment === null || isThere(spare.segment)) && segments.every(isThere),
+    isFull: () => isStuck() && (spare.hasFailed || spare.isAtLimit()),
     append<T extends { record: LedgerRecord }>(group: readonly T[]): T[] {
       const rest: T[] = []
       let part: T[] = []
@@ -214,10 +156,11 @@ export function createJournal(options: JournalOptions): Journal {
       }
       for (const entry of group) {
         const line = toFrame(entry.record)
-        if (!hasRoom(entry.record, bytes + line.bytes) && spare && line.bytes <= spare.bytes - head.length) {
+        const next = spare.segment
+        if (!hasRoom(entry.record, bytes + line.bytes) && next && line.bytes <= next.bytes - head.length) {
           flush()
-          segments.push(spare)
-          spare = null
+          spare.take()
+          segments.push(next)
         }
         if (hasRoom(entry.record, bytes + line.bytes)) {
           part.push(entry)
@@ -276,13 +219,12 @@ export function createJournal(options: JournalOptions): Journal {
     },
     setAside: (rejected) => setAside(folder, instance, rejected, log),
     async close(isCovered) {
-      isClosed = true
+      spare.stop()
       await releasing
-      await preparing
+      await spare.settled()
       if (isCovered) removeInherited()
-      const all = segments.splice(0).concat(spare ?? [])
       // Whoever still looks whether its files are there finds none missing.
-      spare = null
+      const all = segments.splice(0).concat(spare.take() ?? [])
       for (const segment of all) {
         if (segment.used === head.length || (isCovered && segment.waiting === 0)) await removeSegment(segment)
         else await segment.handle.close()
