@@ -11,7 +11,7 @@ import { traceOf } from '../log.ts'
 import { chatController, IDLE_SECONDS } from './chat.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
-import { type HealthDeps, healthController } from './health.ts'
+import { healthController, type ReadinessDeps } from './health.ts'
 import { createInstance, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
 import { findMeant } from './meant.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
@@ -19,7 +19,7 @@ import { type ModelsDeps, modelsController } from './models.ts'
 /** Above our own limit, so that our 413 comes first. */
 export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
 
-export interface AppDeps extends HandleDeps, ModelsDeps, HealthDeps {
+export interface AppDeps extends HandleDeps, ModelsDeps, ReadinessDeps {
   /** Origins whose pages may read answers; `*` for all of them, none by default. */
   corsOrigins: readonly string[]
   /** Whose word counts for where a client is, in `x-forwarded-for`. */

@@ -2,14 +2,14 @@
 import { Elysia } from 'elysia'
 import { mintId, toRequestId } from '../domain/id.ts'
 
-export type Readiness = 'ok' | 'degraded' | 'starting' | 'draining' | 'ledger_unavailable'
+export type ServerReadiness = 'ok' | 'degraded' | 'starting' | 'draining' | 'ledger_unavailable'
 
-export interface HealthDeps {
-  readiness(): Readiness
+export interface ReadinessDeps {
+  readiness(): ServerReadiness
   now(): number
 }
 
-export const healthController = (deps: HealthDeps) => {
+export const healthController = (deps: ReadinessDeps) => {
   const reply = (status: number, body: { status: string }) =>
     Response.json(body, {
       status,

@@ -11,7 +11,6 @@ import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { Fullness } from '../gateway/fullness.ts'
 import { Load, stopping } from '../gateway/intake.ts'
 import { Uploads } from '../gateway/uploads.ts'
-import type { UpstreamHealth } from '../health/report.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
 import { systemController } from '../http/system.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -25,7 +24,7 @@ import { type ControlDeps, createControl } from './control.ts'
 import { readMaxFiles, toFileLimit, toLowLimit, watchFiles } from './files.ts'
 import { createLive, logNotReady } from './live.ts'
 import { drain, listen } from './network.ts'
-import { toUpstreamStatuses } from './protocol.ts'
+import { toReadiness, toStatus, type WatchedParts } from './status.ts'
 import { openStorage } from './storage.ts'
 import { Tails } from './tails.ts'
 
@@ -108,12 +107,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     checker.close()
   }
   opened.defer(closeThreads)
-  const readiness = () => {
-    if (load.isDraining) return 'draining'
-    if (ledger.state() === 'unavailable') return 'ledger_unavailable'
-    if (fullness.reason !== null || (disk.state()?.state ?? 'ok') !== 'ok') return 'degraded'
-    return ledger.state() === 'ok' && watch.healthy() && !health.states().some(isMissed) ? 'ok' : 'degraded'
-  }
+  const watched: WatchedParts = { ledger, load, fullness, disk, health, watch }
   const tails = new Tails()
   const parts: AppDeps = {
     live,
@@ -140,7 +134,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     trustedProxies: config.trustedProxies,
     retry: { retries: config.retries, backoffMs: options.backoffMs ?? BACKOFF_MS },
     backends,
-    readiness,
+    readiness: toReadiness.bind(null, watched),
   }
   const app = createApp(parts)
   const baseUrl = await listen(app, config.host, config.port)
@@ -160,24 +154,16 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const control = createControl({
     dataFolder,
     log,
-    status: () => ({
-      version,
-      instance,
-      started_ms: startedMs,
-      pid: process.pid,
-      url: baseUrl,
-      readiness: readiness(),
-      ledger: ledger.state(),
-      lost: dataFiles.lost,
-      disk: disk.state(),
-      config_revision: live.snapshot.revision,
-      backups: { every_ms: config.backupMs, failed: backups.failed },
-      full: fullness.reason,
-      in_flight: load.inFlight,
-      buffered_bytes: load.bufferedBytes,
-      files,
-      upstreams: toUpstreamStatuses(live.snapshot, health.states()),
-    }),
+    status: () =>
+      toStatus(watched, live.snapshot, {
+        version,
+        instance,
+        started_ms: startedMs,
+        url: baseUrl,
+        lost: dataFiles.lost,
+        backups: { every_ms: config.backupMs, failed: backups.failed },
+        files,
+      }),
     async test(id) {
       const upstream = live.snapshot.upstreams.get(id)
       if (!upstream) return null
@@ -219,6 +205,3 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     },
   }
 }
-
-/** An upstream that no model leads to may be as it likes. */
-const isMissed = ({ state, targets }: UpstreamHealth) => (state === 'down' || state === 'refused') && targets.length > 0
