@@ -5,7 +5,7 @@
 import type { Command, Option } from 'commander'
 import { usageError } from './command-error.ts'
 
-export const SHELLS = ['bash', 'zsh', 'fish'] as const
+const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 const SCRIPTS: Record<(typeof SHELLS)[number], string> = {
   bash: `_tollgate() {

@@ -21,7 +21,7 @@ export const toNames = (rows: Record<keyof Names, readonly { id: string; name: s
 })
 
 /** Fields of a row under their columns' names. */
-export const toColumns = (row: object): Record<string, unknown> =>
+const toColumns = (row: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(row).map(([field, value]) => [column(field), value]))
 
 /** A request of `requests list --json`: its columns, and what its key and its team are called now. */

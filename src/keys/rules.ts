@@ -32,7 +32,7 @@ export interface CheckedOptions extends Partial<Limits> {
 const COUNTS = ['requestsPerMinute', 'tokensPerMinute', 'concurrency', 'maxKeys'] as const
 
 /** More is somebody's mistake, and every request of the key would be compared with each. */
-export const MOST_ALLOWED_IPS = 100
+const MOST_ALLOWED_IPS = 100
 
 const refuse = (field: keyof CheckedOptions, rule: string): never => {
   throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)

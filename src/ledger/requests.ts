@@ -11,8 +11,8 @@ import type { RequestReader, RequestSearch } from '../store/request-store.ts'
 /** Takes some 10 ms. */
 const SLICE = 20_000
 /** Of a list, less than a second; of a search for an id, a few. */
-export const MOST_LISTED_FROM = 1_000_000
-export const MOST_SEARCHED = 5_000_000
+const MOST_LISTED_FROM = 1_000_000
+const MOST_SEARCHED = 5_000_000
 export const MAX_LIMIT = 10_000
 
 export interface ListOptions extends RequestSearch {

@@ -46,22 +46,20 @@ export interface FileWatchDeps {
   /** The one that clients come in by. */
   server: { port?: number | undefined; closeIdleConnections(): void }
   log: Log
-  /** The lowest number that a new file would have; null where there can be none. */
-  nextFile?(): number | null
 }
 
 /**
  * Looks every so often how many files are left. Once few are, connections of clients that wait for nothing are closed, those
  * that have asked nothing and those between two requests, so that others are answered. Stopped by what is returned.
  */
-export function watchFiles({ limit, server, log, nextFile = nextFreeFile }: FileWatchDeps): () => void {
+export function watchFiles({ limit, server, log }: FileWatchDeps): () => void {
   const enough = limit - Math.min(512, Math.max(16, Math.floor(limit / 8)))
   let closeSilent: CloseSilent | null = null
   let isLoading = false
   let loggedMs = Number.NEGATIVE_INFINITY
 
   const look = async () => {
-    const file = nextFile()
+    const file = nextFreeFile()
     if (isLoading || (file !== null && file < enough)) return
     noteShortage()
     server.closeIdleConnections()

@@ -26,7 +26,6 @@ export interface Checker {
 }
 
 export interface CheckerOptions extends Pick<ThreadOptions, 'idleMs'> {
-  prepareMs?: number
   judgeMs?: number
   slowMs?: number
   /** A clock that never steps. */
@@ -59,13 +58,7 @@ interface Check {
 }
 
 export function createChecker(options: CheckerOptions = {}): Checker {
-  const {
-    prepareMs = PREPARE_MS,
-    judgeMs = JUDGE_MS,
-    slowMs = SLOW_MS,
-    idleMs = IDLE_MS,
-    nowMs = () => performance.now(),
-  } = options
+  const { judgeMs = JUDGE_MS, slowMs = SLOW_MS, idleMs = IDLE_MS, nowMs = () => performance.now() } = options
   const settings = { idleMs, patienceMs: PATIENCE_MS, keepSpare: true }
   const quick = createThread<CheckRequest, CheckReply>('structured/check-worker', settings)
   const patient = new Lanes<CheckRequest, CheckReply>(PATIENT_THREADS, 'structured/check-worker', settings)
@@ -101,7 +94,7 @@ export function createChecker(options: CheckerOptions = {}): Checker {
       }
       const request = { owner, schema, text: null }
       const reply = await orAborted(
-        run({ request, owner, limitMs: prepareMs, maxWaiting: MAX_WAITING, signal }),
+        run({ request, owner, limitMs: PREPARE_MS, maxWaiting: MAX_WAITING, signal }),
         signal,
       )
       if (typeof reply !== 'string') return 'badSchema' in reply.found ? reply.found.badSchema : null

@@ -11,7 +11,7 @@ export function findUsage(answer: JsonObject): Usage | null {
 }
 
 /** Reads a `usage` object; null where its numbers do not say what to charge, or are the zeros of an early chunk. */
-export function toUsage(value: unknown): Usage | null {
+function toUsage(value: unknown): Usage | null {
   const usage = asObject(value)
   if (!usage) return null
   const counts = toCounts(usage)
