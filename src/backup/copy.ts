@@ -4,6 +4,7 @@
  */
 import { Database } from 'bun:sqlite'
 import { closeSync, fstatSync, openSync } from 'node:fs'
+import { timeOfId } from '../domain/id.ts'
 import { auditRows, type Finding, type OnHour } from '../ledger/audit.ts'
 import { readRecords } from '../ledger/segment.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
@@ -34,14 +35,27 @@ export interface Completed {
   givenUp: number
 }
 
-/** @param segments files as the journal has them, however large; nobody writes them any more. */
-export async function completeCopy(copy: Database, segments: readonly string[]): Promise<Completed> {
+/**
+ * @param segments files as the journal has them, however large; nobody writes them any more.
+ * @param wasServed whether they were read beside a server. Its retention may have taken rows away meanwhile whose records had been
+ *   read: of before what the copy keeps, a record without a row is one of those, and in its sums already.
+ */
+export async function completeCopy(copy: Database, segments: readonly string[], wasServed = false): Promise<Completed> {
   const store = createLedgerStore(copy, async () => true)
   const audit = auditOf(copy)
+  const keptFromMs = wasServed ? audit.fromMs() : 0
+  const isPruned = (record: LedgerRecord) => {
+    const [id, ms] =
+      record.kind === 'call'
+        ? [record.call.requestId, timeOfId(record.call.requestId)]
+        : [record.row.id, record.row.createdMs]
+    return ms < keptFromMs && !audit.has(id)
+  }
   let applied = 0
   const rejected: string[] = []
   for (const path of segments) {
-    for (const records of slicesOf(path)) {
+    for (const slice of slicesOf(path)) {
+      const records = slice.filter((record) => !isPruned(record))
       const missing = audit.missing(records)
       if (missing === 0) continue
       for (const { record } of store.apply(records)) if (record.kind !== 'call') rejected.push(record.row.id)

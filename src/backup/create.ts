@@ -15,6 +15,7 @@ import { freeBytesOf, toMegabytes } from '../store/disk.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { readSpace } from '../store/sqlite/ledger-prune.ts'
+import { isServed } from '../store/sqlite/lock.ts'
 import {
   type Completed,
   completeCopy,
@@ -115,10 +116,11 @@ const FULL = /^(SQLITE_FULL|SQLITE_IOERR_WRITE|ENOSPC|EDQUOT|EFBIG)/
 async function makeCopy(source: Database, part: string, options: BackupOptions): Promise<Completed> {
   const waiting = beginPart(`${options.file}.journal`)
   try {
+    const wasServed = isServed(options.dataFolder)
     keepMissing(createLedgerAudit(source, options.dataFolder), listJournal(options.dataFolder), waiting)
     source.query('VACUUM INTO ?').run(part)
     using copy = openCopy(part)
-    return await completeCopy(copy, [waiting])
+    return await completeCopy(copy, [waiting], wasServed)
   } finally {
     rmSync(waiting, { force: true })
   }

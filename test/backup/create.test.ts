@@ -5,21 +5,28 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type BackupOptions, backUp } from '../../src/backup/create.ts'
+import { HOUR_MS } from '../../src/domain/time.ts'
 import { toLine } from '../../src/ledger/line.ts'
 import { openMark } from '../../src/ledger/mark.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { pruneSlice } from '../../src/store/sqlite/ledger-prune.ts'
+import { takeLock } from '../../src/store/sqlite/lock.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
 import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
 import {
+  calling,
   createFolder,
   type Folder,
   findingsOf,
+  HOUR,
   opening,
   settling,
   statusesOf,
+  toCall,
   toOpen,
   toSettled,
+  toSettledCall,
 } from '../ledger/fixture.ts'
 
 let folder: Folder
@@ -74,6 +81,38 @@ test('what comes while it is made is not lost from it: what was there before the
     },
   })
   expect(made).toMatchObject({ requests: 1, applied: 0, findings: [] })
+})
+
+describe('what retention takes away while the journal is read', () => {
+  /** A request whose row is gone and whose records are still read, and one as old that the database does not have yet. */
+  const prune = () => {
+    const [old, behind] = [toOpen({ createdMs: HOUR }), toOpen({ createdMs: HOUR + 1 })]
+    apply(settling(toSettled(old)))
+    pruneSlice(folder.database, { untilMs: HOUR + HOUR_MS, after: '', limit: 10, spared: [] }, HOUR)
+    const call = toCall(old, 2)
+    wait(opening(old), calling(call), settling(toSettled(old, { attempts: 2 }), [toSettledCall(call)]))
+    return { old, behind }
+  }
+  const counted = (copy: Database) => copy.query('SELECT SUM(requests) AS n FROM usage_hourly').get()
+
+  test('is counted once in the copy', async () => {
+    prune()
+    using served = new DisposableStack()
+    served.defer(takeLock(folder.path))
+    expect(await make()).toMatchObject({ requests: 1, applied: 0, givenUp: 0, findings: [] })
+    using copy = open()
+    expect([counted(copy), statusesOf(copy)]).toEqual([{ n: 1 }, {}])
+  })
+
+  test('and is no such row where it is still under way, or where no server ran that would have taken it away', async () => {
+    const { behind } = prune()
+    wait(settling(toSettled(behind)))
+    expect(await make()).toMatchObject({ requests: 2, applied: 1, findings: [] })
+    apply(opening(behind))
+    using served = new DisposableStack()
+    served.defer(takeLock(folder.path))
+    expect(await make({ force: true })).toMatchObject({ requests: 2, applied: 1, givenUp: 0, findings: [] })
+  })
 })
 
 test('rows that the database has lost are told, and what it would not take is no such row', async () => {
