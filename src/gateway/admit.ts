@@ -43,7 +43,7 @@ export interface Asked {
   /** The request as the limiter knows it: a refusal ends it. */
   entered: EnteredRequest
   task: Task
-  health: Pick<RequestHealth, 'standing' | 'whyUnavailable'>
+  health: Pick<RequestHealth, 'availability' | 'whyUnavailable'>
 }
 
 export interface Admitted {
@@ -161,7 +161,7 @@ function choose(
   body: CanonicalRequest,
   { monotonicMs }: Moment,
 ): readonly Target[] {
-  const ordered = order(targets, key, task.affinity, (target) => health.standing(target))
+  const ordered = order(targets, key, task.affinity, (target) => health.availability(target))
   const free: Target[] = []
   const full: Target[] = []
   for (const target of ordered) {

@@ -59,7 +59,7 @@ const isSame = (a: Upstream, b: Upstream): boolean =>
  * was refused, a probe met with trouble, its provider wants a pause, its half-open probe is under way); `unavailable` = not
  * called at all (it is down, or its breaker is open).
  */
-export type Standing = 'healthy' | 'degraded' | 'unavailable'
+export type Availability = 'healthy' | 'degraded' | 'unavailable'
 
 /**
  * How a call goes, seen from the upstream: `begun` = its answer has reached the commit point; `ok` = and came to its
@@ -78,7 +78,7 @@ export class RequestHealth implements Caller {
     private readonly stateOf: (target: Target) => TargetState,
   ) {}
 
-  standing(target: Target): Standing {
+  availability(target: Target): Availability {
     const state = this.stateOf(target)
     const { owner, breaker, deps } = state
     if (owner.isDown()) return 'unavailable'

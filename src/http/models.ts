@@ -62,7 +62,7 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
 /** Whether some target can be called for a key now. */
 function upFor({ health }: ModelsDeps, key: Key): (targets: readonly Target[]) => boolean {
   const request = health.forRequest(key)
-  return (targets) => isReady(targets, (target) => request.standing(target) === 'unavailable')
+  return (targets) => isReady(targets, (target) => request.availability(target) === 'unavailable')
 }
 
 /** The text of each listed model up to what changes from request to request. A list may have hundreds. */

@@ -56,7 +56,7 @@ export type LedgerState = 'ok' | 'behind' | 'unavailable'
 export interface LedgerDeps {
   journal: Journal
   store: LedgerStore
-  reader: Pick<LedgerReader, 'standing'>
+  reader: Pick<LedgerReader, 'stored'>
   /** `power`: durable once it is synced; `process`: once it is written. */
   durability: 'process' | 'power'
   /** Of what it writes to, what is gone: then nothing new is taken, and without the journal no outcome either. */
@@ -187,7 +187,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     unapplied(scope, span, underWay) {
       // What was handed in within this turn counts, too.
       flush()
-      return toUnapplied(journal.unapplied(), reader.standing, scope, span, underWay)
+      return toUnapplied(journal.unapplied(), reader.stored, scope, span, underWay)
     },
     async close() {
       await placed()

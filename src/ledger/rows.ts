@@ -1,6 +1,6 @@
 /** What follows from rows of the ledger that the store does not have yet, or will never have as they were meant. Pure. */
 import type { LedgerRecord, OpenRow, SettledRow } from '../store/ledger-rows.ts'
-import type { Scope, Span, Standing } from '../store/ledger-store.ts'
+import type { Scope, Span, StoredRequest } from '../store/ledger-store.ts'
 
 /**
  * What is kept of an outcome whose answer was withheld, because nothing could record it in time: what it cost. Its calls
@@ -20,12 +20,13 @@ export function toWithheld(row: SettledRow): SettledRow {
  */
 export function toUnapplied(
   records: Iterable<LedgerRecord>,
-  standing: (requestId: string) => Standing | null,
+  storedOf: (requestId: string) => StoredRequest | null,
   scope: Scope,
   { fromMs, untilMs }: Span,
   underWay = new Map<string, number>(),
 ): number {
-  const isOf = (row: Pick<Standing, 'keyId' | 'teamId'>) => row[scope.kind === 'key' ? 'keyId' : 'teamId'] === scope.id
+  const isOf = (row: Pick<StoredRequest, 'keyId' | 'teamId'>) =>
+    row[scope.kind === 'key' ? 'keyId' : 'teamId'] === scope.id
   const requests = new Map<string, { open?: OpenRow; settled?: SettledRow; reservedNanoUsd: number }>()
   for (const record of records) {
     const requestId = record.kind === 'call' ? record.call.requestId : record.row.id
@@ -39,7 +40,7 @@ export function toUnapplied(
   for (const [requestId, { open, settled, reservedNanoUsd }] of requests) {
     const row = settled ?? open
     if (row && !isOf(row)) continue
-    const stored = standing(requestId)
+    const stored = storedOf(requestId)
     const owner = row ?? stored
     if (!owner || !isOf(owner) || owner.createdMs < fromMs || owner.createdMs >= untilMs || stored?.isOpen === false)
       continue

@@ -9,7 +9,7 @@ import { type Decision, GatewayError } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Feature, Model } from '../domain/settings.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
-import type { Standing } from '../health/health.ts'
+import type { Availability } from '../health/health.ts'
 import { visibleModel } from './access.ts'
 import { suggestModels } from './suggest.ts'
 
@@ -101,11 +101,11 @@ export function order(
   targets: readonly Target[],
   key: Pick<Key, 'id'>,
   affinity: () => string,
-  standing: (target: Target) => Standing,
+  availability: (target: Target) => Availability,
 ): Target[] {
   const candidates: Candidate[] = []
   for (const target of targets) {
-    const found = standing(target)
+    const found = availability(target)
     if (found !== 'unavailable') candidates.push({ target, isDegraded: found === 'degraded', score: 0 })
   }
   if (candidates.length > 1) {

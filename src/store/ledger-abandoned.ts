@@ -17,14 +17,14 @@ export function toAbandoned(
 ): { row: ClosedRow; calls: ClosedCall[] } {
   const { upstream, upstreamModel, lane, priceId } = additional.at(-1) ?? row
   const first = { ...row, reason: null }
-  const standing = new Set<Reserve>(toStanding<Reserve & { reason: Reason | null }>([first, ...additional]))
+  const perhapsPaid = new Set<Reserve>(toPerhapsPaid<Reserve & { reason: Reason | null }>([first, ...additional]))
   const attempts = 1 + additional.length
   // A row that was given up before names its last call then.
   const target = row.firstCall ? fromFirstCall(row.firstCall) : row
-  const firstCall = attempts > 1 ? toFirstCall({ ...target, ...givenUp(standing.has(first) ? [row] : []) }) : null
+  const firstCall = attempts > 1 ? toFirstCall({ ...target, ...givenUp(perhapsPaid.has(first) ? [row] : []) }) : null
   return {
-    row: { ...row, upstream, upstreamModel, lane, priceId, ...givenUp([...standing]), attempts, firstCall },
-    calls: additional.map((call) => (standing.has(call) ? toAbandonedCall(call) : { ...call, ...givenUp([]) })),
+    row: { ...row, upstream, upstreamModel, lane, priceId, ...givenUp([...perhapsPaid]), attempts, firstCall },
+    calls: additional.map((call) => (perhapsPaid.has(call) ? toAbandonedCall(call) : { ...call, ...givenUp([]) })),
   }
 }
 
@@ -32,17 +32,17 @@ export function toAbandoned(
  * Of the calls of a request, by number, those that may have cost something: what a retry or a fallback was made in the
  * place of had failed by then. Of several at a time nobody knows which one it was.
  */
-function toStanding<T extends { reason: Reason | null }>(calls: readonly T[]): T[] {
-  const standing: T[] = []
+function toPerhapsPaid<T extends { reason: Reason | null }>(calls: readonly T[]): T[] {
+  const perhapsPaid: T[] = []
   let together: T[] = []
   for (const call of calls) {
     if (call.reason === 'retry' || call.reason === 'fallback') {
-      standing.push(...(together.some(({ reason }) => reason === 'fan_out') ? together : together.slice(0, -1)))
+      perhapsPaid.push(...(together.some(({ reason }) => reason === 'fan_out') ? together : together.slice(0, -1)))
       together = []
     }
     together.push(call)
   }
-  return [...standing, ...together]
+  return [...perhapsPaid, ...together]
 }
 
 /** The row of an additional call whose request is not there. */

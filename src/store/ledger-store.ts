@@ -83,12 +83,12 @@ export interface LedgerReader {
   recent(sinceMs: number): RecentRequest[]
   /** Requests on record. */
   count(): number
-  /** How a request stands; null where nothing is on record. */
-  standing(requestId: string): Standing | null
+  /** What is on record of a request; null where nothing is. */
+  stored(requestId: string): StoredRequest | null
 }
 
 /** A request, and what the store counts for it: its cost, or all that it and its calls have reserved. */
-export type Standing = Pick<OpenRow, 'keyId' | 'teamId' | 'createdMs'> & { isOpen: boolean; nanoUsd: number }
+export type StoredRequest = Pick<OpenRow, 'keyId' | 'teamId' | 'createdMs'> & { isOpen: boolean; nanoUsd: number }
 
 /** A request, as its key and the team that this had then know it, or a call, as its upstream does: the others' names are null. */
 export interface RecentRequest {

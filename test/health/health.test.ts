@@ -1,8 +1,8 @@
-/** How calls and probes add up to the standing of a target: tables of events, with a clock that the test moves. */
+/** How calls and probes add up to the availability of a target: tables of events, with a clock that the test moves. */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { Target, Upstream } from '../../src/domain/snapshot.ts'
-import { type CallNews, createHealth, type Standing } from '../../src/health/health.ts'
+import { type Availability, type CallNews, createHealth } from '../../src/health/health.ts'
 import type { Readiness } from '../../src/upstreams/backend.ts'
 import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 
@@ -42,7 +42,7 @@ function setUp(fields: Partial<Upstream> = {}) {
         .inUse()
         .filter((state) => state.isInDoubt())
         .map(({ upstream }) => upstream),
-    standing: (at: Target) => ask().standing(at),
+    availability: (at: Target) => ask().availability(at),
     enter: (at: Target) => ask().enter(at),
     report: (at: Target, news: CallNews) => ask().report(at, news),
     whyUnavailable: (at: Target) => ask().whyUnavailable(at),
@@ -78,7 +78,7 @@ describe('the breaker', () => {
       request.report(target, 'begun')
       request.report(target, broken)
     }
-    expect(health.standing(target)).toBe('unavailable')
+    expect(health.availability(target)).toBe('unavailable')
   })
 
   test('closes as soon as its probe has begun to answer, and opens again at the next failure', () => {
@@ -87,9 +87,9 @@ describe('the breaker', () => {
     pass(10_000)
     const probe = enter()
     probe.report(target, 'begun')
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
     probe.report(target, broken)
-    expect(health.standing(target)).toBe('unavailable')
+    expect(health.availability(target)).toBe('unavailable')
   })
 
   test('stays open where an answer and its failure came at once, and says so once', () => {
@@ -101,7 +101,7 @@ describe('the breaker', () => {
         request.report(target, broken)
         request.report(target, 'begun')
       }
-      expect(health.standing(target)).toBe('unavailable')
+      expect(health.availability(target)).toBe('unavailable')
       pass(10_000)
     }
     expect(lines).toHaveLength(1)
@@ -117,13 +117,13 @@ describe('the breaker', () => {
   ])('opens after five in a row of %s, and not before', (_, end) => {
     const { health, target, fail } = setUp()
     fail(4, end)
-    expect([health.standing(target), health.enter(target), health.whyUnavailable(target)]).toEqual([
+    expect([health.availability(target), health.enter(target), health.whyUnavailable(target)]).toEqual([
       'healthy',
       true,
       null,
     ])
     fail(1, end)
-    expect([health.standing(target), health.enter(target)]).toEqual(['unavailable', false])
+    expect([health.availability(target), health.enter(target)]).toEqual(['unavailable', false])
   })
 
   test.each([
@@ -136,12 +136,12 @@ describe('the breaker', () => {
   ])('neither counts %s nor begins anew with it', (_, end) => {
     const { health, target, fail } = setUp()
     fail(20, end)
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
     fail(4)
     fail(1, end)
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
     fail(1)
-    expect(health.standing(target)).toBe('unavailable')
+    expect(health.availability(target)).toBe('unavailable')
   })
 
   test('begins anew with an answer', () => {
@@ -149,7 +149,7 @@ describe('the breaker', () => {
     fail(4)
     health.report(target, 'ok')
     fail(4)
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
   })
 
   test('says why, and for how long', () => {
@@ -176,14 +176,14 @@ describe('the breaker', () => {
     pass(9_999)
     expect(health.enter(target)).toBe(false)
     pass(1)
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
     const probe = enter()
     expect(health.enter(target)).toBe(false)
-    expect([health.standing(target), health.whyUnavailable(target)?.retryAfterMs]).toEqual(['degraded', 1_000])
+    expect([health.availability(target), health.whyUnavailable(target)?.retryAfterMs]).toEqual(['degraded', 1_000])
     probe.report(target, 'ok')
-    expect([health.standing(target), health.enter(target), health.enter(target)]).toEqual(['healthy', true, true])
+    expect([health.availability(target), health.enter(target), health.enter(target)]).toEqual(['healthy', true, true])
     fail(4)
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
   })
 
   test('opens for another 10 s where the probe fails', () => {
@@ -193,9 +193,9 @@ describe('the breaker', () => {
     enter().report(target, broken)
     expect(health.whyUnavailable(target)).toMatchObject({ retryAfterMs: 10_000 })
     pass(9_999)
-    expect([health.standing(target), health.enter(target)]).toEqual(['unavailable', false])
+    expect([health.availability(target), health.enter(target)]).toEqual(['unavailable', false])
     pass(1)
-    expect([health.standing(target), health.enter(target)]).toEqual(['healthy', true])
+    expect([health.availability(target), health.enter(target)]).toEqual(['healthy', true])
   })
 
   test('is not held open by calls from before', () => {
@@ -217,7 +217,7 @@ describe('the breaker', () => {
     fail(5)
     pass(10_000)
     enter().report(target, end)
-    expect([health.standing(target), health.enter(target), health.enter(target)]).toEqual(['healthy', true, false])
+    expect([health.availability(target), health.enter(target), health.enter(target)]).toEqual(['healthy', true, false])
   })
 
   test('has room for another probe when one says nothing for 10 s, and hears that one still', () => {
@@ -230,16 +230,16 @@ describe('the breaker', () => {
     pass(1)
     expect([health.enter(target), health.enter(target)]).toEqual([true, false])
     probe.report(target, 'ok')
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
   })
 
   test('has its probe in its own place, and others after their neighbours meanwhile', () => {
     const { health, target, fail, pass } = setUp()
     fail(5)
     pass(9_999)
-    expect(health.standing(target)).toBe('unavailable')
+    expect(health.availability(target)).toBe('unavailable')
     pass(1)
-    expect([health.standing(target), health.enter(target), health.standing(target)]).toEqual([
+    expect([health.availability(target), health.enter(target), health.availability(target)]).toEqual([
       'healthy',
       true,
       'degraded',
@@ -252,9 +252,9 @@ describe('the breaker', () => {
     pass(20_000)
     health.enter(target)
     pass(9_999)
-    expect(health.standing(target)).toBe('degraded')
+    expect(health.availability(target)).toBe('degraded')
     pass(1)
-    expect([health.standing(target), health.enter(target)]).toEqual(['healthy', true])
+    expect([health.availability(target), health.enter(target)]).toEqual(['healthy', true])
   })
 
   test('lets no crowd of probes in for a crowd of older calls that are aborted', () => {
@@ -274,14 +274,14 @@ describe('the breaker', () => {
     fail(3)
     const request = ask()
     for (let each = 0; each < 20; each++) request.report(target, status(500))
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
     fail(1)
-    expect(health.standing(target)).toBe('unavailable')
+    expect(health.availability(target)).toBe('unavailable')
     // Another target is another matter.
     const other = toTarget({ id: 'other' })
     request.report(other, status(500))
     fail(4, status(500), other)
-    expect(health.standing(other)).toBe('unavailable')
+    expect(health.availability(other)).toBe('unavailable')
   })
 
   test('opens again for a half-open probe whose request was counted before', () => {
@@ -292,7 +292,7 @@ describe('the breaker', () => {
     pass(10_000)
     expect(request.enter(target)).toBe(true)
     request.report(target, status(500))
-    expect(health.standing(target)).toBe('unavailable')
+    expect(health.availability(target)).toBe('unavailable')
   })
 
   test('is one for all models that lead to the same one there, and another for each model there', () => {
@@ -301,9 +301,9 @@ describe('the breaker', () => {
     const same = { ...toTarget(), model: 'acme/alias' }
     const other = { ...toTarget(), upstreamModel: 'small-v1' }
     const elsewhere = toTarget({ id: 'other' })
-    expect([same, other, elsewhere].map(health.standing)).toEqual(['unavailable', 'healthy', 'healthy'])
+    expect([same, other, elsewhere].map(health.availability)).toEqual(['unavailable', 'healthy', 'healthy'])
     health.report(same, 'ok')
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
   })
 })
 
@@ -311,7 +311,7 @@ describe('the breaker of a key', () => {
   test('opens for that key alone: others go on', () => {
     const { health, target, ask, fail, stateOf } = setUp()
     fail(8)
-    expect([health.standing(target), ask('k2').standing(target)]).toEqual(['unavailable', 'healthy'])
+    expect([health.availability(target), ask('k2').availability(target)]).toEqual(['unavailable', 'healthy'])
     expect([ask('k2').enter(target), ask('k2').whyUnavailable(target)]).toEqual([true, null])
     expect(stateOf()?.targets).toMatchObject([{ breaker: 'open', open_for_keys: 1, failures_in_a_row: 5 }])
   })
@@ -320,7 +320,9 @@ describe('the breaker of a key', () => {
     const { target, ask, fail, stateOf } = setUp()
     fail(5)
     ask('k2').report(target, status(500))
-    expect([ask('k1'), ask('k2'), ask('k3')].map((each) => each.standing(target))).toEqual(Array(3).fill('unavailable'))
+    expect([ask('k1'), ask('k2'), ask('k3')].map((each) => each.availability(target))).toEqual(
+      Array(3).fill('unavailable'),
+    )
     expect(stateOf()?.targets).toMatchObject([{ breaker: 'open', open_for_keys: null, failures_in_a_row: 6 }])
   })
 
@@ -333,7 +335,7 @@ describe('the breaker of a key', () => {
       if (isBefore) health.probed(target.upstream, found)
       fail(5)
       if (!isBefore) health.probed(target.upstream, found)
-      expect(ask('k2').standing(target)).toBe('unavailable')
+      expect(ask('k2').availability(target)).toBe('unavailable')
     }
   })
 
@@ -342,7 +344,7 @@ describe('the breaker of a key', () => {
     fail(5)
     for (const state of ['ready', 'unknown'] as const) health.probed(target.upstream, { state })
     health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401' })
-    expect(ask('k2').standing(target)).toBe('degraded')
+    expect(ask('k2').availability(target)).toBe('degraded')
   })
 })
 
@@ -356,28 +358,31 @@ describe('what an upstream refuses', () => {
     [400, 'healthy', 'healthy'],
     [409, 'healthy', 'healthy'],
     [422, 'healthy', 'healthy'],
-  ] as [number, Standing, Standing][])('with %d makes its target %s, and its other models %s, for 60 s', (...row) => {
-    const [code, ofTarget, ofOther] = row
-    const { health, target, pass } = setUp()
-    const other = { ...toTarget(), upstreamModel: 'small-v1' }
-    health.report(target, status(code))
-    expect([target, other].map(health.standing)).toEqual([ofTarget, ofOther])
-    // It is still tried: nothing else may be there.
-    expect([health.enter(target), health.enter(target), health.whyUnavailable(target)]).toEqual([true, true, null])
-    pass(60_000)
-    expect([target, other].map(health.standing)).toEqual(['healthy', 'healthy'])
-  })
+  ] as [number, Availability, Availability][])(
+    'with %d makes its target %s, and its other models %s, for 60 s',
+    (...row) => {
+      const [code, ofTarget, ofOther] = row
+      const { health, target, pass } = setUp()
+      const other = { ...toTarget(), upstreamModel: 'small-v1' }
+      health.report(target, status(code))
+      expect([target, other].map(health.availability)).toEqual([ofTarget, ofOther])
+      // It is still tried: nothing else may be there.
+      expect([health.enter(target), health.enter(target), health.whyUnavailable(target)]).toEqual([true, true, null])
+      pass(60_000)
+      expect([target, other].map(health.availability)).toEqual(['healthy', 'healthy'])
+    },
+  )
 
   test.each([401, 402, 404])('with %d is forgotten with an answer, and not with a probe: that is no chat', (code) => {
     const { health, target, lines } = setUp()
     health.report(target, status(code))
     health.report(target, 'ok')
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
     lines.splice(0)
     for (let each = 0; each < 3; each++) {
       health.report(target, status(code))
       health.probed(target.upstream, { state: 'ready' })
-      expect(health.standing(target)).toBe('degraded')
+      expect(health.availability(target)).toBe('degraded')
     }
     expect(lines).toHaveLength(1)
   })
@@ -411,9 +416,9 @@ describe('what an upstream refuses', () => {
     health.report(target, status(429, asked))
     health.report(target, 'ok')
     pass(lasts - 1)
-    expect([health.standing(target), health.enter(target)]).toEqual(['degraded', true])
+    expect([health.availability(target), health.enter(target)]).toEqual(['degraded', true])
     pass(1)
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
   })
 })
 
@@ -426,10 +431,10 @@ describe('what a probe meets with', () => {
     ['a refusal', refusal, 'degraded'],
     ['an error', failing, 'healthy'],
     ['no answer in time', late, 'healthy'],
-  ] as [string, Readiness, Standing][])('puts it behind others until a call or a probe goes well: %s', (...row) => {
+  ] as [string, Readiness, Availability][])('puts it behind others until a call or a probe goes well: %s', (...row) => {
     const [, found, afterAnswer] = row
     const { health, target, pass } = setUp()
-    const ends: [() => void, Standing][] = [
+    const ends: [() => void, Availability][] = [
       [() => health.report(target, 'ok'), 'healthy'],
       [() => health.probed(target.upstream, { state: 'ready' }), 'healthy'],
       [() => health.probed(target.upstream, { state: 'unknown' }), afterAnswer],
@@ -437,9 +442,9 @@ describe('what a probe meets with', () => {
     ]
     for (const [end, expected] of ends) {
       health.probed(target.upstream, found)
-      expect([health.standing(target), health.enter(target)]).toEqual(['degraded', true])
+      expect([health.availability(target), health.enter(target)]).toEqual(['degraded', true])
       end()
-      expect(health.standing(target)).toBe(expected)
+      expect(health.availability(target)).toBe(expected)
       pass(60_000)
     }
   })
@@ -450,7 +455,7 @@ describe('what a probe meets with', () => {
       health.report(target, 'ok')
       pass(59_999)
       health.probed(target.upstream, found)
-      expect(health.standing(target)).toBe('healthy')
+      expect(health.availability(target)).toBe('healthy')
     }
     expect(lines).toEqual([])
   })
@@ -462,10 +467,10 @@ describe('what a probe meets with', () => {
     expect(stateOf()).toMatchObject({ state: 'unknown', reason: null })
     fail(1, refused)
     health.probed(target.upstream, none)
-    expect<unknown[]>([health.standing(target), health.unreached()]).toEqual(['healthy', [target.upstream]])
+    expect<unknown[]>([health.availability(target), health.unreached()]).toEqual(['healthy', [target.upstream]])
     health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
     health.probed(target.upstream, none)
-    expect(health.standing(target)).toBe('unavailable')
+    expect(health.availability(target)).toBe('unavailable')
   })
 })
 
@@ -476,21 +481,21 @@ describe('a probe that nobody answers in time', () => {
     const { health, target } = setUp()
     health.report(target, 'ok')
     health.probed(target.upstream, late)
-    expect<unknown[]>([health.standing(target), health.unreached()]).toEqual(['healthy', [target.upstream]])
+    expect<unknown[]>([health.availability(target), health.unreached()]).toEqual(['healthy', [target.upstream]])
     health.probed(target.upstream, { state: 'unknown' })
     expect(health.unreached()).toEqual([])
     health.probed(target.upstream, late)
     health.report(target, 'ok')
     health.probed(target.upstream, late)
-    expect(health.standing(target)).toBe('healthy')
+    expect(health.availability(target)).toBe('healthy')
     health.probed(target.upstream, late)
-    expect([health.standing(target), health.enter(target)]).toEqual(['degraded', true])
+    expect([health.availability(target), health.enter(target)]).toEqual(['degraded', true])
   })
 
   test('never takes out an upstream that calls did not find silent: it may chat all the same', () => {
     const { health, target } = setUp()
     for (let each = 0; each < 20; each++) health.probed(target.upstream, late)
-    expect([health.standing(target), health.enter(target), health.unreached()]).toEqual(['degraded', true, []])
+    expect([health.availability(target), health.enter(target), health.unreached()]).toEqual(['degraded', true, []])
   })
 
   test('is a dead host where calls got no word either, and the next probe does not', () => {
@@ -498,13 +503,13 @@ describe('a probe that nobody answers in time', () => {
     health.report(target, 'ok')
     fail(1, deadline('headers'))
     health.probed(target.upstream, late)
-    expect(health.standing(target)).toBe('degraded')
+    expect(health.availability(target)).toBe('degraded')
     health.probed(target.upstream, late)
-    expect(health.standing(target)).toBe('unavailable')
+    expect(health.availability(target)).toBe('unavailable')
     const why = health.whyUnavailable(target)?.reason
     expect(why).toBe('its upstream `paid` is down: its /models did not answer in time')
     health.probed(target.upstream, { state: 'ready' })
-    expect([health.standing(target), stateOf()?.state]).toEqual(['healthy', 'healthy'])
+    expect([health.availability(target), stateOf()?.state]).toEqual(['healthy', 'healthy'])
   })
 
   test('is forgotten with an answer that has begun', () => {
@@ -513,14 +518,14 @@ describe('a probe that nobody answers in time', () => {
     health.probed(target.upstream, late)
     health.report(target, 'begun')
     health.probed(target.upstream, late)
-    expect([health.standing(target), health.enter(target)]).toEqual(['degraded', true])
+    expect([health.availability(target), health.enter(target)]).toEqual(['degraded', true])
   })
 
   test('does not raise one that is down', () => {
     const { health, target } = setUp()
     health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
     health.probed(target.upstream, late)
-    expect(health.standing(target)).toBe('unavailable')
+    expect(health.availability(target)).toBe('unavailable')
   })
 })
 
@@ -532,39 +537,39 @@ describe('an upstream that is down', () => {
     const other = { ...toTarget(), upstreamModel: 'small-v1' }
     health.probed(target.upstream, down)
     for (const each of [target, other]) {
-      expect([health.standing(each), health.enter(each)]).toEqual(['unavailable', false])
+      expect([health.availability(each), health.enter(each)]).toEqual(['unavailable', false])
       const why = health.whyUnavailable(each)
       expect(why?.reason).toBe('its upstream `paid` is down: connection refused')
       expect(why?.retryAfterMs).toBeGreaterThanOrEqual(1_000)
     }
-    expect(health.standing(toTarget({ id: 'other' }))).toBe('healthy')
+    expect(health.availability(toTarget({ id: 'other' }))).toBe('healthy')
   })
 
   test.each([
     ['a probe that finds it ready', { state: 'ready' }, 'healthy'],
     ['a probe that it answers', { state: 'unknown' }, 'healthy'],
     ['a probe that it refuses', { state: 'refused', reason: 'its /models answered 401' }, 'degraded'],
-  ] as [string, Readiness, Standing][])('is up again with %s', (_, readiness, expected) => {
+  ] as [string, Readiness, Availability][])('is up again with %s', (_, readiness, expected) => {
     const { health, target } = setUp()
     health.probed(target.upstream, down)
     health.probed(target.upstream, readiness)
-    expect(health.standing(target)).toBe(expected)
+    expect(health.availability(target)).toBe(expected)
   })
 
   test('is up again with a call that went well', () => {
     const { health, target } = setUp()
     health.probed(target.upstream, down)
     health.report(target, 'ok')
-    expect([health.standing(target), health.unreached()]).toEqual(['healthy', []])
+    expect([health.availability(target), health.unreached()]).toEqual(['healthy', []])
   })
 
   test('is tried again where no probe comes back to it', () => {
     const { health, target, pass } = setUp()
     health.probed(target.upstream, down)
     pass(15_000)
-    expect(health.standing(target)).toBe('unavailable')
+    expect(health.availability(target)).toBe('unavailable')
     pass(15_000)
-    expect([health.standing(target), health.enter(target), health.whyUnavailable(target)]).toEqual([
+    expect([health.availability(target), health.enter(target), health.whyUnavailable(target)]).toEqual([
       'healthy',
       true,
       null,
@@ -576,13 +581,13 @@ test('the breakers of an upstream that is found again have their half-open probe
   const { health, target, enter, fail } = setUp()
   fail(5, refused)
   health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
-  expect(health.standing(target)).toBe('unavailable')
+  expect(health.availability(target)).toBe('unavailable')
   health.probed(target.upstream, { state: 'unknown' })
-  expect(health.standing(target)).toBe('healthy')
+  expect(health.availability(target)).toBe('healthy')
   const probe = enter()
   expect(health.enter(target)).toBe(false)
   probe.report(target, 'begun')
-  expect(health.standing(target)).toBe('healthy')
+  expect(health.availability(target)).toBe('healthy')
 })
 
 describe('the prober is asked to probe', () => {
@@ -616,7 +621,7 @@ describe('a new configuration', () => {
     fail(5)
     const next = toTarget({ deadlines: { ...toTarget().upstream.deadlines, headers: 1 } })
     renew(next)
-    expect(health.standing(next)).toBe('unavailable')
+    expect(health.availability(next)).toBe('unavailable')
     health.probed(next.upstream, { state: 'down', reason: 'no' })
     expect(health.unreached()[0]).toBe(next.upstream)
   })
@@ -629,7 +634,7 @@ describe('a new configuration', () => {
       health.probed(target.upstream, { state: 'down', reason: 'no' })
       const next = toTarget(fields)
       renew(next)
-      expect<unknown[]>([health.standing(next), health.unreached(), stateOf()?.last_error]).toEqual([
+      expect<unknown[]>([health.availability(next), health.unreached(), stateOf()?.last_error]).toEqual([
         'healthy',
         [],
         null,
@@ -637,7 +642,7 @@ describe('a new configuration', () => {
       fail(5)
       fail(5, status(401), { ...target })
       health.probed(target.upstream, { state: 'down', reason: 'no' })
-      expect<unknown[]>([health.standing(next), health.unreached(), stateOf()?.last_error]).toEqual([
+      expect<unknown[]>([health.availability(next), health.unreached(), stateOf()?.last_error]).toEqual([
         'healthy',
         [],
         null,

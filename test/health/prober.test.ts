@@ -148,7 +148,7 @@ describe('later on, it', () => {
     expect(asked[0]?.signal.aborted).toBe(true)
     asked[0]?.answer({ state: 'down', reason: 'old' })
     await soon()
-    expect(health.forRequest({ id: 'k1', teamId: null }).standing(next)).toBe('healthy')
+    expect(health.forRequest({ id: 'k1', teamId: null }).availability(next)).toBe('healthy')
   })
 
   test('survives a backend that throws, and asks it again', async () => {
@@ -176,7 +176,7 @@ describe('later on, it', () => {
     question.answer({ state: 'timeout', reason: 'its /models did not answer in time' })
     await until('degraded', 'its /models did not answer in time')
     const request = health.forRequest({ id: 'k1', teamId: null })
-    expect([request.standing(target), request.enter(target)]).toEqual(['degraded', true])
+    expect([request.availability(target), request.enter(target)]).toEqual(['degraded', true])
   })
 
   test('does not take a stall of our own for silence', async () => {
@@ -218,7 +218,12 @@ describe('after a call that could not be made, it', () => {
     const target = toTarget()
     const { health, until } = setUp([target], { backendFor, intervalMs: 0, ...deps })
     const fail = () => health.forRequest({ id: 'k1', teamId: null }).report(target, failed)
-    return { fail, until, times, standing: () => health.forRequest({ id: 'k1', teamId: null }).standing(target) }
+    return {
+      fail,
+      until,
+      times,
+      availability: () => health.forRequest({ id: 'k1', teamId: null }).availability(target),
+    }
   }
 
   test('probes at once, and finds the upstream again when it is back', async () => {
@@ -228,10 +233,10 @@ describe('after a call that could not be made, it', () => {
     await upstream.stop()
     health.forRequest({ id: 'k1', teamId: null }).report(target, failed)
     await until('down', 'connection refused')
-    expect(health.forRequest({ id: 'k1', teamId: null }).standing(target)).toBe('unavailable')
+    expect(health.forRequest({ id: 'k1', teamId: null }).availability(target)).toBe('unavailable')
     await serve(upstream.port)
     await until('healthy')
-    expect(health.forRequest({ id: 'k1', teamId: null }).standing(target)).toBe('healthy')
+    expect(health.forRequest({ id: 'k1', teamId: null }).availability(target)).toBe('healthy')
   })
 
   test('finds a host that says nothing down by its own limit, and again when it wakes', async () => {
@@ -241,19 +246,19 @@ describe('after a call that could not be made, it', () => {
     const { health, until } = setUp([target], { intervalMs: 0, unreachedTimeoutMs: 50 })
     health.forRequest({ id: 'k1', teamId: null }).report(target, failed)
     await until('down', 'its /models did not answer in time')
-    expect(health.forRequest({ id: 'k1', teamId: null }).standing(target)).toBe('unavailable')
+    expect(health.forRequest({ id: 'k1', teamId: null }).availability(target)).toBe('unavailable')
     await upstream.waitFor(() => upstream.probes.every(({ abortedAtMs }) => abortedAtMs !== null), 'probes to hang up')
     upstream.scriptProbes({ kind: 'whole', body: {} })
     await until('healthy')
   })
 
   test('probes again soon, at first: it may only have been restarted', async () => {
-    const { fail, until, times, standing } = setUpAnswered((count) => (count < 3 ? down : { state: 'unknown' }))
+    const { fail, until, times, availability } = setUpAnswered((count) => (count < 3 ? down : { state: 'unknown' }))
     fail()
     await until('down', 'connection refused')
     // Timers of one process go off in their order, however busy the machine is.
     await Bun.sleep(1_200)
-    expect([times.length, standing()]).toEqual([3, 'healthy'])
+    expect([times.length, availability()]).toEqual([3, 'healthy'])
   })
 
   test.each([

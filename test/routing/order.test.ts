@@ -3,12 +3,12 @@ import { describe, expect, test } from 'bun:test'
 import type { Message } from '../../src/domain/request.ts'
 import type { Target } from '../../src/domain/snapshot.ts'
 import { toAffinity } from '../../src/formats/chat/chat.ts'
-import type { Standing } from '../../src/health/health.ts'
+import type { Availability } from '../../src/health/health.ts'
 import { order } from '../../src/routing/route.ts'
 import { toTarget } from '../support/snapshot.ts'
 
 const target = (id: string, fields: Partial<Target> = {}): Target => ({ ...toTarget({ id }), ...fields })
-const healthy = (): Standing => 'healthy'
+const healthy = (): Availability => 'healthy'
 /** What these messages have in common with the rest of their conversation. */
 const body =
   (...messages: Message[]) =>
@@ -20,10 +20,10 @@ const ids = (targets: Target[]) => targets.map(({ upstream }) => upstream.id)
 const key = { id: 'k1' }
 
 /** How many of so many conversations each target gets first. */
-function share(targets: Target[], conversations: number, standing = healthy): Record<string, number> {
+function share(targets: Target[], conversations: number, availability = healthy): Record<string, number> {
   const firsts: Record<string, number> = {}
   for (let i = 0; i < conversations; i++) {
-    const [first] = ids(order(targets, key, body(user(`question ${i}`)), standing))
+    const [first] = ids(order(targets, key, body(user(`question ${i}`)), availability))
     if (first !== undefined) firsts[first] = (firsts[first] ?? 0) + 1
   }
   return firsts
@@ -80,16 +80,17 @@ describe('the order of targets', () => {
 
   test('puts the degraded after all that are healthy, whatever their priority, and leaves out what is unavailable', () => {
     const targets = [target('degraded'), target('unavailable'), target('healthy', { priority: 9 })]
-    const standing = ({ upstream }: Target) => (upstream.id === 'healthy' ? 'healthy' : (upstream.id as Standing))
-    expect(ids(order(targets, key, body(user('Hi')), standing))).toEqual(['healthy', 'degraded'])
+    const availability = ({ upstream }: Target) =>
+      upstream.id === 'healthy' ? 'healthy' : (upstream.id as Availability)
+    expect(ids(order(targets, key, body(user('Hi')), availability))).toEqual(['healthy', 'degraded'])
   })
 
   test.each([
     ['healthy', ['only']],
     ['degraded', ['only']],
     ['unavailable', []],
-  ] as [Standing, string[]][])('of one target that is %s is %j', (standing, expected) => {
-    expect(ids(order([target('only')], key, body(user('Hi')), () => standing))).toEqual(expected)
+  ] as [Availability, string[]][])('of one target that is %s is %j', (availability, expected) => {
+    expect(ids(order([target('only')], key, body(user('Hi')), () => availability))).toEqual(expected)
   })
 
   test('tells apart conversations that begin with different images under the same words', () => {
