@@ -34,6 +34,12 @@ export interface Team extends Access {
   budget: Budget | null
 }
 
+/** A key or a team: whose limits and budget, and whose spending. */
+export interface Spender {
+  kind: 'key' | 'team'
+  id: string
+}
+
 /** A secret in force, and the key that it opens. */
 export interface Secret {
   key: Key

@@ -3,8 +3,9 @@
  * show it, and whoever shows one. Read once for all of them, since there may be thousands.
  */
 import { type Budget, PERIODS, type Period } from '../domain/settings.ts'
+import type { Spender } from '../domain/snapshot.ts'
 import { type InForce, MOST_STEP_MS, toInForce } from '../limits/period.ts'
-import type { LedgerReader, Scope, Spending } from '../store/ledger-store.ts'
+import type { LedgerReader, Spending } from '../store/ledger-store.ts'
 import { type BudgetStanding, toBudgetStanding } from './budget.ts'
 
 export interface Standing extends Pick<Spending, 'lastUse'> {
@@ -27,7 +28,7 @@ interface Owner {
  */
 export function readStandings(
   reader: Pick<LedgerReader, 'spending' | 'latestHour'>,
-  kind: Scope['kind'],
+  kind: Spender['kind'],
   nowMs: number,
   id?: string,
 ): (owner: Owner) => Standing {

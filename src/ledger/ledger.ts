@@ -4,10 +4,11 @@
  * `gateway/` and `accounting/` call it.
  */
 import { GatewayError } from '../domain/error.ts'
+import type { Spender } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import { toRefused } from '../store/ledger-abandoned.ts'
 import type { LedgerRecord, OpenCall, OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
-import type { LedgerReader, LedgerStore, Scope, Span } from '../store/ledger-store.ts'
+import type { LedgerReader, LedgerStore, Span } from '../store/ledger-store.ts'
 import { createApplier, type Flushed } from './applier.ts'
 import type { Journal } from './journal.ts'
 import { toUnapplied, toWithheld } from './rows.ts'
@@ -45,7 +46,7 @@ export interface Ledger {
    * @param underWay the requests that are open as the store says, and what each counts with there; they are made to be those
    * that are open indeed.
    */
-  unapplied(scope: Scope, span: Span, underWay?: Map<string, number>): number
+  unapplied(spender: Spender, span: Span, underWay?: Map<string, number>): number
   /** Resolves once everything handed in has its place and, if the store takes it, is applied. Closes the journal. */
   close(): Promise<void>
 }
@@ -184,10 +185,10 @@ export function createLedger(deps: LedgerDeps): Ledger {
       flush()
       return applier.flush(FLUSH_MS)
     },
-    unapplied(scope, span, underWay) {
+    unapplied(spender, span, underWay) {
       // What was handed in within this turn counts, too.
       flush()
-      return toUnapplied(journal.unapplied(), reader.stored, scope, span, underWay)
+      return toUnapplied(journal.unapplied(), reader.stored, spender, span, underWay)
     },
     async close() {
       await placed()

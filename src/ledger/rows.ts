@@ -1,6 +1,8 @@
 /** What follows from rows of the ledger that the store does not have yet, or will never have as they were meant. Pure. */
+
+import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow, SettledRow } from '../store/ledger-rows.ts'
-import type { Scope, Span, StoredRequest } from '../store/ledger-store.ts'
+import type { Span, StoredRequest } from '../store/ledger-store.ts'
 
 /**
  * What is kept of an outcome whose answer was withheld, because nothing could record it in time: what it cost. Its calls
@@ -21,12 +23,12 @@ export function toWithheld(row: SettledRow): SettledRow {
 export function toUnapplied(
   records: Iterable<LedgerRecord>,
   storedOf: (requestId: string) => StoredRequest | null,
-  scope: Scope,
+  spender: Spender,
   { fromMs, untilMs }: Span,
   underWay = new Map<string, number>(),
 ): number {
   const isOf = (row: Pick<StoredRequest, 'keyId' | 'teamId'>) =>
-    row[scope.kind === 'key' ? 'keyId' : 'teamId'] === scope.id
+    row[spender.kind === 'key' ? 'keyId' : 'teamId'] === spender.id
   const requests = new Map<string, { open?: OpenRow; settled?: SettledRow; reservedNanoUsd: number }>()
   for (const record of records) {
     const requestId = record.kind === 'call' ? record.call.requestId : record.row.id

@@ -3,13 +3,13 @@
  * and where budgets have no room for that, what it costs by a count. `budget.ts` makes them. Pure.
  */
 import type { Budget } from '../domain/settings.ts'
+import type { Spender } from '../domain/snapshot.ts'
 import type { Budgets } from './budget.ts'
-import type { Scope } from './limiter.ts'
 import type { BudgetState, PeriodUsage } from './period.ts'
 
 /** Which budget has no room, in the figures that a refusal names. */
 export interface BudgetRefusal {
-  kind: Scope['kind']
+  kind: Spender['kind']
   name: string
   budget: Budget
   spentNanoUsd: number
@@ -127,10 +127,10 @@ export function findFull(charges: readonly Charge[], likelyNanoUsd: number, held
   // What it holds already may be more than it is likely to cost.
   const askedNanoUsd = Math.max(0, moreNanoUsd)
   for (const { state, usage } of charges) {
-    const { scope, name, budget } = state
+    const { spender, name, budget } = state
     const { spentNanoUsd, reservedNanoUsd, endMs: resetMs } = usage
     if (spentNanoUsd + reservedNanoUsd + moreNanoUsd > budget.nanoUsd)
-      return { kind: scope.kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs }
+      return { kind: spender.kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs }
   }
   return null
 }

@@ -5,6 +5,7 @@
  */
 
 import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/settings.ts'
+import type { Spender } from '../domain/snapshot.ts'
 import {
   type BudgetRefusal,
   BudgetReservation,
@@ -13,7 +14,6 @@ import {
   type Counting,
   findFull,
 } from './budget-reservation.ts'
-import type { Scope } from './limiter.ts'
 import { type BudgetState, openPeriod, rollOver, toBudgetMs, toInForce } from './period.ts'
 
 /** A key or a team. */
@@ -25,7 +25,7 @@ interface Owner {
 
 /** Spent passes `percent` of a budget for the first time in its period. */
 export interface BudgetWarning {
-  scope: Scope
+  spender: Spender
   name: string
   spentNanoUsd: number
   budget: Budget
@@ -38,7 +38,11 @@ export interface BudgetWarning {
  *
  * @param underWay takes those, by their ids, and what each is counted with.
  */
-export type SpentOf = (scope: Scope, span: { fromMs: number; untilMs: number }, underWay: Map<string, number>) => number
+export type SpentOf = (
+  spender: Spender,
+  span: { fromMs: number; untilMs: number },
+  underWay: Map<string, number>,
+) => number
 
 /** A request that has ended: who asked, and what it has cost. */
 export interface Ended {
@@ -48,7 +52,7 @@ export interface Ended {
   costNanoUsd: number
 }
 
-type BudgetStates = Record<Scope['kind'], Map<string, BudgetState>>
+type BudgetStates = Record<Spender['kind'], Map<string, BudgetState>>
 
 export class Budgets {
   readonly #onWarning: (warning: BudgetWarning) => void
@@ -115,24 +119,24 @@ export class Budgets {
   }
 
   /** The budget that a charge is on, unless it is gone or in another period by now. */
-  stateOf({ state: { scope }, usage }: Charge): BudgetState | undefined {
-    const state = this.#states[scope.kind].get(scope.id)
+  stateOf({ state: { spender }, usage }: Charge): BudgetState | undefined {
+    const state = this.#states[spender.kind].get(spender.id)
     return state?.usage === usage ? state : undefined
   }
 
-  warn({ scope, name, budget, usage }: BudgetState): void {
+  warn({ spender, name, budget, usage }: BudgetState): void {
     const percent = toLevel(usage.spentNanoUsd, budget.nanoUsd)
     const isNew = percent > usage.warned
     // Also downwards: whoever gets a larger budget is warned of that one again.
     usage.warned = percent
-    if (isNew) this.#onWarning({ scope, name, spentNanoUsd: usage.spentNanoUsd, budget, percent })
+    if (isNew) this.#onWarning({ spender, name, spentNanoUsd: usage.spentNanoUsd, budget, percent })
   }
 
-  #charge(kind: Scope['kind'], { id, name }: Owner, budget: Budget): Charge {
+  #charge(kind: Spender['kind'], { id, name }: Owner, budget: Budget): Charge {
     let state = this.#states[kind].get(id)
     if (state === undefined) {
       const usage = openPeriod(budget.period, this.#latestMs, 0, true)
-      state = { scope: { kind, id }, name, budget, usage, previous: null }
+      state = { spender: { kind, id }, name, budget, usage, previous: null }
       this.#states[kind].set(id, state)
     }
     // The owner in hand may be from before the last change, which is in force all the same.
@@ -140,11 +144,11 @@ export class Budgets {
     return { state, usage: state.usage }
   }
 
-  #renewed(kind: Scope['kind'], owners: Iterable<Owner>, spentOf: SpentOf, wallMs: number): Map<string, BudgetState> {
+  #renewed(kind: Spender['kind'], owners: Iterable<Owner>, spentOf: SpentOf, wallMs: number): Map<string, BudgetState> {
     const next = new Map<string, BudgetState>()
     for (const { id, name, budget } of owners) {
       if (budget === null || next.has(id)) continue
-      const scope: Scope = { kind, id }
+      const spender: Spender = { kind, id }
       const known = this.#states[kind].get(id)
       const { period } = budget
       if (known !== undefined && !known.usage.isProvisional && known.budget.period === period) {
@@ -153,9 +157,9 @@ export class Budgets {
         continue
       }
       const underWay = new Map<string, number>()
-      const spent = spentOf(scope, toInForce(period, wallMs, this.#latestMs), underWay)
+      const spent = spentOf(spender, toInForce(period, wallMs, this.#latestMs), underWay)
       const usage = openPeriod(period, this.#latestMs, spent, false, underWay)
-      next.set(id, { scope, name, budget, usage, previous: null })
+      next.set(id, { spender, name, budget, usage, previous: null })
     }
     return next
   }

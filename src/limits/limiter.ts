@@ -72,12 +72,6 @@ export interface Permit {
   leave(tokens: number | null): void
 }
 
-/** Whose budget or limit it is. */
-export interface Scope {
-  kind: 'key' | 'team'
-  id: string
-}
-
 export interface Limiter {
   /** Lets a request in, before its body is read, or refuses it: `request_limit`. */
   enter(key: Key, team: Team | null, monotonicMs: number): Decision<EnteredRequest> | Promise<Decision<EnteredRequest>>

@@ -4,9 +4,9 @@
  */
 import { GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Budget } from '../domain/settings.ts'
+import type { Spender } from '../domain/snapshot.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { BudgetRefusal } from './budget-reservation.ts'
-import type { Scope } from './limiter.ts'
 import type { RateRefusal } from './rates.ts'
 
 export type Headers = Readonly<Record<string, string>>
@@ -45,7 +45,7 @@ const ADVICE: Record<RateRefusal['on'], string> = {
 }
 
 /** Makes the refusal of the rate or concurrency limit of a key or a team. `headers` go with it. */
-export function toRateError(kind: Scope['kind'], name: string, refusal: RateRefusal, headers: Headers): GatewayError {
+export function toRateError(kind: Spender['kind'], name: string, refusal: RateRefusal, headers: Headers): GatewayError {
   const { on, limit, used, requested, retryAfterMs } = refusal
   const whose = `for ${kind} \`${name}\` on ${NAMES[on]}`
   const advice = `${ADVICE[on]}, or ${ASK} limit.`

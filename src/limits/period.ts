@@ -4,9 +4,9 @@
  */
 
 import type { Budget, Period } from '../domain/settings.ts'
+import type { Spender } from '../domain/snapshot.ts'
 import { DAY_MS } from '../domain/time.ts'
 import type { BudgetReservation } from './budget-reservation.ts'
-import type { Scope } from './limiter.ts'
 
 const WEEK_MS = 7 * DAY_MS
 /** 1970-01-05, a Monday. */
@@ -91,7 +91,7 @@ export interface PeriodUsage {
 
 /** A budget as it is configured, and what it has come to. */
 export interface BudgetState {
-  readonly scope: Scope
+  readonly spender: Spender
   readonly name: string
   readonly budget: Budget
   /** Of the period in force. */

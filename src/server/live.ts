@@ -41,9 +41,9 @@ export async function createLive(deps: LiveDeps) {
   const wallMs = now()
   const limiter = createLimiter({
     latestMs: reader.latestHour(wallMs + MOST_STEP_MS),
-    onWarning: ({ scope, name, spentNanoUsd, budget, percent }) =>
+    onWarning: ({ spender, name, spentNanoUsd, budget, percent }) =>
       log.warn('budget_threshold', 'a budget is being used up', {
-        [scope.kind]: scope.id,
+        [spender.kind]: spender.id,
         name,
         threshold_percent: percent,
         spent_nano_usd: spentNanoUsd,
@@ -70,9 +70,9 @@ export async function createLive(deps: LiveDeps) {
     monotonicMs(),
   )
   // The database alone never says what was spent: it is a moment behind the journal.
-  const spent: SpentOf = (scope, span, underWay) => {
-    for (const [id, nanoUsd] of reader.underWay(scope, span)) underWay.set(id, nanoUsd)
-    return reader.spent(scope, span) + ledger.unapplied(scope, span, underWay)
+  const spent: SpentOf = (spender, span, underWay) => {
+    for (const [id, nanoUsd] of reader.underWay(spender, span)) underWay.set(id, nanoUsd)
+    return reader.spent(spender, span) + ledger.unapplied(spender, span, underWay)
   }
   /** Throws where the ledger cannot be read; then what was in force stays. */
   const renew = (next: Snapshot, spentOf: SpentOf) => {
@@ -82,7 +82,7 @@ export async function createLive(deps: LiveDeps) {
     health.renew(next)
   }
   // Nothing is under way yet: to ask for it for each of ten thousand budgets would take as long as all else here.
-  renew(first, (scope, span) => reader.spent(scope, span) + ledger.unapplied(scope, span))
+  renew(first, (spender, span) => reader.spent(spender, span) + ledger.unapplied(spender, span))
 
   const live = {
     limiter,

@@ -4,6 +4,7 @@
  */
 import { codeOf } from '../domain/error.ts'
 import type { Period } from '../domain/settings.ts'
+import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
 
 /** A record that no store takes, and why. */
@@ -38,12 +39,6 @@ export interface LedgerStore {
   checkpoint(): Promise<boolean>
 }
 
-/** Nano-dollars that a key, or a team, has spent. */
-export interface Scope {
-  kind: 'key' | 'team'
-  id: string
-}
-
 /** A span of time: `fromMs` is in it, `untilMs` no more. */
 export interface Span {
   fromMs: number
@@ -64,15 +59,15 @@ export interface LedgerReader {
    * Nano-dollars spent on requests created from `fromMs` on and before `untilMs`, of a key or of whoever was in a team then:
    * settled ones at their cost, open ones at all that they have reserved. Both are the first ms of a UTC hour.
    */
-  spent(scope: Scope, span: Span): number
+  spent(spender: Spender, span: Span): number
   /** Of those, the open ones: what each has reserved, by its id. */
-  underWay(scope: Scope, span: Span): Map<string, number>
+  underWay(spender: Spender, span: Span): Map<string, number>
   /**
    * The same of all keys or teams that ever asked for anything, by their ids, in one pass over the rollup: for lists.
    *
    * @param id of this one alone.
    */
-  spending(kind: Scope['kind'], spans: Readonly<Record<Period, Span>>, id?: string): Map<string, Spending>
+  spending(kind: Spender['kind'], spans: Readonly<Record<Period, Span>>, id?: string): Map<string, Spending>
   /** The newest hour before `untilMs` that a request was settled in, as its first ms; 0 where there is none. */
   latestHour(untilMs: number): number
   /**

@@ -300,13 +300,13 @@ test('closing beside a lock leaves what the next start applies', async () => {
 test('what is spent is never what the database says alone: records that wait count, whoever has which of them', async () => {
   const { ledger } = open()
   const reader = createLedgerReader(folder.database)
-  const scopes = [
+  const spenders = [
     { kind: 'key', id: 'key-a' },
     { kind: 'team', id: 'team-a' },
   ] as const
   const spent = () =>
-    scopes.flatMap((scope) =>
-      [since(0), since(HOUR)].map((span) => reader.spent(scope, span) + ledger.unapplied(scope, span)),
+    spenders.flatMap((spender) =>
+      [since(0), since(HOUR)].map((span) => reader.spent(spender, span) + ledger.unapplied(spender, span)),
     )
   const same = async (expected: number[]) => {
     expect(spent()).toEqual(expected)
@@ -326,13 +326,13 @@ test('what is spent is never what the database says alone: records that wait cou
   await ledger.settle(toSettled(row, { costNanoUsd: 7, attempts: 2 }), [toSettledCall(call)])
   await same([21_007, 20_007, 301_007, 300_007])
   // Which of them are open, and for how much, neither knows alone.
-  const underWay = reader.underWay(scopes[1], since(0))
+  const underWay = reader.underWay(spenders[1], since(0))
   const extra = toCall(other, 2, { reservedNanoUsd: 3 })
   await ledger.openCall(extra)
-  ledger.unapplied(scopes[1], since(0), underWay)
+  ledger.unapplied(spenders[1], since(0), underWay)
   expect(Object.fromEntries(underWay)).toEqual({ [early.id]: 1_000, [other.id]: 300_003 })
   await ledger.settle(toSettled(early, { costNanoUsd: 1_000 }))
-  ledger.unapplied(scopes[1], since(0), underWay)
+  ledger.unapplied(spenders[1], since(0), underWay)
   expect([...underWay]).toEqual([[other.id, 300_003]])
   await ledger.settle(toSettled(other, { costNanoUsd: 300_000, attempts: 2 }), [toSettledCall(extra)])
   const whole = toOpen({ teamId: 'team-a' })

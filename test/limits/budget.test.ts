@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Budget, Period } from '../../src/domain/settings.ts'
-import type { Key, Team } from '../../src/domain/snapshot.ts'
+import type { Key, Spender, Team } from '../../src/domain/snapshot.ts'
 import type { BudgetWarning } from '../../src/limits/budget.ts'
-import type { Reservation, Scope } from '../../src/limits/limiter.ts'
+import type { Reservation } from '../../src/limits/limiter.ts'
 import {
   type AskedLimiter,
   at,
@@ -25,8 +25,8 @@ import {
 
 const keyOf = (of: Budget | null, more: Partial<Key> = {}) => limited({}, { budget: of, ...more })
 const renew = (limiter: AskedLimiter, keys: Key[], teams: Team[], spent = 0, now = at(0)) => {
-  const asked: [Scope, number][] = []
-  limiter.renew(keys, teams, (scope, { fromMs }) => asked.push([scope, fromMs]) && spent, now)
+  const asked: [Spender, number][] = []
+  limiter.renew(keys, teams, (spender, { fromMs }) => asked.push([spender, fromMs]) && spent, now)
   return asked
 }
 
@@ -317,8 +317,8 @@ describe('a new configuration', () => {
     const limiter = createLimiter()
     const [key, team] = [keyOf(budget(10)), toTeam(budget(10))]
     renew(limiter, [key], [team], 3 * CENT)
-    const fails = (scope: Scope) => {
-      if (scope.kind === 'team') throw new Error('the disk is gone')
+    const fails = (spender: Spender) => {
+      if (spender.kind === 'team') throw new Error('the disk is gone')
       return 0
     }
     const changed = keyOf(budget(10, 'month'))
@@ -345,7 +345,7 @@ describe('a warning', () => {
     const spend = (key: Key, team: Team | null, amount: number, now = at(0)) =>
       held(limiter.admit(key, team, cents(0), now)).settle(cents(amount))
     const told = () =>
-      warnings.splice(0).map(({ scope, percent, spentNanoUsd }) => [scope.kind, percent, spentNanoUsd / CENT])
+      warnings.splice(0).map(({ spender, percent, spentNanoUsd }) => [spender.kind, percent, spentNanoUsd / CENT])
     return { limiter, warnings, spend, told }
   }
 
@@ -358,7 +358,7 @@ describe('a warning', () => {
     spend(key, null, 1)
     expect(warnings).toEqual([
       {
-        scope: { kind: 'key', id: 'k1' },
+        spender: { kind: 'key', id: 'k1' },
         name: 'ann',
         spentNanoUsd: 8 * CENT,
         budget: budget(10),

@@ -7,7 +7,7 @@ import { toFirstId } from '../../domain/id.ts'
 import type { LedgerReader, RecentRequest, StoredRequest } from '../ledger-store.ts'
 import { ofAdditionalCalls, readSpending } from './ledger-spending.ts'
 
-/** One statement, so that a request which settles meanwhile is counted once. Parameters: id of the scope, fromMs, untilMs. */
+/** One statement, so that a request which settles meanwhile is counted once. Parameters: id of key or team, fromMs, untilMs. */
 // The index of teams has none but them, and is used only where that is said.
 const spentBy = (owner: string) => `
   SELECT (

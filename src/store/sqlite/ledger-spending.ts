@@ -4,7 +4,8 @@
  */
 import type { Database } from 'bun:sqlite'
 import { PERIODS, type Period } from '../../domain/settings.ts'
-import type { Scope, Span, Spending } from '../ledger-store.ts'
+import type { Spender } from '../../domain/snapshot.ts'
+import type { Span, Spending } from '../ledger-store.ts'
 
 /** A sum over the additional calls of a request, such as of what they have reserved; the first call's part is in the request's row. */
 export const ofAdditionalCalls = (sum: string) =>
@@ -52,7 +53,7 @@ interface LastUse {
 /** See `LedgerReader.spending`. */
 export function readSpending(
   sqlite: Database,
-  kind: Scope['kind'],
+  kind: Spender['kind'],
   spans: Readonly<Record<Period, Span>>,
   id?: string,
 ): Map<string, Spending> {
