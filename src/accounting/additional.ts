@@ -4,7 +4,7 @@ import { toFirstCall } from '../domain/first-call.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { SettledCall } from '../store/ledger-rows.ts'
 import { type Bill, toBilled } from './bill.ts'
-import type { Call } from './calls.ts'
+import type { Call } from './call.ts'
 
 /** The sums over the calls of a request: each is rounded by itself. */
 export function addBills(bills: readonly Bill[]): Omit<Bill, 'status'> {

@@ -9,7 +9,7 @@ import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { toMostOutput } from '../tokens/estimate.ts'
-import type { Call } from './calls.ts'
+import type { Call } from './call.ts'
 
 /** What one call used and costs, rounded once. */
 export interface Bill {

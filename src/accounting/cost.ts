@@ -1,7 +1,7 @@
 /**
  * What calls may use and cost at most, before it is known what they do: by the estimate, which their rows reserve; under a
  * budget by a token a byte of what they read, which is known at once, and by a count. `gateway/admit.ts` asks for the calls of
- * a request, `calls.ts` for additional ones. Pure but for the count.
+ * a request, `call-log.ts` for additional ones. Pure but for the count.
  */
 
 import { costNanoUsd } from '../domain/price.ts'
@@ -13,7 +13,7 @@ import type { Ask } from '../limits/limiter.ts'
 import { tokensOn } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
 import { type Estimate, toCap, toMedia, worstPrompt } from '../tokens/estimate.ts'
-import type { Call } from './calls.ts'
+import type { Call } from './call.ts'
 
 /** As the call's row says it. */
 export interface Reserve {

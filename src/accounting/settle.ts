@@ -12,7 +12,7 @@ import type { OpenRow, Outcome, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { addBills, toFirst, toSettledCall } from './additional.ts'
 import { type Bill, toBill, toBilled } from './bill.ts'
-import type { CallLog } from './calls.ts'
+import type { CallLog } from './call-log.ts'
 
 export interface End {
   status: Outcome['status']

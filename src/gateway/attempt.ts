@@ -3,7 +3,7 @@
  * and when none is left those that may recover once more, after a pause. Once an answer has begun, nothing is tried again.
  * Asks the breakers before each call; `dispatch` tells them how it ended.
  */
-import type { CallReason, PlannedCall } from '../accounting/calls.ts'
+import type { CallReason, PlannedCall } from '../accounting/call.ts'
 import type { Begun } from '../delivery/deliver.ts'
 import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'

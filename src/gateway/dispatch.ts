@@ -2,7 +2,8 @@
  * Makes one call to one target, and is the only caller of a backend: a call stays under its upstream's limits, is on
  * record before it is made, metered whatever becomes of its answer, and its failure told to the target's breaker.
  */
-import type { Call, CallLog, PlannedCall } from '../accounting/calls.ts'
+import type { Call, PlannedCall } from '../accounting/call.ts'
+import type { CallLog } from '../accounting/call-log.ts'
 import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
 import { GatewayError, hasLeft, noLongerWanted, UpstreamError } from '../domain/error.ts'

@@ -3,7 +3,7 @@
  * it, and asks again with what was wrong, twice at most. Wraps a dispatch, so every call is recorded and metered there;
  * a request without a `response_format`, or a target that knows it, goes through as it is.
  */
-import type { PlannedCall } from '../accounting/calls.ts'
+import type { PlannedCall } from '../accounting/call.ts'
 import { clientLeft, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer } from '../domain/events.ts'
 import type { Verdict } from '../structured/check-worker.ts'

@@ -1,6 +1,6 @@
 /** Which target is tried when, and what a request is told when none answers. On scripted calls; `failover.test.ts` has sockets. */
 import { describe, expect, test } from 'bun:test'
-import type { PlannedCall } from '../../src/accounting/calls.ts'
+import type { PlannedCall } from '../../src/accounting/call.ts'
 import { GatewayError, UpstreamError, type UpstreamErrorDetail } from '../../src/domain/error.ts'
 import type { Answer, AnswerEvent } from '../../src/domain/events.ts'
 import type { Target } from '../../src/domain/snapshot.ts'

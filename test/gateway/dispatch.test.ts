@@ -1,6 +1,6 @@
 /** A call that waits for its turn to be written, which may take seconds: whoever leaves meanwhile has asked for nothing. */
 import { expect, test } from 'bun:test'
-import { CallLog } from '../../src/accounting/calls.ts'
+import { CallLog } from '../../src/accounting/call-log.ts'
 import { LeftCalls } from '../../src/accounting/left-calls.ts'
 import { clientLeft, noLongerWanted } from '../../src/domain/error.ts'
 import { createDispatch } from '../../src/gateway/dispatch.ts'

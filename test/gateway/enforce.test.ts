@@ -1,6 +1,6 @@
 /** Structured output on targets that cannot do it, over scripted calls and the real checking thread. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { PlannedCall } from '../../src/accounting/calls.ts'
+import type { PlannedCall } from '../../src/accounting/call.ts'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 import type { Answer } from '../../src/domain/events.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'

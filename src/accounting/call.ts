@@ -1,0 +1,75 @@
+/** One call to an upstream: as it is planned, and from its record to its end. `call-log.ts` has those of a request. */
+import type { CanonicalRequest } from '../domain/request.ts'
+import type { Key, Target } from '../domain/snapshot.ts'
+import type { Reservation } from '../limits/limiter.ts'
+import type { OpenCall } from '../store/ledger-rows.ts'
+import type { Payer, Reading } from '../upstreams/backend.ts'
+import type { LeftCalls } from './left-calls.ts'
+import { Meter } from './meter.ts'
+
+/** Why a call is made. The first one stands in the request's own row, the others in `calls`. */
+export type CallReason = 'first' | OpenCall['reason']
+
+/** One call to be made. */
+export interface PlannedCall {
+  target: Target
+  /** The canonical request. Whoever wraps a dispatch changes copies of it. */
+  body: CanonicalRequest
+  /** `retry` and `fallback` after a call that failed, `limit` where a limit of ours kept the one before from being made. */
+  reason: CallReason
+  /** Aborts when the answer is no longer wanted. */
+  signal: AbortSignal
+}
+
+export interface CallDeps {
+  key: Pick<Key, 'id' | 'limits'>
+  reservation: Pick<Reservation, 'releaseSlot'>
+  leftCalls: LeftCalls
+  /** A clock that never steps, ms. */
+  monotonicMs(): number
+}
+
+/** Whom it goes to, what its meter reads, and, once its client has left, how it is read on: its backend tells it of that. */
+export class Call implements Payer {
+  readonly #deps: CallDeps
+  readonly meter: Meter
+  /** When it noticed that its client had left, by `performance.now()`; null where it has not. */
+  leftMs: number | null = null
+  #reading: Reading | null = null
+
+  /**
+   * @param number from 1 on.
+   * @param row its row in `calls`; null for the first call.
+   */
+  constructor(
+    deps: CallDeps,
+    readonly number: number,
+    readonly target: Target,
+    readonly body: CanonicalRequest,
+    readonly row: OpenCall | null,
+  ) {
+    this.#deps = deps
+    this.meter = new Meter(deps.monotonicMs)
+  }
+
+  /** How long it goes on for its usage when its client leaves, ms; 0 = not at all. */
+  get readOnMs(): number {
+    return this.#deps.leftCalls.readOnMs(this.target.upstream)
+  }
+
+  /** See `Payer`. The request's slot is free from now on. */
+  left(reading: Reading): number {
+    const { key, reservation, leftCalls } = this.#deps
+    this.leftMs = performance.now()
+    this.#reading = reading
+    reservation.releaseSlot()
+    const ms = this.readOnMs
+    if (ms > 0) leftCalls.add(key, reading)
+    return ms
+  }
+
+  /** Notes that nothing is read of it any more. */
+  over(): void {
+    if (this.#reading !== null) this.#deps.leftCalls.delete(this.#deps.key.id, this.#reading)
+  }
+}
