@@ -4,9 +4,10 @@
  * `tollgate restore`.
  */
 import type { Database } from 'bun:sqlite'
-import { chmodSync, copyFileSync, existsSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { AuditAction } from '../domain/audit.ts'
+import { codeOf } from '../domain/error.ts'
 import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
@@ -14,10 +15,10 @@ import type { OnHour } from '../ledger/audit.ts'
 import { findLost } from '../ledger/lost.ts'
 import { openMark } from '../ledger/mark.ts'
 import { syncPath } from '../store/disk.ts'
-import { isServed, takeLock } from '../store/sqlite/lock.ts'
+import { takeLock } from '../store/sqlite/lock.ts'
 import { migrate, readSchemaState } from '../store/sqlite/migrate.ts'
 import { COMMAND_BUSY_MS, databasePath, openDatabase, prepareDataFolder } from '../store/sqlite/open.ts'
-import { toDatabaseTrouble } from '../store/sqlite/trouble.ts'
+import { isBusy, toDatabaseTrouble } from '../store/sqlite/trouble.ts'
 import {
   type Completed,
   completeCopy,
@@ -28,8 +29,9 @@ import {
   openCopy,
   readHeld,
 } from './copy.ts'
-import { type Stage, toSecretFile } from './create.ts'
+import type { Stage } from './create.ts'
 import { listJournal } from './files.ts'
+import { copyDatabase, copySecret, isOfFolder, requireBackup, unusable } from './given.ts'
 import { type Kept, type Known, keepRevoked, readKnown } from './revoked.ts'
 import { beginSwap, cancelSwap, findMounted, settleSwap, swap } from './swap.ts'
 
@@ -42,6 +44,8 @@ export interface RestoreOptions {
   /** Take it although an audit of it has findings. */
   force?: boolean
   nowMs: number
+  /** How long to wait for whoever keeps others from reading the database, ms. */
+  busyMs?: number
   onStage?(stage: Stage, bytes: number): void
   onHour?: OnHour
 }
@@ -56,10 +60,11 @@ export interface Restored extends Examined, Completed {
 
 /**
  * Throws a ServiceError: `already_served` while a server has the folder; `backup_unusable`, `schema_newer`, `backup_findings`;
- * `revoked_unknown` where the database that is there cannot be read. Then all is as it was.
+ * `no_room`; `revoked_unknown` where the database that is there cannot be read. Throws what SQLite says where another process
+ * keeps it busy. Then all is as it was.
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
-  const { dataFolder, file, asItWas = false, force = false, nowMs, onStage, onHour } = options
+  const { dataFolder, file, asItWas = false, force = false, nowMs, busyMs = COMMAND_BUSY_MS, onStage, onHour } = options
   requireBackup(file, dataFolder)
   prepareDataFolder(dataFolder)
   using cleanup = new DisposableStack()
@@ -68,13 +73,13 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   const mounted = findMounted(dataFolder)
   if (mounted !== null)
     throw unusable(file, `cannot take its place: ${join(dataFolder, mounted)} is on a disk of its own`)
-  const before = readReplaced(dataFolder, asItWas)
+  const before = readReplaced(dataFolder, asItWas, busyMs)
 
   const folder = beginSwap(dataFolder)
   cleanup.defer(() => cancelSwap(dataFolder))
   const path = databasePath(folder)
   onStage?.('copying', statSync(file).size)
-  copyDatabase(file, path)
+  copyDatabase(file, path, dataFolder)
   try {
     onStage?.('checking', statSync(path).size)
     using copy = openCopy(path)
@@ -95,24 +100,13 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   }
 }
 
-function requireBackup(file: string, dataFolder: string): void {
-  const found = statSync(file, { throwIfNoEntry: false })
-  if (!found?.isFile()) throw unusable(file, found ? 'is no file' : 'is not there')
-  const replaced = statSync(databasePath(dataFolder), { throwIfNoEntry: false })
-  if (replaced?.ino === found.ino && replaced.dev === found.dev) throw unusable(file, 'is the database itself')
-  if (basename(file) === DATABASE && isServed(dirname(file)))
-    throw unusable(file, 'is the database of a running server, of which only `tollgate backup` makes a copy')
-}
-
-const DATABASE = 'tollgate.db'
-
 /** What the database that is there says of its keys and its ledger. */
 interface Replaced extends Held {
   known: Known
 }
 
 /** Null where there was never one, or nobody has to know what it says. */
-function readReplaced(dataFolder: string, asItWas: boolean): Replaced | null {
+function readReplaced(dataFolder: string, asItWas: boolean, busyMs: number): Replaced | null {
   const path = databasePath(dataFolder)
   const lost = findLost(dataFolder)
   if (lost === null && !existsSync(path)) return null
@@ -123,21 +117,14 @@ function readReplaced(dataFolder: string, asItWas: boolean): Replaced | null {
     )
   try {
     if (lost !== null) throw new Error('the database is gone, or empty.')
-    using sqlite = openDatabase(path, { busyMs: COMMAND_BUSY_MS, readonly: true })
+    using sqlite = openDatabase(path, { busyMs, readonly: true })
     return { known: readKnown(sqlite), ...readHeld(sqlite) }
   } catch (error) {
+    // Whoever writes to it now would write to what is replaced.
+    if (isBusy(codeOf(error))) throw error
     if (asItWas) return null
     const trouble = toDatabaseTrouble(path, error)
     throw toUnknown(trouble instanceof Error ? trouble.message : String(trouble))
-  }
-}
-
-/** A plain copy of a data folder may have a part of its database in its log. */
-function copyDatabase(file: string, path: string): void {
-  for (const ending of ['', '-wal']) {
-    if (!existsSync(`${file}${ending}`)) continue
-    copyFileSync(`${file}${ending}`, `${path}${ending}`)
-    chmodSync(`${path}${ending}`, 0o600)
   }
 }
 
@@ -148,7 +135,7 @@ async function prepareCopy(copy: Database, file: string, nowMs: number): Promise
   if (damage !== null) throw unusable(file, `is damaged: ${damage}`)
   migrate(copy, null, nowMs)
   copy.run('PRAGMA foreign_keys = ON')
-  return completeCopy(copy, basename(file) === DATABASE ? listJournal(dirname(file)) : [])
+  return completeCopy(copy, isOfFolder(file) ? listJournal(dirname(file)) : [])
 }
 
 const RESTORE: AuditAction = 'database.restore'
@@ -169,23 +156,11 @@ function note(
     .run(mintId(nowMs), nowMs, 'cli', RESTORE, 'database', JSON.stringify(detail))
 }
 
-function copySecret(file: string, folder: string): boolean {
-  const from = toSecretFile(file)
-  if (!existsSync(from)) return false
-  const to = join(folder, 'secret')
-  copyFileSync(from, to)
-  chmodSync(to, 0o600)
-  syncPath(to)
-  return true
-}
-
 const toFindings = (path: string, { findings }: Examined) =>
   new ServiceError(
     { kind: 'backup_findings', path },
     `The ledger of ${path} does not add up: ${count(findings.length, 'finding')}.`,
   )
-
-const unusable = (path: string, why: string) => new ServiceError({ kind: 'backup_unusable', path }, `${path} ${why}.`)
 
 /** What SQLite says of the copy is said of the backup. */
 function toTrouble(file: string, path: string, error: unknown): unknown {

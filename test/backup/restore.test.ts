@@ -26,6 +26,7 @@ import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { takeLock } from '../../src/store/sqlite/lock.ts'
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/migrate.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { mountSmallDisk, whyNoSmallDisk } from '../e2e/crash-trouble.ts'
 import { findingsOf, HOUR, opening, settling, statusesOf, toOpen, toSettled } from '../ledger/fixture.ts'
 
 let root: string
@@ -169,6 +170,38 @@ describe('all stays as it was', () => {
     const before = contents()
     await expect(run()).rejects.toMatchObject({ failure: { kind } })
     expect(contents()).toEqual(before)
+  })
+
+  test('with a backup that is no database, whatever has become of the one that it is to replace', async () => {
+    openMark(data(), 5).close()
+    rmSync(databasePath(data()))
+    writeFileSync(file(), 'x'.repeat(10_000))
+    await expect(run()).rejects.toThrow(`${file()} is not a database`)
+    expect(existsSync(databasePath(data()))).toBe(false)
+  })
+
+  test('while another process keeps the database to itself, also where revoked keys are to come back', async () => {
+    await make()
+    using other = openDatabase(databasePath(data()), { busyMs: 0 })
+    other.query('PRAGMA locking_mode = EXCLUSIVE').all()
+    other.run("INSERT INTO settings (key, value, updated_ms) VALUES ('a', 'b', 1)")
+    for (const asItWas of [false, true])
+      await expect(run({ asItWas, busyMs: 0 })).rejects.toMatchObject({ code: 'SQLITE_BUSY' })
+    expect(existsSync(data('backups'))).toBe(false)
+  })
+
+  test.skipIf(whyNoSmallDisk() !== null)('on a disk that is too small for a copy beside it', async () => {
+    apply(...Array.from({ length: 10_000 }, () => settling(toSettled(toOpen()))))
+    await make()
+    const disk = mountSmallDisk(join(root, 'disk'), 1)
+    if (typeof disk === 'string') throw new Error(disk)
+    try {
+      const refused = run({ dataFolder: join(root, 'disk') })
+      await expect(refused).rejects.toMatchObject({ failure: { kind: 'no_room', folder: join(root, 'disk') } })
+      expect(readdirSync(join(root, 'disk'))).toEqual(['serve.lock'])
+    } finally {
+      disk.unmount()
+    }
   })
 
   test('while a server has the folder, and where the backup is the database itself', async () => {
