@@ -34,9 +34,14 @@ function toLines(file: string, done: Restored, dataFolder: string): string {
     lines.push(
       `Keys that were given another secret since, which the backup does not have: ${kept.withoutSecret.join(', ')}. Give each a new one with: tollgate keys rotate`,
     )
+  lines.push('All else is as it was then: limits of keys and teams, the catalogue, what budgets have used up.')
+  if (kept === null) lines.push(UNSEEN)
   if (replaced !== null) lines.push(`What it replaces is in ${replaced}; delete that once nobody misses it.`)
   return lines.map((line) => `${toPrintable(line)}\n`).join('')
 }
+
+/** It was asked for, or nothing there could tell which those are. */
+const UNSEEN = 'Keys that were revoked after it was made let in again: look over them with: tollgate keys list'
 
 const toDocument = (file: string, done: Restored) => ({
   file,
