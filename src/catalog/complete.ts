@@ -5,7 +5,7 @@
 import type { Deadlines } from '../domain/settings.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/config-store.ts'
+import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
 import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'

@@ -4,7 +4,7 @@
  */
 import type { Origin } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import type { CatalogRows, ModelRow, PriceRow } from '../store/config-store.ts'
+import type { CatalogRows, ModelRow, PriceRow } from '../store/catalog-rows.ts'
 import type { Catalog, DeclaredModel } from './complete.ts'
 import { toRouteName } from './rows-as-entries.ts'
 

@@ -4,7 +4,8 @@
  * that it says so to every version of the program. Called by the command.
  */
 import { ServiceError } from '../domain/service-error.ts'
-import type { CatalogRows, ConfigStore } from '../store/config-store.ts'
+import type { CatalogRows } from '../store/catalog-rows.ts'
+import type { ConfigStore } from '../store/config-store.ts'
 import { shorten } from '../validation/explain-words.ts'
 import { writeDocument } from './document.ts'
 import { parseCatalog } from './file.ts'

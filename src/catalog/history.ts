@@ -6,15 +6,8 @@
  * What others changed in between is kept, too, as a state of its own before the next apply or revert: none is ever lost to it.
  */
 import { ServiceError } from '../domain/service-error.ts'
-import type {
-  Actor,
-  CatalogHistory,
-  CatalogRows,
-  CatalogVersion,
-  CatalogWrite,
-  ConfigStore,
-  KeptCatalog,
-} from '../store/config-store.ts'
+import type { CatalogHistory, CatalogRows, CatalogVersion, CatalogWrite, KeptCatalog } from '../store/catalog-rows.ts'
+import type { Actor, ConfigStore } from '../store/config-store.ts'
 import { type Changes, type Counts, toChanges, toCounts } from './changes.ts'
 import { toDetail } from './detail.ts'
 import { isIdle, NO_ROWS, toRowsAfter, toStateWrite } from './states.ts'

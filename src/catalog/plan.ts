@@ -8,7 +8,7 @@
  */
 import { type Difference, toDifference } from '../domain/difference.ts'
 import { ORIGINS, type Origin } from '../domain/settings.ts'
-import type { CatalogRows, CatalogWrite, RouteRow, TableWrite } from '../store/config-store.ts'
+import type { CatalogRows, CatalogWrite, RouteRow, TableWrite } from '../store/catalog-rows.ts'
 import { type Changes, type Counts, toChanges, toCounts, withoutNull } from './changes.ts'
 import type { Catalog } from './complete.ts'
 import { type RowOptions, toRows } from './declared-rows.ts'

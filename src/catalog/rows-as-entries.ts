@@ -5,7 +5,7 @@
 import type { Fields } from '../domain/difference.ts'
 import type { Deadlines } from '../domain/settings.ts'
 import { toSpan } from '../domain/time.ts'
-import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/config-store.ts'
+import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import { DEADLINE_FIELDS, FACT_FIELDS } from './complete.ts'
 
 /** How the rows of a table are told of. */

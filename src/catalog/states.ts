@@ -1,5 +1,5 @@
 /** From one state of the catalogue's rows to another, as a write; and what a write leaves behind. Pure. */
-import type { CatalogRows, CatalogWrite, TableWrite } from '../store/config-store.ts'
+import type { CatalogRows, CatalogWrite, TableWrite } from '../store/catalog-rows.ts'
 import { KINDS, type Kind } from './rows-as-entries.ts'
 
 export const NO_ROWS: CatalogRows = { upstreams: [], models: [], routes: [], aliases: [] }

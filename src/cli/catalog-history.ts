@@ -3,7 +3,7 @@
  * revert within moments.
  */
 import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
-import type { CatalogVersion } from '../store/config-store.ts'
+import type { CatalogVersion } from '../store/catalog-rows.ts'
 import { toChangeLines, toCountText } from './catalog-changes.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTable, toTime, withStore } from './io.ts'

@@ -1,7 +1,8 @@
 /** A model as the commands tell of it: as a row under its columns' names, and as cells of a table. Pure. */
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import type { Configuration, PriceRow } from '../store/config-store.ts'
+import type { PriceRow } from '../store/catalog-rows.ts'
+import type { Configuration } from '../store/config-store.ts'
 import { toPrintable } from './io.ts'
 import { type Known, toReason, toReasons } from './model-readiness.ts'
 

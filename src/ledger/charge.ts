@@ -5,7 +5,7 @@
 import { fromFirstCall } from '../domain/first-call.ts'
 import { type Charge, toCharge } from '../domain/price.ts'
 import type { Usage } from '../domain/usage.ts'
-import type { PriceRow } from '../store/config-store.ts'
+import type { PriceRow } from '../store/catalog-rows.ts'
 import type { Reason, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestReader } from '../store/request-store.ts'
 

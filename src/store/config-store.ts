@@ -8,10 +8,16 @@
  * throws undoes everything and reaches the caller.
  */
 import type { AuditAction } from '../domain/audit.ts'
-import type { Deadlines, DialectName, Feature, Modality, Origin, UpstreamSettings } from '../domain/settings.ts'
 import type { Key, Team } from '../domain/snapshot.ts'
-import type { PricingItem } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
+import type {
+  CatalogHistory,
+  CatalogRows,
+  CatalogVersion,
+  CatalogWrite,
+  KeptCatalog,
+  PriceRow,
+} from './catalog-rows.ts'
 
 export interface StoredSecret {
   /** SHA-256 of the whole secret, 64 lower-case hex digits. */
@@ -44,126 +50,6 @@ export interface KeyRows {
 
 /** Each becomes as it is given, whole; what is not given stays. Nothing is ever deleted: the ledger names them. */
 export type KeyWrite = Partial<KeyRows>
-
-export interface UpstreamRow {
-  id: string
-  dialect: DialectName
-  /** Without a slash at its end; null where the dialect needs none. */
-  baseUrl: string | null
-  /** A reference such as `${OPENAI_API_KEY}`, resolved by the server. Never a secret itself. */
-  apiKeyRef: string | null
-  local: boolean
-  enabled: boolean
-  deadlines: Partial<Deadlines>
-  options: UpstreamSettings
-  origin: Origin
-  createdMs: number
-  updatedMs: number
-}
-
-export interface ModelRow {
-  slug: string
-  name: string
-  ownedBy: string
-  contextLength: number
-  maxOutputLength: number
-  inputModalities: Modality[]
-  outputModalities: Modality[]
-  supportedFeatures: Feature[]
-  pricing: PricingItem[]
-  priceId: string | null
-  enabled: boolean
-  /** False where the catalogue hides it from lists of models: it can still be asked for. */
-  listed: boolean
-  /** Whether it is one of those that a wildcard stands for. */
-  fromWildcard: boolean
-  origin: Origin
-  createdMs: number
-  updatedMs: number
-}
-
-/** Named by model, upstream and upstreamModel together. */
-export interface RouteRow {
-  model: string
-  upstream: string
-  upstreamModel: string
-  priority: number
-  weight: number
-  /** Null where the route costs what its model costs. */
-  pricing: PricingItem[] | null
-  priceId: string | null
-  /** Null where the route can do what its model can. */
-  contextLength: number | null
-  maxOutputLength: number | null
-  supportedFeatures: Feature[] | null
-  enabled: boolean
-  origin: Origin
-}
-
-export interface AliasRow {
-  alias: string
-  model: string
-  listed: boolean
-  origin: Origin
-}
-
-/** Only ever added: a ledger row names the price that it was charged by. */
-export interface PriceRow {
-  id: string
-  model: string
-  /** Set for a price that belongs to one route. */
-  upstream: string | null
-  pricing: PricingItem[]
-  createdMs: number
-}
-
-/** Each in the order in which its rows were made. */
-export interface CatalogRows {
-  upstreams: UpstreamRow[]
-  models: ModelRow[]
-  routes: RouteRow[]
-  aliases: AliasRow[]
-}
-
-export interface TableWrite<Row> {
-  create: Row[]
-  update: Row[]
-  delete: Row[]
-}
-
-/** How the catalogue was changed, of which its rows as they stood afterwards are kept. */
-export interface CatalogVersion {
-  /** From 1 on, and never given twice. */
-  number: number
-  atMs: number
-  actor: string
-  action: string
-  subject: string
-  /** How many rows were changed, over all tables; `adopted` got another owner and nothing else. */
-  created: number
-  updated: number
-  deleted: number
-  adopted: number
-}
-
-export interface KeptCatalog extends CatalogVersion {
-  rows: CatalogRows
-}
-
-/** What is kept of earlier states. */
-export interface CatalogHistory {
-  newest(): KeptCatalog | null
-  find(number: number): KeptCatalog | null
-}
-
-/** Routes of a model or an upstream that is deleted go with it. */
-export type CatalogWrite = { [Table in keyof CatalogRows]: TableWrite<CatalogRows[Table][number]> } & {
-  prices: PriceRow[]
-  /** What is kept from now on. */
-  versions?: readonly KeptCatalog[]
-  /** Versions of a lower number are forgotten. */
-  oldestVersion?: number
-}
 
 /** All that a server serves by, as of one moment. */
 export interface Configuration extends KeyRows, CatalogRows {

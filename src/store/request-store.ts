@@ -3,7 +3,7 @@
  * services in `ledger/` work with any such reader; `sqlite/request-reader.ts` is the first. Never writes.
  */
 import { matches } from '../domain/pattern.ts'
-import type { PriceRow } from './config-store.ts'
+import type { PriceRow } from './catalog-rows.ts'
 import type { StoredCall, StoredRequest } from './ledger-rows.ts'
 
 export const REQUEST_STATUSES = [

@@ -14,7 +14,8 @@ import {
 } from '../domain/settings.ts'
 import type { CatalogModel, Environment, Secret, Snapshot, Target, Team, Upstream } from '../domain/snapshot.ts'
 import { LEAVE_MS, toMs } from '../domain/time.ts'
-import type { Configuration, ModelRow, RouteRow, StoredKey, StoredTeam, UpstreamRow } from './config-store.ts'
+import type { ModelRow, RouteRow, UpstreamRow } from './catalog-rows.ts'
+import type { Configuration, StoredKey, StoredTeam } from './config-store.ts'
 
 /** @param environment resolves `${NAME}` references. */
 export function toSnapshot(rows: Configuration, environment: Environment): Snapshot {

@@ -2,19 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { AuditAction } from '../../src/domain/audit.ts'
 import { NO_LIMITS } from '../../src/domain/settings.ts'
-import type {
-  AliasRow,
-  AuditQuery,
-  CatalogWrite,
-  ConfigStore,
-  Decided,
-  ModelRow,
-  RouteRow,
-  StoredKey,
-  StoredTeam,
-  UpstreamRow,
-  Watch,
-} from '../../src/store/config-store.ts'
+import type { AliasRow, CatalogWrite, ModelRow, RouteRow, UpstreamRow } from '../../src/store/catalog-rows.ts'
+import type { AuditQuery, ConfigStore, Decided, StoredKey, StoredTeam, Watch } from '../../src/store/config-store.ts'
 import { until } from '../support/until.ts'
 
 /** Stores that see the same configuration, as two processes would. */

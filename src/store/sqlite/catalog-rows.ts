@@ -1,6 +1,6 @@
 /** The catalogue's rows: read and written whole, in the transactions of `config-store.ts`. */
 import { and, eq, sql } from 'drizzle-orm'
-import type { CatalogRows, CatalogWrite, RouteRow } from '../config-store.ts'
+import type { CatalogRows, CatalogWrite, RouteRow } from '../catalog-rows.ts'
 import { writeVersions } from './catalog-versions.ts'
 import type { Transaction } from './config-store.ts'
 import { aliases, models, prices, routes, upstreams } from './schema.ts'

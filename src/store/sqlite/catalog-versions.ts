@@ -3,7 +3,7 @@
  * Used by `config-store.ts`, in its transactions.
  */
 import { asc, desc, eq, getTableColumns, lt } from 'drizzle-orm'
-import type { CatalogHistory, CatalogVersion, CatalogWrite, KeptCatalog } from '../config-store.ts'
+import type { CatalogHistory, CatalogVersion, CatalogWrite, KeptCatalog } from '../catalog-rows.ts'
 import type { Transaction } from './config-store.ts'
 import { catalogVersions } from './schema.ts'
 
