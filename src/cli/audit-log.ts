@@ -3,7 +3,17 @@ import { toShortId } from '../domain/id.ts'
 import { toUsd } from '../domain/usage.ts'
 import { listAudit } from '../keys/audit-log.ts'
 import type { AuditRow } from '../store/config-store.ts'
-import { type Context, printJson, toDescribedTable, toPrintable, toShort, toTime, withStore } from './io.ts'
+import {
+  type Context,
+  printJson,
+  toDescribedTable,
+  toPrintable,
+  toShort,
+  toShortSource,
+  toTime,
+  toWholeSource,
+  withStore,
+} from './io.ts'
 import { toCount, toMoment } from './values.ts'
 
 export interface AuditLogFlags {
@@ -29,18 +39,19 @@ const HEADINGS = ['WHEN (UTC)', 'WHO', 'WHAT', 'OF', '']
 
 function toCells({ atMs, actor, action, subject, detail }: AuditRow): string[] {
   const name = typeof detail.name === 'string' ? detail.name : null
-  const of = name === null ? toPrintable(subject) : toShort(name)
+  const of = name === null ? toShortSource(subject) : toShort(name)
   return [toTime(atMs), toShort(actor), toPrintable(action), of, name === null ? '' : toShortId(toPrintable(subject))]
 }
 
 /** A change of more is told in part: all of it is in the JSON. */
 const MOST_TOLD = 20
 
-function toNotes({ action, detail }: AuditRow): string[] {
+function toNotes({ action, subject, detail }: AuditRow): string[] {
   const [before, after] = [toFields(detail.before), toFields(detail.after)]
   const told = action.startsWith('catalog.') ? toRowChanges(before, after) : toFieldChanges(before, after)
   const rest = told.length > MOST_TOLD ? [`and ${told.length - MOST_TOLD} more`] : []
-  return [toPrintable([...told.slice(0, MOST_TOLD), ...rest].join('; '))]
+  const whole = typeof detail.name === 'string' ? '' : toWholeSource(subject)
+  return [whole, toPrintable([...told.slice(0, MOST_TOLD), ...rest].join('; '))]
 }
 
 type Side = ReadonlyMap<string, unknown>

@@ -6,7 +6,17 @@ import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog
 import type { CatalogVersion } from '../store/catalog-rows.ts'
 import { toChangeLines, toCountText } from './catalog-changes.ts'
 import { usageError } from './command-error.ts'
-import { type Context, printJson, toPrintable, toTable, toTime, withStore } from './io.ts'
+import {
+  type Context,
+  printJson,
+  toDescribedTable,
+  toShort,
+  toShortSource,
+  toTable,
+  toTime,
+  toWholeSource,
+  withStore,
+} from './io.ts'
 
 /** @param number the version to show; all of them are listed without one. */
 export async function history(number: string | undefined, io: Context): Promise<void> {
@@ -17,18 +27,16 @@ export async function history(number: string | undefined, io: Context): Promise<
   io.stdout(toTable(HEADINGS, versions.map(toCells), io.paint))
 }
 
-const HEADINGS = ['N', 'WHEN (UTC)', 'WHO', 'WHAT', 'CREATED', 'UPDATED', 'DELETED', 'SOURCE']
+const HEADINGS = ['N', 'WHEN (UTC)', 'WHO', 'WHAT', 'ROWS', 'SOURCE']
 
 const toCells = (version: CatalogVersion) => [
   String(version.number),
   toTime(version.atMs),
-  toPrintable(version.actor),
+  toShort(version.actor),
   version.action.replace(/^catalog\./, ''),
-  String(version.created),
-  // Another owner is something that a row has otherwise.
-  String(version.updated + version.adopted),
-  String(version.deleted),
-  toPrintable(version.subject),
+  // As a plan marks them. Another owner is something that a row has otherwise.
+  `+${version.created} ~${version.updated + version.adopted} -${version.deleted}`,
+  toShortSource(version.subject),
 ]
 
 const toJson = ({ atMs, ...version }: CatalogVersion) => ({ ...version, at_ms: atMs })
@@ -36,7 +44,8 @@ const toJson = ({ atMs, ...version }: CatalogVersion) => ({ ...version, at_ms: a
 async function show(number: number, io: Context): Promise<void> {
   const { version, told } = await withStore(io, { readonly: true }, (store) => showVersion(store, number))
   if (io.json) return printJson(io, { ...toJson(version), ...(told ?? { changes: null, adoptions: null }) })
-  io.stdout(toTable(HEADINGS, [toCells(version)], io.paint))
+  const cells = toCells(version)
+  io.stdout(toDescribedTable(HEADINGS, [cells], [[toWholeSource(version.subject)]], io.paint))
   io.stdout(
     told
       ? toChangeLines(told, io.paint)

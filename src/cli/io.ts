@@ -132,7 +132,7 @@ export function toAgo(atMs: number, nowMs: number): string {
 }
 
 /** Columns of a terminal that nobody made wider. */
-const WIDTH = 80
+export const WIDTH = 80
 
 /** Breaks words into lines of a terminal, each behind so many spaces. A word that is too long has a line to itself. */
 export function toIndented(text: string, indent: number): string {
@@ -157,6 +157,24 @@ export function toShort(name: string, width = NAME_WIDTH): string {
   let short = ''
   for (const letter of text) if (Bun.stringWidth(short + letter) < width) short += letter
   return `${short}…`
+}
+
+/** Of what a change of the catalogue is from, mostly the path of a file. */
+const SOURCE_WIDTH = 30
+
+/** The same of a source: paths differ in their ends. */
+export function toShortSource(source: string): string {
+  const text = toPrintable(source)
+  if (Bun.stringWidth(text) <= SOURCE_WIDTH) return text
+  const letters = [...text]
+  while (Bun.stringWidth(letters.join('')) >= SOURCE_WIDTH) letters.shift()
+  return `…${letters.join('')}`
+}
+
+/** A source that is not all in its cell, for beneath it; '' for one that is. */
+export function toWholeSource(source: string): string {
+  const text = toPrintable(source)
+  return Bun.stringWidth(text) <= SOURCE_WIDTH ? '' : text
 }
 
 /** Control characters of a name would be commands to the terminal that shows it. */

@@ -59,6 +59,34 @@ ${join(bench.folder, 'mine.yaml')} would make: 2 created, 1 updated, 0 deleted, 
   expect([clean.code, clean.stdout]).toEqual([0, expect.stringContaining('the database says the same')])
 })
 
+test('a plan, an apply on record and a list of them are of 80 columns, and lose nothing', async () => {
+  const folder = join(bench.folder, 'a-folder-whose-name-is-long/and-another-one-in-it')
+  const file = join(folder, 'catalog.yaml')
+  await Bun.write(file, toText(A))
+  await catalog('apply', file)
+  const name = 'a name that is of more words than any other model has in its name'
+  const prices = 'pricing: [{ prompt: "0.00000015", completion: "0.0000006", input_cache_read: "0.000000075" }], '
+  await Bun.write(file, toText(A.replace('name: A', `${prices}name: ${name}`)))
+  const fields = `~ models.acme/a (file)
+    name: A -> ${name}
+    pricing:
+      - [{"prompt": "0", "completion": "0", "input_cache_read": "0"}]
+      + [{"prompt": "0.00000015", "completion": "0.0000006", "input_cache_read":
+        "0.000000075"}]
+`
+  expect((await catalog('plan', file)).stdout).toStartWith(fields)
+  await catalog('apply', file)
+  const [shown, list, log] = [await catalog('history', '2'), await catalog('history'), await bench.run('audit', 'log')]
+  const path = `          ${file}\n`
+  expect(shown.stdout.split('\n').slice(1, 2)).toEqual([
+    '2  2026-11-21 00:00  cli  apply  +0 ~1 -0  …nother-one-in-it/catalog.yaml',
+  ])
+  expect(shown.stdout).toEndWith(`${path}${fields}`)
+  expect(log.stdout).toContain(path)
+  for (const { stdout } of [shown, list, log])
+    for (const line of stdout.replaceAll(path, '').split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+})
+
 test('an apply says what it leaves alone, and how to have it otherwise', async () => {
   await write(toText(A + B))
   await catalog('apply', 'mine.yaml')
@@ -93,7 +121,7 @@ test('history lists what was applied, shows one, and revert goes back to it', as
   await catalog('apply', 'mine.yaml')
   await write(toText(A.replace('name: A', 'name: Other')))
   await catalog('apply', 'mine.yaml')
-  expect((await catalog('history')).stdout).toMatch(/^N .*\n1 +2026-11-21 00:00 +cli +apply +3 .*\n2 /)
+  expect((await catalog('history')).stdout).toMatch(/^N .*\n1 +2026-11-21 00:00 +cli +apply +\+3 ~0 -0 .*\n2 /)
   expect((await catalog('history', '2')).stdout).toContain('    name: A -> Other\n')
 
   expect((await catalog('revert', '1', '--plan')).stdout).toContain('To go back to version 1 would make')
