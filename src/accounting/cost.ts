@@ -12,7 +12,8 @@ import type { Cost, Counting } from '../limits/budget-reservation.ts'
 import type { Ask } from '../limits/limiter.ts'
 import { tokensOn } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
-import { type Estimate, toCap, toMedia, worstPrompt } from '../tokens/estimate.ts'
+import { type Estimate, toCap, worstPrompt } from '../tokens/estimate.ts'
+import { toMedia } from '../tokens/prompt.ts'
 import type { Call } from './call.ts'
 
 /** As the call's row says it. */

@@ -3,9 +3,10 @@
  * budget while a request is under way, and what is known at once (`estimate.ts`) leaves no room. By what `count.ts` counts, slice
  * by slice. Pure.
  */
-import type { Prompt } from './estimate.ts'
+
 import { endOfPiece } from './excerpt.ts'
 import { bytesOfBase64, type Images, moreOfImages, mostMoreOfImages, readBase64 } from './media.ts'
+import type { Prompt } from './prompt.ts'
 
 /** What a prompt comes to by a count. */
 export interface Bound {

@@ -10,17 +10,10 @@ import type { Log } from '../log.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
 import { type Bound, toOther, toSlices } from './bound.ts'
 import type { CountReply, CountRequest } from './count-worker.ts'
-import {
-  bytesOfExtras,
-  estimatePrompt,
-  TOKENS_PER_MESSAGE as MOST_PER_MESSAGE,
-  type Prompt,
-  tokensOfBytes,
-  toMedia,
-  toPrompt,
-} from './estimate.ts'
+import { bytesOfExtras, estimatePrompt, TOKENS_PER_MESSAGE as MOST_PER_MESSAGE, tokensOfBytes } from './estimate.ts'
 import { CAPTURED_BYTES, type Excerpt, extrapolate, PROMPT_BYTES, toExcerpt, toPromptExcerpt } from './excerpt.ts'
 import { tokensOfSpeech } from './media.ts'
+import { type Prompt, toMedia, toPrompt } from './prompt.ts'
 
 /** What an upstream sent in one call, as far as it was kept. */
 export interface CapturedOutput {

@@ -4,8 +4,8 @@
  * a long word is cut. Pure.
  */
 import { O200K_TOKEN_SPLIT_REGEX as WORDS } from 'gpt-tokenizer/encodingParams/constants'
-import type { Prompt } from './estimate.ts'
 import { bytesOfBase64, readBase64 } from './media.ts'
+import type { Prompt } from './prompt.ts'
 
 /** Most bytes that are tokenised for one request: of what the model read, and of what it wrote. */
 export const PROMPT_BYTES = 192_000

@@ -3,7 +3,8 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { tokensOn, toOther, toSlices } from '../../src/tokens/bound.ts'
 import { createCounter } from '../../src/tokens/count.ts'
-import { bytesOfExtras, measurePrompt, toPrompt } from '../../src/tokens/estimate.ts'
+import { bytesOfExtras, measurePrompt } from '../../src/tokens/estimate.ts'
+import { toPrompt } from '../../src/tokens/prompt.ts'
 
 const counter = createCounter({ timeoutMs: 30_000 })
 afterAll(() => counter.close())
