@@ -17,12 +17,12 @@ import {
   type Moment,
   type Reservation,
 } from '../limits/limiter.ts'
-import { checkDoubtful, findDoubtful } from '../routing/refused.ts'
-import { checkFit, checkTarget, type Facts, order, resolve } from '../routing/route.ts'
+import { order, resolve } from '../routing/route.ts'
 import type { Counter } from '../tokens/count.ts'
-import { BYTES_PER_TOKEN, bytesOfExtras, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
+import { bytesOfExtras, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
 import { noneReady } from './attempt.ts'
 import { isSplit } from './fanout.ts'
+import { fitFeatures, fitLength, mayOverflow } from './fit.ts'
 import { type Load, stopping } from './intake.ts'
 
 export interface AdmitDeps {
@@ -67,7 +67,7 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   const resolved = resolve(snapshot, key, task.model)
   if (resolved instanceof GatewayError) return resolved
   const { model } = resolved
-  const able = fit(task.body, model.facts, resolved.targets)
+  const able = fitFeatures(task.body, model.facts, resolved.targets)
   if (able instanceof GatewayError) return able
   const fitting = mayOverflow(task, able) ? await fitLength(deps.counter, key.id, task.body, able) : able
   if (fitting instanceof GatewayError) return fitting
@@ -90,66 +90,6 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   }
   return { body, slug: model.facts.id, targets, first, reserve, reservation }
 }
-
-/**
- * Keeps the targets that can take the request at all, or refuses it: before anything is reserved, the client learns what it
- * asks of the wrong model, and a target that is weaker than its model is passed over for one that can.
- */
-function fit(body: CanonicalRequest, facts: Facts, targets: readonly Target[]): Decision<readonly Target[]> {
-  const misfit = checkFit(body, facts)
-  if (misfit) return misfit
-  const doubtful = findDoubtful(body)
-  const able: Target[] = []
-  let none: GatewayError | null = null
-  for (const target of targets) {
-    const unable = checkDoubtful(doubtful, target) ?? checkTarget(body, facts, target) ?? checkCalls(body, target)
-    if (unable === null) able.push(target)
-    else none ??= unable
-  }
-  return able.length === 0 && none ? none : able
-}
-
-/** As many calls as there are choices, where its upstream may not be asked so often in a minute, would never all be made. */
-function checkCalls(body: CanonicalRequest, target: Target): GatewayError | null {
-  const { id, limits } = target.upstream
-  const most = limits.requestsPerMinute
-  if (most === null || (body.n ?? 1) <= most || !isSplit(body, target)) return null
-  const why = `each choice is a call of its own, and its upstream \`${id}\` takes ${most} a minute`
-  return new GatewayError('invalid_request', `'n' is too large for the model \`${target.model}\`: ${why}.`, {
-    param: 'n',
-  })
-}
-
-/** Whether there is any doubt that the prompt fits, by what it was estimated at. */
-function mayOverflow({ promptTokens }: Task, targets: readonly Target[]): boolean {
-  for (const { contextLength } of targets) if (promptTokens * BYTES_PER_TOKEN > contextLength) return true
-  return false
-}
-
-/** A model's own tokenizer may count less than ours by this factor: what is closer is left to its upstream. */
-const TOLERANCE = 1.25
-
-/** Keeps the targets that the prompt, which is counted for it, may fit; all of them where it cannot be counted. */
-async function fitLength(
-  counter: Counter,
-  keyId: string,
-  body: CanonicalRequest,
-  targets: readonly Target[],
-): Promise<Decision<readonly Target[]>> {
-  const counted = await counter.prompt(keyId, body)
-  if (counted === null) return targets
-  const fitting = targets.filter(({ contextLength }) => counted <= contextLength * TOLERANCE)
-  if (fitting.length > 0) return fitting
-  return contextOverflow(Math.max(...targets.map(({ contextLength }) => contextLength)), counted)
-}
-
-/** The refusal of a prompt that was counted and found too long. Clients look for these words, and shorten their history. */
-export const contextOverflow = (contextLength: number, promptTokens: number) =>
-  new GatewayError(
-    'invalid_request',
-    `This model's maximum context length is ${contextLength} tokens. However, your messages resulted in ${promptTokens} tokens. Please reduce the length of the messages.`,
-    { code: 'context_length_exceeded', param: 'messages' },
-  )
 
 const NOTHING: Ask = { tokens: 0, nanoUsd: 0 }
 
