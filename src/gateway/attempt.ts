@@ -4,7 +4,7 @@
  * Asks the breakers before each call; `dispatch` tells them how it ended.
  */
 import type { CallReason, PlannedCall } from '../accounting/call.ts'
-import type { Begun } from '../delivery/deliver.ts'
+import type { Begun } from '../delivery/delivery.ts'
 import { clientLeft, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'

@@ -6,8 +6,10 @@
 import { CallLog } from '../accounting/call-log.ts'
 import type { LeftCalls } from '../accounting/left-calls.ts'
 import { type Finished, Settlement } from '../accounting/settle.ts'
-import { deliverStream, deliverWhole, type Exchange } from '../delivery/deliver.ts'
+import type { Delivery } from '../delivery/delivery.ts'
 import { toGatewayError } from '../delivery/failure.ts'
+import { deliverStream } from '../delivery/stream.ts'
+import { deliverWhole } from '../delivery/whole.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
@@ -112,7 +114,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const { signal } = incoming.request
     const { ledger, counter, leftCalls, now, monotonicMs, onFinished } = deps
     const calls = new CallLog({ ledger, row, first, reservation, counter, key, signal, leftCalls, now, monotonicMs })
-    const exchange: Exchange = {
+    const delivery: Delivery = {
       requestId,
       format,
       task,
@@ -127,7 +129,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const isPlain = (body.n ?? 1) === 1 && !body.response_format
     const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.id), chars)
     const opening = attempt(deps.retry, { health, dispatch, targets, body, signal })
-    return await (task.stream ? deliverStream(exchange, opening, deps) : deliverWhole(exchange, opening))
+    return await (task.stream ? deliverStream(delivery, opening, deps) : deliverWhole(delivery, opening))
   } catch (cause) {
     held.dispose()
     const error = toGatewayError(cause)

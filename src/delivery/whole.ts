@@ -1,0 +1,25 @@
+/** Delivers a whole answer: it is settled before a byte of it leaves. */
+import { clientLeft } from '../domain/error.ts'
+import { type Begun, COMPLETE, type Delivery, toHeaders } from './delivery.ts'
+import { settleFailure, toCause } from './failure.ts'
+
+/**
+ * Resolves to the response. Throws a GatewayError for a failure, its row already settled.
+ * @param opening the answer, once all of it is there.
+ */
+export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>): Promise<Response> {
+  try {
+    const begun = await opening
+    // It was read on for its usage alone.
+    if (delivery.signal.aborted) throw clientLeft()
+    delivery.settlement.firstToken()
+    const receipt = await delivery.settlement.settle(COMPLETE)
+    const headers = toHeaders(delivery, begun)
+    headers['content-type'] = 'application/json'
+    const json = delivery.format.whole(delivery.identity, begun.events, receipt)
+    delivery.held.dispose()
+    return new Response(json, { headers })
+  } catch (error) {
+    throw await settleFailure(delivery.settlement, toCause(error, delivery.signal), 'nothing')
+  }
+}
