@@ -92,7 +92,8 @@ export const toCost = ({ estimated, costNanoUsd }: Pick<StoredRequest, 'estimate
 export function toNote({ status, httpStatus, errorCode, upstream, attempts }: StoredRequest): string {
   if (status === 'open') return `asks ${toPrintable(upstream)}`
   if (status === 'ok' && attempts === 1) return ''
-  const end = [httpStatus, errorCode].filter((part) => part !== null && part !== 200).join(' ')
+  // What a kill left open has no error but its status.
+  const end = [httpStatus, errorCode].filter((part) => part !== null && part !== 200 && part !== status).join(' ')
   return [end, toPrintable(upstream), count(attempts, 'call')].filter((part) => part !== '').join(', ')
 }
 

@@ -50,35 +50,49 @@ const WIDTH = 20
 
 /** A line a call: to whom it went, how it ended, and when; `.` until its first token came, `=` from then on. */
 function toWaterfall({ request, calls }: RequestCharge): string {
-  const times = calls.map((call) => {
-    const startMs = Math.max(0, call.createdMs - request.createdMs)
-    return { startMs, firstMs: call.firstTokenMs, endMs: startMs + (call.durationMs ?? 0) }
-  })
+  const times = calls.map((call) => toTimes(call, request.createdMs))
   const wholeMs = Math.max(1, request.durationMs ?? 0, ...times.map(({ endMs }) => endMs))
-  const column = (ms: number) => Math.min(WIDTH, Math.round((ms / wholeMs) * WIDTH))
   const rows = calls.map((call, at) => {
-    const { startMs = 0, firstMs = null, endMs = 0 } = times[at] ?? {}
-    const [from, first, to] = [column(startMs), column(startMs + (firstMs ?? endMs)), column(endMs)]
-    const bar = ' '.repeat(from) + '.'.repeat(Math.max(0, first - from)) + '='.repeat(Math.max(0, to - first))
-    const ended = call.durationMs === null ? '-' : toElapsed(endMs)
+    const { startMs, firstMs, endMs } = times[at] ?? toTimes(call, request.createdMs)
     return [
       `  ${call.number}`,
       call.reason.replace('_', ' '),
       toShort(call.upstream),
       call.status,
       toElapsed(startMs),
-      firstMs === null ? '-' : toElapsed(startMs + firstMs),
-      ended,
-      `|${bar.padEnd(WIDTH)}|`,
+      firstMs === null ? '-' : toElapsed(firstMs),
+      call.durationMs === null ? '-' : toElapsed(endMs),
+      `|${toBar({ startMs, firstMs, endMs }, wholeMs)}|`,
     ]
   })
   const notes = calls.map((call) => [toPrintable(toCallNote(call))])
   return toDescribedTable(['  #', 'WHY', 'UPSTREAM', 'ENDED', 'FROM', 'FIRST', 'TO', ''], rows, notes)
 }
 
+/** When a call began, had its first token and ended, in ms from its request on. */
+interface CallTimes {
+  startMs: number
+  firstMs: number | null
+  endMs: number
+}
+
+function toTimes({ createdMs, firstTokenMs, durationMs }: ChargedCall, requestMs: number): CallTimes {
+  const startMs = Math.max(0, createdMs - requestMs)
+  return { startMs, firstMs: firstTokenMs === null ? null : startMs + firstTokenMs, endMs: startMs + (durationMs ?? 0) }
+}
+
+/** However short a call was, it has a column, and so has what came after its first token. */
+function toBar({ startMs, firstMs, endMs }: CallTimes, wholeMs: number): string {
+  const column = (ms: number) => Math.round((ms / wholeMs) * WIDTH)
+  const from = Math.min(WIDTH - 1, column(startMs))
+  const to = Math.min(WIDTH, Math.max(from + 1, column(endMs)))
+  const first = firstMs === null ? to : Math.min(to - 1, Math.max(from, column(firstMs)))
+  return `${' '.repeat(from)}${'.'.repeat(first - from)}${'='.repeat(to - first)}`.padEnd(WIDTH)
+}
+
 /** Such as `asked for large-v1: 502 upstream_failed`. */
 function toCallNote({ upstreamModel, status, httpStatus, errorCode }: ChargedCall): string {
-  const end = status === 'ok' ? '' : [httpStatus, errorCode].filter(Boolean).join(' ')
+  const end = status === 'ok' ? '' : [httpStatus, errorCode].filter((part) => part && part !== status).join(' ')
   return `asked for ${upstreamModel}${end === '' ? '' : `: ${end}`}`
 }
 

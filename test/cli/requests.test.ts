@@ -167,6 +167,38 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
   expect(wrong.stdout).toContain('This is not what it was charged: $0.010200001 is on record.')
 })
 
+test('a call that took no time has its place in time all the same, and one that a kill ended is not told of twice', async () => {
+  const row = toOpen({ id: id('e1') })
+  const end = { httpStatus: 500, errorCode: 'status', firstTokenMs: null, durationMs: 1, upstreamRequestId: null }
+  const first = { upstream: 'paid', upstreamModel: 'large-v1', lane: 'translated', priceId: 'price-1' } as const
+  const retry = (number: number, afterMs: number, ended: object) =>
+    toSettledCall(toCall(row, number, { reason: 'retry', createdMs: row.createdMs + afterMs }), {
+      ...{ ...end, status: 'failed', promptTokens: 0, completionTokens: 0, reasoningTokens: 0, costNanoUsd: 0 },
+      ...ended,
+    })
+  const firstCall = toFirstCall({ ...first, ...end, status: 'failed', estimated: 0 })
+  const killed = { status: 'abandoned', httpStatus: null, errorCode: 'abandoned', durationMs: null } as const
+  record(
+    settling(toSettled(row, { status: 'failed', errorCode: 'abandoned', attempts: 4, firstTokenMs: null, firstCall }), [
+      retry(2, 420, {}),
+      retry(3, 700, { status: 'ok', firstTokenMs: 1, durationMs: 2 }),
+      retry(4, 1_255, killed),
+    ]),
+  )
+  const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  sqlite.run("UPDATE requests SET status = 'abandoned', http_status = NULL, duration_ms = NULL")
+  sqlite.close()
+  const { stdout } = await bench.run('requests', 'show', id('e1'))
+  expect(stdout.split('\n').filter((line) => line.includes('|'))).toEqual([
+    '  1  first  paid      failed     0 ms    -       1 ms    |.                   |',
+    '  2  retry  spare     failed     420 ms  -       421 ms  |       .            |',
+    '  3  retry  spare     ok         700 ms  701 ms  702 ms  |           =        |',
+    '  4  retry  spare     abandoned  1.25 s  -       -       |                   .|',
+  ])
+  expect(stdout).toContain('  ended     abandoned: paid, 4 calls\n')
+  expect(stdout).toContain('asked for large-v2\n\nCharge')
+})
+
 test('a request that is not there is told from several that may be meant', async () => {
   record(...['d1', '1d1'].map((end) => settling(toSettled(toOpen({ id: id(end) })))))
   const failing = async (text: string) => (await bench.run('requests', 'show', text)).stderr
