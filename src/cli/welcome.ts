@@ -24,16 +24,18 @@ export function toWelcome(served: Served): string {
   const { baseUrl, dataFolder, catalog, firstKey, isQuiet, started } = served
   const data = toDataOption(dataFolder, started)
   const command = (words: string) => `${toInvocation(started)} ${words}${data}`
+  const keys = new Set([...served.snapshot.secrets.values()].map(({ key }) => key.id)).size
   const lines = [
     `Tollgate ${version()} serves ${baseUrl}`,
     `  data       ${dataFolder}`,
     `  catalogue  ${catalog}`,
+    ...(keys > 0 && !firstKey ? [`  keys       ${keys}; another with: ${command('keys create --name NAME')}`] : []),
     ...(isQuiet ? ['  log        warnings and errors; with --log-level info, a line for each request, too'] : []),
     ...served.warnings.map((warning) => `  warning    ${warning}`),
     '',
   ]
   if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')
-  else lines.push(`Make a key with: ${command('keys create --name NAME')}`, '')
+  else if (keys === 0) lines.push(`Make a key with: ${command('keys create --name NAME')}`, '')
   const model = findReady(served.snapshot)
   if (model === null) lines.push('No model is ready yet: the log says what each upstream lacks.', '')
   else {

@@ -41,6 +41,8 @@ test('a second start keeps the keys and prints none', async () => {
   const second = await place.serve(['--first-key'])
   expect(second.key).toBeNull()
   expect(second.stdout()).not.toContain('sk-tg-')
+  expect(second.stdout()).toContain('\n  keys       1; another with: ')
+  expect(second.stdout()).not.toContain('Make a key')
   expect(await statusFor(second.baseUrl, String(first.key))).toBe(200)
 })
 
