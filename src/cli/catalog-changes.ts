@@ -32,8 +32,8 @@ export function toChangeLines({ changes, adoptions }: Changes, paint: Paint): st
   return lines.join('') + adoptions.map((one) => toAdoptionLine(one, paint)).join('')
 }
 
-const isRoute = ({ name }: Change) => name.includes(': route ')
-const modelOf = ({ name }: Change) => name.slice(0, name.indexOf(': route '))
+const isRoute = ({ name }: { name: string }) => name.includes(': route ')
+const modelOf = ({ name }: { name: string }) => name.slice(0, name.indexOf(': route '))
 const ofOwner = (origin: Origin) => ` (${origin})`
 
 const toLine = (mark: string, { name }: { name: string }, more: string) =>
@@ -49,13 +49,21 @@ const REASONS: Record<Left['why'], (left: Left, applied: Origin) => string> = {
 }
 
 /** What is left as it is though it differs from what is declared. */
-export const toLeftLines = (left: readonly Left[], applied: Origin, paint: Paint) =>
-  left
-    .map((one) => {
-      const line = toLine(paint.mark('='), one, ` (${REASONS[one.why](one, applied)})`)
-      return line + (one.why === 'stronger' ? toFields(one, paint) : '')
-    })
-    .join('')
+export function toLeftLines(left: readonly Left[], applied: Origin, paint: Paint): string {
+  const undeclared = left.filter(({ why }) => why === 'undeclared')
+  const routes = Map.groupBy(undeclared.filter(isRoute), modelOf)
+  const models = new Set(undeclared.map(({ name }) => name))
+  const lines = left.map((one) => {
+    const isUndeclared = one.why === 'undeclared'
+    // As where they are made and deleted: the routes of a model are told of with it.
+    if (isUndeclared && isRoute(one) && models.has(modelOf(one))) return ''
+    const own = isUndeclared ? routes.get(one.name) : undefined
+    const more = own === undefined ? '' : `, ${count(own.length, 'route')}`
+    const line = toLine(paint.mark('='), one, `${more} (${REASONS[one.why](one, applied)})`)
+    return line + (one.why === 'stronger' ? toFields(one, paint) : '')
+  })
+  return lines.join('')
+}
 
 /** Of the fields of a row. */
 const INDENT = 4
@@ -86,8 +94,8 @@ const toSpaced = (value: unknown) =>
     .replace(/(?<=[[{])\n *|\n *(?=[\]}])/g, '')
     .replace(/\n */g, ' ')
 
-/** Such as `1 created, 2 updated, 0 deleted, 40 unchanged`. */
+/** Such as `1 row created, 2 updated, 0 deleted, 40 unchanged`. A route is a row of its own. */
 export function toCountText({ created, updated, deleted, adopted, unchanged }: Counts): string {
   const owners = adopted === 0 ? '' : `${adopted} with another owner, `
-  return `${created} created, ${updated} updated, ${deleted} deleted, ${owners}${unchanged} unchanged`
+  return `${count(created, 'row')} created, ${updated} updated, ${deleted} deleted, ${owners}${unchanged} unchanged`
 }

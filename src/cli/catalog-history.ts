@@ -66,7 +66,7 @@ export async function revert(text: string, { plan = false }: { plan?: boolean },
   if (plan) return io.stdout(`To go back to version ${number} would make: ${what}.\n`)
   io.stdout(`The catalogue is what it was after version ${number}: ${what}. This is version ${done.version}.\n`)
   io.stderr(
-    'note: the catalogue file says what it said, and wins again when it changes or is applied, or when a server begins with it in another version. Write this one down with: tollgate catalog export FILE\n',
+    'note: the catalogue file says what it said, and wins again once it is applied: by you, by a reload, or by a server that starts after the file, or its own version, has changed. Write this one down with: tollgate catalog export FILE\n',
   )
 }
 

@@ -49,18 +49,29 @@ export async function plan(file: string | undefined, flags: ApplyFlags, io: Cont
     printJson(io, { path: source.path, origin, differs, ...counts, changes, adoptions, left, warnings })
   } else
     io.stdout(
-      `${toChangeLines(found, io.paint)}${toLeftLines(left, origin, io.paint)}${toClosing(source, found, differs)}`,
+      `${toChangeLines(found, io.paint)}${toLeftLines(left, origin, io.paint)}${toClosing(source, found, toApplyCommand(file, flags))}`,
     )
   if (flags.check && differs)
     throw new CommandError('catalog_differs', `The database differs from ${source.path ?? 'the built-in catalogue'}.`)
 }
 
-function toClosing(source: CatalogSource, found: Plan, differs: boolean): string {
-  const { left, adopted } = found
-  if (!differs && adopted === 0) return `${toTitle(source)}: the database says the same.\n`
-  if (!differs) return `${toTitle(source)}: the database says the same; an apply makes it the owner of ${adopted}.\n`
+/** @param command what would do it. */
+function toClosing(source: CatalogSource, found: Plan, command: string): string {
+  const { changes, adopted, left } = found
+  const title = toTitle(source)
+  const isSilent = changes.length + adopted === 0
+  if (isSilent && left.length > 0)
+    return `${title}: an apply would change nothing; ${left.length} that differ stay as they are.\n`
+  if (isSilent) return `${title}: the database says the same.\n`
+  if (changes.length + left.length === 0)
+    return `${title}: the database says the same; an apply makes it the owner of ${adopted}.\n`
   const stays = left.length === 0 ? '' : `; ${left.length} that differ would stay as they are`
-  return `${toTitle(source)} would make: ${toCountText(found)}${stays}. Nothing is changed yet: tollgate catalog apply\n`
+  return `${title} would make: ${toCountText(found)}${stays}. Nothing is changed yet: ${command}\n`
+}
+
+function toApplyCommand(file: string | undefined, { prune = false, takeOver = false }: ApplyFlags): string {
+  const words = ['tollgate catalog apply', file && toPrintable(file), prune && '--prune', takeOver && '--take-over']
+  return words.filter(Boolean).join(' ')
 }
 
 export async function apply(file: string | undefined, flags: ApplyFlags, io: Context): Promise<void> {

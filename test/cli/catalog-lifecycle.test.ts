@@ -43,9 +43,8 @@ test('a plan names each row and field that differs, changes nothing, and fails a
     context_length: 8192 -> 4096
 = upstreams.near (admin, which wins over the file)
     base_url: http://127.0.0.1:2/v1 -> http://127.0.0.1:1/v1
-= models.acme/b (file: no longer declared; --prune deletes it)
-= models.acme/b: route near (b) (file: no longer declared; --prune deletes it)
-${join(bench.folder, 'mine.yaml')} would make: 2 created, 1 updated, 0 deleted, 4 unchanged; 3 that differ would stay as they are. Nothing is changed yet: tollgate catalog apply
+= models.acme/b, 1 route (file: no longer declared; --prune deletes it)
+${join(bench.folder, 'mine.yaml')} would make: 2 rows created, 1 updated, 0 deleted, 4 unchanged; 3 that differ would stay as they are. Nothing is changed yet: tollgate catalog apply mine.yaml
 `)
   expect(await json('plan', 'mine.yaml')).toMatchObject({ differs: true, created: 2, left: { length: 3 } })
 
@@ -96,6 +95,12 @@ test('an apply says what it leaves alone, and how to have it otherwise', async (
   expect(stderr).toContain("conflict: models.acme/a: left as it is, because its admin settings win over the file's.")
   expect(stderr).toMatch(/^note: no longer declared, and kept: models.acme\/b, .* with --prune;/m)
   expect(stdout).toContain('nothing to change')
+  expect((await catalog('plan', 'mine.yaml')).stdout).toEndWith(
+    ': an apply would change nothing; 3 that differ stay as they are.\n',
+  )
+  expect((await catalog('plan', 'mine.yaml', '--prune')).stdout).toEndWith(
+    ' tollgate catalog apply mine.yaml --prune\n',
+  )
 })
 
 test('what is the same and another’s is no difference', async () => {
