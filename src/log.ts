@@ -5,7 +5,7 @@
  */
 import { write } from 'node:fs'
 
-export type Fields = Readonly<Record<string, string | number | boolean | null | undefined>>
+export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>
 
 /**
  * What happened, as a name to search and alert on. A sentence may be reworded and several may share a name; a name never
@@ -64,9 +64,9 @@ export type LogEvent =
   | 'internal_error'
 
 export interface Log {
-  info(event: LogEvent, message: string, fields?: Fields): void
-  warn(event: LogEvent, message: string, fields?: Fields): void
-  error(event: LogEvent, message: string, fields?: Fields): void
+  info(event: LogEvent, message: string, fields?: LogFields): void
+  warn(event: LogEvent, message: string, fields?: LogFields): void
+  error(event: LogEvent, message: string, fields?: LogFields): void
   /** Writes out what is gathered and resolves when it has left. */
   flush(): Promise<void>
 }
@@ -156,7 +156,7 @@ export function createLog({ now, write: send = toStandardError }: LogOptions): L
     return time.text
   }
 
-  const line = (level: string, event: LogEvent, message: string, fields: Fields = {}) => {
+  const line = (level: string, event: LogEvent, message: string, fields: LogFields = {}) => {
     if (bytes > MAX_GATHERED_BYTES) {
       dropped++
       return

@@ -108,7 +108,7 @@ export interface Examined extends Held {
   findings: Finding[]
 }
 
-export interface Expected {
+export interface ExpectedCopy {
   /** Requests that must be there, as a mark counts them; null where there was none. */
   marked?: number | null
   /** Some of them that no database took. */
@@ -116,7 +116,7 @@ export interface Expected {
   onHour?: OnHour | undefined
 }
 
-export function examineCopy(copy: Database, { marked = null, kept = [], onHour }: Expected = {}): Examined {
+export function examineCopy(copy: Database, { marked = null, kept = [], onHour }: ExpectedCopy = {}): Examined {
   const audit = auditOf(copy)
   const { findings, costNanoUsd } = auditRows(audit, onHour)
   for (const rows of audit.open()) findings.push({ kind: 'open', ...rows })

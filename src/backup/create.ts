@@ -20,7 +20,7 @@ import {
   type Completed,
   completeCopy,
   type Examined,
-  type Expected,
+  type ExpectedCopy,
   examineCopy,
   findDamage,
   openCopy,
@@ -134,7 +134,7 @@ function keepMissing(audit: LedgerAudit, segments: readonly string[], path: stri
   }
 }
 
-function check(part: string, file: string, expected: Expected): Examined {
+function check(part: string, file: string, expected: ExpectedCopy): Examined {
   using copy = new Database(part, { readonly: true })
   const damage = findDamage(copy)
   if (damage === null) return examineCopy(copy, expected)

@@ -32,7 +32,7 @@ import {
 import type { Stage } from './create.ts'
 import { listJournal } from './files.ts'
 import { copyDatabase, copySecret, isOfFolder, requireBackup, unusable } from './given.ts'
-import { type Kept, type Known, keepRevoked, readKnown } from './revoked.ts'
+import { type Kept, type KnownKeys, keepRevoked, readKnown } from './revoked.ts'
 import { beginSwap, cancelSwap, findMounted, settleSwap, swap } from './swap.ts'
 
 export interface RestoreOptions {
@@ -102,7 +102,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
 
 /** What the database that is there says of its keys and its ledger. */
 interface Replaced extends Held {
-  known: Known
+  known: KnownKeys
 }
 
 /** Null where there was never one, or nobody has to know what it says. */

@@ -5,13 +5,13 @@
 import type { Database } from 'bun:sqlite'
 
 /** Of a database: when each key was revoked, and until when each of its secrets works; null = no end. */
-export interface Known {
+export interface KnownKeys {
   revokedMs: ReadonlyMap<string, number | null>
   secretEndsMs: ReadonlyMap<string, number | null>
 }
 
 /** Throws what SQLite says where the tables cannot be read. */
-export function readKnown(sqlite: Database): Known {
+export function readKnown(sqlite: Database): KnownKeys {
   const keys = sqlite.query<{ id: string; ms: number | null }, []>('SELECT id, revoked_ms AS ms FROM keys').all()
   const secrets = sqlite
     .query<{ hash: string; ms: number | null }, []>('SELECT hash, expires_ms AS ms FROM key_secrets')
@@ -33,7 +33,7 @@ export interface Kept {
 }
 
 /** Has the keys of a copy let nobody in whom the other database would not have let in by the same secret. */
-export function keepRevoked(copy: Database, known: Known, nowMs: number): Kept {
+export function keepRevoked(copy: Database, known: KnownKeys, nowMs: number): Kept {
   const revoke = copy.query('UPDATE keys SET revoked_ms = ? WHERE id = ?')
   const end = copy.query('UPDATE key_secrets SET expires_ms = ? WHERE hash = ?')
   const keys = copy

@@ -11,7 +11,7 @@ import type { Counts } from './changes.ts'
 import type { Catalog } from './complete.ts'
 import { toDetail } from './detail.ts'
 import { withVersions } from './history.ts'
-import { type Left, type Plan, planCatalog } from './plan.ts'
+import { type CatalogPlan, type Left, planCatalog } from './plan.ts'
 import type { CatalogSource } from './source.ts'
 import { isIdle } from './states.ts'
 
@@ -67,7 +67,7 @@ export async function planApply(
   store: ConfigStore,
   catalog: Catalog,
   options: Omit<ApplyOptions, keyof Actor | 'subject' | 'digest'>,
-): Promise<Plan> {
+): Promise<CatalogPlan> {
   return planFor(await store.readCatalog(), catalog, { ...options, nowMs: 0 })
 }
 
@@ -75,7 +75,7 @@ function planFor(
   rows: CatalogRows,
   catalog: Catalog,
   { origin, prune = false, takeOver = false, nowMs }: Pick<ApplyOptions, 'origin' | 'prune' | 'takeOver' | 'nowMs'>,
-): Plan {
+): CatalogPlan {
   const isFromFile = [rows.upstreams, rows.models, rows.aliases].some((table) =>
     table.some((row) => row.origin === 'file'),
   )

@@ -36,14 +36,14 @@ export interface Left extends Difference {
   by?: string
 }
 
-export interface Plan extends Changes, Counts {
+export interface CatalogPlan extends Changes, Counts {
   /** Its prices are those that the created and updated rows point at. */
   write: CatalogWrite
   left: Left[]
 }
 
 /** Decides how the rows become what the catalogue declares. */
-export function planCatalog(current: CatalogRows, catalog: Catalog, options: PlanOptions): Plan {
+export function planCatalog(current: CatalogRows, catalog: Catalog, options: PlanOptions): CatalogPlan {
   const { rows, prices } = toRows(catalog, current, options)
   const left: Left[] = []
   const diff = <Row extends { origin: Origin }>(before: Row[], wanted: Row[], kind: Kind<Row>) =>

@@ -3,7 +3,7 @@
 import { toFailure } from './ask-server.ts'
 import { CommandError } from './command-error.ts'
 
-export interface Answer {
+export interface ReceivedAnswer {
   /** As the log and the ledger have it, behind `req_`. */
   requestId: string
   model: string
@@ -19,7 +19,7 @@ interface Chunk {
     delta: { content?: string | null; refusal?: string | null; reasoning?: string }
     finish_reason: string | null
   }[]
-  usage?: Answer['usage'] | null
+  usage?: ReceivedAnswer['usage'] | null
 }
 
 /**
@@ -31,9 +31,9 @@ export async function readAnswer(
   response: Response,
   onText: (text: string) => void,
   onThinking: () => void,
-): Promise<Answer> {
+): Promise<ReceivedAnswer> {
   const requestId = response.headers.get('x-request-id') ?? ''
-  const answer: Answer = {
+  const answer: ReceivedAnswer = {
     requestId,
     model: '',
     text: '',

@@ -6,7 +6,7 @@
 import { messageOf } from '../domain/error.ts'
 import { toUsd } from '../domain/usage.ts'
 import { count } from '../domain/words.ts'
-import { type Answer, readAnswer } from './ask-answer.ts'
+import { type ReceivedAnswer, readAnswer } from './ask-answer.ts'
 import { type AskedServer, chooseServer, fetchFrom } from './ask-server.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type Context, printJson } from './io.ts'
@@ -79,7 +79,7 @@ async function chooseModel(server: AskedServer): Promise<string> {
 const isDemo = ({ owned_by: owner }: Offer) => owner === 'tollgate'
 const toPrice = ({ pricing: [first] }: Offer) => Number(first?.prompt ?? 0) + Number(first?.completion ?? 0)
 
-const toDocument = ({ requestId, model, text, finishReason, usage }: Answer, durationMs: number) => ({
+const toDocument = ({ requestId, model, text, finishReason, usage }: ReceivedAnswer, durationMs: number) => ({
   id: requestId,
   model,
   text,
@@ -90,7 +90,7 @@ const toDocument = ({ requestId, model, text, finishReason, usage }: Answer, dur
   duration_ms: durationMs,
 })
 
-function toSummary({ model, finishReason, usage }: Answer, durationMs: number): string {
+function toSummary({ model, finishReason, usage }: ReceivedAnswer, durationMs: number): string {
   const tokens = `${usage.prompt_tokens} + ${count(usage.completion_tokens, 'token')}`
   const end = finishReason === 'stop' ? '' : `, ended for: ${finishReason}`
   return `[${model}: ${tokens}, $${toUsd(usage.cost_nano_usd)}, ${(durationMs / 1_000).toFixed(1)} s${end}]\n`

@@ -8,9 +8,9 @@ import type { Difference } from '../domain/difference.ts'
 import type { Origin } from '../domain/settings.ts'
 import { count } from '../domain/words.ts'
 import { toIndented, toPrintable, WIDTH } from './io.ts'
-import type { Mark, Paint } from './terminal.ts'
+import type { ChangeMark, Paint } from './terminal.ts'
 
-const MARKS: Record<Change['action'], Mark> = { create: '+', update: '~', delete: '-' }
+const MARKS: Record<Change['action'], ChangeMark> = { create: '+', update: '~', delete: '-' }
 
 /** What is, or would be, written: made, changed field by field, deleted, or given to another owner. */
 export function toChangeLines({ changes, adoptions }: Changes, paint: Paint): string {
@@ -76,7 +76,7 @@ function toFields({ before, after }: Difference, paint: Paint): string {
       const [was, is] = [toText(before[name]), toText(after[name])]
       const line = `${margin}${name}: ${was} -> ${is}`
       if (Bun.stringWidth(line) <= WIDTH) return `${line}\n`
-      const below = (mark: Mark, text: string) =>
+      const below = (mark: ChangeMark, text: string) =>
         `${margin}  ${paint.mark(mark)} ${toIndented(text, INDENT + 4).trimStart()}`
       return `${margin}${name}:\n${below('-', was)}${below('+', is)}`
     })

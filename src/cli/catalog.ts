@@ -6,7 +6,7 @@
 import { resolve } from 'node:path'
 import { type ApplyWishes, applyCatalog, planApply, toApplyOptions } from '../catalog/apply.ts'
 import { parseCatalog } from '../catalog/file.ts'
-import type { Plan } from '../catalog/plan.ts'
+import type { CatalogPlan } from '../catalog/plan.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
@@ -56,7 +56,7 @@ export async function plan(file: string | undefined, flags: ApplyFlags, io: Cont
 }
 
 /** @param command what would do it. */
-function toClosing(source: CatalogSource, found: Plan, command: string): string {
+function toClosing(source: CatalogSource, found: CatalogPlan, command: string): string {
   const { changes, adopted, left } = found
   const title = toTitle(source)
   const isSilent = changes.length + adopted === 0

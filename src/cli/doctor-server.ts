@@ -9,7 +9,7 @@ import { type Check, ok, problem, toFew, warning } from './doctor-check.ts'
 import { toAgo } from './io.ts'
 import type { ServerLookup } from './live.ts'
 import { toKnown, toReasons } from './model-readiness.ts'
-import { toBreakers, toTrouble, type UpstreamRow } from './upstream-rows.ts'
+import { type ShownUpstream, toBreakers, toTrouble } from './upstream-rows.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
 export function checkServer(found: ServerLookup, dataFolder: string, own: string, nowMs: number): Check[] {
@@ -73,11 +73,11 @@ function toDefect({ full, ledger, upstreams, disk }: Status): string {
 }
 
 /** Looks at every upstream that is enabled. */
-export function checkUpstreams(rows: readonly UpstreamRow[], serves: boolean, nowMs: number): Check[] {
+export function checkUpstreams(rows: readonly ShownUpstream[], serves: boolean, nowMs: number): Check[] {
   return rows.filter(({ enabled }) => enabled).map((row) => checkUpstream(row, serves, nowMs))
 }
 
-function checkUpstream(row: UpstreamRow, serves: boolean, nowMs: number): Check {
+function checkUpstream(row: ShownUpstream, serves: boolean, nowMs: number): Check {
   const name = `upstream ${row.id}`
   const trouble = toTrouble(row, nowMs)
   const bad = BAD[row.state]
@@ -94,7 +94,7 @@ function checkUpstream(row: UpstreamRow, serves: boolean, nowMs: number): Check 
 }
 
 /** What is wrong with an upstream, by its state. */
-const BAD: Partial<Record<UpstreamRow['state'], string>> = {
+const BAD: Partial<Record<ShownUpstream['state'], string>> = {
   down: 'Down',
   refused: 'Refuses its credential or account',
   degraded: 'Degraded, and called after others',
@@ -115,7 +115,7 @@ export function checkTransport(upstreams: readonly Upstream[], environment: Envi
 }
 
 /** Looks at every model that may be asked for. Models that share their reasons share a line. */
-export function checkModels({ models }: Snapshot, rows: readonly UpstreamRow[], serves: boolean): Check[] {
+export function checkModels({ models }: Snapshot, rows: readonly ShownUpstream[], serves: boolean): Check[] {
   if (models.size === 0)
     return [warning('models', 'There are no models. Declare them in a catalogue, then: tollgate catalog apply FILE')]
   const known = toKnown(rows, serves)

@@ -1,23 +1,23 @@
 /** Whether a model, or one of its routes, can be asked, and why not, in words. Pure. */
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
-import type { UpstreamRow } from './upstream-rows.ts'
+import type { ShownUpstream } from './upstream-rows.ts'
 
 /** What is known of the upstreams, and whether it is a running server that knows it. */
-export interface Known {
-  upstreams: ReadonlyMap<string, UpstreamRow>
+export interface KnownUpstreams {
+  upstreams: ReadonlyMap<string, ShownUpstream>
   serves: boolean
 }
 
-export const toKnown = (rows: readonly UpstreamRow[], serves: boolean): Known => ({
+export const toKnown = (rows: readonly ShownUpstream[], serves: boolean): KnownUpstreams => ({
   upstreams: new Map(rows.map((row) => [row.id, row])),
   serves,
 })
 
 /** What keeps the models of an upstream from being asked. */
-const OUT: ReadonlySet<UpstreamRow['state']> = new Set(['down', 'not_ready'])
+const OUT: ReadonlySet<ShownUpstream['state']> = new Set(['down', 'not_ready'])
 
 /** Why no target of a model can be called, or null where one can. */
-export function toReasons({ targets }: Pick<CatalogModel, 'targets'>, known: Known): string | null {
+export function toReasons({ targets }: Pick<CatalogModel, 'targets'>, known: KnownUpstreams): string | null {
   if (targets.length === 0) return 'no enabled route'
   const reasons = targets.map((target) => {
     const reason = toReason(target, known)
@@ -27,7 +27,10 @@ export function toReasons({ targets }: Pick<CatalogModel, 'targets'>, known: Kno
 }
 
 /** Why a target cannot be called, or null where it can, as far as anybody knows. */
-export function toReason({ model, upstream, upstreamModel }: Target, { upstreams, serves }: Known): string | null {
+export function toReason(
+  { model, upstream, upstreamModel }: Target,
+  { upstreams, serves }: KnownUpstreams,
+): string | null {
   const row = upstreams.get(upstream.id)
   // What this environment lacks is all that is known without a server, and nothing beside what one says.
   if (!serves) return upstream.notReady === null ? null : (row?.reason ?? upstream.notReady)

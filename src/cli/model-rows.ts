@@ -4,10 +4,10 @@ import type { PricingItem } from '../domain/usage.ts'
 import type { PriceRow } from '../store/catalog-rows.ts'
 import type { Configuration } from '../store/config-store.ts'
 import { toPrintable } from './io.ts'
-import { type Known, toReason, toReasons } from './model-readiness.ts'
+import { type KnownUpstreams, toReason, toReasons } from './model-readiness.ts'
 
 /** One model as `models list --json` shows it. */
-export interface ModelRow {
+export interface ShownModel {
   slug: string
   name: string
   owned_by: string
@@ -24,10 +24,10 @@ export interface ModelRow {
   /** Why it is not, in words. */
   reason: string | null
   /** In the order of their priority; last, those that are disabled. */
-  routes: RouteRow[]
+  routes: ShownRoute[]
 }
 
-export interface RouteRow {
+export interface ShownRoute {
   upstream: string
   upstream_model: string
   priority: number
@@ -55,9 +55,13 @@ export interface PriceOfModel {
 }
 
 /** The rows that a snapshot leaves out are among them: routes that lead nowhere. */
-export type Declared = Pick<Configuration, 'routes' | 'upstreams'>
+export type DeclaredRows = Pick<Configuration, 'routes' | 'upstreams'>
 
-export function toModelRows(snapshot: Snapshot, { routes, upstreams }: Declared, known: Known): ModelRow[] {
+export function toModelRows(
+  snapshot: Snapshot,
+  { routes, upstreams }: DeclaredRows,
+  known: KnownUpstreams,
+): ShownModel[] {
   const routesOf = Map.groupBy(routes, ({ model }) => model)
   const local = new Set(upstreams.flatMap((row) => (row.local ? row.id : [])))
   return [...snapshot.models.values()]
@@ -72,10 +76,10 @@ export function toModelRows(snapshot: Snapshot, { routes, upstreams }: Declared,
     .sort((a, b) => (a.slug < b.slug ? -1 : 1))
 }
 
-const leadsTo = ({ upstream, upstreamModel }: Declared['routes'][number], { targets }: CatalogModel): boolean =>
+const leadsTo = ({ upstream, upstreamModel }: DeclaredRows['routes'][number], { targets }: CatalogModel): boolean =>
   targets.some((target) => target.upstream.id === upstream && target.upstreamModel === upstreamModel)
 
-function toModelRow(model: CatalogModel, disabled: readonly RouteRow[], known: Known): ModelRow {
+function toModelRow(model: CatalogModel, disabled: readonly ShownRoute[], known: KnownUpstreams): ShownModel {
   const { facts, listed, fromWildcard, targets } = model
   return {
     slug: facts.id,
@@ -94,12 +98,12 @@ function toModelRow(model: CatalogModel, disabled: readonly RouteRow[], known: K
   }
 }
 
-const toReadiness = (reason: string | null, { serves }: Known) => ({
+const toReadiness = (reason: string | null, { serves }: KnownUpstreams) => ({
   is_ready: reason !== null ? false : serves ? true : null,
   reason,
 })
 
-const toRoute = (target: Target, { facts }: CatalogModel, known: Known): RouteRow => ({
+const toRoute = (target: Target, { facts }: CatalogModel, known: KnownUpstreams): ShownRoute => ({
   upstream: target.upstream.id,
   upstream_model: target.upstreamModel,
   priority: target.priority,
@@ -113,7 +117,7 @@ const toRoute = (target: Target, { facts }: CatalogModel, known: Known): RouteRo
 })
 
 /** A route that leads nowhere, since it is disabled or its upstream is. */
-function toDisabled(row: Declared['routes'][number], { facts }: CatalogModel, isLocal: boolean): RouteRow {
+function toDisabled(row: DeclaredRows['routes'][number], { facts }: CatalogModel, isLocal: boolean): ShownRoute {
   return {
     upstream: row.upstream,
     upstream_model: row.upstreamModel,
@@ -142,7 +146,7 @@ export const toPricesOfModel = (rows: readonly PriceRow[], inForce: ReadonlySet<
 export const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY', 'CAN']
 
 /** The cells of a row, under MODEL_HEADINGS. The price is that of its first route. */
-export function toModelCells(row: ModelRow): string[] {
+export function toModelCells(row: ShownModel): string[] {
   const [base] = row.routes[0]?.pricing ?? row.pricing
   return [
     toPrintable(row.slug),
@@ -154,7 +158,7 @@ export function toModelCells(row: ModelRow): string[] {
   ]
 }
 
-const toReady = ({ is_ready: isReady }: ModelRow) => (isReady === null ? '-' : isReady ? 'yes' : 'no')
+const toReady = ({ is_ready: isReady }: ShownModel) => (isReady === null ? '-' : isReady ? 'yes' : 'no')
 
 /** Such as `131k` or `1M`. */
 const toTokens = (n: number) => (n < 999_500 ? `${Math.round(n / 1_000)}k` : `${Math.round(n / 100_000) / 10}M`)

@@ -1,13 +1,13 @@
 /** A model at length, as `models show` writes it for people: its facts, its routes, and every price that it had. Pure. */
 import type { PricingItem } from '../domain/usage.ts'
 import { toFactLines, toTime } from './io.ts'
-import { type ModelRow, type PriceOfModel, type RouteRow, toPerMillion } from './model-rows.ts'
+import { type PriceOfModel, type ShownModel, type ShownRoute, toPerMillion } from './model-rows.ts'
 
 /** Of the prices of a model; --json has all. */
 const MAX_PRICES = 10
 
 /** All that is known of a model, a line each. */
-export function toModelText(row: ModelRow, aliases: readonly string[], prices: readonly PriceOfModel[]): string {
+export function toModelText(row: ShownModel, aliases: readonly string[], prices: readonly PriceOfModel[]): string {
   const facts: [what: string, text: string][] = [
     ['context', `${row.context_length} tokens, at most ${row.max_output_length} of them written`],
     ['reads', row.input_modalities.join(', ')],
@@ -23,7 +23,7 @@ export function toModelText(row: ModelRow, aliases: readonly string[], prices: r
 }
 
 /** Such as `paid: large-v1, priority 0, weight 1; ready; its own price: USD for …`. */
-function toRouteText(route: RouteRow, model: ModelRow): string {
+function toRouteText(route: ShownRoute, model: ShownModel): string {
   const { context_length: context, max_output_length: most } = route
   const isNarrow = context < model.context_length || most < model.max_output_length
   const parts = [

@@ -12,7 +12,7 @@ import { CommandError } from './command-error.ts'
 import { type Context, printJson, toDescribedTable, toPrintable, toTable, withStore } from './io.ts'
 import { findServer } from './live.ts'
 import { toKnown } from './model-readiness.ts'
-import { MODEL_HEADINGS, type ModelRow, toModelCells, toModelRows, toPricesOfModel } from './model-rows.ts'
+import { MODEL_HEADINGS, type ShownModel, toModelCells, toModelRows, toPricesOfModel } from './model-rows.ts'
 import { toModelText } from './model-text.ts'
 import { toDeclared, toRow } from './upstream-rows.ts'
 
@@ -24,7 +24,7 @@ export async function list(
 ): Promise<void> {
   const { models, aliases } = await gather(io)
   const isWanted = (name: string) => patterns.length === 0 || patterns.some((pattern) => matches(pattern, name))
-  const isShown = (row: ModelRow) => all || (row.listed && (!row.from_wildcard || row.is_ready !== false))
+  const isShown = (row: ShownModel) => all || (row.listed && (!row.from_wildcard || row.is_ready !== false))
   const shown = models.filter((row) => isWanted(row.slug) && isShown(row))
   const others = aliases.filter((alias) => isWanted(alias.alias) && (all || alias.listed))
   if (io.json) return printJson(io, { models: shown, aliases: others })
@@ -68,7 +68,7 @@ export async function show(name: string, io: Context): Promise<void> {
 }
 
 /** A model may have a price that none of its routes is charged by: lists show it. */
-function toInForce({ models }: Configuration, { slug, routes }: ModelRow): ReadonlySet<string> {
+function toInForce({ models }: Configuration, { slug, routes }: ShownModel): ReadonlySet<string> {
   const ids = [models.find((row) => row.slug === slug)?.priceId, ...routes.map(({ price_id: id }) => id)]
   return new Set(ids.filter((id) => typeof id === 'string'))
 }

@@ -24,10 +24,10 @@ export interface Paint {
   /** A word for how something is: well, not well and going on, not at all, or over. One that is not known stays as it is. */
   state(word: string): string
   /** What becomes of a row: it is made, changed, deleted or left alone. */
-  mark(mark: Mark): string
+  mark(mark: ChangeMark): string
 }
 
-export type Mark = '+' | '~' | '-' | '='
+export type ChangeMark = '+' | '~' | '-' | '='
 
 /** `NO_COLOR` with any text in it (https://no-color.org) asks for none, and a terminal that calls itself dumb has none. */
 const wantsColour = ({ NO_COLOR, TERM }: Environment): boolean => !NO_COLOR && TERM !== 'dumb'
@@ -47,7 +47,7 @@ const STATES: readonly [words: readonly string[], paint: (text: string) => strin
   [['disabled', 'revoked', 'expired'], dim],
 ]
 
-const MARKS: Record<Mark, (text: string) => string> = { '+': green, '~': yellow, '-': red, '=': dim }
+const MARKS: Record<ChangeMark, (text: string) => string> = { '+': green, '~': yellow, '-': red, '=': dim }
 
 const COLOURS: Paint = {
   head: bold,

@@ -7,7 +7,7 @@ import type { Status, TestResult } from '../server/protocol.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, type Io, printJson, toPrintable, toTable, withStore } from './io.ts'
 import { findServer, type ServerLookup, testThroughServer } from './live.ts'
-import { type Declared, toDeclared, toRow, toUpstreamTable } from './upstream-rows.ts'
+import { type DeclaredUpstream, toDeclared, toRow, toUpstreamTable } from './upstream-rows.ts'
 
 export async function list(io: Context): Promise<void> {
   const { declared, found, status } = await gather(io)
@@ -56,7 +56,7 @@ function noteServer(found: ServerLookup, io: Io, instead: string): void {
 }
 
 /** Those of these ids, or all that are enabled. Refuses an id that cannot be asked. */
-function choose(ids: readonly string[], declared: readonly Declared[]): Declared[] {
+function choose(ids: readonly string[], declared: readonly DeclaredUpstream[]): DeclaredUpstream[] {
   const enabled = declared.filter((each) => each.enabled)
   if (ids.length === 0) return enabled
   return [...new Set(ids)].map((id) => {
@@ -72,7 +72,7 @@ function choose(ids: readonly string[], declared: readonly Declared[]): Declared
   })
 }
 
-function testFromHere(chosen: readonly Declared[]): Promise<TestResult>[] {
+function testFromHere(chosen: readonly DeclaredUpstream[]): Promise<TestResult>[] {
   const backends = createAllBackends()
   const monotonicMs = () => performance.now()
   return chosen.map(({ upstream }) => testUpstream(upstream, { backend: backends[upstream.dialect], monotonicMs }))

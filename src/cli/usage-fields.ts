@@ -11,9 +11,9 @@ declare global {
   }
 }
 
-export type Fields = Record<string, CsvValue>
+export type UsageFields = Record<string, CsvValue>
 
-const toPercentileFields = (name: string, { p50, p95, p99 }: Percentiles): Fields => ({
+const toPercentileFields = (name: string, { p50, p95, p99 }: Percentiles): UsageFields => ({
   [`${name}_p50_ms`]: p50,
   [`${name}_p95_ms`]: p95,
   [`${name}_p99_ms`]: p99,
@@ -22,7 +22,7 @@ const toPercentileFields = (name: string, { p50, p95, p99 }: Percentiles): Field
 /** Such as `cache_write_1h_tokens` of `cacheWrite1hTokens`. */
 const toColumn = (field: string) => field.replace(/(?<=[a-z])(?=[A-Z0-9])/g, '_').toLowerCase()
 
-export function toFigureFields({ firstToken, duration, ...sums }: Figures): Fields {
+export function toFigureFields({ firstToken, duration, ...sums }: Figures): UsageFields {
   const named = Object.entries(sums).map(([field, value]) => [toColumn(field), value])
   return {
     ...Object.fromEntries(named),
@@ -32,9 +32,9 @@ export function toFigureFields({ firstToken, duration, ...sums }: Figures): Fiel
 }
 
 /** Without a group: the fields of one, empty. */
-export function toGroupFields(by: readonly Dimension[], group: UsageGroup = {}): Fields {
+export function toGroupFields(by: readonly Dimension[], group: UsageGroup = {}): UsageFields {
   const { key, team, model, upstream, endpoint, user, dayMs, hourMs } = group
-  const fields: Record<Dimension, Fields> = {
+  const fields: Record<Dimension, UsageFields> = {
     key: { key_id: key?.id ?? null, key: key?.name ?? null },
     team: { team_id: team?.id ?? null, team: team?.name ?? null },
     model: { model: model ?? null },
@@ -50,7 +50,7 @@ export function toGroupFields(by: readonly Dimension[], group: UsageGroup = {}):
 const toIso = (ms: number) => new Date(ms).toISOString()
 
 /** As JSON has them: every integer exact, however large. */
-export const toJsonFields = (fields: Fields) =>
+export const toJsonFields = (fields: UsageFields) =>
   Object.fromEntries(
     Object.entries(fields).map(([field, value]) => [
       field,

@@ -12,7 +12,7 @@ import { usageError } from './command-error.ts'
 import { toCsv } from './csv.ts'
 import { type Context, printJson, toTime, withStore } from './io.ts'
 import { type Behind, catchUp, toBehindNote } from './live.ts'
-import { type Fields, toFigureFields, toGroupFields, toJsonFields } from './usage-fields.ts'
+import { toFigureFields, toGroupFields, toJsonFields, type UsageFields } from './usage-fields.ts'
 import { toUsageTable } from './usage-table.ts'
 import { toMoment } from './values.ts'
 
@@ -125,7 +125,7 @@ function toText({ rows, rest, total }: UsageReport, by: readonly Dimension[]): s
   return toCsv(Object.keys(toRecord(toGroupFields(by), 0, total)), records)
 }
 
-const toRecord = (group: Fields, groups: number, figures: Figures): Fields => ({
+const toRecord = (group: UsageFields, groups: number, figures: Figures): UsageFields => ({
   ...group,
   groups,
   ...toFigureFields(figures),

@@ -33,7 +33,7 @@ export interface Logprobs {
 }
 
 /** What an upstream says about itself that clients may read. */
-export interface Origin {
+export interface AnswerOrigin {
   service_tier?: 'auto' | 'default' | 'flex' | 'scale' | 'priority' | 'fast'
   system_fingerprint?: string
   /** What the client's `moderation` has found. */
@@ -57,7 +57,7 @@ export type AnswerEvent =
   | { kind: 'annotations'; choice: number; items: readonly object[] }
   | { kind: 'audio'; choice: number; audio: object }
   | { kind: 'finish'; choice: number; reason: FinishReason }
-  | { kind: 'origin'; origin: Origin }
+  | { kind: 'origin'; origin: AnswerOrigin }
   | { kind: 'usage'; usage: Usage }
   /** The upstream's own word that the answer is complete. */
   | { kind: 'done' }

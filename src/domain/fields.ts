@@ -83,9 +83,9 @@ export function isRouting(name: string): boolean {
  * Why a field is refused: `stored`, it names what lies with the provider, where all keys are one account; `later`, its
  * answer would not come in the response; `dear`, it raises the price; `fee`, what it asks for is charged beside the tokens.
  */
-export type Reason = 'stored' | 'later' | 'dear' | 'fee'
+export type RefusalReason = 'stored' | 'later' | 'dear' | 'fee'
 
-const REFUSED: ReadonlyMap<string, Reason> = new Map(
+const REFUSED: ReadonlyMap<string, RefusalReason> = new Map(
   Object.entries({
     stored: [
       'previous_response_id conversation prompt container file_id vector_store_ids knowledge_bases cached_content',
@@ -97,8 +97,10 @@ const REFUSED: ReadonlyMap<string, Reason> = new Map(
       'web_search web_search_options enable_web_search enterprise_web_search search_parameters search_options',
       'enable_search google_search google_search_retrieval google_maps url_context code_execution enhancements',
     ],
-  } satisfies Record<Reason, string[]>).flatMap(([reason, lines]) =>
-    lines.flatMap((line) => line.split(' ').map((name): [string, Reason] => [toPlainName(name), reason as Reason])),
+  } satisfies Record<RefusalReason, string[]>).flatMap(([reason, lines]) =>
+    lines.flatMap((line) =>
+      line.split(' ').map((name): [string, RefusalReason] => [toPlainName(name), reason as RefusalReason]),
+    ),
   ),
 )
 
@@ -122,7 +124,7 @@ const USUAL: Readonly<Record<string, readonly unknown[]>> = {
 }
 
 /** Why a field with this value is refused; null where it is not. */
-export function reasonToRefuse(name: string, value: unknown): Reason | null {
+export function reasonToRefuse(name: string, value: unknown): RefusalReason | null {
   if (!isSuspected(name)) return null
   const plain = toPlainName(name)
   const reason = REFUSED.get(plain)

@@ -7,7 +7,7 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import { checkDoubtful, findDoubtful } from '../routing/refused.ts'
-import { checkFit, checkTarget, type Facts } from '../routing/route.ts'
+import { type Capabilities, checkFit, checkTarget } from '../routing/route.ts'
 import type { Counter } from '../tokens/count.ts'
 import { BYTES_PER_TOKEN } from '../tokens/estimate.ts'
 import { isSplit } from './fanout.ts'
@@ -18,7 +18,7 @@ import { isSplit } from './fanout.ts'
  */
 export function fitFeatures(
   body: CanonicalRequest,
-  facts: Facts,
+  facts: Capabilities,
   targets: readonly Target[],
 ): Decision<readonly Target[]> {
   const misfit = checkFit(body, facts)

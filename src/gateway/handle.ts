@@ -19,7 +19,7 @@ import type { Health } from '../health/health.ts'
 import { authenticate, type Caller } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { EnteredRequest, Limiter, Reservation } from '../limits/limiter.ts'
-import type { Fields, Log } from '../log.ts'
+import type { Log, LogFields } from '../log.ts'
 import { teamOf, visibleModel } from '../routing/access.ts'
 import type { OpenRow } from '../store/ledger-rows.ts'
 import type { Checker } from '../structured/checker.ts'
@@ -195,7 +195,7 @@ const toOpenRow = (
 })
 
 /** A refusal leaves one log line, and no ledger row. */
-function logRefusal(log: Log, about: Fields, { status, code, kind, param, logged }: GatewayError): void {
+function logRefusal(log: Log, about: LogFields, { status, code, kind, param, logged }: GatewayError): void {
   const what = { http: status, code: code ?? kind, kind, param: fieldOf(param) }
   log.info('request_refused', 'refused', { ...about, ...what, ...logged })
 }

@@ -13,8 +13,8 @@
  *   requests: for ten minutes theirs open it for everyone only where a free probe fails, too.
  */
 
-import type { Fields, Log } from '../log.ts'
-import { type Caller, Circuit } from './circuit.ts'
+import type { Log, LogFields } from '../log.ts'
+import { type CallingRequest, Circuit } from './circuit.ts'
 import { Suspects } from './suspects.ts'
 
 const FAILURES_TO_OPEN = 5
@@ -31,11 +31,11 @@ export class Breaker {
   /** Keys whose last request failed, in the order of their last failures. */
   readonly keys = new Map<string, Circuit>()
   /** A request counts once, however often it is tried and in however many calls. */
-  private readonly counted = new WeakSet<Caller>()
+  private readonly counted = new WeakSet<CallingRequest>()
 
   /** @param about what the log calls its target. */
   constructor(
-    private readonly about: Fields,
+    private readonly about: LogFields,
     private readonly log?: Pick<Log, 'info' | 'warn'>,
   ) {
     this.everyone = new Circuit(about, log)
@@ -55,9 +55,9 @@ export class Breaker {
   }
 
   /** Lets a request pass, or not. Where it is half-open, the request is its probe. */
-  enter(caller: Caller, nowMs: number): boolean {
-    if (this.blocking(caller.keyId, nowMs)) return false
-    for (const circuit of this.circuitsOf(caller.keyId)) if (circuit.isOpen()) circuit.open(nowMs, caller)
+  enter(request: CallingRequest, nowMs: number): boolean {
+    if (this.blocking(request.keyId, nowMs)) return false
+    for (const circuit of this.circuitsOf(request.keyId)) if (circuit.isOpen()) circuit.open(nowMs, request)
     return true
   }
 
@@ -65,17 +65,17 @@ export class Breaker {
    * Counts a failed request. One that was sent before it opened says nothing new, and does not keep it open.
    * @param isConfirmed whether a free probe of the upstream failed, too
    */
-  recordFailure(caller: Caller, reason: string, isConfirmed: boolean, nowMs: number): void {
+  recordFailure(request: CallingRequest, reason: string, isConfirmed: boolean, nowMs: number): void {
     const { everyone, failedKeys, counted } = this
-    const { keyId } = caller
-    if (counted.has(caller) && this.probedBy(caller).length === 0) return
-    counted.add(caller)
-    const isProbe = everyone.probe === caller
+    const { keyId } = request
+    if (counted.has(request) && this.probedBy(request).length === 0) return
+    counted.add(request)
+    const isProbe = everyone.probe === request
     if (everyone.isOpen() && !isProbe) return
     if (isConfirmed || !this.suspects.has(keyId, nowMs)) {
       everyone.failures++
       everyone.reason = reason
-      failedKeys.set(keyId, caller.teamId ?? keyId)
+      failedKeys.set(keyId, request.teamId ?? keyId)
       if (everyone.failures >= FAILURES_TO_OPEN && (isConfirmed || new Set(failedKeys.values()).size > 1)) {
         this.openForEveryone(nowMs)
         return
@@ -86,7 +86,7 @@ export class Breaker {
       // From now on the key alone waits, for whom it has not been closed meanwhile.
       everyone.halfOpen()
       own.halfOpen()
-    } else if (own.isOpen() && own.probe !== caller) return
+    } else if (own.isOpen() && own.probe !== request) return
     own.failures = isProbe ? everyone.failures : own.failures + 1
     own.reason = reason
     if (own.failures >= FAILURES_TO_OPEN) own.open(nowMs)
@@ -98,7 +98,7 @@ export class Breaker {
   }
 
   /** A request went well: ends the rows of its key and of everyone. */
-  recordSuccess({ keyId }: Caller, nowMs: number): void {
+  recordSuccess({ keyId }: CallingRequest, nowMs: number): void {
     for (const id of this.openedBy) if (id !== keyId) this.suspects.note(id, nowMs)
     this.openedBy = []
     for (const [id, circuit] of this.keys) if (id !== keyId && circuit.isOpen()) this.suspects.note(id, nowMs)
@@ -113,15 +113,15 @@ export class Breaker {
    * Closes it where its half-open probe has begun to answer. What failed before is remembered, so that the next failure
    * opens it again.
    */
-  halfOpenSuccess(caller: Caller): void {
-    const [circuit] = this.probedBy(caller)
+  halfOpenSuccess(request: CallingRequest): void {
+    const [circuit] = this.probedBy(request)
     if (circuit === this.everyone) this.closeForEveryone()
     else circuit?.close()
   }
 
   /** A request ended without saying anything of its target: if it was the half-open probe, another may be. */
-  abortProbe(caller: Caller): void {
-    for (const circuit of this.probedBy(caller)) circuit.halfOpen()
+  abortProbe(request: CallingRequest): void {
+    for (const circuit of this.probedBy(request)) circuit.halfOpen()
   }
 
   /** What it opened for is over: it is half-open at once. */
@@ -138,8 +138,8 @@ export class Breaker {
   }
 
   /** The circuits of which the request is the half-open probe. */
-  private probedBy(caller: Caller): Circuit[] {
-    return this.circuitsOf(caller.keyId).filter(({ probe }) => probe === caller)
+  private probedBy(request: CallingRequest): Circuit[] {
+    return this.circuitsOf(request.keyId).filter(({ probe }) => probe === request)
   }
 
   /** A key's own circuit, as the last one to fail. Keys that have long not failed are forgotten. */

@@ -1,11 +1,11 @@
 /** One circuit of a breaker: closed, open until a time, or half-open with at most one request as its probe. */
-import type { Fields, Log } from '../log.ts'
+import type { Log, LogFields } from '../log.ts'
 
 /** How long it stays open; and a half-open probe that has said nothing for so long makes room for another: it may only be slow. */
 const WAIT_MS = 10_000
 
 /** A request. The object itself tells one from another, the one that is a half-open probe in particular. */
-export interface Caller {
+export interface CallingRequest {
   readonly keyId: string
   /** Keys of one team may be of one person. */
   readonly teamId: string | null
@@ -19,10 +19,10 @@ export class Circuit {
   /** Until when no other request passes; null while it is closed. */
   private untilMs: number | null = null
   /** The half-open probe that is under way. */
-  probe: Caller | null = null
+  probe: CallingRequest | null = null
 
   constructor(
-    private readonly about: Fields,
+    private readonly about: LogFields,
     private readonly log?: Pick<Log, 'info' | 'warn'>,
   ) {}
 
@@ -36,7 +36,7 @@ export class Circuit {
   }
 
   /** Keeps requests out, but for the probe where there is one. */
-  open(nowMs: number, probe: Caller | null = null): void {
+  open(nowMs: number, probe: CallingRequest | null = null): void {
     const { about, log, reason } = this
     if (!this.isOpen()) log?.warn('breaker_opened', 'a breaker opened', { ...about, reason })
     this.untilMs = nowMs + WAIT_MS

@@ -6,14 +6,14 @@ import type { Readiness } from '../upstreams/backend.ts'
 import { toRefusal } from '../upstreams/failure.ts'
 import { isOurShortage } from '../upstreams/shortage.ts'
 import { Breaker } from './breaker.ts'
-import type { Caller } from './circuit.ts'
+import type { CallingRequest } from './circuit.ts'
 import { PENALTY_MS, type TargetState, type UpstreamState } from './state.ts'
 
 /** So long a call that went well counts for more than a free probe. */
 const PROVEN_MS = 60_000
 
 /** Takes the failure of a call. */
-export function takeFailure(target: TargetState, caller: Caller, error: UpstreamError): void {
+export function takeFailure(target: TargetState, request: CallingRequest, error: UpstreamError): void {
   const { owner, deps } = target
   const { status, retryAfterMs } = error
   const refusal = toRefusal(status ?? 0)
@@ -26,11 +26,11 @@ export function takeFailure(target: TargetState, caller: Caller, error: Upstream
       deps.onUnreached?.()
     }
     target.breaker ??= new Breaker(target.about, deps.log)
-    target.breaker.recordFailure(caller, toWords(error), owner.probeFailed, deps.nowMs())
+    target.breaker.recordFailure(request, toWords(error), owner.probeFailed, deps.nowMs())
     return
   }
   // A 4xx is an answer, whatever it says.
-  target.breaker?.abortProbe(caller)
+  target.breaker?.abortProbe(request)
   if (status === 429 && retryAfterMs !== null)
     target.hold('paused', 'its provider limits our rate', Math.min(retryAfterMs, PENALTY_MS))
   if (!refusal) return

@@ -6,7 +6,7 @@
 import type { UpstreamError } from '../domain/error.ts'
 import type { Key, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import type { Caller } from './circuit.ts'
+import type { CallingRequest } from './circuit.ts'
 import { takeFailure, takeProbe } from './findings.ts'
 import { toUpstreamHealth, type UpstreamHealth } from './report.ts'
 import { type HealthDeps, type TargetState, UpstreamState } from './state.ts'
@@ -71,7 +71,7 @@ export type CallNews = 'begun' | 'ok' | 'aborted' | UpstreamError
 const DOWN_RETRY_MS = 2_000
 
 /** Health as one request meets it: how a target stands for its key, and what its calls find out. */
-export class RequestHealth implements Caller {
+export class RequestHealth implements CallingRequest {
   constructor(
     readonly keyId: string,
     readonly teamId: string | null,

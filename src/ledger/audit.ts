@@ -3,12 +3,12 @@
  * Only reads, so it runs beside a live server. `cli/audit.ts` calls it.
  */
 import { join } from 'node:path'
-import type { AuditCell, CallProblem, Difference, LedgerAudit, OpenRows } from '../store/ledger-store.ts'
+import type { AuditCell, CallProblem, CellDifference, LedgerAudit, OpenRows } from '../store/ledger-store.ts'
 import { readMark } from './mark.ts'
 import { filesIn, REJECTED, readSegment, SEGMENT } from './segment.ts'
 
 export type Finding =
-  | ({ kind: 'difference'; hour_ms: number; fields: Difference[] } & AuditCell['place'])
+  | ({ kind: 'difference'; hour_ms: number; fields: CellDifference[] } & AuditCell['place'])
   | ({ kind: 'calls'; hour_ms: number } & CallProblem)
   | ({ kind: 'open' } & OpenRows)
   | { kind: 'journal'; file: string; records: number }

@@ -6,7 +6,7 @@ import { fromFirstCall } from '../domain/first-call.ts'
 import { type Charge, toCharge } from '../domain/price.ts'
 import type { Usage } from '../domain/usage.ts'
 import type { PriceRow } from '../store/catalog-rows.ts'
-import type { Reason, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
+import type { AdditionalReason, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestReader } from '../store/request-store.ts'
 
 /**
@@ -18,7 +18,7 @@ export type Basis = 'tokens' | 'free' | 'nothing' | 'reserve' | 'open' | 'unknow
 
 /** A call under its columns, the first one like the others. */
 export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance' | 'reason'> {
-  reason: 'first' | Reason
+  reason: 'first' | AdditionalReason
   basis: Basis
   /** The version of the price; null where it is charged by none. */
   price: PriceRow | null
@@ -58,7 +58,7 @@ type Call = Omit<ChargedCall, 'basis' | 'price' | 'charge' | 'workedOutNanoUsd'>
 
 const toAdditional = ({ requestId: _, instance: __, reason, ...call }: StoredCall): Call => ({
   ...call,
-  reason: reason as Reason,
+  reason: reason as AdditionalReason,
 })
 
 const SUMS = [

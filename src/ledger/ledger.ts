@@ -57,7 +57,7 @@ export type LedgerState = 'ok' | 'behind' | 'unavailable'
 export interface LedgerDeps {
   journal: Journal
   store: LedgerStore
-  reader: Pick<LedgerReader, 'stored'>
+  reader: Pick<LedgerReader, 'counted'>
   /** `power`: durable once it is synced; `process`: once it is written. */
   durability: 'process' | 'power'
   /** Of what it writes to, what is gone: then nothing new is taken, and without the journal no outcome either. */
@@ -188,7 +188,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     unapplied(spender, span, underWay) {
       // What was handed in within this turn counts, too.
       flush()
-      return toUnapplied(journal.unapplied(), reader.stored, spender, span, underWay)
+      return toUnapplied(journal.unapplied(), reader.counted, spender, span, underWay)
     },
     async close() {
       await placed()

@@ -2,7 +2,7 @@
 
 import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow, SettledRow } from '../store/ledger-rows.ts'
-import type { Span, StoredRequest } from '../store/ledger-store.ts'
+import type { CountedRequest, Span } from '../store/ledger-store.ts'
 
 /**
  * What is kept of an outcome whose answer was withheld, because nothing could record it in time: what it cost. Its calls
@@ -22,12 +22,12 @@ export function toWithheld(row: SettledRow): SettledRow {
  */
 export function toUnapplied(
   records: Iterable<LedgerRecord>,
-  storedOf: (requestId: string) => StoredRequest | null,
+  storedOf: (requestId: string) => CountedRequest | null,
   spender: Spender,
   { fromMs, untilMs }: Span,
   underWay = new Map<string, number>(),
 ): number {
-  const isOf = (row: Pick<StoredRequest, 'keyId' | 'teamId'>) =>
+  const isOf = (row: Pick<CountedRequest, 'keyId' | 'teamId'>) =>
     row[spender.kind === 'key' ? 'keyId' : 'teamId'] === spender.id
   const requests = new Map<string, { open?: OpenRow; settled?: SettledRow; reservedNanoUsd: number }>()
   for (const record of records) {

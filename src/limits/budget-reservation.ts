@@ -37,7 +37,7 @@ export interface Counting {
 }
 
 /** What a request takes from one budget, which is as the request found it, in the period that it was admitted in. */
-export interface Charge {
+export interface BudgetCharge {
   readonly state: BudgetState
   readonly usage: PeriodUsage
 }
@@ -48,13 +48,13 @@ const SMALL = 1_000
 /** What one request holds on each budget that it is under. */
 export class BudgetReservation {
   readonly #budgets: Budgets
-  readonly #charges: readonly Charge[]
+  readonly #charges: readonly BudgetCharge[]
   #held: number
   /** Null once it was counted, or cannot be. */
   #counting: Counting | null
   #isOver = false
 
-  constructor(budgets: Budgets, charges: readonly Charge[], { mostNanoUsd }: Cost, counting: Counting | null) {
+  constructor(budgets: Budgets, charges: readonly BudgetCharge[], { mostNanoUsd }: Cost, counting: Counting | null) {
     this.#budgets = budgets
     this.#charges = charges
     this.#held = 0
@@ -121,7 +121,11 @@ export class BudgetReservation {
  *
  * @param heldNanoUsd what the request holds already.
  */
-export function findFull(charges: readonly Charge[], likelyNanoUsd: number, heldNanoUsd: number): BudgetRefusal | null {
+export function findFull(
+  charges: readonly BudgetCharge[],
+  likelyNanoUsd: number,
+  heldNanoUsd: number,
+): BudgetRefusal | null {
   const moreNanoUsd = likelyNanoUsd - heldNanoUsd
   if (likelyNanoUsd === 0) return null
   // What it holds already may be more than it is likely to cost.

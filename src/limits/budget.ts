@@ -7,9 +7,9 @@
 import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/settings.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import {
+  type BudgetCharge,
   type BudgetRefusal,
   BudgetReservation,
-  type Charge,
   type Cost,
   type Counting,
   findFull,
@@ -79,7 +79,7 @@ export class Budgets {
     counting: Counting | null,
     wallMs: number,
   ): BudgetReservation | BudgetRefusal {
-    const charges: Charge[] = []
+    const charges: BudgetCharge[] = []
     this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
     if (key.budget !== null) charges.push(this.#charge('key', key, key.budget))
     if (team !== null && team.budget !== null) charges.push(this.#charge('team', team, team.budget))
@@ -119,7 +119,7 @@ export class Budgets {
   }
 
   /** The budget that a charge is on, unless it is gone or in another period by now. */
-  stateOf({ state: { spender }, usage }: Charge): BudgetState | undefined {
+  stateOf({ state: { spender }, usage }: BudgetCharge): BudgetState | undefined {
     const state = this.#states[spender.kind].get(spender.id)
     return state?.usage === usage ? state : undefined
   }
@@ -132,7 +132,7 @@ export class Budgets {
     if (isNew) this.#onWarning({ spender, name, spentNanoUsd: usage.spentNanoUsd, budget, percent })
   }
 
-  #charge(kind: Spender['kind'], { id, name }: Owner, budget: Budget): Charge {
+  #charge(kind: Spender['kind'], { id, name }: Owner, budget: Budget): BudgetCharge {
     let state = this.#states[kind].get(id)
     if (state === undefined) {
       const usage = openPeriod(budget.period, this.#latestMs, 0, true)

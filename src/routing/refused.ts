@@ -3,7 +3,7 @@
  * the provider, or buy what no price is known for. Found once a request, then asked about each of its targets. Pure.
  */
 import { GatewayError } from '../domain/error.ts'
-import { isPassed, type Reason, reasonToRefuse, toPlainName } from '../domain/fields.ts'
+import { isPassed, type RefusalReason, reasonToRefuse, toPlainName } from '../domain/fields.ts'
 import { valuesWithin } from '../domain/json.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
@@ -13,7 +13,7 @@ export interface Doubtful {
   name: string
   /** Dotted path of the field. */
   param: string
-  reason: Reason
+  reason: RefusalReason
 }
 
 const NONE: readonly Doubtful[] = []
@@ -77,7 +77,7 @@ export function checkDoubtful(found: readonly Doubtful[], { model, upstream, pri
   return null
 }
 
-const WHY: Readonly<Record<Reason, string>> = {
+const WHY: Readonly<Record<RefusalReason, string>> = {
   stored: 'it names what is stored with the provider, where no key is told from another. Send the content itself.',
   later: 'answers come in the response to their request and are not kept. Leave it out.',
   dear: 'with this value its provider charges more than the price that is known here. Leave it out.',

@@ -14,7 +14,7 @@ import { visibleModel } from './access.ts'
 import { suggestModels } from './suggest.ts'
 
 /** What a model, or a target that is weaker, can do. */
-export interface Facts extends Pick<Model, 'id' | 'max_output_length'> {
+export interface Capabilities extends Pick<Model, 'id' | 'max_output_length'> {
   supported_features: readonly Feature[]
 }
 
@@ -55,18 +55,18 @@ function notReady({ model, targets }: { model: CatalogModel; targets: Target[] }
 }
 
 /** Returns the refusal of what a target cannot do, by its own facts where they say less than its model's; null where it can. */
-export function checkTarget(body: CanonicalRequest, facts: Facts, target: Target): GatewayError | null {
+export function checkTarget(body: CanonicalRequest, facts: Capabilities, target: Target): GatewayError | null {
   const { model: id, features, maxOutputLength } = target
   if (maxOutputLength >= facts.max_output_length && features.length >= facts.supported_features.length) return null
   return checkFit(body, { id, supported_features: features, max_output_length: maxOutputLength })
 }
 
 /** Returns the refusal of what the model cannot do, or null. Tool messages of earlier turns are text to any model. */
-export function checkFit(body: CanonicalRequest, facts: Facts): GatewayError | null {
+export function checkFit(body: CanonicalRequest, facts: Capabilities): GatewayError | null {
   return checkTools(body, facts) ?? checkCap(body, facts)
 }
 
-function checkTools(body: CanonicalRequest, { id, supported_features: features }: Facts): GatewayError | null {
+function checkTools(body: CanonicalRequest, { id, supported_features: features }: Capabilities): GatewayError | null {
   const param = body.tools?.length ? 'tools' : body.functions ? 'functions' : null
   if (param === null || features.includes('tools')) return null
   // Even with a tool_choice of `none`: the upstream would be sent them, and left out they would change what it reads.
@@ -80,7 +80,7 @@ function checkTools(body: CanonicalRequest, { id, supported_features: features }
   )
 }
 
-function checkCap(body: CanonicalRequest, { max_output_length: most }: Facts): GatewayError | null {
+function checkCap(body: CanonicalRequest, { max_output_length: most }: Capabilities): GatewayError | null {
   for (const param of ['max_tokens', 'max_completion_tokens'] as const) {
     const cap = body[param]
     if (typeof cap !== 'number' || cap <= most) continue

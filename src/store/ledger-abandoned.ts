@@ -3,7 +3,7 @@
  * estimated, and a store writes it down when a start gives them up. One that was refused costs nothing. Pure.
  */
 import { fromFirstCall, toFirstCall } from '../domain/first-call.ts'
-import type { ClosedCall, ClosedRow, OpenCall, OpenRow, Reason, SettledRow } from './ledger-rows.ts'
+import type { AdditionalReason, ClosedCall, ClosedRow, OpenCall, OpenRow, SettledRow } from './ledger-rows.ts'
 
 /**
  * A request that no living instance will settle, with its additional calls: it costs what those of its calls had reserved
@@ -17,7 +17,9 @@ export function toAbandoned(
 ): { row: ClosedRow; calls: ClosedCall[] } {
   const { upstream, upstreamModel, lane, priceId } = additional.at(-1) ?? row
   const first = { ...row, reason: null }
-  const perhapsPaid = new Set<Reserve>(toPerhapsPaid<Reserve & { reason: Reason | null }>([first, ...additional]))
+  const perhapsPaid = new Set<Reserve>(
+    toPerhapsPaid<Reserve & { reason: AdditionalReason | null }>([first, ...additional]),
+  )
   const attempts = 1 + additional.length
   // A row that was given up before names its last call then.
   const target = row.firstCall ? fromFirstCall(row.firstCall) : row
@@ -32,7 +34,7 @@ export function toAbandoned(
  * Of the calls of a request, by number, those that may have cost something: what a retry or a fallback was made in the
  * place of had failed by then. Of several at a time nobody knows which one it was.
  */
-function toPerhapsPaid<T extends { reason: Reason | null }>(calls: readonly T[]): T[] {
+function toPerhapsPaid<T extends { reason: AdditionalReason | null }>(calls: readonly T[]): T[] {
   const perhapsPaid: T[] = []
   let together: T[] = []
   for (const call of calls) {

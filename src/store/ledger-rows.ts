@@ -27,13 +27,13 @@ export type SettledRow = OpenRow & Outcome
 export type ClosedRow = OpenRow & Omit<Outcome, 'status'> & { status: Outcome['status'] | 'abandoned' }
 
 /** Why an additional call is made. */
-export type Reason = 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema'
+export type AdditionalReason = 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema'
 
 /**
  * An additional call of a request, from its second on, as it stands before it is made. The first one stands inline in the
  * request's row, and what that row has reserved is the first call's alone.
  */
-export type OpenCall = Omit<CallRow, OutcomeField | 'reason'> & { reason: Reason }
+export type OpenCall = Omit<CallRow, OutcomeField | 'reason'> & { reason: AdditionalReason }
 
 /** How an additional call ended. It is told with the outcome of its request, which contains it. */
 export type SettledCall = OpenCall & Omit<Outcome, RequestField>

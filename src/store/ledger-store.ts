@@ -79,11 +79,11 @@ export interface LedgerReader {
   /** Requests on record. */
   count(): number
   /** What is on record of a request; null where nothing is. */
-  stored(requestId: string): StoredRequest | null
+  counted(requestId: string): CountedRequest | null
 }
 
 /** A request, and what the store counts for it: its cost, or all that it and its calls have reserved. */
-export type StoredRequest = Pick<OpenRow, 'keyId' | 'teamId' | 'createdMs'> & { isOpen: boolean; nanoUsd: number }
+export type CountedRequest = Pick<OpenRow, 'keyId' | 'teamId' | 'createdMs'> & { isOpen: boolean; nanoUsd: number }
 
 /** A request, as its key and the team that this had then know it, or a call, as its upstream does: the others' names are null. */
 export interface RecentRequest {
@@ -122,10 +122,10 @@ export interface AuditCell {
   orphan: boolean
   requests: number
   costNanoUsd: number
-  differences: Difference[]
+  differences: CellDifference[]
 }
 
-export interface Difference {
+export interface CellDifference {
   field: string
   ledger: number
   rollup: number

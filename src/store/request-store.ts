@@ -54,7 +54,7 @@ export interface RequestSearch extends RequestFilter {
 }
 
 /** Some of the requests on record, next to each other. */
-export interface Slice {
+export interface RowSlice {
   /** The wanted ones among them, newest first, as many as were asked for at most. */
   rows: StoredRequest[]
   /** Id of the oldest one that was looked at, to go on from; null where no more are to be looked at. */
@@ -69,7 +69,7 @@ export interface RequestReader {
    * @param before null for the newest of all.
    * @param limit most that are returned.
    */
-  slice(search: RequestSearch, before: string | null, limit: number, size: number): Slice
+  slice(search: RequestSearch, before: string | null, limit: number, size: number): RowSlice
   get(id: string): StoredRequest | null
   /** Ids that begin with these digits, so many at most. */
   beginning(digits: string, limit: number): string[]

@@ -5,7 +5,7 @@
  */
 import { findJson } from './json.ts'
 import { KeptSchemas } from './kept-schemas.ts'
-import { type Check, compile, isObject } from './schema.ts'
+import { compile, isObject, type ValueCheck } from './schema.ts'
 
 declare const self: Worker
 
@@ -50,7 +50,7 @@ function answer({ owner, schema, text }: CheckRequest): CheckReply['found'] {
 const toCheck = (schema: string) => compile(JSON.parse(schema))
 
 /** Takes the first piece of JSON that is right, else the longest one: an answer is longer than what is said about it. */
-function judge(text: string, check: Check): Verdict {
+function judge(text: string, check: ValueCheck): Verdict {
   let closest: { json: string; problem: string } | null = null
   for (const { text: json, value } of findJson(text)) {
     const problem = problemOf(check, value)
@@ -60,7 +60,7 @@ function judge(text: string, check: Check): Verdict {
   return closest ?? { json: null, problem: 'it holds no JSON' }
 }
 
-function problemOf(check: Check, value: unknown): string | null {
+function problemOf(check: ValueCheck, value: unknown): string | null {
   try {
     return check(value)
   } catch {

@@ -49,7 +49,7 @@ const MAX_SCHEMA_CHARS = 400_000
 /** Most schemas of one key that wait at once, one for each choice of a request. Of its answers as many wait as it has requests under way: they are paid for. */
 const MAX_WAITING = 512
 
-interface Check {
+interface CheckTask {
   request: CheckRequest
   owner: string
   limitMs: number
@@ -64,7 +64,7 @@ export function createChecker(options: CheckerOptions = {}): Checker {
   const patient = new Lanes<CheckRequest, CheckReply>(PATIENT_THREADS, 'structured/check-worker', settings)
   const slowKeys = new SlowKeys(slowMs, nowMs)
 
-  const run = async ({ request, limitMs, ...ask }: Check): Promise<CheckReply | NoReply> => {
+  const run = async ({ request, limitMs, ...ask }: CheckTask): Promise<CheckReply | NoReply> => {
     const { owner } = ask
     const quickMs = Math.min(QUICK_MS, limitMs)
     const noteSlow = (reply: CheckReply | NoReply, ofMs: number) => {

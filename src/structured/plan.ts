@@ -23,12 +23,15 @@ export interface Wanted {
  * - `remind`: it does, but some such upstreams refuse a JSON mode that no message speaks of.
  * - `enforce`: the gateway does.
  */
-export type Plan = { kind: 'pass' } | { kind: 'remind' } | { kind: 'enforce'; wanted: Wanted }
+export type OutputPlan = { kind: 'pass' } | { kind: 'remind' } | { kind: 'enforce'; wanted: Wanted }
 
-const PASS: Plan = { kind: 'pass' }
+const PASS: OutputPlan = { kind: 'pass' }
 
 /** Decides what is to be done about a request's `response_format` on a target with these features. */
-export function toPlan({ response_format: format, messages }: CanonicalRequest, features: readonly Feature[]): Plan {
+export function toPlan(
+  { response_format: format, messages }: CanonicalRequest,
+  features: readonly Feature[],
+): OutputPlan {
   if (!format || format.type === 'text') return PASS
   if (isEnforced(format, features)) return { kind: 'enforce', wanted: toWanted(format) }
   return format.type === 'json_object' && !messages.some(speaksOfJson) ? { kind: 'remind' } : PASS

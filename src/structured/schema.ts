@@ -6,7 +6,7 @@ import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 
 /** Returns what is wrong with a value, or null. Throws where a value is too deep, or too much is wrong with it. */
-export type Check = (value: unknown) => string | null
+export type ValueCheck = (value: unknown) => string | null
 
 /** Escapes that only the older syntax knows, such as `\-`, are common in patterns from other languages. */
 const toPattern = Object.assign(
@@ -37,7 +37,7 @@ const DRAFTS = [Ajv2020, Ajv]
 const METAS = DRAFTS.map((Draft) => new Draft(OPTIONS))
 
 /** Prepares a schema. Returns what is wrong with it where it is none; it may refer to nothing outside of itself. */
-export function compile({ $schema: _, ...schema }: Record<string, unknown>): Check | { problem: string } {
+export function compile({ $schema: _, ...schema }: Record<string, unknown>): ValueCheck | { problem: string } {
   try {
     const drafts = METAS.map((meta) => ({ valid: meta.validateSchema(schema) === true, errors: meta.errors }))
     const Draft = DRAFTS[drafts.findIndex(({ valid }) => valid)]
@@ -53,7 +53,7 @@ export function compile({ $schema: _, ...schema }: Record<string, unknown>): Che
 }
 
 /** Accepts any JSON object. */
-export const isObject: Check = (value) =>
+export const isObject: ValueCheck = (value) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'it is not a JSON object'
 
 const MAX_ERRORS = 6

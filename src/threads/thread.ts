@@ -5,7 +5,7 @@
  * request. A worker says once that it is ready, and answers each message with one.
  */
 import { Turns } from './turns.ts'
-import { type Started, startWorker } from './worker.ts'
+import { type StartedWorker, startWorker } from './worker.ts'
 
 /**
  * Why there is no reply: it took longer than its limit; it waited for too long; too much of its owner's waits already; its
@@ -59,16 +59,16 @@ export function createThread<Request, Reply extends object>(
 ): Thread<Request, Reply> {
   const turns = new Turns<Job<Request, Reply>>()
   let running: Job<Request, Reply> | null = null
-  let thread: Started | null = null
-  let spare: Started | null = null
+  let thread: StartedWorker | null = null
+  let spare: StartedWorker | null = null
   /** Of the thread: until it has answered, or until it has been idle for long enough. */
   let timer: Timer | undefined
   /** Of the request at work. */
   let isLate = false
   let closed = false
 
-  const start = (): Started => {
-    const started: Started = startWorker(worker, createWorker, {
+  const start = (): StartedWorker => {
+    const started: StartedWorker = startWorker(worker, createWorker, {
       ready: () => started === thread && running && post(running),
       answer: (reply) => {
         if (started !== thread || running === null) return
@@ -83,7 +83,7 @@ export function createThread<Request, Reply extends object>(
     return started
   }
 
-  const takeSpare = (): Started => {
+  const takeSpare = (): StartedWorker => {
     const taken = spare ?? start()
     spare = null
     return taken

@@ -2,14 +2,14 @@
 
 import { closeSync, openSync } from 'node:fs'
 
-export interface Started {
+export interface StartedWorker {
   isReady(): boolean
   post(message: unknown): void
   /** Ends it; from then on it says nothing more. */
   end(): void
 }
 
-export interface Listener {
+export interface WorkerListener {
   ready(): void
   answer(reply: unknown): void
   /** It did not start, broke, or ended by itself. Never said while `startWorker` runs. */
@@ -40,7 +40,11 @@ const IS_SOURCE = import.meta.url.endsWith('/threads/worker.ts')
 const urlOf = (worker: string) => new URL(IS_SOURCE ? `../${worker}.ts` : `./${worker}.js`, import.meta.url).href
 
 /** @param name path below `src/`, without its ending. */
-export function startWorker(name: string, createWorker: (() => Worker) | undefined, listener: Listener): Started {
+export function startWorker(
+  name: string,
+  createWorker: (() => Worker) | undefined,
+  listener: WorkerListener,
+): StartedWorker {
   let worker: Worker | null = null
   let isReady = false
   let isOver = false

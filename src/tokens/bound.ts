@@ -43,7 +43,7 @@ const LETTERS_PER_TOKEN = 3
  *
  * @param tokens as o200k counts it.
  */
-export function toOther({ texts, bytes }: Slice, tokens: number): number {
+export function toOther({ texts, bytes }: TextSlice, tokens: number): number {
   let letters = 0
   for (const text of texts) letters += countLetters(text)
   const spelled = bytes - letters + letters / LETTERS_PER_TOKEN
@@ -64,7 +64,7 @@ function countLetters(text: string): number {
 const SPACE = 0x20
 
 /** A part of what a model reads that is quick to tokenise, and its UTF-8 bytes. */
-export interface Slice {
+export interface TextSlice {
   texts: string[]
   bytes: number
 }
@@ -74,8 +74,8 @@ const SLICE_CHARS = 16_384
 const MOST_TEXTS = 1_000
 
 /** Cuts what a model reads into slices, in order. */
-export function* toSlices(prompt: Prompt): Generator<Slice> {
-  let slice: Slice = { texts: [], bytes: 0 }
+export function* toSlices(prompt: Prompt): Generator<TextSlice> {
+  let slice: TextSlice = { texts: [], bytes: 0 }
   for (const text of piecesOf(prompt)) {
     slice.texts.push(text)
     slice.bytes += Buffer.byteLength(text)

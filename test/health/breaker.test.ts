@@ -1,11 +1,11 @@
 /** For whom a breaker is open, and what a row of failures is: events of keys on one target, with a clock that the test moves. */
 import { describe, expect, test } from 'bun:test'
 import { Breaker } from '../../src/health/breaker.ts'
-import type { Fields } from '../../src/log.ts'
+import type { LogFields } from '../../src/log.ts'
 
 function setUp() {
   let change: 'everyone' | 'key' | null = null
-  const tell = (_event: string, _message: string, { key }: Fields = {}) => {
+  const tell = (_event: string, _message: string, { key }: LogFields = {}) => {
     change = key === undefined ? 'everyone' : 'key'
   }
   const breaker = new Breaker({}, { info: tell, warn: tell })

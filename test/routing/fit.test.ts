@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { contextOverflow } from '../../src/gateway/fit.ts'
-import { checkFit, type Facts } from '../../src/routing/route.ts'
+import { type Capabilities, checkFit } from '../../src/routing/route.ts'
 
-const plain: Facts = { id: 'acme/plain', supported_features: ['json_mode'], max_output_length: 100 }
-const able: Facts = { ...plain, supported_features: ['tools'] }
+const plain: Capabilities = { id: 'acme/plain', supported_features: ['json_mode'], max_output_length: 100 }
+const able: Capabilities = { ...plain, supported_features: ['tools'] }
 const body = (more: Partial<CanonicalRequest>): CanonicalRequest => ({
   model: 'x',
   messages: [{ role: 'user', content: 'Hi' }],

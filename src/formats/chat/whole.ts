@@ -1,5 +1,5 @@
 /** Puts the events of a whole answer together into the completion that a client reads. Pure. */
-import type { AnswerEvent, Logprobs, Origin } from '../../domain/events.ts'
+import type { AnswerEvent, AnswerOrigin, Logprobs } from '../../domain/events.ts'
 import { toLine } from '../../domain/json.ts'
 import { type Receipt, toUsd } from '../../domain/usage.ts'
 import type { Identity } from '../format.ts'
@@ -34,7 +34,7 @@ export function toUsageJson({ usage, costNanoUsd }: Receipt): string {
 /** The completion but for its usage. */
 function toCompletion({ id, created, model }: Identity, events: readonly AnswerEvent[]): Omit<ChatCompletion, 'usage'> {
   const builders: ChoiceBuilder[] = []
-  let origin: Origin = {}
+  let origin: AnswerOrigin = {}
   for (const event of events) {
     if ('choice' in event) {
       while (builders.length <= event.choice) builders.push(new ChoiceBuilder(builders.length))

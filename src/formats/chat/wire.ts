@@ -1,5 +1,5 @@
 /** The objects of an answer as clients read them: those of OpenAI's chat completions, and Tollgate's receipt. Types only. */
-import type { FinishReason, Logprobs, Origin } from '../../domain/events.ts'
+import type { AnswerOrigin, FinishReason, Logprobs } from '../../domain/events.ts'
 
 export type ToolCall =
   | { id: string; type: 'function'; function: { name: string; arguments: string } }
@@ -39,7 +39,7 @@ export interface Choice {
   finish_reason: FinishReason
 }
 
-export interface ChatCompletion extends Origin {
+export interface ChatCompletion extends AnswerOrigin {
   id: string
   object: 'chat.completion'
   /** Unix seconds. */

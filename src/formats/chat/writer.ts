@@ -3,7 +3,7 @@
  * The finish frames, the usage frame and `[DONE]` are the tail, which is asked for only once the ledger has the outcome. Pure.
  */
 import type { GatewayError } from '../../domain/error.ts'
-import type { AnswerEvent, FinishReason, Logprobs, Origin, ToolKind } from '../../domain/events.ts'
+import type { AnswerEvent, AnswerOrigin, FinishReason, Logprobs, ToolKind } from '../../domain/events.ts'
 import { toLine } from '../../domain/json.ts'
 import type { Task } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
@@ -132,5 +132,5 @@ function toThought({ text, details }: AnswerEvent & { kind: 'reasoning' }): Delt
 }
 
 /** How every frame begins. */
-const toHead = ({ id, created, model }: Identity, origin: Origin) =>
+const toHead = ({ id, created, model }: Identity, origin: AnswerOrigin) =>
   `data: ${toLine({ id: `chatcmpl-${id}`, object: 'chat.completion.chunk', created, model, ...origin }).slice(0, -1)},"choices":[`

@@ -4,7 +4,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
-import type { LedgerReader, RecentRequest, StoredRequest } from '../ledger-store.ts'
+import type { CountedRequest, LedgerReader, RecentRequest } from '../ledger-store.ts'
 import { ofAdditionalCalls, readSpending } from './ledger-spending.ts'
 
 /** One statement, so that a request which settles meanwhile is counted once. Parameters: id of key or team, fromMs, untilMs. */
@@ -51,7 +51,7 @@ const RECENT_CALLS = `
   SELECT NULL, NULL, upstream, ${tokens()} FROM calls WHERE request_id >= ?1 AND request_id < ?2 AND created_ms >= ?3
   ORDER BY createdMs`
 
-const STORED_REQUEST = `
+const COUNTED_REQUEST = `
   SELECT key_id AS keyId, team_id AS teamId, created_ms AS createdMs, status = 'open' AS isOpen,
     CASE status
       WHEN 'open' THEN reserved_nano_usd + ${ofAdditionalCalls('calls.reserved_nano_usd')} ELSE cost_nano_usd
@@ -97,7 +97,7 @@ export function createLedgerReader(sqlite: Database): LedgerReader {
   const latest = sqlite.query<{ ms: number | null }, [number]>(
     'SELECT MAX(hour_ms) AS ms FROM usage_hourly WHERE hour_ms < ?',
   )
-  const stored = sqlite.query<Omit<StoredRequest, 'isOpen'> & { isOpen: number }, [string]>(STORED_REQUEST)
+  const counted = sqlite.query<Omit<CountedRequest, 'isOpen'> & { isOpen: number }, [string]>(COUNTED_REQUEST)
 
   return {
     spent: ({ kind, id }, { fromMs, untilMs }) => sums[kind].get(id, fromMs, untilMs)?.nanoUsd ?? 0,
@@ -113,8 +113,8 @@ export function createLedgerReader(sqlite: Database): LedgerReader {
       ]
     },
     count: () => countRequests(sqlite),
-    stored(requestId) {
-      const found = stored.get(requestId)
+    counted(requestId) {
+      const found = counted.get(requestId)
       return found && { ...found, isOpen: found.isOpen === 1 }
     },
   }

@@ -5,7 +5,7 @@
  */
 import { keepFrom, type Request, toBytes } from './request.ts'
 import { type AnswerListener, ResponseParser } from './response-parser.ts'
-import { ConnectionError, type Origin, openSocket, type Socket, type SocketListener } from './socket.ts'
+import { ConnectionError, type HttpOrigin, openSocket, type Socket, type SocketListener } from './socket.ts'
 
 /** Hears one answer, or why there is none; nothing after `end` or `fail`. */
 export interface ExchangeListener extends AnswerListener {
@@ -33,7 +33,7 @@ const STALE_MS = 100
 
 export class Connection implements SocketListener {
   readonly #owner: ConnectionOwner
-  readonly #origin: Origin
+  readonly #origin: HttpOrigin
   readonly #parser = new ResponseParser()
   /** Null as long as the system has not opened it. */
   #socket: Socket | null = null
@@ -57,7 +57,7 @@ export class Connection implements SocketListener {
   #isPaused = false
 
   /** Opens it. */
-  constructor(origin: Origin, owner: ConnectionOwner) {
+  constructor(origin: HttpOrigin, owner: ConnectionOwner) {
     this.#origin = origin
     this.#owner = owner
     this.#opening = setTimeout(

@@ -3,7 +3,7 @@
  * share how many may be idle.
  */
 import { Connection, type ConnectionOwner } from './connection.ts'
-import { ConnectionError, type Origin } from './socket.ts'
+import { ConnectionError, type HttpOrigin } from './socket.ts'
 
 export interface PoolOptions {
   /** How long a connection stays open without a request, ms. */
@@ -60,13 +60,13 @@ export class IdleConnections {
 }
 
 export class Pool implements ConnectionOwner {
-  readonly #origin: Origin
+  readonly #origin: HttpOrigin
   readonly #all: IdleConnections
   /** The one that was used last stands last. */
   readonly #idle: Connection[] = []
   #abandoned = 0
 
-  constructor(origin: Origin, all: IdleConnections) {
+  constructor(origin: HttpOrigin, all: IdleConnections) {
     this.#origin = origin
     this.#all = all
   }

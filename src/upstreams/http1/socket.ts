@@ -2,7 +2,7 @@
 import { isAddress } from '../../domain/address.ts'
 
 /** Where requests go: one pool each. */
-export interface Origin {
+export interface HttpOrigin {
   hostname: string
   port: number
   isTls: boolean
@@ -33,7 +33,7 @@ export class ConnectionError extends Error {
 }
 
 /** Resolves once the system has opened it, and rejects once that has given up. */
-export function openSocket({ hostname, port, isTls }: Origin, listener: SocketListener): Promise<Socket> {
+export function openSocket({ hostname, port, isTls }: HttpOrigin, listener: SocketListener): Promise<Socket> {
   return Bun.connect<SocketListener>({
     hostname,
     port,

@@ -5,7 +5,7 @@ import type { Head } from './head.ts'
 import { Http1Incoming } from './incoming.ts'
 import { IdleConnections, Pool, type PoolOptions } from './pool.ts'
 import type { Request } from './request.ts'
-import type { Origin } from './socket.ts'
+import type { HttpOrigin } from './socket.ts'
 
 /** Each idle connection is a file that another request may need. */
 const POOL: PoolOptions = { idleMs: 60_000, maxIdle: 256 }
@@ -25,7 +25,7 @@ export function createHttp1Transport(options: PoolOptions = POOL): Transport {
   const toRoute = ({ upstream, headers }: Outgoing): Route => {
     const url = new URL(upstream.baseUrl ?? '')
     const isTls = url.protocol === 'https:'
-    const origin: Origin = {
+    const origin: HttpOrigin = {
       hostname: url.hostname.replace(/^\[|\]$/g, ''),
       port: Number(url.port) || (isTls ? 443 : 80),
       isTls,

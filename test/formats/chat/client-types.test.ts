@@ -7,7 +7,7 @@ import { describe, expect, test } from 'bun:test'
 import type OpenAI from 'openai'
 import type { ChatCompletionCreateParamsBase } from 'openai/resources/chat/completions/completions'
 import { type ErrorBody, GatewayError } from '../../../src/domain/error.ts'
-import type { FinishReason, Logprobs, Origin } from '../../../src/domain/events.ts'
+import type { AnswerOrigin, FinishReason, Logprobs } from '../../../src/domain/events.ts'
 import type { CanonicalRequest, Message } from '../../../src/domain/request.ts'
 import type { Model } from '../../../src/domain/settings.ts'
 import { validate } from '../../../src/formats/chat/validate.ts'
@@ -29,7 +29,7 @@ type Sent = Omit<ChatCompletion, 'choices' | 'moderation'> & {
   choices: (Omit<ChatCompletion['choices'][number], 'message'> & { message: Omit<ChatMessage, Passed> })[]
 }
 type Frame = Pick<ChatCompletion, 'id' | 'created' | 'model'> &
-  Omit<Origin, 'moderation'> & {
+  Omit<AnswerOrigin, 'moderation'> & {
     object: 'chat.completion.chunk'
     usage?: WireUsage | null
     choices: {

@@ -1,6 +1,6 @@
 /** Reads an answer of the OpenAI format as events, whole or streamed: what is a chunk, an error, an end, and what is none of them. Pure. */
 import { UpstreamError } from '../../../domain/error.ts'
-import type { AnswerEvent, Origin } from '../../../domain/events.ts'
+import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Usage } from '../../../domain/usage.ts'
 import type { Decoder, Expected } from '../../backend.ts'
@@ -14,7 +14,7 @@ export class AnswerDecoder implements Decoder {
   readonly #expected: Expected
   readonly #choices: ChoiceDecoder[] = []
   readonly #plain = new PlainChunks()
-  #origin: Origin = {}
+  #origin: AnswerOrigin = {}
   /** The last report, as long as nothing else came after it. */
   #usage: Usage | null = null
   #isOver = false
@@ -112,7 +112,7 @@ export class AnswerDecoder implements Decoder {
     // Nearly every chunk says nothing, or the same again.
     if (!tier && !fingerprint && !moderation) return
     const found = this.#origin
-    const news: Origin = {}
+    const news: AnswerOrigin = {}
     if (!found.moderation && asObject(moderation)) news.moderation = moderation as object
     if (!found.service_tier && isTier(tier)) news.service_tier = tier
     if (!found.system_fingerprint && typeof fingerprint === 'string' && fingerprint !== '') {
@@ -180,7 +180,7 @@ function isBareError(answer: JsonObject): boolean {
   return Object.keys(answer).length === 1 || ['code', 'type', 'status', 'statusCode'].some((key) => answer[key])
 }
 
-type Tier = NonNullable<Origin['service_tier']>
+type Tier = NonNullable<AnswerOrigin['service_tier']>
 const TIERS: readonly unknown[] = ['auto', 'default', 'flex', 'scale', 'priority', 'fast'] satisfies Tier[]
 
 const isTier = (value: unknown): value is Tier => TIERS.includes(value)
