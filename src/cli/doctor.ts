@@ -14,6 +14,7 @@ import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { readSpace } from '../store/sqlite/ledger-prune.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { CommandError } from './command-error.ts'
+import { checkCatalogFile } from './doctor-catalog.ts'
 import { type Check, guarded } from './doctor-check.ts'
 import { inspectDatabase } from './doctor-database.ts'
 import { checkDisk, checkSpace } from './doctor-disk.ts'
@@ -53,6 +54,7 @@ async function examine(io: Context): Promise<Check[]> {
         return checkJournal(audit, dataFolder, toLiving(found, sqlite))
       })),
       ...checkServer(found, dataFolder, version(), nowMs),
+      ...(sqlite ? await guarded('catalog_file', () => inspectCatalogFile(sqlite, io)) : []),
       ...(sqlite ? await guarded('catalog', () => checkCatalog(sqlite, found, io)) : []),
       ...(sqlite ? await guarded('keys', () => checkAllKeys(sqlite, nowMs)) : []),
     ]
@@ -86,6 +88,9 @@ function toLiving(found: ServerLookup, sqlite: Database | null): string | null |
   const setting = sqlite.query<{ value: string }, []>("SELECT value FROM settings WHERE key = 'instance'").get()
   return setting?.value
 }
+
+const inspectCatalogFile = async (sqlite: Database, io: Context) =>
+  checkCatalogFile(await createConfigStore(sqlite).readSettings(), io)
 
 async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context): Promise<Check[]> {
   const configuration = await createConfigStore(sqlite).read()

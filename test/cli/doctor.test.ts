@@ -209,6 +209,23 @@ describe('the database', () => {
   })
 })
 
+test('a file of the catalogue is told of: applied, yet to be, or such that no server starts with it', async () => {
+  const path = clinic.path('catalog.yaml')
+  const found = async () => (await clinic.examine()).of('catalog_file')
+  expect(await found()).toBe('')
+  const applied = await Bun.file(clinic.path('..', 'c.yaml')).text()
+  await Bun.write(path, applied)
+  expect(await found()).toBe(`ok: ${path} is what was applied last.`)
+  await Bun.write(path, `${applied}# more`)
+  expect(await found()).toBe(
+    `ok: ${path} is valid, and not what was applied last. What it would change: tollgate catalog plan ${path}`,
+  )
+  await Bun.write(path, 'version: 1\nmodels: 7\nfoo: bar\n')
+  expect(await found()).toMatch(
+    /^warning: .* has 3 problems\. .* none starts with it\. See them with: tollgate catalog validate \//,
+  )
+})
+
 describe('the journal', () => {
   const leave = (folder: string, name: string, text: string) => {
     mkdirSync(clinic.path(folder), { recursive: true, mode: 0o700 })
