@@ -30,7 +30,7 @@ export function toCommandError(cause: unknown, command = 'tollgate'): CommandErr
   if (cause instanceof CommandError) return cause
   if (cause instanceof ServiceError) {
     const { kind } = cause.failure
-    return new CommandError(kind, `${cause.message}${toAdvice(cause.failure)}`, kind === 'bad_config' ? 2 : 1)
+    return new CommandError(kind, `${cause.message}${toAdvice(cause.failure)}`, OF_WORDS.has(kind) ? 2 : 1)
   }
   if (cause instanceof CommanderError) {
     const sentence = cause.message
@@ -42,6 +42,9 @@ export function toCommandError(cause: unknown, command = 'tollgate'): CommandErr
   for (const [code, kind, message] of OF_SQLITE) if (code.test(codeOf(cause))) return new CommandError(kind, message)
   return new CommandError('internal', `Something went wrong: ${messageOf(cause)}`)
 }
+
+/** What was asked for is wrong in itself, whatever there is. */
+const OF_WORDS: ReadonlySet<ServiceFailure['kind']> = new Set(['bad_config', 'invalid'])
 
 const OF_SQLITE: readonly [code: RegExp, kind: string, message: string][] = [
   [/^SQLITE_BUSY/, 'database_busy', 'Another process is writing to the database. Nothing was changed; try again.'],

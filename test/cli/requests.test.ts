@@ -84,7 +84,7 @@ test.each([
   [['--since', 'soon'], 2, `--since 'soon' is no time`],
   [['--key', 'nobody'], 1, `There is no key 'nobody'.`],
   [['--team', 'nobody'], 1, `There is no team 'nobody'.`],
-  [['--before', '12'], 1, 'The field before is invalid'],
+  [['--before', '12'], 2, 'The field before is invalid'],
 ])('a wrong filter %j is refused', async (words, code, sentence) => {
   const ran = await bench.run('requests', 'list', ...words)
   expect(ran).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(sentence) })
