@@ -11,7 +11,7 @@ import { ServiceError } from '../domain/service-error.ts'
 import { type OnHour, readRejected, recordsOf, requestsOf } from '../ledger/audit.ts'
 import { toLine } from '../ledger/line.ts'
 import { readMark } from '../ledger/mark.ts'
-import { freeBytesOf, toMegabytes } from '../store/disk.ts'
+import { freeBytesOf, toMebibytes } from '../store/disk.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { readSpace } from '../store/sqlite/ledger-prune.ts'
@@ -103,7 +103,7 @@ function requireRoom(source: Database, file: string, dataFolder: string): void {
   if (free >= needed) return
   throw unwritable(
     file,
-    `the disk is too full, with ${toMegabytes(free)} left of the ${toMegabytes(needed)} that it takes`,
+    `the disk is too full, with ${toMebibytes(free)} left of the ${toMebibytes(needed)} that it takes`,
   )
 }
 

@@ -3,7 +3,7 @@ import { chmodSync, closeSync, copyFileSync, existsSync, openSync, readSync, sta
 import { basename, dirname, join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { freeBytesOf, syncPath, toMegabytes } from '../store/disk.ts'
+import { freeBytesOf, syncPath, toMebibytes } from '../store/disk.ts'
 import { isServed } from '../store/sqlite/lock.ts'
 import { databasePath } from '../store/sqlite/open.ts'
 import { toSecretFile } from './create.ts'
@@ -62,7 +62,7 @@ export function copyDatabase(file: string, path: string, dataFolder: string): vo
 const noRoom = (folder: string, bytes: number) =>
   new ServiceError(
     { kind: 'no_room', folder },
-    `This needs ${toMegabytes(bytes)} on the disk of ${folder}, which has ${toMegabytes(freeBytesOf(folder))}.`,
+    `This needs ${toMebibytes(bytes)} on the disk of ${folder}, which has ${toMebibytes(freeBytesOf(folder))}.`,
   )
 
 /** Tells whether there is one beside the backup. */

@@ -29,5 +29,9 @@ export const toMissing = (path: string, dataFolder: string) =>
 export const toFew = (names: readonly string[]) =>
   `${names.slice(0, 5).join(', ')}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
 
+const MIB = 1024 ** 2
+const GIB = 1024 ** 3
+
+/** In the units that settings such as `--disk 10G` are given in. */
 export const toSize = (bytes: number) =>
-  bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`
+  bytes >= GIB ? `${(bytes / GIB).toFixed(1)} GiB` : `${(bytes / MIB).toFixed(1)} MiB`

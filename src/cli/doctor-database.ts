@@ -15,6 +15,7 @@ import { databasePath } from '../store/sqlite/open.ts'
 import { isBusy, toDatabaseTrouble } from '../store/sqlite/trouble.ts'
 import { toCommandError } from './command-error.ts'
 import { type Check, ok, problem, toMissing, toSize, warning } from './doctor-check.ts'
+import { toAge } from './io.ts'
 
 /** A writer holds up a reader for moments only, or for good. */
 const BUSY_MS = 1_000
@@ -96,6 +97,6 @@ function checkClock(sqlite: Database, nowMs: number): Check {
     return ok('clock', `${new Date(nowMs).toISOString()}, after all of the ledger.`)
   return warning(
     'clock',
-    `The newest request of the ledger is ${Math.ceil(aheadMs / 60_000)} minutes in the future (${new Date(newest.ms).toISOString()}): this machine's clock was set back, or was wrong. Check it: budgets go by it.`,
+    `The newest request of the ledger is ${toAge(aheadMs)} in the future (${new Date(newest.ms).toISOString()}): this machine's clock was set back, or was wrong. Check it: budgets go by it.`,
   )
 }

@@ -127,8 +127,14 @@ const AGES: readonly [unit: string, ms: number][] = [
 
 /** Writes how long ago something was: `3 min ago`. What a clock that was set back calls the future is `just now`. */
 export function toAgo(atMs: number, nowMs: number): string {
-  for (const [unit, ms] of AGES) if (nowMs - atMs >= ms) return `${Math.floor((nowMs - atMs) / ms)} ${unit} ago`
-  return 'just now'
+  const age = toAge(nowMs - atMs)
+  return age === '' ? 'just now' : `${age} ago`
+}
+
+/** A span in the largest unit that it has one of, such as `3 h`; '' for less than a second. */
+export function toAge(ms: number): string {
+  for (const [unit, each] of AGES) if (ms >= each) return `${Math.floor(ms / each)} ${unit}`
+  return ''
 }
 
 /** Columns of a terminal that nobody made wider. */

@@ -17,5 +17,5 @@ export function freeBytesOf(folder: string): number {
   return bavail * bsize
 }
 
-/** Such as `12 MB`, rounded up. */
-export const toMegabytes = (bytes: number): string => `${Math.ceil(bytes / 1e6)} MB`
+/** Such as `12 MiB`, rounded up. */
+export const toMebibytes = (bytes: number): string => `${Math.ceil(bytes / 1024 ** 2)} MiB`

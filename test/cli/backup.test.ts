@@ -27,7 +27,7 @@ test('a backup says what it holds and how it came to it, and what is restored of
   expect(made).toMatchObject({ code: 0, stderr: '' })
   const holds = '2 requests, the newest of 2026-11-21 12:00 UTC'
   expect(made.stdout).toBe(
-    `${path()}: 0.2 MB, ${holds}, checked.\n2 ledger records came from the journal.\n1 request under way when it was made: in it they cost what they had reserved.\n`,
+    `${path()}: 0.2 MiB, ${holds}, checked.\n2 ledger records came from the journal.\n1 request under way when it was made: in it they cost what they had reserved.\n`,
   )
   const restored = await bench.run('restore', FILE)
   expect(restored).toMatchObject({ code: 0, stderr: '' })

@@ -93,15 +93,15 @@ describe('where all is well', () => {
         ])
     note(1e9)
     expect((await clinic.examine()).of('disk')).toMatch(
-      /^ok: .* GB are free .*; it did not grow within the last week\.$/,
+      /^ok: .* GiB are free .*; it did not grow within the last week\.$/,
     )
     note(-1e15)
     expect((await clinic.examine()).of('disk')).toMatch(
       /^warning: .* a day: full in less than a day\. Make room soon, or/,
     )
-    clinic.serve({ upstreams: UPSTREAMS, disk: { ...toDiskState(MEASURED, [], 64e6, NOW) } })
+    clinic.serve({ upstreams: UPSTREAMS, disk: { ...toDiskState(MEASURED, [], 64 * 1024 ** 2, NOW) } })
     note(0)
-    expect((await clinic.examine()).of('disk')).toContain(' of the 64.0 MB of --disk')
+    expect((await clinic.examine()).of('disk')).toContain(' of the 64.0 MiB of --disk')
   })
 
   test.each(['stopped', 'running'])('nothing is made or changed: %s', async (state) => {
@@ -205,7 +205,9 @@ describe('the database', () => {
     commit(NOW + 30_000)
     expect((await clinic.examine()).of('clock')).toStartWith('ok: ')
     commit(NOW + 7_200_000)
-    expect((await clinic.examine()).of('clock')).toMatch(/^warning: .* 120 minutes in the future/)
+    expect((await clinic.examine()).of('clock')).toMatch(
+      /^warning: The newest request of the ledger is 2 h in the future/,
+    )
   })
 })
 

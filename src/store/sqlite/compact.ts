@@ -6,7 +6,7 @@ import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { ServiceError } from '../../domain/service-error.ts'
-import { freeBytesOf, toMegabytes } from '../disk.ts'
+import { freeBytesOf, toMebibytes } from '../disk.ts'
 import { readSpace } from './ledger-prune.ts'
 import { takeLock } from './lock.ts'
 import { databasePath } from './open.ts'
@@ -51,7 +51,7 @@ function requireRoom(dataFolder: string, bytes: number): void {
     if (freeBytes > neededBytes) continue
     throw new ServiceError(
       { kind: 'no_room', folder },
-      `This needs ${toMegabytes(neededBytes)} on the disk of ${folder}, which has ${toMegabytes(freeBytes)}.`,
+      `This needs ${toMebibytes(neededBytes)} on the disk of ${folder}, which has ${toMebibytes(freeBytes)}.`,
     )
   }
 }
