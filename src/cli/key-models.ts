@@ -23,6 +23,15 @@ type Owner = Access & { teamId?: string | null }
 export const findUnmatchedNow = async (owner: Owner, store: ConfigStore, io: Context): Promise<Unmatched[]> =>
   owner.models.length === 0 ? [] : findUnmatched(owner, toSnapshot(await store.read(), io.environment))
 
+/** The same after an edit, which may have left a pattern without a model where it changed one of these fields. */
+export const findUnmatchedAfter = async (
+  changed: readonly string[],
+  owner: Owner,
+  store: ConfigStore,
+  io: Context,
+): Promise<Unmatched[]> =>
+  changed.includes('models') || changed.includes('scope') ? findUnmatchedNow(owner, store, io) : []
+
 /** As a field of a JSON document. */
 export const toPatterns = (unmatched: readonly Unmatched[]) => ({ unmatched: unmatched.map(({ pattern }) => pattern) })
 

@@ -10,7 +10,7 @@ import { toFirstStanding } from '../keys/standing.ts'
 import { createStandings, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
-import { findUnmatchedNow, toPatterns, warnOf } from './key-models.ts'
+import { findUnmatchedAfter, findUnmatchedNow, toPatterns, warnOf } from './key-models.ts'
 import { toKeyChanges } from './key-options.ts'
 import { toKeyTable } from './key-table.ts'
 import { toChangeText, toKeyJson, toKeyName, toKeyText } from './key-text.ts'
@@ -67,9 +67,7 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
   await withStore(io, {}, async (store, sqlite) => {
     const { before, key, difference } = await editKey(store, which, changes, { actor: 'cli', nowMs })
     const changed = Object.keys(difference?.after ?? {})
-    const unmatched = changed.some((field) => /^(models|scope)$/.test(field))
-      ? await findUnmatchedNow(key, store, io)
-      : []
+    const unmatched = await findUnmatchedAfter(changed, key, store, io)
     if (io.json) {
       const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
       return printJson(io, { ...toKeyJson(key, standing), changed, ...toPatterns(unmatched) })

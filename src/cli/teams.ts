@@ -6,7 +6,7 @@ import type { StoredTeam } from '../store/config-store.ts'
 import { createStandings, toBudgetFields, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
-import { findUnmatchedNow, toPatterns, warnOf } from './key-models.ts'
+import { findUnmatchedAfter, findUnmatchedNow, toPatterns, warnOf } from './key-models.ts'
 import type { Flags } from './shared-options.ts'
 import { toTeamChanges } from './team-options.ts'
 import { toTeamChangeText, toTeamName, toTeamTable, toTeamText } from './team-text.ts'
@@ -54,8 +54,7 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
   await withStore(io, {}, async (store, sqlite) => {
     const { before, team, difference } = await editTeam(store, which, changes, { actor: 'cli', nowMs })
     const changed = Object.keys(difference?.after ?? {})
-    const isNarrower = changed.includes('models') || changed.includes('scope')
-    const unmatched = isNarrower ? await findUnmatchedNow(team, store, io) : []
+    const unmatched = await findUnmatchedAfter(changed, team, store, io)
     if (io.json) {
       const standing = (await createStandings(sqlite, 'team', io, team.id))(team)
       return printJson(io, { ...toJson(team, standing), changed, ...toPatterns(unmatched) })
