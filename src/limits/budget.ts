@@ -1,7 +1,7 @@
 /**
  * What keys and teams may spend in a period, in integer nano-dollars: reserved before a request is made, settled with
  * what it cost. A request belongs to the period that it was admitted in: its charges are on that period's usage, so
- * whatever settles late, or after a budget is gone, changes nothing of what came after. Used by `limiter.ts` alone. Pure.
+ * whatever settles late, or after a budget is gone, changes nothing of what came after. The limiter has one for all of them. Pure.
  */
 
 import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/settings.ts'
