@@ -13,6 +13,7 @@ import type { RequestFilter } from '../store/request-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { isServed } from '../store/sqlite/lock.ts'
 import { CommandError } from './command-error.ts'
+import type { Io } from './io.ts'
 
 /**
  * `silent`: there is a server that cannot be asked, for the reason given; where it is not seen to hold the folder's lock,
@@ -25,6 +26,12 @@ export type ServerLookup =
 
 /** Of an upstream that the database has and the server does not know. */
 export const NOT_TAKEN_IN = 'the server has not taken it in yet'
+
+/** Says on standard error that no server was asked, and why; `instead`: what is gone by. */
+export function noteServer(found: ServerLookup, io: Pick<Io, 'stderr'>, instead: string): void {
+  if (found.kind === 'none') io.stderr(`No server runs on this data folder. ${instead}\n`)
+  if (found.kind === 'silent') io.stderr(`The server cannot be asked: ${found.why}. ${instead}\n`)
+}
 
 /** A server answers this from memory. */
 const STATUS_MS = 5_000

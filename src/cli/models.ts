@@ -10,7 +10,7 @@ import type { Configuration } from '../store/config-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toDescribedTable, toPrintable, toTable, withStore } from './io.ts'
-import { findServer } from './live.ts'
+import { findServer, noteServer } from './live.ts'
 import { toKnown } from './model-readiness.ts'
 import { MODEL_HEADINGS, type ShownModel, toModelCells, toModelRows, toPricesOfModel } from './model-rows.ts'
 import { toModelText } from './model-text.ts'
@@ -22,12 +22,13 @@ export async function list(
   { all = false }: { all?: boolean },
   io: Context,
 ): Promise<void> {
-  const { models, aliases } = await gather(io)
+  const { models, aliases, found } = await gather(io)
   const isWanted = (name: string) => patterns.length === 0 || patterns.some((pattern) => matches(pattern, name))
   const isShown = (row: ShownModel) => all || (row.listed && (!row.from_wildcard || row.is_ready !== false))
   const shown = models.filter((row) => isWanted(row.slug) && isShown(row))
   const others = aliases.filter((alias) => isWanted(alias.alias) && (all || alias.listed))
   if (io.json) return printJson(io, { models: shown, aliases: others })
+  if (models.length > 0) noteServer(found, io, AS_FAR)
   const cells = [...shown.map(toModelCells), ...others.map(({ alias, model }) => [`${alias} = ${model}`])]
   if (cells.length > 0) io.stdout(toListText(cells, io))
   const hidden = models.filter((row) => isWanted(row.slug)).length - shown.length
@@ -36,6 +37,8 @@ export async function list(
   else if (models.length > 0) io.stderr('No model matches that. See all of them with: tollgate models list --all\n')
   else io.stderr('There are no models yet. Declare them in a catalogue, then: tollgate catalog apply\n')
 }
+
+const AS_FAR = 'What is ready is told as far as this environment knows.'
 
 /** A line a model; what it can stands beneath it where a terminal is too narrow for that. */
 function toListText(cells: string[][], io: Context): string {
@@ -82,5 +85,5 @@ async function gather(io: Context) {
   const snapshot = toSnapshot(configuration, io.environment)
   const aliases = [...snapshot.aliases].map(([alias, { model, listed }]) => ({ alias, model, listed }))
   const models = toModelRows(snapshot, configuration, toKnown(upstreams, status !== null))
-  return { models, aliases, configuration }
+  return { models, aliases, configuration, found }
 }

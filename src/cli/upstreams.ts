@@ -5,8 +5,8 @@
 import { createAllBackends, testUpstream } from '../server/backends.ts'
 import type { Status, TestResult } from '../server/protocol.ts'
 import { CommandError } from './command-error.ts'
-import { type Context, type Io, printJson, toPrintable, toTable, withStore } from './io.ts'
-import { findServer, type ServerLookup, testThroughServer } from './live.ts'
+import { type Context, printJson, toPrintable, toTable, withStore } from './io.ts'
+import { findServer, noteServer, testThroughServer } from './live.ts'
 import { type DeclaredUpstream, toDeclared, toRow, toUpstreamTable } from './upstream-rows.ts'
 
 export async function list(io: Context): Promise<void> {
@@ -48,11 +48,6 @@ function toServer(status: Status | null): Omit<Status, 'upstreams'> | null {
   if (!status) return null
   const { upstreams: _, ...server } = status
   return server
-}
-
-function noteServer(found: ServerLookup, io: Io, instead: string): void {
-  if (found.kind === 'none') io.stderr(`No server runs on this data folder. ${instead}\n`)
-  if (found.kind === 'silent') io.stderr(`The server cannot be asked: ${found.why}. ${instead}\n`)
 }
 
 /** Those of these ids, or all that are enabled. Refuses an id that cannot be asked. */

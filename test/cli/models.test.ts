@@ -69,6 +69,7 @@ test('the list has context, prices, readiness and what a model can do, and fits 
 })
 
 test('--json has the columns’ names, and knows nothing of readiness where no server runs', async () => {
+  expect((await bench.run('models', 'list')).stderr).toStartWith('No server runs on this data folder. What is ready ')
   const { models, aliases } = JSON.parse((await bench.run('models', 'list', '--json')).stdout)
   expect(aliases).toEqual([{ alias: 'fast', model: 'local/tiny', listed: true }])
   expect(models).toMatchObject([
