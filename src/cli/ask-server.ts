@@ -61,7 +61,10 @@ export async function fetchFrom(server: AskedServer, path: string, body?: unknow
     // An answer takes as long as it takes.
     ...{ timeout: false },
   }).catch((error) => {
-    throw new CommandError('server_silent', `Nobody answers at ${base}: ${reasonOf(error)}.`)
+    throw new CommandError(
+      'server_silent',
+      `Nobody answers at ${base}: ${reasonOf(error)}. Start a server there, or name the address of another with --url.`,
+    )
   })
   if (response.ok) return response
   const { kind, message } = toFailure(await response.text(), response.status)

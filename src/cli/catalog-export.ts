@@ -11,7 +11,10 @@ import { type Context, printJson, toPrintable, withStore } from './io.ts'
 export async function exportTo(file: string | undefined, { force = false }: { force?: boolean }, io: Context) {
   const path = file === undefined ? null : resolve(io.cwd, file)
   if (path !== null && !force && existsSync(path))
-    throw new CommandError('file_exists', `There is a ${path} already. Name another file, or replace it with --force.`)
+    throw new CommandError(
+      'file_exists',
+      `There is a file ${path} already. Name another file, or have it replaced with --force.`,
+    )
   const exported = await withStore(io, { readonly: true }, exportCatalog)
   const { document, leftOut, sealed } = exported
   const warnings = toWarnings(exported)

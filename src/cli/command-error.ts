@@ -80,13 +80,14 @@ function toAdvice(failure: ServiceFailure): string {
     database_unusable:
       ' Stop the server, move the file away and restore a backup of it, or name another folder with --data.',
     database_lost: '',
-    database_unwritable: ' Run this as the user that the server runs as.',
+    database_unwritable:
+      ' Run this as the user that the server runs as; if the disk is read-only, copy the data folder to another one first.',
     report_too_long: ' Ask for a shorter time with --since and --until, or for one key or model.',
     schema_outdated:
       ' Start the server of this version once (tollgate serve): it keeps a copy in backups/ and brings the database up to date.',
     schema_newer: ' Use that version, or restore a backup from before it.',
     migration_failed: ' Please report it.',
-    already_served: ' Stop it first, or give this one a data folder of its own with --data.',
+    already_served: ' Stop it first, or name another data folder with --data.',
     no_room: ' Make room there, or move the data folder to a larger disk.',
     backup_exists: ' Name another file, or have it replaced with --force.',
     backup_unwritable: ' Name another file.',

@@ -40,10 +40,12 @@ complete -c tollgate -f -a '(__tollgate_complete)'
 `,
 }
 
+const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' })
+
 /** The script of a shell. Throws a usage error for one that has none. */
 export function toScript(shell: string): string {
   const known = SHELLS.find((one) => one === shell)
-  if (known === undefined) throw usageError(`There are no completions for ${shell}: name ${SHELLS.join(', ')}.`)
+  if (known === undefined) throw usageError(`There are no completions for ${shell}: name ${OR.format(SHELLS)}.`)
   return SCRIPTS[known]
 }
 

@@ -104,7 +104,7 @@ test.each<[what: string, argv: string[], code: number, says: RegExp]>([
     'nobody there',
     ['x', '--key', 'k', '--url', 'http://127.0.0.1:1'],
     1,
-    /Nobody answers at http:\/\/127.0.0.1:1\/v1: connection refused\.$/m,
+    /Nobody answers at http:\/\/127.0.0.1:1\/v1: connection refused\. Start a server there, or name .* --url\.$/m,
   ],
   ['a wrong key', ['x', '--key', 'sk-tg-no'], 1, /Incorrect API key provided.*The key is from --key/],
   ['no server', ['x', '--data', '/nowhere'], 1, /No server runs on \/nowhere.*tollgate serve --data \/nowhere/],
