@@ -1,6 +1,6 @@
 /**
  * One request that is under limits, its key's or its team's, from its entry to its end: rates, slots and budgets, checked
- * together and taken together. `limiter.ts` makes them. Pure.
+ * together and taken together. `local-limiter.ts` makes them. Pure.
  */
 import type { Decision, ErrorKind, GatewayError } from '../domain/error.ts'
 import { type Limits, NO_LIMITS } from '../domain/settings.ts'

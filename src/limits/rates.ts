@@ -1,6 +1,6 @@
 /**
  * Rates and concurrency of a key, a team or an upstream: a rate limiter each, which checks first and counts then, so that the
- * caller can check several before anything is counted. Rates go by a sliding window (`window.ts`). Used by `limiter.ts` and
+ * caller can check several before anything is counted. Rates go by a sliding window (`window.ts`). Used by `local-limiter.ts` and
  * `limited-request.ts`. Times are ms of a clock that never steps. Pure.
  */
 import type { Limits } from '../domain/settings.ts'

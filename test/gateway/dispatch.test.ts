@@ -4,7 +4,7 @@ import { CallLog } from '../../src/accounting/call-log.ts'
 import { LeftCalls } from '../../src/accounting/left-calls.ts'
 import { clientLeft, noLongerWanted } from '../../src/domain/error.ts'
 import { createDispatch } from '../../src/gateway/dispatch.ts'
-import { createLimiter } from '../../src/limits/limiter.ts'
+import { createLimiter } from '../../src/limits/local-limiter.ts'
 import { toOpen } from '../ledger/fixture.ts'
 import { toKey, toTarget } from '../support/snapshot.ts'
 
