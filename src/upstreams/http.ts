@@ -12,7 +12,7 @@ import { toPublic, toPublicRequestId } from './failure.ts'
 import { FramingError } from './http1/head.ts'
 import { askReadiness } from './probe.ts'
 import { sendAgain } from './shortage.ts'
-import { SseStream } from './sse.ts'
+import { SseStream } from './sse-stream.ts'
 import type { Exchange, Incoming, Transport } from './transport.ts'
 
 export interface HttpOptions {
