@@ -34,7 +34,17 @@ const COUNTS = ['requestsPerMinute', 'tokensPerMinute', 'concurrency', 'maxKeys'
 /** More is somebody's mistake, and every request of the key would be compared with each. */
 const MOST_ALLOWED_IPS = 100
 
-const refuse = (field: keyof CheckedOptions, rule: string): never => {
+/** What a field is called where it is not by its own name: as its column. */
+const COLUMNS: Partial<Record<keyof CheckedOptions, string>> = {
+  requestsPerMinute: 'rpm',
+  tokensPerMinute: 'tpm',
+  allowedIps: 'allowed_ips',
+  maxKeys: 'max_keys',
+  expiresMs: 'expires_ms',
+}
+
+const refuse = (name: keyof CheckedOptions, rule: string): never => {
+  const field = COLUMNS[name] ?? name
   throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)
 }
 

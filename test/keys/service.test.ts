@@ -70,9 +70,9 @@ describe('createKey', () => {
     ['name', { name: '' }],
     ['name', { name: 'x'.repeat(201) }],
     ['models', { models: ['a b'] }],
-    ['allowedIps', { allowedIps: ['10.1.2.3/8'] }],
-    ['allowedIps', { allowedIps: Array.from({ length: 101 }, (_, i) => `10.0.0.${i}`) }],
-    ['requestsPerMinute', { requestsPerMinute: 0 }],
+    ['allowed_ips', { allowedIps: ['10.1.2.3/8'] }],
+    ['allowed_ips', { allowedIps: Array.from({ length: 101 }, (_, i) => `10.0.0.${i}`) }],
+    ['rpm', { requestsPerMinute: 0 }],
     ['concurrency', { concurrency: 1.5 }],
     ['budget', { budget: { nanoUsd: 0, period: 'day' as const } }],
   ])('refuses a wrong %s: %o', async (field, wrong) => {

@@ -114,7 +114,7 @@ test('what changed is on record, as it was and as it is; what was so already lea
 test.each<[string, TeamChanges]>([
   ['name', { name: '' }],
   ['models', { models: ['a b'] }],
-  ['maxKeys', { maxKeys: 0 }],
+  ['max_keys', { maxKeys: 0 }],
   ['concurrency', { concurrency: 1.5 }],
   ['metadata', { metadata: { 'two words': 'x' } }],
 ])('a wrong %s is refused, and changes nothing', async (field, wrong) => {
