@@ -108,6 +108,8 @@ export function toServeConfig(sources: ConfigSources) {
       toOrigins,
       'origins such as https://app.example.com, with commas between, or *',
     ),
+    /** Origins that the dashboard is reached under, beside this machine's own addresses. */
+    publicUrls: read('public-url', [], toPublicUrls, 'https origins such as https://gateway.example.com'),
     /** Proxies that are believed where a client is. */
     trustedProxies: read<IpRange[]>(
       'trusted-proxy',
@@ -177,6 +179,12 @@ function orForever(read: Read<number>): Read<number> {
 function toOrigins(text: string): string[] | null {
   const origins = text.split(',').map((item) => toOrigin(item.trim()))
   return origins.includes(null) ? null : origins.filter((origin) => origin !== null)
+}
+
+/** Over plain HTTP others would read along when somebody signs in. */
+function toPublicUrls(text: string): string[] | null {
+  const origins = toOrigins(text)
+  return origins?.every((origin) => origin.startsWith('https://')) ? origins : null
 }
 
 function toOrigin(text: string): string | null {

@@ -1,5 +1,5 @@
 /**
- * How the commands tell how keys and teams stand: read from the ledger, as JSON fields, as a cell of a table and as lines
+ * How the commands tell how keys and teams stand: read from the ledger, as a cell of a table and as lines
  * beneath it.
  */
 import type { Database } from 'bun:sqlite'
@@ -19,17 +19,6 @@ export async function createStandings(sqlite: Database, kind: 'key' | 'team', io
   io.stderr(toBehindNote(await catchUp(sqlite, io.dataFolder)))
   return readStandings(createLedgerReader(sqlite), kind, io.nowMs(), id)
 }
-
-/** The fields of a key or a team; those of a budget are null without one. */
-export const toBudgetFields = ({ budget: standing, monthNanoUsd, totalNanoUsd }: Standing) => ({
-  budget_nano_usd: standing?.budget.nanoUsd ?? null,
-  budget_period: standing?.budget.period ?? null,
-  spent_nano_usd: standing?.spentNanoUsd ?? null,
-  budget_reset_ms: standing?.resetMs ?? null,
-  budget_state: standing?.state ?? null,
-  spent_month_nano_usd: monthNanoUsd,
-  spent_total_nano_usd: totalNanoUsd,
-})
 
 /** Such as `$16.20 of $20/month (81 %)`; `-` without a budget. */
 export function toBudgetCell({ budget: standing }: Standing): string {

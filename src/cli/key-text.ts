@@ -1,35 +1,11 @@
-/** A key as the commands tell of it: its fields in JSON, all that is known of it, and what of that has changed. Pure. */
+/** A key as the commands tell of it: all that is known of it, and what of that has changed. Pure. */
 import { toShortId } from '../domain/id.ts'
-import { toFields } from '../keys/fields.ts'
 import type { ListedKey } from '../keys/service.ts'
 import type { Standing } from '../keys/standing.ts'
 import { toMasked } from '../keys/token.ts'
-import { toBudgetFields, toLastUseText } from './budget.ts'
+import { toLastUseText } from './budget.ts'
 import { toFactLines, toPrintable, toTime } from './io.ts'
 import { type Fact, toChangeLines, toSharedFacts, toSpentFacts } from './shared-text.ts'
-
-/** A key under its columns' names. */
-export function toKeyJson(key: ListedKey, standing: Standing) {
-  const { name, ...fields } = toFields(key)
-  return {
-    id: key.id,
-    name,
-    last_four: key.secrets.at(-1)?.lastFour ?? null,
-    status: key.status,
-    ...fields,
-    team: key.team,
-    ...toBudgetFields(standing),
-    last_used_ms: standing.lastUse?.atMs ?? null,
-    last_model: standing.lastUse?.model ?? null,
-    secrets: key.secrets.map(({ lastFour, createdMs, expiresMs }) => ({
-      last_four: lastFour,
-      created_ms: createdMs,
-      expires_ms: expiresMs,
-    })),
-    created_ms: key.createdMs,
-    revoked_ms: key.revokedMs,
-  }
-}
 
 /** Such as `Key 3f2a91bc (dev)`. */
 export const toKeyName = ({ id, name }: Pick<ListedKey, 'id' | 'name'>) => `Key ${toShortId(id)} (${toPrintable(name)})`

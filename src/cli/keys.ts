@@ -2,6 +2,7 @@
  * `tollgate keys create | list | show | edit | rotate | revoke`. Works beside a running server, which takes a change within
  * moments. A secret is printed once, by `create` or `rotate`, alone on its line.
  */
+import { toKeyDocument } from '../documents/key.ts'
 import { toMs } from '../domain/time.ts'
 import { editKey } from '../keys/edit.ts'
 import { DEFAULT_OVERLAP_MS, OVERLAP_MS, rotateKey } from '../keys/rotate.ts'
@@ -13,7 +14,7 @@ import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts
 import { findUnmatchedAfter, findUnmatchedNow, toPatterns, warnOf } from './key-models.ts'
 import { toKeyChanges } from './key-options.ts'
 import { toKeyTable } from './key-table.ts'
-import { toChangeText, toKeyJson, toKeyName, toKeyText } from './key-text.ts'
+import { toChangeText, toKeyName, toKeyText } from './key-text.ts'
 import type { Flags } from './shared-options.ts'
 import { toName } from './values.ts'
 
@@ -26,7 +27,7 @@ export async function create(flags: Flags, io: Context): Promise<void> {
     return { ...created, unmatched: await findUnmatchedNow(created.key, store, io) }
   })
   // It is too new to have spent anything.
-  const { id, name: _, ...rest } = toKeyJson(key, toFirstStanding(key, nowMs))
+  const { id, name: _, ...rest } = toKeyDocument(key, toFirstStanding(key, nowMs))
   if (io.json) return printJson(io, { id, name, key: secret, ...rest, ...toPatterns(unmatched) })
   warnOf(unmatched, io)
   io.stderr(`${toKeyName(key)}. Keep it now; it is not shown again:\n`)
@@ -42,7 +43,7 @@ export async function list({ all = false }: { all?: boolean }, io: Context): Pro
     const wanted = keys.filter(({ status }) => all || status === 'active')
     return { shown: wanted.map((key) => ({ key, standing: standingOf(key) })), hidden: keys.length - wanted.length }
   })
-  if (io.json) return printJson(io, { keys: shown.map(({ key, standing }) => toKeyJson(key, standing)) })
+  if (io.json) return printJson(io, { keys: shown.map(({ key, standing }) => toKeyDocument(key, standing)) })
   if (shown.length > 0) io.stdout(toKeyTable(shown, nowMs, io.paint))
   if (hidden > 0) io.stderr(`${hidden} revoked or expired; with --all they are listed, too.\n`)
   else if (shown.length === 0) io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
@@ -55,7 +56,7 @@ export async function show(which: string, io: Context): Promise<void> {
   await withStore(io, { readonly: true }, async (store, sqlite) => {
     const key = await showKey(store, which, nowMs)
     const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
-    if (io.json) return printJson(io, toKeyJson(key, standing))
+    if (io.json) return printJson(io, toKeyDocument(key, standing))
     io.stdout(toKeyText(key, standing, nowMs))
   })
 }
@@ -70,7 +71,7 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
     const unmatched = await findUnmatchedAfter(changed, key, store, io)
     if (io.json) {
       const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
-      return printJson(io, { ...toKeyJson(key, standing), changed, ...toPatterns(unmatched) })
+      return printJson(io, { ...toKeyDocument(key, standing), changed, ...toPatterns(unmatched) })
     }
     warnOf(unmatched, io)
     io.stdout(difference === null ? `${toKeyName(key)} is like that already.\n` : toChangeText(before, key))
@@ -87,7 +88,7 @@ export async function rotate(which: string, { overlap }: { overlap?: string }, i
     const standingOf = io.json ? await createStandings(sqlite, 'key', io, id) : null
     const { key, secret } = await rotateKey(store, id, overlapMs, { actor: 'cli', nowMs })
     if (standingOf !== null) {
-      const { id, name, ...rest } = toKeyJson(key, standingOf(key))
+      const { id, name, ...rest } = toKeyDocument(key, standingOf(key))
       return printJson(io, { id, name, key: secret, ...rest })
     }
     const end = overlapMs === 0 ? 'has ended' : `ends ${toTime(nowMs + overlapMs)} UTC at the latest`
@@ -107,7 +108,7 @@ export async function revoke(which: string, io: Context): Promise<void> {
     const { key, alreadyRevoked } = await revokeKey(store, which, { actor: 'cli', nowMs })
     if (io.json) {
       const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
-      return printJson(io, { ...toKeyJson(key, standing), already_revoked: alreadyRevoked })
+      return printJson(io, { ...toKeyDocument(key, standing), already_revoked: alreadyRevoked })
     }
     io.stdout(`${toKeyName(key)} ${alreadyRevoked ? 'was revoked already' : 'is revoked'}.\n`)
   })

@@ -8,7 +8,7 @@ import { Value } from '@sinclair/typebox/value'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { count } from '../domain/words.ts'
 import { readWaiting } from '../ledger/audit.ts'
-import { ControlError, Flushed, Status, socketPath, TailLine, TestResult } from '../server/protocol.ts'
+import { ControlError, Flushed, SetupCode, Status, socketPath, TailLine, TestResult } from '../server/protocol.ts'
 import type { RequestFilter } from '../store/request-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { isServed } from '../store/sqlite/lock.ts'
@@ -98,6 +98,24 @@ export async function flushServer(dataFolder: string): Promise<Flushed | null> {
   } catch {
     return null
   }
+}
+
+/**
+ * Has the running server make the code by which the first owner signs in. Throws a CommandError where no server runs, it cannot be
+ * asked, or there is an owner.
+ */
+export async function askSetupCode(dataFolder: string): Promise<string> {
+  const response = await ask(dataFolder, 'POST', '/admin/code', STATUS_MS).catch((error) => {
+    const why = reasonOf(error)
+    if (isServed(dataFolder) || why === FORBIDDEN)
+      throw new CommandError('server_silent', `The server cannot be asked: ${why}.`)
+    throw new CommandError('no_server', 'No server runs on this data folder. Start it first: tollgate serve')
+  })
+  const body: unknown = await response.json()
+  if (response.ok && Value.Check(SetupCode, body)) return body.code
+  if (!Value.Check(ControlError, body))
+    throw new CommandError('server_silent', `The server cannot be asked: ${OTHER_VERSION}.`)
+  throw new CommandError(body.error.kind, `${body.error.message} Who has lost the password: tollgate admin reset NAME`)
 }
 
 /** A line for whoever reads the report; '' where nothing waits. */

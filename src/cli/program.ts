@@ -8,6 +8,7 @@ import { Command, CommanderError } from 'commander'
 import { toCommandError, usageError } from './command-error.ts'
 import { type Context, type Io, toPrintableLines, version } from './io.ts'
 import { toPaint } from './terminal.ts'
+import { addAdmin } from './words/admin.ts'
 import { addAsk } from './words/ask.ts'
 import { addBackup } from './words/backup.ts'
 import { addCatalog } from './words/catalog.ts'
@@ -63,6 +64,7 @@ export function createProgram(io: Io): Command {
   addUpstreams(program, context)
   addUsage(program, context)
   addRequests(program, context)
+  addAdmin(program, context)
   addBackup(program, context)
   addUpkeep(program, context)
   addExamples(program)

@@ -1,9 +1,9 @@
 /** `tollgate teams create | list | show | edit`. Works beside a running server, which takes a change within moments. */
+import { toTeamDocument } from '../documents/team.ts'
 import { toShortId } from '../domain/id.ts'
-import { type Standing, toFirstStanding } from '../keys/standing.ts'
-import { createTeam, editTeam, listTeams, showTeam, toTeamFields } from '../keys/teams.ts'
-import type { StoredTeam } from '../store/config-store.ts'
-import { createStandings, toBudgetFields, toBudgetWarning } from './budget.ts'
+import { toFirstStanding } from '../keys/standing.ts'
+import { createTeam, editTeam, listTeams, showTeam } from '../keys/teams.ts'
+import { createStandings, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
 import { findUnmatchedAfter, findUnmatchedNow, toPatterns, warnOf } from './key-models.ts'
@@ -20,7 +20,7 @@ export async function create(flags: Flags, io: Context): Promise<void> {
     const made = await createTeam(store, options, { actor: 'cli', nowMs })
     return { team: made, unmatched: await findUnmatchedNow(made, store, io) }
   })
-  if (io.json) return printJson(io, { ...toJson(team, toFirstStanding(team, nowMs)), ...toPatterns(unmatched) })
+  if (io.json) return printJson(io, { ...toTeamDocument(team, toFirstStanding(team, nowMs)), ...toPatterns(unmatched) })
   warnOf(unmatched, io)
   const advice = `Make keys of it with: tollgate keys create --name NAME --team ${toShortId(team.id)}`
   io.stdout(`${toTeamName(team)} is made. ${advice}\n`)
@@ -31,7 +31,7 @@ export async function list(io: Context): Promise<void> {
     const standingOf = await createStandings(sqlite, 'team', io)
     return (await listTeams(store)).map((team) => ({ team, standing: standingOf(team) }))
   })
-  if (io.json) return printJson(io, { teams: all.map(({ team, standing }) => toJson(team, standing)) })
+  if (io.json) return printJson(io, { teams: all.map(({ team, standing }) => toTeamDocument(team, standing)) })
   if (all.length === 0) return io.stderr('There are no teams yet. Make one with: tollgate teams create --name NAME\n')
   io.stdout(toTeamTable(all, io.paint))
   for (const { team, standing } of all) io.stderr(toBudgetWarning(`team ${toPrintable(team.name)}`, standing))
@@ -43,7 +43,10 @@ export async function show(which: string, io: Context): Promise<void> {
     const { team, keys } = await showTeam(store, which, nowMs)
     const standing = (await createStandings(sqlite, 'team', io, team.id))(team)
     if (!io.json) return io.stdout(toTeamText(team, keys, standing))
-    printJson(io, { ...toJson(team, standing), keys: keys.map(({ id, name, status }) => ({ id, name, status })) })
+    printJson(io, {
+      ...toTeamDocument(team, standing),
+      keys: keys.map(({ id, name, status }) => ({ id, name, status })),
+    })
   })
 }
 
@@ -57,17 +60,9 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
     const unmatched = await findUnmatchedAfter(changed, team, store, io)
     if (io.json) {
       const standing = (await createStandings(sqlite, 'team', io, team.id))(team)
-      return printJson(io, { ...toJson(team, standing), changed, ...toPatterns(unmatched) })
+      return printJson(io, { ...toTeamDocument(team, standing), changed, ...toPatterns(unmatched) })
     }
     warnOf(unmatched, io)
     io.stdout(difference === null ? `${toTeamName(team)} is like that already.\n` : toTeamChangeText(before, team))
   })
 }
-
-/** A team under its columns' names. */
-const toJson = (team: StoredTeam, standing: Standing) => ({
-  id: team.id,
-  ...toTeamFields(team),
-  ...toBudgetFields(standing),
-  created_ms: team.createdMs,
-})

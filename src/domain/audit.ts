@@ -11,5 +11,13 @@ export const AUDIT_ACTIONS = [
   'catalog.apply',
   'catalog.revert',
   'database.restore',
+  'admins.create',
+  'admins.edit',
+  'admins.code',
+  'admins.password',
+  'sessions.begin',
+  'sessions.end',
+  'tokens.create',
+  'tokens.revoke',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]

@@ -22,6 +22,19 @@ export type ServiceFailure =
   | { kind: 'team_not_found'; team: string }
   | { kind: 'team_ambiguous'; team: string }
   | { kind: 'team_exists'; team: string; id: string }
+  | { kind: 'too_many_keys'; most: number }
+  | { kind: 'admin_not_found'; admin: string }
+  | { kind: 'admin_exists'; admin: string }
+  /** It would leave nobody who may change administrators. */
+  | { kind: 'last_owner' }
+  /** There is an owner already: whoever is one makes the others. */
+  | { kind: 'already_set_up' }
+  | { kind: 'code_wrong' }
+  /** Name or password: nobody is told which. */
+  | { kind: 'sign_in_failed' }
+  | { kind: 'too_many_attempts'; retryAfterMs: number }
+  | { kind: 'session_not_found' }
+  | { kind: 'token_not_found'; token: string }
   | { kind: 'request_not_found'; request: string }
   /** By its id it is older than what is kept of the ledger, if it ever was on record. */
   | { kind: 'request_removed'; request: string; createdMs: number }

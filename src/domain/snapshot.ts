@@ -18,6 +18,8 @@ export interface Key extends Access {
   id: string
   name: string
   teamId: string | null
+  /** Of a key that a member has made: who that is. */
+  ownerId: string | null
   expiresMs: number | null
   revokedMs: number | null
   /** Addresses and ranges that it may be used from, as `ip.ts` writes them; empty = everywhere. */

@@ -8,6 +8,7 @@ import type { IpRange } from '../domain/ip.ts'
 import { MAX_BODY_BYTES } from '../gateway/body.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { traceOf } from '../log.ts'
+import { ADMIN_PATH, type AdminDeps, adminController } from './admin.ts'
 import { chatController, IDLE_SECONDS } from './chat.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
@@ -19,7 +20,7 @@ import { type ModelsDeps, modelsController } from './models.ts'
 /** Above our own limit, so that our 413 comes first. */
 export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
 
-export interface AppDeps extends HandleDeps, ModelsDeps, ReadinessDeps {
+export interface AppDeps extends HandleDeps, ModelsDeps, ReadinessDeps, AdminDeps {
   /** Origins whose pages may read answers; `*` for all of them, none by default. */
   corsOrigins: readonly string[]
   /** Whose word counts for where a client is, in `x-forwarded-for`. */
@@ -43,12 +44,15 @@ export function createApp(deps: AppDeps) {
   })
   // Without it, no request has a step more. What a controller returns is a response of ours, whose headers may be added to.
   if (cors)
-    app.onAfterHandle(({ response, request }) => void (response instanceof Response && cors.open(response, request)))
+    app.onAfterHandle(({ response, request, path }) => {
+      if (response instanceof Response && !path.startsWith(ADMIN_PATH)) cors.open(response, request)
+    })
   const ipOf = createIpOf(app, deps.trustedProxies)
   return app
     .use(chatController(deps, app, ipOf))
     .use(modelsController(deps, ipOf))
     .use(healthController(deps))
+    .use(adminController(deps))
 }
 
 export type App = ReturnType<typeof createApp>

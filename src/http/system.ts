@@ -17,6 +17,7 @@ const SYSTEM: Key = {
   teamId: null,
   expiresMs: null,
   revokedMs: null,
+  ownerId: null,
   models: [],
   allowedIps: [],
   limits: { requestsPerMinute: null, tokensPerMinute: null, concurrency: null },

@@ -21,6 +21,7 @@ export const DEFAULTS: Omit<StoredKey, 'id' | 'name' | 'createdMs' | 'secrets'> 
   ...SHARED_DEFAULTS,
   allowedIps: [],
   teamId: null,
+  ownerId: null,
   expiresMs: null,
   revokedMs: null,
 }

@@ -6,14 +6,17 @@
 
 import { toDifference } from '../domain/difference.ts'
 import { mintId } from '../domain/id.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
 import { DEFAULTS, type KeyChanges, toFields, withChanges } from './fields.ts'
-import { findKey, isLiving, requireFreeName } from './find.ts'
+import { findKey, findTeam, isLiving, requireFreeName } from './find.ts'
 import { checkOptions } from './rules.ts'
 import { mintSecret, toMasked } from './token.ts'
 
 export interface KeyOptions extends KeyChanges {
   name: string
+  /** The member who makes it for themselves; it must be of their team. */
+  ownerId?: string
 }
 
 export interface ListedKey extends StoredKey {
@@ -28,12 +31,25 @@ export interface CreatedKey {
   secret: string
 }
 
-/** Creates a key. Throws `invalid`, `team_not_found`, and `key_exists` where a key in force has the name already. */
+/** Creates a key. Throws `invalid`, `team_not_found`, `key_exists` where a key in force has the name already, and
+ * `too_many_keys` where a member has as many as their team allows. */
 export function createKey(store: ConfigStore, options: KeyOptions, by: Actor): Promise<CreatedKey> {
   return store.changeKeys(by, (rows) => {
     requireFreeName(rows.keys, options.name, by.nowMs)
+    if (options.ownerId !== undefined) requireRoom(rows, options.ownerId, options.team ?? null, by.nowMs)
     return decideKey(rows, options, by)
   })
+}
+
+/** Throws `too_many_keys`: keys in force count, and those alone. */
+function requireRoom({ keys, teams }: KeyRows, ownerId: string, team: string | null, nowMs: number): void {
+  const most = team === null ? null : findTeam(teams, team).maxKeys
+  const has = keys.filter((key) => key.ownerId === ownerId && isLiving(key, nowMs)).length
+  if (most === null || has < most) return
+  throw new ServiceError(
+    { kind: 'too_many_keys', most },
+    `Each member of this team may have ${most} keys: revoke one first.`,
+  )
 }
 
 /** Creates a key where there is none yet, and returns its secret; null where there are keys. */
@@ -48,7 +64,8 @@ export function createFirstKey(store: ConfigStore, options: KeyOptions, by: Acto
 /** What `createKey` writes and returns, whatever keys there are. Pure, but for the secret and the id that it mints. */
 export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Actor): Decided<KeyWrite, CreatedKey> {
   const { secret, stored } = mintSecret(nowMs)
-  const made = { ...DEFAULTS, id: mintId(nowMs), name: options.name, createdMs: nowMs, secrets: [stored] }
+  const { name, ownerId = null } = options
+  const made = { ...DEFAULTS, id: mintId(nowMs), name, ownerId, createdMs: nowMs, secrets: [stored] }
   const key = withChanges(made, options, teams)
   checkOptions({ ...options, metadata: key.metadata })
   const detail = { name: key.name, key: toMasked(stored.lastFour), ...toDifference({}, toFields(key)) }

@@ -14,8 +14,12 @@ const RANDOM_LENGTH = 32
 const CHECK_LENGTH = 6
 const SHAPE = /^sk-tg-[A-Za-z0-9]{38}$/
 
-/** Makes a new secret: 190 bits from the system's generator. */
-export function mintToken(): string {
+/**
+ * Makes a new secret: 190 bits from the system's generator.
+ *
+ * @param prefix what it is known by; that of a token for scripts is another.
+ */
+export function mintToken(prefix = PREFIX): string {
   let random = ''
   while (random.length < RANDOM_LENGTH) {
     for (const byte of crypto.getRandomValues(new Uint8Array(48))) {
@@ -23,7 +27,7 @@ export function mintToken(): string {
       if (byte < 248 && random.length < RANDOM_LENGTH) random += ALPHABET[byte % 62]
     }
   }
-  return PREFIX + random + toCheck(random)
+  return prefix + random + toCheck(random)
 }
 
 /** Makes a secret, and what is stored of it. */

@@ -31,6 +31,8 @@ export interface ControlRoutesDeps {
   flush(): Promise<Flushed>
   /** Who follows the requests that finish here. */
   tails: Pick<Tails, 'follow' | 'end'>
+  /** Makes the code by which the first owner signs in; null where there is one. */
+  setupCode(): Promise<string | null>
   /** Begins to drain, and returns at once. */
   drain(): void
   /** Further routes, for an instance that listens here: what the owner may have answered (`http/system.ts`). */
@@ -44,7 +46,17 @@ const IDLE_SECONDS = 60
  * An instance of its own, which no network port serves. Its answers are checked where they are read, by `cli/live.ts`: schemas
  * on the routes would have every start compile them, for as long as all else that makes the server.
  */
-export function createControlRoutes({ log, status, test, reload, flush, tails, drain, answers }: ControlRoutesDeps) {
+export function createControlRoutes({
+  log,
+  status,
+  test,
+  reload,
+  flush,
+  tails,
+  setupCode,
+  drain,
+  answers,
+}: ControlRoutesDeps) {
   const toResponse = (error: unknown, request: Request): Response => {
     if (error instanceof NoRoute && error.allow === null) return refuse(404, 'unknown_path', error.message)
     if (error instanceof NoRoute) return refuse(405, 'wrong_method', error.message)
@@ -76,6 +88,10 @@ export function createControlRoutes({ log, status, test, reload, flush, tails, d
       routes.server?.timeout(request, 0)
       const following = tails.follow(filter, request.signal)
       return following ?? refuse(429, 'too_many_tails', 'As many follow already as this server tells: end one of them.')
+    })
+    .post('/admin/code', async () => {
+      const code = await setupCode()
+      return code === null ? refuse(409, 'already_set_up', 'There is an owner already.') : { code }
     })
     .post('/drain', ({ set }) => {
       drain()

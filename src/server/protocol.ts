@@ -22,6 +22,9 @@ const oneOf = <T extends string>(...values: T[]) =>
 /** A whole answer. Said outright that it may have more fields: Elysia would write the opposite into the schema itself. */
 const answer = <T extends TProperties>(fields: T) => Type.Object(fields, { additionalProperties: true })
 
+/** By which the first owner signs in. */
+export const SetupCode = answer({ code: Text })
+
 /** How an upstream is set up, in the words of the catalogue, with every default filled in. */
 export const UpstreamFacts = Type.Object({
   dialect: Text,

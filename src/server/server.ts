@@ -19,6 +19,7 @@ import type { ConfigStore, Settings } from '../store/config-store.ts'
 import { createChecker } from '../structured/checker.ts'
 import { Pace } from '../threads/pace.ts'
 import { createCounter } from '../tokens/count.ts'
+import { createAdminSurface } from './admin.ts'
 import { createAllBackends, testUpstream } from './backends.ts'
 import { type ControlDeps, createControl } from './control.ts'
 import { readMaxFiles, toFileLimit, toLowLimit, watchFiles } from './files.ts'
@@ -76,7 +77,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 
   const { dataFolder } = options
   const storage = await openStorage({ dataFolder, instance, startedMs, now, monotonicMs, log }, opened)
-  const { store } = storage
+  const { store, identity } = storage
   const settings = await store.readSettings()
   const config = options.configure(settings)
   await options.prepare(store, settings)
@@ -109,6 +110,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   opened.defer(closeThreads)
   const watched: WatchedParts = { ledger, load, fullness, disk, health, watch }
   const tails = new Tails()
+  const admin = createAdminSurface({ store, identity, reader, ledger, log, now, ...config })
   const parts: AppDeps = {
     live,
     ledger,
@@ -135,11 +137,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     retry: { retries: config.retries, backoffMs: options.backoffMs ?? BACKOFF_MS },
     backends,
     readiness: toReadiness.bind(null, watched),
+    admin,
   }
   const app = createApp(parts)
   const baseUrl = await listen(app, config.host, config.port)
   if (files.limit !== null && app.server) opened.defer(watchFiles({ limit: files.limit, server: app.server, log }))
   logNotReady(live.snapshot, log)
+  admin.listensOn(app)
   prober.start()
   opened.defer(() => prober.stop())
   const backups = startSchedule({
@@ -176,6 +180,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     reload: options.commands.reload,
     flush: ledger.flush,
     tails,
+    setupCode: admin.setupCode,
     answers: systemController.bind(null, parts),
     drain() {
       // A second signal would end the process at once.

@@ -16,6 +16,7 @@ import { createRetention } from '../ledger/retention.ts'
 import type { Log } from '../log.ts'
 import { checkpointHere, createCheckpointer } from '../store/sqlite/checkpoint.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
+import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import { createLedgerStore } from '../store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { takeLock } from '../store/sqlite/lock.ts'
@@ -65,6 +66,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
 
   return {
     store: createConfigStore(writer),
+    identity: createIdentityStore(writer),
     /** From here on the writer never waits inside SQLite: the event loop would wait with it. */
     openLedger({ durability, maxJournalBytes, keepMs, diskBytes }: LedgerConfig) {
       writer.run('PRAGMA busy_timeout = 0')

@@ -68,6 +68,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     now,
     monotonicMs: () => 0,
     limiter: createLimiter(),
+    admin: { handle: async () => new Response() },
     health: createHealth({ nowMs: () => 0, wallMs: now }),
     load,
     instance: 'i1',

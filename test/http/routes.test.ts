@@ -99,6 +99,7 @@ describe('a route of the control socket is not served over the network', () => {
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     tails: new Tails(),
+    setupCode: async () => null,
     drain() {},
     answers: () => new Elysia().post('/system/v1/chat/completions', '').get('/system/v1/models', ''),
   })

@@ -33,6 +33,7 @@ function start(deps: Partial<ControlDeps> = {}): Control {
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     tails: new Tails(),
+    setupCode: async () => null,
     drain() {},
     ...deps,
   })

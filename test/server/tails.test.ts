@@ -27,6 +27,7 @@ beforeEach(() => {
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     tails,
+    setupCode: async () => null,
     drain() {},
   })
 })

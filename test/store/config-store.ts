@@ -36,6 +36,7 @@ export const key = (id: string, more: Partial<StoredKey> = {}): StoredKey => ({
   teamId: null,
   expiresMs: null,
   revokedMs: null,
+  ownerId: null,
   models: [],
   allowedIps: [],
   limits: NO_LIMITS,

@@ -10,6 +10,7 @@ export const toKey = (fields: Partial<Key> = {}): Key => ({
   teamId: null,
   expiresMs: null,
   revokedMs: null,
+  ownerId: null,
   models: [],
   allowedIps: [],
   limits: NO_LIMITS,

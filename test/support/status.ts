@@ -64,6 +64,7 @@ export function pretendServer(
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     tails: new Tails(),
+    setupCode: async () => null,
     drain() {},
   })
   return async () => {

@@ -44,6 +44,11 @@ export function addServe(program: Command, context: Context): void {
       toList,
     )
     .option(
+      '--public-url <origin>',
+      'https origin that the dashboard is reached under (may be repeated; default none: on this machine alone)',
+      toList,
+    )
+    .option(
       '--trusted-proxy <cidr>',
       'believe what this address or range says in x-forwarded-for of where a client is (may be repeated; default none)',
       toList,

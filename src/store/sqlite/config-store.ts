@@ -6,13 +6,12 @@
 import type { Database } from 'bun:sqlite'
 import { and, desc, eq, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
-import { codeOf } from '../../domain/error.ts'
-import { mintId, timeOfId } from '../../domain/id.ts'
-import type { Actor, AuditQuery, ConfigStore, Decided } from '../config-store.ts'
+import type { AuditQuery, ConfigStore } from '../config-store.ts'
 import { readCatalog, writeCatalog } from './catalog-rows.ts'
 import { readVersions, toHistory } from './catalog-versions.ts'
+import { change, untilFree } from './change.ts'
 import { createKeyReader, writeKeys } from './key-rows.ts'
-import { bumpRevision, readRevision } from './revision.ts'
+import { readRevision } from './revision.ts'
 import * as schema from './schema.ts'
 import { createWatch } from './watch.ts'
 
@@ -21,58 +20,12 @@ const { audit, prices, settings, upstreams } = schema
 /** The tables of an open database, as drizzle sees them. */
 export const toTables = (sqlite: Database) => drizzle(sqlite, { schema })
 
-type Connection = ReturnType<typeof toTables>
+export type Connection = ReturnType<typeof toTables>
 export type Transaction = Parameters<Parameters<Connection['transaction']>[0]>[0]
-
-/** Other writers are done within moments; a slice of retention takes a few ms. */
-const PATIENCE_MS = 1_000
-const AGAIN_MS = 5
-
-/** Tries again where the database is locked: a server's connection never waits inside SQLite. */
-async function untilFree<T>(work: () => T): Promise<T> {
-  const endMs = performance.now() + PATIENCE_MS
-  for (;;) {
-    try {
-      return work()
-    } catch (error) {
-      if (!codeOf(error).startsWith('SQLITE_BUSY') || performance.now() >= endMs) throw error
-    }
-    await Bun.sleep(AGAIN_MS)
-  }
-}
 
 export function createConfigStore(sqlite: Database): ConfigStore {
   const database = toTables(sqlite)
   const readKeys = createKeyReader()
-
-  function change<Rows, Write, T>(
-    by: Actor,
-    read: (tx: Transaction) => Rows,
-    decide: (rows: Rows) => Decided<Write, T>,
-    write: (tx: Transaction, what: Write) => void,
-  ): T {
-    return database.transaction(
-      (tx) => {
-        const decided = decide(read(tx))
-        for (const [key, value] of Object.entries(decided.settings ?? {})) {
-          const set = { value, updatedMs: by.nowMs }
-          tx.insert(settings)
-            .values({ key, ...set })
-            .onConflictDoUpdate({ target: settings.key, set })
-            .run()
-        }
-        if (decided.change === null) return decided.value
-        const { write: what, ...record } = decided.change
-        write(tx, what)
-        bumpRevision(tx, by.nowMs)
-        tx.insert(audit)
-          .values({ id: toAuditId(tx, by.nowMs), atMs: by.nowMs, actor: by.actor, ...record })
-          .run()
-        return decided.value
-      },
-      { behavior: 'immediate' },
-    )
-  }
 
   return {
     read: async () =>
@@ -103,17 +56,17 @@ export function createConfigStore(sqlite: Database): ConfigStore {
         .orderBy(desc(audit.id))
         .limit(query.limit ?? -1)
         .all(),
-    changeKeys: (by, decide) => untilFree(() => change(by, readKeys, decide, writeKeys)),
+    changeKeys: (by, decide) => untilFree(() => change(database, { by, read: readKeys, decide, write: writeKeys })),
     readVersions: async () => database.transaction(readVersions),
     readVersion: async (number) => database.transaction((tx) => toHistory(tx).find(number)),
     changeCatalog: (by, decide) =>
       untilFree(() =>
-        change(
+        change(database, {
           by,
-          (tx) => ({ rows: readCatalog(tx), history: toHistory(tx) }),
-          ({ rows, history }) => decide(rows, history),
-          writeCatalog,
-        ),
+          read: (tx) => ({ rows: readCatalog(tx), history: toHistory(tx) }),
+          decide: ({ rows, history }) => decide(rows, history),
+          write: writeCatalog,
+        }),
       ),
     watch: (revision, onChange, log) => createWatch(sqlite, revision, onChange, log),
   }
@@ -128,11 +81,3 @@ const toConditions = ({ sinceMs, actor, action, subjects, before }: AuditQuery) 
   subjects === undefined ? undefined : inArray(audit.subject, [...subjects]),
   before === undefined ? undefined : lt(audit.id, before),
 ]
-
-/** An id behind all others: of two commands at a time, the one that began first may change something last. */
-function toAuditId(tx: Transaction, nowMs: number): string {
-  const last = tx.select({ id: audit.id }).from(audit).orderBy(desc(audit.id)).limit(1).get()
-  const id = mintId(nowMs)
-  // Ids of one ms are in order as long as none of another time is minted between them.
-  return last === undefined || id > last.id ? id : mintId(timeOfId(last.id) + 1)
-}

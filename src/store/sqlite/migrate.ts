@@ -19,6 +19,7 @@ import keyUses from '../../../drizzle/0009_key_uses.sql' with { type: 'text' }
 import spendingIndex from '../../../drizzle/0010_spending_index.sql' with { type: 'text' }
 import teamIndex from '../../../drizzle/0011_team_index.sql' with { type: 'text' }
 import keyRevision from '../../../drizzle/0012_key_revision.sql' with { type: 'text' }
+import identity from '../../../drizzle/0013_identity.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -41,6 +42,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0010_spending_index', sql: spendingIndex },
   { name: '0011_team_index', sql: teamIndex },
   { name: '0012_key_revision', sql: keyRevision },
+  { name: '0013_identity', sql: identity },
 ]
 
 export interface SchemaState {

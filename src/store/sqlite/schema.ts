@@ -113,6 +113,8 @@ export const keys = sqliteTable(
     name: text('name').notNull(),
     scope: text('scope').$type<'all' | 'local'>().notNull().default('all'),
     teamId: text('team_id').references(() => teams.id),
+    /** A member's id, in `admins`. */
+    ownerId: text('owner_id'),
     expiresMs: integer('expires_ms'),
     requestsPerMinute: integer('rpm'),
     tokensPerMinute: integer('tpm'),

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path'
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/api'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
+import * as identitySchema from '../../../src/store/sqlite/identity-schema.ts'
 import * as ledgerSchema from '../../../src/store/sqlite/ledger-schema.ts'
 import {
   MIGRATIONS,
@@ -49,7 +50,10 @@ describe('the list of migrations', () => {
     const last = String(MIGRATIONS.length - 1).padStart(4, '0')
     const stored = JSON.parse(readFileSync(join(DRIZZLE, `meta/${last}_snapshot.json`), 'utf8'))
     expect(
-      await generateSQLiteMigration(stored, await generateSQLiteDrizzleJson({ ...schema, ...ledgerSchema })),
+      await generateSQLiteMigration(
+        stored,
+        await generateSQLiteDrizzleJson({ ...schema, ...ledgerSchema, ...identitySchema }),
+      ),
     ).toEqual([])
   })
 })

@@ -1,0 +1,116 @@
+/**
+ * Whom the admin API lets in. Before anything of a request is read: it must name a host of ours, not be another site's, and bring the
+ * session or the token of somebody, but for the doors. Then each route says the least role that it takes; one that says none is a
+ * mistake that keeps the API from being made.
+ */
+import { type AnyElysia, Elysia } from 'elysia'
+import type { Role } from '../domain/roles.ts'
+import { findBySession, findByToken, type Principal } from '../identity/principal.ts'
+import type { IdentityStore } from '../store/identity-store.ts'
+import { readCookie } from './cookie.ts'
+import { AdminError } from './errors.ts'
+import { isForeign, type Place, toPlace } from './origins.ts'
+
+export interface AccessDeps {
+  identity: IdentityStore
+  /** Origins that the dashboard is reached under, all of them https. */
+  publicUrls: readonly string[]
+  now(): number
+}
+
+/** Who asks, and under which of our addresses. */
+export interface Visitor {
+  place: Place
+  /** Null at the doors alone. */
+  principal: Principal | null
+}
+
+/** Each includes what stands before it: `door` takes everybody, `member` everybody who has signed in. */
+const RANKS = ['door', 'member', 'viewer', 'editor', 'owner'] as const
+export type Least = (typeof RANKS)[number]
+
+const rankOf = (role: Role | null) => RANKS.indexOf(role ?? 'door')
+
+/** A body that says nothing of its length would be read to its end before it is too long. */
+const MOST_BODY_BYTES = 8 * 1024 ** 2
+
+const visitors = new WeakMap<Request, Visitor>()
+
+/** Finds out who asks. Throws an AdminError where nobody may. */
+export async function admit(request: Request, { identity, publicUrls, now }: AccessDeps): Promise<void> {
+  const { headers, method } = request
+  const place = toPlace(headers.get('host'), publicUrls)
+  if (place === null) throw new AdminError(403, 'host_not_allowed', NO_HOST)
+  const length = headers.get('content-length')
+  if (headers.has('transfer-encoding')) throw new AdminError(411, 'length_required', 'Send the length of the body.')
+  if (Number(length) > MOST_BODY_BYTES) throw new AdminError(413, 'body_too_long', 'The body is longer than 8 MB.')
+  const token = /^Bearer +(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1]
+  if (token !== undefined) {
+    const principal = await findByToken(identity, token, now())
+    if (principal === null) throw new AdminError(401, 'token_wrong', NO_TOKEN)
+    visitors.set(request, { place, principal })
+    return
+  }
+  if (isForeign(method, headers, place)) throw new AdminError(403, 'origin_not_allowed', NO_ORIGIN)
+  const secret = readCookie(headers, place)
+  visitors.set(request, { place, principal: secret === null ? null : await findBySession(identity, secret, now()) })
+}
+
+const NO_HOST =
+  'The dashboard does not answer under this name. Start the server with --public-url https://NAME, or use it on the machine itself.'
+const NO_ORIGIN = 'This request comes from a page of another site.'
+const NO_TOKEN =
+  'This is no token for the admin API: make one with `tollgate admin token create`. Keys are for models alone.'
+
+/** The access that routes name: `{ least: 'viewer' }`. It gives their handlers `visitor` and `principal`. */
+export const access = () =>
+  new Elysia({ name: 'access' }).macro({
+    least: (least: Least) => ({
+      // Before the body is checked: whoever may not do it learns nothing of it.
+      transform: Object.assign(({ request }: { request: Request }) => requireRank(request, least), { least }),
+      resolve: ({ request }) => {
+        const visitor = visitorOf(request)
+        return { visitor, principal: visitor.principal ?? NOBODY }
+      },
+    }),
+  })
+
+const NOBODY: Principal = { id: '', name: '', role: 'member', teamId: null, session: null }
+
+function visitorOf(request: Request): Visitor {
+  const visitor = visitors.get(request)
+  if (!visitor) throw new Error('a request has come past the access check')
+  return visitor
+}
+
+function requireRank(request: Request, least: Least): void {
+  const { principal } = visitorOf(request)
+  if (rankOf(principal?.role ?? null) >= RANKS.indexOf(least)) return
+  if (principal === null) throw new AdminError(401, 'signed_out', 'Sign in first.')
+  throw new AdminError(
+    403,
+    'role_too_small',
+    `Only ${NEEDED[least]} may do this, and you are signed in as ${principal.role}.`,
+  )
+}
+
+const NEEDED: Readonly<Record<Least, string>> = {
+  ...{ door: 'anybody', member: 'who has signed in', viewer: 'viewers, editors and owners' },
+  ...{ editor: 'editors and owners', owner: 'owners' },
+}
+
+export interface GuardedRoute {
+  method: string
+  path: string
+  least: Least
+}
+
+/** All routes, with the least role of each. Throws where one says none. */
+export function toGuarded(app: AnyElysia): GuardedRoute[] {
+  return app.routes.map(({ method, path, hooks }) => {
+    const found = [hooks.transform ?? []].flat().map((hook: { fn?: { least?: Least } }) => hook.fn?.least)
+    const least = found.find((one: Least | undefined) => one !== undefined)
+    if (least === undefined) throw new Error(`${method} ${path} says nothing of who may ask for it`)
+    return { method, path, least }
+  })
+}

@@ -1,0 +1,53 @@
+/**
+ * The admin API: an instance of its own that listens to nothing; the public one hands it what is asked below `/admin/api`. Made when
+ * something is first asked of it: no start waits for it, and no other request has a step more.
+ */
+import { Elysia } from 'elysia'
+import { createInstance, pathOf } from '../http/instance.ts'
+import { traceOf } from '../log.ts'
+import { admit, toGuarded } from './access.ts'
+import type { AdminDeps } from './deps.ts'
+import { refuse, toRefusal } from './errors.ts'
+import { keysController } from './keys.ts'
+import { sessionController } from './session.ts'
+
+export const API_PATH = '/admin/api'
+
+const routesOf = (deps: AdminDeps) =>
+  new Elysia({ prefix: API_PATH, normalize: false }).use(sessionController(deps)).use(keysController(deps))
+
+/** What a typed client goes by. */
+export type AdminApi = ReturnType<typeof routesOf>
+
+/** What no answer may be without: none is kept by a browser, read by another site, or taken for something else. */
+const HEADERS = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+} as const
+
+export function createAdmin(deps: AdminDeps) {
+  const toResponse = (error: unknown, request: Request): Response => {
+    const refusal = toRefusal(error)
+    if (refusal) return refusal
+    const fields = { path: pathOf(request), error: traceOf(error) }
+    deps.log.error('internal_error', 'a request to the admin API failed', fields)
+    return refuse(500, 'internal', 'Internal error: the log of the server has the cause.')
+  }
+  const routes = routesOf(deps)
+  const app = createInstance({ toResponse, idleSeconds: 0, maxBodyBytes: 0 })
+    .onRequest(({ request }) => admit(request, deps))
+    .use(routes)
+  const guarded = toGuarded(app)
+  return {
+    /** All of its routes, with the least role of each. */
+    routes: guarded,
+    async handle(request: Request): Promise<Response> {
+      const response = await app.handle(request)
+      for (const [name, value] of Object.entries(HEADERS)) response.headers.set(name, value)
+      return response
+    },
+  }
+}
+
+export type Admin = ReturnType<typeof createAdmin>

@@ -1,0 +1,77 @@
+/** Refusals of the admin API: `{"error":{"kind","message",…}}`, the kinds being those that commands print, and a few of its own. */
+import { ValidationError } from 'elysia'
+import { codeOf } from '../domain/error.ts'
+import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
+import { NoRoute } from '../http/instance.ts'
+
+/** What the API refuses by itself, before a service is asked. */
+export class AdminError extends Error {
+  constructor(
+    readonly status: number,
+    readonly kind: string,
+    message: string,
+    readonly headers: Record<string, string> = {},
+  ) {
+    super(message)
+  }
+}
+
+/** What a service has refused; what is not here is a conflict with how things are: 409. */
+const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
+  ...{ invalid: 400, catalog_invalid: 400, report_too_long: 400, code_wrong: 400 },
+  ...{ sign_in_failed: 401, too_many_attempts: 429 },
+  ...{ key_not_found: 404, team_not_found: 404, admin_not_found: 404, token_not_found: 404, session_not_found: 404 },
+  ...{ request_not_found: 404, request_removed: 410, version_not_found: 404, no_room: 507 },
+}
+
+/** Null for what is nobody's fault but ours. */
+export function toRefusal(error: unknown): Response | null {
+  if (error instanceof AdminError) return refuse(error.status, error.kind, error.message, {}, error.headers)
+  if (error instanceof ServiceError) return ofService(error)
+  if (error instanceof NoRoute) {
+    const { allow } = error
+    return allow === null
+      ? refuse(404, 'unknown_path', error.message)
+      : refuse(405, 'wrong_method', error.message, {}, { allow })
+  }
+  if (error instanceof ValidationError) return refuse(400, 'invalid', ...toSentence(error))
+  if (isParseError(error))
+    return refuse(400, 'invalid', 'The body must be JSON, with the content type application/json.')
+  if (codeOf(error).startsWith('SQLITE_BUSY'))
+    return refuse(503, 'database_busy', 'Another process is writing to the database. Nothing was changed; try again.')
+  if (codeOf(error).startsWith('SQLITE_FULL'))
+    return refuse(507, 'disk_full', 'The disk is full. Nothing was changed; make room and try again.')
+  return null
+}
+
+export const refuse = (
+  status: number,
+  kind: string,
+  message: string,
+  more: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+): Response => Response.json({ error: { kind, message, ...more } }, { status, headers })
+
+function ofService({ failure, message }: ServiceError): Response {
+  const { kind, ...more } = failure
+  const headers: Record<string, string> =
+    failure.kind === 'too_many_attempts' ? { 'retry-after': String(Math.ceil(failure.retryAfterMs / 1_000)) } : {}
+  return refuse(STATUS[kind] ?? 409, kind, message, toSnake(more), headers)
+}
+
+const toSnake = (fields: object) =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name.replaceAll(/[A-Z]/g, (c) => `_${c.toLowerCase()}`), value]),
+  )
+
+/** The first thing that is wrong, with the field's path such as `budget.usd`. */
+function toSentence({ type, all }: ValidationError): [message: string, more: { field: string }] {
+  const [first] = all
+  const field = first && 'path' in first ? first.path.slice(1).replaceAll('/', '.') : ''
+  const problem = (first && 'summary' in first && first.summary) || 'It is not what is expected'
+  const where = field === '' ? `The ${type}` : `The field ${field}`
+  return [`${where} is invalid: ${problem}.`, { field }]
+}
+
+const isParseError = (error: unknown) =>
+  typeof error === 'object' && error !== null && 'code' in error && error.code === 'PARSE'

@@ -1,0 +1,45 @@
+/**
+ * Which addresses the dashboard answers under: those of `--public-url`, and this machine's own. A page that has had its name resolved
+ * to this address anew (DNS rebinding) comes with another host, one of another site with another origin. Pure.
+ */
+import { isIn, toIp, toIpRange } from '../domain/ip.ts'
+
+const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
+const LOOPBACK = ['127.0.0.0/8', '::1'].map(toIpRange).filter((range) => 'bits' in range)
+
+/** Where a browser believes to be. */
+export interface Place {
+  /** Such as `https://gateway.example.com`. */
+  origin: string
+  /** Whether nobody between can read along: a cookie may be kept to that. */
+  isSecure: boolean
+}
+
+/** @param publicUrls origins, all of them https. Returns null for a host that is none of ours. */
+export function toPlace(host: string | null, publicUrls: readonly string[]): Place | null {
+  const named = publicUrls.find((url) => new URL(url).host === host?.toLowerCase())
+  if (named !== undefined) return { origin: named, isSecure: true }
+  const url = host === null ? null : URL.parse(`http://${host}`)
+  return url !== null && url.host === host?.toLowerCase() && isLoopback(url.hostname)
+    ? { origin: url.origin, isSecure: false }
+    : null
+}
+
+function isLoopback(hostname: string): boolean {
+  const ip = toIp(hostname.replace(/^\[(.*)\]$/, '$1'))
+  return ip === null ? /^(.+\.)?localhost$/.test(hostname) : LOOPBACK.some((range) => isIn(range, ip))
+}
+
+/** Whether a request may come from a page of another origin, or from none that a browser would tell of. */
+export function isForeign(method: string, headers: Headers, place: Place): boolean {
+  const origin = headers.get('origin')
+  if (origin !== null) return origin !== place.origin
+  const site = headers.get('sec-fetch-site')
+  if (site !== null && site !== 'same-origin' && site !== 'none')
+    return !(SAFE_METHODS.includes(method) && isOpening(headers))
+  return !SAFE_METHODS.includes(method)
+}
+
+/** A link from elsewhere to a page of ours may be followed. */
+const isOpening = (headers: Headers) =>
+  headers.get('sec-fetch-mode') === 'navigate' && headers.get('sec-fetch-dest') === 'document'

@@ -1,0 +1,108 @@
+/** The doors of the dashboard, and the sessions behind them: `/admin/api/setup`, `/code`, `/session`, `/sessions`, `/password`. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { toSessionDocument } from '../documents/admin.ts'
+import type { Principal } from '../identity/principal.ts'
+import { endSession, listSessions } from '../identity/sessions.ts'
+import { type Client, changePassword, isSetUp, type SignedIn, setUp, signIn, useCode } from '../identity/sign-in.ts'
+import type { StoredSession } from '../store/identity-store.ts'
+import { access } from './access.ts'
+import { endCookie, toCookie } from './cookie.ts'
+import type { AdminDeps } from './deps.ts'
+import { AdminError } from './errors.ts'
+import type { Place } from './origins.ts'
+import { exactly } from './schema.ts'
+
+const Credentials = { name: Type.String({ maxLength: 200 }), password: Type.String({ maxLength: 1_000 }) }
+const Code = Type.String({ maxLength: 100 })
+
+export function sessionController(deps: AdminDeps) {
+  const { identity, now } = deps
+  const doors = { ...deps, store: identity }
+
+  const enter = async (
+    request: Request,
+    place: Place,
+    principal: Principal,
+    open: (client: Client, nowMs: number) => Promise<SignedIn>,
+  ) => {
+    const agent = request.headers.get('user-agent') ?? ''
+    const client = { address: deps.addressOf(request), agent, sessionId: principal.session?.id ?? null }
+    const { admin, secret } = await open(client, now())
+    const { name, role } = admin
+    return Response.json({ name, role }, { headers: { 'set-cookie': toCookie(secret, place) } })
+  }
+
+  return new Elysia({ name: 'session' })
+    .use(access())
+    .get(
+      '/session',
+      async ({ visitor: { principal } }) => {
+        if (principal === null) return { name: null, role: null, is_set_up: isSetUp(await identity.readAdmins()) }
+        return { name: principal.name, role: principal.role, is_set_up: true }
+      },
+      { least: 'door' },
+    )
+    .post(
+      '/setup',
+      ({ request, visitor, principal, body }) =>
+        enter(request, visitor.place, principal, (client, nowMs) => setUp(doors, body, client, nowMs)),
+      { least: 'door', body: exactly({ ...Credentials, code: Code }) },
+    )
+    .post(
+      '/session',
+      ({ request, visitor, principal, body }) =>
+        enter(request, visitor.place, principal, (client, nowMs) => signIn(doors, body, client, nowMs)),
+      { least: 'door', body: exactly(Credentials) },
+    )
+    .post(
+      '/code',
+      ({ request, visitor, principal, body }) =>
+        enter(request, visitor.place, principal, (client, nowMs) => useCode(doors, body, client, nowMs)),
+      { least: 'door', body: exactly({ ...Credentials, code: Code }) },
+    )
+    .delete(
+      '/session',
+      async ({ visitor, principal }) => {
+        const { id } = requireSession(principal)
+        await endSession(identity, id, null, { actor: principal.id, nowMs: now() })
+        return Response.json({ ended: true }, { headers: { 'set-cookie': endCookie(visitor.place) } })
+      },
+      { least: 'member' },
+    )
+    .get(
+      '/sessions',
+      async ({ principal }) => {
+        const session = requireSession(principal)
+        const sessions = await listSessions(identity, ownIdOf(principal), now())
+        return { sessions: sessions.map((one) => toSessionDocument(one, session.id)) }
+      },
+      { least: 'member' },
+    )
+    .delete(
+      '/sessions/:id',
+      async ({ principal, params: { id } }) => {
+        requireSession(principal)
+        await endSession(identity, id, ownIdOf(principal) ?? null, { actor: principal.id, nowMs: now() })
+        return { ended: true }
+      },
+      { least: 'member' },
+    )
+    .post(
+      '/password',
+      async ({ request, principal, body: { old, password } }) => {
+        const change = { session: requireSession(principal), old, password }
+        await changePassword(doors, change, deps.addressOf(request), { actor: principal.id, nowMs: now() })
+        return { changed: true }
+      },
+      { least: 'member', body: exactly({ old: Credentials.password, password: Credentials.password }) },
+    )
+}
+
+/** An owner sees and ends everybody's. */
+const ownIdOf = ({ id, role }: Principal) => (role === 'owner' ? undefined : id)
+
+function requireSession({ session }: Principal): StoredSession {
+  if (session) return session
+  throw new AdminError(403, 'no_session', 'This is for people who have signed in; a token has no session.')
+}

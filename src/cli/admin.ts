@@ -1,0 +1,130 @@
+/**
+ * `tollgate admin`: who may sign in to the dashboard, and tokens for scripts. Codes and tokens are printed once, alone on their line,
+ * and never logged.
+ */
+import type { Database } from 'bun:sqlite'
+import { toAdminDocument, toTokenDocument } from '../documents/admin.ts'
+import { toShortId } from '../domain/id.ts'
+import type { Role, TokenScope } from '../domain/roles.ts'
+import { type AdminChanges, createAdmin, editAdmin, resetAdmin, statusOf } from '../identity/admins.ts'
+import { createToken, revokeToken } from '../identity/tokens.ts'
+import { listTeams } from '../keys/teams.ts'
+import type { StoredAdmin } from '../store/identity-store.ts'
+import { createIdentityStore } from '../store/sqlite/identity-store.ts'
+import { usageError } from './command-error.ts'
+import { type Context, printJson, toDay, toPrintable, toShort, toTable, toTime, withStore } from './io.ts'
+import { askSetupCode } from './live.ts'
+import { toExpiry } from './values.ts'
+
+export interface AdminFlags {
+  role?: Role
+  team?: string
+  disable?: boolean
+  enable?: boolean
+}
+
+export interface TokenFlags {
+  scope: TokenScope
+  expires?: string
+}
+
+const withIdentity = <T>(io: Context, work: (store: ReturnType<typeof createIdentityStore>) => Promise<T>) =>
+  withStore(io, {}, (_, sqlite: Database) => work(createIdentityStore(sqlite)))
+
+export async function showCode(io: Context): Promise<void> {
+  const code = await askSetupCode(io.dataFolder)
+  if (io.json) return printJson(io, { code })
+  io.stderr('Open /admin of the server in a browser and enter this code, within 15 minutes:\n')
+  io.stdout(`${code}\n`)
+}
+
+export async function list(io: Context): Promise<void> {
+  const { admins, teams } = await withStore(io, { readonly: true }, async (store, sqlite) => {
+    const names = new Map((await listTeams(store)).map(({ id, name }) => [id, name]))
+    return { admins: await createIdentityStore(sqlite).readAdmins(), teams: names }
+  })
+  if (io.json) return printJson(io, { admins: admins.map(toAdminDocument) })
+  if (admins.length === 0) return io.stderr('Nobody may sign in yet. Make the first owner with: tollgate admin code\n')
+  const rows = admins.map((admin) => [
+    ...[toShortId(admin.id), toShort(admin.name), admin.role],
+    toShort(admin.teamId === null ? '-' : (teams.get(admin.teamId) ?? '-')),
+    ...[statusOf(admin), toTime(admin.createdMs)],
+  ])
+  io.stdout(toTable(['ID', 'NAME', 'ROLE', 'TEAM', 'STATUS', 'CREATED'], rows, io.paint))
+}
+
+export async function create(name: string, { role = 'viewer', team }: AdminFlags, io: Context) {
+  const by = { actor: 'cli', nowMs: io.nowMs() }
+  const { admin, code } = await withIdentity(io, (store) => createAdmin(store, { name, role, team: team ?? null }, by))
+  printCode(admin, code, `${toAdminName(admin)} may sign in`, io)
+}
+
+export async function edit(who: string, { role, team, disable, enable }: AdminFlags, io: Context): Promise<void> {
+  if (disable && enable) throw usageError('--disable and --enable are the opposite of each other: give one of them.')
+  const changes: AdminChanges = {
+    ...(role === undefined ? {} : { role }),
+    ...(team === undefined ? {} : { team }),
+    ...(disable || enable ? { disabled: disable === true } : {}),
+  }
+  if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --role editor or --disable.')
+  const by = { actor: 'cli', nowMs: io.nowMs() }
+  const { admin, difference, revoked } = await withIdentity(io, (store) => editAdmin(store, who, changes, by))
+  if (io.json)
+    return printJson(io, {
+      ...toAdminDocument(admin),
+      changed: Object.keys(difference?.after ?? {}),
+      keys_revoked: revoked.length,
+    })
+  if (difference === null) return io.stdout(`${toAdminName(admin)} is like that already.\n`)
+  io.stdout(`${toAdminName(admin)}: ${admin.role}, ${statusOf(admin)}.\n`)
+  if (revoked.length > 0) io.stdout(`Keys revoked: ${revoked.map(({ name }) => toPrintable(name)).join(', ')}.\n`)
+}
+
+export async function reset(who: string, io: Context): Promise<void> {
+  const by = { actor: 'cli', nowMs: io.nowMs() }
+  const { admin, code } = await withIdentity(io, (store) => resetAdmin(store, who, by))
+  printCode(admin, code, `${toAdminName(admin)} is signed out everywhere, and the old password has ended`, io)
+}
+
+function printCode(admin: StoredAdmin, code: string, what: string, io: Context): void {
+  if (io.json) {
+    printJson(io, { ...toAdminDocument(admin), code, code_expires_ms: admin.codeExpiresMs })
+    return
+  }
+  const until = admin.codeExpiresMs === null ? '' : ` until ${toTime(admin.codeExpiresMs)} UTC`
+  io.stderr(`${what}. This code sets a password at /admin, once,${until}:\n`)
+  io.stdout(`${code}\n`)
+}
+
+export async function createOne(name: string, { scope, expires }: TokenFlags, io: Context): Promise<void> {
+  const nowMs = io.nowMs()
+  const expiresMs = expires === undefined ? null : toExpiry(expires, nowMs)
+  const { token, secret } = await withIdentity(io, (store) =>
+    createToken(store, { name, scope, expiresMs }, { actor: 'cli', nowMs }),
+  )
+  if (io.json) return printJson(io, { ...toTokenDocument(token), token: secret })
+  io.stderr(`Token ${toShortId(token.id)} (${toPrintable(name)}), to ${scope}. Keep it now; it is not shown again:\n`)
+  io.stdout(`${secret}\n`)
+}
+
+export async function listTokens(io: Context): Promise<void> {
+  const tokens = await withStore(io, { readonly: true }, (_, sqlite) => createIdentityStore(sqlite).readTokens())
+  if (io.json) return printJson(io, { tokens: tokens.map(toTokenDocument) })
+  if (tokens.length === 0)
+    return io.stderr('There are no tokens yet. Make one with: tollgate admin token create NAME\n')
+  const rows = tokens.map(({ id, name, scope, lastFour, createdMs, expiresMs, revokedMs }) => [
+    ...[toShortId(id), toShort(name), `…${lastFour}`, scope, toTime(createdMs)],
+    revokedMs !== null ? 'revoked' : expiresMs === null ? '-' : toDay(expiresMs),
+  ])
+  io.stdout(toTable(['ID', 'NAME', 'TOKEN', 'SCOPE', 'CREATED', 'UNTIL'], rows, io.paint))
+}
+
+export async function revokeOne(which: string, io: Context): Promise<void> {
+  const by = { actor: 'cli', nowMs: io.nowMs() }
+  const token = await withIdentity(io, (store) => revokeToken(store, which, by))
+  if (io.json) return printJson(io, toTokenDocument(token))
+  io.stdout(`Token ${toShortId(token.id)} (${toPrintable(token.name)}) is revoked.\n`)
+}
+
+/** Such as `ann (4f9a21c8)`. */
+const toAdminName = ({ id, name }: StoredAdmin) => `${toPrintable(name)} (${toShortId(id)})`

@@ -1,0 +1,30 @@
+/** A key under its columns' names, as `keys … --json` prints it and the admin API answers. */
+import { toFields } from '../keys/fields.ts'
+import type { ListedKey } from '../keys/service.ts'
+import type { Standing } from '../keys/standing.ts'
+import { toStandingFields } from './standing.ts'
+
+export function toKeyDocument(key: ListedKey, standing: Standing) {
+  const { name, ...fields } = toFields(key)
+  return {
+    id: key.id,
+    name,
+    last_four: key.secrets.at(-1)?.lastFour ?? null,
+    status: key.status,
+    ...fields,
+    team: key.team,
+    owner_id: key.ownerId,
+    ...toStandingFields(standing),
+    last_used_ms: standing.lastUse?.atMs ?? null,
+    last_model: standing.lastUse?.model ?? null,
+    secrets: key.secrets.map(({ lastFour, createdMs, expiresMs }) => ({
+      last_four: lastFour,
+      created_ms: createdMs,
+      expires_ms: expiresMs,
+    })),
+    created_ms: key.createdMs,
+    revoked_ms: key.revokedMs,
+  }
+}
+
+export type KeyDocument = ReturnType<typeof toKeyDocument>

@@ -1,0 +1,160 @@
+/**
+ * Those who sign in: owners, editors, viewers, members. Made with a code that lets them set a password of their own, so that nobody
+ * ever knows another's; disabled and never deleted: the audit log names them. There is always an owner who can sign in.
+ */
+import { type Difference, toDifference } from '../domain/difference.ts'
+import { mintId } from '../domain/id.ts'
+import type { Role } from '../domain/roles.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { findTeam } from '../keys/find.ts'
+import type { Actor, KeyRows, StoredKey } from '../store/config-store.ts'
+import type { IdentityStore, StoredAdmin } from '../store/identity-store.ts'
+import { hashCode, mintCode } from './codes.ts'
+
+export interface AdminOptions {
+  name: string
+  role: Role
+  /** Of a member, and of nobody else: a team's id or name. */
+  team?: string | null
+}
+
+export interface AdminChanges extends Partial<Omit<AdminOptions, 'name'>> {
+  disabled?: boolean
+}
+
+export interface CodedAdmin {
+  admin: StoredAdmin
+  /** Lets them set a password, once; nobody can ever show it again. */
+  code: string
+}
+
+/** An invitation may wait in a mailbox; whoever has lost a password stands at the door. */
+const CODE_MS = { invite: 7 * 86_400_000, reset: 3_600_000 }
+
+/** A sign-in name, such as an address of mail; it is compared without case. */
+const NAME = /^[^\s\p{Cc}]{1,200}$/u
+
+/** Makes somebody who may sign in. Throws `invalid`, `admin_exists`, `team_not_found` and `team_ambiguous`. */
+export function createAdmin(store: IdentityStore, options: AdminOptions, by: Actor): Promise<CodedAdmin> {
+  return store.changeIdentity(by, ({ admins, keyRows }) => {
+    const code = mintCode()
+    const coded = { codeHash: hashCode(code), codeExpiresMs: by.nowMs + CODE_MS.invite }
+    const admin = { ...decideAdmin(admins, options, by, keyRows), ...coded }
+    return { value: { admin, code }, change: { ...toCreation(admin), write: { admins: [admin] } } }
+  })
+}
+
+/** Somebody who may sign in and has neither password nor code yet. */
+export function decideAdmin(
+  admins: readonly StoredAdmin[],
+  { name: typed, role, team = null }: AdminOptions,
+  by: Actor,
+  keyRows: () => KeyRows,
+): StoredAdmin {
+  const name = typed.trim().toLowerCase()
+  if (!NAME.test(name))
+    throw new ServiceError({ kind: 'invalid', field: 'name' }, 'The name must have 1 to 200 characters and no spaces.')
+  if (admins.some((admin) => admin.name === name))
+    throw new ServiceError({ kind: 'admin_exists', admin: name }, `There is somebody called '${name}' already.`)
+  return {
+    ...{ id: mintId(by.nowMs), name, role, teamId: toTeamId(role, team, keyRows) },
+    ...{ passwordHash: null, oidcSubject: null, codeHash: null, codeExpiresMs: null },
+    ...{ createdMs: by.nowMs, disabledMs: null },
+  }
+}
+
+/** The audit row of somebody new. */
+export const toCreation = (admin: StoredAdmin) => ({
+  action: 'admins.create' as const,
+  subject: admin.id,
+  detail: { name: admin.name, ...toDifference({}, toFields(admin)) },
+})
+
+export interface EditedAdmin {
+  admin: StoredAdmin
+  /** Null where they were like that already. */
+  difference: Difference | null
+  /** The keys that were revoked with them. */
+  revoked: StoredKey[]
+}
+
+/**
+ * Changes somebody's role or team, or disables them: then their sessions end and keys of their own are revoked. Throws `invalid`,
+ * `admin_not_found`, `last_owner`, `team_not_found` and `team_ambiguous`.
+ */
+export function editAdmin(store: IdentityStore, which: string, changes: AdminChanges, by: Actor): Promise<EditedAdmin> {
+  return store.changeIdentity<EditedAdmin>(by, ({ admins, keyRows }) => {
+    const found = findAdmin(admins, which)
+    const { role = found.role, disabled = found.disabledMs !== null } = changes
+    const team = changes.team === undefined && role === 'member' ? found.teamId : (changes.team ?? null)
+    const teamId = toTeamId(role, team, keyRows)
+    const disabledMs = disabled ? (found.disabledMs ?? by.nowMs) : null
+    const admin = { ...found, role, teamId, disabledMs }
+    requireOwner(admins, admin)
+    const difference = toDifference(toFields(found), toFields(admin))
+    const isLeaving = disabledMs !== null && found.disabledMs === null
+    const revoked = isLeaving ? keyRows().keys.filter((key) => key.ownerId === found.id && key.revokedMs === null) : []
+    const detail = { name: admin.name, ...difference, ...(revoked.length > 0 ? { keys_revoked: revoked.length } : {}) }
+    const write = {
+      admins: [admin],
+      keys: revoked.map((key) => ({ ...key, revokedMs: by.nowMs })),
+      end: { of: isLeaving ? [found.id] : [] },
+    }
+    const change = difference && { action: 'admins.edit' as const, subject: admin.id, detail, write }
+    return { value: { admin, difference, revoked }, change }
+  })
+}
+
+/**
+ * Gives somebody a code to set a new password with; the old one and all sessions end at once. Throws `admin_not_found`, and
+ * `invalid` for who is disabled.
+ */
+export function resetAdmin(store: IdentityStore, which: string, by: Actor): Promise<CodedAdmin> {
+  return store.changeIdentity(by, ({ admins }) => {
+    const found = findAdmin(admins, which)
+    if (found.disabledMs !== null)
+      throw new ServiceError({ kind: 'invalid', field: 'name' }, `'${found.name}' is disabled: enable them first.`)
+    const code = mintCode()
+    const coded = { codeHash: hashCode(code), codeExpiresMs: by.nowMs + CODE_MS.reset }
+    const admin = { ...found, ...coded, passwordHash: null }
+    const record = { action: 'admins.code' as const, subject: admin.id, detail: { name: admin.name } }
+    return { value: { admin, code }, change: { ...record, write: { admins: [admin], end: { of: [admin.id] } } } }
+  })
+}
+
+/** By id or name. Throws `admin_not_found`. */
+export function findAdmin(admins: readonly StoredAdmin[], which: string): StoredAdmin {
+  const found = admins.find(({ id, name }) => id === which || name === which.trim().toLowerCase())
+  if (found) return found
+  const message = `There is nobody called '${which.slice(0, 200)}'.`
+  throw new ServiceError({ kind: 'admin_not_found', admin: which }, message)
+}
+
+export type AdminStatus = 'active' | 'invited' | 'disabled'
+
+/** Whether somebody can sign in. */
+export function statusOf({ passwordHash, oidcSubject, disabledMs }: StoredAdmin): AdminStatus {
+  if (disabledMs !== null) return 'disabled'
+  return passwordHash === null && oidcSubject === null ? 'invited' : 'active'
+}
+
+function toTeamId(role: Role, team: string | null, keyRows: () => KeyRows): string | null {
+  if ((role === 'member') !== (team !== null)) {
+    const message = role === 'member' ? 'A member needs a team.' : 'Members alone have a team.'
+    throw new ServiceError({ kind: 'invalid', field: 'team' }, message)
+  }
+  return team === null ? null : findTeam(keyRows().teams, team).id
+}
+
+/** Throws `last_owner` where nobody would be left who may change administrators. */
+function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin): void {
+  const isOwner = (admin: StoredAdmin) => admin.role === 'owner' && statusOf(admin) === 'active'
+  const after = admins.map((admin) => (admin.id === changed.id ? changed : admin))
+  if (!admins.some(isOwner) || after.some(isOwner)) return
+  throw new ServiceError({ kind: 'last_owner' }, 'There would be no owner left who can sign in.')
+}
+
+/** What may be changed of somebody, by the names of its columns. */
+const toFields = ({ name, role, teamId, disabledMs }: StoredAdmin) => ({
+  ...{ name, role, team_id: teamId, disabled_ms: disabledMs },
+})

@@ -1,0 +1,169 @@
+/**
+ * The doors: the first owner's code, an invitation's or a reset's code, a password. Each opens a session, whose secret the caller
+ * puts into a cookie; the session that was there before ends. Failures are counted, and tell nobody what was wrong.
+ */
+import { mintId } from '../domain/id.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { hashToken } from '../keys/token.ts'
+import type { Actor } from '../store/config-store.ts'
+import type { IdentityStore, StoredAdmin, StoredSession } from '../store/identity-store.ts'
+import { decideAdmin, statusOf, toCreation } from './admins.ts'
+import type { Attempts } from './attempts.ts'
+import { hashCode, type SetupCode } from './codes.ts'
+import { hashPassword, isPassword, requireGoodPassword } from './passwords.ts'
+
+export interface SignInDeps {
+  store: IdentityStore
+  attempts: Attempts
+  setupCode: SetupCode
+}
+
+/** Where somebody is, and with what; and the session that the same browser had. */
+export interface Client {
+  address: string
+  agent: string
+  sessionId: string | null
+}
+
+export interface SignedIn {
+  admin: StoredAdmin
+  session: StoredSession
+  /** For the cookie. */
+  secret: string
+}
+
+export interface Credentials {
+  name: string
+  password: string
+}
+
+/** Whether somebody can sign in as an owner: before, the setup code makes the first. */
+export const isSetUp = (admins: readonly StoredAdmin[]): boolean =>
+  admins.some((admin) => admin.role === 'owner' && statusOf(admin) === 'active')
+
+/** Makes the first owner. Throws `code_wrong`, `already_set_up`, `invalid` and `too_many_attempts`. */
+export async function setUp(
+  { store, attempts, setupCode }: SignInDeps,
+  { code, ...credentials }: Credentials & { code: string },
+  client: Client,
+  nowMs: number,
+): Promise<SignedIn> {
+  const name = toName(credentials.name)
+  attempts.check(client.address, '', nowMs)
+  requireGoodPassword(credentials.password, name)
+  if (!setupCode.try(code, nowMs)) throw wrongCode(attempts, client, '', nowMs)
+  const passwordHash = await hashPassword(credentials.password)
+  const by = { actor: 'setup', nowMs }
+  const signedIn = await store.changeIdentity(by, ({ admins, keyRows }) => {
+    if (isSetUp(admins)) throw new ServiceError({ kind: 'already_set_up' }, 'There is an owner already: sign in.')
+    const admin = { ...decideAdmin(admins, { name, role: 'owner' }, by, keyRows), passwordHash }
+    const opened = open(admin, client, nowMs)
+    return { value: opened, change: { ...toCreation(admin), write: { admins: [admin], begin: opened.session } } }
+  })
+  setupCode.end()
+  return signedIn
+}
+
+/** Throws `sign_in_failed` and `too_many_attempts`. */
+export async function signIn(deps: SignInDeps, typed: Credentials, client: Client, nowMs: number): Promise<SignedIn> {
+  const { store, attempts } = deps
+  const name = toName(typed.name)
+  attempts.check(client.address, name, nowMs)
+  // Counted before it is known: of many at once, no more are tried than one after the other.
+  attempts.failed(client.address, name, nowMs)
+  const found = (await store.readAdmins()).find((admin) => admin.name === name)
+  const isRight = await isPassword(typed.password, found?.passwordHash ?? null)
+  if (!isRight || found === undefined || found.disabledMs !== null) throw signInFailed()
+  attempts.succeeded(client.address, name, nowMs)
+  return beginSession(store, found, client, nowMs)
+}
+
+/** Sets the password that somebody's code is for, and signs them in. Throws `code_wrong`, `invalid` and `too_many_attempts`. */
+export async function useCode(
+  { store, attempts }: SignInDeps,
+  { code, password, ...typed }: Credentials & { code: string },
+  client: Client,
+  nowMs: number,
+): Promise<SignedIn> {
+  const name = toName(typed.name)
+  attempts.check(client.address, name, nowMs)
+  requireGoodPassword(password, name)
+  const passwordHash = await hashPassword(password)
+  const known = (await store.readAdmins()).find((admin) => admin.name === name)
+  return store.changeIdentity({ actor: known?.id ?? '', nowMs }, ({ admins }) => {
+    const found = admins.find(({ id }) => id === known?.id)
+    if (!found || found.disabledMs !== null || !isInForce(found, code, nowMs))
+      throw wrongCode(attempts, client, name, nowMs)
+    const admin = { ...found, passwordHash, codeHash: null, codeExpiresMs: null }
+    const opened = open(admin, client, nowMs)
+    const record = { action: 'admins.password' as const, subject: admin.id, detail: { name } }
+    const write = { admins: [admin], begin: opened.session, end: { of: [admin.id] } }
+    return { value: opened, change: { ...record, write } }
+  })
+}
+
+/** Opens a session for somebody who has proved who they are. */
+export function beginSession(
+  store: IdentityStore,
+  { id }: Pick<StoredAdmin, 'id'>,
+  client: Client,
+  nowMs: number,
+): Promise<SignedIn> {
+  return store.changeIdentity({ actor: id, nowMs }, ({ admins }) => {
+    const admin = admins.find((one) => one.id === id)
+    // Disabled meanwhile.
+    if (!admin || admin.disabledMs !== null) throw signInFailed()
+    const opened = open(admin, client, nowMs)
+    const detail = { name: admin.name, address: client.address, agent: opened.session.agent }
+    const write = { begin: opened.session, end: { ids: client.sessionId === null ? [] : [client.sessionId] } }
+    return { value: opened, change: { action: 'sessions.begin', subject: admin.id, detail, write } }
+  })
+}
+
+/** Changes one's own password; all other sessions end. Throws `sign_in_failed`, `invalid` and `too_many_attempts`. */
+export async function changePassword(
+  { store, attempts }: SignInDeps,
+  { session, old, password }: { session: StoredSession; old: string; password: string },
+  address: string,
+  by: Actor,
+): Promise<void> {
+  const found = (await store.readAdmins()).find(({ id }) => id === session.adminId)
+  if (!found) throw signInFailed()
+  attempts.check(address, found.name, by.nowMs)
+  requireGoodPassword(password, found.name)
+  if (!(await isPassword(old, found.passwordHash))) {
+    attempts.failed(address, found.name, by.nowMs)
+    throw signInFailed('The old password is wrong.')
+  }
+  const passwordHash = await hashPassword(password)
+  await store.changeIdentity(by, ({ admins }) => {
+    const admin = admins.find(({ id }) => id === found.id)
+    // Another was set while this one was being checked.
+    if (!admin || admin.passwordHash !== found.passwordHash) throw signInFailed('The password was changed meanwhile.')
+    const record = { action: 'admins.password' as const, subject: admin.id, detail: { name: admin.name } }
+    const write = { admins: [{ ...admin, passwordHash }], end: { of: [admin.id], keep: session.id } }
+    return { value: null, change: { ...record, write } }
+  })
+}
+
+function open(admin: StoredAdmin, { address, agent }: Client, nowMs: number): SignedIn {
+  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
+  const begun = { id: mintId(nowMs), adminId: admin.id, createdMs: nowMs, seenMs: nowMs }
+  return { admin, session: { ...begun, hash: hashToken(secret), address, agent: agent.slice(0, 200) }, secret }
+}
+
+const toName = (typed: string) => typed.trim().toLowerCase().slice(0, 200)
+
+const isInForce = ({ codeHash, codeExpiresMs }: StoredAdmin, code: string, nowMs: number) =>
+  codeHash !== null && codeExpiresMs !== null && nowMs < codeExpiresMs && hashCode(code) === codeHash
+
+function wrongCode(attempts: Attempts, { address }: Client, name: string, nowMs: number): ServiceError {
+  attempts.failed(address, name, nowMs)
+  return new ServiceError(
+    { kind: 'code_wrong' },
+    'This code is wrong, was used already, or has ended: ask for a new one.',
+  )
+}
+
+const signInFailed = (message = 'The name or the password is wrong.') =>
+  new ServiceError({ kind: 'sign_in_failed' }, message)

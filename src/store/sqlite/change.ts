@@ -1,0 +1,69 @@
+/** How configuration is changed: one transaction of what was decided, its audit row and, where servers are to notice, a new revision. */
+import { desc } from 'drizzle-orm'
+import { codeOf } from '../../domain/error.ts'
+import { mintId, timeOfId } from '../../domain/id.ts'
+import type { Actor, Decided } from '../config-store.ts'
+import type { Connection, Transaction } from './config-store.ts'
+import { bumpRevision } from './revision.ts'
+import { audit, settings } from './schema.ts'
+
+/** Other writers are done within moments; a slice of retention takes a few ms. */
+const PATIENCE_MS = 1_000
+const AGAIN_MS = 5
+
+/** Tries again where the database is locked: a server's connection never waits inside SQLite. */
+export async function untilFree<T>(work: () => T): Promise<T> {
+  const endMs = performance.now() + PATIENCE_MS
+  for (;;) {
+    try {
+      return work()
+    } catch (error) {
+      if (!codeOf(error).startsWith('SQLITE_BUSY') || performance.now() >= endMs) throw error
+    }
+    await Bun.sleep(AGAIN_MS)
+  }
+}
+
+export interface Change<Rows, Write, T> {
+  by: Actor
+  read(tx: Transaction): Rows
+  decide(rows: Rows): Decided<Write, T>
+  write(tx: Transaction, what: Write): void
+  /** Whether running servers are to take it in; else it is on record alone. */
+  isNews?(what: Write): boolean
+}
+
+export function change<Rows, Write, T>(
+  database: Connection,
+  { by, read, decide, write, isNews }: Change<Rows, Write, T>,
+): T {
+  return database.transaction(
+    (tx) => {
+      const decided = decide(read(tx))
+      for (const [key, value] of Object.entries(decided.settings ?? {})) {
+        const set = { value, updatedMs: by.nowMs }
+        tx.insert(settings)
+          .values({ key, ...set })
+          .onConflictDoUpdate({ target: settings.key, set })
+          .run()
+      }
+      if (decided.change === null) return decided.value
+      const { write: what, ...record } = decided.change
+      write(tx, what)
+      if (isNews?.(what) ?? true) bumpRevision(tx, by.nowMs)
+      tx.insert(audit)
+        .values({ id: toAuditId(tx, by.nowMs), atMs: by.nowMs, actor: by.actor, ...record })
+        .run()
+      return decided.value
+    },
+    { behavior: 'immediate' },
+  )
+}
+
+/** An id behind all others: of two commands at a time, the one that began first may change something last. */
+function toAuditId(tx: Transaction, nowMs: number): string {
+  const last = tx.select({ id: audit.id }).from(audit).orderBy(desc(audit.id)).limit(1).get()
+  const id = mintId(nowMs)
+  // Ids of one ms are in order as long as none of another time is minted between them.
+  return last === undefined || id > last.id ? id : mintId(timeOfId(last.id) + 1)
+}

@@ -1,0 +1,81 @@
+/** The store of those who sign in, in SQLite: contract in `../identity-store.ts`. */
+import type { Database } from 'bun:sqlite'
+import { and, asc, desc, eq, inArray, lt, ne, or } from 'drizzle-orm'
+import type { IdentityRows, IdentityStore, IdentityWrite } from '../identity-store.ts'
+import { change, untilFree } from './change.ts'
+import { type Transaction, toTables } from './config-store.ts'
+import { adminSessions, admins, adminTokens } from './identity-schema.ts'
+import { createKeyReader, writeKeys } from './key-rows.ts'
+
+export function createIdentityStore(sqlite: Database): IdentityStore {
+  const database = toTables(sqlite)
+  const readKeys = createKeyReader()
+  const read = (tx: Transaction): IdentityRows => ({
+    ...{ admins: readAdmins(tx), tokens: readTokens(tx) },
+    keyRows: () => readKeys(tx),
+  })
+
+  return {
+    readAdmins: async () => readAdmins(database),
+    readTokens: async () => readTokens(database),
+    findToken: async (hash) => database.select().from(adminTokens).where(eq(adminTokens.hash, hash)).get() ?? null,
+    async findSession(hash) {
+      const found = database
+        .select({ session: adminSessions, admin: admins })
+        .from(adminSessions)
+        .innerJoin(admins, eq(admins.id, adminSessions.adminId))
+        .where(eq(adminSessions.hash, hash))
+        .get()
+      return found ?? null
+    },
+    readSessions: async (adminId) =>
+      database
+        .select()
+        .from(adminSessions)
+        .where(adminId === undefined ? undefined : eq(adminSessions.adminId, adminId))
+        .orderBy(desc(adminSessions.seenMs), desc(adminSessions.id))
+        .all(),
+    sawSession: (id, seenMs) =>
+      untilFree(() => void database.update(adminSessions).set({ seenMs }).where(eq(adminSessions.id, id)).run()),
+    forgetSessions: ({ createdMs, seenMs }) =>
+      untilFree(
+        () =>
+          void database
+            .delete(adminSessions)
+            .where(or(lt(adminSessions.createdMs, createdMs), lt(adminSessions.seenMs, seenMs)))
+            .run(),
+      ),
+    changeIdentity: (by, decide) =>
+      untilFree(() =>
+        change(database, {
+          ...{ by, read, decide, write: writeIdentity },
+          isNews: ({ keys = [], teams = [] }) => keys.length + teams.length > 0,
+        }),
+      ),
+  }
+}
+
+type Reader = Pick<Transaction, 'select'>
+
+const readAdmins = (tx: Reader) => tx.select().from(admins).orderBy(asc(admins.createdMs), asc(admins.id)).all()
+
+const readTokens = (tx: Reader) =>
+  tx.select().from(adminTokens).orderBy(asc(adminTokens.createdMs), asc(adminTokens.id)).all()
+
+function writeIdentity(tx: Transaction, write: IdentityWrite): void {
+  writeKeys(tx, write)
+  for (const row of write.admins ?? [])
+    tx.insert(admins).values(row).onConflictDoUpdate({ target: admins.id, set: row }).run()
+  for (const row of write.tokens ?? [])
+    tx.insert(adminTokens).values(row).onConflictDoUpdate({ target: adminTokens.id, set: row }).run()
+  const { ids = [], of = [], keep = '' } = write.end ?? {}
+  if (ids.length > 0)
+    tx.delete(adminSessions)
+      .where(inArray(adminSessions.id, [...ids]))
+      .run()
+  if (of.length > 0)
+    tx.delete(adminSessions)
+      .where(and(inArray(adminSessions.adminId, [...of]), ne(adminSessions.id, keep)))
+      .run()
+  if (write.begin) tx.insert(adminSessions).values(write.begin).run()
+}

@@ -1,0 +1,132 @@
+/** Whom the admin API lets in: nobody by default, no other site, no host that is not ours, and each role as far as it goes. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mintToken } from '../../src/keys/token.ts'
+import { createFixture, type Fixture, PUBLIC_URL } from './fixture.ts'
+
+let fixture: Fixture
+beforeEach(() => {
+  fixture = createFixture()
+})
+afterEach(() => fixture.close())
+
+const WHO = ['member', 'viewer', 'editor', 'owner'] as const
+
+/** Asks for every route, with nothing that it could work with. */
+const eachRoute = () =>
+  fixture.admin.routes.map(({ method, path, least }) => ({
+    ...{ method, least },
+    path: path.replace('/admin/api', '').replaceAll(/:\w+/g, '0'),
+  }))
+
+test('every route but the doors is closed to nobody, to keys of models and to tokens that are none', async () => {
+  const browser = fixture.createBrowser()
+  const closed = eachRoute().filter(({ least }) => least !== 'door')
+  expect(closed.length).toBeGreaterThan(5)
+  for (const { method, path } of closed) {
+    for (const token of [null, mintToken(), mintToken('sk-tgadm-')]) {
+      const headers = token === null ? {} : { authorization: `Bearer ${token}` }
+      const { status, body } = await browser.ask(method, path, { headers })
+      expect([method, path, status, body.error.kind]).toEqual([
+        ...[method, path, 401],
+        token === null ? 'signed_out' : 'token_wrong',
+      ])
+    }
+  }
+})
+
+test('the doors are those that are meant to be open, and no others', () => {
+  const doors = eachRoute().filter(({ least }) => least === 'door')
+  expect(doors.map(({ method, path }) => `${method} ${path}`)).toEqual([
+    ...['GET /session', 'POST /setup', 'POST /session', 'POST /code'],
+  ])
+})
+
+test.each(WHO)('%s may ask for what their role goes to, and is told of the rest that it is too small', async (role) => {
+  const team = role === 'member' ? (await createTeam()).id : null
+  const browser = await fixture.signIn(role, role, team)
+  for (const { method, path, least } of eachRoute()) {
+    // This would end the session that all of it is asked with.
+    if (method === 'DELETE' && path === '/session') continue
+    const { status, body } = await browser.ask(method, path)
+    const isSmall = WHO.indexOf(role) < WHO.indexOf(least as 'member')
+    expect([method, path, status === 403 && body.error.kind]).toEqual([
+      ...[method, path],
+      isSmall ? 'role_too_small' : false,
+    ])
+  }
+})
+
+async function createTeam() {
+  const { createTeam: create } = await import('../../src/keys/teams.ts')
+  return create(fixture.store, { name: 'research' }, { actor: 'test', nowMs: fixture.clock.ms })
+}
+
+test('a token to read acts as a viewer, one to write as an editor, and neither has a session', async () => {
+  const browser = fixture.createBrowser()
+  const [read, write] = [await fixture.tokenHeaders('read'), await fixture.tokenHeaders('write')]
+  const create = { body: { name: 'dev' } }
+  expect((await browser.ask('GET', '/keys', { headers: read })).status).toBe(200)
+  expect((await browser.ask('POST', '/keys', { ...create, headers: read })).body.error.kind).toBe('role_too_small')
+  expect((await browser.ask('POST', '/keys', { ...create, headers: write })).status).toBe(200)
+  expect((await browser.ask('GET', '/sessions', { headers: write })).body.error.kind).toBe('no_session')
+})
+
+describe('addresses', () => {
+  test.each([
+    ['http://127.0.0.1:4000', 200],
+    ['http://localhost', 200],
+    ['http://[::1]:4000', 200],
+    [PUBLIC_URL, 200],
+    ['https://rebound.example.com', 403],
+    ['http://192.168.1.5:4000', 403],
+    ['http://127.0.0.1.example.com', 403],
+  ])('%s answers %d', async (origin, status) => {
+    const { status: answered } = await fixture.createBrowser().ask('GET', '/session', { origin })
+    expect(answered).toBe(status)
+  })
+
+  test.each([
+    [{ origin: 'https://evil.example.com' }],
+    [{ origin: 'null' }],
+    [{ origin: 'http://127.0.0.1:4001' }],
+    [{ origin: 'https://gateway.example.com' }],
+  ])('a page of %p cannot sign anybody in, however it asks', async (headers) => {
+    const body = { name: 'a', password: 'b' }
+    const { status, body: answer } = await fixture.createBrowser().ask('POST', '/session', { body, headers })
+    expect([status, answer.error.kind]).toEqual([403, 'origin_not_allowed'])
+  })
+
+  test('a page of another site reads nothing with the cookie of whoever looks at it', async () => {
+    const browser = await fixture.signIn('owner')
+    for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }]) {
+      expect((await browser.ask('GET', '/keys', { headers })).status).toBe(403)
+    }
+    expect((await browser.ask('GET', '/keys', { headers: { 'sec-fetch-site': 'same-origin' } })).status).toBe(200)
+  })
+})
+
+test('bodies that are no JSON, too long or of unknown length are refused, and what they said is not repeated', async () => {
+  const browser = await fixture.signIn('owner')
+  const refused = [
+    [{ 'content-length': String(9 * 1024 ** 2) }, 413],
+    [{ 'transfer-encoding': 'chunked' }, 411],
+    [{ 'content-type': 'text/plain' }, 400],
+    [{ 'content-type': 'application/x-www-form-urlencoded' }, 400],
+  ] as const
+  for (const [headers, status] of refused) {
+    const answer = await browser.ask('POST', '/keys', { body: { name: 'dev' }, headers })
+    expect([headers, answer.status]).toEqual([headers, status])
+  }
+  const { status, body } = await browser.ask('POST', '/session', {
+    body: { name: 'owner', password: 1, secret: 'tell me' },
+  })
+  expect([status, body.error.kind]).toEqual([400, 'invalid'])
+  expect(JSON.stringify(body)).not.toContain('tell me')
+})
+
+test('no answer is kept by a browser or taken for something else', async () => {
+  for (const path of ['/session', '/keys', '/nothing']) {
+    const { headers } = await fixture.createBrowser().ask('GET', path)
+    expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual(['no-store', 'nosniff'])
+  }
+})

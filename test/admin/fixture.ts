@@ -1,0 +1,99 @@
+/** The admin API over a real database, with a clock of the test's own and browsers that keep cookies. For the tests of `admin/`. */
+import { createAdmin } from '../../src/admin/app.ts'
+import type { Role } from '../../src/domain/roles.ts'
+import { createAdmin as inviteAdmin } from '../../src/identity/admins.ts'
+import { Attempts } from '../../src/identity/attempts.ts'
+import { SetupCode } from '../../src/identity/codes.ts'
+import { createToken } from '../../src/identity/tokens.ts'
+import { readStandings } from '../../src/keys/standing.ts'
+import { createLog } from '../../src/log.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
+import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
+import { createFolder, HOUR } from '../ledger/fixture.ts'
+
+export const PASSWORD = 'a long way to the sea'
+export const PUBLIC_URL = 'https://gateway.example.com'
+
+export interface Answer {
+  status: number
+  // biome-ignore lint/suspicious/noExplicitAny: whatever a route answers with, for a test to look into
+  body: any
+  headers: Headers
+}
+
+export interface Asked {
+  body?: unknown
+  headers?: Record<string, string>
+  /** Which of our addresses it asks at. */
+  origin?: string
+}
+
+export function createFixture() {
+  const folder = createFolder()
+  const clock = { ms: HOUR }
+  const now = () => clock.ms
+  const lines: string[] = []
+  const store = createConfigStore(folder.database)
+  const identity = createIdentityStore(folder.database)
+  const setupCode = new SetupCode()
+  const admin = createAdmin({
+    ...{ store, identity, setupCode, now, publicUrls: [PUBLIC_URL] },
+    attempts: new Attempts(),
+    reports: { standings: async (kind, id) => readStandings(createLedgerReader(folder.database), kind, now(), id) },
+    addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
+    log: createLog({ now, write: async (text) => void lines.push(text.toString()) }),
+  })
+
+  /** A browser: it keeps the cookie that it is given, and says where it is. */
+  function createBrowser(at = 'http://127.0.0.1:4000') {
+    let cookie = ''
+    return {
+      get cookie() {
+        return cookie
+      },
+      async ask(method: string, path: string, { body, headers = {}, origin = at }: Asked = {}): Promise<Answer> {
+        const text = body === undefined ? null : JSON.stringify(body)
+        // A server reads it as http, whatever a proxy before it speaks.
+        const request = new Request(`http://${new URL(origin).host}/admin/api${path}`, {
+          method,
+          headers: {
+            host: new URL(origin).host,
+            ...(method === 'GET' ? {} : { origin }),
+            ...(cookie === '' ? {} : { cookie }),
+            ...(text === null ? {} : { 'content-type': 'application/json', 'content-length': String(text.length) }),
+            ...headers,
+          },
+          body: text,
+        })
+        const response = await admin.handle(request)
+        cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie
+        const answer = await response.text()
+        return { status: response.status, headers: response.headers, body: answer === '' ? null : JSON.parse(answer) }
+      },
+    }
+  }
+  type Browser = ReturnType<typeof createBrowser>
+
+  /** Somebody of that role, signed in; the first owner where there is none. */
+  async function signIn(role: Role, name: string = role, team: string | null = null): Promise<Browser> {
+    const { code } = await inviteAdmin(identity, { name, role, team }, { actor: 'test', nowMs: clock.ms })
+    const browser = createBrowser()
+    const { status } = await browser.ask('POST', '/code', { body: { name, code, password: PASSWORD } })
+    if (status !== 200) throw new Error(`signing in as ${role} answered ${status}`)
+    return browser
+  }
+
+  return {
+    ...{ folder, clock, store, identity, setupCode, admin, lines, createBrowser, signIn },
+    /** What a script sends. */
+    async tokenHeaders(scope: 'read' | 'write') {
+      const { secret } = await createToken(identity, { name: scope, scope }, { actor: 'test', nowMs: clock.ms })
+      return { authorization: `Bearer ${secret}` }
+    },
+    close: folder.close,
+  }
+}
+
+export type Fixture = ReturnType<typeof createFixture>
+export type Browser = ReturnType<Fixture['createBrowser']>

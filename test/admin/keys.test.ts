@@ -1,0 +1,62 @@
+/** Keys over the admin API. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type Browser, createFixture, type Fixture } from './fixture.ts'
+
+let fixture: Fixture
+let browser: Browser
+beforeEach(async () => {
+  fixture = createFixture()
+  browser = await fixture.signIn('editor')
+})
+afterEach(() => fixture.close())
+
+test('a key is made, its secret told once; edited, rotated, revoked; all of it on record under who did it', async () => {
+  const body = { name: 'dev', models: ['openai/*'], rpm: 60, budget_nano_usd: 5_000_000_000, budget_period: 'month' }
+  const made = await browser.ask('POST', '/keys', { body })
+  const { id, key: secret } = made.body
+  expect(made.body).toMatchObject({ ...body, status: 'active', key: expect.stringMatching(/^sk-tg-\w{38}$/) })
+  const patch = { rpm: null, budget_nano_usd: null, allowed_ips: ['10.0.0.0/8'], metadata: { owner: 'ann' } }
+  const edited = await browser.ask('PATCH', `/keys/${id}`, { body: patch })
+  expect(edited.body).toMatchObject({
+    rpm: null,
+    budget_period: null,
+    allowed_ips: ['10.0.0.0/8'],
+    models: ['openai/*'],
+  })
+  const rotated = await browser.ask('POST', `/keys/${id}/rotate`, { body: { overlap: '1h' } })
+  expect(rotated.body.key).not.toBe(secret)
+  expect(rotated.body.secrets).toHaveLength(2)
+  expect((await browser.ask('POST', `/keys/${id}/revoke`)).body.status).toBe('revoked')
+  const { keys } = (await browser.ask('GET', '/keys')).body
+  expect(keys).toEqual([(await browser.ask('GET', `/keys/${id}`)).body])
+  expect(JSON.stringify(keys)).not.toContain(secret.slice(6))
+  const [editor] = await fixture.identity.readAdmins()
+  const rows = await fixture.store.readAudit({ subjects: [id] })
+  expect(rows.map(({ action, actor }) => [action, actor])).toEqual(
+    ['keys.revoke', 'keys.rotate', 'keys.edit', 'keys.create'].map((action) => [action, String(editor?.id)]),
+  )
+})
+
+test.each([
+  ['a field that is none', { name: 'dev', colour: 'red' }, 'colour'],
+  ['a number that is a text', { name: 'dev', rpm: '60' }, 'rpm'],
+  ['a limit of nothing', { name: 'dev', rpm: 0 }, 'rpm'],
+  ['a budget without its period', { name: 'dev', budget_nano_usd: 5 }, 'budget'],
+  ['no name', {}, 'name'],
+  ['an address that is none', { name: 'dev', allowed_ips: ['here'] }, 'allowed_ips'],
+])('%s is refused with its name, and nothing is made', async (_, body, field) => {
+  const { status, body: answer } = await browser.ask('POST', '/keys', { body })
+  expect([status, answer.error.kind, answer.error.field]).toEqual([400, 'invalid', field])
+  expect((await browser.ask('GET', '/keys')).body.keys).toEqual([])
+})
+
+test('what is not there is 404, what is there already 409', async () => {
+  await browser.ask('POST', '/keys', { body: { name: 'dev' } })
+  expect((await browser.ask('POST', '/keys', { body: { name: 'dev' } })).status).toBe(409)
+  expect((await browser.ask('PATCH', '/keys/nothing', { body: {} })).body.error.kind).toBe('key_not_found')
+  expect((await browser.ask('POST', '/keys', { body: { name: 'x', team: 'none' } })).body.error.kind).toBe(
+    'team_not_found',
+  )
+  expect((await browser.ask('PUT', '/keys')).headers.get('allow')).toBe('GET, POST')
+  expect((await browser.ask('GET', '/nothing')).body.error.kind).toBe('unknown_path')
+})

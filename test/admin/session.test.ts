@@ -1,0 +1,177 @@
+/** The doors: the first owner, invitations, passwords, sessions and their cookies. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { createFixture, type Fixture, PASSWORD, PUBLIC_URL } from './fixture.ts'
+
+let fixture: Fixture
+beforeEach(() => {
+  fixture = createFixture()
+})
+afterEach(() => fixture.close())
+
+const MINUTE = 60_000
+const owner = { name: 'Ann@Example.com', password: PASSWORD }
+
+describe('the first owner', () => {
+  test('is made with the code, once, and is signed in', async () => {
+    const browser = fixture.createBrowser()
+    expect((await browser.ask('GET', '/session')).body).toEqual({ name: null, role: null, is_set_up: false })
+    const code = fixture.setupCode.make(fixture.clock.ms)
+    const made = await browser.ask('POST', '/setup', { body: { ...owner, code: ` ${code.toUpperCase()}` } })
+    expect([made.status, made.body]).toEqual([200, { name: 'ann@example.com', role: 'owner' }])
+    expect((await browser.ask('GET', '/session')).body).toEqual({ ...made.body, is_set_up: true })
+    const again = await fixture.createBrowser().ask('POST', '/setup', { body: { ...owner, name: 'eve', code } })
+    expect(again.body.error.kind).toBe('code_wrong')
+  })
+
+  test('cannot be made with a code that has ended, or after five wrong ones', async () => {
+    const browser = fixture.createBrowser()
+    const early = fixture.setupCode.make(fixture.clock.ms)
+    fixture.clock.ms += 15 * MINUTE
+    expect((await browser.ask('POST', '/setup', { body: { ...owner, code: early } })).body.error.kind).toBe(
+      'code_wrong',
+    )
+    const code = fixture.setupCode.make(fixture.clock.ms)
+    for (let i = 0; i < 5; i++) {
+      const headers = { 'x-test-address': `198.51.100.${i}` }
+      await browser.ask('POST', '/setup', { body: { ...owner, code: 'wrong' }, headers })
+    }
+    const headers = { 'x-test-address': '198.51.100.9' }
+    const { body } = await browser.ask('POST', '/setup', { body: { ...owner, code }, headers })
+    expect(body.error.kind).toBe('code_wrong')
+  })
+
+  test.each([['short'], ['aaaaaaaaaaaaaaaaaaaa'], ['ann@example.com and more']])(
+    'needs a password that is not %p',
+    async (password) => {
+      const code = fixture.setupCode.make(fixture.clock.ms)
+      const { status, body } = await fixture
+        .createBrowser()
+        .ask('POST', '/setup', { body: { ...owner, password, code } })
+      expect([status, body.error.kind, body.error.field]).toEqual([400, 'invalid', 'password'])
+    },
+  )
+})
+
+describe('the cookie', () => {
+  test('is out of reach for scripts and other sites; over https it is bound to the host', async () => {
+    await fixture.signIn('owner')
+    const body = { name: 'owner', password: PASSWORD }
+    const here = await fixture.createBrowser().ask('POST', '/session', { body })
+    expect(here.headers.get('set-cookie')).toMatch(
+      /^tollgate=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=\d+$/,
+    )
+    const there = await fixture.createBrowser(PUBLIC_URL).ask('POST', '/session', { body })
+    expect(there.headers.get('set-cookie')).toMatch(
+      /^__Host-tollgate=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=\d+; Secure$/,
+    )
+  })
+
+  test('is another after each sign-in, whatever the browser had before, and the old session ends', async () => {
+    const browser = await fixture.signIn('owner')
+    const before = browser.cookie
+    await browser.ask('POST', '/session', { body: { name: 'owner', password: PASSWORD } })
+    expect(browser.cookie).not.toBe(before)
+    const fixed = fixture.createBrowser()
+    expect((await fixed.ask('GET', '/keys', { headers: { cookie: before } })).status).toBe(401)
+    expect((await browser.ask('GET', '/sessions')).body.sessions).toHaveLength(1)
+  })
+})
+
+test('a session ends by itself: three days after its last use, and thirty after its beginning', async () => {
+  const browser = await fixture.signIn('owner')
+  for (let day = 0; day < 29; day++) {
+    fixture.clock.ms += 24 * 60 * MINUTE
+    expect((await browser.ask('GET', '/keys')).status).toBe(200)
+  }
+  fixture.clock.ms += 24 * 60 * MINUTE
+  expect((await browser.ask('GET', '/keys')).status).toBe(401)
+  await browser.ask('POST', '/session', { body: { name: 'owner', password: PASSWORD } })
+  fixture.clock.ms += 3 * 24 * 60 * MINUTE
+  expect((await browser.ask('GET', '/keys')).status).toBe(401)
+})
+
+test('sessions are listed with where they are, and ended one by one; an owner ends those of others', async () => {
+  const owners = await fixture.signIn('owner')
+  const viewer = await fixture.signIn('viewer')
+  const [own] = (await viewer.ask('GET', '/sessions')).body.sessions
+  expect(own).toMatchObject({ address: '203.0.113.7', is_current: true })
+  const all = (await owners.ask('GET', '/sessions')).body.sessions
+  expect(all).toHaveLength(2)
+  const ofOwner = all.find((session: { is_current: boolean }) => session.is_current)
+  expect((await viewer.ask('DELETE', `/sessions/${ofOwner.id}`)).status).toBe(404)
+  expect((await owners.ask('DELETE', `/sessions/${own.id}`)).status).toBe(200)
+  expect((await viewer.ask('GET', '/session')).body.name).toBeNull()
+})
+
+test('signing out ends the session, not the cookie alone', async () => {
+  const browser = await fixture.signIn('owner')
+  const { cookie } = browser
+  const { headers } = await browser.ask('DELETE', '/session')
+  expect(headers.get('set-cookie')).toContain('Max-Age=0')
+  expect((await browser.ask('GET', '/keys', { headers: { cookie } })).status).toBe(401)
+})
+
+test('a new password ends all other sessions, and needs the old one', async () => {
+  const first = await fixture.signIn('owner')
+  const second = fixture.createBrowser()
+  await second.ask('POST', '/session', { body: { name: 'owner', password: PASSWORD } })
+  const password = 'another way to the sea'
+  const wrong = await second.ask('POST', '/password', { body: { old: 'not this one', password } })
+  expect(wrong.body.error.kind).toBe('sign_in_failed')
+  expect((await second.ask('POST', '/password', { body: { old: PASSWORD, password } })).status).toBe(200)
+  expect((await first.ask('GET', '/keys')).status).toBe(401)
+  expect((await second.ask('GET', '/keys')).status).toBe(200)
+  const old = await first.ask('POST', '/session', { body: { name: 'owner', password: PASSWORD } })
+  expect(old.status).toBe(401)
+})
+
+describe('wrong attempts', () => {
+  const wrong = { name: 'owner', password: 'not the right one' }
+
+  test('close an account to one address after five, and to nobody else', async () => {
+    await fixture.signIn('owner')
+    const browser = fixture.createBrowser()
+    for (let i = 0; i < 5; i++) expect((await browser.ask('POST', '/session', { body: wrong })).status).toBe(401)
+    const right = { name: 'owner', password: PASSWORD }
+    const locked = await browser.ask('POST', '/session', { body: right })
+    expect([locked.status, locked.body.error.kind]).toEqual([429, 'too_many_attempts'])
+    expect(Number(locked.headers.get('retry-after'))).toBeGreaterThan(60)
+    const elsewhere = await browser.ask('POST', '/session', {
+      body: right,
+      headers: { 'x-test-address': '198.51.100.1' },
+    })
+    expect(elsewhere.status).toBe(200)
+    fixture.clock.ms += 15 * MINUTE
+    expect((await browser.ask('POST', '/session', { body: right })).status).toBe(200)
+  })
+
+  test('many at once are no more than one after the other', async () => {
+    await fixture.signIn('owner')
+    const browsers = Array.from({ length: 12 }, () => fixture.createBrowser())
+    const answers = await Promise.all(browsers.map((browser) => browser.ask('POST', '/session', { body: wrong })))
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(5)
+  })
+
+  test('tell nobody whether there is such a name', async () => {
+    await fixture.signIn('owner')
+    const browser = fixture.createBrowser()
+    const known = await browser.ask('POST', '/session', { body: wrong })
+    const unknown = await browser.ask('POST', '/session', { body: { ...wrong, name: 'nobody' } })
+    expect(unknown.body).toEqual(known.body)
+  })
+})
+
+test('no password, code, cookie or token is in the log, the audit log or the database', async () => {
+  const browser = await fixture.signIn('owner')
+  const code = fixture.setupCode.make(fixture.clock.ms)
+  await browser.ask('POST', '/session', { body: { name: 'owner', password: `${PASSWORD}!` } })
+  const { authorization } = await fixture.tokenHeaders('write')
+  const secrets = [PASSWORD, code, browser.cookie.split('=')[1] ?? '?', authorization.slice(7)]
+  const { database } = fixture.folder
+  const tables = ['admins', 'admin_sessions', 'admin_tokens', 'audit']
+  const stored = JSON.stringify([
+    ...fixture.lines,
+    ...tables.map((table) => database.query(`SELECT * FROM ${table}`).all()),
+  ])
+  for (const secret of secrets) expect(stored).not.toContain(secret)
+})
