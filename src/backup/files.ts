@@ -19,7 +19,7 @@ import {
 import { basename, dirname, join, relative } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { filesIn, listSegments } from '../ledger/segment.ts'
+import { filesIn, listSegments } from '../ledger/journal-folder.ts'
 import { syncPath } from '../store/disk.ts'
 
 /** Of a data folder: backups of its schedule, copies from before migrations, and what a restore has replaced. */

@@ -4,8 +4,8 @@
  */
 import { join } from 'node:path'
 import type { AuditCell, CallProblem, CellDifference, LedgerAudit, OpenRows } from '../store/ledger-store.ts'
+import { filesIn, REJECTED, readSegment, SEGMENT } from './journal-folder.ts'
 import { readMark } from './mark.ts'
-import { filesIn, REJECTED, readSegment, SEGMENT } from './segment.ts'
 
 export type Finding =
   | ({ kind: 'difference'; hour_ms: number; fields: CellDifference[] } & AuditCell['place'])

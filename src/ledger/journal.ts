@@ -7,8 +7,9 @@ import { rmSync } from 'node:fs'
 import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
+import { setAside } from './journal-folder.ts'
 import { toFrame, toHead } from './line.ts'
-import { appendText, isThere, readRecords, removeSegment, type Segment, setAside, timeOfRecord } from './segment.ts'
+import { appendText, isThere, readRecords, removeSegment, type Segment, timeOfRecord } from './segment.ts'
 import { createSpare } from './spare-segment.ts'
 
 export const SEGMENT_BYTES = 8 * 1024 * 1024

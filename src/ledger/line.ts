@@ -1,6 +1,6 @@
 /**
  * How a record of the ledger is a line of a file: its length, its CRC-32, and JSON, so that one which was torn or damaged is seen
- * to be. `segment.ts` says what files there are of them. Pure.
+ * to be. `journal-folder.ts` says what files there are of them. Pure.
  */
 import type { LedgerRecord, SettledCall, SettledRow } from '../store/ledger-rows.ts'
 

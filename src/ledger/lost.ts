@@ -5,8 +5,8 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { count } from '../domain/words.ts'
+import { listSegments, readSegment } from './journal-folder.ts'
 import { readMark } from './mark.ts'
-import { listSegments, readSegment } from './segment.ts'
 
 const DATABASE = 'tollgate.db'
 const LOG = 'tollgate.db-wal'

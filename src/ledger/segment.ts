@@ -1,62 +1,13 @@
 /**
- * The journal's files: how a segment is made and written, a line (`line.ts`) a record, and how segments are found and read.
- * `journal.ts` fills them while the server runs; `recover.ts`, `audit.ts` and `doctor` read what others left. The `spool/` of
- * versions before the journal holds the same lines.
+ * A segment of the journal that is open: how it is made, written, a line (`line.ts`) a record, read again and removed.
+ * `journal.ts` fills them while the server runs.
  */
-import {
-  appendFileSync,
-  fstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs'
-import { dirname, join } from 'node:path'
+import { fstatSync, mkdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { timeOfId } from '../domain/id.ts'
-import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
-import type { Rejected } from '../store/ledger-store.ts'
-import { fromLine, toLine } from './line.ts'
+import { fromLine } from './line.ts'
 import { OpenFile } from './open-file.ts'
-
-/** Endings of a segment, and of the file that keeps records which no store takes. */
-export const SEGMENT = '.log'
-export const REJECTED = '.rejected'
-
-/** Keeps a record that no store takes where an administrator finds it. Throws what the disk says. */
-export function setAside(folder: string, instance: string, { record, error }: Rejected, log: Log): void {
-  log.error('ledger_row_rejected', 'a ledger row does not fit the database; it is kept in the journal folder', {
-    error: String(error),
-  })
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  appendFileSync(join(folder, `${instance}${REJECTED}`), toLine(record), { mode: 0o600, flush: true })
-}
-
-/** Names in a folder, in order; none where it is no folder, or is not for us. */
-export function filesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort()
-  } catch {
-    return []
-  }
-}
-
-/** Path of every segment in the folder, of whatever instance. Their order does not matter: records are order-free. */
-export function listSegments(folder: string): string[] {
-  return filesIn(folder)
-    .filter((name) => name.endsWith(SEGMENT))
-    .map((name) => join(folder, name))
-}
-
-/** Reads the records of a segment. Torn or damaged lines are passed over, as are the zeros after the last one. */
-export function readSegment(path: string): LedgerRecord[] {
-  return readFileSync(path, 'utf8')
-    .split('\n')
-    .flatMap((line) => fromLine(line) ?? [])
-}
 
 /** When the request of a record was created, ms. A call may be made long after its request. */
 export const timeOfRecord = (record: LedgerRecord): number =>
