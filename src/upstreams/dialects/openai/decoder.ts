@@ -5,8 +5,8 @@ import { asList, asObject, type JsonObject, parseJson } from '../../../domain/js
 import type { Usage } from '../../../domain/usage.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
-import { ChoiceDecoder, isFailed } from './choice.ts'
-import { toBodyError, toUpstreamError } from './error.ts'
+import { ChoiceDecoder } from './choice.ts'
+import { findError, toBodyError, toUpstreamError } from './error.ts'
 import { PlainChunks } from './plain-chunks.ts'
 import { findUsage } from './usage.ts'
 
@@ -154,30 +154,6 @@ export class AnswerDecoder implements Decoder {
     this.#isOver = true
     out.push({ kind: 'failure', error })
   }
-}
-
-/**
- * Looks for an error in what should be a completion or a chunk. Returns what tells of it, for `toUpstreamError`, or null
- * where it is none: `"error": null` is none, and neither is a message beside choices.
- */
-function findError(answer: JsonObject): unknown {
-  const { error, object, type, choices } = answer
-  // A text or a flag has its message and its code beside it.
-  if (error) return asObject(error) ?? answer
-  if (object === 'error' || type === 'error') return answer
-  if (Array.isArray(choices) && choices.length > 0) {
-    const failed = choices.find(isFailed)
-    return failed ? (failed.error ?? failed) : null
-  }
-  return isBareError(answer) ? answer : null
-}
-
-/** An error without an envelope, such as FastAPI's and most frameworks' own; not a progress report or a ping. */
-function isBareError(answer: JsonObject): boolean {
-  if (answer.detail) return true
-  if (asList(answer.errors).length > 0) return true
-  if (!answer.message) return false
-  return Object.keys(answer).length === 1 || ['code', 'type', 'status', 'statusCode'].some((key) => answer[key])
 }
 
 type Tier = NonNullable<AnswerOrigin['service_tier']>

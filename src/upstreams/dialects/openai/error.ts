@@ -6,6 +6,31 @@ import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { toPublic, toPublicCode } from '../../failure.ts'
+import { isFailed } from './choice.ts'
+
+/**
+ * Looks for an error in what should be a completion or a chunk. Returns what tells of it, for `toUpstreamError`, or null
+ * where it is none: `"error": null` is none, and neither is a message beside choices.
+ */
+export function findError(answer: JsonObject): unknown {
+  const { error, object, type, choices } = answer
+  // A text or a flag has its message and its code beside it.
+  if (error) return asObject(error) ?? answer
+  if (object === 'error' || type === 'error') return answer
+  if (Array.isArray(choices) && choices.length > 0) {
+    const failed = choices.find(isFailed)
+    return failed ? (failed.error ?? failed) : null
+  }
+  return isBareError(answer) ? answer : null
+}
+
+/** An error without an envelope, such as FastAPI's and most frameworks' own; not a progress report or a ping. */
+function isBareError(answer: JsonObject): boolean {
+  if (answer.detail) return true
+  if (asList(answer.errors).length > 0) return true
+  if (!answer.message) return false
+  return Object.keys(answer).length === 1 || ['code', 'type', 'status', 'statusCode'].some((key) => answer[key])
+}
 
 /**
  * Converts the body of an error status, or the data of an event that is named as an error. Markup is a proxy's page and
