@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { type OnHour, readRejected, recordsOf, requestsOf } from '../ledger/audit.ts'
-import { toLine } from '../ledger/line.ts'
+import { toRecordLine } from '../ledger/line.ts'
 import { readMark } from '../ledger/mark.ts'
 import { freeBytesOf, toMebibytes } from '../store/disk.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
@@ -130,7 +130,7 @@ async function makeCopy(source: Database, part: string, options: BackupOptions):
 function keepMissing(audit: LedgerAudit, segments: readonly string[], path: string): void {
   for (const segment of segments) {
     const missing = recordsOf(segment).filter((record) => audit.missing([record]) > 0)
-    if (missing.length > 0) appendFileSync(path, missing.map(toLine).join(''))
+    if (missing.length > 0) appendFileSync(path, missing.map(toRecordLine).join(''))
   }
 }
 

@@ -13,7 +13,7 @@ import type { ChangeMark, Paint } from './terminal.ts'
 const MARKS: Record<Change['action'], ChangeMark> = { create: '+', update: '~', delete: '-' }
 
 /** What is, or would be, written: made, changed field by field, deleted, or given to another owner. */
-export function toChangeLines({ changes, adoptions }: Changes, paint: Paint): string {
+export function toWriteLines({ changes, adoptions }: Changes, paint: Paint): string {
   const routes = Map.groupBy(
     changes.filter((one) => one.action !== 'update' && isRoute(one)),
     modelOf,

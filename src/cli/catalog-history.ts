@@ -4,7 +4,7 @@
  */
 import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
 import type { CatalogVersion } from '../store/catalog-rows.ts'
-import { toChangeLines, toCountText } from './catalog-changes.ts'
+import { toCountText, toWriteLines } from './catalog-changes.ts'
 import { usageError } from './command-error.ts'
 import {
   type Context,
@@ -47,9 +47,7 @@ async function show(number: number, io: Context): Promise<void> {
   const cells = toCells(version)
   io.stdout(toDescribedTable(HEADINGS, [cells], [[toWholeSource(version.subject)]], io.paint))
   io.stdout(
-    told
-      ? toChangeLines(told, io.paint)
-      : 'What it changed is not known: the version before it is not kept any more.\n',
+    told ? toWriteLines(told, io.paint) : 'What it changed is not known: the version before it is not kept any more.\n',
   )
 }
 
@@ -59,7 +57,7 @@ export async function revert(text: string, { plan = false }: { plan?: boolean },
     plan ? planRevert(store, number) : revertCatalog(store, number, { actor: 'cli', nowMs: io.nowMs() }),
   )
   if (io.json) return printJson(io, { reverted_to: number, planned: plan, ...done })
-  io.stdout(toChangeLines(done, io.paint))
+  io.stdout(toWriteLines(done, io.paint))
   if (done.changes.length + done.adoptions.length === 0)
     return io.stdout(`The catalogue is what it was after version ${number}: nothing to change.\n`)
   const what = toCountText(done)

@@ -10,7 +10,7 @@ import type { CatalogPlan } from '../catalog/plan.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
-import { toChangeLines, toCountText, toLeftLines } from './catalog-changes.ts'
+import { toCountText, toLeftLines, toWriteLines } from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, version, withStore } from './io.ts'
 
@@ -49,7 +49,7 @@ export async function plan(file: string | undefined, flags: ApplyFlags, io: Cont
     printJson(io, { path: source.path, origin, differs, ...counts, changes, adoptions, left, warnings })
   } else
     io.stdout(
-      `${toChangeLines(found, io.paint)}${toLeftLines(left, origin, io.paint)}${toClosing(source, found, toApplyCommand(file, flags))}`,
+      `${toWriteLines(found, io.paint)}${toLeftLines(left, origin, io.paint)}${toClosing(source, found, toApplyCommand(file, flags))}`,
     )
   if (flags.check && differs)
     throw new CommandError('catalog_differs', `The database differs from ${source.path ?? 'the built-in catalogue'}.`)

@@ -7,7 +7,7 @@ import type { Database } from 'bun:sqlite'
 import { toServeConfig } from '../config.ts'
 import { count } from '../domain/words.ts'
 import { readStandings } from '../keys/standing.ts'
-import { measureDisk, toDiskState, toHistory } from '../server/disk.ts'
+import { measureDisk, toDaySizes, toDiskState } from '../server/disk.ts'
 import { toSnapshot } from '../store/snapshot.ts'
 import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
@@ -73,7 +73,7 @@ async function inspectRoom(sqlite: Database | null, found: ServerLookup, io: Con
     found.kind === 'server' && found.status.disk !== null
       ? found.status.disk.budget_bytes
       : toServeConfig({ flags: {}, environment, settings }).diskBytes
-  const history = toHistory(settings.disk_history ?? null)
+  const history = toDaySizes(settings.disk_history ?? null)
   return [
     checkDisk(toDiskState(measured, history, budget, io.nowMs())),
     ...(space ? checkSpace(space, dataFolder) : []),

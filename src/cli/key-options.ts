@@ -11,7 +11,7 @@ import {
   SHARED,
   type TypedOption,
   toBudgetOption,
-  toChanges,
+  toTypedChanges,
 } from './shared-options.ts'
 import { toExpiry, toName } from './values.ts'
 
@@ -53,7 +53,7 @@ export const addKeyOptions = (command: Command, manner: Manner) => addOptions(co
 
 /** Reads them. Throws a usage error for the first that is wrong. */
 export const toKeyChanges = (said: Flags, manner: Manner, nowMs: number): KeyChanges =>
-  toChanges(said, OPTIONS, manner, nowMs)
+  toTypedChanges(said, OPTIONS, manner, nowMs)
 
 function toRange(text: string): string {
   const range = toIpRange(text)

@@ -92,7 +92,7 @@ export function addOptions<Changes>(
 }
 
 /** Reads them. Throws a usage error for the first that is wrong. */
-export function toChanges<Changes>(
+export function toTypedChanges<Changes>(
   said: Flags,
   options: readonly TypedOption<Changes>[],
   { canBeNone }: Manner,

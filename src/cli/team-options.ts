@@ -9,7 +9,7 @@ import {
   SHARED,
   type TypedOption,
   toBudgetOption,
-  toChanges,
+  toTypedChanges,
 } from './shared-options.ts'
 import { toCount, toName } from './values.ts'
 
@@ -39,4 +39,4 @@ export const addTeamOptions = (command: Command, manner: Manner) => addOptions(c
 
 /** Reads them. Throws a usage error for the first that is wrong. */
 export const toTeamChanges = (said: Flags, manner: Manner, nowMs: number): TeamChanges =>
-  toChanges(said, OPTIONS, manner, nowMs)
+  toTypedChanges(said, OPTIONS, manner, nowMs)

@@ -15,7 +15,7 @@ import { NOT_TAKEN_IN } from './live.ts'
 import type { Paint } from './terminal.ts'
 
 /** An upstream as the database declares it, its credential looked for in this process's environment. */
-export interface DeclaredUpstream {
+export interface StoredUpstream {
   upstream: Upstream
   enabled: boolean
   origin: string
@@ -31,7 +31,7 @@ export interface ShownUpstream extends UpstreamFacts, Omit<UpstreamHealth, 'stat
 }
 
 /** All upstreams, also the disabled ones, in the order in which they were declared. */
-export function toDeclared(rows: readonly UpstreamRow[], environment: Environment): DeclaredUpstream[] {
+export function toDeclared(rows: readonly UpstreamRow[], environment: Environment): StoredUpstream[] {
   return rows.map((row) => ({
     upstream: toUpstream(row, environment, 'here'),
     enabled: row.enabled,
@@ -40,7 +40,7 @@ export function toDeclared(rows: readonly UpstreamRow[], environment: Environmen
 }
 
 /** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */
-export function toRow(declared: DeclaredUpstream, status: Status | null): ShownUpstream {
+export function toRow(declared: StoredUpstream, status: Status | null): ShownUpstream {
   const { upstream, enabled, origin } = declared
   const { variable } = upstream
   const known = enabled ? status?.upstreams.find(({ id }) => id === upstream.id) : undefined
@@ -63,7 +63,7 @@ export function toRow(declared: DeclaredUpstream, status: Status | null): ShownU
 }
 
 /** Why nobody can say how an upstream is doing. */
-function toUnasked({ upstream, enabled }: DeclaredUpstream, serves: boolean): Pick<ShownUpstream, 'state' | 'reason'> {
+function toUnasked({ upstream, enabled }: StoredUpstream, serves: boolean): Pick<ShownUpstream, 'state' | 'reason'> {
   if (!enabled) return { state: 'disabled', reason: null }
   if (serves) return { state: 'unknown', reason: NOT_TAKEN_IN }
   // What it lacks here it may well have where the server will run.

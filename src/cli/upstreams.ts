@@ -7,7 +7,7 @@ import type { Status, TestResult } from '../server/protocol.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTable, withStore } from './io.ts'
 import { findServer, noteServer, testThroughServer } from './live.ts'
-import { type DeclaredUpstream, toDeclared, toRow, toUpstreamTable } from './upstream-rows.ts'
+import { type StoredUpstream, toDeclared, toRow, toUpstreamTable } from './upstream-rows.ts'
 
 export async function list(io: Context): Promise<void> {
   const { declared, found, status } = await gather(io)
@@ -51,7 +51,7 @@ function toServer(status: Status | null): Omit<Status, 'upstreams'> | null {
 }
 
 /** Those of these ids, or all that are enabled. Refuses an id that cannot be asked. */
-function choose(ids: readonly string[], declared: readonly DeclaredUpstream[]): DeclaredUpstream[] {
+function choose(ids: readonly string[], declared: readonly StoredUpstream[]): StoredUpstream[] {
   const enabled = declared.filter((each) => each.enabled)
   if (ids.length === 0) return enabled
   return [...new Set(ids)].map((id) => {
@@ -67,7 +67,7 @@ function choose(ids: readonly string[], declared: readonly DeclaredUpstream[]): 
   })
 }
 
-function testFromHere(chosen: readonly DeclaredUpstream[]): Promise<TestResult>[] {
+function testFromHere(chosen: readonly StoredUpstream[]): Promise<TestResult>[] {
   const backends = createAllBackends()
   const monotonicMs = () => performance.now()
   return chosen.map(({ upstream }) => testUpstream(upstream, { backend: backends[upstream.dialect], monotonicMs }))

@@ -13,7 +13,7 @@ export interface Layout {
 const texts = new WeakMap<object, string>()
 
 /** The text of a value, where that is known. */
-export const textOf = (value: object): string | undefined => texts.get(value)
+export const sourceTextOf = (value: object): string | undefined => texts.get(value)
 
 /** Lets go of the text of a value: it keeps all that it was cut out of in memory. */
 export const forgetText = (value: object): void => void texts.delete(value)

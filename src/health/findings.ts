@@ -3,7 +3,7 @@
 import type { UpstreamError } from '../domain/error.ts'
 import { redact } from '../log.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { toRefusal } from '../upstreams/failure.ts'
+import { toStatusRefusal } from '../upstreams/failure.ts'
 import { isOurShortage } from '../upstreams/shortage.ts'
 import { Breaker } from './breaker.ts'
 import type { CallingRequest } from './circuit.ts'
@@ -16,7 +16,7 @@ const PROVEN_MS = 60_000
 export function takeFailure(target: TargetState, request: CallingRequest, error: UpstreamError): void {
   const { owner, deps } = target
   const { status, retryAfterMs } = error
-  const refusal = toRefusal(status ?? 0)
+  const refusal = toStatusRefusal(status ?? 0)
   const counts = isFailure(error)
   // What an upstream says about the request itself is no error of its own.
   if (counts || status === 429 || refusal) owner.lastError = { message: toMessage(error), at_ms: deps.wallMs() }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
-import { fromLine, toLine } from './line.ts'
+import { fromLine, toRecordLine } from './line.ts'
 
 /** Endings of a segment, and of the file that keeps records which no store takes. */
 export const SEGMENT = '.log'
@@ -19,7 +19,7 @@ export function setAside(folder: string, instance: string, { record, error }: Re
     error: String(error),
   })
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  appendFileSync(join(folder, `${instance}${REJECTED}`), toLine(record), { mode: 0o600, flush: true })
+  appendFileSync(join(folder, `${instance}${REJECTED}`), toRecordLine(record), { mode: 0o600, flush: true })
 }
 
 /** Names in a folder, in order; none where it is no folder, or is not for us. */

@@ -24,7 +24,7 @@ export function toFrame(record: LedgerRecord): Frame {
 }
 
 /** The same without its length. */
-export const toLine = (record: LedgerRecord): string => toFrame(record).text
+export const toRecordLine = (record: LedgerRecord): string => toFrame(record).text
 
 /** `<bytes of JSON> <CRC-32 of it in hex> <JSON>` and a newline. */
 function frame(json: string): Frame {

@@ -7,7 +7,7 @@ import type { Key, Team } from '../domain/snapshot.ts'
 import { Budgets, type BudgetWarning } from './budget.ts'
 import { LimitedRequest } from './limited-request.ts'
 import { type EnteredRequest, isLimited, type Limiter, type Permit, type Reservation } from './limiter.ts'
-import { toUpstreamError } from './messages.ts'
+import { toOwnLimitError } from './messages.ts'
 import { hasLimits, RateLimiters } from './rates.ts'
 
 /** Decides at once. */
@@ -52,7 +52,7 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       if (!hasLimits(limits)) return UNLIMITED_PERMIT
       const rates = upstreams.of(id, monotonicMs)
       const full = rates.callRefusal(limits, tokens, monotonicMs)
-      return full ? toUpstreamError(id, full) : rates.take(tokens, monotonicMs)
+      return full ? toOwnLimitError(id, full) : rates.take(tokens, monotonicMs)
     },
 
     isFull: ({ id, limits }, tokens, monotonicMs) =>

@@ -59,7 +59,7 @@ export function toRateError(kind: Spender['kind'], name: string, refusal: RateRe
 }
 
 /** Makes the failure of a call that an upstream's own limits leave no room for. Another target may have some. */
-export function toUpstreamError(upstream: string, refusal: RateRefusal): UpstreamError {
+export function toOwnLimitError(upstream: string, refusal: RateRefusal): UpstreamError {
   const { on, limit, used, requested, retryAfterMs } = refusal
   const when =
     retryAfterMs === null

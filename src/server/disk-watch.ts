@@ -5,7 +5,7 @@
 import { DAY_MS } from '../domain/time.ts'
 import type { Log } from '../log.ts'
 import type { Space } from '../store/ledger-upkeep.ts'
-import { addToHistory, type DaySize, type DiskState, measureDisk, toDiskState, toHistory } from './disk.ts'
+import { addToHistory, type DaySize, type DiskState, measureDisk, toDaySizes, toDiskState } from './disk.ts'
 
 const LOOK_MS = 60_000
 
@@ -45,7 +45,7 @@ export function watchDisk(deps: DiskWatchDeps): DiskWatch {
   const measure = async () => {
     const measured = await measureDisk(dataFolder, deps.space())
     if (isStopped) return
-    const history = toHistory(deps.readHistory())
+    const history = toDaySizes(deps.readHistory())
     state = toDiskState(measured, history, budgetBytes, now())
     tell(state)
     isFailing = false

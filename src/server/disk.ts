@@ -69,7 +69,7 @@ async function sizeOf(path: string): Promise<number> {
 }
 
 /** Reads what `disk_history` holds; none of it where it is not ours. */
-export function toHistory(text: string | null): DaySize[] {
+export function toDaySizes(text: string | null): DaySize[] {
   try {
     const found: unknown = JSON.parse(text ?? '[]')
     return Array.isArray(found) ? found.filter(isDaySize) : []

@@ -5,7 +5,7 @@
  */
 import { findJson } from './json.ts'
 import { KeptSchemas } from './kept-schemas.ts'
-import { compile, isObject, type ValueCheck } from './schema.ts'
+import { anyObject, compile, type ValueCheck } from './schema.ts'
 
 declare const self: Worker
 
@@ -42,7 +42,7 @@ compile({ type: 'object' })
 self.postMessage('ready')
 
 function answer({ owner, schema, text }: CheckRequest): CheckReply['found'] {
-  const check = schema === null ? isObject : kept.get(owner, schema, toCheck)
+  const check = schema === null ? anyObject : kept.get(owner, schema, toCheck)
   if (typeof check !== 'function') return { badSchema: check.problem }
   return text === null ? { json: null, problem: null } : judge(text, check)
 }

@@ -53,7 +53,7 @@ export function compile({ $schema: _, ...schema }: Record<string, unknown>): Val
 }
 
 /** Accepts any JSON object. */
-export const isObject: ValueCheck = (value) =>
+export const anyObject: ValueCheck = (value) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'it is not a JSON object'
 
 const MAX_ERRORS = 6

@@ -26,7 +26,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
 }
 
 /** Reads a status; null where it blames nothing on us. */
-export const toRefusal = (status: number): Refusal | null => REFUSALS[status] ?? null
+export const toStatusRefusal = (status: number): Refusal | null => REFUSALS[status] ?? null
 
 /** Reads `retry-after-ms` or `retry-after` (RFC 9110, 10.2.3), in ms; undefined where neither tells. */
 export function toRetryAfterMs(headers: Pick<Incoming, 'header'>): number | undefined {

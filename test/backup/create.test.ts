@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type BackupOptions, backUp } from '../../src/backup/create.ts'
 import { HOUR_MS } from '../../src/domain/time.ts'
-import { toLine } from '../../src/ledger/line.ts'
+import { toRecordLine } from '../../src/ledger/line.ts'
 import { openMark } from '../../src/ledger/mark.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
@@ -42,7 +42,7 @@ afterEach(() => {
 
 const apply = (...records: LedgerRecord[]) => createLedgerStore(folder.database, async () => true).apply(records)
 const wait = (...records: LedgerRecord[]) =>
-  writeFileSync(join(folder.journal, 'here-1.log'), records.map(toLine).join('') + '\0'.repeat(100))
+  writeFileSync(join(folder.journal, 'here-1.log'), records.map(toRecordLine).join('') + '\0'.repeat(100))
 const file = () => join(away, 'copy.sqlite')
 const make = (options: Partial<BackupOptions> = {}, source = folder.other()) =>
   backUp(source, { dataFolder: folder.path, file: file(), flush: async () => {}, ...options })
@@ -118,7 +118,7 @@ describe('what retention takes away while the journal is read', () => {
 test('rows that the database has lost are told, and what it would not take is no such row', async () => {
   const row = toOpen()
   apply(settling(toSettled(row)))
-  writeFileSync(join(folder.journal, 'here.rejected'), toLine(opening(toOpen())))
+  writeFileSync(join(folder.journal, 'here.rejected'), toRecordLine(opening(toOpen())))
   openMark(folder.path, 2).close()
   expect((await make()).findings).toEqual([])
   openMark(folder.path, 4).close()

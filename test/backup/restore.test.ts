@@ -18,7 +18,7 @@ import { join } from 'node:path'
 import { backUp } from '../../src/backup/create.ts'
 import { type RestoreOptions, restore } from '../../src/backup/restore.ts'
 import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
-import { toLine } from '../../src/ledger/line.ts'
+import { toRecordLine } from '../../src/ledger/line.ts'
 import { openMark, readMark } from '../../src/ledger/mark.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
@@ -68,7 +68,7 @@ test('the backup takes the place of database, journal and mark, which are kept',
   openMark(data(), 1).close()
   await make()
   apply(settling(toSettled(after)))
-  writeFileSync(data('journal/here-1.log'), toLine(opening(waiting)))
+  writeFileSync(data('journal/here-1.log'), toRecordLine(opening(waiting)))
   openMark(data(), 3).close()
 
   const done = await run()
@@ -237,7 +237,7 @@ test('a data folder that was copied as it stood is restored with its log and its
   const [inLog, waiting] = [toOpen(), toOpen()]
   const database = openDatabase(databasePath(data()), { busyMs: 0 })
   createLedgerStore(database, async () => true).apply([settling(toSettled(inLog))])
-  writeFileSync(data('journal/here-1.log'), toLine(settling(toSettled(waiting))))
+  writeFileSync(data('journal/here-1.log'), toRecordLine(settling(toSettled(waiting))))
   cpSync(data(), join(root, 'copied'), { recursive: true })
   database.close()
   rmSync(data(), { recursive: true })

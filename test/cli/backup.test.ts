@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { toLine } from '../../src/ledger/line.ts'
+import { toRecordLine } from '../../src/ledger/line.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
 import { HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { type Bench, createBench } from './run.ts'
@@ -15,7 +15,7 @@ beforeEach(() => {
   mkdirSync(join(bench.folder, 'journal'))
   mkdirSync(join(bench.folder, 'backups'))
   const records = [settling(toSettled(row)), opening(toOpen({ createdMs: HOUR }))]
-  writeFileSync(join(bench.folder, 'journal/gone-1.log'), records.map(toLine).join(''))
+  writeFileSync(join(bench.folder, 'journal/gone-1.log'), records.map(toRecordLine).join(''))
 })
 afterEach(() => bench.close())
 

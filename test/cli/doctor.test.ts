@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { toScheduledName } from '../../src/backup/files.ts'
-import { toLine } from '../../src/ledger/line.ts'
+import { toRecordLine } from '../../src/ledger/line.ts'
 import { toDiskState } from '../../src/server/disk.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
@@ -233,12 +233,12 @@ describe('the journal', () => {
     mkdirSync(clinic.path(folder), { recursive: true, mode: 0o700 })
     writeFileSync(join(clinic.path(folder), name), text, { mode: 0o600 })
   }
-  const line = () => toLine(opening(toOpen()))
+  const line = () => toRecordLine(opening(toOpen()))
 
   test('with rows of a server that is gone is a warning, and with rejected ones a problem', async () => {
     const applied = opening(toOpen())
     createLedgerStore(clinic.database(), async () => true).apply([applied])
-    leave('journal', 'dead-1.log', `${line()}${line()}${toLine(applied)}\0\0\0`)
+    leave('journal', 'dead-1.log', `${line()}${line()}${toRecordLine(applied)}\0\0\0`)
     leave('journal', 'dead-2.log', '\0\0\0')
     expect((await clinic.examine()).of('journal')).toBe(
       'warning: journal/dead-1.log holds 2 ledger rows of a server that is gone. The next start applies them.',

@@ -4,7 +4,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { toHead, toLine } from '../../src/ledger/line.ts'
+import { toHead, toRecordLine } from '../../src/ledger/line.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { takeLock } from '../../src/store/sqlite/lock.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
@@ -188,7 +188,7 @@ describe('an open row', () => {
 
 test('what waits in the journal of the running server is mentioned; what others left, and what no database takes, is found', async () => {
   const leave = (file: string, text: string) => writeFileSync(join(bench.folder, file), text)
-  const line = () => toLine(opening(toOpen()))
+  const line = () => toRecordLine(opening(toOpen()))
   leave('journal/here-1.log', toHead('0002') + line() + line())
   leave('journal/old-1.log', `${line()}torn`)
   leave('journal/old-2.log', '\0'.repeat(64))
@@ -215,7 +215,7 @@ test('what is in the database already waits for nobody', async () => {
   const row = toOpen()
   createLedgerStore(database, async () => true).apply([settling(toSettled(row))])
   const records = [opening(row), calling(toCall(row, 2)), settling(toSettled(row))]
-  writeFileSync(join(bench.folder, 'journal', 'old-1.log'), records.map(toLine).join(''))
+  writeFileSync(join(bench.folder, 'journal', 'old-1.log'), records.map(toRecordLine).join(''))
   expect(await audit()).toMatchObject({ ok: true, waiting: 0 })
 })
 

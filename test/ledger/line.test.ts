@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { fromLine, toHead, toLine } from '../../src/ledger/line.ts'
+import { fromLine, toHead, toRecordLine } from '../../src/ledger/line.ts'
 import { opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
 const read = (line: string) => fromLine(line.slice(0, -1))
@@ -19,7 +19,7 @@ describe('a line', () => {
       null,
     ]) {
       const record = settling(toSettled(toOpen({ user })))
-      const line = toLine(record)
+      const line = toRecordLine(record)
       expect(line.indexOf('\n')).toBe(line.length - 1)
       expect(read(line)).toEqual(record)
     }
@@ -34,7 +34,7 @@ describe('a line', () => {
       return toSettledCall(call, { durationMs: i, firstTokenMs: null, upstreamRequestId: 'ünï"\n' })
     })
     const record = settling(toSettled(row, { attempts: 128 }), calls)
-    expect(read(toLine(record))).toEqual(record)
+    expect(read(toRecordLine(record))).toEqual(record)
   })
 
   test('holds of a call only what differs from its request', () => {
@@ -44,13 +44,13 @@ describe('a line', () => {
       toSettledCall(toCall(row, i + 2, { reason: 'fan_out' }), { ...shared, durationMs: 100 + i }),
     )
     const record = settling(row, calls)
-    const line = toLine(record)
+    const line = toRecordLine(record)
     expect(read(line)).toEqual(record)
     expect(line.length).toBeLessThan(8_000)
   })
 
   test('with any byte changed or missing is passed over', () => {
-    const line = toLine(opening(toOpen())).slice(0, -1)
+    const line = toRecordLine(opening(toOpen())).slice(0, -1)
     for (let at = 0; at < line.length; at++) {
       expect(fromLine(`${line.slice(0, at)}${line[at] === '7' ? '8' : '7'}${line.slice(at + 1)}`)).toBeNull()
       expect(fromLine(line.slice(0, at))).toBeNull()

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { listSegments } from '../../src/ledger/journal-folder.ts'
-import { toLine } from '../../src/ledger/line.ts'
+import { toRecordLine } from '../../src/ledger/line.ts'
 import { recover } from '../../src/ledger/recover.ts'
 import { toAbandoned } from '../../src/store/ledger-abandoned.ts'
 import type { OpenCall } from '../../src/store/ledger-rows.ts'
@@ -44,11 +44,11 @@ test('every segment is replayed, whoever wrote it, and what no settle ends is gi
     toOpen({ instance: 'older' }),
     toOpen({ instance: 'new' }),
   ]
-  leave('old-1.log', toLine(settling(toSettled(settled))))
-  leave('old-2.log', toLine(opening(settled)) + toLine(opening(open)).slice(0, -20))
-  leave('older-1.log', toLine(opening(open)))
+  leave('old-1.log', toRecordLine(settling(toSettled(settled))))
+  leave('old-2.log', toRecordLine(opening(settled)) + toRecordLine(opening(open)).slice(0, -20))
+  leave('older-1.log', toRecordLine(opening(open)))
   leave('old-3.log', '')
-  leave('new-1.log', toLine(opening(fresh)))
+  leave('new-1.log', toRecordLine(opening(fresh)))
   expect(await start()).toEqual({ replayed: 4, abandoned: 1, kept: [] })
   expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [open.id]: 'abandoned', [fresh.id]: 'open' })
   expect(listSegments(folder.journal)).toEqual([])
@@ -79,7 +79,7 @@ test('a request that was killed between its calls costs what all of them had res
   createLedgerStore(folder.database, async () => true).apply([opening(row), calling(second)])
   // Its last call, and another request as a whole, were on their way to the database.
   const retried = settling(toSettled(other, { attempts: 2 }), [toSettledCall(toCall(other, 2))])
-  leave('old-1.log', toLine(calling(third)) + toLine(calling(toCall(other, 2))) + toLine(retried))
+  leave('old-1.log', toRecordLine(calling(third)) + toRecordLine(calling(toCall(other, 2))) + toRecordLine(retried))
   expect(await start()).toEqual({ replayed: 3, abandoned: 1, kept: [] })
   const { requests, calls, rollup, uses } = contentsOf(folder.database)
   expect(uses).toEqual([{ key_id: 'key-a', last_used_ms: row.createdMs, last_model: 'acme/large' }])
@@ -103,7 +103,8 @@ test('a request that was killed between its calls costs what all of them had res
 
 test('a start that was killed half way changes nothing when it is made again', async () => {
   const rows = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
-  const lines = rows.map((row) => toLine(opening(row))).join('') + toLine(settling(toSettled(rows[0] ?? toOpen())))
+  const lines =
+    rows.map((row) => toRecordLine(opening(row))).join('') + toRecordLine(settling(toSettled(rows[0] ?? toOpen())))
   leave('old-1.log', lines)
   await start()
   const before = contentsOf(folder.database)
@@ -113,7 +114,7 @@ test('a start that was killed half way changes nothing when it is made again', a
 })
 
 test('a segment stays where another process keeps its records out of the database file', async () => {
-  leave('old-1.log', toLine(opening(toOpen({ instance: 'old' }))))
+  leave('old-1.log', toRecordLine(opening(toOpen({ instance: 'old' }))))
   const reader = folder.other()
   reader.run('BEGIN')
   reader.query('SELECT COUNT(*) FROM requests').get()
@@ -125,7 +126,7 @@ test('a segment stays where another process keeps its records out of the databas
 })
 
 test('a database that refuses stops the start and keeps the segments', async () => {
-  leave('old-1.log', toLine(opening(toOpen({ instance: 'old' }))))
+  leave('old-1.log', toRecordLine(opening(toOpen({ instance: 'old' }))))
   folder.other().run('BEGIN IMMEDIATE')
   await expect(start()).rejects.toThrow('locked')
   expect(listSegments(folder.journal)).toHaveLength(1)
@@ -135,7 +136,7 @@ test('a record that does not fit is kept in the journal folder and stops nothing
   const broken = toSettled(toOpen({ instance: 'old' }))
   Reflect.set(broken, 'attempts', null)
   const good = toOpen({ instance: 'new' })
-  leave('old-1.log', toLine(settling(broken)) + toLine(opening(good)))
+  leave('old-1.log', toRecordLine(settling(broken)) + toRecordLine(opening(good)))
   await start()
   expect(statusesOf(folder.database)).toEqual({ [good.id]: 'open' })
   expect(existsSync(join(folder.journal, 'new.rejected'))).toBe(true)

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { addToHistory, type DaySize, measureDisk, toDiskState, toHistory } from '../../src/server/disk.ts'
+import { addToHistory, type DaySize, measureDisk, toDaySizes, toDiskState } from '../../src/server/disk.ts'
 import { type DiskWatch, watchDisk } from '../../src/server/disk-watch.ts'
 import type { Space } from '../../src/store/ledger-upkeep.ts'
 
@@ -83,14 +83,14 @@ describe('the forecast', () => {
     let history: DaySize[] = [{ at_ms: NOW + 5 * DAY, bytes: 1 }]
     for (let hour = 0; hour < 24 * 20; hour++) {
       const at = NOW + (hour * DAY) / 24
-      history = addToHistory(toHistory(JSON.stringify(history)), measured({ usedBytes: hour }), at) ?? history
+      history = addToHistory(toDaySizes(JSON.stringify(history)), measured({ usedBytes: hour }), at) ?? history
     }
     expect(history.length).toBe(8)
     expect(new Set(history.map(({ at_ms }) => Math.floor(at_ms / DAY))).size).toBe(8)
   })
 
   test.each(['', 'null', '{}', '[1,null,{"at_ms":"x","bytes":1}]'])('reads nothing from %p', (text) =>
-    expect(toHistory(text)).toEqual([]),
+    expect(toDaySizes(text)).toEqual([]),
   )
 })
 
@@ -157,7 +157,7 @@ describe('a server that looks', () => {
     await watch.look()
     await watch.look()
     expect(lines.slice(3)).toEqual(['disk_has_room'])
-    expect(toHistory(stored).length).toBe(2)
+    expect(toDaySizes(stored).length).toBe(2)
   })
 
   test('says nothing where the database does not take what it notes at the moment, and notes it later', async () => {
@@ -173,7 +173,7 @@ describe('a server that looks', () => {
     expect([lines, stored]).toEqual([['disk_filling'], null])
     isLocked = false
     await watch.look()
-    expect(toHistory(stored).length).toBe(1)
+    expect(toDaySizes(stored).length).toBe(1)
   })
 
   test('tells once of a folder that it cannot measure', async () => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { toServeConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
-import { toHistory } from '../../src/server/disk.ts'
+import { toDaySizes } from '../../src/server/disk.ts'
 import { type ServerOptions, startServer } from '../../src/server/server.ts'
 import { isServed } from '../../src/store/sqlite/lock.ts'
 import { databasePath, openDatabase, readFact } from '../../src/store/sqlite/open.ts'
@@ -122,7 +122,7 @@ test('a server whose folder has outgrown --disk serves on, says that it is degra
   await server.stop()
   expect(lines.join('').match(/"event":"disk_filling"/g)).toHaveLength(1)
   const database = openDatabase(databasePath(dataFolder), { busyMs: 0 })
-  expect(toHistory(readFact(database, 'disk_history'))).toEqual([
+  expect(toDaySizes(readFact(database, 'disk_history'))).toEqual([
     { at_ms: Date.UTC(2026, 10, 21), bytes: expect.any(Number) },
   ])
   database.close()

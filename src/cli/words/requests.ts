@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { Context } from '../io.ts'
 import type { FilterFlags } from '../request-filter.ts'
 import type { ListFlags } from '../requests.ts'
-import { toList } from './words.ts'
+import { collect } from './words.ts'
 
 export function addRequests(program: Command, context: Context): void {
   const requests = program.command('requests').description('show what was asked, and what it was charged for')
@@ -17,7 +17,7 @@ export function addRequests(program: Command, context: Context): void {
       .option(
         '--status <status>',
         'that ended so, or are open: ok, failed, cut, abandoned, open (may be repeated)',
-        toList,
+        collect,
       )
       .option('--errors', 'that did not end well: failed, cut, abandoned')
       .option('--user <user>', 'whose client said that they are of this user')

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../io.ts'
 import type { UsageFlags } from '../usage.ts'
-import { toList } from './words.ts'
+import { collect } from './words.ts'
 
 export function addUsage(program: Command, context: Context): void {
   program
@@ -15,12 +15,12 @@ export function addUsage(program: Command, context: Context): void {
       '7d',
     )
     .option('--until <time>', 'up to then, which is no more in it (default: all that there is by now)')
-    .option('--key <key>', 'of this key: its name, or digits of its id (this and the next may be repeated)', toList)
-    .option('--team <team>', 'of keys that were in this team then', toList)
-    .option('--model <pattern>', 'for models that match, such as openai/*', toList)
-    .option('--upstream <id>', 'that this upstream was asked for last', toList)
-    .option('--endpoint <name>', 'of this endpoint, such as chat', toList)
-    .option('--user <user>', 'whose client said that they are of this user', toList)
+    .option('--key <key>', 'of this key: its name, or digits of its id (this and the next may be repeated)', collect)
+    .option('--team <team>', 'of keys that were in this team then', collect)
+    .option('--model <pattern>', 'for models that match, such as openai/*', collect)
+    .option('--upstream <id>', 'that this upstream was asked for last', collect)
+    .option('--endpoint <name>', 'of this endpoint, such as chat', collect)
+    .option('--user <user>', 'whose client said that they are of this user', collect)
     .option('--limit <n>', 'how many rows at most, those that cost most; what others come to is one more', '10000')
     .option('--csv', 'CSV, on a terminal too')
     .option('--table', 'the table, in a pipe too')

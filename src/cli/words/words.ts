@@ -1,4 +1,4 @@
 /** What options of several commands have in common. */
 
 /** Of an option that may be repeated. */
-export const toList = (text: string, before: string[] = []) => [...before, text]
+export const collect = (text: string, before: string[] = []) => [...before, text]

@@ -7,7 +7,7 @@ export const invalid = (message: string, param: string, code: string | null = nu
   new GatewayError('invalid_request', message, { code, param })
 
 /** Refuses a body that the schema does not let through: says what is wrong with it first. */
-export function toRefusal(body: unknown): GatewayError {
+export function toBodyRefusal(body: unknown): GatewayError {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     return new GatewayError(
       'invalid_request',

@@ -9,7 +9,7 @@ import { PART_TYPES } from '../../domain/parts.ts'
 import type { AssistantMessage, CanonicalRequest, Message } from '../../domain/request.ts'
 import { NULLABLE_OF_MESSAGES, REQUEST_FIELDS } from '../../domain/request-names.ts'
 import { toCheckerCode } from './checker.macro.ts' with { type: 'macro' }
-import { invalid, toRefusal } from './refusal.ts'
+import { invalid, toBodyRefusal } from './refusal.ts'
 import { checkSchemas } from './schemas.ts'
 import { type Calls, checkAnswer, checkAnswered, checkCalling } from './tool-rules.ts'
 
@@ -19,7 +19,7 @@ let isRequest: ((body: unknown) => body is CanonicalRequest) | null = null
 /** Returns the request without what counts as absent, or its refusal. */
 export function validate(body: unknown): Decision<CanonicalRequest> {
   isRequest ??= new Function(toCheckerCode())() as NonNullable<typeof isRequest>
-  if (!isRequest(body)) return toRefusal(body)
+  if (!isRequest(body)) return toBodyRefusal(body)
   const request = strip(body, REQUEST)
   return checkRules(request) ?? request
 }

@@ -7,9 +7,9 @@ import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { textOf } from '../../../domain/source-text.ts'
+import { sourceTextOf } from '../../../domain/source-text.ts'
 import type { Dialect, Readiness } from '../../backend.ts'
-import { toRefusal, toRetryAfterMs } from '../../failure.ts'
+import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
 
@@ -33,7 +33,7 @@ export const openai: Dialect = {
 function toReadiness(status: number): Readiness {
   if (status === 200) return { state: 'ready' }
   if (status >= 500 && status !== 501) return { state: 'degraded', reason: `its /models answered ${status}` }
-  const refusal = toRefusal(status)
+  const refusal = toStatusRefusal(status)
   if (refusal?.of !== 'upstream') return { state: 'unknown' }
   return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
 }
@@ -64,7 +64,7 @@ function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: T
 /** Writes JSON; a long conversation that nothing was changed in as it came. */
 function write(sent: Record<string, unknown>): string {
   const { messages } = sent
-  const text = typeof messages === 'object' && messages !== null ? textOf(messages) : undefined
+  const text = typeof messages === 'object' && messages !== null ? sourceTextOf(messages) : undefined
   if (text === undefined) return JSON.stringify(sent)
   return `${JSON.stringify({ ...sent, messages: undefined }).slice(0, -1)},"messages":${text}}`
 }
