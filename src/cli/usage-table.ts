@@ -6,7 +6,7 @@ import { toShortId } from '../domain/id.ts'
 import type { UsageGroup, UsageReport, UsageRow } from '../ledger/usage.ts'
 import type { Figures, Percentiles } from '../ledger/usage-sums.ts'
 import type { Dimension } from '../store/usage-store.ts'
-import { toSpent } from './budget.ts'
+import { toRounded } from './budget.ts'
 import { toDay, toShort, toTable, toTime } from './io.ts'
 import type { Paint } from './terminal.ts'
 
@@ -18,7 +18,7 @@ interface Column {
 
 /** From what a line is read for first. */
 const COLUMNS: readonly Column[] = [
-  { heading: 'COST', cell: ({ costNanoUsd }) => (costNanoUsd === 0n ? '-' : toSpent(costNanoUsd)) },
+  { heading: 'COST', cell: ({ costNanoUsd }) => (costNanoUsd === 0n ? '-' : toRounded(costNanoUsd)) },
   { heading: 'REQUESTS', cell: ({ requests }) => toNumber(requests) },
   { heading: 'FAILED', cell: ({ errors }) => toNumber(errors) },
   { heading: 'IN', cell: ({ promptTokens }) => toNumber(promptTokens) },

@@ -68,6 +68,14 @@ describe('on a terminal', () => {
     expect(stdout).toContain('$1.00')
   })
 
+  test('rounds small sums to the nearest of two digits', async () => {
+    inLedger(
+      ...[16_800_000, 9_960_000, 1, DOLLAR + 5_000_000].map((costNanoUsd, n) => ({ user: `u${n}`, costNanoUsd })),
+    )
+    const costs = lines((await usage('--by', 'user')).stdout).map((line) => line.match(/\$[\d.]+/)?.[0])
+    expect(costs.slice(1, 6)).toEqual(['$1.01', '$0.017', '$0.01', '$0.000000001', '$1.03'])
+  })
+
   test('has bars of requests where nothing cost anything, and no commands to the terminal', async () => {
     inLedger(...[1, 2, 3].map(() => ({ user: 'e\u001b[2Jvil', costNanoUsd: 0 })), { user: null, costNanoUsd: 0 })
     const { stdout } = await usage('--by', 'user')
