@@ -35,7 +35,7 @@ function hasFiles(): boolean {
   }
 }
 
-/** In the executable all but the workers is one file at its root, and they stand where the build put them. */
+/** In the executable all but the workers lies in pieces at its root, and they stand where the build put them. */
 const IS_SOURCE = import.meta.url.endsWith('/threads/worker.ts')
 const urlOf = (worker: string) => new URL(IS_SOURCE ? `../${worker}.ts` : `./${worker}.js`, import.meta.url).href
 
