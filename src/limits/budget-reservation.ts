@@ -5,7 +5,7 @@
 import type { Budget } from '../domain/settings.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { Budgets } from './budget.ts'
-import type { BudgetState, PeriodUsage } from './period.ts'
+import type { BudgetState, PeriodUsage } from './budget-state.ts'
 
 /** Which budget has no room, in the figures that a refusal names. */
 export interface BudgetRefusal {

@@ -14,7 +14,8 @@ import {
   type Counting,
   findFull,
 } from './budget-reservation.ts'
-import { type BudgetState, openPeriod, rollOver, toBudgetMs, toInForce } from './period.ts'
+import { type BudgetState, openPeriod, rollOver } from './budget-state.ts'
+import { toBudgetMs, toInForce } from './period.ts'
 
 /** A key or a team. */
 interface Owner {
