@@ -9,7 +9,7 @@ import { findBySession, findByToken, type Principal } from '../identity/principa
 import type { IdentityStore } from '../store/identity-store.ts'
 import { readCookie } from './cookie.ts'
 import { AdminError } from './errors.ts'
-import { isForeign, type Place, toPlace } from './origins.ts'
+import { isForeign, type OwnOrigin, toOwnOrigin } from './origins.ts'
 
 export interface AccessDeps {
   identity: IdentityStore
@@ -20,7 +20,7 @@ export interface AccessDeps {
 
 /** Who asks, and under which of our addresses. */
 export interface Visitor {
-  place: Place
+  own: OwnOrigin
   /** Null at the doors alone. */
   principal: Principal | null
 }
@@ -37,10 +37,10 @@ const MOST_BODY_BYTES = 8 * 1024 ** 2
 const visitors = new WeakMap<Request, Visitor>()
 
 /** Finds out who asks. Throws an AdminError where nobody may. */
-export async function admit(request: Request, { identity, publicUrls, now }: AccessDeps): Promise<void> {
+export async function identify(request: Request, { identity, publicUrls, now }: AccessDeps): Promise<void> {
   const { headers, method } = request
-  const place = toPlace(headers.get('host'), publicUrls)
-  if (place === null) throw new AdminError(403, 'host_not_allowed', NO_HOST)
+  const own = toOwnOrigin(headers.get('host'), publicUrls)
+  if (own === null) throw new AdminError(403, 'host_not_allowed', NO_HOST)
   const length = headers.get('content-length')
   if (headers.has('transfer-encoding')) throw new AdminError(411, 'length_required', 'Send the length of the body.')
   if (Number(length) > MOST_BODY_BYTES) throw new AdminError(413, 'body_too_long', 'The body is longer than 8 MB.')
@@ -48,12 +48,12 @@ export async function admit(request: Request, { identity, publicUrls, now }: Acc
   if (token !== undefined) {
     const principal = await findByToken(identity, token, now())
     if (principal === null) throw new AdminError(401, 'token_wrong', NO_TOKEN)
-    visitors.set(request, { place, principal })
+    visitors.set(request, { own, principal })
     return
   }
-  if (isForeign(method, headers, place)) throw new AdminError(403, 'origin_not_allowed', NO_ORIGIN)
-  const secret = readCookie(headers, place)
-  visitors.set(request, { place, principal: secret === null ? null : await findBySession(identity, secret, now()) })
+  if (isForeign(method, headers, own)) throw new AdminError(403, 'origin_not_allowed', NO_ORIGIN)
+  const secret = readCookie(headers, own)
+  visitors.set(request, { own, principal: secret === null ? null : await findBySession(identity, secret, now()) })
 }
 
 const NO_HOST =

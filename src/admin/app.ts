@@ -5,7 +5,7 @@
 import { Elysia } from 'elysia'
 import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
-import { admit, toGuarded } from './access.ts'
+import { identify, toGuarded } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 import { refuse, toRefusal } from './errors.ts'
 import { keysController } from './keys.ts'
@@ -26,7 +26,7 @@ const HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const
 
-export function createAdmin(deps: AdminDeps) {
+export function createAdminApi(deps: AdminDeps) {
   const toResponse = (error: unknown, request: Request): Response => {
     const refusal = toRefusal(error)
     if (refusal) return refusal
@@ -36,7 +36,7 @@ export function createAdmin(deps: AdminDeps) {
   }
   const routes = routesOf(deps)
   const app = createInstance({ toResponse, idleSeconds: 0, maxBodyBytes: 0 })
-    .onRequest(({ request }) => admit(request, deps))
+    .onRequest(({ request }) => identify(request, deps))
     .use(routes)
   const guarded = toGuarded(app)
   return {
@@ -50,4 +50,4 @@ export function createAdmin(deps: AdminDeps) {
   }
 }
 
-export type Admin = ReturnType<typeof createAdmin>
+export type Admin = ReturnType<typeof createAdminApi>

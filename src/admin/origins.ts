@@ -8,7 +8,7 @@ const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 const LOOPBACK = ['127.0.0.0/8', '::1'].map(toIpRange).filter((range) => 'bits' in range)
 
 /** Where a browser believes to be. */
-export interface Place {
+export interface OwnOrigin {
   /** Such as `https://gateway.example.com`. */
   origin: string
   /** Whether nobody between can read along: a cookie may be kept to that. */
@@ -16,7 +16,7 @@ export interface Place {
 }
 
 /** @param publicUrls origins, all of them https. Returns null for a host that is none of ours. */
-export function toPlace(host: string | null, publicUrls: readonly string[]): Place | null {
+export function toOwnOrigin(host: string | null, publicUrls: readonly string[]): OwnOrigin | null {
   const named = publicUrls.find((url) => new URL(url).host === host?.toLowerCase())
   if (named !== undefined) return { origin: named, isSecure: true }
   const url = host === null ? null : URL.parse(`http://${host}`)
@@ -31,9 +31,9 @@ function isLoopback(hostname: string): boolean {
 }
 
 /** Whether a request may come from a page of another origin, or from none that a browser would tell of. */
-export function isForeign(method: string, headers: Headers, place: Place): boolean {
+export function isForeign(method: string, headers: Headers, own: OwnOrigin): boolean {
   const origin = headers.get('origin')
-  if (origin !== null) return origin !== place.origin
+  if (origin !== null) return origin !== own.origin
   const site = headers.get('sec-fetch-site')
   if (site !== null && site !== 'same-origin' && site !== 'none')
     return !(SAFE_METHODS.includes(method) && isOpening(headers))

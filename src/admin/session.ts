@@ -10,7 +10,7 @@ import { access } from './access.ts'
 import { endCookie, toCookie } from './cookie.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError } from './errors.ts'
-import type { Place } from './origins.ts'
+import type { OwnOrigin } from './origins.ts'
 import { exactly } from './schema.ts'
 
 const Credentials = { name: Type.String({ maxLength: 200 }), password: Type.String({ maxLength: 1_000 }) }
@@ -22,7 +22,7 @@ export function sessionController(deps: AdminDeps) {
 
   const enter = async (
     request: Request,
-    place: Place,
+    own: OwnOrigin,
     principal: Principal,
     open: (client: Client, nowMs: number) => Promise<SignedIn>,
   ) => {
@@ -30,7 +30,7 @@ export function sessionController(deps: AdminDeps) {
     const client = { address: deps.addressOf(request), agent, sessionId: principal.session?.id ?? null }
     const { admin, secret } = await open(client, now())
     const { name, role } = admin
-    return Response.json({ name, role }, { headers: { 'set-cookie': toCookie(secret, place) } })
+    return Response.json({ name, role }, { headers: { 'set-cookie': toCookie(secret, own) } })
   }
 
   return new Elysia({ name: 'session' })
@@ -46,19 +46,19 @@ export function sessionController(deps: AdminDeps) {
     .post(
       '/setup',
       ({ request, visitor, principal, body }) =>
-        enter(request, visitor.place, principal, (client, nowMs) => setUp(doors, body, client, nowMs)),
+        enter(request, visitor.own, principal, (client, nowMs) => setUp(doors, body, client, nowMs)),
       { least: 'door', body: exactly({ ...Credentials, code: Code }) },
     )
     .post(
       '/session',
       ({ request, visitor, principal, body }) =>
-        enter(request, visitor.place, principal, (client, nowMs) => signIn(doors, body, client, nowMs)),
+        enter(request, visitor.own, principal, (client, nowMs) => signIn(doors, body, client, nowMs)),
       { least: 'door', body: exactly(Credentials) },
     )
     .post(
       '/code',
       ({ request, visitor, principal, body }) =>
-        enter(request, visitor.place, principal, (client, nowMs) => useCode(doors, body, client, nowMs)),
+        enter(request, visitor.own, principal, (client, nowMs) => useCode(doors, body, client, nowMs)),
       { least: 'door', body: exactly({ ...Credentials, code: Code }) },
     )
     .delete(
@@ -66,7 +66,7 @@ export function sessionController(deps: AdminDeps) {
       async ({ visitor, principal }) => {
         const { id } = requireSession(principal)
         await endSession(identity, id, null, { actor: principal.id, nowMs: now() })
-        return Response.json({ ended: true }, { headers: { 'set-cookie': endCookie(visitor.place) } })
+        return Response.json({ ended: true }, { headers: { 'set-cookie': endCookie(visitor.own) } })
       },
       { least: 'member' },
     )

@@ -6,7 +6,7 @@ import type { Database } from 'bun:sqlite'
 import { toAdminDocument, toTokenDocument } from '../documents/admin.ts'
 import { toShortId } from '../domain/id.ts'
 import type { Role, TokenScope } from '../domain/roles.ts'
-import { type AdminChanges, createAdmin, editAdmin, resetAdmin, statusOf } from '../identity/admins.ts'
+import { type AdminChanges, editAdmin, inviteAdmin, resetAdmin, statusOf } from '../identity/admins.ts'
 import { createToken, revokeToken } from '../identity/tokens.ts'
 import { listTeams } from '../keys/teams.ts'
 import type { StoredAdmin } from '../store/identity-store.ts'
@@ -55,7 +55,7 @@ export async function list(io: Context): Promise<void> {
 
 export async function create(name: string, { role = 'viewer', team }: AdminFlags, io: Context) {
   const by = { actor: 'cli', nowMs: io.nowMs() }
-  const { admin, code } = await withIdentity(io, (store) => createAdmin(store, { name, role, team: team ?? null }, by))
+  const { admin, code } = await withIdentity(io, (store) => inviteAdmin(store, { name, role, team: team ?? null }, by))
   printCode(admin, code, `${toAdminName(admin)} may sign in`, io)
 }
 

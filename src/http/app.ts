@@ -8,7 +8,7 @@ import type { IpRange } from '../domain/ip.ts'
 import { MAX_BODY_BYTES } from '../gateway/body.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { traceOf } from '../log.ts'
-import { ADMIN_PATH, type AdminDeps, adminController } from './admin.ts'
+import { ADMIN_PATH, type AdminSurface, adminController } from './admin.ts'
 import { chatController, IDLE_SECONDS } from './chat.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
@@ -20,7 +20,7 @@ import { type ModelsDeps, modelsController } from './models.ts'
 /** Above our own limit, so that our 413 comes first. */
 export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
 
-export interface AppDeps extends HandleDeps, ModelsDeps, ReadinessDeps, AdminDeps {
+export interface AppDeps extends HandleDeps, ModelsDeps, ReadinessDeps, AdminSurface {
   /** Origins whose pages may read answers; `*` for all of them, none by default. */
   corsOrigins: readonly string[]
   /** Whose word counts for where a client is, in `x-forwarded-for`. */

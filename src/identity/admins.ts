@@ -35,7 +35,7 @@ const CODE_MS = { invite: 7 * 86_400_000, reset: 3_600_000 }
 const NAME = /^[^\s\p{Cc}]{1,200}$/u
 
 /** Makes somebody who may sign in. Throws `invalid`, `admin_exists`, `team_not_found` and `team_ambiguous`. */
-export function createAdmin(store: IdentityStore, options: AdminOptions, by: Actor): Promise<CodedAdmin> {
+export function inviteAdmin(store: IdentityStore, options: AdminOptions, by: Actor): Promise<CodedAdmin> {
   return store.changeIdentity(by, ({ admins, keyRows }) => {
     const code = mintCode()
     const coded = { codeHash: hashCode(code), codeExpiresMs: by.nowMs + CODE_MS.invite }

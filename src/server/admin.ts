@@ -33,8 +33,8 @@ export function createAdminSurface({ reader, ledger, trustedProxies, ...deps }: 
   const addressOf = (request: Request) => toAddress(ipOf?.(request) ?? null)
   let made: Promise<Admin> | null = null
   const load = async () => {
-    const { createAdmin } = await import('../admin/app.ts')
-    return createAdmin({ ...deps, reports, setupCode, attempts: new Attempts(), addressOf })
+    const { createAdminApi } = await import('../admin/app.ts')
+    return createAdminApi({ ...deps, reports, setupCode, attempts: new Attempts(), addressOf })
   }
 
   return {

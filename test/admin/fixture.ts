@@ -1,7 +1,7 @@
 /** The admin API over a real database, with a clock of the test's own and browsers that keep cookies. For the tests of `admin/`. */
-import { createAdmin } from '../../src/admin/app.ts'
+import { createAdminApi } from '../../src/admin/app.ts'
 import type { Role } from '../../src/domain/roles.ts'
-import { createAdmin as inviteAdmin } from '../../src/identity/admins.ts'
+import { inviteAdmin } from '../../src/identity/admins.ts'
 import { Attempts } from '../../src/identity/attempts.ts'
 import { SetupCode } from '../../src/identity/codes.ts'
 import { createToken } from '../../src/identity/tokens.ts'
@@ -37,7 +37,7 @@ export function createFixture() {
   const store = createConfigStore(folder.database)
   const identity = createIdentityStore(folder.database)
   const setupCode = new SetupCode()
-  const admin = createAdmin({
+  const admin = createAdminApi({
     ...{ store, identity, setupCode, now, publicUrls: [PUBLIC_URL] },
     attempts: new Attempts(),
     reports: { standings: async (kind, id) => readStandings(createLedgerReader(folder.database), kind, now(), id) },

@@ -1,6 +1,6 @@
 /** Those who sign in: roles, teams of members, and that there is always an owner. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { createAdmin, editAdmin, resetAdmin } from '../../src/identity/admins.ts'
+import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
 import { createKey, listKeys } from '../../src/keys/service.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { type Browser, createFixture, type Fixture, PASSWORD } from '../admin/fixture.ts'
@@ -15,32 +15,32 @@ const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })
 const isIn = async (browser: Browser) => (await browser.ask('GET', '/session')).body.name !== null
 
 test('names are compared without case, and each is there once', async () => {
-  const { admin } = await createAdmin(fixture.identity, { name: ' Ann@Example.com ', role: 'viewer' }, by())
+  const { admin } = await inviteAdmin(fixture.identity, { name: ' Ann@Example.com ', role: 'viewer' }, by())
   expect(admin.name).toBe('ann@example.com')
-  const again = createAdmin(fixture.identity, { name: 'ANN@example.com', role: 'owner' }, by())
+  const again = inviteAdmin(fixture.identity, { name: 'ANN@example.com', role: 'owner' }, by())
   await expect(again).rejects.toThrow("There is somebody called 'ann@example.com' already.")
 })
 
 test('a member has a team, and nobody else has', async () => {
   await createTeam(fixture.store, { name: 'research' }, by())
   const { identity } = fixture
-  await expect(createAdmin(identity, { name: 'a', role: 'member' }, by())).rejects.toThrow('A member needs a team.')
-  await expect(createAdmin(identity, { name: 'a', role: 'viewer', team: 'research' }, by())).rejects.toThrow(
+  await expect(inviteAdmin(identity, { name: 'a', role: 'member' }, by())).rejects.toThrow('A member needs a team.')
+  await expect(inviteAdmin(identity, { name: 'a', role: 'viewer', team: 'research' }, by())).rejects.toThrow(
     'Members alone',
   )
-  await createAdmin(identity, { name: 'a', role: 'member', team: 'research' }, by())
+  await inviteAdmin(identity, { name: 'a', role: 'member', team: 'research' }, by())
   expect((await editAdmin(identity, 'a', { role: 'editor' }, by())).admin.teamId).toBeNull()
 })
 
 test('an invitation sets a password once, within a week, for its own name', async () => {
-  const { code } = await createAdmin(fixture.identity, { name: 'bob', role: 'editor' }, by())
-  await createAdmin(fixture.identity, { name: 'eve', role: 'viewer' }, by())
+  const { code } = await inviteAdmin(fixture.identity, { name: 'bob', role: 'editor' }, by())
+  await inviteAdmin(fixture.identity, { name: 'eve', role: 'viewer' }, by())
   const browser = fixture.createBrowser()
   const use = (name: string) => browser.ask('POST', '/code', { body: { name, code, password: PASSWORD } })
   expect((await use('eve')).body.error.kind).toBe('code_wrong')
   expect((await use('bob')).body).toEqual({ name: 'bob', role: 'editor' })
   expect((await use('bob')).body.error.kind).toBe('code_wrong')
-  const late = await createAdmin(fixture.identity, { name: 'late', role: 'viewer' }, by())
+  const late = await inviteAdmin(fixture.identity, { name: 'late', role: 'viewer' }, by())
   fixture.clock.ms += 7 * 86_400_000
   const { body } = await browser.ask('POST', '/code', { body: { name: 'late', code: late.code, password: PASSWORD } })
   expect(body.error.kind).toBe('code_wrong')
@@ -78,7 +78,7 @@ test('who is disabled is signed out at once, and keys of their own are revoked',
 
 test('the last owner who can sign in stays one', async () => {
   await fixture.signIn('owner', 'ann')
-  const { code } = await createAdmin(fixture.identity, { name: 'bob', role: 'owner' }, by())
+  const { code } = await inviteAdmin(fixture.identity, { name: 'bob', role: 'owner' }, by())
   for (const changes of [{ role: 'editor' }, { disabled: true }] as const)
     await expect(editAdmin(fixture.identity, 'ann', changes, by())).rejects.toThrow('no owner left')
   await fixture.createBrowser().ask('POST', '/code', { body: { name: 'bob', code, password: PASSWORD } })
@@ -103,7 +103,7 @@ test('a member may have as many keys in force as their team allows', async () =>
 
 test('what is done to them is on record, and by whom', async () => {
   await fixture.signIn('owner', 'ann')
-  await createAdmin(fixture.identity, { name: 'bob', role: 'viewer' }, by())
+  await inviteAdmin(fixture.identity, { name: 'bob', role: 'viewer' }, by())
   await editAdmin(fixture.identity, 'bob', { role: 'editor' }, { ...by(), actor: 'ann' })
   const rows = await fixture.store.readAudit()
   expect(rows.map(({ action, actor, detail }) => [action, actor, detail.name])).toEqual([

@@ -24,7 +24,7 @@ export async function untilFree<T>(work: () => T): Promise<T> {
   }
 }
 
-export interface Change<Rows, Write, T> {
+export interface ChangeSteps<Rows, Write, T> {
   by: Actor
   read(tx: Transaction): Rows
   decide(rows: Rows): Decided<Write, T>
@@ -35,7 +35,7 @@ export interface Change<Rows, Write, T> {
 
 export function change<Rows, Write, T>(
   database: Connection,
-  { by, read, decide, write, isNews }: Change<Rows, Write, T>,
+  { by, read, decide, write, isNews }: ChangeSteps<Rows, Write, T>,
 ): T {
   return database.transaction(
     (tx) => {
