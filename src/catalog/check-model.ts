@@ -114,12 +114,22 @@ function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownP
   ).map(([, field]) => field)
   if (lacksPrice(entry, upstreams) && facts.pricing === undefined) missing.push('pricing')
   const verb = missing.length === 1 ? 'is' : 'are'
-  if (missing.length > 0)
-    yield issue(
-      ['models', slug],
-      `${toList(missing, 'and')} ${verb} missing: no public facts about this model are known, so it must say them itself.`,
-    )
+  if (missing.length > 0) {
+    const isKnown = Object.keys(facts).length > 0
+    const why = isKnown
+      ? 'the public facts lack that'
+      : `no public facts about it are known${closestKnown(known, slug)}`
+    yield issue(['models', slug], `${toList(missing, 'and')} ${verb} missing: ${why}, so the model must say it itself.`)
+  }
   yield* checkNarrower(slug, entry, facts)
+}
+
+/** What the name of a model may have been meant for, of those that are known of its vendor. */
+function closestKnown(known: KnownProviders, slug: string): string {
+  const vendor = slug.slice(0, Math.max(0, slug.indexOf('/')))
+  const models = Object.hasOwn(known, vendor) ? known[vendor]?.models : undefined
+  const names = Object.keys(models ?? {}).map((name) => `${vendor}/${name}`)
+  return closest(slug, names)
 }
 
 function toRouteName(item: unknown): { upstream: string; model: string }[] {

@@ -38,7 +38,7 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
   await Bun.sleep(0)
   if (!document.readable) throw toError(document, [], options.name)
   const { raw } = document
-  if (raw === null) throw toError(document, [EMPTY], options.name)
+  if (!isObject(raw)) throw toError(document, [raw === null ? EMPTY : OTHER], options.name)
   const root = toEntry(raw)
   const [upstreams, aliases] = [toEntry(root.upstreams), toEntry(root.aliases)]
   const isEntry = (model: [string, unknown]): model is [string, Entry] => isObject(model[1])
@@ -59,6 +59,7 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
 }
 
 const EMPTY: Issue = { segments: [], message: 'the file is empty: a catalogue has version, upstreams and models.' }
+const OTHER: Issue = { segments: [], message: 'this is no catalogue: one has version, upstreams and models.' }
 
 function toCatalog(file: CatalogFile, expanded: ExpandedModel[], known: KnownProviders): Catalog {
   const upstreams = file.upstreams ?? {}

@@ -140,6 +140,16 @@ aliases:
   })
 
   const scenarios: [string, string, RegExp][] = [
+    [
+      'a file of something else',
+      'root:x:0:0:root\n',
+      /:1: this is no catalogue: one has version, upstreams and models/,
+    ],
+    [
+      'a misspelt public model',
+      DESIGN_EXAMPLE.replace('models:', 'models:\n  openai/gpt-4o-mni: { routes: [{ upstream: openai, model: x }] }'),
+      /openai\/gpt-4o-mni: name, .* are missing: .* are known \(did you mean 'openai\/gpt-4o-mini'\?\), so the model must say it itself/,
+    ],
     ['an empty file', '# nothing\n', /:\d: the file is empty/],
     ['text that is no YAML', 'version: 1\nupstreams: [\n', /:\d: not valid YAML/],
     ['a name that is there twice', `${DESIGN_EXAMPLE}aliases: {}\n`, /:17: aliases is there twice/],
