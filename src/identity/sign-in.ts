@@ -11,6 +11,7 @@ import { decideAdmin, statusOf, toCreation } from './admins.ts'
 import type { Attempts } from './attempts.ts'
 import { hashCode, type SetupCode } from './codes.ts'
 import { hashPassword, isPassword, requireGoodPassword } from './passwords.ts'
+import { forgetOver } from './principal.ts'
 
 export interface SignInDeps {
   store: IdentityStore
@@ -103,12 +104,13 @@ export async function useCode(
 }
 
 /** Opens a session for somebody who has proved who they are. */
-export function beginSession(
+export async function beginSession(
   store: IdentityStore,
   { id }: Pick<StoredAdmin, 'id'>,
   client: Client,
   nowMs: number,
 ): Promise<SignedIn> {
+  await forgetOver(store, nowMs)
   return store.changeIdentity({ actor: id, nowMs }, ({ admins }) => {
     const admin = admins.find((one) => one.id === id)
     // Disabled meanwhile.

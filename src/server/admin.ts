@@ -20,6 +20,15 @@ export interface AdminSurfaceDeps extends Pick<AdminDeps, 'store' | 'identity' |
   trustedProxies: readonly IpRange[]
 }
 
+/** A sentence for whoever has started a server that everybody seems to use from one address; null where that is not so. */
+export const toAddressWarning = ({
+  publicUrls,
+  trustedProxies,
+}: Pick<AdminSurfaceDeps, 'publicUrls' | 'trustedProxies'>) =>
+  publicUrls.length > 0 && trustedProxies.length === 0
+    ? 'there is a --public-url and no --trusted-proxy: wrong passwords of anybody may keep everybody out for a while'
+    : null
+
 export function createAdminSurface({ reader, ledger, trustedProxies, ...deps }: AdminSurfaceDeps) {
   const { identity, now } = deps
   const setupCode = new SetupCode()

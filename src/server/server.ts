@@ -19,7 +19,7 @@ import type { ConfigStore, Settings } from '../store/config-store.ts'
 import { createChecker } from '../structured/checker.ts'
 import { Pace } from '../threads/pace.ts'
 import { createCounter } from '../tokens/count.ts'
-import { createAdminSurface } from './admin.ts'
+import { createAdminSurface, toAddressWarning } from './admin.ts'
 import { createAllBackends, testUpstream } from './backends.ts'
 import { type ControlDeps, createControl } from './control.ts'
 import { readMaxFiles, toFileLimit, toLowLimit, watchFiles } from './files.ts'
@@ -193,7 +193,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   return {
     baseUrl,
     snapshot: () => live.snapshot,
-    warnings: lowLimit === null ? [] : [lowLimit],
+    warnings: [lowLimit, toAddressWarning(config)].filter((warning) => warning !== null),
     async reload(change) {
       await change(store)
       await live.refresh()
