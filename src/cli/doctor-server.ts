@@ -1,6 +1,8 @@
 /** What `doctor` says of the running server, and of upstreams and models: which cannot be used now, and why. Pure. */
 
 import { hasProxy, toFetchPlaces } from '../config.ts'
+import { toKnown, toReasons } from '../documents/readiness.ts'
+import type { ShownUpstream } from '../documents/upstream.ts'
 import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { count } from '../domain/words.ts'
 import { toLowLimit } from '../server/files.ts'
@@ -8,8 +10,7 @@ import type { Status } from '../server/protocol.ts'
 import { type Check, ok, problem, toFew, warning } from './doctor-check.ts'
 import { toAgo } from './io.ts'
 import type { ServerLookup } from './live.ts'
-import { toKnown, toReasons } from './model-readiness.ts'
-import { type ShownUpstream, toBreakers, toTrouble } from './upstream-rows.ts'
+import { toBreakers, toTrouble } from './upstream-text.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
 export function checkServer(found: ServerLookup, dataFolder: string, own: string, nowMs: number): Check[] {

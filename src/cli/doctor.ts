@@ -5,6 +5,7 @@
 
 import type { Database } from 'bun:sqlite'
 import { toServeConfig } from '../config.ts'
+import { toDeclared, toRow } from '../documents/upstream.ts'
 import { count } from '../domain/words.ts'
 import { readStandings } from '../keys/standing.ts'
 import { measureDisk, toDaySizes, toDiskState } from '../server/disk.ts'
@@ -23,7 +24,6 @@ import { checkKeys } from './doctor-keys.ts'
 import { checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
 import { type Context, printJson, toIndented, toPrintable, version } from './io.ts'
 import { findServer, type ServerLookup } from './live.ts'
-import { toDeclared, toRow } from './upstream-rows.ts'
 
 export async function doctor(io: Context): Promise<void> {
   const checks = await examine(io)
@@ -95,7 +95,9 @@ const inspectCatalogFile = async (sqlite: Database, io: Context) =>
 async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context): Promise<Check[]> {
   const configuration = await createConfigStore(sqlite).read()
   const status = found.kind === 'server' ? found.status : null
-  const rows = toDeclared(configuration.upstreams, io.environment).map((declared) => toRow(declared, status))
+  const rows = toDeclared(configuration.upstreams, io.environment).map((declared) =>
+    toRow(declared, status?.upstreams ?? null),
+  )
   const snapshot = toSnapshot(configuration, io.environment)
   return [
     ...checkUpstreams(rows, status !== null, io.nowMs()),

@@ -5,6 +5,7 @@
 
 import type { Database } from 'bun:sqlite'
 import { Value } from '@sinclair/typebox/value'
+import { NOT_TAKEN_IN } from '../documents/upstream.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { count } from '../domain/words.ts'
 import { readWaiting } from '../ledger/audit.ts'
@@ -23,9 +24,6 @@ export type ServerLookup =
   | { kind: 'server'; status: Status }
   | { kind: 'none' }
   | { kind: 'silent'; why: string; holdsLock: boolean }
-
-/** Of an upstream that the database has and the server does not know. */
-export const NOT_TAKEN_IN = 'the server has not taken it in yet'
 
 /** Says on standard error that no server was asked, and why; `instead`: what is gone by. */
 export function noteServer(found: ServerLookup, io: Pick<Io, 'stderr'>, instead: string): void {

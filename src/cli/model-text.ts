@@ -1,7 +1,8 @@
 /** A model at length, as `models show` writes it for people: its facts, its routes, and every price that it had. Pure. */
+import type { PriceOfModel, ShownModel, ShownRoute } from '../documents/model.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import { toFactLines, toTime } from './io.ts'
-import { type PriceOfModel, type ShownModel, type ShownRoute, toPerMillion } from './model-rows.ts'
+import { toPerMillion } from './model-table.ts'
 
 /** Of the prices of a model; --json has all. */
 const MAX_PRICES = 10

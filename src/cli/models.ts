@@ -4,6 +4,9 @@
  */
 
 import { closest } from '../catalog/entry.ts'
+import { type ShownModel, toModelRows, toPricesOfModel } from '../documents/model.ts'
+import { toKnown } from '../documents/readiness.ts'
+import { toDeclared, toRow } from '../documents/upstream.ts'
 import { matches } from '../domain/pattern.ts'
 import { count } from '../domain/words.ts'
 import type { Configuration } from '../store/config-store.ts'
@@ -11,10 +14,8 @@ import { toSnapshot } from '../store/snapshot.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toDescribedTable, toPrintable, toTable, withStore } from './io.ts'
 import { findServer, noteServer } from './live.ts'
-import { toKnown } from './model-readiness.ts'
-import { MODEL_HEADINGS, type ShownModel, toModelCells, toModelRows, toPricesOfModel } from './model-rows.ts'
+import { MODEL_HEADINGS, toModelCells } from './model-table.ts'
 import { toModelText } from './model-text.ts'
-import { toDeclared, toRow } from './upstream-rows.ts'
 
 /** @param all also those that no list of the API shows, and those of a wildcard that are not ready. */
 export async function list(
@@ -81,7 +82,9 @@ async function gather(io: Context) {
   const configuration = await withStore(io, { readonly: true }, (store) => store.read())
   const found = await findServer(io.dataFolder)
   const status = found.kind === 'server' ? found.status : null
-  const upstreams = toDeclared(configuration.upstreams, io.environment).map((declared) => toRow(declared, status))
+  const upstreams = toDeclared(configuration.upstreams, io.environment).map((declared) =>
+    toRow(declared, status?.upstreams ?? null),
+  )
   const snapshot = toSnapshot(configuration, io.environment)
   const aliases = [...snapshot.aliases].map(([alias, { model, listed }]) => ({ alias, model, listed }))
   const models = toModelRows(snapshot, configuration, toKnown(upstreams, status !== null))

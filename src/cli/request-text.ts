@@ -6,7 +6,7 @@ import { toUsd } from '../domain/usage.ts'
 import { count } from '../domain/words.ts'
 import type { ChargedCall, RequestCharge } from '../ledger/charge.ts'
 import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
-import { toPerMillion } from './model-rows.ts'
+import { toPerMillion } from './model-table.ts'
 import { type Names, toElapsed, toKindName, toNote } from './request-rows.ts'
 
 export function toRequestText(charge: RequestCharge, names: Names): string {

@@ -2,16 +2,17 @@
  * `tollgate upstreams list | test`. What the running server knows comes over its control socket; where none runs, the
  * command says so and goes by the database and its own environment.
  */
+import { type StoredUpstream, toDeclared, toRow } from '../documents/upstream.ts'
 import { createAllBackends, testUpstream } from '../server/backends.ts'
 import type { Status, TestResult } from '../server/protocol.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTable, withStore } from './io.ts'
 import { findServer, noteServer, testThroughServer } from './live.ts'
-import { type StoredUpstream, toDeclared, toRow, toUpstreamTable } from './upstream-rows.ts'
+import { toUpstreamTable } from './upstream-text.ts'
 
 export async function list(io: Context): Promise<void> {
   const { declared, found, status } = await gather(io)
-  const rows = declared.map((each) => toRow(each, status))
+  const rows = declared.map((each) => toRow(each, status?.upstreams ?? null))
   if (io.json) return printJson(io, { upstreams: rows, server: toServer(status) })
   noteServer(found, io, 'This is what the database and this environment say.')
   if (rows.length === 0) return io.stderr('There are no upstreams yet. Declare them in a catalogue: catalog.yaml\n')

@@ -1,12 +1,10 @@
 /**
- * What is said over `control.sock`: its path, the shapes of its answers, and how a snapshot and what is known of its
- * upstreams become one of them. Server and command line both read this. Pure. No secret is ever part of an answer: of a
- * credential only whether there is one.
+ * What is said over `control.sock`: its path, the shapes of its answers. Server and command line both read this. Pure. No
+ * secret is ever part of an answer: of a credential only whether there is one.
  */
 import { join } from 'node:path'
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import type { Snapshot, Upstream } from '../domain/snapshot.ts'
-import type { UpstreamHealth } from '../health/report.ts'
+import type { UpstreamStatus } from '../documents/upstream.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'
 import { REQUEST_STATUSES } from '../store/request-store.ts'
 import type { DiskState } from './disk.ts'
@@ -25,35 +23,27 @@ const answer = <T extends TProperties>(fields: T) => Type.Object(fields, { addit
 /** By which the first owner signs in. */
 export const SetupCode = answer({ code: Text })
 
-/** How an upstream is set up, in the words of the catalogue, with every default filled in. */
-export const UpstreamFacts = Type.Object({
-  dialect: Text,
-  base_url: orNull(Text),
-  local: Type.Boolean(),
-  deadlines: Type.Object({
-    headers_ms: Amount,
-    first_token_ms: Amount,
-    idle_ms: Amount,
-    total_ms: Amount,
-    total_whole_ms: Amount,
+/** `documents/upstream.ts` says what each field means. */
+const UpstreamShape = Type.Unsafe<UpstreamStatus>(
+  Type.Object({
+    id: Text,
+    state: Text,
+    reason: orNull(Text),
+    targets: Type.Array(Type.Object({ model: Text })),
+    dialect: Text,
+    base_url: orNull(Text),
+    local: Type.Boolean(),
+    deadlines: Type.Object({
+      headers_ms: Amount,
+      first_token_ms: Amount,
+      idle_ms: Amount,
+      total_ms: Amount,
+      total_whole_ms: Amount,
+    }),
+    limits: Type.Object({ rpm: orNull(Amount), tpm: orNull(Amount), concurrency: orNull(Amount) }),
+    credential: oneOf('set', 'not_set', 'none'),
   }),
-  /** null = no limit. */
-  limits: Type.Object({ rpm: orNull(Amount), tpm: orNull(Amount), concurrency: orNull(Amount) }),
-})
-export type UpstreamFacts = Static<typeof UpstreamFacts>
-
-/** Told as health has it: its type says what each field means. */
-const Health = Type.Unsafe<UpstreamHealth>(
-  Type.Object({ id: Text, state: Text, reason: orNull(Text), targets: Type.Array(Type.Object({ model: Text })) }),
 )
-
-/** `credential`: `none` = it needs none. */
-export const UpstreamStatus = Type.Intersect([
-  Health,
-  UpstreamFacts,
-  Type.Object({ credential: oneOf('set', 'not_set', 'none') }),
-])
-export type UpstreamStatus = Static<typeof UpstreamStatus>
 
 /**
  * `limit`: most files that the process may have open; null where that is not known. `max_in_flight`: requests that are taken at
@@ -98,7 +88,7 @@ export const Status = answer({
   /** Bytes of bodies and answers that are held in memory for them. */
   buffered_bytes: Amount,
   files: FileLimit,
-  upstreams: Type.Array(UpstreamStatus),
+  upstreams: Type.Array(UpstreamShape),
 })
 export type Status = Static<typeof Status>
 
@@ -152,45 +142,3 @@ export type TailLine = Static<typeof TailLine>
 /** Body of every answer that is not 2xx. */
 export const ControlError = answer({ error: Type.Object({ kind: Text, message: Text }) })
 export type ControlError = Static<typeof ControlError>
-
-/** Every upstream of a snapshot, in its order, with what is known of it. */
-export function toUpstreamStatuses(snapshot: Snapshot, states: readonly UpstreamHealth[]): UpstreamStatus[] {
-  const known = new Map(states.map((state) => [state.id, state]))
-  return [...snapshot.upstreams.values()].map((upstream) => ({
-    ...toHealth(upstream, known.get(upstream.id)),
-    ...toUpstreamFacts(upstream),
-    credential: upstream.credential !== null ? 'set' : upstream.variable !== null ? 'not_set' : 'none',
-  }))
-}
-
-/** How an upstream is set up. */
-export function toUpstreamFacts({ dialect, baseUrl, local, deadlines, limits }: Upstream): UpstreamFacts {
-  return {
-    dialect,
-    base_url: baseUrl,
-    local,
-    deadlines: {
-      headers_ms: deadlines.headers,
-      first_token_ms: deadlines.firstToken,
-      idle_ms: deadlines.idle,
-      total_ms: deadlines.total,
-      total_whole_ms: deadlines.totalWhole,
-    },
-    limits: { rpm: limits.requestsPerMinute, tpm: limits.tokensPerMinute, concurrency: limits.concurrency },
-  }
-}
-
-/** What is known, without the credential: an upstream may have quoted it in an error. */
-function toHealth({ id, credential, notReady }: Upstream, known: UpstreamHealth | undefined): UpstreamHealth {
-  if (!known) {
-    const state = notReady === null ? 'unknown' : 'not_ready'
-    return { id, state, reason: notReady, last_ok_ms: null, last_error: null, targets: [] }
-  }
-  const clean = (text: string) => (credential ? text.replaceAll(credential, '…') : text)
-  const { reason, last_error: error } = known
-  return {
-    ...known,
-    reason: reason === null ? null : clean(reason),
-    last_error: error === null ? null : { ...error, message: clean(error.message) },
-  }
-}

@@ -2,6 +2,7 @@
  * How a running server is doing: in one word, for `/readyz`, and with its figures, for commands that ask over the control
  * socket.
  */
+import { toUpstreamStatuses } from '../documents/upstream.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
 import type { Fullness } from '../gateway/fullness.ts'
 import type { Load } from '../gateway/intake.ts'
@@ -11,7 +12,7 @@ import type { ServerReadiness } from '../http/health.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Watch } from '../store/config-store.ts'
 import type { DiskWatch } from './disk-watch.ts'
-import { type Status, toUpstreamStatuses } from './protocol.ts'
+import type { Status } from './protocol.ts'
 
 /** Whose state tells how the server is doing. */
 export interface WatchedParts {

@@ -1,7 +1,8 @@
 /** What `doctor` makes of what a running server says of itself, its upstreams and its models. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { checkTransport } from '../../src/cli/doctor-server.ts'
-import type { Status, UpstreamStatus } from '../../src/server/protocol.ts'
+import type { UpstreamStatus } from '../../src/documents/upstream.ts'
+import type { Status } from '../../src/server/protocol.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { toUpstreamStatus } from '../support/status.ts'
 import { type Clinic, NOW, openClinic } from './doctor-bench.ts'

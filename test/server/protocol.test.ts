@@ -1,9 +1,9 @@
 /** What the status says of upstreams: everything but the credential. And what a test of one tells. */
 import { describe, expect, test } from 'bun:test'
+import { toUpstreamStatuses } from '../../src/documents/upstream.ts'
 import type { Upstream } from '../../src/domain/snapshot.ts'
 import type { UpstreamHealth } from '../../src/health/report.ts'
 import { testUpstream } from '../../src/server/backends.ts'
-import { toUpstreamStatuses } from '../../src/server/protocol.ts'
 import type { Backend, Readiness } from '../../src/upstreams/backend.ts'
 import { toSnapshot, toTarget } from '../support/snapshot.ts'
 

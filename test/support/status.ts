@@ -1,8 +1,9 @@
 /** A server's status as the control socket tells it: only what a test names is out of the ordinary. */
 
+import type { UpstreamStatus } from '../../src/documents/upstream.ts'
 import { createLog } from '../../src/log.ts'
 import { createControl } from '../../src/server/control.ts'
-import type { Status, TestResult, UpstreamStatus } from '../../src/server/protocol.ts'
+import type { Status, TestResult } from '../../src/server/protocol.ts'
 import { Tails } from '../../src/server/tails.ts'
 import { takeLock } from '../../src/store/sqlite/lock.ts'
 

@@ -1,6 +1,6 @@
 /** Whether a model, or one of its routes, can be asked, and why not, in words. Pure. */
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
-import type { ShownUpstream } from './upstream-rows.ts'
+import type { ShownUpstream } from './upstream.ts'
 
 /** What is known of the upstreams, and whether it is a running server that knows it. */
 export interface KnownUpstreams {

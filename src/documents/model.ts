@@ -1,10 +1,9 @@
-/** A model as the commands tell of it: as a row under its columns' names, and as cells of a table. Pure. */
+/** A model under its columns' names, as `models … --json` prints it and the admin API answers. Pure. */
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { PriceRow } from '../store/catalog-rows.ts'
 import type { Configuration } from '../store/config-store.ts'
-import { toPrintable } from './io.ts'
-import { type KnownUpstreams, toReason, toReasons } from './model-readiness.ts'
+import { type KnownUpstreams, toReason, toReasons } from './readiness.ts'
 
 /** One model as `models list --json` shows it. */
 export interface ShownModel {
@@ -142,32 +141,3 @@ export const toPricesOfModel = (rows: readonly PriceRow[], inForce: ReadonlySet<
     created_ms: createdMs,
     in_force: inForce.has(id),
   }))
-
-export const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY', 'CAN']
-
-/** The cells of a row, under MODEL_HEADINGS. The price is that of its first route. */
-export function toModelCells(row: ShownModel): string[] {
-  const [base] = row.routes[0]?.pricing ?? row.pricing
-  return [
-    toPrintable(row.slug),
-    toTokens(row.context_length),
-    toPerMillion(base?.prompt ?? '0'),
-    toPerMillion(base?.completion ?? '0'),
-    toReady(row),
-    toPrintable([...row.supported_features, ...row.input_modalities.filter((one) => one !== 'text')].join(' ')),
-  ]
-}
-
-const toReady = ({ is_ready: isReady }: ShownModel) => (isReady === null ? '-' : isReady ? 'yes' : 'no')
-
-/** Such as `131k` or `1M`. */
-const toTokens = (n: number) => (n < 999_500 ? `${Math.round(n / 1_000)}k` : `${Math.round(n / 100_000) / 10}M`)
-
-/** USD a token as USD for a million of them, exactly: `0.00000015` is `0.15`. */
-export function toPerMillion(price: string): string {
-  const [whole = '0', fraction = ''] = price.split('.')
-  const digits = fraction.padEnd(6, '0')
-  const dollars = `${whole}${digits.slice(0, 6)}`.replace(/^0+(?=\d)/, '')
-  const rest = digits.slice(6).replace(/0+$/, '')
-  return rest === '' ? dollars : `${dollars}.${rest.padEnd(2, '0')}`
-}

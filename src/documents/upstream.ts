@@ -1,0 +1,130 @@
+/**
+ * Every upstream of the database together with what a running server knows of it, if one runs: `upstreams list --json` and the admin
+ * API. No secret is ever part of it: of a credential only whether there is one. Pure.
+ */
+import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { UpstreamHealth } from '../health/report.ts'
+import type { UpstreamRow } from '../store/catalog-rows.ts'
+import { toUpstream } from '../store/snapshot.ts'
+
+/** How an upstream is set up, in the words of the catalogue, with every default filled in. */
+export interface UpstreamFacts {
+  dialect: string
+  base_url: string | null
+  local: boolean
+  deadlines: {
+    headers_ms: number
+    first_token_ms: number
+    idle_ms: number
+    total_ms: number
+    total_whole_ms: number
+  }
+  /** null = no limit. */
+  limits: { rpm: number | null; tpm: number | null; concurrency: number | null }
+}
+
+/** What a running server says of an upstream. `credential`: `none` = it needs none. */
+export interface UpstreamStatus extends UpstreamHealth, UpstreamFacts {
+  credential: 'set' | 'not_set' | 'none'
+}
+
+/** An upstream as the database declares it, its credential looked for in this process's environment. */
+export interface StoredUpstream {
+  upstream: Upstream
+  enabled: boolean
+  origin: string
+}
+
+/** One upstream as `upstreams list --json` shows it. */
+export interface ShownUpstream extends UpstreamFacts, Omit<UpstreamHealth, 'state'> {
+  state: UpstreamHealth['state'] | 'disabled'
+  enabled: boolean
+  origin: string
+  /** Null where it needs none. Never the credential itself. */
+  credential: { variable: string | null; status: 'set' | 'not_set' } | null
+}
+
+/** All upstreams, also the disabled ones, in the order in which they were declared. */
+export function toDeclared(rows: readonly UpstreamRow[], environment: Environment): StoredUpstream[] {
+  return rows.map((row) => ({
+    upstream: toUpstream(row, environment, 'here'),
+    enabled: row.enabled,
+    origin: row.origin,
+  }))
+}
+
+/** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */
+export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatus[] | null): ShownUpstream {
+  const { upstream, enabled, origin } = declared
+  const { variable } = upstream
+  const known = enabled ? statuses?.find(({ id }) => id === upstream.id) : undefined
+  if (known) {
+    const { credential, ...rest } = known
+    return { ...rest, enabled, origin, credential: credential === 'none' ? null : { variable, status: credential } }
+  }
+  const found = upstream.credential === null ? 'not_set' : 'set'
+  return {
+    id: upstream.id,
+    ...toUpstreamFacts(upstream),
+    enabled,
+    origin,
+    credential: variable === null ? null : { variable, status: found },
+    ...toUnasked(declared, statuses !== null),
+    last_ok_ms: null,
+    last_error: null,
+    targets: [],
+  }
+}
+
+/** Of an upstream that the database has and the server does not know. */
+export const NOT_TAKEN_IN = 'the server has not taken it in yet'
+
+/** Why nobody can say how an upstream is doing. */
+function toUnasked({ upstream, enabled }: StoredUpstream, serves: boolean): Pick<ShownUpstream, 'state' | 'reason'> {
+  if (!enabled) return { state: 'disabled', reason: null }
+  if (serves) return { state: 'unknown', reason: NOT_TAKEN_IN }
+  // What it lacks here it may well have where the server will run.
+  return { state: 'unknown', reason: upstream.notReady }
+}
+
+/** Every upstream of a snapshot, in its order, with what is known of it. */
+export function toUpstreamStatuses(snapshot: Snapshot, states: readonly UpstreamHealth[]): UpstreamStatus[] {
+  const known = new Map(states.map((state) => [state.id, state]))
+  return [...snapshot.upstreams.values()].map((upstream) => ({
+    ...toHealth(upstream, known.get(upstream.id)),
+    ...toUpstreamFacts(upstream),
+    credential: upstream.credential !== null ? 'set' : upstream.variable !== null ? 'not_set' : 'none',
+  }))
+}
+
+/** How an upstream is set up. */
+export function toUpstreamFacts({ dialect, baseUrl, local, deadlines, limits }: Upstream): UpstreamFacts {
+  return {
+    dialect,
+    base_url: baseUrl,
+    local,
+    deadlines: {
+      headers_ms: deadlines.headers,
+      first_token_ms: deadlines.firstToken,
+      idle_ms: deadlines.idle,
+      total_ms: deadlines.total,
+      total_whole_ms: deadlines.totalWhole,
+    },
+    limits: { rpm: limits.requestsPerMinute, tpm: limits.tokensPerMinute, concurrency: limits.concurrency },
+  }
+}
+
+/** What is known, without the credential: an upstream may have quoted it in an error. */
+function toHealth({ id, credential, notReady }: Upstream, known: UpstreamHealth | undefined): UpstreamHealth {
+  if (!known) {
+    const state = notReady === null ? 'unknown' : 'not_ready'
+    return { id, state, reason: notReady, last_ok_ms: null, last_error: null, targets: [] }
+  }
+  const clean = (text: string) => (credential ? text.replaceAll(credential, '…') : text)
+  const { reason, last_error: error } = known
+  return {
+    ...known,
+    reason: reason === null ? null : clean(reason),
+    last_error: error === null ? null : { ...error, message: clean(error.message) },
+  }
+}
