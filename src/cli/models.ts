@@ -4,20 +4,18 @@
  */
 
 import { closest } from '../catalog/entry.ts'
-import { type ShownModel, toModelRows, toPricesOfModel } from '../documents/model.ts'
+import { type ShownModel, toAliasDocuments, toModelDocuments, toShownModel } from '../documents/model.ts'
 import { toKnown } from '../documents/readiness.ts'
 import { toDeclared, toRow } from '../documents/upstream.ts'
 import { matches } from '../domain/pattern.ts'
 import { count } from '../domain/words.ts'
-import type { Configuration } from '../store/config-store.ts'
-import { toSnapshot } from '../store/snapshot.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toDescribedTable, toPrintable, toTable, withStore } from './io.ts'
 import { findServer, noteServer } from './live.ts'
 import { MODEL_HEADINGS, toModelCells } from './model-table.ts'
 import { toModelText } from './model-text.ts'
 
-/** @param all also those that no list of the API shows, and those of a wildcard that are not ready. */
+/** @param all also those that are disabled, that no list of the API shows, and those of a wildcard that are not ready. */
 export async function list(
   patterns: readonly string[],
   { all = false }: { all?: boolean },
@@ -25,7 +23,8 @@ export async function list(
 ): Promise<void> {
   const { models, aliases, found } = await gather(io)
   const isWanted = (name: string) => patterns.length === 0 || patterns.some((pattern) => matches(pattern, name))
-  const isShown = (row: ShownModel) => all || (row.listed && (!row.from_wildcard || row.is_ready !== false))
+  const isShown = (row: ShownModel) =>
+    all || (row.enabled && row.listed && (!row.from_wildcard || row.is_ready !== false))
   const shown = models.filter((row) => isWanted(row.slug) && isShown(row))
   const others = aliases.filter((alias) => isWanted(alias.alias) && (all || alias.listed))
   if (io.json) return printJson(io, { models: shown, aliases: others })
@@ -33,7 +32,8 @@ export async function list(
   const cells = [...shown.map(toModelCells), ...others.map(({ alias, model }) => [`${alias} = ${model}`])]
   if (cells.length > 0) io.stdout(toListText(cells, io))
   const hidden = models.filter((row) => isWanted(row.slug)).length - shown.length
-  if (hidden > 0) io.stderr(`With --all: ${count(hidden, 'model')} more, not listed or of a wildcard and not ready.\n`)
+  if (hidden > 0)
+    io.stderr(`With --all: ${count(hidden, 'model')} more, disabled, not listed or of a wildcard and not ready.\n`)
   else if (cells.length > 0) return
   else if (models.length > 0) io.stderr('No model matches that. See all of them with: tollgate models list --all\n')
   else io.stderr('There are no models yet. Declare them in a catalogue, then: tollgate catalog apply\n')
@@ -56,7 +56,7 @@ function toListText(cells: string[][], io: Context): string {
 }
 
 export async function show(name: string, io: Context): Promise<void> {
-  const { models, aliases, configuration } = await gather(io)
+  const { models, aliases, rows } = await gather(io)
   const slug = aliases.find(({ alias }) => alias === name)?.model ?? name
   const found = models.find((row) => row.slug === slug)
   if (!found) {
@@ -64,29 +64,20 @@ export async function show(name: string, io: Context): Promise<void> {
     const message = `There is no model ${toPrintable(name)}${hint}. See them with: tollgate models list --all`
     throw new CommandError('unknown_model', message)
   }
-  const names = aliases.filter(({ model }) => model === slug).map(({ alias }) => alias)
-  const rows = await withStore(io, { readonly: true }, (store) => store.readPrices(slug))
-  const prices = toPricesOfModel(rows, toInForce(configuration, found))
-  if (io.json) printJson(io, { ...found, aliases: names, prices })
-  else io.stdout(toModelText(found, names, prices))
+  const prices = await withStore(io, { readonly: true }, (store) => store.readPrices(slug))
+  const shown = toShownModel(found, rows, prices)
+  if (io.json) printJson(io, shown)
+  else io.stdout(toModelText(shown, shown.aliases, shown.prices))
 }
 
-/** A model may have a price that none of its routes is charged by: lists show it. */
-function toInForce({ models }: Configuration, { slug, routes }: ShownModel): ReadonlySet<string> {
-  const ids = [models.find((row) => row.slug === slug)?.priceId, ...routes.map(({ price_id: id }) => id)]
-  return new Set(ids.filter((id) => typeof id === 'string'))
-}
-
-/** All that is enabled, in the order of its names. */
+/** All that there is, in the order of its names. */
 async function gather(io: Context) {
-  const configuration = await withStore(io, { readonly: true }, (store) => store.read())
+  const rows = await withStore(io, { readonly: true }, (store) => store.readCatalog())
   const found = await findServer(io.dataFolder)
   const status = found.kind === 'server' ? found.status : null
-  const upstreams = toDeclared(configuration.upstreams, io.environment).map((declared) =>
+  const upstreams = toDeclared(rows.upstreams, io.environment).map((declared) =>
     toRow(declared, status?.upstreams ?? null),
   )
-  const snapshot = toSnapshot(configuration, io.environment)
-  const aliases = [...snapshot.aliases].map(([alias, { model, listed }]) => ({ alias, model, listed }))
-  const models = toModelRows(snapshot, configuration, toKnown(upstreams, status !== null))
-  return { models, aliases, configuration, found }
+  const models = toModelDocuments(rows, toKnown(upstreams, status !== null), io.environment)
+  return { models, aliases: toAliasDocuments(rows), rows, found }
 }

@@ -1,8 +1,8 @@
 /** A model under its columns' names, as `models … --json` prints it and the admin API answers. Pure. */
-import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
+import type { CatalogModel, Environment, Target } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import type { PriceRow } from '../store/catalog-rows.ts'
-import type { Configuration } from '../store/config-store.ts'
+import type { CatalogRows, ModelRow, PriceRow, RouteRow } from '../store/catalog-rows.ts'
+import { toCatalog } from '../store/snapshot.ts'
 import { type KnownUpstreams, toReason, toReasons } from './readiness.ts'
 
 /** One model as `models list --json` shows it. */
@@ -16,8 +16,11 @@ export interface ShownModel {
   output_modalities: string[]
   supported_features: string[]
   pricing: PricingItem[]
+  enabled: boolean
   listed: boolean
   from_wildcard: boolean
+  /** Who wins over whom: `builtin`, `discovered`, `file`, `admin`. */
+  origin: string
   /** Null where only a running server could tell. */
   is_ready: boolean | null
   /** Why it is not, in words. */
@@ -39,6 +42,9 @@ export interface ShownRoute {
   /** As long as the route allows. */
   context_length: number
   max_output_length: number
+  supported_features: string[]
+  enabled: boolean
+  origin: string
   is_ready: boolean | null
   reason: string | null
 }
@@ -53,33 +59,37 @@ export interface PriceOfModel {
   in_force: boolean
 }
 
-/** The rows that a snapshot leaves out are among them: routes that lead nowhere. */
-export type DeclaredRows = Pick<Configuration, 'routes' | 'upstreams'>
-
-export function toModelRows(
-  snapshot: Snapshot,
-  { routes, upstreams }: DeclaredRows,
+/** Every model, those that are disabled included, in the order of their names. */
+export function toModelDocuments(
+  rows: CatalogRows,
   known: KnownUpstreams,
+  environment: Environment = {},
 ): ShownModel[] {
-  const routesOf = Map.groupBy(routes, ({ model }) => model)
-  const local = new Set(upstreams.flatMap((row) => (row.local ? row.id : [])))
-  return [...snapshot.models.values()]
-    .map((model) => {
-      const others = (routesOf.get(model.facts.id) ?? []).filter((route) => !leadsTo(route, model))
-      return toModelRow(
-        model,
-        others.map((route) => toDisabled(route, model, local.has(route.upstream))),
-        known,
-      )
-    })
-    .sort((a, b) => (a.slug < b.slug ? -1 : 1))
+  const models = new Map(rows.models.map((row) => [row.slug, row]))
+  const routesOf = Map.groupBy(rows.routes, ({ model }) => model)
+  const local = new Set(rows.upstreams.flatMap((row) => (row.local ? row.id : [])))
+  const all = rows.models.map((row) => ({ ...row, enabled: true }))
+  const documents = [...toCatalog({ ...rows, models: all }, environment).models.values()].flatMap((model) => {
+    const row = models.get(model.facts.id)
+    const routes = routesOf.get(model.facts.id) ?? []
+    return row ? toModelDocument(model, row, routes, local, known) : []
+  })
+  return documents.sort((a, b) => (a.slug < b.slug ? -1 : 1))
 }
 
-const leadsTo = ({ upstream, upstreamModel }: DeclaredRows['routes'][number], { targets }: CatalogModel): boolean =>
-  targets.some((target) => target.upstream.id === upstream && target.upstreamModel === upstreamModel)
-
-function toModelRow(model: CatalogModel, disabled: readonly ShownRoute[], known: KnownUpstreams): ShownModel {
+function toModelDocument(
+  model: CatalogModel,
+  { enabled, origin }: ModelRow,
+  routes: readonly RouteRow[],
+  local: ReadonlySet<string>,
+  known: KnownUpstreams,
+): ShownModel {
   const { facts, listed, fromWildcard, targets } = model
+  const shown = targets.flatMap((target) => {
+    const row = routes.find((route) => leadsTo(route, target))
+    return row ? toRoute(row, target, known) : []
+  })
+  const others = routes.filter((route) => !targets.some((target) => leadsTo(route, target)))
   return {
     slug: facts.id,
     name: facts.name,
@@ -90,33 +100,41 @@ function toModelRow(model: CatalogModel, disabled: readonly ShownRoute[], known:
     output_modalities: facts.output_modalities,
     supported_features: facts.supported_features,
     pricing: facts.pricing,
+    enabled,
     listed,
     from_wildcard: fromWildcard,
-    ...toReadiness(toReasons(model, known), known),
-    routes: [...targets.map((target) => toRoute(target, model, known)), ...disabled],
+    origin,
+    ...toReadiness(enabled ? toReasons(model, known) : 'it is disabled', known),
+    routes: [...shown, ...others.map((route) => toDisabled(route, model, local.has(route.upstream)))],
   }
 }
+
+const leadsTo = ({ upstream, upstreamModel }: RouteRow, target: Target): boolean =>
+  target.upstream.id === upstream && target.upstreamModel === upstreamModel
 
 const toReadiness = (reason: string | null, { serves }: KnownUpstreams) => ({
   is_ready: reason !== null ? false : serves ? true : null,
   reason,
 })
 
-const toRoute = (target: Target, { facts }: CatalogModel, known: KnownUpstreams): ShownRoute => ({
+const toRoute = ({ pricing, enabled, origin }: RouteRow, target: Target, known: KnownUpstreams): ShownRoute => ({
   upstream: target.upstream.id,
   upstream_model: target.upstreamModel,
   priority: target.priority,
   weight: target.weight,
   pricing: target.pricing,
-  own_price: target.pricing.length > 0 && target.pricing !== facts.pricing,
+  own_price: pricing !== null,
   price_id: target.priceId,
   context_length: target.contextLength,
   max_output_length: target.maxOutputLength,
+  supported_features: [...target.features],
+  enabled,
+  origin,
   ...toReadiness(toReason(target, known), known),
 })
 
 /** A route that leads nowhere, since it is disabled or its upstream is. */
-function toDisabled(row: DeclaredRows['routes'][number], { facts }: CatalogModel, isLocal: boolean): ShownRoute {
+function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): ShownRoute {
   return {
     upstream: row.upstream,
     upstream_model: row.upstreamModel,
@@ -127,17 +145,26 @@ function toDisabled(row: DeclaredRows['routes'][number], { facts }: CatalogModel
     price_id: row.priceId,
     context_length: row.contextLength ?? facts.context_length,
     max_output_length: row.maxOutputLength ?? facts.max_output_length,
+    supported_features: row.supportedFeatures ?? facts.supported_features,
+    enabled: row.enabled,
+    origin: row.origin,
     is_ready: false,
     reason: row.enabled ? 'its upstream is disabled' : 'the route is disabled',
   }
 }
 
-/** @param inForce ids of those that something is charged by now. */
-export const toPricesOfModel = (rows: readonly PriceRow[], inForce: ReadonlySet<string>): PriceOfModel[] =>
-  rows.map(({ id, upstream, pricing, createdMs }) => ({
-    id,
-    upstream,
-    pricing,
-    created_ms: createdMs,
+/** A model with every price that it had. A price may be in force that none of its routes is charged by: lists show it. */
+export function toShownModel(shown: ShownModel, rows: CatalogRows, priceRows: readonly PriceRow[]) {
+  const { slug, routes } = shown
+  const model = rows.models.find((row) => row.slug === slug)
+  const inForce = new Set([model?.priceId, ...routes.map(({ price_id: id }) => id)])
+  const prices: PriceOfModel[] = priceRows.map(({ id, upstream, pricing, createdMs }) => ({
+    ...{ id, upstream, pricing, created_ms: createdMs },
     in_force: inForce.has(id),
   }))
+  const aliases = rows.aliases.filter(({ model: of }) => of === slug).map(({ alias }) => alias)
+  return { ...shown, aliases, prices }
+}
+
+export const toAliasDocuments = ({ aliases }: Pick<CatalogRows, 'aliases'>) =>
+  aliases.map(({ alias, model, listed }) => ({ alias, model, listed }))

@@ -28,6 +28,16 @@ export interface UpstreamStatus extends UpstreamHealth, UpstreamFacts {
   credential: 'set' | 'not_set' | 'none'
 }
 
+/** What a free question to an upstream has come to; `server/protocol.ts` says what the states mean. */
+export interface UpstreamTest {
+  id: string
+  state: string
+  /** In words, where it is neither `ready` nor `unknown`. */
+  reason: string | null
+  /** How long the answer took; null where nothing was asked. */
+  ms: number | null
+}
+
 /** An upstream as the database declares it, its credential looked for in this process's environment. */
 export interface StoredUpstream {
   upstream: Upstream
@@ -52,6 +62,10 @@ export function toDeclared(rows: readonly UpstreamRow[], environment: Environmen
     origin: row.origin,
   }))
 }
+
+/** All of them as a running server knows them, whose own environment resolves their credentials. */
+export const toUpstreamDocuments = (rows: readonly UpstreamRow[], statuses: readonly UpstreamStatus[]) =>
+  toDeclared(rows, {}).map((declared) => toRow(declared, statuses))
 
 /** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */
 export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatus[] | null): ShownUpstream {

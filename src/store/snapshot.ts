@@ -14,18 +14,28 @@ import {
 } from '../domain/settings.ts'
 import type { CatalogModel, Environment, Secret, Snapshot, Target, Team, Upstream } from '../domain/snapshot.ts'
 import { LEAVE_MS, toMs } from '../domain/time.ts'
-import type { ModelRow, RouteRow, UpstreamRow } from './catalog-rows.ts'
+import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from './catalog-rows.ts'
 import type { Configuration, StoredKey, StoredTeam } from './config-store.ts'
 
 /** @param environment resolves `${NAME}` references. */
 export function toSnapshot(rows: Configuration, environment: Environment): Snapshot {
-  const upstreams = new Map(
-    rows.upstreams.filter((row) => row.enabled).map((row) => [row.id, toUpstream(row, environment, 'on the server')]),
-  )
   return {
     revision: rows.revision,
     secrets: new Map(rows.keys.flatMap(toSecrets)),
     teams: new Map(rows.teams.map(toTeam)),
+    ...toCatalog(rows, environment),
+  }
+}
+
+/** What of it comes from the catalogue. */
+export function toCatalog(
+  rows: CatalogRows,
+  environment: Environment,
+): Pick<Snapshot, 'models' | 'aliases' | 'upstreams'> {
+  const upstreams = new Map(
+    rows.upstreams.filter((row) => row.enabled).map((row) => [row.id, toUpstream(row, environment, 'on the server')]),
+  )
+  return {
     models: toModels(rows.models, rows.routes, upstreams),
     aliases: new Map(rows.aliases.map(({ alias, model, listed }) => [alias, { model, listed }])),
     upstreams,

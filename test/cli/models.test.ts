@@ -68,6 +68,15 @@ test('the list has context, prices, readiness and what a model can do, and fits 
   )
 })
 
+test('a model that is disabled is among all of them, and says so', async () => {
+  const text = await Bun.file(`${bench.folder}/catalog.yaml`).text()
+  await Bun.write(`${bench.folder}/catalog.yaml`, text.replace('name: Tiny,', 'name: Tiny, enabled: false,'))
+  await bench.run('catalog', 'apply')
+  expect((await bench.run('models', 'list')).stdout).not.toContain('local/tiny  ')
+  const { models } = JSON.parse((await bench.run('models', 'list', '--all', '--json')).stdout)
+  expect(models.at(-1)).toMatchObject({ slug: 'local/tiny', enabled: false, is_ready: false, reason: 'it is disabled' })
+})
+
 test('--json has the columns’ names, and knows nothing of readiness where no server runs', async () => {
   expect((await bench.run('models', 'list')).stderr).toStartWith('No server runs on this data folder. What is ready ')
   const { models, aliases } = JSON.parse((await bench.run('models', 'list', '--json')).stdout)

@@ -8,7 +8,10 @@ export function addModels(program: Command, context: Context): void {
     .command('list')
     .description('list models: context, USD per million tokens, whether they are ready, what they can do')
     .argument('[pattern...]', 'those that match, such as openai/*')
-    .option('--all', 'also those that GET /v1/models does not list, and those of a wildcard that are not ready')
+    .option(
+      '--all',
+      'also those that are disabled, that GET /v1/models does not list, or that are of a wildcard and not ready',
+    )
     .action(async (patterns: string[], flags: { all?: boolean }) => {
       await (await import('../models.ts')).list(patterns, flags, context)
     })
