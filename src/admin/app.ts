@@ -7,14 +7,20 @@ import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
 import { identify, toGuarded } from './access.ts'
 import type { AdminDeps } from './deps.ts'
-import { refuse, toRefusal } from './errors.ts'
+import { AdminError, refuse, toRefusal } from './errors.ts'
 import { keysController } from './keys.ts'
+import { modelsController } from './models.ts'
 import { sessionController } from './session.ts'
+import { upstreamsController } from './upstreams.ts'
 
 export const API_PATH = '/admin/api'
 
 const routesOf = (deps: AdminDeps) =>
-  new Elysia({ prefix: API_PATH, normalize: false }).use(sessionController(deps)).use(keysController(deps))
+  new Elysia({ prefix: API_PATH, normalize: false })
+    .use(sessionController(deps))
+    .use(keysController(deps))
+    .use(modelsController(deps))
+    .use(upstreamsController(deps))
 
 /** What a typed client goes by. */
 export type AdminApi = ReturnType<typeof routesOf>
@@ -36,7 +42,10 @@ export function createAdminApi(deps: AdminDeps) {
   }
   const routes = routesOf(deps)
   const app = createInstance({ toResponse, idleSeconds: 0, maxBodyBytes: 0 })
-    .onRequest(({ request }) => identify(request, deps))
+    .onRequest(({ request }) => {
+      requireEscaped(request)
+      return identify(request, deps)
+    })
     .use(routes)
   const guarded = toGuarded(app)
   return {
@@ -47,6 +56,15 @@ export function createAdminApi(deps: AdminDeps) {
       for (const [name, value] of Object.entries(HEADERS)) response.headers.set(name, value)
       return response
     },
+  }
+}
+
+/** Otherwise the router gives a parameter that it cannot read for none. */
+function requireEscaped(request: Request): void {
+  try {
+    decodeURIComponent(pathOf(request))
+  } catch {
+    throw new AdminError(404, 'unknown_path', 'The path is not escaped as URLs are (RFC 3986).')
   }
 }
 

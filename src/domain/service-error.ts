@@ -39,6 +39,9 @@ export type ServiceFailure =
   /** By its id it is older than what is kept of the ledger, if it ever was on record. */
   | { kind: 'request_removed'; request: string; createdMs: number }
   | { kind: 'request_ambiguous'; request: string }
+  | { kind: 'model_not_found'; model: string }
+  | { kind: 'upstream_not_found'; upstream: string }
+  | { kind: 'upstream_disabled'; upstream: string }
   | { kind: 'catalog_unreadable'; path: string }
   | { kind: 'catalog_invalid'; name: string; problems: readonly CatalogProblem[] }
   /** The built-in catalogue was to replace what a file has declared. */

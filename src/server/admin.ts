@@ -14,7 +14,8 @@ import { readStandings } from '../keys/standing.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { LedgerReader } from '../store/ledger-store.ts'
 
-export interface AdminSurfaceDeps extends Pick<AdminDeps, 'store' | 'identity' | 'publicUrls' | 'now' | 'log'> {
+export interface AdminSurfaceDeps
+  extends Pick<AdminDeps, 'store' | 'identity' | 'serving' | 'publicUrls' | 'now' | 'log'> {
   reader: Pick<LedgerReader, 'spending' | 'latestHour'>
   ledger: Pick<Ledger, 'flush'>
   trustedProxies: readonly IpRange[]

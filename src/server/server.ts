@@ -4,8 +4,10 @@
  */
 import { LeftCalls } from '../accounting/left-calls.ts'
 import { logFinished, toAll } from '../accounting/settle.ts'
+import type { Serving } from '../admin/serving.ts'
 import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
 import type { ServeConfig } from '../config.ts'
+import { toUpstreamStatuses } from '../documents/upstream.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { Fullness } from '../gateway/fullness.ts'
@@ -110,7 +112,21 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   opened.defer(closeThreads)
   const watched: WatchedParts = { ledger, load, fullness, disk, health, watch }
   const tails = new Tails()
-  const admin = createAdminSurface({ store, identity, reader, ledger, log, now, ...config })
+  const test = async (id: string) => {
+    const upstream = live.snapshot.upstreams.get(id)
+    if (!upstream) return null
+    return testUpstream(upstream, {
+      backend: backends[upstream.dialect],
+      monotonicMs,
+      onFound: (found) => health.probed(upstream, found),
+    })
+  }
+  const serving: Serving = {
+    upstreams: () => toUpstreamStatuses(live.snapshot, health.states()),
+    test,
+    refresh: live.refresh,
+  }
+  const admin = createAdminSurface({ store, identity, serving, reader, ledger, log, now, ...config })
   const parts: AppDeps = {
     live,
     ledger,
@@ -168,15 +184,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         backups: { every_ms: config.backupMs, failed: backups.failed },
         files,
       }),
-    async test(id) {
-      const upstream = live.snapshot.upstreams.get(id)
-      if (!upstream) return null
-      return testUpstream(upstream, {
-        backend: backends[upstream.dialect],
-        monotonicMs,
-        onFound: (found) => health.probed(upstream, found),
-      })
-    },
+    test,
     reload: options.commands.reload,
     flush: ledger.flush,
     tails,

@@ -1,12 +1,18 @@
 /** The admin API over a real database, with a clock of the test's own and browsers that keep cookies. For the tests of `admin/`. */
 import { createAdminApi } from '../../src/admin/app.ts'
+import type { Serving } from '../../src/admin/serving.ts'
+import { toUpstreamStatuses } from '../../src/documents/upstream.ts'
 import type { Role } from '../../src/domain/roles.ts'
+import type { Snapshot } from '../../src/domain/snapshot.ts'
 import { inviteAdmin } from '../../src/identity/admins.ts'
 import { Attempts } from '../../src/identity/attempts.ts'
 import { SetupCode } from '../../src/identity/codes.ts'
 import { createToken } from '../../src/identity/tokens.ts'
 import { readStandings } from '../../src/keys/standing.ts'
 import { createLog } from '../../src/log.ts'
+import { createAllBackends, testUpstream } from '../../src/server/backends.ts'
+import type { ConfigStore } from '../../src/store/config-store.ts'
+import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
 import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
@@ -37,8 +43,10 @@ export function createFixture() {
   const store = createConfigStore(folder.database)
   const identity = createIdentityStore(folder.database)
   const setupCode = new SetupCode()
+  const environment: Record<string, string> = {}
+  const serving = createServing(store, environment)
   const admin = createAdminApi({
-    ...{ store, identity, setupCode, now, publicUrls: [PUBLIC_URL] },
+    ...{ store, identity, serving, setupCode, now, publicUrls: [PUBLIC_URL] },
     attempts: new Attempts(),
     reports: { standings: async (kind, id) => readStandings(createLedgerReader(folder.database), kind, now(), id) },
     addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
@@ -85,13 +93,30 @@ export function createFixture() {
   }
 
   return {
-    ...{ folder, clock, store, identity, setupCode, admin, lines, createBrowser, signIn },
+    ...{ folder, clock, store, identity, environment, serving, setupCode, admin, lines, createBrowser, signIn },
     /** What a script sends. */
     async tokenHeaders(scope: 'read' | 'write') {
       const { secret } = await createToken(identity, { name: scope, scope }, { actor: 'test', nowMs: clock.ms })
       return { authorization: `Bearer ${secret}` }
     },
     close: folder.close,
+  }
+}
+
+/** As a server has it that has called none of its upstreams yet. */
+function createServing(store: ConfigStore, environment: Record<string, string>): Serving {
+  let snapshot: Snapshot | null = null
+  const backends = createAllBackends({ environment })
+  return {
+    upstreams: () => (snapshot ? toUpstreamStatuses(snapshot, []) : []),
+    async test(id) {
+      const upstream = snapshot?.upstreams.get(id)
+      if (!upstream) return null
+      return testUpstream(upstream, { backend: backends[upstream.dialect], monotonicMs: () => 0 })
+    },
+    async refresh() {
+      snapshot = toSnapshot(await store.read(), environment)
+    },
   }
 }
 

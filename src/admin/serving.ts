@@ -1,0 +1,11 @@
+/** What the running server goes by, as the admin API tells of it and has it renewed. */
+import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
+
+export interface Serving {
+  /** Every upstream that is enabled, with what is known of it. */
+  upstreams(): UpstreamStatus[]
+  /** Asks an upstream now, at no cost; null where the server has none of that id that is enabled. */
+  test(id: string): Promise<UpstreamTest | null>
+  /** Takes in what was just changed: it holds, and is told of, from then on. */
+  refresh(): Promise<void>
+}
