@@ -6,11 +6,14 @@ import { Elysia } from 'elysia'
 import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
 import { identify, toGuarded } from './access.ts'
+import { adminsController } from './admins.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, refuse, toRefusal } from './errors.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
 import { sessionController } from './session.ts'
+import { teamsController } from './teams.ts'
+import { tokensController } from './tokens.ts'
 import { upstreamsController } from './upstreams.ts'
 
 export const API_PATH = '/admin/api'
@@ -19,6 +22,9 @@ const routesOf = (deps: AdminDeps) =>
   new Elysia({ prefix: API_PATH, normalize: false })
     .use(sessionController(deps))
     .use(keysController(deps))
+    .use(teamsController(deps))
+    .use(adminsController(deps))
+    .use(tokensController(deps))
     .use(modelsController(deps))
     .use(upstreamsController(deps))
 

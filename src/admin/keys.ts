@@ -10,6 +10,7 @@ import { DEFAULT_OVERLAP_MS, OVERLAP_MS, rotateKey } from '../keys/rotate.ts'
 import { createKey, type ListedKey, listKeys, revokeKey, showKey } from '../keys/service.ts'
 import { toFirstStanding } from '../keys/standing.ts'
 import { access } from './access.ts'
+import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, orNone, Shared } from './schema.ts'
 import { toSharedChanges } from './shared-body.ts'
@@ -26,7 +27,7 @@ const KeyPatch = exactly({ ...KeyFields, name: Type.Optional(Type.String()) })
 
 export function keysController({ store, reports, now }: AdminDeps) {
   const standing = async (key: ListedKey) => toKeyDocument(key, (await reports.standings('key', key.id))(key))
-  const by = (principal: { id: string }) => ({ actor: principal.id, nowMs: now() })
+  const by = actors({ now })
 
   return new Elysia({ name: 'keys' })
     .use(access())

@@ -1,0 +1,49 @@
+/** Those who may sign in: `/admin/api/admins`. A code to set a password with is in one answer, that of its making. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { toAdminDocument } from '../documents/admin.ts'
+import { ROLES } from '../domain/roles.ts'
+import { type CodedAdmin, editAdmin, inviteAdmin, resetAdmin } from '../identity/admins.ts'
+import { access } from './access.ts'
+import { actors } from './actor.ts'
+import type { AdminDeps } from './deps.ts'
+import { exactly, oneOf, orNone } from './schema.ts'
+
+const AdminFields = {
+  role: Type.Optional(oneOf(ROLES)),
+  /** Of a member: id or name. */
+  team: orNone(Type.String()),
+}
+const AdminBody = exactly({ ...AdminFields, name: Type.String(), role: oneOf(ROLES) })
+const AdminPatch = exactly({ ...AdminFields, disabled: Type.Optional(Type.Boolean()) })
+
+export function adminsController({ identity, now }: AdminDeps) {
+  const by = actors({ now })
+
+  return new Elysia({ name: 'admins' })
+    .use(access())
+    .get('/admins', async () => ({ admins: (await identity.readAdmins()).map(toAdminDocument) }), { least: 'owner' })
+    .post('/admins', async ({ principal, body }) => toCodedDocument(await inviteAdmin(identity, body, by(principal))), {
+      least: 'owner',
+      body: AdminBody,
+    })
+    .patch(
+      '/admins/:id',
+      async ({ principal, params: { id }, body }) => {
+        const { admin, revoked } = await editAdmin(identity, id, body, by(principal))
+        return { ...toAdminDocument(admin), keys_revoked: revoked.length }
+      },
+      { least: 'owner', body: AdminPatch },
+    )
+    .post(
+      '/admins/:id/reset',
+      async ({ principal, params: { id } }) => toCodedDocument(await resetAdmin(identity, id, by(principal))),
+      { least: 'owner' },
+    )
+}
+
+const toCodedDocument = ({ admin, code }: CodedAdmin) => ({
+  ...toAdminDocument(admin),
+  code,
+  code_expires_ms: admin.codeExpiresMs,
+})

@@ -1,0 +1,88 @@
+/** Those who sign in, and tokens for scripts, over the admin API: by owners alone. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createTeam } from '../../src/keys/teams.ts'
+import { type Browser, createFixture, type Fixture, PASSWORD } from './fixture.ts'
+
+let fixture: Fixture
+let browser: Browser
+beforeEach(async () => {
+  fixture = createFixture()
+  browser = await fixture.signIn('owner')
+})
+afterEach(() => fixture.close())
+
+test('somebody is invited, sets a password with the code, is given another role, reset and disabled', async () => {
+  await createTeam(fixture.store, { name: 'research' }, { actor: 'test', nowMs: fixture.clock.ms })
+  const invited = await browser.ask('POST', '/admins', { body: { name: 'Mia', role: 'member', team: 'research' } })
+  const { id, code } = invited.body
+  expect(invited.body).toMatchObject({ name: 'mia', role: 'member', status: 'invited', code: expect.any(String) })
+  expect(invited.body.code_expires_ms).toBeGreaterThan(fixture.clock.ms)
+  const theirs = fixture.createBrowser()
+  await theirs.ask('POST', '/code', { body: { name: 'mia', code, password: PASSWORD } })
+  const edited = await browser.ask('PATCH', `/admins/${id}`, { body: { role: 'viewer' } })
+  expect(edited.body).toMatchObject({ role: 'viewer', team_id: null, status: 'active' })
+  expect((await theirs.ask('GET', '/keys')).status).toBe(200)
+  const reset = (await browser.ask('POST', `/admins/${id}/reset`)).body
+  expect([reset.status, reset.code === code]).toEqual(['invited', false])
+  expect((await theirs.ask('GET', '/keys')).status).toBe(401)
+  await theirs.ask('POST', '/code', { body: { name: 'mia', code: reset.code, password: PASSWORD } })
+  expect((await theirs.ask('GET', '/keys')).status).toBe(200)
+  const disabled = await browser.ask('PATCH', `/admins/${id}`, { body: { disabled: true } })
+  expect(disabled.body).toMatchObject({ status: 'disabled', keys_revoked: 0 })
+  expect((await theirs.ask('GET', '/keys')).status).toBe(401)
+  const listed = (await browser.ask('GET', '/admins')).body
+  expect(listed.admins.map(({ name }: { name: string }) => name)).toEqual(['owner', 'mia'])
+  for (const secret of [code, reset.code, 'argon2']) expect(JSON.stringify(listed)).not.toContain(secret)
+})
+
+test.each([
+  ['no role', { name: 'mia' }, 400, 'invalid'],
+  ['a role that is none', { name: 'mia', role: 'root' }, 400, 'invalid'],
+  ['a member without a team', { name: 'mia', role: 'member' }, 400, 'invalid'],
+  ['a team that is not there', { name: 'mia', role: 'member', team: 'none' }, 404, 'team_not_found'],
+  ['a name that is there', { name: 'OWNER', role: 'viewer' }, 409, 'admin_exists'],
+])('%s is refused, and nobody is made', async (_, body, status, kind) => {
+  const answer = await browser.ask('POST', '/admins', { body })
+  expect([answer.status, answer.body.error.kind]).toEqual([status, kind])
+  expect((await browser.ask('GET', '/admins')).body.admins).toHaveLength(1)
+})
+
+test('the last owner stays one, and who is not there is 404', async () => {
+  const demoted = await browser.ask('PATCH', '/admins/owner', { body: { role: 'viewer' } })
+  expect([demoted.status, demoted.body.error.kind]).toEqual([409, 'last_owner'])
+  const nobody = await browser.ask('POST', '/admins/nobody/reset')
+  expect([nobody.status, nobody.body.error.kind]).toEqual([404, 'admin_not_found'])
+})
+
+test('a token is made, its secret told once, used, and revoked', async () => {
+  const expires_ms = fixture.clock.ms + 1_000
+  const made = await browser.ask('POST', '/tokens', { body: { name: 'ci', scope: 'read', expires_ms } })
+  const { id, token: secret } = made.body
+  expect(made.body).toMatchObject({ name: 'ci', scope: 'read', expires_ms, revoked_ms: null })
+  const script = fixture.createBrowser()
+  const headers = { authorization: `Bearer ${secret}` }
+  expect((await script.ask('GET', '/keys', { headers })).status).toBe(200)
+  const { tokens } = (await browser.ask('GET', '/tokens')).body
+  expect(tokens).toEqual([{ ...made.body, token: `sk-tgadm-…${secret.slice(-4)}` }])
+  const revoked = await browser.ask('POST', `/tokens/${id}/revoke`)
+  expect(revoked.body.revoked_ms).toBe(fixture.clock.ms)
+  expect((await script.ask('GET', '/keys', { headers })).body.error.kind).toBe('token_wrong')
+  expect((await browser.ask('POST', '/tokens/nothing/revoke')).body.error.kind).toBe('token_not_found')
+})
+
+test('a token that writes makes neither tokens nor administrators, and sees none', async () => {
+  const headers = await fixture.tokenHeaders('write')
+  const script = fixture.createBrowser()
+  const asked = [
+    ['GET', '/tokens'],
+    ['POST', '/tokens', { name: 'more', scope: 'write' }],
+    ['GET', '/admins'],
+    ['POST', '/admins', { name: 'eve', role: 'owner' }],
+    ['PATCH', '/admins/owner', { disabled: true }],
+    ['POST', '/admins/owner/reset'],
+  ] as const
+  for (const [method, path, body] of asked) {
+    const answer = await script.ask(method, path, { headers, body })
+    expect([method, path, answer.body.error?.kind]).toEqual([method, path, 'role_too_small'])
+  }
+})
