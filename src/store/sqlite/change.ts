@@ -4,7 +4,7 @@ import { codeOf } from '../../domain/error.ts'
 import { mintId, timeOfId } from '../../domain/id.ts'
 import type { Actor, Decided } from '../config-store.ts'
 import type { Connection, Transaction } from './config-store.ts'
-import { bumpRevision } from './revision.ts'
+import { bumpRevision, noteOwnChange } from './revision.ts'
 import { audit, settings } from './schema.ts'
 
 /** Other writers are done within moments; a slice of retention takes a few ms. */
@@ -37,7 +37,8 @@ export function change<Rows, Write, T>(
   database: Connection,
   { by, read, decide, write, isNews }: ChangeSteps<Rows, Write, T>,
 ): T {
-  return database.transaction(
+  let isNew = false
+  const value = database.transaction(
     (tx) => {
       const decided = decide(read(tx))
       for (const [key, value] of Object.entries(decided.settings ?? {})) {
@@ -50,7 +51,8 @@ export function change<Rows, Write, T>(
       if (decided.change === null) return decided.value
       const { write: what, ...record } = decided.change
       write(tx, what)
-      if (isNews?.(what) ?? true) bumpRevision(tx, by.nowMs)
+      isNew = isNews?.(what) ?? true
+      if (isNew) bumpRevision(tx, by.nowMs)
       tx.insert(audit)
         .values({ id: toAuditId(tx, by.nowMs), atMs: by.nowMs, actor: by.actor, ...record })
         .run()
@@ -58,6 +60,8 @@ export function change<Rows, Write, T>(
     },
     { behavior: 'immediate' },
   )
+  if (isNew) noteOwnChange(database.$client)
+  return value
 }
 
 /** An id behind all others: of two commands at a time, the one that began first may change something last. */

@@ -1,10 +1,12 @@
 /**
  * Notices that some process changed the configuration. Reads `PRAGMA data_version` on the *writer*, where only foreign
- * commits move it (a reader would see every commit of the ledger), and the revision only if it moved.
+ * commits move it (a reader would see every commit of the ledger), and the revision only if it moved, or if this connection
+ * itself has changed something.
  */
 import type { Database } from 'bun:sqlite'
 import type { Log } from '../../log.ts'
 import type { Watch } from '../config-store.ts'
+import { countOwnChanges } from './revision.ts'
 
 const POLL_MS = 25
 
@@ -18,17 +20,20 @@ export function createWatch(
   const version = writer.query<{ data_version: number }, []>('PRAGMA data_version')
   const stored = writer.query<{ value: string }, []>("SELECT value FROM settings WHERE key = 'config_revision'")
   let seenVersion = -1
+  let seenOwn = -1
   let seenRevision = revision
   let healthy = true
   let isBusy = false
 
   const look = async () => {
     const now = version.get()?.data_version ?? -1
-    if (now === seenVersion) return
+    const own = countOwnChanges(writer)
+    if (now === seenVersion && own === seenOwn) return
     const current = Number(stored.get()?.value ?? 0)
     if (current !== seenRevision) await onChange(current)
     seenRevision = current
     seenVersion = now
+    seenOwn = own
   }
   const poll = async () => {
     if (isBusy) return

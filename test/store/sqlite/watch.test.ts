@@ -58,6 +58,15 @@ test('a change by another process is seen, and is in what is read then', async (
   expect(watch.healthy()).toBe(true)
 })
 
+test('a change by the server itself is seen, as the admin API makes them', async () => {
+  const seen: number[] = []
+  watch = createWatch(folder.database, 0, async (revision) => void seen.push(revision))
+  await addKey(store)
+  await until('the change', () => seen.length > 0)
+  await createKey(store, { name: 'another' }, { actor: 'cli', nowMs: HOUR })
+  await until('the next change', () => seen.includes(2))
+})
+
 test('commits of our own ledger ask for no revision, and those of others change nothing without one', async () => {
   const { writer, queries } = counted()
   let changes = 0
