@@ -29,7 +29,7 @@ export function toBill(
   call: Pick<Call, 'target' | 'body' | 'meter'>,
   requestStatus: Outcome['status'],
   counter: Counter,
-  keyId: string,
+  shareId: string,
 ): Bill | Promise<Bill> {
   const { target, body, meter } = call
   const { outcome, usage } = meter
@@ -38,7 +38,7 @@ export function toBill(
   const isKept = usage !== null && isKeptForHour(call, usage)
   const heard = isKept ? toKeptForHour(usage) : usage
   if (status === 'ok' && heard && meter.isReported) return charge(target, status, heard, isKept)
-  return counter.usage(keyId, body, meter.captured()).then((seen) => {
+  return counter.usage(shareId, body, meter.captured()).then((seen) => {
     const known = heard ? toLarger(heard, seen) : seen
     // What is reported before the first word is what was read, and not what is being thought.
     const isHeard = status === 'ok' || (meter.isReported && meter.firstTokenMs !== null)

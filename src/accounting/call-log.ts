@@ -49,6 +49,11 @@ export class CallLog {
     return this.#calls.at(-1)?.target.upstream.id ?? this.#deps.row.upstream
   }
 
+  /** Whose turns its work on threads takes. */
+  get shareId(): string {
+    return this.#deps.key.shareId
+  }
+
   /** When a call noticed that the client had left, by `performance.now()`; null where none has. */
   get leftMs(): number | null {
     for (const { leftMs } of this.#calls) if (leftMs !== null) return leftMs
@@ -147,6 +152,6 @@ export class CallLog {
   /** Makes room for what all calls have come to or may, those on their way to the record among them. */
   #raise(): GatewayError | null | Promise<GatewayError | null> {
     const { reservation, counter, row } = this.#deps
-    return reservation.raise(askForAll(counter, row, reservation.hasBudget, this.#calls, this.#pending))
+    return reservation.raise(askForAll(counter, this.shareId, row, reservation.hasBudget, this.#calls, this.#pending))
   }
 }

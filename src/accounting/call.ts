@@ -22,7 +22,7 @@ export interface PlannedCall {
 }
 
 export interface CallDeps {
-  key: Pick<Key, 'id' | 'limits'>
+  key: Pick<Key, 'shareId' | 'limits'>
   reservation: Pick<Reservation, 'releaseSlot'>
   leftCalls: LeftCalls
   /** A clock that never steps, ms. */
@@ -70,6 +70,6 @@ export class Call implements Payer {
 
   /** Notes that nothing is read of it any more. */
   over(): void {
-    if (this.#reading !== null) this.#deps.leftCalls.delete(this.#deps.key.id, this.#reading)
+    if (this.#reading !== null) this.#deps.leftCalls.delete(this.#deps.key.shareId, this.#reading)
   }
 }

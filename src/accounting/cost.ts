@@ -61,7 +61,7 @@ const sum: Join = (costs) => costs.reduce((before, cost) => before + cost, 0)
 class PlannedCost implements Counting {
   constructor(
     readonly counter: Pick<Counter, 'bound'>,
-    readonly keyId: string,
+    readonly shareId: string,
     readonly plans: readonly PlannedCalls[],
     readonly join: Join,
     readonly spentNanoUsd: number,
@@ -72,10 +72,10 @@ class PlannedCost implements Counting {
   }
 
   async count(): Promise<Cost | null> {
-    const { counter, keyId, plans, spentNanoUsd } = this
+    const { counter, shareId, plans, spentNanoUsd } = this
     const likely: number[] = []
     const most: number[] = []
-    const bounds = await Promise.all(plans.map(({ body }) => counter.bound(keyId, body)))
+    const bounds = await Promise.all(plans.map(({ body }) => counter.bound(shareId, body)))
     for (const [at, plan] of plans.entries()) {
       const bound = bounds[at]
       if (!bound) return null
@@ -94,7 +94,7 @@ class PlannedCost implements Counting {
  */
 export function askForAny(
   counter: Pick<Counter, 'bound'>,
-  keyId: string,
+  shareId: string,
   plans: readonly PlannedCalls[],
   promptTokens: number,
   mostPromptTokens: number | null,
@@ -106,7 +106,7 @@ export function askForAny(
     if (mostPromptTokens !== null) nanoUsd = Math.max(nanoUsd, priceOf(plan, mostPromptTokens))
   }
   if (mostPromptTokens === null) return { tokens, nanoUsd }
-  return { tokens, nanoUsd, counting: new PlannedCost(counter, keyId, plans, dearest, 0) }
+  return { tokens, nanoUsd, counting: new PlannedCost(counter, shareId, plans, dearest, 0) }
 }
 
 /** Whether one reads and costs as much as the other. */
@@ -130,7 +130,8 @@ export interface Pending {
  */
 export function askForAll(
   counter: Pick<Counter, 'bound'>,
-  row: Reserve & { keyId: string },
+  shareId: string,
+  row: Reserve,
   hasBudget: boolean,
   calls: readonly Call[],
   pending: Iterable<Pending>,
@@ -155,7 +156,7 @@ export function askForAll(
   for (const { target, body, reserve } of pending) add(target, body, reserve)
   if (!hasBudget) return { tokens, nanoUsd: 0 }
   const nanoUsd = spentNanoUsd + sum(plans.map((plan) => priceOf(plan, worstPrompt(plan.body))))
-  return { tokens, nanoUsd, counting: new PlannedCost(counter, row.keyId, plans, sum, spentNanoUsd) }
+  return { tokens, nanoUsd, counting: new PlannedCost(counter, shareId, plans, sum, spentNanoUsd) }
 }
 
 /**

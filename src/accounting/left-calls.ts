@@ -13,8 +13,8 @@ const DRAIN_MS = 2_000
 
 export class LeftCalls {
   readonly #leaveMs: number
-  /** By id of the key, oldest first. */
-  readonly #byKey = new Map<string, Set<Reading>>()
+  /** By whose share they are, oldest first. */
+  readonly #readings = new Map<string, Set<Reading>>()
   #isDraining = false
 
   /** @param leaveMs how long, where an upstream has no setting of its own; 0 = not at all. */
@@ -32,8 +32,8 @@ export class LeftCalls {
    * Counts one in. Where the key has more than it may have requests under way, its oldest is ended; one without such a limit has
    * as many as it finds places for, which they keep.
    */
-  add({ id, limits }: Pick<Key, 'id' | 'limits'>, reading: Reading): void {
-    const readings = this.#byKey.getOrInsertComputed(id, () => new Set())
+  add({ shareId, limits }: Pick<Key, 'shareId' | 'limits'>, reading: Reading): void {
+    const readings = this.#readings.getOrInsertComputed(shareId, () => new Set())
     const [oldest] = readings
     if (oldest && limits.concurrency !== null && readings.size >= Math.max(LEAST_OF_A_KEY, limits.concurrency)) {
       readings.delete(oldest)
@@ -43,14 +43,14 @@ export class LeftCalls {
   }
 
   /** Counts one out that has ended. Idempotent. */
-  delete(keyId: string, reading: Reading): void {
-    const readings = this.#byKey.get(keyId)
-    if (readings?.delete(reading) && readings.size === 0) this.#byKey.delete(keyId)
+  delete(shareId: string, reading: Reading): void {
+    const readings = this.#readings.get(shareId)
+    if (readings?.delete(reading) && readings.size === 0) this.#readings.delete(shareId)
   }
 
   /** From now on none is read for long. */
   drain(): void {
     this.#isDraining = true
-    for (const readings of this.#byKey.values()) for (const reading of readings) reading.endWithin(DRAIN_MS)
+    for (const readings of this.#readings.values()) for (const reading of readings) reading.endWithin(DRAIN_MS)
   }
 }

@@ -99,7 +99,7 @@ export class Settlement {
     const calls = closing instanceof Promise ? await closing : closing
     const bills: Bill[] = []
     for (const call of calls) {
-      const bill = toBill(call, end.status, counter, this.#deps.row.keyId)
+      const bill = toBill(call, end.status, counter, log.shareId)
       bills.push(bill instanceof Promise ? await bill : bill)
     }
     const [only] = bills

@@ -20,6 +20,8 @@ export interface Key extends Access {
   teamId: string | null
   /** Of a key that a member has made: who that is. */
   ownerId: string | null
+  /** Whose share of the server its requests take, and whose turns: its owner's, else its own. */
+  shareId: string
   expiresMs: number | null
   revokedMs: number | null
   /** Addresses and ranges that it may be used from, as `ip.ts` writes them; empty = everywhere. */

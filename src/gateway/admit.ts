@@ -69,7 +69,7 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   const { model } = resolved
   const able = fitFeatures(task.body, model.facts, resolved.targets)
   if (able instanceof GatewayError) return able
-  const fitting = mayOverflow(task, able) ? await fitLength(deps.counter, key.id, task.body, able) : able
+  const fitting = mayOverflow(task, able) ? await fitLength(deps.counter, key.shareId, task.body, able) : able
   if (fitting instanceof GatewayError) return fitting
   const isBudgeted = Boolean(key.budget || team?.budget)
   const body = isBudgeted ? withCap(task, fitting) : task.body
@@ -137,7 +137,7 @@ function toAsk(
     if (first === undefined || !isLike(first, plan)) plans.push(plan)
   }
   const most = isBudgeted ? task.mostPromptTokens + bytesOfExtras(body) : null
-  return askForAny(counter, key.id, plans, task.promptTokens, most)
+  return askForAny(counter, key.shareId, plans, task.promptTokens, most)
 }
 
 /** In however many calls of one choice. */

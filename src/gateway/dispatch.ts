@@ -33,11 +33,11 @@ export interface CallsOf {
   place: Pick<Place, 'take'>
   /** Where a request that takes long to write waits for its key's turn, each time; null for any other. */
   pace: Pick<Pace, 'run'> | null
-  keyId: string
+  shareId: string
 }
 
 /** Prepares the dispatches of one request. */
-export function createDispatch(deps: DispatchDeps, { id, calls, health, place, pace, keyId }: CallsOf): Dispatch {
+export function createDispatch(deps: DispatchDeps, { id, calls, health, place, pace, shareId }: CallsOf): Dispatch {
   return async (asked) => {
     const planned = toWithin(asked)
     const { body, target, signal } = planned
@@ -66,7 +66,7 @@ export function createDispatch(deps: DispatchDeps, { id, calls, health, place, p
         take: place.take,
       }
       const backend = deps.backends[upstream.dialect]
-      const answer = await (pace ? pace.run(keyId, () => inTurn(backend, asking, meter)) : backend.call(asking))
+      const answer = await (pace ? pace.run(shareId, () => inTurn(backend, asking, meter)) : backend.call(asking))
       meter.upstreamRequestId = answer.upstreamRequestId
       meter.take(answer.events)
       return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, begun, signal) } : answer

@@ -28,12 +28,12 @@ const MAX_CALLS = 3
  * good enough, and what `checker.prepare` throws.
  */
 export const enforce =
-  (dispatch: Dispatch, checker: Checker, keyId: string): Dispatch =>
+  (dispatch: Dispatch, checker: Checker, shareId: string): Dispatch =>
   (planned) => {
     const plan = toPlan(planned.body, planned.target.features)
     if (plan.kind === 'pass') return dispatch(planned)
     if (plan.kind === 'remind') return dispatch({ ...planned, body: toReminded(planned.body) })
-    return enforced(planned, plan.wanted, dispatch, checker, keyId)
+    return enforced(planned, plan.wanted, dispatch, checker, shareId)
   }
 
 /** Schemas as JSON: each choice of a request asks for the same one. */
@@ -45,10 +45,10 @@ async function enforced(
   wanted: Wanted,
   dispatch: Dispatch,
   checker: Checker,
-  keyId: string,
+  shareId: string,
 ): Promise<Answer> {
   const schema = wanted.schema === null ? null : textOfSchema(wanted.schema)
-  const wrong = schema === null ? null : await checker.prepare(keyId, schema, planned.signal)
+  const wrong = schema === null ? null : await checker.prepare(shareId, schema, planned.signal)
   const mustBeWanted = () => {
     if (planned.signal.aborted) throw clientLeft()
   }
@@ -71,7 +71,7 @@ async function enforced(
     }
     if (isFinal(answer.events)) return answer
     const { thinking, answer: said } = splitThinking(textOf(answer.events))
-    const verdict = await judge(checker, keyId, said, schema, planned.signal)
+    const verdict = await judge(checker, shareId, said, schema, planned.signal)
     mustBeWanted()
     if (verdict.json !== null && (verdict.problem === null || wanted.schema !== null)) {
       const read: Answer = { ...answer, events: withJson(answer.events, verdict.json, thinking) }
@@ -95,14 +95,14 @@ const isRecoverable = (error: unknown) =>
 /** Reads the answer at least, where it cannot be checked in time. */
 async function judge(
   checker: Checker,
-  keyId: string,
+  shareId: string,
   text: string,
   schema: string | null,
   signal: AbortSignal,
 ): Promise<Verdict & { tooSlow: boolean }> {
-  const verdict = await checker.judge(keyId, text, schema, signal)
+  const verdict = await checker.judge(shareId, text, schema, signal)
   if (verdict !== 'slow') return { ...verdict, tooSlow: false }
-  const read = schema === null ? 'slow' : await checker.judge(keyId, text, '{}', signal)
+  const read = schema === null ? 'slow' : await checker.judge(shareId, text, '{}', signal)
   const json = read === 'slow' ? null : read.json
   return { json, problem: 'checking it takes too long', tooSlow: true }
 }

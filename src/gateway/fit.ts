@@ -57,11 +57,11 @@ const TOLERANCE = 1.25
 /** Keeps the targets that the prompt, which is counted for it, may fit; all of them where it cannot be counted. */
 export async function fitLength(
   counter: Counter,
-  keyId: string,
+  shareId: string,
   body: CanonicalRequest,
   targets: readonly Target[],
 ): Promise<Decision<readonly Target[]>> {
-  const counted = await counter.prompt(keyId, body)
+  const counted = await counter.prompt(shareId, body)
   if (counted === null) return targets
   const fitting = targets.filter(({ contextLength }) => counted <= contextLength * TOLERANCE)
   if (fitting.length > 0) return fitting

@@ -124,10 +124,17 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       headers: rates,
       held,
     }
-    const one = createDispatch(deps, { id, calls, health, place, pace: read.isLong ? deps.pace : null, keyId: key.id })
+    const one = createDispatch(deps, {
+      id,
+      calls,
+      health,
+      place,
+      pace: read.isLong ? deps.pace : null,
+      shareId: key.shareId,
+    })
     // Most requests ask for one choice in words: they need nothing around a call.
     const isPlain = (body.n ?? 1) === 1 && !body.response_format
-    const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.id), chars)
+    const dispatch = isPlain ? one : fanOut(enforce(one, deps.checker, key.shareId), chars)
     const opening = attempt(deps.retry, { health, dispatch, targets, body, signal })
     return await (task.stream ? deliverStream(delivery, opening, deps) : deliverWhole(delivery, opening))
   } catch (cause) {
@@ -158,13 +165,13 @@ function toTask(format: Format, read: BodyText): Decision<Task> {
 /** The same, in two steps between which others come to theirs. */
 async function toTaskInTurn(
   pace: Pace,
-  { id }: Key,
+  { shareId }: Key,
   format: Format,
   { request: { signal } }: IncomingRequest,
   read: BodyText,
 ): Promise<Decision<Task>> {
-  const json = await pace.run(id, () => (signal.aborted ? clientGone() : parseBody(read)))
-  return json instanceof GatewayError ? json : pace.run(id, () => format.toTask(json))
+  const json = await pace.run(shareId, () => (signal.aborted ? clientGone() : parseBody(read)))
+  return json instanceof GatewayError ? json : pace.run(shareId, () => format.toTask(json))
 }
 
 /** The row as it stands before the first call, with what that call reserves. */

@@ -11,7 +11,7 @@ import { type Holding, Shares } from './shares.ts'
 export interface LoadOptions {
   maxInFlight: number
   maxBufferedBytes: number
-  /** Most of either that one key holds while others are there, from 0 to 1. */
+  /** Most of either that one key, or all keys of one owner, hold while others are there, from 0 to 1. */
   share: number
   /** A clock that never steps, ms. */
   nowMs(): number
@@ -41,18 +41,18 @@ export class Load {
   }
 
   /** Counts a request of a key in, or refuses it. */
-  enter({ id, name }: Key): Decision<Place> {
+  enter(key: Key): Decision<Place> {
     if (this.isDraining) return stopping()
     const most = this.#maxInFlight
     if (this.inFlight >= most) return this.#full(`${most} requests are under way, the most it takes`)
-    const holding = this.#shares.of(id)
+    const holding = this.#shares.of(key.shareId)
     const { places } = holding
     if (this.#shares.isTooMuch(holding, places + 1, this.inFlight + 1, most)) {
-      return overShare(name, `has ${places} of the ${most} requests under way that this server takes: the others are`)
+      return overShare(key, `has ${places} of the ${most} requests under way that this server takes: the others are`)
     }
     this.inFlight++
     holding.places++
-    return new Place(this, holding, name)
+    return new Place(this, holding, key)
   }
 
   /** Counts bytes in for a place. Returns the refusal where there is no room for them. */
@@ -66,7 +66,7 @@ export class Load {
       holding.largest ??= place
       if (holding.largest !== place || willHold > most - used) {
         const held = `holds ${toMebibytes(holding.bytes)} of the ${total} of memory for requests under way`
-        return overShare(place.keyName, `${held}: the rest is`)
+        return overShare(place.key, `${held}: the rest is`)
       }
     }
     this.bufferedBytes = used
@@ -114,17 +114,17 @@ export class Load {
 
 /** What one request takes of it, from its entry to its end. */
 export class Place implements Disposable {
-  readonly keyName: string
+  readonly key: Key
   readonly #load: Load
   readonly #holding: Holding
   #bytes = 0
   #isAdmitted = false
   #isLeft = false
 
-  constructor(load: Load, holding: Holding, keyName: string) {
+  constructor(load: Load, holding: Holding, key: Key) {
     this.#load = load
     this.#holding = holding
-    this.keyName = keyName
+    this.key = key
   }
 
   /** Counts bytes in that the request keeps until it ends. Returns the refusal where there is no room for them. */
@@ -157,8 +157,8 @@ export const stopping = () =>
     headers: { connection: 'close' },
   })
 
-const overShare = (keyName: string, held: string) =>
+const overShare = ({ name, ownerId }: Key, held: string) =>
   new GatewayError(
     'over_share',
-    `Key \`${keyName}\` ${held} for other keys. Wait for an answer that is under way, and try again.`,
+    `Key \`${name}\`${ownerId === null ? '' : ', together with the other keys of its owner,'} ${held} for other keys. Wait for an answer that is under way, and try again.`,
   )

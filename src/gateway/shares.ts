@@ -1,5 +1,5 @@
 /**
- * What each key holds of what a process has: places of requests under way, and bytes of memory for them. While others are
+ * What each key, or all keys of one owner, hold of what a process has: places of requests under way, and bytes of memory for them. While others are
  * there, or much is taken, a key holds its share at most; and once less than a share is left, the same part of that as is left
  * of a share. So whoever comes next finds room, also where dozens of keys take all they can. Used by `intake.ts` alone.
  */
@@ -34,12 +34,12 @@ export class Shares {
     this.#nowMs = nowMs
   }
 
-  of(keyId: string): Holding {
-    const known = this.#holdings.get(keyId)
+  of(shareId: string): Holding {
+    const known = this.#holdings.get(shareId)
     if (known) return known
     this.#sweep()
     const holding: Holding = { places: 0, bytes: 0, leftMs: Number.NEGATIVE_INFINITY, largest: null }
-    this.#holdings.set(keyId, holding)
+    this.#holdings.set(shareId, holding)
     return holding
   }
 
@@ -70,8 +70,8 @@ export class Shares {
     const nowMs = this.#nowMs()
     if (nowMs - this.#sweptMs < RECENT_MS) return
     this.#sweptMs = nowMs
-    for (const [keyId, { places, leftMs }] of this.#holdings) {
-      if (places === 0 && leftMs <= nowMs - RECENT_MS) this.#holdings.delete(keyId)
+    for (const [shareId, { places, leftMs }] of this.#holdings) {
+      if (places === 0 && leftMs <= nowMs - RECENT_MS) this.#holdings.delete(shareId)
     }
   }
 }

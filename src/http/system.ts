@@ -18,6 +18,7 @@ const SYSTEM: Key = {
   expiresMs: null,
   revokedMs: null,
   ownerId: null,
+  shareId: 'system',
   models: [],
   allowedIps: [],
   limits: { requestsPerMinute: null, tokensPerMinute: null, concurrency: null },

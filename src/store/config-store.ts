@@ -28,7 +28,7 @@ export interface StoredSecret {
   expiresMs: number | null
 }
 
-export interface StoredKey extends Key {
+export interface StoredKey extends Omit<Key, 'shareId'> {
   metadata: Record<string, string>
   createdMs: number
   /** Newest last. */

@@ -49,7 +49,8 @@ const SECRETS = new WeakMap<StoredKey, [hash: string, Secret][]>()
 function toSecrets(stored: StoredKey): [hash: string, Secret][] {
   const known = SECRETS.get(stored)
   if (known) return known
-  const { secrets, metadata: _, createdMs: __, ...key } = stored
+  const { secrets, metadata: _, createdMs: __, ...rest } = stored
+  const key = { ...rest, shareId: rest.ownerId ?? rest.id }
   const made = secrets.map(({ hash, lastFour, expiresMs }): [string, Secret] => [hash, { key, lastFour, expiresMs }])
   SECRETS.set(stored, made)
   return made

@@ -18,9 +18,9 @@ export interface Checker {
    * Prepares a key's JSON Schema, given as JSON. Resolves to what is wrong with it, or null. Throws `request_limit` where
    * too many of its schemas wait, or were too slow, and `overloaded` where it cannot be looked at now.
    */
-  prepare(keyId: string, schema: string, signal: AbortSignal): Promise<string | null>
+  prepare(shareId: string, schema: string, signal: AbortSignal): Promise<string | null>
   /** Looks for JSON that meets the schema; null = for any JSON object. Nothing is checked once the signal has aborted. */
-  judge(keyId: string, text: string, schema: string | null, signal: AbortSignal): Promise<Verdict | 'slow'>
+  judge(shareId: string, text: string, schema: string | null, signal: AbortSignal): Promise<Verdict | 'slow'>
   /** From now on everything takes too long, and what is under way does so at once. */
   close(): void
 }

@@ -24,30 +24,30 @@ export class SlowKeys {
   ) {}
 
   /** Notes a slow check. @param schema where it was ended after all the time that there is. */
-  note(keyId: string, tookMs: number, schema: string | null): void {
+  note(shareId: string, tookMs: number, schema: string | null): void {
     const slow = { atMs: this.nowMs(), tookMs, schema: schema === null ? null : Bun.hash(schema) }
-    this.#slow.set(keyId, [...this.#of(keyId), slow])
+    this.#slow.set(shareId, [...this.#of(shareId), slow])
   }
 
   /** Whether a check of the key was slow. */
-  isSlow(keyId: string): boolean {
+  isSlow(shareId: string): boolean {
     // Nearly always there is none.
-    return this.#slow.has(keyId) && this.#of(keyId).length > 0
+    return this.#slow.has(shareId) && this.#of(shareId).length > 0
   }
 
   /** Whether all the time there is was not enough for this schema. */
-  isTimedOut(keyId: string, schema: string | null): boolean {
-    if (schema === null || !this.#slow.has(keyId)) return false
+  isTimedOut(shareId: string, schema: string | null): boolean {
+    if (schema === null || !this.#slow.has(shareId)) return false
     const hash = Bun.hash(schema)
-    return this.#of(keyId).some((each) => each.schema === hash)
+    return this.#of(shareId).some((each) => each.schema === hash)
   }
 
   /** How long until the key may have anything checked; 0 where it may now. */
-  waitMs(keyId: string): number {
-    if (!this.#slow.has(keyId)) return 0
+  waitMs(shareId: string): number {
+    if (!this.#slow.has(shareId)) return 0
     let leftMs = this.mostMs
     // What was last is forgotten last: with which one is there too much?
-    for (const { atMs, tookMs } of this.#of(keyId).reverse()) {
+    for (const { atMs, tookMs } of this.#of(shareId).reverse()) {
       leftMs -= tookMs
       if (leftMs <= 0) return atMs + MEMORY_MS - this.nowMs()
     }
@@ -55,11 +55,11 @@ export class SlowKeys {
   }
 
   /** Those that are remembered. */
-  #of(keyId: string): Slow[] {
-    const all = this.#slow.get(keyId) ?? []
+  #of(shareId: string): Slow[] {
+    const all = this.#slow.get(shareId) ?? []
     const sinceMs = this.nowMs() - MEMORY_MS
     const recent = all.filter(({ atMs }) => atMs > sinceMs)
-    if (recent.length === 0) this.#slow.delete(keyId)
+    if (recent.length === 0) this.#slow.delete(shareId)
     return recent
   }
 }

@@ -29,14 +29,14 @@ export interface CapturedOutput {
 
 export interface Counter {
   /** Counts what a call of a key used that reported nothing. Never rejects: where it cannot count in time it estimates by bytes. */
-  usage(keyId: string, body: CanonicalRequest, captured: CapturedOutput): Promise<Usage>
+  usage(shareId: string, body: CanonicalRequest, captured: CapturedOutput): Promise<Usage>
   /** Counts a prompt, for a context in doubt. Null where it could not be counted in time. */
-  prompt(keyId: string, body: CanonicalRequest): Promise<number | null>
+  prompt(shareId: string, body: CanonicalRequest): Promise<number | null>
   /**
    * Counts all of a prompt, for a budget that is nearly spent; what is beyond MOST_COUNTED_BYTES, or is not counted in time,
    * has a token a byte. Null where nothing could be counted in time.
    */
-  bound(keyId: string, body: CanonicalRequest): Promise<Bound | null>
+  bound(shareId: string, body: CanonicalRequest): Promise<Bound | null>
   close(): void
 }
 
@@ -82,15 +82,15 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
       return null
     }
   }
-  const countPrompt = async (keyId: string, body: CanonicalRequest): Promise<number | null> => {
+  const countPrompt = async (shareId: string, body: CanonicalRequest): Promise<number | null> => {
     const prompt = toPrompt(body)
     const excerpt = toPromptExcerpt(prompt, PROMPT_BYTES)
-    const sums = excerpt.texts.length > 0 ? await count(keyId, [excerpt.texts]) : [0]
+    const sums = excerpt.texts.length > 0 ? await count(shareId, [excerpt.texts]) : [0]
     const tokens = sums && extrapolate(sums[0] ?? 0, excerpt)
     if (tokens === null) return null
     return tokens + toFrame(prompt) + prompt.audio + prompt.images + prompt.others
   }
-  const boundPrompt = async (keyId: string, body: CanonicalRequest): Promise<Bound | null> => {
+  const boundPrompt = async (shareId: string, body: CanonicalRequest): Promise<Bound | null> => {
     const endMs = performance.now() + timeoutMs
     const prompt = toPrompt(body)
     const { messages, audio, images, others, otherBytes } = prompt
@@ -100,7 +100,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
     let bytes = 0
     for (const slice of toSlices(prompt)) {
       const isWithin = bytes < MOST_COUNTED_BYTES && performance.now() < endMs
-      const sums = isWithin ? await count(keyId, [slice.texts]) : null
+      const sums = isWithin ? await count(shareId, [slice.texts]) : null
       if (sums === null && bytes === 0) return null
       const counted = sums?.[0]
       tokens += counted ?? slice.bytes
@@ -119,11 +119,11 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
   const countOnce = once(countPrompt)
 
   return {
-    async usage(keyId, body, captured) {
+    async usage(shareId, body, captured) {
       const [answer, reasoning] = toCapturedExcerpts(captured)
       const [prompt, sums] = await Promise.all([
-        countOnce(keyId, body),
-        answer.bytes + reasoning.bytes > 0 ? count(keyId, [answer.texts, reasoning.texts]) : [0, 0],
+        countOnce(shareId, body),
+        answer.bytes + reasoning.bytes > 0 ? count(shareId, [answer.texts, reasoning.texts]) : [0, 0],
       ])
       const tokensOf = (excerpt: Excerpt, tokens: number | undefined) =>
         (tokens === undefined ? null : extrapolate(tokens, excerpt)) ?? tokensOfBytes(excerpt.ofBytes)
@@ -147,12 +147,12 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
 }
 
 /** Several choices and second tries are calls of their own, which read the same messages: these are counted once. */
-function once<T>(count: (keyId: string, body: CanonicalRequest) => Promise<T | null>): typeof count {
+function once<T>(count: (shareId: string, body: CanonicalRequest) => Promise<T | null>): typeof count {
   const counted = new WeakMap<CanonicalRequest['messages'], { body: CanonicalRequest; count: Promise<T | null> }>()
-  return (keyId, body) => {
+  return (shareId, body) => {
     const known = counted.get(body.messages)
     if (known && readsTheSame(known.body, body)) return known.count
-    const counting = count(keyId, body)
+    const counting = count(shareId, body)
     counted.set(body.messages, { body, count: counting })
     // What was not to be had in time may be had the next time.
     void counting.then((found) => found === null && counted.delete(body.messages))

@@ -33,11 +33,19 @@ test.each([
   const left = new LeftCalls({ leaveMs: 10_000 })
   const key = toKey({ limits: { ...NO_LIMITS, concurrency } })
   const [other, ended, ...readings] = Array.from({ length: most + 3 }, toReading)
-  left.add({ ...key, id: 'other' }, other as ReturnType<typeof toReading>)
+  left.add({ ...key, shareId: 'other' }, other as ReturnType<typeof toReading>)
   left.add(key, ended as ReturnType<typeof toReading>)
-  left.delete(key.id, ended as ReturnType<typeof toReading>)
+  left.delete(key.shareId, ended as ReturnType<typeof toReading>)
   for (const reading of readings) left.add(key, reading)
   expect([other, ended, ...readings].map((reading) => reading?.ends)).toEqual([[], [], [0], ...Array(most).fill([])])
+})
+
+test('keys of one owner have them together', () => {
+  const left = new LeftCalls({ leaveMs: 10_000 })
+  const limits = { ...NO_LIMITS, concurrency: 1 }
+  const readings = Array.from({ length: 9 }, toReading)
+  for (const [i, reading] of readings.entries()) left.add(toKey({ id: `k${i}`, ownerId: 'ann', limits }), reading)
+  expect(readings.map(({ ends }) => ends)).toEqual([[0], ...Array(8).fill([])])
 })
 
 test('a stop waits two seconds for them, whether they are there already or not', () => {

@@ -39,7 +39,7 @@ test.each([
       calls,
       health: { report() {} },
       place: { take: () => null },
-      keyId: 'k',
+      shareId: 'k',
       pace: {
         async run(_, work) {
           leaving.abort(reason)

@@ -82,6 +82,17 @@ describe('of 8 places, a quarter for a key,', () => {
     expect(fill(createLoad(1).load)).toMatchObject({ places: { length: 8 }, refusal: { status: 503 } })
   })
 
+  test('the keys of one owner hold together what one key does', () => {
+    const { load } = createLoad()
+    load.enter(bob)
+    const [home, work] = ['home', 'work'].map((name) => toKey({ id: name, name, ownerId: 'mia' }))
+    expect(fill(load, home).places).toHaveLength(2)
+    expect(fill(load, work)).toMatchObject({ places: { length: 0 }, refusal: { status: 429 } })
+    expect(fill(load, work).refusal.message).toContain(
+      'Key `work`, together with the other keys of its owner, has 2 of the 8 requests',
+    )
+  })
+
   test('a share of less than one is one', () => {
     const { load } = createLoad(0.01)
     load.enter(bob)
@@ -138,6 +149,20 @@ test('one key that sends no more than the beginnings of bodies leaves others the
   for (const { socket } of halves) socket.destroy()
   await until('they are gone', async () => (await statusOf(app)).in_flight === 0)
   expect((await gateway.chat()).status).toBe(200)
+  await gateway.stop()
+})
+
+test('ten keys that one member has made hold the share of one', async () => {
+  const gateway = await startGateway({ script: obliging, config: { maxInFlight: 40 } })
+  const { app } = gateway
+  const keys = Array.from({ length: 10 }, (_, i) => app.key({ name: `k${i}`, ownerId: 'mia' }))
+  const other = sendHalf(app, gateway.key)
+  await until('another key is there', async () => (await statusOf(app)).in_flight === 1)
+  const halves = keys.flatMap((key) => [sendHalf(app, key), sendHalf(app, key)])
+  const refused = () => halves.filter(({ answer }) => answer.startsWith('HTTP/1.1 429')).length
+  await until('all of them are held or refused', async () => refused() + (await statusOf(app)).in_flight === 21)
+  expect(refused()).toBe(10)
+  for (const { socket } of [other, ...halves]) socket.destroy()
   await gateway.stop()
 })
 
