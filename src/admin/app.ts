@@ -7,6 +7,7 @@ import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
 import { identify, toGuarded } from './access.ts'
 import { adminsController } from './admins.ts'
+import { catalogController } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, refuse, toRefusal } from './errors.ts'
 import { keysController } from './keys.ts'
@@ -27,6 +28,7 @@ const routesOf = (deps: AdminDeps) =>
     .use(tokensController(deps))
     .use(modelsController(deps))
     .use(upstreamsController(deps))
+    .use(catalogController(deps))
 
 /** What a typed client goes by. */
 export type AdminApi = ReturnType<typeof routesOf>

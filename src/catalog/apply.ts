@@ -5,7 +5,7 @@
 import { mintTag } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Origin } from '../domain/settings.ts'
-import type { CatalogRows } from '../store/catalog-rows.ts'
+import type { CatalogRows, CatalogWrite } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore, Settings } from '../store/config-store.ts'
 import type { Counts } from './changes.ts'
 import type { Catalog } from './complete.ts'
@@ -23,8 +23,12 @@ export interface ApplyWishes {
   takeOver?: boolean
 }
 
+/** Looks at what would be written before it is. Throws a ServiceError where whoever asks may not do that. */
+export type Permit = (current: CatalogRows, write: CatalogWrite) => void
+
 export interface ApplyOptions extends Actor, ApplyWishes {
   origin: Origin
+  permit?: Permit
   /** Which catalogue, for the audit row: its path, or `built-in`. */
   subject: string
   /** `toDigest` of its source, kept so that a start can tell that nothing has to be applied. */
@@ -74,7 +78,7 @@ export async function planApply(
 function planFor(
   rows: CatalogRows,
   catalog: Catalog,
-  { origin, prune = false, takeOver = false, nowMs }: Pick<ApplyOptions, 'origin' | 'prune' | 'takeOver' | 'nowMs'>,
+  { origin, prune = false, takeOver = false, permit, nowMs }: Omit<ApplyOptions, 'actor' | 'subject' | 'digest'>,
 ): CatalogPlan {
   const isFromFile = [rows.upstreams, rows.models, rows.aliases].some((table) =>
     table.some((row) => row.origin === 'file'),
@@ -84,7 +88,9 @@ function planFor(
       { kind: 'catalog_missing' },
       'There is no catalog.yaml in the data folder or here, and this database was set up from one.',
     )
-  return planCatalog(rows, catalog, { origin, prune, takeOver, nowMs, mintId: mintTag })
+  const plan = planCatalog(rows, catalog, { origin, prune, takeOver, nowMs, mintId: mintTag })
+  permit?.(rows, plan.write)
+  return plan
 }
 
 function toConflict({ name, origin, why, by }: Left, applied: Origin): string {

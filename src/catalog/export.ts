@@ -1,7 +1,7 @@
 /**
  * The rows of the catalogue as the text of a `catalog.yaml` that says the same: a plan of it is empty, and an empty database
  * that it is applied to has the same rows, as a file's. Known facts and what wildcards stand for are written out, row by row, so
- * that it says so to every version of the program. Called by the command.
+ * that it says so to every version of the program.
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
@@ -26,6 +26,11 @@ export interface Exported {
 /** Reads the catalogue and writes it down. */
 export async function exportCatalog(store: ConfigStore): Promise<Exported> {
   const [rows, sealed] = await Promise.all([store.readCatalog(), store.readSealed()])
+  return toExport(rows, sealed)
+}
+
+/** @param sealed ids of upstreams that have a credential which was typed in. */
+export async function toExport(rows: CatalogRows, sealed: string[]): Promise<Exported> {
   const leftOut: Exported['leftOut'] = []
   let left = rows
   for (;;) {

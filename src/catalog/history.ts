@@ -8,6 +8,7 @@
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogHistory, CatalogRows, CatalogVersion, CatalogWrite, KeptCatalog } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
+import type { Permit } from './apply.ts'
 import { type Changes, type Counts, toChanges, toCounts } from './changes.ts'
 import { toDetail } from './detail.ts'
 import { isIdle, NO_ROWS, toRowsAfter, toStateWrite } from './states.ts'
@@ -70,11 +71,12 @@ export interface Reverted extends Counts, Changes {
  * Makes the catalogue what it was after a version, whoever's rows they are, as a change that can be reverted itself. The file
  * that a server goes by stays as it is, and wins again once it is applied. Throws `version_not_found`.
  */
-export function revertCatalog(store: ConfigStore, number: number, by: Actor): Promise<Reverted> {
+export function revertCatalog(store: ConfigStore, number: number, by: Actor, permit?: Permit): Promise<Reverted> {
   return store.changeCatalog<Reverted>(by, (rows, history) => {
     const wanted = history.find(number)
     if (!wanted) throw notFound(number)
     const plan = planState(rows, wanted.rows, by.nowMs)
+    permit?.(rows, plan.write)
     if (isIdle(plan.write)) return { value: { ...plan.told, version: null }, change: null }
     const record = { action: 'catalog.revert' as const, subject: `version ${number}` }
     const { version, write } = withVersions(rows, plan.write, { ...by, ...record }, history)
@@ -84,10 +86,12 @@ export function revertCatalog(store: ConfigStore, number: number, by: Actor): Pr
 }
 
 /** Tells what `revertCatalog` would change. Throws `version_not_found`. */
-export async function planRevert(store: ConfigStore, number: number): Promise<Reverted> {
+export async function planRevert(store: ConfigStore, number: number, permit?: Permit): Promise<Reverted> {
   const [rows, wanted] = await Promise.all([store.readCatalog(), store.readVersion(number)])
   if (!wanted) throw notFound(number)
-  return { ...planState(rows, wanted.rows, 0).told, version: null }
+  const plan = planState(rows, wanted.rows, 0)
+  permit?.(rows, plan.write)
+  return { ...plan.told, version: null }
 }
 
 function planState(rows: CatalogRows, wanted: CatalogRows, nowMs: number) {

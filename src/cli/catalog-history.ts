@@ -3,6 +3,7 @@
  * revert within moments.
  */
 import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
+import { toShownVersionDocument, toVersionDocument } from '../documents/catalog.ts'
 import type { CatalogVersion } from '../store/catalog-rows.ts'
 import { toCountText, toWriteLines } from './catalog-changes.ts'
 import { usageError } from './command-error.ts'
@@ -22,7 +23,7 @@ import {
 export async function history(number: string | undefined, io: Context): Promise<void> {
   if (number !== undefined) return show(toNumber(number), io)
   const versions = await withStore(io, { readonly: true }, listVersions)
-  if (io.json) return printJson(io, { versions: versions.map(toJson) })
+  if (io.json) return printJson(io, { versions: versions.map(toVersionDocument) })
   if (versions.length === 0) return io.stderr('Nothing was applied yet.\n')
   io.stdout(toTable(HEADINGS, versions.map(toCells), io.paint))
 }
@@ -39,11 +40,10 @@ const toCells = (version: CatalogVersion) => [
   toShortSource(version.subject),
 ]
 
-const toJson = ({ atMs, ...version }: CatalogVersion) => ({ ...version, at_ms: atMs })
-
 async function show(number: number, io: Context): Promise<void> {
-  const { version, told } = await withStore(io, { readonly: true }, (store) => showVersion(store, number))
-  if (io.json) return printJson(io, { ...toJson(version), ...(told ?? { changes: null, adoptions: null }) })
+  const shown = await withStore(io, { readonly: true }, (store) => showVersion(store, number))
+  if (io.json) return printJson(io, toShownVersionDocument(shown))
+  const { version, told } = shown
   const cells = toCells(version)
   io.stdout(toDescribedTable(HEADINGS, [cells], [[toWholeSource(version.subject)]], io.paint))
   io.stdout(

@@ -8,6 +8,7 @@ import { type ApplyWishes, applyCatalog, planApply, toApplyOptions } from '../ca
 import { parseCatalog } from '../catalog/file.ts'
 import type { CatalogPlan } from '../catalog/plan.ts'
 import { type CatalogSource, loadSource } from '../catalog/source.ts'
+import { differs, toPlanDocument } from '../documents/catalog.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
 import { toCountText, toLeftLines, toWriteLines } from './catalog-changes.ts'
@@ -42,16 +43,13 @@ export async function plan(file: string | undefined, flags: ApplyFlags, io: Cont
   const { origin } = source
   const wishes = toWishes(flags, source)
   const found = await withStore(io, { readonly: true }, (store) => planApply(store, catalog, { origin, ...wishes }))
-  const { changes, adoptions, left, created, updated, deleted, adopted, unchanged } = found
-  const differs = changes.length + left.length > 0
-  if (io.json) {
-    const counts = { created, updated, deleted, adopted, unchanged }
-    printJson(io, { path: source.path, origin, differs, ...counts, changes, adoptions, left, warnings })
-  } else
+  const { left } = found
+  if (io.json) printJson(io, { path: source.path, ...toPlanDocument(found, origin, warnings) })
+  else
     io.stdout(
       `${toWriteLines(found, io.paint)}${toLeftLines(left, origin, io.paint)}${toClosing(source, found, toApplyCommand(file, flags))}`,
     )
-  if (flags.check && differs)
+  if (flags.check && differs(found))
     throw new CommandError('catalog_differs', `The database differs from ${source.path ?? 'the built-in catalogue'}.`)
 }
 

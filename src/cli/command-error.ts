@@ -84,6 +84,8 @@ function toAdvice(failure: ServiceFailure): string {
     upstream_disabled: '',
     catalog_unreadable: ' Name another file.',
     catalog_invalid: `\nCorrect the file and check it with: tollgate catalog validate ${file}`,
+    catalog_not_read: '',
+    owners_only: '',
     catalog_missing: ' Name the file: tollgate catalog apply FILE',
     version_not_found: ' See them with: tollgate catalog history',
     data_unwritable: ' Choose another one with --data, or give this user the right to write there.',

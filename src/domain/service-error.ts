@@ -44,6 +44,10 @@ export type ServiceFailure =
   | { kind: 'upstream_disabled'; upstream: string }
   | { kind: 'catalog_unreadable'; path: string }
   | { kind: 'catalog_invalid'; name: string; problems: readonly CatalogProblem[] }
+  /** It took too long to read, or too many are read. */
+  | { kind: 'catalog_not_read' }
+  /** What whoever is no owner may not do, though they may do the like. */
+  | { kind: 'owners_only' }
   /** The built-in catalogue was to replace what a file has declared. */
   | { kind: 'catalog_missing' }
   /** There is no such state of the catalogue, or it is not kept any more. */

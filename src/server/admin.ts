@@ -2,6 +2,7 @@
 import type { Admin } from '../admin/app.ts'
 import type { AdminDeps } from '../admin/deps.ts'
 import type { Reports } from '../admin/reports.ts'
+import { createFileThread } from '../catalog/file-thread.ts'
 import type { IpRange } from '../domain/ip.ts'
 import { toIpText } from '../domain/ip.ts'
 import { createIpOf } from '../http/client-ip.ts'
@@ -33,6 +34,7 @@ export const toAddressWarning = ({
 export function createAdminSurface({ reader, ledger, trustedProxies, ...deps }: AdminSurfaceDeps) {
   const { identity, now } = deps
   const setupCode = new SetupCode()
+  const catalogFiles = createFileThread()
   const reports: Reports = {
     async standings(kind, id) {
       await ledger.flush()
@@ -44,7 +46,7 @@ export function createAdminSurface({ reader, ledger, trustedProxies, ...deps }: 
   let made: Promise<Admin> | null = null
   const load = async () => {
     const { createAdminApi } = await import('../admin/app.ts')
-    return createAdminApi({ ...deps, reports, setupCode, attempts: new Attempts(), addressOf })
+    return createAdminApi({ ...deps, reports, catalogFiles, lookUp, setupCode, attempts: new Attempts(), addressOf })
   }
 
   return {
@@ -62,7 +64,18 @@ export function createAdminSurface({ reader, ledger, trustedProxies, ...deps }: 
       if (isSetUp(await identity.readAdmins())) return null
       return setupCode.make(now())
     },
+    close: catalogFiles.close,
   }
+}
+
+const LOOK_UP_MS = 5_000
+
+/** As the system resolves names, which is how upstreams are reached. */
+async function lookUp(host: string): Promise<string[]> {
+  const { lookup } = await import('node:dns/promises')
+  const found = lookup(host, { all: true }).catch(() => [])
+  const late = Bun.sleep(LOOK_UP_MS).then(() => [])
+  return (await Promise.race([found, late])).map(({ address }) => address)
 }
 
 function toAddress(client: ClientIp): string {

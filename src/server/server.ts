@@ -127,6 +127,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     refresh: live.refresh,
   }
   const admin = createAdminSurface({ store, identity, serving, reader, ledger, log, now, ...config })
+  opened.defer(() => admin.close())
   const parts: AppDeps = {
     live,
     ledger,

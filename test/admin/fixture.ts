@@ -1,6 +1,7 @@
 /** The admin API over a real database, with a clock of the test's own and browsers that keep cookies. For the tests of `admin/`. */
 import { createAdminApi } from '../../src/admin/app.ts'
 import type { Serving } from '../../src/admin/serving.ts'
+import { createFileThread } from '../../src/catalog/file-thread.ts'
 import { toUpstreamStatuses } from '../../src/documents/upstream.ts'
 import type { Role } from '../../src/domain/roles.ts'
 import type { Snapshot } from '../../src/domain/snapshot.ts'
@@ -45,9 +46,13 @@ export function createFixture() {
   const setupCode = new SetupCode()
   const environment: Record<string, string> = {}
   const serving = createServing(store, environment)
+  const catalogFiles = createFileThread()
+  /** What names of hosts resolve to; others are not there. */
+  const hosts: Record<string, string[]> = {}
   const admin = createAdminApi({
-    ...{ store, identity, serving, setupCode, now, publicUrls: [PUBLIC_URL] },
+    ...{ store, identity, serving, catalogFiles, setupCode, now, publicUrls: [PUBLIC_URL] },
     attempts: new Attempts(),
+    lookUp: async (host) => hosts[host] ?? [],
     reports: { standings: async (kind, id) => readStandings(createLedgerReader(folder.database), kind, now(), id) },
     addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
     log: createLog({ now, write: async (text) => void lines.push(text.toString()) }),
@@ -93,13 +98,16 @@ export function createFixture() {
   }
 
   return {
-    ...{ folder, clock, store, identity, environment, serving, setupCode, admin, lines, createBrowser, signIn },
+    ...{ folder, clock, store, identity, environment, hosts, serving, setupCode, admin, lines, createBrowser, signIn },
     /** What a script sends. */
     async tokenHeaders(scope: 'read' | 'write') {
       const { secret } = await createToken(identity, { name: scope, scope }, { actor: 'test', nowMs: clock.ms })
       return { authorization: `Bearer ${secret}` }
     },
-    close: folder.close,
+    close() {
+      catalogFiles.close()
+      folder.close()
+    },
   }
 }
 

@@ -1,0 +1,128 @@
+/**
+ * The catalogue as a whole: `/admin/api/catalog`. Exported, planned, applied as a catalogue's file is, its versions, and back to one
+ * of them.
+ */
+import { type Static, Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { type ApplyWishes, applyCatalog, type Permit, planApply } from '../catalog/apply.ts'
+import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
+import { requireKnownReferences, requireRemote, resolveHosts } from '../catalog/remote.ts'
+import { toPlanDocument, toShownVersionDocument, toVersionDocument } from '../documents/catalog.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import type { Principal } from '../identity/principal.ts'
+import type { UpstreamRow } from '../store/catalog-rows.ts'
+import { access } from './access.ts'
+import type { AdminDeps } from './deps.ts'
+import { exactly } from './schema.ts'
+
+/** Of a catalogue's text. Three thousand models are as long. */
+const MOST_CHARS = 1024 ** 2
+
+const Wishes = { prune: Type.Optional(Type.Boolean()), take_over: Type.Optional(Type.Boolean()) }
+const Body = exactly({
+  ...Wishes,
+  /** One of the two. JSON is YAML. */
+  yaml: Type.Optional(Type.String({ maxLength: MOST_CHARS })),
+  document: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+})
+const Revert = exactly({ number: Type.Integer({ minimum: 1 }), plan: Type.Optional(Type.Boolean()) })
+
+/** Its rows are those of a file, which may be applied again after it. */
+const ORIGIN = 'file'
+
+export function catalogController({ store, serving, catalogFiles, lookUp, now }: AdminDeps) {
+  const permitFor = async ({ role }: Principal, places: readonly Pick<UpstreamRow, 'baseUrl'>[]): Promise<Permit> => {
+    const rights = { mayChangeUpstreams: role === 'owner', resolved: await resolveHosts(places, lookUp) }
+    return (current, write) => requireRemote(current, write, rights)
+  }
+
+  const read = async (principal: Principal, body: Static<typeof Body>) => {
+    const text = toText(body)
+    // The server has these variables, or says of an upstream that it does not.
+    const parsed = await catalogFiles.parse(text, { name: 'catalog', environment: {} }, principal.id)
+    const { upstreams } = parsed.catalog
+    const permit = await permitFor(principal, upstreams)
+    const wishes: ApplyWishes = { prune: body.prune ?? false, takeOver: body.take_over ?? false }
+    return {
+      catalog: parsed.catalog,
+      options: {
+        ...wishes,
+        origin: ORIGIN,
+        permit: (...[current, write]: Parameters<Permit>) => {
+          requireKnownReferences(current, upstreams)
+          permit(current, write)
+        },
+      } as const,
+    }
+  }
+
+  return new Elysia({ name: 'catalog' })
+    .use(access())
+    .get(
+      '/catalog',
+      async ({ principal }) => {
+        const [rows, sealed] = await Promise.all([store.readCatalog(), store.readSealed()])
+        const { text, document, leftOut } = await catalogFiles.export(rows, sealed, principal.id)
+        return { yaml: text, document, left_out: leftOut, sealed }
+      },
+      { least: 'viewer' },
+    )
+    .post(
+      '/catalog/plan',
+      async ({ principal, body }) => {
+        const { catalog, options } = await read(principal, body)
+        return toPlanDocument(await planApply(store, catalog, options), ORIGIN, [])
+      },
+      { least: 'editor', body: Body },
+    )
+    .post(
+      '/catalog/apply',
+      async ({ principal, body }) => {
+        const { catalog, options } = await read(principal, body)
+        const by = { actor: principal.id, nowMs: now() }
+        const summary = await applyCatalog(store, catalog, { ...options, ...by, subject: SUBJECT, digest: NO_DIGEST })
+        await serving.refresh()
+        return { origin: ORIGIN, ...summary }
+      },
+      { least: 'editor', body: Body },
+    )
+    .get('/catalog/history', async () => ({ versions: (await listVersions(store)).map(toVersionDocument) }), {
+      least: 'viewer',
+    })
+    .get(
+      '/catalog/history/:number',
+      async ({ params: { number } }) => toShownVersionDocument(await showVersion(store, toNumber(number))),
+      { least: 'viewer' },
+    )
+    .post(
+      '/catalog/revert',
+      async ({ principal, body: { number, plan = false } }) => {
+        const kept = await store.readVersion(number)
+        const permit = await permitFor(principal, kept?.rows.upstreams ?? [])
+        const by = { actor: principal.id, nowMs: now() }
+        const done = await (plan ? planRevert(store, number, permit) : revertCatalog(store, number, by, permit))
+        if (!plan) await serving.refresh()
+        return { reverted_to: number, planned: plan, ...done }
+      },
+      { least: 'editor', body: Revert },
+    )
+}
+
+/** As history and audit log name where it came from. */
+const SUBJECT = 'admin API'
+/** A server that starts with a file of its own is to look at that again. */
+const NO_DIGEST = ''
+
+function toText({ yaml, document }: Static<typeof Body>): string {
+  const text = yaml ?? JSON.stringify(document)
+  if (text === undefined || (yaml !== undefined && document !== undefined))
+    throw new ServiceError({ kind: 'invalid', field: 'yaml' }, 'Give the catalogue either as yaml or as document.')
+  if (text.length <= MOST_CHARS) return text
+  throw new ServiceError({ kind: 'invalid', field: 'document' }, 'The catalogue is longer than 1 MB.')
+}
+
+function toNumber(text: string): number {
+  const number = /^[1-9]\d{0,8}$/.test(text) ? Number(text) : 0
+  if (number > 0) return number
+  throw new ServiceError({ kind: 'version_not_found', number }, 'Versions of the catalogue have numbers from 1 on.')
+}

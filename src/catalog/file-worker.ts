@@ -1,0 +1,48 @@
+/**
+ * Reads and writes catalogues as text on a thread of its own: a large one, or a nasty one, takes seconds. Talks to `file-thread.ts`
+ * alone.
+ */
+import { messageOf } from '../domain/error.ts'
+import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
+import type { CatalogRows } from '../store/catalog-rows.ts'
+import { type Exported, toExport } from './export.ts'
+import { type ParsedCatalog, type ParseOptions, parseCatalog } from './file.ts'
+
+declare const self: Worker
+
+export type FileRequest =
+  | { kind: 'parse'; text: string; options: ParseOptions }
+  | { kind: 'export'; rows: CatalogRows; sealed: string[] }
+
+export type FileReply =
+  | { kind: 'parsed'; parsed: ParsedCatalog }
+  | { kind: 'exported'; exported: Exported }
+  | { kind: 'refused'; failure: ServiceFailure; message: string }
+  | { kind: 'failed'; error: string }
+
+self.onmessage = async (event: MessageEvent<FileRequest>) => {
+  self.postMessage(await reply(event.data))
+}
+self.postMessage('ready')
+
+async function reply(request: FileRequest): Promise<FileReply> {
+  try {
+    if (request.kind === 'export') return { kind: 'exported', exported: await toExport(request.rows, request.sealed) }
+    return { kind: 'parsed', parsed: await parseCatalog(request.text, request.options) }
+  } catch (error) {
+    if (!(error instanceof ServiceError)) return { kind: 'failed', error: messageOf(error) }
+    return { kind: 'refused', ...toFew(error) }
+  }
+}
+
+/** Nobody reads thousands of problems, and each is a line. */
+const MOST_PROBLEMS = 100
+
+function toFew({ failure, message }: ServiceError): { failure: ServiceFailure; message: string } {
+  if (failure.kind !== 'catalog_invalid') return { failure, message }
+  const more = failure.problems.length - MOST_PROBLEMS
+  const [title = '', ...lines] = message.split('\n')
+  const told = more > 0 ? [...lines.slice(0, MOST_PROBLEMS), `and ${more} more.`] : lines
+  const problems = failure.problems.slice(0, MOST_PROBLEMS)
+  return { failure: { ...failure, problems }, message: [title, ...told].join('\n') }
+}

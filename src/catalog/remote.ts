@@ -1,0 +1,72 @@
+/**
+ * What may not be done to the catalogue by whoever comes over the network, although the owner of the data folder may: upstreams are
+ * for owners alone; variables and files of the server are nobody's there, since an upstream could be told to hand them over; and
+ * what a credential was meant for stays where it goes. Commands are no part of a catalogue's rows.
+ */
+import { ServiceError } from '../domain/service-error.ts'
+import type { CatalogRows, CatalogWrite, UpstreamRow } from '../store/catalog-rows.ts'
+import { explainAddress, hostOf } from './address.ts'
+
+/** Resolves the name of a host. Without an answer it resolves to nothing; it never rejects. */
+export type LookUp = (host: string) => Promise<readonly string[]>
+
+/** What the names of hosts resolve to. */
+export type Resolved = ReadonlyMap<string, readonly string[]>
+
+/** Resolves the hosts of upstreams, before a change that cannot wait. */
+export async function resolveHosts(rows: readonly Pick<UpstreamRow, 'baseUrl'>[], lookUp: LookUp): Promise<Resolved> {
+  const hosts = new Set(rows.flatMap(({ baseUrl }) => (baseUrl === null ? [] : hostOf(baseUrl))))
+  return new Map(await Promise.all([...hosts].map(async (host) => [host, await lookUp(host)] as const)))
+}
+
+export interface RemoteRights {
+  /** Whether who asks is an owner. */
+  mayChangeUpstreams: boolean
+  resolved: Resolved
+}
+
+/** Throws `owners_only`, and `invalid` with the field that may not be as it is. */
+export function requireRemote(current: CatalogRows, { upstreams }: CatalogWrite, rights: RemoteRights): void {
+  const changed = [...upstreams.create, ...upstreams.update]
+  const [first] = [...changed, ...upstreams.delete]
+  if (first && !rights.mayChangeUpstreams)
+    throw new ServiceError({ kind: 'owners_only' }, `This changes the upstream ${first.id}, which only owners may do.`)
+  requireKnownReferences(current, changed)
+  for (const row of changed)
+    requireAddress(
+      row,
+      current.upstreams.find(({ id }) => id === row.id),
+      rights.resolved,
+    )
+}
+
+/** Throws `invalid` for a reference that does not stand in the rows already, for the same upstream at the same place. */
+export function requireKnownReferences(
+  { upstreams }: CatalogRows,
+  wanted: readonly Pick<UpstreamRow, 'id' | 'apiKeyRef' | 'baseUrl' | 'dialect'>[],
+): void {
+  for (const row of wanted) {
+    const before = upstreams.find(({ id }) => id === row.id)
+    const isKnown = before !== undefined && before.apiKeyRef === row.apiKeyRef && isSamePlace(before, row)
+    if (row.apiKeyRef === null || isKnown) continue
+    throw new ServiceError(
+      { kind: 'invalid', field: `upstreams.${row.id}.api_key` },
+      `The field upstreams.${row.id}.api_key is invalid: a reference to a variable of the server is set in its catalogue file or by a command, and stays only as it is and where it goes. Leave it out, and type the credential in.`,
+    )
+  }
+}
+
+/** Whether a credential would go where it went. */
+export const isSamePlace = (one: Place, other: Place) => one.dialect === other.dialect && one.baseUrl === other.baseUrl
+
+type Place = Pick<UpstreamRow, 'dialect' | 'baseUrl'>
+
+/** Throws `invalid` where it may not be at its address. What stood there before may stay. */
+export function requireAddress(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved): void {
+  const isAsItWas = before !== undefined && before.baseUrl === row.baseUrl && before.local === row.local
+  if (row.baseUrl === null || isAsItWas) return
+  const problem = explainAddress(row.baseUrl, row.local, resolved.get(hostOf(row.baseUrl)) ?? [])
+  if (problem === null) return
+  const field = `upstreams.${row.id}.base_url`
+  throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${problem}`)
+}

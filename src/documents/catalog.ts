@@ -1,0 +1,24 @@
+/** Plans and versions of the catalogue, as `catalog … --json` prints them and the admin API answers. */
+
+import type { ShownVersion } from '../catalog/history.ts'
+import type { CatalogPlan } from '../catalog/plan.ts'
+import type { Origin } from '../domain/settings.ts'
+import type { CatalogVersion } from '../store/catalog-rows.ts'
+
+/** @param origin whose the catalogue is that was planned. */
+export function toPlanDocument(plan: CatalogPlan, origin: Origin, warnings: readonly string[]) {
+  const { changes, adoptions, left, created, updated, deleted, adopted, unchanged } = plan
+  const counts = { created, updated, deleted, adopted, unchanged }
+  return { origin, differs: differs(plan), ...counts, changes, adoptions, left, warnings }
+}
+
+/** Whether the database says something else than what was planned. */
+export const differs = ({ changes, left }: Pick<CatalogPlan, 'changes' | 'left'>) => changes.length + left.length > 0
+
+export const toVersionDocument = ({ atMs, ...version }: CatalogVersion) => ({ ...version, at_ms: atMs })
+
+/** What it changed is null where that is not known any more. */
+export const toShownVersionDocument = ({ version, told }: ShownVersion) => ({
+  ...toVersionDocument(version),
+  ...(told ?? { changes: null, adoptions: null }),
+})

@@ -1,0 +1,186 @@
+/** The catalogue over the admin API: exported, planned, applied, reverted; and what nobody may do to it from afar. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { applyText } from './catalogs.ts'
+import { type Browser, createFixture, type Fixture } from './fixture.ts'
+
+const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
+const CATALOG = `version: 1
+upstreams:
+  paid: { dialect: openai, base_url: https://api.example.com/v1, api_key: \${PAID_KEY} }
+models:
+  acme/large: { name: Large, ${FACTS}, supported_features: [tools], pricing: [{ prompt: "0.000001", completion: "0.000002" }], routes: [{ upstream: paid, model: large-v1 }] }
+`
+const OTHER = CATALOG.replace('"0.000001"', '"0.000003"')
+
+let fixture: Fixture
+let owner: Browser
+let editor: Browser
+beforeEach(async () => {
+  fixture = createFixture()
+  await applyText(fixture, CATALOG)
+  owner = await fixture.signIn('owner')
+  editor = await fixture.signIn('editor')
+})
+afterEach(() => fixture.close())
+
+test('what is exported says what the database says, and is applied without a change by whoever may', async () => {
+  const { yaml, document, left_out, sealed } = (await editor.ask('GET', '/catalog')).body
+  expect([left_out, sealed]).toEqual([[], []])
+  expect(document.upstreams.paid.api_key).toBe(`\${PAID_KEY}`)
+  for (const body of [{ yaml }, { document }]) {
+    const planned = await editor.ask('POST', '/catalog/plan', { body })
+    expect(planned.body).toMatchObject({ origin: 'file', differs: false, changes: [], adoptions: [], left: [] })
+    expect((await editor.ask('POST', '/catalog/apply', { body })).body).toMatchObject({ version: null, unchanged: 3 })
+  }
+})
+
+test('a change is planned, applied, held by the server at once, on record, and reverted', async () => {
+  const planned = (await editor.ask('POST', '/catalog/plan', { body: { yaml: OTHER } })).body
+  expect(planned).toMatchObject({
+    differs: true,
+    updated: 1,
+    changes: [{ action: 'update', name: 'models.acme/large' }],
+  })
+  expect((await editor.ask('GET', '/catalog/history')).body.versions).toHaveLength(1)
+
+  const applied = (await editor.ask('POST', '/catalog/apply', { body: { yaml: OTHER } })).body
+  expect(applied).toMatchObject({ version: 2, updated: 1, conflicts: [], kept: [] })
+  const price = async () => (await editor.ask('GET', '/models/acme%2Flarge')).body.routes[0].pricing[0].prompt
+  expect(await price()).toBe('0.000003')
+  const [editing] = (await fixture.identity.readAdmins()).filter(({ role }) => role === 'editor')
+  const [row] = await fixture.store.readAudit({ action: 'catalog.apply' })
+  expect(row).toMatchObject({ actor: editing?.id, subject: 'admin API' })
+
+  const { versions } = (await editor.ask('GET', '/catalog/history')).body
+  expect(versions.at(-1)).toMatchObject({ number: 2, action: 'catalog.apply', actor: editing?.id })
+  expect((await editor.ask('GET', '/catalog/history/2')).body.changes).toEqual(planned.changes)
+  const back = { body: { number: 1, plan: true } }
+  expect((await editor.ask('POST', '/catalog/revert', back)).body).toMatchObject({
+    planned: true,
+    updated: 1,
+    version: null,
+  })
+  expect(await price()).toBe('0.000003')
+  expect((await editor.ask('POST', '/catalog/revert', { body: { number: 1 } })).body.version).toBe(3)
+  expect(await price()).toBe('0.000001')
+})
+
+test('what is no longer declared stays, or goes where that is asked for; an administrator’s row gives way where it is to', async () => {
+  const less = CATALOG.replace(
+    / {2}acme\/large.*\n/,
+    '  acme/new: { name: N, context_length: 9, max_output_length: 9, input_modalities: [text], output_modalities: [text], supported_features: [], pricing: [{ prompt: "1", completion: "1" }], routes: [{ upstream: paid, model: n }] }\n',
+  )
+  expect((await editor.ask('POST', '/catalog/plan', { body: { yaml: less } })).body.left).toMatchObject([
+    { name: 'models.acme/large', why: 'undeclared' },
+    { name: 'models.acme/large: route paid (large-v1)', why: 'undeclared' },
+  ])
+  const pruned = (await editor.ask('POST', '/catalog/apply', { body: { yaml: less, prune: true } })).body
+  expect(pruned).toMatchObject({ created: 2, deleted: 2, kept: [] })
+})
+
+test.each([
+  ['neither text nor document', {}, 'yaml'],
+  ['both', { yaml: CATALOG, document: {} }, 'yaml'],
+  ['a wish that is none', { yaml: CATALOG, force: true }, 'force'],
+  ['a text that is none', { yaml: 7 }, 'yaml'],
+  ['too much', { yaml: 'x'.repeat(1_100_000) }, 'yaml'],
+])('%s is refused with its field', async (_, body, field) => {
+  const answer = await editor.ask('POST', '/catalog/apply', { body })
+  expect([answer.status, answer.body.error.field]).toEqual([400, field])
+})
+
+test('all that is wrong with a catalogue is told by its place, a hundred at most, and no secret in it is repeated', async () => {
+  const secret = 'sk-proj-abcdefghijklmnop1234567890'
+  const wrong = CATALOG.replace(`\${PAID_KEY}`, secret).replace('"0.000001"', '"cheap"')
+  const { status, body } = await owner.ask('POST', '/catalog/plan', { body: { yaml: wrong } })
+  expect([status, body.error.kind]).toEqual([400, 'catalog_invalid'])
+  expect(body.error.problems.map(({ path }: { path: string }) => path)).toEqual([
+    ...['upstreams.paid.api_key', 'models.acme/large.pricing[0].prompt'],
+  ])
+  expect(JSON.stringify(body)).not.toContain(secret)
+  const many = Array.from({ length: 500 }, (_, index) => `x${index}: 1`).join('\n')
+  const { problems, message } = (await owner.ask('POST', '/catalog/plan', { body: { yaml: many } })).body.error
+  expect([problems.length, message.split('\n').at(-1)]).toEqual([100, expect.stringMatching(/^and 40\d more\.$/)])
+})
+
+describe('from afar', () => {
+  const upstream = (more: string) => `version: 1\nupstreams:\n  new: { dialect: openai, ${more} }\nmodels: {}\n`
+  const plan = (yaml: string, browser = owner) => browser.ask('POST', '/catalog/plan', { body: { yaml } })
+  const apply = (yaml: string, browser = owner) => browser.ask('POST', '/catalog/apply', { body: { yaml } })
+
+  test.each([
+    [
+      'a variable of the server in a new upstream',
+      upstream(`base_url: https://evil.example.com, api_key: "\${AWS_SECRET}"`),
+    ],
+    ['a known variable in a new upstream', upstream(`base_url: https://evil.example.com, api_key: "\${PAID_KEY}"`)],
+    ['a known variable under another address', CATALOG.replace('api.example.com', 'evil.example.com')],
+    ['a known variable under another path', CATALOG.replace('/v1', '/v2')],
+    ['another variable', CATALOG.replace(`\${PAID_KEY}`, `\${OTHER_KEY}`)],
+    ['another variable, where only the plan is wanted', CATALOG.replace(`\${PAID_KEY}`, `\${OTHER_KEY}`)],
+  ])('%s is refused, even for an owner, planned or applied', async (_, yaml) => {
+    const before = await fixture.store.readCatalog()
+    for (const answer of [await plan(yaml), await apply(yaml)]) {
+      expect([answer.status, answer.body.error.kind]).toEqual([400, 'invalid'])
+      expect(answer.body.error.field).toEndWith('.api_key')
+    }
+    expect(await fixture.store.readCatalog()).toEqual(before)
+  })
+
+  test('a process command is refused', async () => {
+    const { body } = await apply(upstream('process: [sh, -c, id]'))
+    expect(body.error.problems[0].path).toBe('upstreams.new.process')
+  })
+
+  test('an address of this machine needs local, and a link-local one is refused, also behind a name', async () => {
+    fixture.hosts['metadata.example.com'] = ['169.254.169.254']
+    fixture.hosts['inside.example.com'] = ['10.0.0.5']
+    for (const host of ['127.0.0.1', '169.254.169.254', 'metadata.example.com', 'inside.example.com'])
+      expect([host, (await apply(upstream(`base_url: "http://${host}/v1"`))).body.error?.field]).toEqual([
+        ...[host, 'upstreams.new.base_url'],
+      ])
+    for (const host of ['169.254.169.254', 'metadata.example.com'])
+      expect((await apply(upstream(`base_url: "http://${host}/v1", local: true`))).status).toBe(400)
+    for (const host of ['127.0.0.1', 'inside.example.com'])
+      expect((await apply(upstream(`base_url: "http://${host}/v1", local: true`))).status).toBe(200)
+    // What was near and local stays near.
+    expect((await apply(upstream(`base_url: "http://inside.example.com/v1"`))).status).toBe(400)
+  })
+
+  test('editors change models, and no upstream: neither by a plan, an apply nor a revert', async () => {
+    const yaml = `${upstream('base_url: https://api.example.com/v1')}`
+    for (const answer of [await plan(yaml, editor), await apply(yaml, editor)])
+      expect([answer.status, answer.body.error.kind]).toEqual([403, 'owners_only'])
+    const pruned = {
+      body: {
+        yaml: upstream('base_url: "https://a.example.com"').replace(/upstreams:\n.*\n/, 'upstreams: {}\n'),
+        prune: true,
+      },
+    }
+    expect((await editor.ask('POST', '/catalog/apply', pruned)).status).toBe(403)
+    expect((await apply(yaml)).body.version).toBe(2)
+    expect((await editor.ask('POST', '/catalog/revert', { body: { number: 1 } })).body.error.kind).toBe('owners_only')
+  })
+
+  test('a revert brings no variable back that is gone, or to where it does not go now', async () => {
+    await applyText(fixture, CATALOG.replace(`\${PAID_KEY}`, `\${NEW_KEY}`))
+    await applyText(fixture, CATALOG.replace(`api_key: \${PAID_KEY}`, 'rpm: 5'))
+    for (const number of [1, 2]) {
+      const { status, body } = await owner.ask('POST', '/catalog/revert', { body: { number } })
+      expect([number, status, body.error.field]).toEqual([number, 400, 'upstreams.paid.api_key'])
+    }
+  })
+
+  test.each(['', '\u0000', '['.repeat(500), '{a: '.repeat(500), 'a: &a [x,x]\nb: &b [*a,*a]\n'.repeat(20)])(
+    'a text that is no catalogue is told to be none: %#',
+    async (yaml) => {
+      const { status, body } = await owner.ask('POST', '/catalog/plan', { body: { yaml } })
+      expect([status, body.error.kind]).toEqual([400, 'catalog_invalid'])
+    },
+  )
+})
+
+test.each(['0', '-1', '1.5', 'x', '99', '%27', '1e3'])('there is no version %p', async (number) => {
+  const { status, body } = await editor.ask('GET', `/catalog/history/${number}`)
+  expect([status, body.error.kind]).toEqual([404, 'version_not_found'])
+})

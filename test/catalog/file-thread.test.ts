@@ -1,0 +1,42 @@
+/** Catalogues that are read beside a running server: off its loop, in turns, within a time. */
+import { afterEach, expect, test } from 'bun:test'
+import { createFileThread, type FileThread } from '../../src/catalog/file-thread.ts'
+
+const OPTIONS = { name: 'catalog', environment: {} }
+const SMALL = 'version: 1\nupstreams: { u: { dialect: demo, local: true } }\nmodels: {}\n'
+/** Takes seconds to tell all that is wrong with it. */
+const NASTY = Array.from({ length: 20_000 }, (_, index) => `x${index}: 1`).join('\n')
+
+let thread: FileThread
+afterEach(() => thread.close())
+
+test('a text that takes too long is given up, and the next one is read', async () => {
+  thread = createFileThread({ limitMs: 300 })
+  const given = thread.parse(NASTY, OPTIONS, 'ann').catch((error: unknown) => error)
+  let turns = 0
+  const timer = setInterval(() => turns++, 10)
+  const error = await given
+  clearInterval(timer)
+  expect(error).toMatchObject({ failure: { kind: 'catalog_not_read' } })
+  // The loop had its turns meanwhile.
+  expect(turns).toBeGreaterThan(3)
+  expect((await thread.parse(SMALL, OPTIONS, 'ben')).catalog.upstreams).toMatchObject([{ id: 'u' }])
+})
+
+test('one may have a few read at a time, and is told where it is more', async () => {
+  thread = createFileThread()
+  const asked = Array.from({ length: 8 }, () =>
+    thread.parse(SMALL, OPTIONS, 'ann').then(
+      () => 'read',
+      () => 'not read',
+    ),
+  )
+  expect((await Promise.all(asked)).filter((said) => said === 'not read').length).toBeGreaterThan(0)
+  expect(await thread.parse(SMALL, OPTIONS, 'ann')).toMatchObject({ catalog: { models: [] } })
+})
+
+test('what is refused is refused in the words of a command', async () => {
+  thread = createFileThread()
+  const error = await thread.parse('version: 2', OPTIONS, 'ann').catch((cause: unknown) => cause)
+  expect(error).toMatchObject({ name: 'ServiceError', failure: { kind: 'catalog_invalid' } })
+})
