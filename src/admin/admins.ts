@@ -30,8 +30,8 @@ export function adminsController({ identity, now }: AdminDeps) {
     .patch(
       '/admins/:id',
       async ({ principal, params: { id }, body }) => {
-        const { admin, revoked } = await editAdmin(identity, id, body, by(principal))
-        return { ...toAdminDocument(admin), keys_revoked: revoked.length }
+        const { admin, revoked, moved } = await editAdmin(identity, id, body, by(principal))
+        return { ...toAdminDocument(admin), keys_revoked: revoked.length, keys_moved: moved.length }
       },
       { least: 'owner', body: AdminPatch },
     )

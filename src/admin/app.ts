@@ -12,6 +12,7 @@ import type { AdminDeps } from './deps.ts'
 import { AdminError, refuse, toRefusal } from './errors.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
+import { ownController } from './own.ts'
 import { sessionController } from './session.ts'
 import { teamsController } from './teams.ts'
 import { tokensController } from './tokens.ts'
@@ -23,6 +24,7 @@ const routesOf = (deps: AdminDeps) =>
   new Elysia({ prefix: API_PATH, normalize: false })
     .use(sessionController(deps))
     .use(keysController(deps))
+    .use(ownController(deps))
     .use(teamsController(deps))
     .use(adminsController(deps))
     .use(tokensController(deps))

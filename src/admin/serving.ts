@@ -1,9 +1,13 @@
 /** What the running server goes by, as the admin API tells of it and has it renewed. */
+
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
+import type { Model } from '../domain/settings.ts'
 
 export interface Serving {
   /** Every upstream that is enabled, with what is known of it. */
   upstreams(): UpstreamStatus[]
+  /** The models that a key of this team, itself without restrictions, is told of. */
+  modelsOf(teamId: string): Model[]
   /** Asks an upstream now, at no cost; null where the server has none of that id that is enabled. */
   test(id: string): Promise<UpstreamTest | null>
   /** Takes in what was just changed: it holds, and is told of, from then on. */

@@ -68,16 +68,21 @@ export async function edit(who: string, { role, team, disable, enable }: AdminFl
   }
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --role editor or --disable.')
   const by = { actor: 'cli', nowMs: io.nowMs() }
-  const { admin, difference, revoked } = await withIdentity(io, (store) => editAdmin(store, who, changes, by))
+  const { admin, difference, revoked, moved } = await withIdentity(io, (store) => editAdmin(store, who, changes, by))
   if (io.json)
     return printJson(io, {
       ...toAdminDocument(admin),
       changed: Object.keys(difference?.after ?? {}),
       keys_revoked: revoked.length,
+      keys_moved: moved.length,
     })
   if (difference === null) return io.stdout(`${toAdminName(admin)} is like that already.\n`)
   io.stdout(`${toAdminName(admin)}: ${admin.role}, ${statusOf(admin)}.\n`)
-  if (revoked.length > 0) io.stdout(`Keys revoked: ${revoked.map(({ name }) => toPrintable(name)).join(', ')}.\n`)
+  for (const [what, keys] of [
+    ['revoked', revoked],
+    ['moved to that team', moved],
+  ] as const)
+    if (keys.length > 0) io.stdout(`Keys ${what}: ${keys.map(({ name }) => toPrintable(name)).join(', ')}.\n`)
 }
 
 export async function reset(who: string, io: Context): Promise<void> {

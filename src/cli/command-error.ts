@@ -67,6 +67,7 @@ function toAdvice(failure: ServiceFailure): string {
     team_ambiguous: ' Name the team by one of these ids.',
     team_exists: ' Use that one, or choose another name.',
     too_many_keys: '',
+    no_team: '',
     admin_not_found: ' See them with: tollgate admin list',
     admin_exists: ' Choose another name.',
     last_owner: ' Make another owner first.',

@@ -23,6 +23,8 @@ export type ServiceFailure =
   | { kind: 'team_ambiguous'; team: string }
   | { kind: 'team_exists'; team: string; id: string }
   | { kind: 'too_many_keys'; most: number }
+  /** What was asked for is for members, who have one. */
+  | { kind: 'no_team' }
   | { kind: 'admin_not_found'; admin: string }
   | { kind: 'admin_exists'; admin: string }
   /** It would leave nobody who may change administrators. */

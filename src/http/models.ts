@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { isReady, toPublicFacts } from '../catalog/public.ts'
 import { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
+import type { Model } from '../domain/settings.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { RequestHeaders } from '../gateway/body.ts'
 import type { Health } from '../health/health.ts'
@@ -59,8 +60,25 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
     })
 }
 
+/** A key as far as lists of models go by it. */
+type Asking = Pick<Key, 'id' | 'teamId' | 'scope' | 'models'>
+
+/** Of which nothing is known but, maybe, its team. */
+export const ANY_KEY: Asking = { id: '', teamId: null, scope: 'all', models: [] }
+
+/** What `GET /v1/models` lists for such a key. */
+export function listModels(deps: Pick<ModelsDeps, 'live' | 'health'>, key: Asking): Model[] {
+  const isUp = upFor(deps, key)
+  const { snapshot } = deps.live
+  const team = teamOf(snapshot, key)
+  return listedNames(snapshot).flatMap((name) => {
+    const targets = listedTargets(key, team, name)
+    return targets ? { ...toPublicFacts(name.model, name.id), is_ready: isUp(targets) } : []
+  })
+}
+
 /** Whether some target can be called for a key now. */
-function upFor({ health }: ModelsDeps, key: Key): (targets: readonly Target[]) => boolean {
+function upFor({ health }: Pick<ModelsDeps, 'health'>, key: Asking): (targets: readonly Target[]) => boolean {
   const request = health.forRequest(key)
   return (targets) => isReady(targets, (target) => request.availability(target) === 'unavailable')
 }

@@ -74,13 +74,15 @@ export interface EditedAdmin {
   admin: StoredAdmin
   /** Null where they were like that already. */
   difference: Difference | null
-  /** The keys that were revoked with them. */
+  /** The keys of their own that were revoked with them. */
   revoked: StoredKey[]
+  /** Those that came into another team with them. */
+  moved: StoredKey[]
 }
 
 /**
- * Changes somebody's role or team, or disables them: then their sessions end and keys of their own are revoked. Throws `invalid`,
- * `admin_not_found`, `last_owner`, `team_not_found` and `team_ambiguous`.
+ * Changes somebody's role or team, or disables them: then their sessions end and keys of their own are revoked. Keys of a member go
+ * with them into another team. Throws `invalid`, `admin_not_found`, `last_owner`, `team_not_found` and `team_ambiguous`.
  */
 export function editAdmin(store: IdentityStore, which: string, changes: AdminChanges, by: Actor): Promise<EditedAdmin> {
   return store.changeIdentity<EditedAdmin>(by, ({ admins, keyRows }) => {
@@ -93,15 +95,26 @@ export function editAdmin(store: IdentityStore, which: string, changes: AdminCha
     requireOwner(admins, admin)
     const difference = toDifference(toFields(found), toFields(admin))
     const isLeaving = disabledMs !== null && found.disabledMs === null
-    const revoked = isLeaving ? keyRows().keys.filter((key) => key.ownerId === found.id && key.revokedMs === null) : []
-    const detail = { name: admin.name, ...difference, ...(revoked.length > 0 ? { keys_revoked: revoked.length } : {}) }
+    const isMoving = teamId !== null && teamId !== found.teamId
+    const own = isLeaving || isMoving ? keyRows().keys.filter((key) => isOwn(key, found.id)) : []
+    const revoked = isLeaving ? own : []
+    const moved = isMoving ? own.filter((key) => key.teamId !== teamId) : []
+    const detail = {
+      ...{ name: admin.name, ...difference },
+      ...(revoked.length > 0 ? { keys_revoked: revoked.length } : {}),
+      ...(moved.length > 0 ? { keys_moved: moved.length } : {}),
+    }
     const write = {
       admins: [admin],
-      keys: revoked.map((key) => ({ ...key, revokedMs: by.nowMs })),
+      keys: own.map((key) => ({
+        ...key,
+        ...(isLeaving ? { revokedMs: by.nowMs } : {}),
+        ...(isMoving ? { teamId } : {}),
+      })),
       end: { of: isLeaving ? [found.id] : [] },
     }
     const change = difference && { action: 'admins.edit' as const, subject: admin.id, detail, write }
-    return { value: { admin, difference, revoked }, change }
+    return { value: { admin, difference, revoked, moved }, change }
   })
 }
 
@@ -153,6 +166,8 @@ function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin): voi
   if (!admins.some(isOwner) || after.some(isOwner)) return
   throw new ServiceError({ kind: 'last_owner' }, 'There would be no owner left who can sign in.')
 }
+
+const isOwn = ({ ownerId, revokedMs }: StoredKey, id: string) => ownerId === id && revokedMs === null
 
 /** What may be changed of somebody, by the names of its columns. */
 const toFields = ({ name, role, teamId, disabledMs }: StoredAdmin) => ({

@@ -1,6 +1,6 @@
 /** Changes a key that is there: its id, what it has spent and its rates of the last minute stay. Called by `keys edit`. */
 import { type Difference, toDifference } from '../domain/difference.ts'
-import type { Actor, ConfigStore } from '../store/config-store.ts'
+import type { Actor, KeyStore } from '../store/config-store.ts'
 import { type KeyChanges, toFields, withChanges } from './fields.ts'
 import { findKey, isLiving, requireFreeName, requireUnrevoked } from './find.ts'
 import { checkOptions } from './rules.ts'
@@ -18,7 +18,7 @@ export interface EditedKey {
  * `key_not_found`, `key_ambiguous`, `key_revoked`, `team_not_found`, and `key_exists` where it would be the second key in force of
  * its name.
  */
-export function editKey(store: ConfigStore, which: string, changes: KeyChanges, by: Actor): Promise<EditedKey> {
+export function editKey(store: KeyStore, which: string, changes: KeyChanges, by: Actor): Promise<EditedKey> {
   return store.changeKeys<EditedKey>(by, ({ keys, teams }) => {
     const found = findKey(keys, which, by.nowMs)
     requireUnrevoked(found)

@@ -3,7 +3,7 @@
 import { toDifference } from '../domain/difference.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS } from '../domain/time.ts'
-import type { Actor, ConfigStore, StoredSecret } from '../store/config-store.ts'
+import type { Actor, KeyStore, StoredSecret } from '../store/config-store.ts'
 import { findKey, isLiving, requireUnrevoked } from './find.ts'
 import { type CreatedKey, toListed } from './service.ts'
 import { mintSecret, toMasked } from './token.ts'
@@ -22,7 +22,7 @@ const REMEMBERED_MS = 90 * DAY_MS
  * rotation has said so: no rotation keeps a secret alive, and an overlap of 0 leaves the new one alone. Throws `invalid`,
  * `key_not_found`, `key_ambiguous`, `key_revoked` and `key_expired`.
  */
-export function rotateKey(store: ConfigStore, which: string, overlapMs: number, by: Actor): Promise<CreatedKey> {
+export function rotateKey(store: KeyStore, which: string, overlapMs: number, by: Actor): Promise<CreatedKey> {
   return store.changeKeys(by, ({ keys, teams }) => {
     const { nowMs } = by
     if (!Number.isInteger(overlapMs) || overlapMs < OVERLAP_MS.min || overlapMs > OVERLAP_MS.max)

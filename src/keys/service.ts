@@ -6,16 +6,15 @@
 
 import { toDifference } from '../domain/difference.ts'
 import { mintId } from '../domain/id.ts'
-import { ServiceError } from '../domain/service-error.ts'
-import type { Actor, ConfigStore, Decided, KeyRows, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
+import type { Actor, Decided, KeyRows, KeyStore, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
 import { DEFAULTS, type KeyChanges, toFields, withChanges } from './fields.ts'
-import { findKey, findTeam, isLiving, requireFreeName } from './find.ts'
+import { findKey, isLiving, requireFreeName } from './find.ts'
 import { checkOptions } from './rules.ts'
 import { mintSecret, toMasked } from './token.ts'
 
 export interface KeyOptions extends KeyChanges {
   name: string
-  /** The member who makes it for themselves; it must be of their team. */
+  /** The member who makes it for themselves (`identity/own-keys.ts`). */
   ownerId?: string
 }
 
@@ -31,29 +30,16 @@ export interface CreatedKey {
   secret: string
 }
 
-/** Creates a key. Throws `invalid`, `team_not_found`, `key_exists` where a key in force has the name already, and
- * `too_many_keys` where a member has as many as their team allows. */
-export function createKey(store: ConfigStore, options: KeyOptions, by: Actor): Promise<CreatedKey> {
+/** Creates a key. Throws `invalid`, `team_not_found`, and `key_exists` where a key in force has the name already. */
+export function createKey(store: KeyStore, options: KeyOptions, by: Actor): Promise<CreatedKey> {
   return store.changeKeys(by, (rows) => {
     requireFreeName(rows.keys, options.name, by.nowMs)
-    if (options.ownerId !== undefined) requireRoom(rows, options.ownerId, options.team ?? null, by.nowMs)
     return decideKey(rows, options, by)
   })
 }
 
-/** Throws `too_many_keys`: keys in force count, and those alone. */
-function requireRoom({ keys, teams }: KeyRows, ownerId: string, team: string | null, nowMs: number): void {
-  const most = team === null ? null : findTeam(teams, team).maxKeys
-  const has = keys.filter((key) => key.ownerId === ownerId && isLiving(key, nowMs)).length
-  if (most === null || has < most) return
-  throw new ServiceError(
-    { kind: 'too_many_keys', most },
-    `Each member of this team may have ${most} keys: revoke one first.`,
-  )
-}
-
 /** Creates a key where there is none yet, and returns its secret; null where there are keys. */
-export function createFirstKey(store: ConfigStore, options: KeyOptions, by: Actor): Promise<string | null> {
+export function createFirstKey(store: KeyStore, options: KeyOptions, by: Actor): Promise<string | null> {
   return store.changeKeys(by, (rows) => {
     if (rows.keys.length > 0) return { value: null, change: null }
     const { value, change } = decideKey(rows, options, by)
@@ -76,13 +62,13 @@ export function decideKey({ teams }: KeyRows, options: KeyOptions, { nowMs }: Ac
 }
 
 /** The key that the text means (`find.ts`). Throws `key_not_found` and `key_ambiguous`. */
-export async function showKey(store: ConfigStore, which: string, nowMs: number): Promise<ListedKey> {
+export async function showKey(store: KeyStore, which: string, nowMs: number): Promise<ListedKey> {
   const { keys, teams } = await store.readKeys()
   return toListed(findKey(keys, which, nowMs), teams, nowMs)
 }
 
 /** Lists every key there ever was, oldest first. */
-export async function listKeys(store: ConfigStore, nowMs: number): Promise<ListedKey[]> {
+export async function listKeys(store: KeyStore, nowMs: number): Promise<ListedKey[]> {
   const { keys, teams } = await store.readKeys()
   return keys.map((key) => toListed(key, teams, nowMs))
 }
@@ -92,7 +78,7 @@ export async function listKeys(store: ConfigStore, nowMs: number): Promise<Liste
  * and `key_ambiguous`.
  */
 export function revokeKey(
-  store: ConfigStore,
+  store: KeyStore,
   which: string,
   by: Actor,
 ): Promise<{ key: ListedKey; alreadyRevoked: boolean }> {

@@ -5,7 +5,7 @@
 import { type Difference, type Fields, toDifference } from '../domain/difference.ts'
 import { mintId, toShortId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { Actor, ConfigStore, StoredTeam } from '../store/config-store.ts'
+import type { Actor, KeyStore, StoredTeam } from '../store/config-store.ts'
 import { findTeam } from './find.ts'
 import { checkOptions } from './rules.ts'
 import { type ListedKey, toListed } from './service.ts'
@@ -28,7 +28,7 @@ const DEFAULTS: Omit<StoredTeam, 'id' | 'name' | 'createdMs'> = { ...SHARED_DEFA
 export const toTeamFields = (team: StoredTeam) => ({ ...toSharedFields(team), max_keys: team.maxKeys }) satisfies Fields
 
 /** Creates a team. Throws `invalid` and `team_exists`. */
-export function createTeam(store: ConfigStore, options: TeamOptions, by: Actor): Promise<StoredTeam> {
+export function createTeam(store: KeyStore, options: TeamOptions, by: Actor): Promise<StoredTeam> {
   return store.changeKeys(by, ({ teams }) => {
     const made = { ...DEFAULTS, id: mintId(by.nowMs), name: options.name, createdMs: by.nowMs }
     const team = changed(made, options, teams)
@@ -51,7 +51,7 @@ export interface EditedTeam {
  * Changes the team that the text means (`find.ts`): its id, what it has spent and its rates of the last minute stay. Throws
  * `invalid`, `team_not_found`, `team_ambiguous` and `team_exists`.
  */
-export function editTeam(store: ConfigStore, which: string, changes: TeamChanges, by: Actor): Promise<EditedTeam> {
+export function editTeam(store: KeyStore, which: string, changes: TeamChanges, by: Actor): Promise<EditedTeam> {
   return store.changeKeys<EditedTeam>(by, ({ teams }) => {
     const before = findTeam(teams, which)
     const team = changed(before, changes, teams)
@@ -71,14 +71,14 @@ export interface ShownTeam {
 }
 
 /** The team that the text means (`find.ts`), with its keys. Throws `team_not_found`. */
-export async function showTeam(store: ConfigStore, which: string, nowMs: number): Promise<ShownTeam> {
+export async function showTeam(store: KeyStore, which: string, nowMs: number): Promise<ShownTeam> {
   const { keys, teams } = await store.readKeys()
   const team = findTeam(teams, which)
   return { team, keys: keys.filter(({ teamId }) => teamId === team.id).map((key) => toListed(key, teams, nowMs)) }
 }
 
 /** Lists every team, oldest first. */
-export async function listTeams(store: ConfigStore): Promise<StoredTeam[]> {
+export async function listTeams(store: KeyStore): Promise<StoredTeam[]> {
   return (await store.readKeys()).teams
 }
 

@@ -7,7 +7,7 @@ import { matches } from '../domain/pattern.ts'
 import type { Access, CatalogModel, Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 
 /** The team of a key, as the snapshot has it; null where it has none. */
-export const teamOf = (snapshot: Snapshot, { teamId }: Key): Team | null =>
+export const teamOf = (snapshot: Snapshot, { teamId }: Pick<Key, 'teamId'>): Team | null =>
   teamId === null ? null : (snapshot.teams.get(teamId) ?? null)
 
 /** The model behind a slug or alias with the targets that this key may use; null where there is none for it. */
@@ -22,7 +22,7 @@ export function visibleModel(
 }
 
 /** The targets of a model that this key of this team may use; null where either may not use the model. */
-function usableTargets(key: Key, team: Team | null, model: CatalogModel): Target[] | null {
+function usableTargets(key: Access, team: Team | null, model: CatalogModel): Target[] | null {
   const { id } = model.facts
   if (!mayUse(key, id) || (team !== null && !mayUse(team, id))) return null
   if (key.scope !== 'local' && team?.scope !== 'local') return model.targets
@@ -64,7 +64,7 @@ function toListedNames({ models, aliases }: Snapshot): readonly ListedName[] {
 }
 
 /** The targets by which a key of this team may use a listed model; null where it is not listed for this key. */
-export function listedTargets(key: Key, team: Team | null, { model, isAlias }: ListedName): Target[] | null {
+export function listedTargets(key: Access, team: Team | null, { model, isAlias }: ListedName): Target[] | null {
   const targets = usableTargets(key, team, model)
   if (targets === null || isAlias || !model.fromWildcard) return targets
   return targets.some(({ upstream }) => upstream.notReady === null) ? targets : null

@@ -14,6 +14,7 @@ import { Fullness } from '../gateway/fullness.ts'
 import { Load, stopping } from '../gateway/intake.ts'
 import { Uploads } from '../gateway/uploads.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
+import { ANY_KEY, listModels } from '../http/models.ts'
 import { systemController } from '../http/system.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
@@ -123,6 +124,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
   const serving: Serving = {
     upstreams: () => toUpstreamStatuses(live.snapshot, health.states()),
+    modelsOf: (teamId) => listModels({ live, health }, { ...ANY_KEY, teamId }),
     test,
     refresh: live.refresh,
   }

@@ -111,6 +111,9 @@ export interface Watch {
   stop(): void
 }
 
+/** What the services of keys and teams work with: all of them, or a member's own. */
+export type KeyStore = Pick<ConfigStore, 'readKeys' | 'changeKeys'>
+
 export interface ConfigStore {
   /** Everything, as of one moment. */
   read(): Promise<Configuration>

@@ -28,7 +28,7 @@ test('somebody is invited, sets a password with the code, is given another role,
   await theirs.ask('POST', '/code', { body: { name: 'mia', code: reset.code, password: PASSWORD } })
   expect((await theirs.ask('GET', '/keys')).status).toBe(200)
   const disabled = await browser.ask('PATCH', `/admins/${id}`, { body: { disabled: true } })
-  expect(disabled.body).toMatchObject({ status: 'disabled', keys_revoked: 0 })
+  expect(disabled.body).toMatchObject({ status: 'disabled', keys_revoked: 0, keys_moved: 0 })
   expect((await theirs.ask('GET', '/keys')).status).toBe(401)
   const listed = (await browser.ask('GET', '/admins')).body
   expect(listed.admins.map(({ name }: { name: string }) => name)).toEqual(['owner', 'mia'])

@@ -5,6 +5,8 @@ import { createFileThread } from '../../src/catalog/file-thread.ts'
 import { toUpstreamStatuses } from '../../src/documents/upstream.ts'
 import type { Role } from '../../src/domain/roles.ts'
 import type { Snapshot } from '../../src/domain/snapshot.ts'
+import { createHealth } from '../../src/health/health.ts'
+import { ANY_KEY, listModels } from '../../src/http/models.ts'
 import { inviteAdmin } from '../../src/identity/admins.ts'
 import { Attempts } from '../../src/identity/attempts.ts'
 import { SetupCode } from '../../src/identity/codes.ts'
@@ -115,8 +117,10 @@ export function createFixture() {
 function createServing(store: ConfigStore, environment: Record<string, string>): Serving {
   let snapshot: Snapshot | null = null
   const backends = createAllBackends({ environment })
+  const health = createHealth({ nowMs: () => 0, wallMs: () => HOUR })
   return {
     upstreams: () => (snapshot ? toUpstreamStatuses(snapshot, []) : []),
+    modelsOf: (teamId) => (snapshot ? listModels({ live: { snapshot }, health }, { ...ANY_KEY, teamId }) : []),
     async test(id) {
       const upstream = snapshot?.upstreams.get(id)
       if (!upstream) return null

@@ -1,0 +1,78 @@
+/**
+ * The keys of a member: a store of keys in which there are no others. The services of `keys/` work with it as with the whole one, and
+ * whatever they are asked for, they find, tell of and write the member's own alone.
+ */
+import { ServiceError } from '../domain/service-error.ts'
+import type { KeyChanges } from '../keys/fields.ts'
+import { isLiving } from '../keys/find.ts'
+import { type CreatedKey, createKey } from '../keys/service.ts'
+import type { Actor, ConfigStore, KeyRows, KeyStore, StoredKey } from '../store/config-store.ts'
+import type { IdentityStore, StoredAdmin } from '../store/identity-store.ts'
+import type { Principal } from './principal.ts'
+
+export interface Member {
+  id: string
+  teamId: string
+}
+
+/** Throws `no_team`: keys of one's own are for members. */
+export function requireMember({ id, teamId }: Pick<Principal, 'id' | 'teamId'>): Member {
+  if (teamId !== null) return { id, teamId }
+  const message = "Keys of one's own are for members, whose team says what they may use: you have no team."
+  throw new ServiceError({ kind: 'no_team' }, message)
+}
+
+/**
+ * The keys of this member, and their team. A change is decided by who they are at that moment: of somebody who was disabled meanwhile,
+ * nothing is made any more. It throws, beside what the services do, `no_team`, `too_many_keys` where more keys would be in force than
+ * their team allows, and `invalid` where a key in force of somebody else has the name.
+ */
+export function createOwnKeys(keys: Pick<ConfigStore, 'readKeys'>, identity: IdentityStore, { id, teamId }: Member) {
+  const store: KeyStore = {
+    readKeys: async () => toOwn(await keys.readKeys(), { id, teamId }),
+    changeKeys: (by, decide) =>
+      identity.changeIdentity(by, ({ admins, keyRows }) => {
+        const member = requireMember(toPresent(admins, id))
+        const rows = keyRows()
+        const decided = decide(toOwn(rows, member))
+        for (const key of decided.change?.write.keys ?? []) requireAllowed(rows, member, key, by.nowMs)
+        return decided
+      }),
+  }
+  return {
+    ...store,
+    /** Makes a key of theirs, in their team. */
+    create: (options: OwnChanges & { name: string }, by: Actor): Promise<CreatedKey> =>
+      createKey(store, { ...options, team: teamId, ownerId: id }, by),
+  }
+}
+
+/** What a member says of a key: its team and its owner are theirs. */
+export type OwnChanges = Omit<KeyChanges, 'team'>
+
+const toOwn = ({ keys, teams }: KeyRows, { id, teamId }: Member): KeyRows => ({
+  keys: keys.filter(({ ownerId }) => ownerId === id),
+  teams: teams.filter((team) => team.id === teamId),
+})
+
+function toPresent(admins: readonly StoredAdmin[], id: string): Pick<StoredAdmin, 'id' | 'teamId'> {
+  const found = admins.find((admin) => admin.id === id)
+  return found && found.disabledMs === null ? found : { id, teamId: null }
+}
+
+/** Of a key that comes into force: whether there is room for it, and nobody else has its name. */
+function requireAllowed({ keys, teams }: KeyRows, { id, teamId }: Member, key: StoredKey, nowMs: number): void {
+  if (!isLiving(key, nowMs)) return
+  const before = keys.find((one) => one.id === key.id)
+  const wasLiving = before !== undefined && isLiving(before, nowMs)
+  const living = keys.filter((one) => one.id !== key.id && isLiving(one, nowMs))
+  const most = teams.find((team) => team.id === teamId)?.maxKeys ?? null
+  if (!wasLiving && most !== null && living.filter(({ ownerId }) => ownerId === id).length >= most) {
+    const message = `Each member of this team may have ${most} keys: revoke one first.`
+    throw new ServiceError({ kind: 'too_many_keys', most }, message)
+  }
+  if (wasLiving && before.name === key.name) return
+  // Nothing is said of whose it is.
+  if (living.some(({ ownerId, name }) => ownerId !== id && name === key.name))
+    throw new ServiceError({ kind: 'invalid', field: 'name' }, 'This name is taken: choose another one.')
+}
