@@ -1,6 +1,7 @@
 /** Keys: `/admin/api/keys`. A secret is in one answer, that of its making. */
 import { Elysia } from 'elysia'
 import { toKeyDocument } from '../documents/key.ts'
+import { readNames } from '../identity/admins.ts'
 import { editKey } from '../keys/edit.ts'
 import { rotateKey } from '../keys/rotate.ts'
 import { createKey, type ListedKey, listKeys, revokeKey, showKey } from '../keys/service.ts'
@@ -10,8 +11,9 @@ import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
 import { KeyBody, KeyPatch, RotateBody, toKeyChanges, toOverlapMs } from './key-body.ts'
 
-export function keysController({ store, reports, now }: AdminDeps) {
-  const standing = async (key: ListedKey) => toKeyDocument(key, (await reports.standings('key', key.id))(key))
+export function keysController({ store, identity, reports, now }: AdminDeps) {
+  const standing = async (key: ListedKey) =>
+    toKeyDocument(key, (await reports.standings('key', key.id))(key), await readNames(identity))
   const by = actors({ now })
 
   return new Elysia({ name: 'keys' })
@@ -19,8 +21,12 @@ export function keysController({ store, reports, now }: AdminDeps) {
     .get(
       '/keys',
       async () => {
-        const [keys, standingOf] = await Promise.all([listKeys(store, now()), reports.standings('key')])
-        return { keys: keys.map((key) => toKeyDocument(key, standingOf(key))) }
+        const [keys, standingOf, names] = await Promise.all([
+          listKeys(store, now()),
+          reports.standings('key'),
+          readNames(identity),
+        ])
+        return { keys: keys.map((key) => toKeyDocument(key, standingOf(key), names)) }
       },
       { least: 'viewer' },
     )
@@ -28,7 +34,7 @@ export function keysController({ store, reports, now }: AdminDeps) {
       '/keys',
       async ({ principal, body: { name, ...fields } }) => {
         const { key, secret } = await createKey(store, { ...toKeyChanges(fields), name }, by(principal))
-        return { ...toKeyDocument(key, toFirstStanding(key, now())), key: secret }
+        return { ...toKeyDocument(key, toFirstStanding(key, now()), await readNames(identity)), key: secret }
       },
       { least: 'editor', body: KeyBody },
     )

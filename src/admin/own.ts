@@ -18,7 +18,9 @@ import type { AdminDeps } from './deps.ts'
 import { OwnBody, OwnPatch, RotateBody, toOverlapMs, toOwnChanges } from './key-body.ts'
 
 export function ownController({ store, identity, reports, serving, now }: AdminDeps) {
-  const standing = async (key: ListedKey) => toKeyDocument(key, (await reports.standings('key', key.id))(key))
+  const namesOf = ({ id, name }: Principal) => new Map([[id, name]])
+  const standing = async (key: ListedKey, owner: Principal) =>
+    toKeyDocument(key, (await reports.standings('key', key.id))(key), namesOf(owner))
   const by = actors({ now })
   const ownKeys = (principal: Principal) => createOwnKeys(store, identity, requireMember(principal))
 
@@ -41,7 +43,7 @@ export function ownController({ store, identity, reports, serving, now }: AdminD
       '/keys',
       async ({ principal }) => {
         const [keys, standingOf] = await Promise.all([listKeys(ownKeys(principal), now()), reports.standings('key')])
-        return { keys: keys.map((key) => toKeyDocument(key, standingOf(key))) }
+        return { keys: keys.map((key) => toKeyDocument(key, standingOf(key), namesOf(principal))) }
       },
       { least: 'member' },
     )
@@ -49,18 +51,22 @@ export function ownController({ store, identity, reports, serving, now }: AdminD
       '/keys',
       async ({ principal, body: { name, ...fields } }) => {
         const { key, secret } = await ownKeys(principal).create({ ...toOwnChanges(fields), name }, by(principal))
-        return { ...toKeyDocument(key, toFirstStanding(key, now())), key: secret }
+        return { ...toKeyDocument(key, toFirstStanding(key, now()), namesOf(principal)), key: secret }
       },
       { least: 'member', body: OwnBody },
     )
-    .get('/keys/:id', async ({ principal, params: { id } }) => standing(await showKey(ownKeys(principal), id, now())), {
-      least: 'member',
-    })
+    .get(
+      '/keys/:id',
+      async ({ principal, params: { id } }) => standing(await showKey(ownKeys(principal), id, now()), principal),
+      {
+        least: 'member',
+      },
+    )
     .patch(
       '/keys/:id',
       async ({ principal, params: { id }, body }) => {
         const { key } = await editKey(ownKeys(principal), id, toOwnChanges(body), by(principal))
-        return standing(key)
+        return standing(key, principal)
       },
       { least: 'member', body: OwnPatch },
     )
@@ -68,13 +74,14 @@ export function ownController({ store, identity, reports, serving, now }: AdminD
       '/keys/:id/rotate',
       async ({ principal, params: { id }, body: { overlap } }) => {
         const { key, secret } = await rotateKey(ownKeys(principal), id, toOverlapMs(overlap), by(principal))
-        return { ...(await standing(key)), key: secret }
+        return { ...(await standing(key, principal)), key: secret }
       },
       { least: 'member', body: RotateBody },
     )
     .post(
       '/keys/:id/revoke',
-      async ({ principal, params: { id } }) => standing((await revokeKey(ownKeys(principal), id, by(principal))).key),
+      async ({ principal, params: { id } }) =>
+        standing((await revokeKey(ownKeys(principal), id, by(principal))).key, principal),
       { least: 'member' },
     )
 }

@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { toKeyDocument } from '../documents/key.ts'
 import { toTeamDocument } from '../documents/team.ts'
+import { readNames } from '../identity/admins.ts'
 import { toFirstStanding } from '../keys/standing.ts'
 import { createTeam, editTeam, listTeams, showTeam, type TeamChanges } from '../keys/teams.ts'
 import type { StoredTeam } from '../store/config-store.ts'
@@ -16,7 +17,7 @@ const TeamFields = { ...Shared, max_keys: orNone(Type.Integer()) }
 const TeamBody = exactly({ ...TeamFields, name: Type.String() })
 const TeamPatch = exactly({ ...TeamFields, name: Type.Optional(Type.String()) })
 
-export function teamsController({ store, reports, now }: AdminDeps) {
+export function teamsController({ store, identity, reports, now }: AdminDeps) {
   const standing = async (team: StoredTeam) => toTeamDocument(team, (await reports.standings('team', team.id))(team))
   const by = actors({ now })
 
@@ -42,8 +43,12 @@ export function teamsController({ store, reports, now }: AdminDeps) {
       '/teams/:id',
       async ({ params: { id } }) => {
         const { team, keys } = await showTeam(store, id, now())
-        const [document, standingOf] = await Promise.all([standing(team), reports.standings('key')])
-        return { ...document, keys: keys.map((key) => toKeyDocument(key, standingOf(key))) }
+        const [document, standingOf, names] = await Promise.all([
+          standing(team),
+          reports.standings('key'),
+          readNames(identity),
+        ])
+        return { ...document, keys: keys.map((key) => toKeyDocument(key, standingOf(key), names)) }
       },
       { least: 'viewer' },
     )

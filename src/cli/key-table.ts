@@ -9,13 +9,15 @@ import type { Paint } from './terminal.ts'
 
 const HEADINGS = ['ID', 'NAME', 'KEY', 'UNTIL', 'BUDGET']
 
+/** @param names of those whose keys these may be, by their ids. */
 export function toKeyTable(
   all: readonly { key: ListedKey; standing: Standing }[],
+  names: ReadonlyMap<string, string>,
   nowMs: number,
   paint: Paint,
 ): string {
   const rows = all.map(({ key, standing }) => toCells(key, standing, nowMs))
-  const notes = all.map(({ key, standing }) => [toKeyRules(key), toUse(standing)])
+  const notes = all.map(({ key, standing }) => [toKeyRules(key, names), toUse(standing)])
   return toDescribedTable(...withoutEmpty(HEADINGS, rows), notes, paint)
 }
 
@@ -33,11 +35,12 @@ function toCells(key: ListedKey, standing: Standing, nowMs: number): string[] {
   ]
 }
 
-const toKeyRules = (key: ListedKey) =>
+const toKeyRules = (key: ListedKey, names: ReadonlyMap<string, string>) =>
   toRules(
     key,
     key.allowedIps.length > 0 ? `from ${key.allowedIps.join(', ')}` : '',
     key.team === null ? '' : `team ${toPrintable(key.team)}`,
+    key.ownerId === null ? '' : `of ${toPrintable(names.get(key.ownerId) ?? toShortId(key.ownerId))}`,
   )
 
 /** Such as `$3.10 this month, $45.10 in total; last used 2026-11-21 12:30 for openai/gpt-4o`. */

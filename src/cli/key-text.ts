@@ -25,18 +25,29 @@ function toFacts(key: ListedKey): Fact[] {
   ]
 }
 
-/** All that is known of a key, a line each. */
-export function toKeyText(key: ListedKey, standing: Standing, nowMs: number): string {
+/** All that is known of a key, a line each. @param names of those whose it may be, by their ids. */
+export function toKeyText(
+  key: ListedKey,
+  standing: Standing,
+  names: ReadonlyMap<string, string>,
+  nowMs: number,
+): string {
   const facts: Fact[] = [
     ['id', key.id],
     ...key.secrets.map((secret): Fact => ['key', toSecretText(secret, nowMs)]),
     ...toFacts(key).slice(1),
     ...toSpentFacts(standing),
     ['last used', toLastUseText(standing)],
+    ...toOwner(key, names),
     ['created', toTime(key.createdMs)],
     ...(key.revokedMs === null ? [] : [['revoked', toTime(key.revokedMs)] as const]),
   ]
   return toFactLines(`${toKeyName(key)}, ${key.status}`, facts)
+}
+
+/** Who has made it for themselves. */
+function toOwner({ ownerId }: ListedKey, names: ReadonlyMap<string, string>): Fact[] {
+  return ownerId === null ? [] : [['owner', `${names.get(ownerId) ?? '-'} (${toShortId(ownerId)})`]]
 }
 
 function toSecretText({ lastFour, createdMs, expiresMs }: ListedKey['secrets'][number], nowMs: number): string {

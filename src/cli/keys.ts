@@ -2,12 +2,15 @@
  * `tollgate keys create | list | show | edit | rotate | revoke`. Works beside a running server, which takes a change within
  * moments. A secret is printed once, by `create` or `rotate`, alone on its line.
  */
+import type { Database } from 'bun:sqlite'
 import { toKeyDocument } from '../documents/key.ts'
 import { toMs } from '../domain/time.ts'
+import { readNames } from '../identity/admins.ts'
 import { editKey } from '../keys/edit.ts'
 import { DEFAULT_OVERLAP_MS, OVERLAP_MS, rotateKey } from '../keys/rotate.ts'
 import { createKey, listKeys, revokeKey, showKey } from '../keys/service.ts'
 import { toFirstStanding } from '../keys/standing.ts'
+import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import { createStandings, toBudgetWarning } from './budget.ts'
 import { usageError } from './command-error.ts'
 import { type Context, printJson, toPrintable, toTime, withStore } from './io.ts'
@@ -18,6 +21,12 @@ import { toChangeText, toKeyName, toKeyText } from './key-text.ts'
 import type { Flags } from './shared-options.ts'
 import { toName } from './values.ts'
 
+/** Of a key that a command makes. */
+const NOBODY = new Map<string, string>()
+
+/** Who may have made a key for themselves, by their ids. */
+const ownersOf = (sqlite: Database) => readNames(createIdentityStore(sqlite))
+
 export async function create(flags: Flags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   const name = toName(flags.name?.at(-1), 'say what the key is for, such as --name dev')
@@ -27,7 +36,7 @@ export async function create(flags: Flags, io: Context): Promise<void> {
     return { ...created, unmatched: await findUnmatchedNow(created.key, store, io) }
   })
   // It is too new to have spent anything.
-  const { id, name: _, ...rest } = toKeyDocument(key, toFirstStanding(key, nowMs))
+  const { id, name: _, ...rest } = toKeyDocument(key, toFirstStanding(key, nowMs), NOBODY)
   if (io.json) return printJson(io, { id, name, key: secret, ...rest, ...toPatterns(unmatched) })
   warnOf(unmatched, io)
   io.stderr(`${toKeyName(key)}. Keep it now; it is not shown again:\n`)
@@ -37,14 +46,15 @@ export async function create(flags: Flags, io: Context): Promise<void> {
 /** @param all also those that let nobody in any more. */
 export async function list({ all = false }: { all?: boolean }, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  const { shown, hidden } = await withStore(io, { readonly: true }, async (store, sqlite) => {
+  const { shown, hidden, names } = await withStore(io, { readonly: true }, async (store, sqlite) => {
     const standingOf = await createStandings(sqlite, 'key', io)
     const keys = await listKeys(store, nowMs)
     const wanted = keys.filter(({ status }) => all || status === 'active')
-    return { shown: wanted.map((key) => ({ key, standing: standingOf(key) })), hidden: keys.length - wanted.length }
+    const shown = wanted.map((key) => ({ key, standing: standingOf(key) }))
+    return { shown, hidden: keys.length - wanted.length, names: await ownersOf(sqlite) }
   })
-  if (io.json) return printJson(io, { keys: shown.map(({ key, standing }) => toKeyDocument(key, standing)) })
-  if (shown.length > 0) io.stdout(toKeyTable(shown, nowMs, io.paint))
+  if (io.json) return printJson(io, { keys: shown.map(({ key, standing }) => toKeyDocument(key, standing, names)) })
+  if (shown.length > 0) io.stdout(toKeyTable(shown, names, nowMs, io.paint))
   if (hidden > 0) io.stderr(`${hidden} revoked or expired; with --all they are listed, too.\n`)
   else if (shown.length === 0) io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
   for (const { key, standing } of shown)
@@ -56,8 +66,9 @@ export async function show(which: string, io: Context): Promise<void> {
   await withStore(io, { readonly: true }, async (store, sqlite) => {
     const key = await showKey(store, which, nowMs)
     const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
-    if (io.json) return printJson(io, toKeyDocument(key, standing))
-    io.stdout(toKeyText(key, standing, nowMs))
+    const names = await ownersOf(sqlite)
+    if (io.json) return printJson(io, toKeyDocument(key, standing, names))
+    io.stdout(toKeyText(key, standing, names, nowMs))
   })
 }
 
@@ -71,7 +82,11 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
     const unmatched = await findUnmatchedAfter(changed, key, store, io)
     if (io.json) {
       const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
-      return printJson(io, { ...toKeyDocument(key, standing), changed, ...toPatterns(unmatched) })
+      return printJson(io, {
+        ...toKeyDocument(key, standing, await ownersOf(sqlite)),
+        changed,
+        ...toPatterns(unmatched),
+      })
     }
     warnOf(unmatched, io)
     io.stdout(difference === null ? `${toKeyName(key)} is like that already.\n` : toChangeText(before, key))
@@ -88,7 +103,7 @@ export async function rotate(which: string, { overlap }: { overlap?: string }, i
     const standingOf = io.json ? await createStandings(sqlite, 'key', io, id) : null
     const { key, secret } = await rotateKey(store, id, overlapMs, { actor: 'cli', nowMs })
     if (standingOf !== null) {
-      const { id, name, ...rest } = toKeyDocument(key, standingOf(key))
+      const { id, name, ...rest } = toKeyDocument(key, standingOf(key), await ownersOf(sqlite))
       return printJson(io, { id, name, key: secret, ...rest })
     }
     const end = overlapMs === 0 ? 'has ended' : `ends ${toTime(nowMs + overlapMs)} UTC at the latest`
@@ -108,7 +123,7 @@ export async function revoke(which: string, io: Context): Promise<void> {
     const { key, alreadyRevoked } = await revokeKey(store, which, { actor: 'cli', nowMs })
     if (io.json) {
       const standing = (await createStandings(sqlite, 'key', io, key.id))(key)
-      return printJson(io, { ...toKeyDocument(key, standing), already_revoked: alreadyRevoked })
+      return printJson(io, { ...toKeyDocument(key, standing, await ownersOf(sqlite)), already_revoked: alreadyRevoked })
     }
     io.stdout(`${toKeyName(key)} ${alreadyRevoked ? 'was revoked already' : 'is revoked'}.\n`)
   })

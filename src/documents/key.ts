@@ -4,7 +4,8 @@ import type { ListedKey } from '../keys/service.ts'
 import type { Standing } from '../keys/standing.ts'
 import { toStandingFields } from './standing.ts'
 
-export function toKeyDocument(key: ListedKey, standing: Standing) {
+/** @param names of those who may be its owner, by their ids. */
+export function toKeyDocument(key: ListedKey, standing: Standing, names: ReadonlyMap<string, string>) {
   const { name, ...fields } = toFields(key)
   return {
     id: key.id,
@@ -14,6 +15,7 @@ export function toKeyDocument(key: ListedKey, standing: Standing) {
     ...fields,
     team: key.team,
     owner_id: key.ownerId,
+    owner: key.ownerId === null ? null : (names.get(key.ownerId) ?? null),
     ...toStandingFields(standing),
     last_used_ms: standing.lastUse?.atMs ?? null,
     last_model: standing.lastUse?.model ?? null,

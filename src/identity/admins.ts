@@ -135,6 +135,10 @@ export function resetAdmin(store: IdentityStore, which: string, by: Actor): Prom
   })
 }
 
+/** The names of all who may, or might, sign in, by their ids: for whoever shows what is whose. */
+export const readNames = async (store: Pick<IdentityStore, 'readAdmins'>): Promise<ReadonlyMap<string, string>> =>
+  new Map((await store.readAdmins()).map(({ id, name }) => [id, name]))
+
 /** By id or name. Throws `admin_not_found`. */
 export function findAdmin(admins: readonly StoredAdmin[], which: string): StoredAdmin {
   const found = admins.find(({ id, name }) => id === which || name === which.trim().toLowerCase())

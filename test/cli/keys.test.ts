@@ -1,5 +1,10 @@
 /** The keys command as a user meets it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { inviteAdmin } from '../../src/identity/admins.ts'
+import { createKey } from '../../src/keys/service.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from './run.ts'
 
 let bench: Bench
@@ -46,6 +51,28 @@ describe('keys create', () => {
       revoked_ms: null,
     })
   })
+})
+
+test('a key that a member has made for themselves is told to be theirs', async () => {
+  await bench.run('teams', 'create', '--name', 'research')
+  await bench.run('keys', 'create', '--name', 'dev')
+  const by = { actor: 'test', nowMs: Date.UTC(2026, 10, 21) }
+  using sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  const { admin } = await inviteAdmin(
+    createIdentityStore(sqlite),
+    { name: 'mia', role: 'member', team: 'research' },
+    by,
+  )
+  await createKey(createConfigStore(sqlite), { name: 'laptop', team: 'research', ownerId: admin.id }, by)
+  const listed = (await bench.run('keys', 'list')).stdout
+  expect(listed.match(/\bof mia\b/g)).toHaveLength(1)
+  expect((await bench.run('keys', 'show', 'laptop')).stdout).toMatch(/^ *owner +mia \([0-9a-f]{8}\)$/m)
+  expect((await bench.run('keys', 'show', 'dev')).stdout).not.toMatch(/^ *owner /m)
+  const { keys } = JSON.parse((await bench.run('keys', 'list', '--json')).stdout)
+  expect(keys.map((key: Record<string, unknown>) => [key.owner_id, key.owner])).toEqual([
+    [null, null],
+    [admin.id, 'mia'],
+  ])
 })
 
 describe('a pattern of --model', () => {
