@@ -1,8 +1,9 @@
 /** `tollgate audit log`: who changed what of the configuration. Works beside a running server, which it does not ask. */
+import { toAuditPageDocument } from '../documents/audit.ts'
 import { toShortId } from '../domain/id.ts'
 import { toUsd } from '../domain/usage.ts'
-import { listAudit } from '../keys/audit-log.ts'
-import type { AuditRow } from '../store/config-store.ts'
+import { listAudit, type NamedAuditRow } from '../keys/audit-log.ts'
+import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import {
   type Context,
   printJson,
@@ -28,8 +29,11 @@ export interface AuditLogFlags {
 export async function auditLog({ since, limit, ...filter }: AuditLogFlags, io: Context): Promise<void> {
   const sinceMs = since === undefined ? {} : { sinceMs: toMoment('--since', since, io.nowMs()) }
   const options = { ...filter, ...sinceMs, limit: toCount('--limit', limit) }
-  const { audit, next } = await withStore(io, { readonly: true }, (store) => listAudit(store, options))
-  if (io.json) return printJson(io, { audit: audit.map(({ id, atMs, ...row }) => ({ id, at_ms: atMs, ...row })), next })
+  const page = await withStore(io, { readonly: true }, (store, sqlite) =>
+    listAudit({ store, identity: createIdentityStore(sqlite) }, options),
+  )
+  if (io.json) return printJson(io, toAuditPageDocument(page))
+  const { audit, next } = page
   if (audit.length > 0) io.stdout(toDescribedTable(HEADINGS, audit.map(toCells), audit.map(toNotes), io.paint))
   if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
   else if (audit.length === 0) io.stderr('No such change is on record.\n')
@@ -37,16 +41,22 @@ export async function auditLog({ since, limit, ...filter }: AuditLogFlags, io: C
 
 const HEADINGS = ['WHEN (UTC)', 'WHO', 'WHAT', 'OF', '']
 
-function toCells({ atMs, actor, action, subject, detail }: AuditRow): string[] {
+function toCells({ atMs, actor, actorName, action, subject, detail }: NamedAuditRow): string[] {
   const name = typeof detail.name === 'string' ? detail.name : null
   const of = name === null ? toShortSource(subject) : toShort(name)
-  return [toTime(atMs), toShort(actor), toPrintable(action), of, name === null ? '' : toShortId(toPrintable(subject))]
+  return [
+    toTime(atMs),
+    toShort(actorName ?? actor),
+    toPrintable(action),
+    of,
+    name === null ? '' : toShortId(toPrintable(subject)),
+  ]
 }
 
 /** A change of more is told in part: all of it is in the JSON. */
 const MOST_TOLD = 20
 
-function toNotes({ action, subject, detail }: AuditRow): string[] {
+function toNotes({ action, subject, detail }: NamedAuditRow): string[] {
   const [before, after] = [toFields(detail.before), toFields(detail.after)]
   const told = action.startsWith('catalog.') ? toRowChanges(before, after) : toFieldChanges(before, after)
   const rest = told.length > MOST_TOLD ? [`and ${told.length - MOST_TOLD} more`] : []

@@ -1,7 +1,8 @@
-/** Who changed what, and when: keys, teams and the catalogue. Called by `audit log` and later the dashboard. Rows are never changed. */
+/** Who changed what of the configuration, and when. Called by `audit log` and the admin API. Rows are never changed. */
 import { AUDIT_ACTIONS } from '../domain/audit.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { AuditRow, ConfigStore } from '../store/config-store.ts'
+import type { IdentityStore } from '../store/identity-store.ts'
 import { isNamed } from './find.ts'
 
 const MAX_LIMIT = 10_000
@@ -12,7 +13,7 @@ export interface AuditOptions {
   /** The page begins behind the row of this id; absent: with the newest. */
   before?: string
   sinceMs?: number
-  /** `cli`, `server`, or an administrator's id. */
+  /** `cli`, `server`, or the id or the name of an administrator or of a token. */
   actor?: string
   /** Such as `keys.edit`, or `keys` for all of that group. */
   action?: string
@@ -20,17 +21,27 @@ export interface AuditOptions {
   subject?: string
 }
 
+/** With what whoever did it is called now; null where that is no administrator and no token. */
+export interface NamedAuditRow extends AuditRow {
+  actorName: string | null
+}
+
 export interface AuditPage {
   /** Newest first. */
-  audit: AuditRow[]
+  audit: NamedAuditRow[]
   /** Where the next page begins; null where there is none. */
   next: string | null
 }
 
-/** Lists changes. Whoever is named by its subject is found by its present name, with all that was ever done to it. Throws `invalid`. */
+export interface AuditDeps {
+  store: Pick<ConfigStore, 'readAudit' | 'readKeys'>
+  identity: Pick<IdentityStore, 'readAdmins' | 'readTokens'>
+}
+
+/** Lists changes. What is named as their subject is found by its present name, with all that was ever done to it. Throws `invalid`. */
 export async function listAudit(
-  store: Pick<ConfigStore, 'readAudit' | 'readKeys'>,
-  { limit, subject, ...query }: AuditOptions,
+  { store, identity }: AuditDeps,
+  { limit, subject, actor, ...query }: AuditOptions,
 ): Promise<AuditPage> {
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
     throw invalid('limit', `it must be a whole number from 1 to ${MAX_LIMIT}`)
@@ -39,14 +50,20 @@ export async function listAudit(
   if (query.action !== undefined && !NAMES.has(query.action))
     throw invalid('action', `there is none called '${query.action}': it must be one of ${[...NAMES].join(', ')}`)
   const subjects = subject === undefined ? {} : { subjects: [subject, ...(await idsOf(store, subject))] }
+  const known = [...(await identity.readAdmins()), ...(await identity.readTokens())]
+  const actors = actor === undefined ? {} : { actors: [actor, ...idsNamed(known, actor)] }
   // One more than are wanted tells whether there is another page.
-  const rows = await store.readAudit({ ...query, ...subjects, limit: limit + 1 })
-  const audit = rows.slice(0, limit)
+  const rows = await store.readAudit({ ...query, ...subjects, ...actors, limit: limit + 1 })
+  const names = new Map(known.map(({ id, name }) => [id, name]))
+  const audit = rows.slice(0, limit).map((row) => ({ ...row, actorName: names.get(row.actor) ?? null }))
   return { audit, next: rows.length > limit ? (audit.at(-1)?.id ?? null) : null }
 }
 
 /** Each group before its actions. */
 const NAMES = new Set(AUDIT_ACTIONS.flatMap((action) => [action.slice(0, action.indexOf('.')), action]))
+
+const idsNamed = (known: readonly { id: string; name: string }[], text: string) =>
+  known.filter(({ name }) => name.toLowerCase() === text.trim().toLowerCase()).map(({ id }) => id)
 
 async function idsOf(store: Pick<ConfigStore, 'readKeys'>, text: string): Promise<string[]> {
   const { keys, teams } = await store.readKeys()

@@ -94,7 +94,8 @@ export interface AuditRow extends Omit<AuditEntry, 'action'> {
 /** Which audit rows are wanted; what is left out does not matter. */
 export interface AuditQuery {
   sinceMs?: number
-  actor?: string
+  /** By any of these. */
+  actors?: readonly string[]
   /** Such as `keys.edit`, or what stands before the dot. */
   action?: string
   /** Of any of these. */

@@ -1,6 +1,10 @@
 /** Who changed what, as a user asks for it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { AuditAction } from '../../src/domain/audit.ts'
+import { createAdmin } from '../../src/identity/admins.ts'
+import { createToken } from '../../src/identity/tokens.ts'
+import { createTeam } from '../../src/keys/teams.ts'
+import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
 import { openForCommand } from '../../src/store/sqlite/open.ts'
 import { type Bench, createBench } from './run.ts'
 
@@ -48,7 +52,7 @@ test('--json has the columns, and pages that begin where the last one ended', as
   const { id } = await change()
   const first = await json('audit', 'log', '--limit', '2')
   expect(first.audit[1]).toMatchObject({ actor: 'cli', action: 'keys.create', at_ms: Date.UTC(2026, 10, 21) })
-  expect(Object.keys(first.audit[0])).toEqual(['id', 'at_ms', 'actor', 'action', 'subject', 'detail'])
+  expect(Object.keys(first.audit[0])).toEqual(['id', 'at_ms', 'actor', 'actor_name', 'action', 'subject', 'detail'])
   expect(first.next).toBe(first.audit[1].id)
   const second = await json('audit', 'log', '--limit', '3', '--before', first.next)
   expect(second.next).toBeNull()
@@ -86,6 +90,23 @@ describe('a filter', () => {
       ...{ code, stdout: '', stderr: expect.stringMatching(sentence) },
     })
   })
+})
+
+test('administrators and tokens are told by their names, and found by them', async () => {
+  const { sqlite, store } = openForCommand(bench.folder)
+  const identity = createIdentityStore(sqlite)
+  const { admin } = await createAdmin(identity, { name: 'ann@example.com', role: 'owner' }, { actor: 'cli', nowMs: 1 })
+  const { token } = await createToken(identity, { name: 'deploy', scope: 'write' }, { actor: admin.id, nowMs: 2 })
+  await createTeam(store, { name: 'research' }, { actor: token.id, nowMs: 3 })
+  sqlite.close()
+  const { stdout } = await bench.run('audit', 'log')
+  expect([...stdout.matchAll(/^\S+ \S+ +(\S+)/gm)].slice(1).map(([, who]) => who)).toEqual([
+    ...['deploy', 'ann@example.com', 'cli'],
+  ])
+  expect((await json('audit', 'log', '--actor', 'Ann@example.com')).audit).toMatchObject([
+    { actor: admin.id, actor_name: 'ann@example.com', action: 'tokens.create' },
+  ])
+  expect(await actionsOf('--actor', token.id)).toEqual(['teams.create'])
 })
 
 test('a change of the catalogue names its rows, and of one that has many the first twenty', async () => {

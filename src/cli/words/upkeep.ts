@@ -42,7 +42,7 @@ function addAudit(program: Command, context: Context): void {
     .command('log')
     .description('list who changed what of keys, teams and the catalogue, newest first')
     .option('--since <time>', 'from then on: 7d, 12h (ago), or a date such as 2027-01-31')
-    .option('--actor <who>', 'by them: cli, server, or an administrator')
+    .option('--actor <who>', 'by them: cli, server, or the name of an administrator or of a token')
     .option('--action <what>', 'such as keys.edit, or keys for all that was done to keys')
     .option('--subject <which>', 'of this key or team, by its name or digits of its id, or of this file')
     .option('--limit <n>', 'how many at most', '50')

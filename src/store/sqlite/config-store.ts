@@ -72,9 +72,9 @@ export function createConfigStore(sqlite: Database): ConfigStore {
   }
 }
 
-const toConditions = ({ sinceMs, actor, action, subjects, before }: AuditQuery) => [
+const toConditions = ({ sinceMs, actors, action, subjects, before }: AuditQuery) => [
   sinceMs === undefined ? undefined : gte(audit.atMs, sinceMs),
-  actor === undefined ? undefined : eq(audit.actor, actor),
+  actors === undefined ? undefined : inArray(audit.actor, [...actors]),
   action === undefined
     ? undefined
     : or(eq(audit.action, action), eq(sql`substr(${audit.action}, 1, ${action.length + 1})`, `${action}.`)),
