@@ -1,5 +1,6 @@
-/** From the options of `requests list | tail` to what they mean: names become ids, times become ms. */
-import { findKey, findTeam } from '../keys/find.ts'
+/** From the options of `requests list | tail` to what they mean. */
+import { toDefined } from '../domain/defined.ts'
+import { toRequestFilter } from '../ledger/request-filter.ts'
 import type { Configuration } from '../store/config-store.ts'
 import { REQUEST_STATUSES, type RequestFilter, type RequestStatus, UNWELL } from '../store/request-store.ts'
 import { usageError } from './command-error.ts'
@@ -15,32 +16,17 @@ export interface FilterFlags {
   user?: string
 }
 
-/** Whoever asks without a key is on record under this id. */
-const SYSTEM = 'system'
-
-/**
- * @param rows that keys, teams and aliases are looked for in. What a model was called then is what counts, and it may be gone: it
- *   is not looked for.
- */
 export function toFilter(
-  flags: FilterFlags,
+  { key, team, model, upstream, user, status, errors }: FilterFlags,
   rows: Pick<Configuration, 'keys' | 'teams' | 'aliases'>,
   nowMs: number,
 ): RequestFilter {
-  const { key, team, model, upstream, user } = flags
-  const filter: RequestFilter = {}
-  if (key !== undefined) filter.keyId = key === SYSTEM ? SYSTEM : findKey(rows.keys, key, nowMs).id
-  if (team !== undefined) filter.teamId = findTeam(rows.teams, team).id
-  if (model !== undefined) filter.model = rows.aliases.find(({ alias }) => alias === model)?.model ?? model
-  if (upstream !== undefined) filter.upstream = upstream
-  if (user !== undefined) filter.user = user
-  const statuses = toStatuses(flags)
-  if (statuses) filter.statuses = statuses
-  return filter
+  const statuses = toStatuses(status, errors)
+  return toRequestFilter(toDefined({ key, team, model, upstream, user, statuses }), rows, nowMs)
 }
 
-function toStatuses({ status, errors }: FilterFlags): RequestStatus[] | null {
-  if (status === undefined) return errors ? [...UNWELL] : null
+function toStatuses(status?: readonly string[], errors?: boolean): readonly RequestStatus[] | undefined {
+  if (status === undefined) return errors ? UNWELL : undefined
   if (errors) throw usageError('--errors and --status say the same: write one of them.')
   return status
     .flatMap((text) => text.split(','))

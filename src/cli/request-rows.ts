@@ -1,66 +1,11 @@
-/** A request as the commands tell of it: under its columns' names, and as cells of a table. Pure. */
+/** Requests as cells of a table, for people. Pure. */
+import type { Names } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
 import { toUsd } from '../domain/usage.ts'
 import { count } from '../domain/words.ts'
-import type { RequestCharge } from '../ledger/charge.ts'
 import type { StoredRequest } from '../store/ledger-rows.ts'
-import { column } from '../store/sqlite/ledger-columns.ts'
 import { toDescribedTable, toPrintable, toShort } from './io.ts'
 import type { Paint } from './terminal.ts'
-
-/** What ids are called; of those that have no name any more, or never had one, nothing is known. */
-export interface Names {
-  keys: ReadonlyMap<string, string>
-  teams: ReadonlyMap<string, string>
-}
-
-/** What has an id and a name, by its id. */
-export const toNames = (rows: Record<keyof Names, readonly { id: string; name: string }[]>): Names => ({
-  keys: new Map(rows.keys.map(({ id, name }) => [id, name])),
-  teams: new Map(rows.teams.map(({ id, name }) => [id, name])),
-})
-
-/** Fields of a row under their columns' names. */
-const toColumns = (row: object): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(row).map(([field, value]) => [column(field), value]))
-
-/** A request of `requests list --json`: its columns, and what its key and its team are called now. */
-export function toRequestDocument({ firstCall: _, ...row }: StoredRequest, names: Names) {
-  return {
-    ...toColumns(row),
-    key: names.keys.get(row.keyId) ?? null,
-    team: row.teamId === null ? null : (names.teams.get(row.teamId) ?? null),
-  }
-}
-
-/** What `requests show --json` says: the request, its calls with the arithmetic of their charge, and whether it comes out. */
-export function toChargeDocument({ request, calls, workedOutNanoUsd, agrees }: RequestCharge, names: Names) {
-  return {
-    ...toRequestDocument(request, names),
-    calls: calls.map(({ basis, price, charge, workedOutNanoUsd: callNanoUsd, ...call }) => ({
-      ...toColumns(call),
-      basis,
-      price: price && toColumns(price),
-      charge: charge && {
-        item: charge.item,
-        lines: charge.lines.map(({ kind, count: n, price: name, usdEach, usd }) => ({
-          kind: toKindName(kind),
-          count: n,
-          price: name,
-          usd_each: usdEach,
-          usd,
-        })),
-        usd: charge.usd,
-      },
-      worked_out_nano_usd: callNanoUsd,
-    })),
-    worked_out_nano_usd: workedOutNanoUsd,
-    agrees,
-  }
-}
-
-/** Such as `cache_write_1h`. */
-export const toKindName = (kind: string) => kind.replace(/[A-Z]|\d+/g, (part) => `_${part.toLowerCase()}`)
 
 const HEADINGS = ['ID', 'TIME (UTC)', 'KEY', 'MODEL', 'STATUS', 'TOOK', 'TOKENS', 'COST']
 

@@ -1,5 +1,6 @@
 /** One request at length, as `requests show` writes it for people: what it was, its calls in time, and its charge line by line. Pure. */
 
+import { type Names, toKindName } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
 import type { ChargeLine } from '../domain/price.ts'
 import { toUsd } from '../domain/usage.ts'
@@ -7,7 +8,7 @@ import { count } from '../domain/words.ts'
 import type { ChargedCall, RequestCharge } from '../ledger/charge.ts'
 import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
 import { toPerMillion } from './model-table.ts'
-import { type Names, toElapsed, toKindName, toNote } from './request-rows.ts'
+import { toElapsed, toNote } from './request-rows.ts'
 
 export function toRequestText(charge: RequestCharge, names: Names): string {
   return `${toFacts(charge, names)}\nCalls\n${toWaterfall(charge)}\nCharge\n${toCharges(charge)}`

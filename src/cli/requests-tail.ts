@@ -2,13 +2,14 @@
  * `tollgate requests tail`: the requests of a running server, each as it finishes. A reader that is slower than they come misses
  * some and is told how many: neither this process nor the server keeps them for it.
  */
+import { type Names, toFinishedDocument, toNames } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, toPrintable, withStore } from './io.ts'
 import { followRequests } from './live.ts'
 import { type FilterFlags, toFilter } from './request-filter.ts'
-import { type Names, toCost, toElapsed, toNames, toNote, toRequestDocument } from './request-rows.ts'
+import { toCost, toElapsed, toNote } from './request-rows.ts'
 
 export async function tail(flags: FilterFlags, io: Context): Promise<void> {
   const rows = await withStore(io, { readonly: true }, (store) => store.read())
@@ -27,7 +28,7 @@ export async function tail(flags: FilterFlags, io: Context): Promise<void> {
         names = toNames(await withStore(io, { readonly: true }, (store) => store.readKeys()))
         if (!names.keys.has(row.keyId)) names = { ...names, keys: new Map(names.keys).set(row.keyId, row.keyId) }
       }
-      const text = io.json ? JSON.stringify({ ...toRequestDocument(row, names), reason }) : toLine(row, reason, names)
+      const text = io.json ? JSON.stringify(toFinishedDocument(row, reason, names)) : toLine(row, reason, names)
       io.stdout(`${text}\n`)
     }
     if (!(await io.stdoutLeft())) return

@@ -2,6 +2,7 @@
  * `tollgate requests list | show`: which requests there were, and how the charge of one came about. They read the ledger beside
  * a running server, which brings it up to date first.
  */
+import { toChargeDocument, toNames, toRequestPageDocument } from '../documents/request.ts'
 import { count } from '../domain/words.ts'
 import { readCharge } from '../ledger/charge.ts'
 import { findRequest, listRequests } from '../ledger/requests.ts'
@@ -10,7 +11,7 @@ import { CommandError } from './command-error.ts'
 import { type Context, printJson, withStore } from './io.ts'
 import { catchUp, toBehindNote } from './live.ts'
 import { type FilterFlags, toFilter } from './request-filter.ts'
-import { toChargeDocument, toNames, toRequestDocument, toRequestTable } from './request-rows.ts'
+import { toRequestTable } from './request-rows.ts'
 import { toRequestText } from './request-text.ts'
 import { toCount, toMoment } from './values.ts'
 
@@ -38,13 +39,11 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
     const rows = await store.read()
     const filter = toFilter(flags, rows, nowMs)
     const behind = await catchUp(sqlite, io.dataFolder)
-    const { requests, next, stoppedAfter } = await listRequests(createRequestReader(sqlite), { ...page, ...filter })
+    const found = await listRequests(createRequestReader(sqlite), { ...page, ...filter })
+    const { requests, next, stoppedAfter } = found
     const names = toNames(rows)
     io.stderr(toBehindNote(behind))
-    if (io.json) {
-      const documents = requests.map((row) => toRequestDocument(row, names))
-      return printJson(io, { requests: documents, next, stopped_after: stoppedAfter })
-    }
+    if (io.json) return printJson(io, toRequestPageDocument(found, names))
     if (requests.length > 0) io.stdout(toRequestTable(requests, names, nowMs, io.paint))
     if (stoppedAfter !== null) io.stderr(`${count(stoppedAfter, 'request')} were looked at, and no more. `)
     if (next !== null) io.stderr(`Older ones: --before ${next}\n`)

@@ -2,6 +2,7 @@
  * `tollgate usage`: who spent what. A table with bars on a terminal, CSV elsewhere (`--table`, `--csv` and `--json` say otherwise). Works
  * beside a running server, which brings its database up to date first, and reads only.
  */
+import { toFigureFields, toGroupFields, toUsageDocument, type UsageFields } from '../documents/usage.ts'
 import { RESOLUTION } from '../domain/histogram.ts'
 import { count } from '../domain/words.ts'
 import { reportUsage, type UsageReport } from '../ledger/usage.ts'
@@ -11,8 +12,7 @@ import { DIMENSIONS, type Dimension, type UsageFilter } from '../store/usage-sto
 import { usageError } from './command-error.ts'
 import { toCsv } from './csv.ts'
 import { type Context, printJson, toTime, withStore } from './io.ts'
-import { type Behind, catchUp, toBehindNote } from './live.ts'
-import { toFigureFields, toGroupFields, toJsonFields, type UsageFields } from './usage-fields.ts'
+import { catchUp, toBehindNote } from './live.ts'
 import { toUsageTable } from './usage-table.ts'
 import { toMoment } from './values.ts'
 
@@ -51,7 +51,7 @@ export async function usage(flags: UsageFlags, io: Context): Promise<void> {
     return { behind, report: reportUsage(createUsageReader(sqlite), names, options, { nowMs, clock }) }
   })
   io.stderr(toBehindNote(behind) + toNotes(report))
-  if (form === 'json') return printJson(io, toDocument(report, by, behind))
+  if (form === 'json') return printJson(io, toUsageDocument(report, by, behind.waiting))
   if (form === 'csv') return io.stdout(toText(report, by))
   if (report.rows.length > 0)
     io.stdout(
@@ -104,19 +104,6 @@ function toNotes({ rest, sinceMs, untilMs, isMoved }: UsageReport): string {
 /** What stands beneath a table. */
 const toScope = ({ rows, sinceMs, untilMs }: UsageReport, nowMs: number) =>
   `${toTime(sinceMs)} to ${untilMs > nowMs ? 'now' : toTime(untilMs)} (UTC). Times are right to within a factor of ${RESOLUTION.toFixed(1)}.\n${rows.some(({ group }) => group.key?.id === 'system') ? 'system: what the owner of the data folder asked, with `tollgate ask` and no key.\n' : ''}`
-
-const toDocument = (
-  { rows, rest, total, sinceMs, untilMs }: UsageReport,
-  by: readonly Dimension[],
-  behind: Behind,
-) => ({
-  usage: rows.map(({ group, figures }) => toJsonFields({ ...toGroupFields(by, group), ...toFigureFields(figures) })),
-  rest: rest && { groups: rest.groups, ...toJsonFields(toFigureFields(rest.figures)) },
-  total: toJsonFields(toFigureFields(total)),
-  since_ms: sinceMs,
-  until_ms: untilMs,
-  waiting: behind.waiting,
-})
 
 /** `groups` tells the last row, of all that are not told apart, from the others. */
 function toText({ rows, rest, total }: UsageReport, by: readonly Dimension[]): string {

@@ -2,8 +2,9 @@
  * Reads the values of command line options: money, times, counts, names. Every refusal is a sentence that shows a right one,
  * and exit code 2. Pure; no floating point touches money.
  */
+
+import { toDateMs, toLongMs, toPastMs } from '../domain/moment.ts'
 import { type Budget, MAX_LIMIT, PERIODS } from '../domain/settings.ts'
-import { toMs } from '../domain/time.ts'
 import { isName, NAME_RULE } from '../keys/rules.ts'
 import { usageError } from './command-error.ts'
 
@@ -26,40 +27,21 @@ export function toBudget(text: string): Budget {
   return { nanoUsd: Number(nanoUsd), period }
 }
 
-/** A hundred times what anyone wants, and still a date. */
-const LONGEST_MS = 1e14
-
 /** Reads `90d`, `12h`, `30m`, `2w` from now, or a date (`2027-01-31`, UTC, or with a time), into ms since 1970. */
 export function toExpiry(text: string, nowMs: number): number {
   const trimmed = text.trim()
-  const spanMs = toMs(trimmed, { min: 0, max: LONGEST_MS })
-  const atMs = spanMs === null ? toDate(trimmed) : nowMs + spanMs
-  if (Number.isNaN(atMs))
-    throw usageError(`--expires '${text}' is no time: write 90d, 12h, or a date such as 2027-01-31.`)
+  const spanMs = toLongMs(trimmed)
+  const atMs = spanMs === null ? toDateMs(trimmed) : nowMs + spanMs
+  if (atMs === null) throw usageError(`--expires '${text}' is no time: write 90d, 12h, or a date such as 2027-01-31.`)
   if (atMs <= nowMs) throw usageError(`--expires '${text}' is not in the future.`)
   return atMs
 }
 
-/**
- * Reads the value of an option such as `--since`: `90d`, `12h`, `30m`, `2w` ago, or a date (`2027-01-31`, UTC, or with a time),
- * into ms since 1970.
- */
+/** Reads the value of an option such as `--since` as `toPastMs` does. */
 export function toMoment(option: string, text: string, nowMs: number): number {
-  const trimmed = text.trim()
-  const spanMs = toMs(trimmed, { min: 0, max: LONGEST_MS })
-  const atMs = spanMs === null ? toDate(trimmed) : Math.max(0, nowMs - spanMs)
-  if (Number.isNaN(atMs))
-    throw usageError(`${option} '${text}' is no time: write 7d, 12h (ago), or a date such as 2027-01-31.`)
-  return atMs
-}
-
-/** JavaScript reads `2027-02-31` as 3 March, and a time without a zone as local; the first is refused, the second UTC. */
-function toDate(text: string): number {
-  const [, date = '', time = '', zone = 'Z'] =
-    /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/.exec(text) ?? []
-  const dayMs = Date.parse(date)
-  if (Number.isNaN(dayMs) || !new Date(dayMs).toISOString().startsWith(date)) return Number.NaN
-  return time === '' ? dayMs : Date.parse(`${date}T${time}${zone}`)
+  const atMs = toPastMs(text, nowMs)
+  if (atMs !== null) return atMs
+  throw usageError(`${option} '${text}' is no time: write 7d, 12h (ago), or a date such as 2027-01-31.`)
 }
 
 /** Reads a whole number from 1 to a thousand million for the option of that name. */

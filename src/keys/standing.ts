@@ -21,22 +21,35 @@ interface Owner {
   budget: Budget | null
 }
 
+/** What keys or teams have spent, by their ids, and in which periods. Can be posted as it is. */
+export interface Spent {
+  inForce: AllInForce
+  spending: ReadonlyMap<string, Spending>
+}
+
 /**
- * Reads how all keys, or all teams, stand; what waits in the ledger's journal is not in it.
+ * Reads what all keys, or all teams, have spent; what waits in the ledger's journal is not in it.
  *
  * @param id of the only one that will be asked for.
  */
-export function readStandings(
+export function readSpent(
   reader: Pick<LedgerReader, 'spending' | 'latestHour'>,
   kind: Spender['kind'],
   nowMs: number,
   id?: string,
-): (owner: Owner) => Standing {
-  const latestMs = reader.latestHour(nowMs + MOST_STEP_MS)
-  const inForce = toAllInForce(nowMs, latestMs)
-  const spending = reader.spending(kind, inForce, id)
-  return (owner) => toStanding(owner, spending.get(owner.id) ?? NOTHING, inForce)
+): Spent {
+  const inForce = toAllInForce(nowMs, reader.latestHour(nowMs + MOST_STEP_MS))
+  return { inForce, spending: reader.spending(kind, inForce, id) }
 }
+
+/** From what they have spent to how they stand. */
+export const toStandings =
+  ({ inForce, spending }: Spent) =>
+  (owner: Owner): Standing =>
+    toStanding(owner, spending.get(owner.id) ?? NOTHING, inForce)
+
+/** Both at once. */
+export const readStandings = (...asked: Parameters<typeof readSpent>) => toStandings(readSpent(...asked))
 
 /** How a key or a team stands that has just been made. */
 export const toFirstStanding = (owner: Pick<Owner, 'budget'>, nowMs: number): Standing =>

@@ -1,8 +1,8 @@
-/** A report of usage under its columns' names, for JSON and CSV. Pure. */
-import type { UsageGroup } from '../ledger/usage.ts'
+/** A report of usage under its columns' names, as `usage --json` and `--csv` print it and the admin API answers. Pure. */
+import type { UsageGroup, UsageReport } from '../ledger/usage.ts'
 import type { Figures, Percentiles } from '../ledger/usage-sums.ts'
 import type { Dimension } from '../store/usage-store.ts'
-import type { CsvValue } from './csv.ts'
+import { toColumn } from './columns.ts'
 
 declare global {
   interface JSON {
@@ -11,16 +11,39 @@ declare global {
   }
 }
 
-export type UsageFields = Record<string, CsvValue>
+export type UsageFields = Record<string, string | number | bigint | null>
+/** The same in JSON, where a whole number is one, however large. */
+type JsonFields = Record<string, string | number | null>
+
+export interface UsageDocument {
+  usage: JsonFields[]
+  rest: JsonFields | null
+  total: JsonFields
+  since_ms: number
+  until_ms: number
+  /** Ledger records that the database did not have yet. */
+  waiting: number
+}
+
+/** To be written by `JSON.stringify` as it is: it keeps every integer exact. */
+export const toUsageDocument = (
+  { rows, rest, total, sinceMs, untilMs }: UsageReport,
+  by: readonly Dimension[],
+  waiting: number,
+): UsageDocument => ({
+  usage: rows.map(({ group, figures }) => toJsonFields({ ...toGroupFields(by, group), ...toFigureFields(figures) })),
+  rest: rest && { groups: rest.groups, ...toJsonFields(toFigureFields(rest.figures)) },
+  total: toJsonFields(toFigureFields(total)),
+  since_ms: sinceMs,
+  until_ms: untilMs,
+  waiting,
+})
 
 const toPercentileFields = (name: string, { p50, p95, p99 }: Percentiles): UsageFields => ({
   [`${name}_p50_ms`]: p50,
   [`${name}_p95_ms`]: p95,
   [`${name}_p99_ms`]: p99,
 })
-
-/** Such as `cache_write_1h_tokens` of `cacheWrite1hTokens`. */
-const toColumn = (field: string) => field.replace(/(?<=[a-z])(?=[A-Z0-9])/g, '_').toLowerCase()
 
 export function toFigureFields({ firstToken, duration, ...sums }: Figures): UsageFields {
   const named = Object.entries(sums).map(([field, value]) => [toColumn(field), value])
@@ -49,11 +72,10 @@ export function toGroupFields(by: readonly Dimension[], group: UsageGroup = {}):
 
 const toIso = (ms: number) => new Date(ms).toISOString()
 
-/** As JSON has them: every integer exact, however large. */
-export const toJsonFields = (fields: UsageFields) =>
+const toJsonFields = (fields: UsageFields) =>
   Object.fromEntries(
     Object.entries(fields).map(([field, value]) => [
       field,
       typeof value === 'bigint' ? JSON.rawJSON(String(value)) : value,
     ]),
-  )
+  ) as JsonFields
