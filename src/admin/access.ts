@@ -62,7 +62,7 @@ const NO_ORIGIN = 'This request comes from a page of another site.'
 const NO_TOKEN =
   'This is no token for the admin API: make one with `tollgate admin token create`. Keys are for models alone.'
 
-/** The access that routes name: `{ least: 'viewer' }`. It gives their handlers `visitor` and `principal`. */
+/** The access that routes name: `{ least: 'viewer' }`. It gives their handlers `visitor`, `principal` and, for reports, `asker`. */
 export const access = () =>
   new Elysia({ name: 'access' }).macro({
     least: (least: Least) => ({
@@ -70,10 +70,24 @@ export const access = () =>
       transform: Object.assign(({ request }: { request: Request }) => requireRank(request, least), { least }),
       resolve: ({ request }) => {
         const visitor = visitorOf(request)
-        return { visitor, principal: visitor.principal ?? NOBODY }
+        const principal = visitor.principal ?? NOBODY
+        const asker = { id: principal.id, signal: request.signal }
+        return { visitor, principal, asker }
       },
     }),
   })
+
+/** Whether somebody who was let in would be let in again, for answers that last. */
+export async function isStillLetIn(request: Request, least: Least, deps: AccessDeps): Promise<boolean> {
+  try {
+    await identify(request, deps)
+    requireRank(request, least)
+    return true
+  } catch (error) {
+    if (error instanceof AdminError) return false
+    throw error
+  }
+}
 
 const NOBODY: Principal = { id: '', name: '', role: 'member', teamId: null, session: null }
 

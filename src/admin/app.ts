@@ -7,16 +7,19 @@ import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
 import { identify, toGuarded } from './access.ts'
 import { adminsController } from './admins.ts'
+import { auditController } from './audit.ts'
 import { catalogController } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, refuse, toRefusal } from './errors.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
 import { ownController } from './own.ts'
+import { requestsController } from './requests.ts'
 import { sessionController } from './session.ts'
 import { teamsController } from './teams.ts'
 import { tokensController } from './tokens.ts'
 import { upstreamsController } from './upstreams.ts'
+import { usageController } from './usage.ts'
 
 export const API_PATH = '/admin/api'
 
@@ -31,6 +34,9 @@ const routesOf = (deps: AdminDeps) =>
     .use(modelsController(deps))
     .use(upstreamsController(deps))
     .use(catalogController(deps))
+    .use(usageController(deps))
+    .use(requestsController(deps))
+    .use(auditController(deps))
 
 /** What a typed client goes by. */
 export type AdminApi = ReturnType<typeof routesOf>

@@ -4,8 +4,9 @@ import type { LookUp } from '../catalog/remote.ts'
 import type { SignInDeps } from '../identity/sign-in.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore } from '../store/config-store.ts'
+import type { RequestFilter } from '../store/request-store.ts'
 import type { AccessDeps } from './access.ts'
-import type { Reports } from './reports.ts'
+import type { Asker, Reports } from './reports.ts'
 import type { Serving } from './serving.ts'
 
 export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'> {
@@ -14,7 +15,18 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'> {
   serving: Serving
   catalogFiles: FileThread
   lookUp: LookUp
+  live: LiveRequests
   /** Where a request comes from, for people to read and attempts to be counted by. */
   addressOf(request: Request): string
   log: Log
+}
+
+export interface LiveRequests {
+  /**
+   * Server-sent events of the requests that finish from now on, until the server stops, the asker has left or is let in no more. Null
+   * where too many follow already.
+   */
+  follow(asker: Required<Asker>, filter: RequestFilter, isLetIn: () => Promise<boolean>): Response | null
+  /** Has the connection of a request stay open, however long nothing is said on it. */
+  keepOpen(request: Request): void
 }

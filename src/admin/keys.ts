@@ -10,20 +10,21 @@ import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
 import { KeyBody, KeyPatch, RotateBody, toKeyChanges, toOverlapMs } from './key-body.ts'
+import type { Asker } from './reports.ts'
 
 export function keysController({ store, identity, reports, now }: AdminDeps) {
-  const standing = async (key: ListedKey) =>
-    toKeyDocument(key, (await reports.standings('key', key.id))(key), await readNames(identity))
+  const standing = async (asker: Asker, key: ListedKey) =>
+    toKeyDocument(key, (await reports.standings(asker, 'key', key.id))(key), await readNames(identity))
   const by = actors({ now })
 
   return new Elysia({ name: 'keys' })
     .use(access())
     .get(
       '/keys',
-      async () => {
+      async ({ asker }) => {
         const [keys, standingOf, names] = await Promise.all([
           listKeys(store, now()),
-          reports.standings('key'),
+          reports.standings(asker, 'key'),
           readNames(identity),
         ])
         return { keys: keys.map((key) => toKeyDocument(key, standingOf(key), names)) }
@@ -38,26 +39,28 @@ export function keysController({ store, identity, reports, now }: AdminDeps) {
       },
       { least: 'editor', body: KeyBody },
     )
-    .get('/keys/:id', async ({ params: { id } }) => standing(await showKey(store, id, now())), { least: 'viewer' })
+    .get('/keys/:id', async ({ asker, params: { id } }) => standing(asker, await showKey(store, id, now())), {
+      least: 'viewer',
+    })
     .patch(
       '/keys/:id',
-      async ({ principal, params: { id }, body }) => {
+      async ({ principal, asker, params: { id }, body }) => {
         const { key } = await editKey(store, id, toKeyChanges(body), by(principal))
-        return standing(key)
+        return standing(asker, key)
       },
       { least: 'editor', body: KeyPatch },
     )
     .post(
       '/keys/:id/rotate',
-      async ({ principal, params: { id }, body: { overlap } }) => {
+      async ({ principal, asker, params: { id }, body: { overlap } }) => {
         const { key, secret } = await rotateKey(store, id, toOverlapMs(overlap), by(principal))
-        return { ...(await standing(key)), key: secret }
+        return { ...(await standing(asker, key)), key: secret }
       },
       { least: 'editor', body: RotateBody },
     )
     .post(
       '/keys/:id/revoke',
-      async ({ principal, params: { id } }) => standing((await revokeKey(store, id, by(principal))).key),
+      async ({ principal, asker, params: { id } }) => standing(asker, (await revokeKey(store, id, by(principal))).key),
       { least: 'editor' },
     )
 }

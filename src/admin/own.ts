@@ -20,7 +20,7 @@ import { OwnBody, OwnPatch, RotateBody, toOverlapMs, toOwnChanges } from './key-
 export function ownController({ store, identity, reports, serving, now }: AdminDeps) {
   const namesOf = ({ id, name }: Principal) => new Map([[id, name]])
   const standing = async (key: ListedKey, owner: Principal) =>
-    toKeyDocument(key, (await reports.standings('key', key.id))(key), namesOf(owner))
+    toKeyDocument(key, (await reports.standings(owner, 'key', key.id))(key), namesOf(owner))
   const by = actors({ now })
   const ownKeys = (principal: Principal) => createOwnKeys(store, identity, requireMember(principal))
 
@@ -31,7 +31,10 @@ export function ownController({ store, identity, reports, serving, now }: AdminD
       async ({ principal }) => {
         const { team } = await showTeam(ownKeys(principal), requireMember(principal).teamId, now())
         // What is noted beside a team is for those who make teams.
-        const { metadata: _, ...document } = toTeamDocument(team, (await reports.standings('team', team.id))(team))
+        const { metadata: _, ...document } = toTeamDocument(
+          team,
+          (await reports.standings(principal, 'team', team.id))(team),
+        )
         return document
       },
       { least: 'member' },
@@ -42,7 +45,10 @@ export function ownController({ store, identity, reports, serving, now }: AdminD
     .get(
       '/keys',
       async ({ principal }) => {
-        const [keys, standingOf] = await Promise.all([listKeys(ownKeys(principal), now()), reports.standings('key')])
+        const [keys, standingOf] = await Promise.all([
+          listKeys(ownKeys(principal), now()),
+          reports.standings(principal, 'key'),
+        ])
         return { keys: keys.map((key) => toKeyDocument(key, standingOf(key), namesOf(principal))) }
       },
       { least: 'member' },

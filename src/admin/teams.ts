@@ -10,6 +10,7 @@ import type { StoredTeam } from '../store/config-store.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
+import type { Asker } from './reports.ts'
 import { exactly, orNone, Shared } from './schema.ts'
 import { toSharedChanges } from './shared-body.ts'
 
@@ -18,15 +19,16 @@ const TeamBody = exactly({ ...TeamFields, name: Type.String() })
 const TeamPatch = exactly({ ...TeamFields, name: Type.Optional(Type.String()) })
 
 export function teamsController({ store, identity, reports, now }: AdminDeps) {
-  const standing = async (team: StoredTeam) => toTeamDocument(team, (await reports.standings('team', team.id))(team))
+  const standing = async (asker: Asker, team: StoredTeam) =>
+    toTeamDocument(team, (await reports.standings(asker, 'team', team.id))(team))
   const by = actors({ now })
 
   return new Elysia({ name: 'teams' })
     .use(access())
     .get(
       '/teams',
-      async () => {
-        const [teams, standingOf] = await Promise.all([listTeams(store), reports.standings('team')])
+      async ({ asker }) => {
+        const [teams, standingOf] = await Promise.all([listTeams(store), reports.standings(asker, 'team')])
         return { teams: teams.map((team) => toTeamDocument(team, standingOf(team))) }
       },
       { least: 'viewer' },
@@ -41,11 +43,11 @@ export function teamsController({ store, identity, reports, now }: AdminDeps) {
     )
     .get(
       '/teams/:id',
-      async ({ params: { id } }) => {
+      async ({ asker, params: { id } }) => {
         const { team, keys } = await showTeam(store, id, now())
         const [document, standingOf, names] = await Promise.all([
-          standing(team),
-          reports.standings('key'),
+          standing(asker, team),
+          reports.standings(asker, 'key'),
           readNames(identity),
         ])
         return { ...document, keys: keys.map((key) => toKeyDocument(key, standingOf(key), names)) }
@@ -54,9 +56,9 @@ export function teamsController({ store, identity, reports, now }: AdminDeps) {
     )
     .patch(
       '/teams/:id',
-      async ({ principal, params: { id }, body }) => {
+      async ({ principal, asker, params: { id }, body }) => {
         const { team } = await editTeam(store, id, toTeamChanges(body), by(principal))
-        return standing(team)
+        return standing(asker, team)
       },
       { least: 'editor', body: TeamPatch },
     )

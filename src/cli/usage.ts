@@ -5,10 +5,10 @@
 import { toFigureFields, toGroupFields, toUsageDocument, type UsageFields } from '../documents/usage.ts'
 import { RESOLUTION } from '../domain/histogram.ts'
 import { count } from '../domain/words.ts'
-import { reportUsage, type UsageReport } from '../ledger/usage.ts'
+import { reportUsage, toDimensions, type UsageReport } from '../ledger/usage.ts'
 import type { Figures } from '../ledger/usage-sums.ts'
 import { createUsageReader } from '../store/sqlite/usage-reader.ts'
-import { DIMENSIONS, type Dimension, type UsageFilter } from '../store/usage-store.ts'
+import type { Dimension, UsageFilter } from '../store/usage-store.ts'
 import { usageError } from './command-error.ts'
 import { toCsv } from './csv.ts'
 import { type Context, printJson, toTime, withStore } from './io.ts'
@@ -66,18 +66,6 @@ function toForm({ csv, table }: UsageFlags, io: Context): 'json' | 'csv' | 'tabl
   if (io.json) return 'json'
   if (csv || table) return csv ? 'csv' : 'table'
   return io.isTerminal(1) ? 'table' : 'csv'
-}
-
-const isDimension = (text: string): text is Dimension => DIMENSIONS.some((known) => known === text)
-
-function toDimensions(text: string): Dimension[] {
-  const names = text.split(',').map((name) => name.trim())
-  const by = names.filter(isDimension)
-  const isFit = by.length === names.length && by.length <= 2 && new Set(by).size === by.length
-  if (!isFit)
-    throw usageError(`--by '${text}' is unknown: write one or two of ${DIMENSIONS.join(', ')}, such as key,model.`)
-  if (by.includes('day') && by.includes('hour')) throw usageError('--by hour tells the day, too: leave day out.')
-  return by
 }
 
 const toFilter = ({ key, team, model, upstream, endpoint, user }: UsageFlags): UsageFilter => ({

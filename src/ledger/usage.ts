@@ -9,7 +9,14 @@ import { HOUR_MS, hourOf } from '../domain/time.ts'
 import { findKey, findTeam } from '../keys/find.ts'
 import type { Configuration } from '../store/config-store.ts'
 import type { Span } from '../store/ledger-store.ts'
-import type { Dimension, UsageCell, UsageFilter, UsageQuery, UsageReader } from '../store/usage-store.ts'
+import {
+  DIMENSIONS,
+  type Dimension,
+  type UsageCell,
+  type UsageFilter,
+  type UsageQuery,
+  type UsageReader,
+} from '../store/usage-store.ts'
 import { addUp, type Gathered } from './usage-groups.ts'
 import { addSums, byCost, createSums, type Figures, type Sums, toFigures } from './usage-sums.ts'
 
@@ -56,6 +63,21 @@ export interface UsageReport {
   /** Whether it does. */
   isMoved: boolean
 }
+
+const isDimension = (text: string): text is Dimension => DIMENSIONS.some((known) => known === text)
+
+/** Reads one or two dimensions, such as `key,model`. Throws `invalid`. */
+export function toDimensions(text: string): Dimension[] {
+  const names = text.split(',').map((name) => name.trim())
+  const by = names.filter(isDimension)
+  const isFit = by.length === names.length && by.length <= 2 && new Set(by).size === by.length
+  if (!isFit) throw invalidBy(`'${text}' is unknown: write one or two of ${DIMENSIONS.join(', ')}, such as key,model`)
+  if (by.includes('day') && by.includes('hour')) throw invalidBy('hour tells the day, too: leave day out')
+  return by
+}
+
+const invalidBy = (rule: string) =>
+  new ServiceError({ kind: 'invalid', field: 'by' }, `The field by is invalid: ${rule}.`)
 
 /** What names are looked for in. */
 type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>

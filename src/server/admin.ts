@@ -1,7 +1,6 @@
 /** The admin API of a running server: its parts put together, and made when it is first asked. Called by `server.ts`. */
 import type { Admin } from '../admin/app.ts'
 import type { AdminDeps } from '../admin/deps.ts'
-import type { Reports } from '../admin/reports.ts'
 import { createFileThread } from '../catalog/file-thread.ts'
 import type { IpRange } from '../domain/ip.ts'
 import { toIpText } from '../domain/ip.ts'
@@ -11,14 +10,14 @@ import { Attempts } from '../identity/attempts.ts'
 import { SetupCode } from '../identity/codes.ts'
 import { isSetUp } from '../identity/sign-in.ts'
 import type { ClientIp } from '../keys/allowed-ips.ts'
-import { readStandings } from '../keys/standing.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { LedgerReader } from '../store/ledger-store.ts'
+import type { LiveRequests } from './live-requests.ts'
 
 export interface AdminSurfaceDeps
   extends Pick<AdminDeps, 'store' | 'identity' | 'serving' | 'publicUrls' | 'now' | 'log'> {
-  reader: Pick<LedgerReader, 'spending' | 'latestHour'>
+  dataFolder: string
   ledger: Pick<Ledger, 'flush'>
+  liveRequests: Pick<LiveRequests, 'follow'>
   trustedProxies: readonly IpRange[]
 }
 
@@ -31,22 +30,36 @@ export const toAddressWarning = ({
     ? 'there is a --public-url and no --trusted-proxy: wrong passwords of anybody may keep everybody out for a while'
     : null
 
-export function createAdminSurface({ reader, ledger, trustedProxies, ...deps }: AdminSurfaceDeps) {
+export function createAdminSurface(surface: AdminSurfaceDeps) {
+  const { dataFolder, ledger, liveRequests, trustedProxies, ...deps } = surface
   const { identity, now } = deps
   const setupCode = new SetupCode()
   const catalogFiles = createFileThread()
-  const reports: Reports = {
-    async standings(kind, id) {
-      await ledger.flush()
-      return readStandings(reader, kind, now(), id)
-    },
-  }
   let ipOf: ((request: Request) => ClientIp) | null = null
   const addressOf = (request: Request) => toAddress(ipOf?.(request) ?? null)
-  let made: Promise<Admin> | null = null
+  let listener: Listener | null = null
+  const live = {
+    follow: liveRequests.follow,
+    keepOpen: (request: Request) => listener?.server?.timeout(request, 0),
+  }
+  let made: Promise<Admin & { close(): void }> | null = null
   const load = async () => {
-    const { createAdminApi } = await import('../admin/app.ts')
-    return createAdminApi({ ...deps, reports, catalogFiles, lookUp, setupCode, attempts: new Attempts(), addressOf })
+    const [{ createAdminApi }, { createReports }] = await Promise.all([
+      import('../admin/app.ts'),
+      import('./reports.ts'),
+    ])
+    const reports = createReports({ dataFolder, ledger, now })
+    const admin = createAdminApi({
+      ...deps,
+      reports,
+      live,
+      catalogFiles,
+      lookUp,
+      setupCode,
+      attempts: new Attempts(),
+      addressOf,
+    })
+    return { ...admin, close: reports.close }
   }
 
   return {
@@ -54,17 +67,23 @@ export function createAdminSurface({ reader, ledger, trustedProxies, ...deps }: 
       made ??= load()
       return (await made).handle(request)
     },
-    /** @param listener the instance that has the connections. */
-    listensOn(listener: Listener): void {
-      const find = createIpOf(listener, trustedProxies)
+    /** @param app the instance that has the connections. */
+    listensOn(app: Listener): void {
+      listener = app
+      const find = createIpOf(app, trustedProxies)
       ipOf = (request) => find(request, Object.fromEntries(request.headers))
+    },
+    /** Ends what it has begun. */
+    async close(): Promise<void> {
+      const admin = await made?.catch(() => null)
+      admin?.close()
+      catalogFiles.close()
     },
     /** Makes the code by which the first owner signs in; null where there is one. */
     async setupCode(): Promise<string | null> {
       if (isSetUp(await identity.readAdmins())) return null
       return setupCode.make(now())
     },
-    close: catalogFiles.close,
   }
 }
 

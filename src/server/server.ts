@@ -27,6 +27,7 @@ import { createAllBackends, testUpstream } from './backends.ts'
 import { type ControlDeps, createControl } from './control.ts'
 import { readMaxFiles, toFileLimit, toLowLimit, watchFiles } from './files.ts'
 import { createLive, logNotReady } from './live.ts'
+import { createLiveRequests } from './live-requests.ts'
 import { drain, listen } from './network.ts'
 import { toReadiness, toStatus, type WatchedParts } from './status.ts'
 import { openStorage } from './storage.ts'
@@ -128,7 +129,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     test,
     refresh: live.refresh,
   }
-  const admin = createAdminSurface({ store, identity, serving, reader, ledger, log, now, ...config })
+  const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })
+  const admin = createAdminSurface({ store, identity, serving, dataFolder, ledger, liveRequests, log, now, ...config })
   opened.defer(() => admin.close())
   const parts: AppDeps = {
     live,
@@ -143,7 +145,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     leftCalls,
     log,
     onFinished: toAll(
-      [logFinished.bind(null, log), ({ row }) => live.limiter.ended(row), (finished) => tails.finished(finished)],
+      [
+        logFinished.bind(null, log),
+        ({ row }) => live.limiter.ended(row),
+        (finished) => tails.finished(finished),
+        liveRequests.finished,
+      ],
       log,
     ),
     now,
@@ -214,6 +221,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       load.drain()
       uploads.end(stopping)
       leftCalls.drain()
+      await liveRequests.end()
       const clean = await drain(app, load, config.drainMs, closeThreads)
       await everything.disposeAsync()
       await Promise.race([log.flush(), Bun.sleep(LOG_MS)])

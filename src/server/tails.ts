@@ -1,15 +1,13 @@
 /**
- * Who follows the requests of a running server as they finish, over its control socket. A line each, gathered for a moment, so
- * that thousands a second are few writes; a reader that does not keep up loses lines and is told how many. Where nobody
- * follows, a request costs one look.
+ * Who follows the requests of a running server as they finish: over its control socket, a line each, and in the dashboard
+ * (`live-requests.ts`). What comes is gathered for a moment, so that thousands a second are few writes; a reader that does not keep
+ * up loses lines and is told how many. Where nobody follows, a request costs one look.
  */
 import type { Finished } from '../accounting/settle.ts'
 import { redact } from '../log.ts'
 import { isWanted, type RequestFilter } from '../store/request-store.ts'
 import type { TailLine } from './protocol.ts'
 
-/** At a time: each holds some memory, and every finished request looks at each. */
-const MAX_TAILS = 8
 /** Lines of one that wait for its reader; some 700 bytes each. */
 const MAX_WAITING = 1_000
 const GATHER_MS = 50
@@ -20,13 +18,36 @@ export const END_MS = 200
 
 type Controller = Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>
 
+/** How followers are told. */
+export interface TailForm {
+  /** How many may follow at a time: each holds some memory, and every finished request looks at each. */
+  most: number
+  /** The content type, and what other headers the answer has. */
+  type: string
+  headers?: Record<string, string>
+  /** What says nothing but that there is somebody: first of all, and then now and then. */
+  alive: string
+  toText(line: TailLine): string
+}
+
+/** A JSON object a line, as `protocol.ts` has it. */
+const LINES: TailForm = {
+  most: 8,
+  type: 'application/x-ndjson',
+  alive: '\n',
+  toText: (line) => `${JSON.stringify(line)}\n`,
+}
+
 class Tail {
   #waiting: string[] = []
   #dropped = 0
   #isOver = false
   #wake = () => {}
 
-  constructor(readonly filter: RequestFilter) {}
+  constructor(
+    readonly filter: RequestFilter,
+    readonly form: TailForm,
+  ) {}
 
   push(line: string): void {
     if (this.#waiting.length >= MAX_WAITING) {
@@ -48,7 +69,7 @@ class Tail {
   /** Writes whatever comes until it is ended. Throws, or never returns, where its reader has left. */
   async pump(controller: Controller): Promise<void> {
     // Its reader learns from the first byte that it is followed.
-    let text = '\n'
+    let text = this.form.alive
     for (;;) {
       const written = controller.write(text)
       controller.flush()
@@ -71,20 +92,24 @@ class Tail {
     const lines = this.#waiting
     this.#waiting = []
     if (this.#dropped > 0) lines.push(this.#takeDropped())
-    return lines.length > 0 ? lines.join('') : '\n'
+    return lines.length > 0 ? lines.join('') : this.form.alive
   }
 
   #takeDropped(): string {
-    const line = toLine({ dropped: this.#dropped })
+    const line = this.form.toText({ dropped: this.#dropped })
     this.#dropped = 0
     return line
   }
 }
 
-const toLine = (line: TailLine): string => redact(`${JSON.stringify(line)}\n`)
-
 export class Tails {
   readonly #tails = new Map<Tail, Promise<void>>()
+  readonly #form: TailForm
+  #isOver = false
+
+  constructor(form: TailForm = LINES) {
+    this.#form = form
+  }
 
   /** A listener to finished requests. */
   finished({ row, reason }: Pick<Finished, 'row' | 'reason'>): void {
@@ -92,26 +117,30 @@ export class Tails {
     let line: string | null = null
     for (const tail of this.#tails.keys()) {
       if (!isWanted(row, tail.filter)) continue
-      line ??= toLine({ row, reason })
+      line ??= redact(this.#form.toText({ row, reason }))
       tail.push(line)
     }
   }
 
   /**
-   * The answer of lines to one that follows, which ends when its client leaves or the server stops. Null where too many follow
-   * already.
+   * The answer to one that follows, which ends when its client leaves or the server stops. Null where too many follow already, or
+   * it has stopped.
+   *
+   * @param onLeft called once, when it has ended.
    */
-  follow(filter: RequestFilter, signal: AbortSignal): Response | null {
-    if (this.#tails.size >= MAX_TAILS) return null
-    const tail = new Tail(filter)
+  follow(filter: RequestFilter, signal: AbortSignal, onLeft = () => {}): Response | null {
+    if (this.#isOver || this.#tails.size >= this.#form.most) return null
+    const tail = new Tail(filter, this.#form)
     const { promise, resolve } = Promise.withResolvers<void>()
     const leave = () => {
-      this.#tails.delete(tail)
+      if (this.#tails.delete(tail)) onLeft()
       tail.end()
       resolve()
     }
     this.#tails.set(tail, promise)
     signal.addEventListener('abort', leave, { once: true })
+    // Of one that is over already nobody is told.
+    if (signal.aborted) leave()
     const stream = new ReadableStream({
       type: 'direct',
       async pull(controller) {
@@ -126,13 +155,15 @@ export class Tails {
       },
       cancel: leave,
     })
-    return new Response(stream, { headers: { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' } })
+    const { type, headers } = this.#form
+    return new Response(stream, { headers: { 'content-type': type, 'cache-control': 'no-store', ...headers } })
   }
 
   /** Tells everyone that the server stops, and lets those end who read. Resolves to whether there was anyone. */
   async end(): Promise<boolean> {
+    this.#isOver = true
     const ended = [...this.#tails.values()]
-    for (const tail of this.#tails.keys()) tail.end(toLine({ end: 'stopped' }))
+    for (const tail of this.#tails.keys()) tail.end(this.#form.toText({ end: 'stopped' }))
     if (ended.length > 0) await Promise.race([Promise.all(ended), Bun.sleep(END_MS)])
     return ended.length > 0
   }

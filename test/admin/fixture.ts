@@ -11,14 +11,15 @@ import { inviteAdmin } from '../../src/identity/admins.ts'
 import { Attempts } from '../../src/identity/attempts.ts'
 import { SetupCode } from '../../src/identity/codes.ts'
 import { createToken } from '../../src/identity/tokens.ts'
-import { readStandings } from '../../src/keys/standing.ts'
 import { createLog } from '../../src/log.ts'
 import { createAllBackends, testUpstream } from '../../src/server/backends.ts'
+import { createLiveRequests } from '../../src/server/live-requests.ts'
+import { type ReportRequest, report } from '../../src/server/report.ts'
+import { createReports } from '../../src/server/reports.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
-import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
 import { createFolder, HOUR } from '../ledger/fixture.ts'
 
 export const PASSWORD = 'a long way to the sea'
@@ -28,6 +29,7 @@ export interface Answer {
   status: number
   // biome-ignore lint/suspicious/noExplicitAny: whatever a route answers with, for a test to look into
   body: any
+  text: string
   headers: Headers
 }
 
@@ -51,11 +53,16 @@ export function createFixture() {
   const catalogFiles = createFileThread()
   /** What names of hosts resolve to; others are not there. */
   const hosts: Record<string, string[]> = {}
+  const live = createLiveRequests({ snapshot: () => serving.snapshot() ?? EMPTY, checkMs: 20 })
+  // As on its thread, which `server/reports.test.ts` starts.
+  const thread = { ask: (request: ReportRequest) => report(request), dismiss() {}, close() {} }
+  const flush = async () => ({ applied: 0, waiting: 0 })
   const admin = createAdminApi({
     ...{ store, identity, serving, catalogFiles, setupCode, now, publicUrls: [PUBLIC_URL] },
     attempts: new Attempts(),
     lookUp: async (host) => hosts[host] ?? [],
-    reports: { standings: async (kind, id) => readStandings(createLedgerReader(folder.database), kind, now(), id) },
+    reports: createReports({ dataFolder: folder.path, ledger: { flush }, now, thread }),
+    live: { follow: live.follow, keepOpen() {} },
     addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
     log: createLog({ now, write: async (text) => void lines.push(text.toString()) }),
   })
@@ -68,7 +75,7 @@ export function createFixture() {
         return cookie
       },
       async ask(method: string, path: string, { body, headers = {}, origin = at }: Asked = {}): Promise<Answer> {
-        const text = body === undefined ? null : JSON.stringify(body)
+        const sent = body === undefined ? null : JSON.stringify(body)
         // A server reads it as http, whatever a proxy before it speaks.
         const request = new Request(`http://${new URL(origin).host}/admin/api${path}`, {
           method,
@@ -76,15 +83,20 @@ export function createFixture() {
             host: new URL(origin).host,
             ...(method === 'GET' ? {} : { origin }),
             ...(cookie === '' ? {} : { cookie }),
-            ...(text === null ? {} : { 'content-type': 'application/json', 'content-length': String(text.length) }),
+            ...(sent === null ? {} : { 'content-type': 'application/json', 'content-length': String(sent.length) }),
             ...headers,
           },
-          body: text,
+          body: sent,
         })
         const response = await admin.handle(request)
         cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie
-        const answer = await response.text()
-        return { status: response.status, headers: response.headers, body: answer === '' ? null : JSON.parse(answer) }
+        if (response.headers.get('content-type') === 'text/event-stream') {
+          void response.body?.cancel()
+          return { status: response.status, headers: response.headers, body: null, text: '' }
+        }
+        const text = await response.text()
+        const { status, headers: answered } = response
+        return { status, headers: answered, body: text === '' ? null : JSON.parse(text), text }
       },
     }
   }
@@ -100,7 +112,21 @@ export function createFixture() {
   }
 
   return {
-    ...{ folder, clock, store, identity, environment, hosts, serving, setupCode, admin, lines, createBrowser, signIn },
+    ...{
+      folder,
+      clock,
+      store,
+      identity,
+      environment,
+      hosts,
+      serving,
+      setupCode,
+      admin,
+      live,
+      lines,
+      createBrowser,
+      signIn,
+    },
     /** What a script sends. */
     async tokenHeaders(scope: 'read' | 'write') {
       const { secret } = await createToken(identity, { name: scope, scope }, { actor: 'test', nowMs: clock.ms })
@@ -113,12 +139,14 @@ export function createFixture() {
   }
 }
 
+const EMPTY = { secrets: new Map(), teams: new Map() }
+
 /** As a server has it that has called none of its upstreams yet. */
-function createServing(store: ConfigStore, environment: Record<string, string>): Serving {
+function createServing(store: ConfigStore, environment: Record<string, string>) {
   let snapshot: Snapshot | null = null
   const backends = createAllBackends({ environment })
   const health = createHealth({ nowMs: () => 0, wallMs: () => HOUR })
-  return {
+  const serving: Serving = {
     upstreams: () => (snapshot ? toUpstreamStatuses(snapshot, []) : []),
     modelsOf: (teamId) => (snapshot ? listModels({ live: { snapshot }, health }, { ...ANY_KEY, teamId }) : []),
     async test(id) {
@@ -130,6 +158,7 @@ function createServing(store: ConfigStore, environment: Record<string, string>):
       snapshot = toSnapshot(await store.read(), environment)
     },
   }
+  return { ...serving, snapshot: () => snapshot }
 }
 
 export type Fixture = ReturnType<typeof createFixture>

@@ -1,7 +1,7 @@
 /** Who changed what, as a user asks for it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { AuditAction } from '../../src/domain/audit.ts'
-import { createAdmin } from '../../src/identity/admins.ts'
+import { inviteAdmin } from '../../src/identity/admins.ts'
 import { createToken } from '../../src/identity/tokens.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
@@ -95,7 +95,7 @@ describe('a filter', () => {
 test('administrators and tokens are told by their names, and found by them', async () => {
   const { sqlite, store } = openForCommand(bench.folder)
   const identity = createIdentityStore(sqlite)
-  const { admin } = await createAdmin(identity, { name: 'ann@example.com', role: 'owner' }, { actor: 'cli', nowMs: 1 })
+  const { admin } = await inviteAdmin(identity, { name: 'ann@example.com', role: 'owner' }, { actor: 'cli', nowMs: 1 })
   const { token } = await createToken(identity, { name: 'deploy', scope: 'write' }, { actor: admin.id, nowMs: 2 })
   await createTeam(store, { name: 'research' }, { actor: token.id, nowMs: 3 })
   sqlite.close()

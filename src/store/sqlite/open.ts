@@ -96,6 +96,16 @@ export function openForCommand(
   }
 }
 
+/**
+ * Opens the store of a data folder for one look at it, in a process that goes on. Drizzle finalizes none of its statements, and as long
+ * as one is left a connection that is closed keeps its files, and in the end a lock: taken from the connection's own cache, they go with it.
+ */
+export function openForLook(dataFolder: string): { sqlite: Database; store: ConfigStore } {
+  const opened = openForCommand(dataFolder, { readonly: true })
+  opened.sqlite.prepare = opened.sqlite.query
+  return opened
+}
+
 /** What a server notes in the settings table for others: who keeps the ledger now, and how large the data folder was each day. */
 export type Fact = 'instance' | 'disk_history'
 

@@ -1,0 +1,88 @@
+/** Requests on record, one of them explained, and those that finish now: `/admin/api/requests`, as `tollgate requests` has them. */
+import { type Static, Type } from '@sinclair/typebox'
+import { Elysia, t } from 'elysia'
+import { toDefined } from '../domain/defined.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { toRequestFilter, type WantedRequests } from '../ledger/request-filter.ts'
+import { REQUEST_STATUSES, UNWELL } from '../store/request-store.ts'
+import { access, isStillLetIn } from './access.ts'
+import type { AdminDeps } from './deps.ts'
+import { AdminError } from './errors.ts'
+import { Several, toLimit, toSeveral, toTimeOrNone } from './query.ts'
+import { toAnswer } from './reports.ts'
+
+const MOST_ROWS = 1_000
+const Text = Type.Optional(Type.String())
+
+const Filter = {
+  ...{ key: Text, team: Text, model: Text, upstream: Text, user: Text },
+  /** `ok`, `failed`, `cut`, `abandoned`, `open`; several with commas, or repeated. */
+  status: Several,
+  /** True for those that did not end well. */
+  errors: t.Optional(t.Boolean()),
+}
+const FilterQuery = t.Object(Filter, { additionalProperties: false })
+const ListQuery = t.Object(
+  {
+    ...Filter,
+    ...{ since: Text, until: Text },
+    limit: t.Optional(t.Integer()),
+    /** `next` of the page before. */
+    before: Text,
+  },
+  { additionalProperties: false },
+)
+
+export function requestsController(deps: AdminDeps) {
+  const { store, reports, live, now } = deps
+
+  return new Elysia({ name: 'requests' })
+    .use(access())
+    .get(
+      '/requests',
+      async ({ request, asker, query: { since, until, limit = 50, before, ...filter } }) => {
+        const nowMs = now()
+        const times = { sinceMs: toTimeOrNone('since', since, nowMs), untilMs: toTimeOrNone('until', until, nowMs) }
+        const page = { ...toDefined({ ...times, before }), limit: toLimit(limit, MOST_ROWS) }
+        return toAnswer(await reports.requests(asker, { ...toWanted(request, filter), ...page }))
+      },
+      { least: 'viewer', query: ListQuery },
+    )
+    .get(
+      '/requests/live',
+      async ({ request, asker, query }) => {
+        const wanted = toWanted(request, query)
+        // Mostly it names nothing that would have to be looked for.
+        const rows = (wanted.key ?? wanted.team ?? wanted.model) ? await store.read() : NO_ROWS
+        const filter = toRequestFilter(wanted, rows, now())
+        const response = live.follow(asker, filter, () => isStillLetIn(request, 'viewer', deps))
+        if (response === null) throw new AdminError(429, 'too_many_tails', TOO_MANY)
+        live.keepOpen(request)
+        return response
+      },
+      { least: 'viewer', query: FilterQuery },
+    )
+    .get('/requests/:id', async ({ asker, params: { id } }) => toAnswer(await reports.request(asker, id)), {
+      least: 'viewer',
+    })
+}
+
+const NO_ROWS = { keys: [], teams: [], aliases: [] }
+const TOO_MANY = 'As many follow already as this server tells, or as one person may: close a page that does.'
+
+function toWanted(request: Request, { status: _, errors, ...filter }: Static<typeof FilterQuery>): WantedRequests {
+  const named = toSeveral(request, 'status')
+  if (named.length === 0) return { ...filter, ...(errors ? { statuses: UNWELL } : {}) }
+  if (errors) throw invalidStatus('errors and status say the same: give one of them')
+  const statuses = named
+    .flatMap((text) => text.split(','))
+    .map((text) => {
+      const known = REQUEST_STATUSES.find((one) => one === text.trim())
+      if (known === undefined) throw invalidStatus(`'${text}' must be one of ${REQUEST_STATUSES.join(', ')}`)
+      return known
+    })
+  return { ...filter, statuses }
+}
+
+const invalidStatus = (rule: string) =>
+  new ServiceError({ kind: 'invalid', field: 'status' }, `The field status is invalid: ${rule}.`)

@@ -1,0 +1,47 @@
+/** Who spent what: `/admin/api/usage`, with the filters and the document of `tollgate usage`. */
+import { Elysia, t } from 'elysia'
+import { ServiceError } from '../domain/service-error.ts'
+import { toDimensions } from '../ledger/usage.ts'
+import { access } from './access.ts'
+import type { AdminDeps } from './deps.ts'
+import { Several, toLimit, toSeveral, toTime, toTimeOrNone } from './query.ts'
+import { toAnswer } from './reports.ts'
+
+const MOST_ROWS = 10_000
+
+const UsageQuery = t.Object(
+  {
+    /** One or two dimensions, such as `key,model`. */
+    by: t.Optional(t.String()),
+    since: t.Optional(t.String()),
+    until: t.Optional(t.String()),
+    ...{ key: Several, team: Several, model: Several, upstream: Several, endpoint: Several, user: Several },
+    limit: t.Optional(t.Integer()),
+  },
+  { additionalProperties: false },
+)
+
+export const usageController = ({ reports, now }: AdminDeps) =>
+  new Elysia({ name: 'usage' }).use(access()).get(
+    '/usage',
+    async ({ request, asker, query }) => {
+      const nowMs = now()
+      const { by = 'key', since = '7d', until, limit = 1_000 } = query
+      const sinceMs = toTime('since', since, nowMs)
+      const untilMs = toTimeOrNone('until', until, nowMs) ?? null
+      if (sinceMs >= (untilMs ?? nowMs + 1)) throw new ServiceError({ kind: 'invalid', field: 'since' }, NO_SPAN)
+      const where = {
+        keys: toSeveral(request, 'key'),
+        teams: toSeveral(request, 'team'),
+        models: toSeveral(request, 'model'),
+        upstreams: toSeveral(request, 'upstream'),
+        endpoints: toSeveral(request, 'endpoint'),
+        users: toSeveral(request, 'user'),
+      }
+      const options = { by: toDimensions(by), sinceMs, untilMs, where, limit: toLimit(limit, MOST_ROWS) }
+      return toAnswer(await reports.usage(asker, options))
+    },
+    { least: 'viewer', query: UsageQuery },
+  )
+
+const NO_SPAN = 'The field since is invalid: it must be before until, and not in the future.'

@@ -1,0 +1,87 @@
+/**
+ * The requests of this server as they finish, for pages of the dashboard: server-sent events, a document each, under the rules of
+ * `tails.ts`. A page that reads too slowly is told how many it has missed. `admin.ts` makes it.
+ */
+import type { Asker } from '../admin/reports.ts'
+import { type Names, toFinishedDocument } from '../documents/request.ts'
+import type { Snapshot } from '../domain/snapshot.ts'
+import type { RequestFilter } from '../store/request-store.ts'
+import type { TailLine } from './protocol.ts'
+import { Tails } from './tails.ts'
+
+/** Pages of all, and of one person or token. */
+const MOST = { all: 32, each: 6 }
+/** How often it is looked whether whoever follows may still do so. */
+const CHECK_MS = 15_000
+
+type Named = Pick<Snapshot, 'secrets' | 'teams'>
+
+export interface LiveRequestsDeps {
+  /** In force now: what keys and teams are called. */
+  snapshot(): Named
+  /** For tests: how often is looked, ms. */
+  checkMs?: number
+}
+
+export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequestsDeps) {
+  const namesOf = createNames()
+  const tails = new Tails({
+    most: MOST.all,
+    type: 'text/event-stream',
+    // A proxy that holds back what it has would show nothing for minutes.
+    headers: { 'x-accel-buffering': 'no' },
+    alive: ':\n\n',
+    toText: (line) => toEvent(line, namesOf(snapshot())),
+  })
+  const counts = new Map<string, number>()
+
+  return {
+    finished: tails.finished.bind(tails),
+    /**
+     * The answer to one that follows, until they leave, may no more, or the server stops. Null where too many follow already.
+     *
+     * @param isLetIn whether they still may; looked at every so often.
+     */
+    follow({ id, signal }: Required<Asker>, filter: RequestFilter, isLetIn: () => Promise<boolean>): Response | null {
+      const count = counts.get(id) ?? 0
+      if (count >= MOST.each) return null
+      const over = new AbortController()
+      const look = async () => {
+        if (!(await isLetIn().catch(() => false))) over.abort()
+      }
+      const timer = setInterval(look, checkMs).unref()
+      counts.set(id, count + 1)
+      const leave = () => {
+        clearInterval(timer)
+        const left = (counts.get(id) ?? 1) - 1
+        if (left === 0) counts.delete(id)
+        else counts.set(id, left)
+      }
+      const response = tails.follow(filter, AbortSignal.any([signal, over.signal]), leave)
+      if (response === null) leave()
+      return response
+    },
+    /** Tells everyone that the server stops; from then on nobody follows. */
+    end: () => tails.end(),
+  }
+}
+
+export type LiveRequests = ReturnType<typeof createLiveRequests>
+
+/** A request has the name that pages listen for by default; the others are told apart. */
+function toEvent(line: TailLine, names: Names): string {
+  if ('row' in line) return `data: ${JSON.stringify(toFinishedDocument(line.row, line.reason, names))}\n\n`
+  return `event: ${'dropped' in line ? 'dropped' : 'end'}\ndata: ${JSON.stringify(line)}\n\n`
+}
+
+/** Gathered once for each snapshot that is in force when something is told. */
+function createNames(): (snapshot: Named) => Names {
+  let latest: { of: Named; names: Names } | null = null
+  return (snapshot) => {
+    if (latest?.of === snapshot) return latest.names
+    const keys = new Map([...snapshot.secrets.values()].map(({ key: { id, name } }) => [id, name]))
+    const teams = new Map([...snapshot.teams.values()].map(({ id, name }) => [id, name]))
+    latest = { of: snapshot, names: { keys, teams } }
+    return latest.names
+  }
+}

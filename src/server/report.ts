@@ -1,0 +1,92 @@
+/**
+ * Answers one question of the admin API from the database of a data folder, which it only reads. It takes its thread for as long as
+ * that takes: `reports-worker.ts` runs it, and `reports.ts` asks.
+ */
+import type { WantedPage } from '../admin/reports.ts'
+import { toAuditPageDocument } from '../documents/audit.ts'
+import { toChargeDocument, toNames, toRequestPageDocument } from '../documents/request.ts'
+import { toUsageDocument } from '../documents/usage.ts'
+import { toDefined } from '../domain/defined.ts'
+import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
+import { type AuditOptions, listAudit } from '../keys/audit-log.ts'
+import { readSpent, type Spent } from '../keys/standing.ts'
+import { readCharge } from '../ledger/charge.ts'
+import { toRequestFilter } from '../ledger/request-filter.ts'
+import { findRequest, listRequests } from '../ledger/requests.ts'
+import { reportUsage, type UsageOptions } from '../ledger/usage.ts'
+import { createIdentityStore } from '../store/sqlite/identity-store.ts'
+import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
+import { openForLook } from '../store/sqlite/open.ts'
+import { createRequestReader } from '../store/sqlite/request-reader.ts'
+import { createUsageReader } from '../store/sqlite/usage-reader.ts'
+
+export type Question =
+  | { kind: 'standings'; of: 'key' | 'team'; id: string | undefined }
+  | { kind: 'usage'; options: UsageOptions }
+  | { kind: 'requests'; wanted: WantedPage }
+  | { kind: 'request'; id: string }
+  | { kind: 'audit'; options: AuditOptions }
+
+export interface ReportRequest {
+  dataFolder: string
+  question: Question
+  nowMs: number
+  /** Ledger records that the database does not have yet. */
+  waiting: number
+}
+
+export type ReportReply =
+  | { kind: 'spent'; spent: Spent }
+  | { kind: 'document'; json: string }
+  | { kind: 'refused'; failure: ServiceFailure; message: string }
+  | { kind: 'failed'; error: string }
+
+/** Requests that are looked at for a page, or for one whose id is not whole: a tenth of a second. A page goes on where one ended. */
+const MOST_LOOKED_AT = 300_000
+
+/** Never throws. */
+export async function report(request: ReportRequest): Promise<ReportReply> {
+  try {
+    return await answer(request)
+  } catch (error) {
+    if (error instanceof ServiceError) return { kind: 'refused', failure: error.failure, message: error.message }
+    return { kind: 'failed', error: String(error) }
+  }
+}
+
+async function answer({ dataFolder, question, nowMs, waiting }: ReportRequest): Promise<ReportReply> {
+  // Closed before the answer: a connection that were kept would read on in a database that a restore has put away.
+  const { sqlite, store } = openForLook(dataFolder)
+  try {
+    switch (question.kind) {
+      case 'standings':
+        return { kind: 'spent', spent: readSpent(createLedgerReader(sqlite), question.of, nowMs, question.id) }
+      case 'usage': {
+        const clock = performance.now.bind(performance)
+        const { options } = question
+        const found = reportUsage(createUsageReader(sqlite), await store.read(), options, { nowMs, clock })
+        return toDocument(toUsageDocument(found, options.by, waiting))
+      }
+      case 'requests': {
+        const { limit, before, sinceMs, untilMs, ...wanted } = question.wanted
+        const rows = await store.read()
+        const options = { ...toRequestFilter(wanted, rows, nowMs), limit, ...toDefined({ before, sinceMs, untilMs }) }
+        const page = await listRequests(createRequestReader(sqlite), options, MOST_LOOKED_AT)
+        return toDocument(toRequestPageDocument(page, toNames(rows)))
+      }
+      case 'request': {
+        const reader = createRequestReader(sqlite)
+        const charge = readCharge(reader, await findRequest(reader, question.id, MOST_LOOKED_AT))
+        return toDocument(toChargeDocument(charge, toNames(await store.readKeys())))
+      }
+      case 'audit': {
+        const page = await listAudit({ store, identity: createIdentityStore(sqlite) }, question.options)
+        return toDocument(toAuditPageDocument(page))
+      }
+    }
+  } finally {
+    sqlite.close()
+  }
+}
+
+const toDocument = (document: unknown): ReportReply => ({ kind: 'document', json: JSON.stringify(document) })

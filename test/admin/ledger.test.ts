@@ -1,0 +1,157 @@
+/** What the admin API tells of the ledger: usage, requests, one of them explained, and who changed what. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { createKey } from '../../src/keys/service.ts'
+import type { OpenRow, Outcome } from '../../src/store/ledger-rows.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { calling, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
+import { type Browser, createFixture, type Fixture } from './fixture.ts'
+
+const DAY_MS = 86_400_000
+
+let fixture: Fixture
+let viewer: Browser
+beforeEach(async () => {
+  fixture = createFixture()
+  fixture.clock.ms = HOUR + 60_000
+  viewer = await fixture.signIn('viewer')
+})
+afterEach(() => fixture.close())
+
+type Fields = Partial<OpenRow & Outcome>
+const apply = (...records: Parameters<ReturnType<typeof createLedgerStore>['apply']>[0]) =>
+  createLedgerStore(fixture.folder.database, async () => true).apply(records)
+const settle = (fields: Fields = {}) => {
+  const row = toSettled(toOpen(fields), fields)
+  apply(settling(row))
+  return row
+}
+const read = async (path: string) => {
+  const { status, body } = await viewer.ask('GET', path)
+  return status === 200 ? body : `${status} ${body.error.kind} ${body.error.field ?? ''}`.trim()
+}
+
+describe('usage', () => {
+  test('is told by one or two dimensions, and exactly, however large it is', async () => {
+    for (const model of ['acme/large', 'acme/small'])
+      for (const day of [0, 1, 1])
+        settle({ model, createdMs: HOUR - day * DAY_MS, costNanoUsd: Number.MAX_SAFE_INTEGER })
+    const { text } = await viewer.ask('GET', '/usage?by=day,model&since=30d')
+    expect(JSON.parse(text)).toMatchObject({
+      usage: [{ model: 'acme/large' }, { model: 'acme/small' }, { requests: 1 }, { requests: 1 }],
+      since_ms: HOUR + 60_000 - 30 * DAY_MS,
+      waiting: 0,
+    })
+    expect(text).toContain(`"cost_nano_usd":${6n * BigInt(Number.MAX_SAFE_INTEGER)},`)
+  })
+
+  test('is filtered by names as people give them, several of each', async () => {
+    const by = { actor: 'test', nowMs: 1 }
+    const [{ key: ann }, { key: bob }] = [
+      await createKey(fixture.store, { name: 'ann, the first' }, by),
+      await createKey(fixture.store, { name: 'bob' }, by),
+    ]
+    settle({ keyId: ann.id, user: 'x' })
+    settle({ keyId: bob.id, upstream: 'spare' })
+    settle({ keyId: 'system' })
+    const keysOf = async (query: string) =>
+      (await read(`/usage?${query}`)).usage.map(({ key_id }: { key_id: string }) => key_id).sort()
+    expect(await keysOf('key=ann, the first&key=system')).toEqual([ann.id, 'system'].sort())
+    expect(await keysOf('upstream=spare')).toEqual([bob.id])
+    expect(await keysOf('user=x')).toEqual([ann.id])
+    expect(await keysOf('model=acme/*')).toHaveLength(3)
+    expect(await keysOf(`since=${HOUR + 59_000}`)).toEqual([])
+    const { usage, rest } = await read('/usage?limit=1')
+    expect([usage.length, rest.groups]).toEqual([1, 2])
+  })
+
+  test.each([
+    ['by=colour', '400 invalid by'],
+    ['by=day,hour', '400 invalid by'],
+    ['since=yesterday', '400 invalid since'],
+    ['since=1d&until=2d', '400 invalid since'],
+    ['key=nobody', '404 key_not_found'],
+    ['limit=0', '400 invalid limit'],
+    ['limit=10001', '400 invalid limit'],
+    ['colour=red', '400 invalid colour'],
+  ])('%s is refused with %s', async (query, refusal) => {
+    expect(await read(`/usage?${query}`)).toBe(refusal)
+  })
+})
+
+describe('requests', () => {
+  test('are listed newest first, page by page, with the names of their keys', async () => {
+    const { key } = await createKey(fixture.store, { name: 'dev' }, { actor: 'test', nowMs: 1 })
+    const rows = Array.from({ length: 5 }, (_, at) => settle({ createdMs: HOUR + at, keyId: key.id }))
+    const [, , third] = rows
+    const first = await read('/requests?limit=3')
+    expect(first).toMatchObject({
+      requests: [
+        { id: rows[4]?.id, key: 'dev', key_id: key.id, cost_nano_usd: 500, team: null },
+        {},
+        { id: third?.id },
+      ],
+      ...{ next: third?.id, stopped_after: null },
+    })
+    expect(first.requests[0]).not.toHaveProperty('first_call')
+    const second = await read(`/requests?limit=3&before=${first.next}`)
+    expect(second.requests.map(({ id }: { id: string }) => id)).toEqual([rows[1]?.id, rows[0]?.id])
+    expect(second.next).toBeNull()
+  })
+
+  test('are filtered as `requests list` filters them', async () => {
+    settle()
+    settle({ status: 'failed', model: 'other/x' })
+    settle({ status: 'cut', user: 'ann' })
+    const count = async (query: string) => (await read(`/requests?${query}`)).requests.length
+    expect(await Promise.all(['errors=true', 'status=ok,cut', 'status=ok&status=failed'].map(count))).toEqual([2, 2, 2])
+    expect(await Promise.all(['user=ann', 'model=other/*', 'key=system', 'until=1h'].map(count))).toEqual([1, 1, 0, 0])
+  })
+
+  test('one is explained: its calls, and how its charge comes about', async () => {
+    const open = toOpen()
+    const call = toCall(open, 2)
+    apply(opening(open), calling(call))
+    apply(settling(toSettled(open, { attempts: 2, costNanoUsd: 700 }), [toSettledCall(call)]))
+    const whole = await read(`/requests/${open.id}`)
+    expect(whole).toMatchObject({ id: open.id, attempts: 2, calls: [{ number: 1 }, { number: 2, upstream: 'spare' }] })
+    expect(await read(`/requests/chatcmpl-${open.id}`)).toEqual(whole)
+    expect(await read(`/requests/${open.id.slice(-8)}`)).toEqual(whole)
+  })
+
+  test.each([
+    ['?status=lost', '400 invalid status'],
+    ['?status=ok&errors=true', '400 invalid status'],
+    ['?before=1', '400 invalid before'],
+    ['?team=nobody', '404 team_not_found'],
+    ['?limit=1001', '400 invalid limit'],
+    ['/0', '400 invalid id'],
+    ['/0192f0c0000070008000000000000000', '404 request_not_found'],
+    ['/live?status=lost', '400 invalid status'],
+    ['/live?key=nobody', '404 key_not_found'],
+    ['/live?since=1d', '400 invalid since'],
+  ])('%s is refused with %s', async (path, refusal) => {
+    expect(await read(`/requests${path}`)).toBe(refusal)
+  })
+})
+
+test('who changed what is told with names, and found by them', async () => {
+  const editor = await fixture.signIn('editor', 'ann@example.com')
+  await editor.ask('POST', '/keys', { body: { name: 'dev' } })
+  await fixture
+    .createBrowser()
+    .ask('POST', '/keys', { body: { name: 'ci' }, headers: await fixture.tokenHeaders('write') })
+  const { audit, next } = await read('/audit?action=keys&limit=1')
+  expect(audit).toMatchObject([{ action: 'keys.create', actor_name: 'write', detail: { name: 'ci' } }])
+  const rest = await read(`/audit?action=keys&before=${next}`)
+  expect(rest).toMatchObject({ audit: [{ actor_name: 'ann@example.com', detail: { name: 'dev' } }], next: null })
+  expect(await read('/audit?actor=ANN@example.com&action=keys')).toEqual(rest)
+  expect(await read('/audit?action=keys.lost')).toBe('400 invalid action')
+})
+
+test('members are told nothing of it', async () => {
+  const { createTeam } = await import('../../src/keys/teams.ts')
+  const team = await createTeam(fixture.store, { name: 'research' }, { actor: 'test', nowMs: 1 })
+  const member = await fixture.signIn('member', 'bob', team.id)
+  for (const path of ['/usage', '/requests', '/requests/live', '/requests/1234', '/audit'])
+    expect((await member.ask('GET', path)).body.error.kind).toBe('role_too_small')
+})

@@ -1,0 +1,88 @@
+/** Requests as they finish, for whoever has the dashboard open: as long as they read, are let in, and the server runs. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { editAdmin } from '../../src/identity/admins.ts'
+import { createKey } from '../../src/keys/service.ts'
+import type { SettledRow } from '../../src/store/ledger-rows.ts'
+import { toOpen, toSettled } from '../ledger/fixture.ts'
+import { createFixture, type Fixture } from './fixture.ts'
+
+let fixture: Fixture
+let headers: Record<string, string>
+beforeEach(async () => {
+  fixture = createFixture()
+  headers = { host: '127.0.0.1', cookie: (await fixture.signIn('viewer')).cookie }
+})
+afterEach(async () => {
+  await fixture.live.end()
+  fixture.close()
+})
+
+const follow = (query = '', signal = new AbortController().signal, as = headers) =>
+  fixture.admin.handle(new Request(`http://127.0.0.1/admin/api/requests/live${query}`, { headers: as, signal }))
+const finish = (fields: Partial<SettledRow> = {}, reason: string | null = null) =>
+  fixture.live.finished({ row: toSettled(toOpen(fields), fields), reason })
+
+/** What a page's EventSource would hear: the name of each event, and its document. */
+const toEvents = (text: string): [name: string, document: unknown][] =>
+  text
+    .split('\n\n')
+    .filter((event) => event.includes('data: '))
+    .map((event) => [
+      /^event: (.*)$/m.exec(event)?.[1] ?? 'message',
+      JSON.parse(event.replace(/^(?:event: .*\n)?data: /, '')),
+    ])
+
+test('each is an event, under columns’ names and the present name of its key, and the last one says that the server stops', async () => {
+  const { key } = await createKey(fixture.store, { name: 'dev' }, { actor: 'test', nowMs: 1 })
+  await fixture.serving.refresh()
+  const [all, some] = await Promise.all([follow(), follow('?status=failed&key=dev')])
+  expect([all.headers.get('content-type'), all.headers.get('cache-control')]).toEqual(['text/event-stream', 'no-store'])
+  finish({ keyId: key.id })
+  finish({ keyId: key.id, status: 'failed' }, 'the upstream said sk-0123456789abcdefghij')
+  finish({ keyId: 'gone', status: 'failed' })
+  await fixture.live.end()
+  const events = toEvents(await all.text())
+  expect(events).toMatchObject([
+    ['message', { key: 'dev', key_id: key.id, status: 'ok', cost_nano_usd: 500, reason: null }],
+    ['message', { status: 'failed', reason: 'the upstream said sk-…ghij' }],
+    ['message', { key: null, key_id: 'gone' }],
+    ['end', { end: 'stopped' }],
+  ])
+  expect(toEvents(await some.text())).toEqual(events.filter((_, at) => at === 1 || at === 3))
+  expect((await follow()).status).toBe(429)
+})
+
+test('a page that reads too slowly is told how many it has missed', async () => {
+  const page = await follow()
+  for (let n = 0; n < 3_000; n++) finish()
+  const [text] = await Promise.all([page.text(), fixture.live.end()])
+  expect(toEvents(text).slice(-2)).toEqual([
+    ['dropped', { dropped: 2_000 }],
+    ['end', { end: 'stopped' }],
+  ])
+})
+
+test('one person may follow so often at a time, which keeps nobody else out, and one that leaves makes room', async () => {
+  const leaving = new AbortController()
+  const first = await follow('', leaving.signal)
+  const others = await Promise.all(Array.from({ length: 5 }, () => follow()))
+  expect([first, ...others].map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
+  const refused = await follow()
+  expect([refused.status, ((await refused.json()) as { error: { kind: string } }).error.kind]).toEqual([
+    429,
+    'too_many_tails',
+  ])
+  const token = { host: '127.0.0.1', ...(await fixture.tokenHeaders('read')) }
+  expect((await follow('', undefined, token)).status).toBe(200)
+  leaving.abort()
+  expect((await follow()).status).toBe(200)
+})
+
+test('whoever is let in no more is told nothing more', async () => {
+  await fixture.signIn('owner')
+  const page = await follow()
+  await editAdmin(fixture.identity, 'viewer', { disabled: true }, { actor: 'test', nowMs: fixture.clock.ms })
+  // It ends by itself, with the server still there.
+  expect(toEvents(await page.text())).toEqual([])
+  finish()
+})
