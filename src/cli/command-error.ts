@@ -63,6 +63,7 @@ function toAdvice(failure: ServiceFailure): string {
     key_exists: ' Choose another name, or revoke that key first.',
     key_revoked: ' It stays so. Make another one with: tollgate keys create --name NAME',
     key_expired: ' Give it a later end first, with: tollgate keys edit KEY --expires 90d',
+    key_hidden: '',
     team_not_found: ' See them with: tollgate teams list. Make one with: tollgate teams create --name NAME',
     team_ambiguous: ' Name the team by one of these ids.',
     team_exists: ' Use that one, or choose another name.',

@@ -18,12 +18,13 @@ export function checkKeys(
   read: (kind: 'key' | 'team') => ReturnType<typeof readStandings>,
   nowMs: number,
 ): Check[] {
-  const living = keys.filter((key) => isLiving(key, nowMs))
+  const inForce = keys.filter((key) => isLiving(key, nowMs))
+  const living = inForce.filter(({ hidden }) => !hidden)
   if (living.length === 0)
     return [warning('keys', 'No key lets anybody in. Make one with: tollgate keys create --name NAME')]
   const [ofKey, ofTeam] = [read('key'), read('team')]
   const budgets = [
-    ...living.map((key) => ({ whose: `key ${key.name}`, standing: ofKey(key).budget })),
+    ...inForce.map((key) => ({ whose: `key ${key.name}`, standing: ofKey(key).budget })),
     ...teams.map((team) => ({ whose: `team ${team.name}`, standing: ofTeam(team).budget })),
   ]
   const found = [

@@ -29,7 +29,7 @@ function toCells(key: ListedKey, standing: Standing, nowMs: number): string[] {
     key.secrets
       .filter(({ expiresMs }) => expiresMs === null || expiresMs > nowMs)
       .map(({ lastFour }) => `…${lastFour}`)
-      .join(' '),
+      .join(' ') || '-',
     key.status === 'active' ? end : key.status,
     toBudgetCell(standing),
   ]

@@ -8,7 +8,7 @@ import { toMs } from '../domain/time.ts'
 import { readNames } from '../identity/admins.ts'
 import { editKey } from '../keys/edit.ts'
 import { DEFAULT_OVERLAP_MS, OVERLAP_MS, rotateKey } from '../keys/rotate.ts'
-import { createKey, listKeys, revokeKey, showKey } from '../keys/service.ts'
+import { createKey, listAllKeys, listKeys, revokeKey, showKey } from '../keys/service.ts'
 import { toFirstStanding } from '../keys/standing.ts'
 import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import { createStandings, toBudgetWarning } from './budget.ts'
@@ -43,12 +43,12 @@ export async function create(flags: Flags, io: Context): Promise<void> {
   io.stdout(`${secret}\n`)
 }
 
-/** @param all also those that let nobody in any more. */
+/** @param all also those that let nobody in any more, or never did: playgrounds are metered by them. */
 export async function list({ all = false }: { all?: boolean }, io: Context): Promise<void> {
   const nowMs = io.nowMs()
   const { shown, hidden, names } = await withStore(io, { readonly: true }, async (store, sqlite) => {
     const standingOf = await createStandings(sqlite, 'key', io)
-    const keys = await listKeys(store, nowMs)
+    const keys = all ? await listAllKeys(store, nowMs) : await listKeys(store, nowMs)
     const wanted = keys.filter(({ status }) => all || status === 'active')
     const shown = wanted.map((key) => ({ key, standing: standingOf(key) }))
     return { shown, hidden: keys.length - wanted.length, names: await ownersOf(sqlite) }

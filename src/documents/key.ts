@@ -16,6 +16,7 @@ export function toKeyDocument(key: ListedKey, standing: Standing, names: Readonl
     team: key.team,
     owner_id: key.ownerId,
     owner: key.ownerId === null ? null : (names.get(key.ownerId) ?? null),
+    hidden: key.hidden,
     ...toStandingFields(standing),
     last_used_ms: standing.lastUse?.atMs ?? null,
     last_model: standing.lastUse?.model ?? null,

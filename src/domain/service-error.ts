@@ -19,6 +19,8 @@ export type ServiceFailure =
   | { kind: 'key_exists'; key: string; id: string }
   | { kind: 'key_revoked'; key: string; id: string }
   | { kind: 'key_expired'; key: string }
+  /** It is what a playground is metered by. */
+  | { kind: 'key_hidden'; key: string }
   | { kind: 'team_not_found'; team: string }
   | { kind: 'team_ambiguous'; team: string }
   | { kind: 'team_exists'; team: string; id: string }

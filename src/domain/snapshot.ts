@@ -18,7 +18,7 @@ export interface Key extends Access {
   id: string
   name: string
   teamId: string | null
-  /** Of a key that a member has made: who that is. */
+  /** Of a key that somebody who signs in has made for themselves: who that is. */
   ownerId: string | null
   /** Whose share of the server its requests take, and whose turns: its owner's, else its own. */
   shareId: string
@@ -109,6 +109,8 @@ export interface Alias {
 export interface Snapshot {
   revision: number
   secrets: ReadonlyMap<string, Secret>
+  /** The keys without a secret by which playgrounds are metered, by their owners' ids. */
+  playgrounds: ReadonlyMap<string, Key>
   teams: ReadonlyMap<string, Team>
   models: ReadonlyMap<string, CatalogModel>
   aliases: ReadonlyMap<string, Alias>

@@ -51,7 +51,7 @@ export function createOwnKeys(keys: Pick<ConfigStore, 'readKeys'>, identity: Ide
 export type OwnChanges = Omit<KeyChanges, 'team'>
 
 const toOwn = ({ keys, teams }: KeyRows, { id, teamId }: Member): KeyRows => ({
-  keys: keys.filter(({ ownerId }) => ownerId === id),
+  keys: keys.filter(({ ownerId, hidden }) => ownerId === id && !hidden),
   teams: teams.filter((team) => team.id === teamId),
 })
 
@@ -65,7 +65,7 @@ function requireAllowed({ keys, teams }: KeyRows, { id, teamId }: Member, key: S
   if (!isLiving(key, nowMs)) return
   const before = keys.find((one) => one.id === key.id)
   const wasLiving = before !== undefined && isLiving(before, nowMs)
-  const living = keys.filter((one) => one.id !== key.id && isLiving(one, nowMs))
+  const living = keys.filter((one) => one.id !== key.id && !one.hidden && isLiving(one, nowMs))
   const most = teams.find((team) => team.id === teamId)?.maxKeys ?? null
   if (!wasLiving && most !== null && living.filter(({ ownerId }) => ownerId === id).length >= most) {
     const message = `Each member of this team may have ${most} keys: revoke one first.`

@@ -2,7 +2,7 @@
 import { type Difference, toDifference } from '../domain/difference.ts'
 import type { Actor, KeyStore } from '../store/config-store.ts'
 import { type KeyChanges, toFields, withChanges } from './fields.ts'
-import { findKey, isLiving, requireFreeName, requireUnrevoked } from './find.ts'
+import { findKey, isLiving, requireFreeName, requireInSight, requireUnrevoked } from './find.ts'
 import { checkOptions } from './rules.ts'
 import { type ListedKey, toListed } from './service.ts'
 
@@ -15,13 +15,15 @@ export interface EditedKey {
 
 /**
  * Changes the key that the text means (`find.ts`). One that has expired is in force again once it expires later. Throws `invalid`,
- * `key_not_found`, `key_ambiguous`, `key_revoked`, `team_not_found`, and `key_exists` where it would be the second key in force of
- * its name.
+ * `key_not_found`, `key_ambiguous`, `key_revoked`, `team_not_found`, `key_exists` where it would be the second key in force of
+ * its name, and `key_hidden` for what may not be changed of such a key.
  */
 export function editKey(store: KeyStore, which: string, changes: KeyChanges, by: Actor): Promise<EditedKey> {
   return store.changeKeys<EditedKey>(by, ({ keys, teams }) => {
     const found = findKey(keys, which, by.nowMs)
     requireUnrevoked(found)
+    const { name, team, allowedIps, expiresMs } = changes
+    if ([name, team, allowedIps, expiresMs].some((change) => change !== undefined)) requireInSight(found)
     const key = withChanges(found, changes, teams)
     checkOptions({ ...changes, metadata: key.metadata })
     // Whoever has shared a name since before names were unique may go on with it.

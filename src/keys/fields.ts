@@ -22,6 +22,7 @@ export const DEFAULTS: Omit<StoredKey, 'id' | 'name' | 'createdMs' | 'secrets'> 
   allowedIps: [],
   teamId: null,
   ownerId: null,
+  hidden: false,
   expiresMs: null,
   revokedMs: null,
 }

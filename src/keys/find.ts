@@ -21,7 +21,7 @@ export const isNamed = ({ id, name }: { id: string; name: string }, text: string
 
 /**
  * The only key that the text may mean: an id, at least six digits from either end of one or of a short id, a name (of a key that is neither
- * revoked nor expired, else of any), or what is shown of the secret (`sk-tg-…abcd`, or its last four). Throws `key_not_found`
+ * revoked nor expired, else of any; a hidden one comes last), or what is shown of the secret (`sk-tg-…abcd`, or its last four). Throws `key_not_found`
  * and `key_ambiguous`.
  */
 export function findKey(keys: readonly StoredKey[], text: string, nowMs: number): StoredKey {
@@ -31,8 +31,10 @@ export function findKey(keys: readonly StoredKey[], text: string, nowMs: number)
   const [, lastFour] = /^(?:sk-tg-)?(?:…|\.\.\.)?([A-Za-z0-9]{4})$/.exec(text) ?? []
   const named = keys.filter(({ name }) => name === text)
   const living = named.filter((key) => isLiving(key, nowMs))
+  const inSight = living.filter(({ hidden }) => !hidden)
+  const byName = [inSight, living, named].find(({ length }) => length > 0) ?? []
   const others = keys.filter((key) => isMeant(key.id, id) || key.secrets.some((secret) => secret.lastFour === lastFour))
-  const found = [...new Set([...(living.length > 0 ? living : named), ...others])]
+  const found = [...new Set([...byName, ...others])]
   const [only] = found
   // Somebody may have pasted the secret itself.
   const key = text.startsWith('sk-tg-') ? toMasked(text.slice(-4)) : text.slice(0, 64)
@@ -49,9 +51,16 @@ export function requireUnrevoked({ id, name, revokedMs }: StoredKey): void {
   throw new ServiceError({ kind: 'key_revoked', key: name, id }, message)
 }
 
+/** Throws `key_hidden`: what a playground is metered by is its owner's as long as they may sign in, and opens nothing. */
+export function requireInSight({ name, hidden }: StoredKey): void {
+  if (!hidden) return
+  const message = `'${name}' is what a playground is metered by. It has no secret and ends when its owner is disabled; only its limits, its budget and its models can be changed.`
+  throw new ServiceError({ kind: 'key_hidden', key: name }, message)
+}
+
 /** Throws `key_exists` where a key in force has the name: names are unique among those, so that a command may go by them. */
 export function requireFreeName(keys: readonly StoredKey[], name: string, nowMs: number): void {
-  const taken = keys.find((key) => key.name === name && isLiving(key, nowMs))
+  const taken = keys.find((key) => !key.hidden && key.name === name && isLiving(key, nowMs))
   if (!taken) return
   const message = `There is a key '${name}' already (${toShortId(taken.id)}).`
   throw new ServiceError({ kind: 'key_exists', key: name, id: taken.id }, message)

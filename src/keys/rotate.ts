@@ -4,7 +4,7 @@ import { toDifference } from '../domain/difference.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS } from '../domain/time.ts'
 import type { Actor, KeyStore, StoredSecret } from '../store/config-store.ts'
-import { findKey, isLiving, requireUnrevoked } from './find.ts'
+import { findKey, isLiving, requireInSight, requireUnrevoked } from './find.ts'
 import { type CreatedKey, toListed } from './service.ts'
 import { mintSecret, toMasked } from './token.ts'
 
@@ -20,7 +20,7 @@ const REMEMBERED_MS = 90 * DAY_MS
 /**
  * Gives the key that the text means (`find.ts`) a new secret. All others end after the overlap, or earlier where an earlier
  * rotation has said so: no rotation keeps a secret alive, and an overlap of 0 leaves the new one alone. Throws `invalid`,
- * `key_not_found`, `key_ambiguous`, `key_revoked` and `key_expired`.
+ * `key_not_found`, `key_ambiguous`, `key_hidden`, `key_revoked` and `key_expired`.
  */
 export function rotateKey(store: KeyStore, which: string, overlapMs: number, by: Actor): Promise<CreatedKey> {
   return store.changeKeys(by, ({ keys, teams }) => {
@@ -31,6 +31,7 @@ export function rotateKey(store: KeyStore, which: string, overlapMs: number, by:
         'The overlap is invalid: it may be 365 days long.',
       )
     const found = findKey(keys, which, nowMs)
+    requireInSight(found)
     requireUnrevoked(found)
     if (!isLiving(found, nowMs))
       throw new ServiceError({ kind: 'key_expired', key: found.name }, `The key '${found.name}' has expired.`)

@@ -8,7 +8,7 @@ import { toDifference } from '../domain/difference.ts'
 import { mintId } from '../domain/id.ts'
 import type { Actor, Decided, KeyRows, KeyStore, KeyWrite, StoredKey, StoredTeam } from '../store/config-store.ts'
 import { DEFAULTS, type KeyChanges, toFields, withChanges } from './fields.ts'
-import { findKey, isLiving, requireFreeName } from './find.ts'
+import { findKey, isLiving, requireFreeName, requireInSight } from './find.ts'
 import { checkOptions } from './rules.ts'
 import { mintSecret, toMasked } from './token.ts'
 
@@ -41,7 +41,7 @@ export function createKey(store: KeyStore, options: KeyOptions, by: Actor): Prom
 /** Creates a key where there is none yet, and returns its secret; null where there are keys. */
 export function createFirstKey(store: KeyStore, options: KeyOptions, by: Actor): Promise<string | null> {
   return store.changeKeys(by, (rows) => {
-    if (rows.keys.length > 0) return { value: null, change: null }
+    if (rows.keys.some(({ hidden }) => !hidden)) return { value: null, change: null }
     const { value, change } = decideKey(rows, options, by)
     return { value: value.secret, change }
   })
@@ -67,15 +67,20 @@ export async function showKey(store: KeyStore, which: string, nowMs: number): Pr
   return toListed(findKey(keys, which, nowMs), teams, nowMs)
 }
 
-/** Lists every key there ever was, oldest first. */
+/** Lists every key that anybody ever made, oldest first. */
 export async function listKeys(store: KeyStore, nowMs: number): Promise<ListedKey[]> {
+  return (await listAllKeys(store, nowMs)).filter(({ hidden }) => !hidden)
+}
+
+/** The same with those that playgrounds are metered by. */
+export async function listAllKeys(store: KeyStore, nowMs: number): Promise<ListedKey[]> {
   const { keys, teams } = await store.readKeys()
   return keys.map((key) => toListed(key, teams, nowMs))
 }
 
 /**
- * Revokes the key that the text means (`find.ts`), with all of its secrets. Revoking twice is no error. Throws `key_not_found`
- * and `key_ambiguous`.
+ * Revokes the key that the text means (`find.ts`), with all of its secrets. Revoking twice is no error. Throws `key_not_found`,
+ * `key_ambiguous` and `key_hidden`.
  */
 export function revokeKey(
   store: KeyStore,
@@ -84,6 +89,7 @@ export function revokeKey(
 ): Promise<{ key: ListedKey; alreadyRevoked: boolean }> {
   return store.changeKeys(by, ({ keys, teams }) => {
     const found = findKey(keys, which, by.nowMs)
+    requireInSight(found)
     const alreadyRevoked = found.revokedMs !== null
     const key = alreadyRevoked ? found : { ...found, revokedMs: by.nowMs }
     const difference = toDifference({ revoked_ms: found.revokedMs }, { revoked_ms: key.revokedMs })

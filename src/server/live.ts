@@ -77,7 +77,8 @@ export async function createLive(deps: LiveDeps) {
   /** Throws where the ledger cannot be read; then what was in force stays. */
   const renew = (next: Snapshot, spentOf: SpentOf) => {
     // Each key once, however many secrets open it.
-    const keys = new Set([...next.secrets.values()].map(({ key }) => key))
+    const opened = [...next.secrets.values()].map(({ key }) => key)
+    const keys = new Set([...opened, ...next.playgrounds.values()])
     limiter.renew(keys, next.teams.values(), spentOf, { monotonicMs: monotonicMs(), wallMs: now() })
     health.renew(next)
   }

@@ -29,6 +29,8 @@ export interface StoredSecret {
 }
 
 export interface StoredKey extends Omit<Key, 'shareId'> {
+  /** Whether it is what the playground of its owner is metered by: it has no secret, and no list shows it. */
+  hidden: boolean
   metadata: Record<string, string>
   createdMs: number
   /** Newest last. */

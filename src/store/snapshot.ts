@@ -12,7 +12,7 @@ import {
   LOCAL_OPTIONS,
   type UpstreamOptions,
 } from '../domain/settings.ts'
-import type { CatalogModel, Environment, Secret, Snapshot, Target, Team, Upstream } from '../domain/snapshot.ts'
+import type { CatalogModel, Environment, Key, Secret, Snapshot, Target, Team, Upstream } from '../domain/snapshot.ts'
 import { LEAVE_MS, toMs } from '../domain/time.ts'
 import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from './catalog-rows.ts'
 import type { Configuration, StoredKey, StoredTeam } from './config-store.ts'
@@ -22,6 +22,7 @@ export function toSnapshot(rows: Configuration, environment: Environment): Snaps
   return {
     revision: rows.revision,
     secrets: new Map(rows.keys.flatMap(toSecrets)),
+    playgrounds: new Map(rows.keys.flatMap(toPlayground)),
     teams: new Map(rows.teams.map(toTeam)),
     ...toCatalog(rows, environment),
   }
@@ -49,12 +50,20 @@ const SECRETS = new WeakMap<StoredKey, [hash: string, Secret][]>()
 function toSecrets(stored: StoredKey): [hash: string, Secret][] {
   const known = SECRETS.get(stored)
   if (known) return known
-  const { secrets, metadata: _, createdMs: __, ...rest } = stored
-  const key = { ...rest, shareId: rest.ownerId ?? rest.id }
+  const { secrets } = stored
+  const key = toKey(stored)
   const made = secrets.map(({ hash, lastFour, expiresMs }): [string, Secret] => [hash, { key, lastFour, expiresMs }])
   SECRETS.set(stored, made)
   return made
 }
+
+const toPlayground = (stored: StoredKey): [ownerId: string, Key][] =>
+  stored.hidden && stored.ownerId !== null ? [[stored.ownerId, toKey(stored)]] : []
+
+const toKey = ({ secrets: _, metadata: __, createdMs: ___, hidden: ____, ...key }: StoredKey): Key => ({
+  ...key,
+  shareId: key.ownerId ?? key.id,
+})
 
 const toTeam = ({ maxKeys: _, metadata: __, createdMs: ___, ...team }: StoredTeam): [string, Team] => [team.id, team]
 

@@ -37,6 +37,7 @@ export const key = (id: string, more: Partial<StoredKey> = {}): StoredKey => ({
   expiresMs: null,
   revokedMs: null,
   ownerId: null,
+  hidden: false,
   models: [],
   allowedIps: [],
   limits: NO_LIMITS,

@@ -84,6 +84,7 @@ export function toSnapshot(models: CatalogModel[], aliases: Record<string, strin
   return {
     revision: 1,
     secrets: new Map(),
+    playgrounds: new Map(),
     teams: new Map(),
     models: new Map(models.map((model) => [model.facts.id, model])),
     aliases: new Map(Object.entries(aliases).map(([alias, model]) => [alias, { model, listed: true }])),

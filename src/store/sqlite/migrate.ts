@@ -20,6 +20,7 @@ import spendingIndex from '../../../drizzle/0010_spending_index.sql' with { type
 import teamIndex from '../../../drizzle/0011_team_index.sql' with { type: 'text' }
 import keyRevision from '../../../drizzle/0012_key_revision.sql' with { type: 'text' }
 import identity from '../../../drizzle/0013_identity.sql' with { type: 'text' }
+import hiddenKeys from '../../../drizzle/0014_hidden_keys.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -43,6 +44,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0011_team_index', sql: teamIndex },
   { name: '0012_key_revision', sql: keyRevision },
   { name: '0013_identity', sql: identity },
+  { name: '0014_hidden_keys', sql: hiddenKeys },
 ]
 
 export interface SchemaState {

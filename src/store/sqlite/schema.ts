@@ -113,8 +113,10 @@ export const keys = sqliteTable(
     name: text('name').notNull(),
     scope: text('scope').$type<'all' | 'local'>().notNull().default('all'),
     teamId: text('team_id').references(() => teams.id),
-    /** A member's id, in `admins`. */
+    /** The id, in `admins`, of who has made it for themselves. */
     ownerId: text('owner_id'),
+    /** Whether it is what the playground of its owner is metered by: it has no secret, and no list shows it. */
+    hidden: flag('hidden').notNull().default(false),
     expiresMs: integer('expires_ms'),
     requestsPerMinute: integer('rpm'),
     tokensPerMinute: integer('tpm'),

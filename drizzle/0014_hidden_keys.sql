@@ -1,0 +1,1 @@
+ALTER TABLE `keys` ADD `hidden` integer DEFAULT false NOT NULL;
