@@ -7,13 +7,13 @@ import { mintId, toRequestId } from '../domain/id.ts'
 import type { IpRange } from '../domain/ip.ts'
 import { MAX_BODY_BYTES } from '../gateway/body.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
-import { traceOf } from '../log.ts'
 import { ADMIN_PATH, type AdminSurface, adminController } from './admin.ts'
 import { chatController, IDLE_SECONDS } from './chat.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
+import { answerError } from './error-response.ts'
 import { healthController, type ReadinessDeps } from './health.ts'
-import { createInstance, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
+import { createInstance, methodsOf, NoRoute, type Route } from './instance.ts'
 import { findMeant } from './meant.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 
@@ -33,9 +33,7 @@ export function createApp(deps: AppDeps) {
     toResponse(error, request) {
       const preflight = cors?.preflight(request, toRequestId(mintId(deps.now())))
       if (preflight) return preflight
-      const response = toErrorResponse(logged(deps, request, toGatewayError(app.routes, error)))
-      // Nobody reads what may still come of its body, and Bun would go through it chunk by chunk, however small they are.
-      if (request.headers.has('transfer-encoding')) response.headers.set('connection', 'close')
+      const response = answerError(deps, request, toGatewayError(app.routes, error))
       return cors?.open(response, request) ?? response
     },
     // For connections that have not proved a key, and for those between two requests.
@@ -67,36 +65,4 @@ function toGatewayError(routes: readonly Route[], error: unknown): GatewayError 
   if (meant === null) return new GatewayError('unknown_url', message)
   const [method] = methodsOf(routes, meant.route)
   return new GatewayError('unknown_url', `${message}. Did you mean ${method} ${meant.path.slice(0, 200)}?`)
-}
-
-/** Gives an error its request's id, where the gateway has not done so, and logs what has not been logged yet. */
-function logged({ log, now }: AppDeps, request: Request, error: GatewayError): GatewayError {
-  if (error.requestId === null) {
-    const id = mintId(now())
-    error.requestId = toRequestId(id)
-    const path = pathOf(request)
-    log.info('request_refused', 'refused', {
-      id,
-      method: request.method,
-      path,
-      http: error.status,
-      code: error.code ?? error.kind,
-      ...error.logged,
-    })
-  }
-  if (error.kind === 'internal') {
-    log.error('internal_error', 'a request failed for an internal error', {
-      id: error.requestId,
-      error: traceOf(error.cause),
-    })
-  }
-  return error
-}
-
-/** What a client reads of an error that has its request's id. */
-export function toErrorResponse(error: GatewayError): Response {
-  return Response.json(error.toBody(), {
-    status: error.status,
-    headers: { 'x-request-id': error.requestId ?? '', ...error.headers },
-  })
 }

@@ -1,0 +1,50 @@
+/** What a client reads of a failure, in the shape of OpenAI's API, and the line that it leaves in the log. */
+import type { GatewayError } from '../domain/error.ts'
+import { mintId, toRequestId } from '../domain/id.ts'
+import { type Log, traceOf } from '../log.ts'
+import { pathOf } from './instance.ts'
+
+interface ErrorDeps {
+  log: Log
+  now(): number
+}
+
+/** Answers a request that has failed, and logs what has not been logged yet. */
+export function answerError(deps: ErrorDeps, request: Request, error: GatewayError): Response {
+  const response = toErrorResponse(logged(deps, request, error))
+  // Nobody reads what may still come of its body, and Bun would go through it chunk by chunk, however small they are.
+  if (request.headers.has('transfer-encoding')) response.headers.set('connection', 'close')
+  return response
+}
+
+/** Gives an error its request's id, where the gateway has not done so, and logs what has not been logged yet. */
+function logged({ log, now }: ErrorDeps, request: Request, error: GatewayError): GatewayError {
+  if (error.requestId === null) {
+    const id = mintId(now())
+    error.requestId = toRequestId(id)
+    const path = pathOf(request)
+    log.info('request_refused', 'refused', {
+      id,
+      method: request.method,
+      path,
+      http: error.status,
+      code: error.code ?? error.kind,
+      ...error.logged,
+    })
+  }
+  if (error.kind === 'internal') {
+    log.error('internal_error', 'a request failed for an internal error', {
+      id: error.requestId,
+      error: traceOf(error.cause),
+    })
+  }
+  return error
+}
+
+/** What a client reads of an error that has its request's id. */
+export function toErrorResponse(error: GatewayError): Response {
+  return Response.json(error.toBody(), {
+    status: error.status,
+    headers: { 'x-request-id': error.requestId ?? '', ...error.headers },
+  })
+}
