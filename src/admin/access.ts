@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import type { Role } from '../domain/roles.ts'
 import { findBySession, findByToken, type Principal } from '../identity/principal.ts'
-import type { IdentityStore } from '../store/identity-store.ts'
+import type { IdentityStore, StoredSession } from '../store/identity-store.ts'
 import { readCookie } from './cookie.ts'
 import { AdminError } from './errors.ts'
 import { isForeign, type OwnOrigin, toOwnOrigin } from './origins.ts'
@@ -41,9 +41,6 @@ export async function identify(request: Request, { identity, publicUrls, now }: 
   const { headers, method } = request
   const own = toOwnOrigin(headers.get('host'), publicUrls)
   if (own === null) throw new AdminError(403, 'host_not_allowed', NO_HOST)
-  const length = headers.get('content-length')
-  if (headers.has('transfer-encoding')) throw new AdminError(411, 'length_required', 'Send the length of the body.')
-  if (Number(length) > MOST_BODY_BYTES) throw new AdminError(413, 'body_too_long', 'The body is longer than 8 MB.')
   const token = /^Bearer +(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1]
   if (token !== undefined) {
     const principal = await findByToken(identity, token, now())
@@ -56,13 +53,23 @@ export async function identify(request: Request, { identity, publicUrls, now }: 
   visitors.set(request, { own, principal: secret === null ? null : await findBySession(identity, secret, now()) })
 }
 
+/** Refuses a body that would be too long to read. */
+export function requireShort({ headers }: Request): void {
+  if (headers.has('transfer-encoding')) throw new AdminError(411, 'length_required', 'Send the length of the body.')
+  if (Number(headers.get('content-length')) > MOST_BODY_BYTES)
+    throw new AdminError(413, 'body_too_long', 'The body is longer than 8 MB.')
+}
+
 const NO_HOST =
   'The dashboard does not answer under this name. Start the server with --public-url https://NAME, or use it on the machine itself.'
 const NO_ORIGIN = 'This request comes from a page of another site.'
 const NO_TOKEN =
   'This is no token for the admin API: make one with `tollgate admin token create`. Keys are for models alone.'
 
-/** The access that routes name: `{ least: 'viewer' }`. It gives their handlers `visitor`, `principal` and, for reports, `asker`. */
+/**
+ * The access that routes name: `{ least: 'viewer' }`, and `except: 'viewer'` where members may what viewers may not. It gives their
+ * handlers `visitor`, `principal` and, for reports, `asker`.
+ */
 export const access = () =>
   new Elysia({ name: 'access' }).macro({
     least: (least: Least) => ({
@@ -74,6 +81,9 @@ export const access = () =>
         const asker = { id: principal.id, signal: request.signal }
         return { visitor, principal, asker }
       },
+    }),
+    except: (except: Role) => ({
+      transform: Object.assign(({ request }: { request: Request }) => requireOther(request, except), { except }),
     }),
   })
 
@@ -108,6 +118,17 @@ function requireRank(request: Request, least: Least): void {
   )
 }
 
+function requireOther(request: Request, except: Role): void {
+  if (visitorOf(request).principal?.role === except)
+    throw new AdminError(403, 'role_too_small', `This is not for ${except}s, and you are signed in as one.`)
+}
+
+/** Throws `no_session`. */
+export function requireSession({ session }: Principal): StoredSession {
+  if (session) return session
+  throw new AdminError(403, 'no_session', 'This is for people who have signed in; a token has no session.')
+}
+
 const NEEDED: Readonly<Record<Least, string>> = {
   ...{ door: 'anybody', member: 'who has signed in', viewer: 'viewers, editors and owners' },
   ...{ editor: 'editors and owners', owner: 'owners' },
@@ -117,14 +138,16 @@ export interface GuardedRoute {
   method: string
   path: string
   least: Least
+  /** Of those the one who may not. */
+  except: Role | null
 }
 
 /** All routes, with the least role of each. Throws where one says none. */
 export function toGuarded(app: AnyElysia): GuardedRoute[] {
   return app.routes.map(({ method, path, hooks }) => {
-    const found = [hooks.transform ?? []].flat().map((hook: { fn?: { least?: Least } }) => hook.fn?.least)
-    const least = found.find((one: Least | undefined) => one !== undefined)
+    const checks = [hooks.transform ?? []].flat().map((hook: { fn?: Partial<GuardedRoute> }) => hook.fn)
+    const least = checks.find((check) => check?.least !== undefined)?.least
     if (least === undefined) throw new Error(`${method} ${path} says nothing of who may ask for it`)
-    return { method, path, least }
+    return { method, path, least, except: checks.find((check) => check?.except)?.except ?? null }
   })
 }

@@ -5,7 +5,7 @@
 import { Elysia } from 'elysia'
 import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
-import { identify, toGuarded } from './access.ts'
+import { identify, requireShort, toGuarded } from './access.ts'
 import { adminsController } from './admins.ts'
 import { auditController } from './audit.ts'
 import { catalogController } from './catalog.ts'
@@ -14,6 +14,7 @@ import { AdminError, refuse, toRefusal } from './errors.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
 import { ownController } from './own.ts'
+import { PLAYGROUND, playgroundController } from './playground.ts'
 import { requestsController } from './requests.ts'
 import { sessionController } from './session.ts'
 import { teamsController } from './teams.ts'
@@ -37,6 +38,7 @@ const routesOf = (deps: AdminDeps) =>
     .use(usageController(deps))
     .use(requestsController(deps))
     .use(auditController(deps))
+    .use(playgroundController(deps))
 
 /** What a typed client goes by. */
 export type AdminApi = ReturnType<typeof routesOf>
@@ -58,9 +60,10 @@ export function createAdminApi(deps: AdminDeps) {
   }
   const routes = routesOf(deps)
   const app = createInstance({ toResponse, idleSeconds: 0, maxBodyBytes: 0 })
-    .onRequest(({ request }) => {
+    .onRequest(async ({ request }) => {
       requireEscaped(request)
-      return identify(request, deps)
+      await identify(request, deps)
+      if (pathOf(request) !== API_PATH + PLAYGROUND) requireShort(request)
     })
     .use(routes)
   const guarded = toGuarded(app)

@@ -2,6 +2,7 @@
 
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
 import type { Model } from '../domain/settings.ts'
+import type { Key } from '../domain/snapshot.ts'
 
 export interface Serving {
   /** Every upstream that is enabled, with what is known of it. */
@@ -10,6 +11,10 @@ export interface Serving {
   modelsOf(teamId: string): Model[]
   /** Asks an upstream now, at no cost; null where the server has none of that id that is enabled. */
   test(id: string): Promise<UpstreamTest | null>
+  /** The key that an administrator's playground is metered by, in force or not; null where there is none yet. */
+  playgroundKey(adminId: string): Key | null
+  /** Answers a chat request as `/v1/chat/completions` does, by a key that needs no proof. Never throws. */
+  chat(request: Request, headers: Readonly<Record<string, string | undefined>>, key: Key): Promise<Response>
   /** Takes in what was just changed: it holds, and is told of, from then on. */
   refresh(): Promise<void>
 }

@@ -5,11 +5,9 @@ import { toSessionDocument } from '../documents/admin.ts'
 import type { Principal } from '../identity/principal.ts'
 import { endSession, listSessions } from '../identity/sessions.ts'
 import { type Client, changePassword, isSetUp, type SignedIn, setUp, signIn, useCode } from '../identity/sign-in.ts'
-import type { StoredSession } from '../store/identity-store.ts'
-import { access } from './access.ts'
+import { access, requireSession } from './access.ts'
 import { endCookie, toCookie } from './cookie.ts'
 import type { AdminDeps } from './deps.ts'
-import { AdminError } from './errors.ts'
 import type { OwnOrigin } from './origins.ts'
 import { exactly } from './schema.ts'
 
@@ -101,8 +99,3 @@ export function sessionController(deps: AdminDeps) {
 
 /** An owner sees and ends everybody's. */
 const ownIdOf = ({ id, role }: Principal) => (role === 'owner' ? undefined : id)
-
-function requireSession({ session }: Principal): StoredSession {
-  if (session) return session
-  throw new AdminError(403, 'no_session', 'This is for people who have signed in; a token has no session.')
-}

@@ -15,6 +15,7 @@ import { Load, stopping } from '../gateway/intake.ts'
 import { Uploads } from '../gateway/uploads.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
 import { ANY_KEY, listModels } from '../http/models.ts'
+import { createPlayground } from '../http/playground.ts'
 import { systemController } from '../http/system.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
@@ -127,6 +128,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     upstreams: () => toUpstreamStatuses(live.snapshot, health.states()),
     modelsOf: (teamId) => listModels({ live, health }, { ...ANY_KEY, teamId }),
     test,
+    playgroundKey: (adminId) => live.snapshot.playgrounds.get(adminId) ?? null,
+    chat: (request, headers, key) => playground(request, headers, key),
     refresh: live.refresh,
   }
   const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })
@@ -166,6 +169,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     admin,
   }
   const app = createApp(parts)
+  const playground = createPlayground(parts, app)
   const baseUrl = await listen(app, config.host, config.port)
   if (files.limit !== null && app.server) opened.defer(watchFiles({ limit: files.limit, server: app.server, log }))
   logNotReady(live.snapshot, log)

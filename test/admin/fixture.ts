@@ -154,6 +154,8 @@ function createServing(store: ConfigStore, environment: Record<string, string>) 
       if (!upstream) return null
       return testUpstream(upstream, { backend: backends[upstream.dialect], monotonicMs: () => 0 })
     },
+    playgroundKey: (adminId) => snapshot?.playgrounds.get(adminId) ?? null,
+    chat: async (_request, _headers, { name }) => Response.json({ key: name }),
     async refresh() {
       snapshot = toSnapshot(await store.read(), environment)
     },

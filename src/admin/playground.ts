@@ -1,0 +1,36 @@
+/**
+ * Chat for whoever has signed in: `POST /admin/api/playground` takes and answers what `/v1/chat/completions` does, errors included,
+ * by a key that nobody else can use. Limits, budgets and the ledger know it like any other.
+ */
+import { Elysia } from 'elysia'
+import type { Key } from '../domain/snapshot.ts'
+import { takePlaygroundKey } from '../identity/playground.ts'
+import type { Principal } from '../identity/principal.ts'
+import { access, requireSession } from './access.ts'
+import type { AdminDeps } from './deps.ts'
+import { AdminError } from './errors.ts'
+
+/** Whose body is read by the gateway, by its own limits. */
+export const PLAYGROUND = '/playground'
+
+export function playgroundController({ identity, serving, now }: AdminDeps) {
+  const keyOf = async ({ id, teamId }: Principal): Promise<Key> => {
+    const known = serving.playgroundKey(id)
+    if (known && known.revokedMs === null && known.teamId === teamId) return known
+    const taken = await takePlaygroundKey(identity, id, { actor: id, nowMs: now() })
+    // Its team and its limits, too, must be in force before anything is asked by it.
+    await serving.refresh()
+    const key = taken && serving.playgroundKey(id)
+    if (key && key.revokedMs === null) return key
+    throw new AdminError(401, 'signed_out', 'Sign in first.')
+  }
+
+  return new Elysia({ name: 'playground' }).use(access()).post(
+    PLAYGROUND,
+    async ({ request, headers, principal }) => {
+      requireSession(principal)
+      return serving.chat(request, headers, await keyOf(principal))
+    },
+    { least: 'member', except: 'viewer', parse: 'none' },
+  )
+}

@@ -1,0 +1,204 @@
+/** The playground on a running server: chat without a key of anybody's, and yet metered, limited and on record like any other. */
+import type { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import type { Role } from '../../src/domain/roles.ts'
+import { editAdmin, inviteAdmin } from '../../src/identity/admins.ts'
+import { createOwnKeys } from '../../src/identity/own-keys.ts'
+import { takePlaygroundKey } from '../../src/identity/playground.ts'
+import { beginSession } from '../../src/identity/sign-in.ts'
+import { createToken } from '../../src/identity/tokens.ts'
+import { editKey } from '../../src/keys/edit.ts'
+import { rotateKey } from '../../src/keys/rotate.ts'
+import { listAllKeys, listKeys, revokeKey } from '../../src/keys/service.ts'
+import { createTeam } from '../../src/keys/teams.ts'
+import { hashToken } from '../../src/keys/token.ts'
+import type { ConfigStore } from '../../src/store/config-store.ts'
+import type { IdentityStore } from '../../src/store/identity-store.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { toFrames } from '../support/frames.ts'
+import { costOf, type Gateway, HELLO, startGateway } from '../support/gateway.ts'
+import { streamAnswer } from '../support/upstream-answers.ts'
+
+let gateway: Gateway
+let database: Database
+let identity: IdentityStore
+let store: ConfigStore
+beforeEach(async () => {
+  gateway = await startGateway()
+  database = openDatabase(databasePath(gateway.app.dataFolder), { busyMs: 5_000 })
+  identity = createIdentityStore(database)
+  store = createConfigStore(database)
+})
+afterEach(async () => {
+  database.close()
+  await gateway.stop()
+})
+
+const by = () => ({ actor: 'test', nowMs: gateway.app.clock.nowMs })
+const CLIENT = { address: '203.0.113.7', agent: 'test', sessionId: null }
+
+interface Person {
+  id: string
+  /** Posts a chat request to their playground: the usual one, changed by `body`. */
+  ask(body?: object, init?: RequestInit): Promise<Response>
+}
+
+/** Somebody who has signed in. */
+async function person(role: Role, name: string = role, team: string | null = null): Promise<Person> {
+  const { admin } = await inviteAdmin(identity, { name, role, team }, by())
+  const { secret } = await beginSession(identity, admin, CLIENT, by().nowMs)
+  return { id: admin.id, ask: (body = {}, init = {}) => post({ cookie: `tollgate=${secret}` }, body, init) }
+}
+
+const post = (headers: Record<string, string>, body: object, init: RequestInit = {}) =>
+  fetch(`${gateway.app.origin}/admin/api/playground`, {
+    method: 'POST',
+    headers: { origin: gateway.app.origin, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ ...HELLO, ...body }),
+    ...init,
+  })
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever it answers with, for a test to look into
+const bodyOf = async (response: Response): Promise<any> => response.json()
+
+const kindOf = async (response: Response) => [response.status, (await bodyOf(response)).error.kind]
+const hiddenKeys = async () => (await listAllKeys(store, by().nowMs)).filter(({ hidden }) => hidden)
+
+test('it answers as the API does, with its receipt, and its request is on record under one key of theirs', async () => {
+  const ann = await person('editor', 'ann')
+  const [first, second] = [await ann.ask(), await ann.ask({ stream: true })]
+  expect([first.status, (await bodyOf(first)).usage.cost_nano_usd]).toEqual([200, costOf(10, 5)])
+  expect([first.headers.get('x-tollgate-upstream'), first.headers.get('x-tollgate-attempts')]).toEqual(['paid', '1'])
+  expect([first.headers.get('x-request-id')?.slice(0, 4), first.headers.get('cache-control')]).toEqual([
+    ...['req_', 'no-store'],
+  ])
+  expect(toFrames(await second.text()).done).toBe(true)
+  const rows = await gateway.app.settled(2)
+  const [key, ...more] = await hiddenKeys()
+  expect(more).toEqual([])
+  expect(key).toMatchObject({ name: 'playground of ann', ownerId: ann.id, secrets: [], teamId: null })
+  for (const row of rows) expect(row).toMatchObject({ key_id: key?.id, status: 'ok', cost_nano_usd: costOf(10, 5) })
+})
+
+test('what is refused is refused in the words of the API', async () => {
+  const ann = await person('owner', 'ann')
+  const wrong = await ann.ask({ temperature: 9 })
+  expect([wrong.status, (await bodyOf(wrong)).error.param]).toEqual([400, 'temperature'])
+  const unknown = await ann.ask({ model: 'acme/none' })
+  expect([unknown.status, (await bodyOf(unknown)).error.code]).toEqual([404, 'model_not_found'])
+})
+
+test('a body may be as long as the API takes it, and is refused beyond that', async () => {
+  const ann = await person('owner', 'ann')
+  const content = (mib: number) => [{ role: 'user', content: 'x'.repeat(mib * 1024 ** 2) }]
+  const long = await ann.ask({ messages: content(9) })
+  expect([long.status, (await bodyOf(long)).error.code]).toEqual([400, 'context_length_exceeded'])
+  const tooLong = await ann.ask({ messages: content(33) })
+  expect([tooLong.status, (await bodyOf(tooLong)).error.code]).toEqual([413, 'request_too_large'])
+})
+
+test('viewers, scripts, other sites and who has not signed in have none, and nothing of theirs is read', async () => {
+  const { secret } = await createToken(identity, { name: 'ci', scope: 'write' }, by())
+  const headers = { authorization: `Bearer ${secret}` }
+  expect(await kindOf(await (await person('viewer')).ask())).toEqual([403, 'role_too_small'])
+  expect(await kindOf(await post(headers, {}))).toEqual([403, 'no_session'])
+  expect(await kindOf(await post({}, {}))).toEqual([401, 'signed_out'])
+  const foreign = { headers: { origin: 'https://evil.example.com' } }
+  expect(await kindOf(await (await person('owner')).ask({}, foreign))).toEqual([403, 'origin_not_allowed'])
+  expect([await hiddenKeys(), gateway.upstream.requests]).toEqual([[], []])
+})
+
+test('a member is held to the limits of their team, together with its keys, and to those of another team once they are in it', async () => {
+  for (const name of ['crew', 'rest']) await createTeam(store, { name, requestsPerMinute: 2 }, by())
+  const mia = await person('member', 'mia', 'crew')
+  await mia.ask()
+  gateway.app.key({ name: 'other', team: 'crew' })
+  await mia.ask()
+  const refused = await mia.ask()
+  expect([refused.status, (await bodyOf(refused)).error.code]).toEqual([429, 'rate_limit_exceeded'])
+  await editAdmin(identity, 'mia', { team: 'rest' }, by())
+  expect((await mia.ask()).status).toBe(200)
+  const { teams } = await store.readKeys()
+  expect((await hiddenKeys()).map(({ team }) => team)).toEqual(['rest'])
+  const rows = await gateway.app.settled(3)
+  expect(new Set(rows.map(({ team_id }) => teams.find(({ id }) => id === team_id)?.name))).toEqual(
+    new Set(['crew', 'rest']),
+  )
+})
+
+test('its own limits may be set, and hold', async () => {
+  const ann = await person('editor', 'ann')
+  await ann.ask()
+  const budget = { nanoUsd: costOf(10, 5), period: 'month' } as const
+  gateway.app.change((store, by) => editKey(store, 'playground of ann', { budget }, by))
+  const refused = await ann.ask()
+  expect([refused.status, (await bodyOf(refused)).error.code]).toEqual([429, 'insufficient_quota'])
+})
+
+test('nothing opens its key, no command gives it a secret, and no list, no name and no most of keys knows of it', async () => {
+  const { id: teamId } = await createTeam(store, { name: 'crew', maxKeys: 1 }, by())
+  const mia = await person('member', 'mia', 'crew')
+  await mia.ask()
+  const [key] = await hiddenKeys()
+  for (const token of [key?.id, key?.name, '', hashToken('')]) {
+    const response = await gateway.chat({}, { headers: { authorization: `Bearer ${token}` } })
+    expect(response.status).toBe(401)
+  }
+  const name = 'playground of mia'
+  for (const work of [
+    rotateKey(store, name, 0, by()),
+    revokeKey(store, name, by()),
+    editKey(store, name, { team: null }, by()),
+  ])
+    await expect(work).rejects.toThrow("'playground of mia' is what a playground is metered by.")
+  expect((await listKeys(store, by().nowMs)).map((one) => one.name)).toEqual(['test'])
+  const own = createOwnKeys(store, identity, { id: mia.id, teamId })
+  const made = await own.create({ name }, by())
+  expect((await listKeys(own, by().nowMs)).map(({ id }) => id)).toEqual([made.key.id])
+  await expect(editKey(own, key?.id ?? '', { concurrency: null }, by())).rejects.toThrow('There is no key')
+  expect((await revokeKey(store, name, by())).key.id).toBe(made.key.id)
+})
+
+/** A stream that goes on with its second word once it is let. */
+function held() {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const [role = '', first = '', ...rest] = streamAnswer({ tokens: ['one ', 'two '] }).steps
+  gateway.upstream.script({ kind: 'stream', steps: [role, first, { until: promise }, ...rest] })
+  return resolve
+}
+
+test('what is under way when somebody is disabled comes to its end, and nothing begins until they are enabled again', async () => {
+  const goOn = held()
+  const ann = await person('editor', 'ann')
+  const response = await ann.ask({ stream: true })
+  await editAdmin(identity, 'ann', { disabled: true }, by())
+  expect(await kindOf(await ann.ask())).toEqual([401, 'signed_out'])
+  expect((await hiddenKeys()).map(({ status }) => status)).toEqual(['revoked'])
+  goOn()
+  expect(toFrames(await response.text())).toMatchObject({ done: true, content: 'one two ' })
+  await editAdmin(identity, 'ann', { disabled: false }, by())
+  const [{ id } = { id: '' }] = await hiddenKeys()
+  expect(await takePlaygroundKey(identity, ann.id, by())).toMatchObject({ id, revokedMs: null })
+  await gateway.app.settled(1)
+})
+
+test('a stream that its reader leaves is settled as cut, and its upstream is let go', async () => {
+  held()
+  const ann = await person('owner', 'ann')
+  const left = new AbortController()
+  const response = await ann.ask({ stream: true }, { signal: left.signal })
+  await response.body?.getReader().read()
+  left.abort()
+  const [row] = await gateway.app.settled(1)
+  expect(row).toMatchObject({ status: 'cut', stream: 1 })
+  await gateway.upstream.waitFor(([seen]) => seen?.abortedAtMs != null)
+})
+
+test('a stream whose upstream breaks off says so in its last frame', async () => {
+  gateway.upstream.script({ ...streamAnswer({ tokens: ['one '], finish: null, usage: null }), end: 'eof' })
+  const { error, done } = toFrames(await (await (await person('owner')).ask({ stream: true })).text())
+  expect([error?.code, done]).toEqual(['upstream_failed', false])
+  expect(await gateway.app.settled(1)).toMatchObject([{ status: 'cut' }])
+})
