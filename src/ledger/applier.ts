@@ -65,6 +65,9 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     timer = setTimeout(start, ms)
   }
 
+  /** A whole batch does not wait, unless it was refused. */
+  const toPauseMs = () => (refusedMs === null && journal.waiting() >= BATCH ? 0 : INTERVAL_MS)
+
   const start = (): Promise<boolean> => {
     if (timer) clearTimeout(timer)
     timer = null
@@ -72,7 +75,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     running ??= run().finally(() => {
       running = null
       isIdle = journal.waiting() === 0
-      if (!isIdle) schedule(INTERVAL_MS)
+      if (!isIdle) schedule(toPauseMs())
     })
     return running
   }
@@ -169,8 +172,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     note() {
       if (isIdle) oldestMs = performance.now()
       isIdle = false
-      const isFull = running === null && refusedMs === null && journal.waiting() >= BATCH
-      schedule(isFull ? 0 : INTERVAL_MS)
+      if (running === null) schedule(toPauseMs())
     },
     waitsMs: () => (journal.waiting() > 0 ? performance.now() - oldestMs : 0),
     flush,
