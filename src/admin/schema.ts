@@ -10,7 +10,7 @@ export const exactly = <Fields extends TProperties>(fields: Fields) =>
 export const orNone = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]))
 
 export const oneOf = <const Words extends readonly string[]>(words: Words) =>
-  Type.Union(words.map((word) => Type.Literal(word as Words[number])))
+  Type.Unsafe<Words[number]>(Type.Union(words.map((word) => Type.Literal(word))))
 
 /** What the body of a key and of a team have in common; the services check the values. */
 export const Shared = {
