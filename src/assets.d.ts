@@ -11,3 +11,4 @@ declare module '*.gz' {
   const path: string
   export default path
 }
+declare module '*.css'

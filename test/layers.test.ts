@@ -20,13 +20,13 @@ interface Import {
 }
 
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts'))
+  .filter((name) => /\.tsx?$/.test(name) && !name.endsWith('.d.ts'))
   .map((name) => ({ name, text: readFileSync(join(SRC, name), 'utf8') }))
 
 const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
 
 /** The folder of a path below src/, or the name of a file that stands in none. */
-const toFolder = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : path.replace(/\.ts$/, ''))
+const toFolder = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : path.replace(/\.tsx?$/, ''))
 
 const STATIC = /\b(import|export)\s+(type\s+)?([^'";]*?)\s*from\s+'([^']+)'/g
 const DYNAMIC = /\b(?:import|require)\(\s*'([^']+)'\s*\)|new URL\(\s*'([^']+)'\s*,\s*import\.meta|\bimport\s+'([^']+)'/g
@@ -98,7 +98,7 @@ describe('imports', () => {
     const broken = imports
       .filter(({ to }) => to.startsWith('.'))
       .map((each) => ({ ...each, target: normalize(join(each.from, '..', each.to)) }))
-      .filter(({ target }) => target.endsWith('.ts') && !target.startsWith('..'))
+      .filter(({ target }) => /\.tsx?$/.test(target) && !target.startsWith('..'))
       .filter(({ from, target, typesOnly }) => {
         const [own, other] = [toFolder(from), toFolder(target)]
         if (own === other || SHARED.has(other)) return false
@@ -117,7 +117,7 @@ describe('imports', () => {
   })
 
   test('name their file with its ending', () => {
-    for (const { to } of imports) if (to.startsWith('.')) expect(to).toMatch(/\.(ts|sql|yaml|json|json\.gz)$/)
+    for (const { to } of imports) if (to.startsWith('.')) expect(to).toMatch(/\.(tsx?|css|sql|yaml|json|json\.gz)$/)
   })
 
   test('every folder has its row', () => {
@@ -126,9 +126,10 @@ describe('imports', () => {
   })
 })
 
-test('only the HTTP surface knows Elysia', () => {
+test('only the HTTP surface knows Elysia, and the pages its client', () => {
   const knowing = imports.filter(({ to }) => /^(elysia|@elysiajs\/)/.test(to)).map(({ from }) => toFolder(from))
-  expect([...new Set(knowing)].filter((folder) => !['http', 'admin'].includes(folder))).toEqual([])
+  expect([...new Set(knowing)].filter((folder) => !['http', 'admin', 'dashboard'].includes(folder))).toEqual([])
+  expect(imports.filter(({ from, to }) => from.startsWith('dashboard/') && to.startsWith('elysia'))).toEqual([])
 })
 
 test('drizzle stays with its store, and the services know no store but the contract', () => {

@@ -1,0 +1,159 @@
+/**
+ * The way in: with a password; with a code, for those who were invited; and for the first owner, with the code that the server prints.
+ * Whatever page was asked for is there once somebody has signed in.
+ */
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { address, open, toHref } from '../address/address.ts'
+import type { Refusal } from '../api/refusal.ts'
+import { session } from '../api/session.ts'
+import { CopyButton } from '../ui/copy.tsx'
+import { Form, TextField, useForm } from '../ui/form.tsx'
+import { Mark } from '../ui/mark.tsx'
+import { Problem } from '../ui/notice.tsx'
+import { setUp, signIn, useCode } from './enter.ts'
+
+const PATHS = { setup: '/setup', code: '/code' }
+
+export function Doors({ problem, retry }: { problem: Refusal | null; retry(): void }) {
+  const { value } = session
+  if (problem !== null) {
+    return (
+      <Door title="Tollgate">
+        <Problem of={problem} retry={retry} />
+      </Door>
+    )
+  }
+  if (value.state !== 'out') return <main class="doors" />
+  if (!value.isSetUp) return <SetUp />
+  return address.value.path === PATHS.code ? <WithCode /> : <SignIn />
+}
+
+function Door({ title, children }: { title: string; children: ComponentChildren }) {
+  useEffect(() => {
+    document.title = `${title} · Tollgate`
+  }, [title])
+  return (
+    <main class="doors">
+      <div class="door">
+        <p class="brand">
+          <Mark />
+          Tollgate
+        </p>
+        <h1>{title}</h1>
+        {children}
+      </div>
+    </main>
+  )
+}
+
+/** To the page that was asked for, which is none of these. */
+function leaveDoor(): void {
+  if (Object.values(PATHS).includes(address.value.path)) open('/', { replace: true })
+}
+
+function SignIn() {
+  const form = useForm({ name: '', password: '' }, async (values) => {
+    await signIn(values)
+    leaveDoor()
+  })
+  return (
+    <Door title="Sign in">
+      <Form of={form} submit="Sign in">
+        <TextField of={form} name="name" label="Name" autoComplete="username" autoFocus />
+        <TextField of={form} name="password" label="Password" type="password" autoComplete="current-password" />
+      </Form>
+      <p class="door-more">
+        Invited, or lost your password? <a href={toHref(PATHS.code)}>Use a code</a>
+      </p>
+    </Door>
+  )
+}
+
+const PASSWORD_HINT = 'At least 12 characters. A few words that belong to nobody are good.'
+
+function WithCode() {
+  const form = useForm({ name: '', code: '', password: '' }, async (values) => {
+    await useCode(values)
+    leaveDoor()
+  })
+  return (
+    <Door title="Use a code">
+      <p class="dim">
+        An owner has invited you, or has given you a new code with <code>tollgate admin reset</code>. It sets your
+        password, once.
+      </p>
+      <Form of={form} submit="Set the password">
+        <TextField
+          of={form}
+          name="name"
+          label="Name"
+          hint="As the owner has called you."
+          autoComplete="username"
+          autoFocus
+        />
+        <TextField of={form} name="code" label="Code" autoComplete="one-time-code" isCode />
+        <TextField
+          of={form}
+          name="password"
+          label="New password"
+          type="password"
+          hint={PASSWORD_HINT}
+          autoComplete="new-password"
+        />
+      </Form>
+      <p class="door-more">
+        <a href={toHref('/')}>Sign in with a password</a>
+      </p>
+    </Door>
+  )
+}
+
+/** The code may stand in the address, behind the `#`, which a browser sends to nobody. */
+function takeCode(): string {
+  const code = location.hash.slice(1)
+  if (code !== '') history.replaceState(null, '', location.pathname)
+  return code
+}
+
+const codeOfAddress = takeCode()
+
+function SetUp() {
+  const form = useForm({ code: codeOfAddress, name: '', password: '' }, async (values) => {
+    await setUp(values)
+    leaveDoor()
+  })
+  return (
+    <Door title="Set up the dashboard">
+      <p class="dim">You are the first here: you will be its owner, and can invite others later.</p>
+      <Form of={form} submit="Set it up">
+        <TextField
+          of={form}
+          name="code"
+          label="Code"
+          isCode
+          autoComplete="one-time-code"
+          autoFocus={codeOfAddress === ''}
+          hint={
+            codeOfAddress === '' && (
+              <>
+                The server printed it when it was started on a terminal. For another, run{' '}
+                <code>tollgate admin code</code> on its machine.{' '}
+                <CopyButton text="tollgate admin code" label="Copy the command" />
+              </>
+            )
+          }
+        />
+        <TextField of={form} name="name" label="Your name" autoComplete="username" autoFocus={codeOfAddress !== ''} />
+        <TextField
+          of={form}
+          name="password"
+          label="Password"
+          type="password"
+          hint={PASSWORD_HINT}
+          autoComplete="new-password"
+        />
+      </Form>
+    </Door>
+  )
+}

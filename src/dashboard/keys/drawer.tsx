@@ -1,0 +1,169 @@
+/** One key: what it has spent, what it may, and what can be done with it. */
+import { useState } from 'preact/hooks'
+import type { KeyDocument } from '../../documents/key.ts'
+import { may } from '../api/session.ts'
+import { toDay } from '../figures/times.ts'
+import { Button } from '../ui/button.tsx'
+import { Id } from '../ui/copy.tsx'
+import { Money, nowMs, State, When } from '../ui/figure.tsx'
+import { Form, useForm } from '../ui/form.tsx'
+import { Problem, tell } from '../ui/notice.tsx'
+import { Overlay } from '../ui/overlay.tsx'
+import { editKey, useKey } from './data.ts'
+import { KeyFields } from './fields.tsx'
+import { toValues } from './form-values.ts'
+import { BudgetCell } from './page.tsx'
+import { RevokeDialog } from './revoke.tsx'
+import { RotateDialog } from './rotate.tsx'
+import { STATUS_KINDS, toLimitsText } from './words.ts'
+
+export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
+  const { data: key, problem, reload } = useKey(id)
+  const [open, setOpen] = useState<'edit' | 'rotate' | 'revoke' | null>(null)
+  const close = () => setOpen(null)
+  return (
+    <Overlay kind="drawer" title={key?.name ?? 'Key'} onClose={onClose}>
+      {problem && <Problem of={problem} retry={reload} />}
+      {key !== null && (
+        <>
+          <p class="drawer-line">
+            <State kind={STATUS_KINDS[key.status]}>{key.status}</State>
+            <span class="dim">id</span> <Id id={key.id} />
+          </p>
+          <Spent of={key} />
+          {open === 'edit' ? <Edit of={key} onDone={close} /> : <Facts of={key} />}
+          {open !== 'edit' && key.status !== 'revoked' && may('editor') && (
+            <div class="form-foot">
+              <Button onClick={() => setOpen('edit')}>Edit</Button>
+              {key.status === 'active' && <Button onClick={() => setOpen('rotate')}>Rotate</Button>}
+              <Button kind="bad" onClick={() => setOpen('revoke')}>
+                Revoke
+              </Button>
+            </div>
+          )}
+          {open === 'rotate' && <RotateDialog of={key} onClose={close} />}
+          {open === 'revoke' && <RevokeDialog of={key} onClose={close} />}
+        </>
+      )}
+    </Overlay>
+  )
+}
+
+const Spent = ({ of: key }: { of: KeyDocument }) => (
+  <dl class="headline">
+    <div>
+      <dt>this month, UTC</dt>
+      <dd>
+        <Money nanoUsd={key.spent_month_nano_usd} />
+      </dd>
+    </div>
+    <div>
+      <dt>in all</dt>
+      <dd>
+        <Money nanoUsd={key.spent_total_nano_usd} />
+      </dd>
+    </div>
+  </dl>
+)
+
+function Facts({ of: key }: { of: KeyDocument }) {
+  const limits = toLimitsText(key)
+  return (
+    <dl class="facts">
+      <dt>Budget</dt>
+      <dd>
+        {key.budget_nano_usd === null ? (
+          'none'
+        ) : (
+          <>
+            <BudgetCell {...key} />
+            {key.budget_reset_ms !== null && (
+              <p class="hint">
+                Begins anew <When ms={key.budget_reset_ms} />
+              </p>
+            )}
+          </>
+        )}
+      </dd>
+      <dt>Limits</dt>
+      <dd>{limits || 'none'}</dd>
+      <dt>Models</dt>
+      <dd>
+        {key.models.length === 0
+          ? 'every model'
+          : key.models.map((pattern) => (
+              <p key={pattern}>
+                <code>{pattern}</code>
+              </p>
+            ))}
+        {key.scope === 'local' && <p>on local upstreams alone</p>}
+      </dd>
+      <dt>Team</dt>
+      <dd>{key.team ?? 'none'}</dd>
+      <dt>Last used</dt>
+      <dd>
+        {key.last_used_ms === null ? (
+          'never'
+        ) : (
+          <>
+            <When ms={key.last_used_ms} /> for <code>{key.last_model}</code>
+          </>
+        )}
+      </dd>
+      <dt>Ends</dt>
+      <dd>{key.expires_ms === null ? 'never' : <When ms={key.expires_ms} />}</dd>
+      {key.allowed_ips.length > 0 && (
+        <>
+          <dt>Used from</dt>
+          <dd>{key.allowed_ips.join(', ')}</dd>
+        </>
+      )}
+      <dt>Secrets</dt>
+      <dd>
+        {key.secrets.map(({ last_four, created_ms, expires_ms }) => (
+          <p key={created_ms}>
+            <code>…{last_four}</code> made <When ms={created_ms} />
+            {expires_ms !== null && (
+              <>
+                , {expires_ms > nowMs.value ? 'ends' : 'ended'} <When ms={expires_ms} />
+              </>
+            )}
+          </p>
+        ))}
+      </dd>
+      <dt>Made</dt>
+      <dd>
+        <When ms={key.created_ms} />
+      </dd>
+      {key.revoked_ms !== null && (
+        <>
+          <dt>Revoked</dt>
+          <dd>
+            <When ms={key.revoked_ms} />
+          </dd>
+        </>
+      )}
+    </dl>
+  )
+}
+
+function Edit({ of: key, onDone }: { of: KeyDocument; onDone(): void }) {
+  const form = useForm(toValues(key), async (values) => {
+    await editKey(key.id, values)
+    tell('Changed. It holds from the next request on.')
+    onDone()
+  })
+  const cancel = (
+    <Button kind="quiet" onClick={onDone}>
+      Cancel
+    </Button>
+  )
+  return (
+    <Form of={form} submit="Save" beside={cancel}>
+      <KeyFields
+        form={form}
+        kept={key.expires_ms === null ? null : `As before: ${toDay(key.expires_ms, nowMs.value)}`}
+      />
+    </Form>
+  )
+}

@@ -1,0 +1,82 @@
+/** What one says of a key, when it is made and later. */
+import { type FormState, SelectField, TextField } from '../ui/form.tsx'
+import { useTeams } from './data.ts'
+import { EXPIRIES, type KeyValues } from './form-values.ts'
+import { ModelsField } from './models-field.tsx'
+
+const PERIOD_OPTIONS = [
+  ['month', 'a month'],
+  ['week', 'a week'],
+  ['day', 'a day'],
+  ['total', 'in all'],
+] as const
+
+/** @param kept how it says that it ends as it did before; null where it did not end. */
+export function KeyFields({ form, kept }: { form: FormState<KeyValues>; kept: string | null }) {
+  const teams = useTeams().data ?? []
+  const { expires_ms: expires, allowed_ips: ips, scope } = form.values.value
+  return (
+    <>
+      <TextField
+        of={form}
+        name="name"
+        label="Name"
+        hint="Whose it is, or what for. Requests and costs are told by it."
+        autoFocus
+      />
+      <ModelsField form={form} />
+      {teams.length > 0 && (
+        <SelectField
+          of={form}
+          name="team"
+          label="Team"
+          hint="Its limits and its budget hold, too, for all of its keys together."
+          options={[['', 'None'], ...teams.map(({ id, name }) => [id, name] as const)]}
+        />
+      )}
+      <fieldset>
+        <legend>Budget and limits</legend>
+        <div class="fields">
+          <TextField of={form} name="budget" label="Budget" before="$" inputMode="decimal" placeholder="none" />
+          <SelectField of={form} name="budget_period" label="Each" options={PERIOD_OPTIONS} />
+        </div>
+        <div class="fields">
+          <TextField of={form} name="rpm" label="Requests a minute" inputMode="numeric" placeholder="no limit" />
+          <TextField of={form} name="tpm" label="Tokens a minute" inputMode="numeric" placeholder="no limit" />
+          <TextField of={form} name="concurrency" label="At a time" inputMode="numeric" placeholder="no limit" />
+        </div>
+      </fieldset>
+      <div class="fields">
+        <SelectField
+          of={form}
+          name="expires_ms"
+          label="Ends"
+          options={kept === null ? EXPIRIES : [['kept', kept], ...EXPIRIES]}
+        />
+        {expires === 'on' && <TextField of={form} name="expires_on" label="On" type="date" />}
+      </div>
+      <details open={ips !== '' || scope === 'local'}>
+        <summary>Where it may be used</summary>
+        <div class="form">
+          <SelectField
+            of={form}
+            name="scope"
+            label="Upstreams"
+            options={[
+              ['all', 'All of them'],
+              ['local', 'Local ones alone: nothing leaves for a provider'],
+            ]}
+          />
+          <TextField
+            of={form}
+            name="allowed_ips"
+            label="Addresses of clients"
+            hint="One a line, such as 203.0.113.7 or 10.0.0.0/8. None: from everywhere."
+            isCode
+            lines={2}
+          />
+        </div>
+      </details>
+    </>
+  )
+}

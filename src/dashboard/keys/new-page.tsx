@@ -1,0 +1,42 @@
+/** A new key: one screen, on which a name is enough. */
+import { useState } from 'preact/hooks'
+import { toHref } from '../address/address.ts'
+import { Page } from '../shell/page.tsx'
+import { ButtonLink } from '../ui/button.tsx'
+import { Form, useForm } from '../ui/form.tsx'
+import { announce } from '../ui/notice.tsx'
+import { makeKey } from './data.ts'
+import { KeyFields } from './fields.tsx'
+import { NEW_KEY } from './form-values.ts'
+import { Made } from './made.tsx'
+
+const above = <a href={toHref('/keys')}>Keys</a>
+
+export function NewKeyPage() {
+  const [made, setMade] = useState<Awaited<ReturnType<typeof makeKey>> | null>(null)
+  const form = useForm(NEW_KEY, async (values) => {
+    setMade(await makeKey(values))
+    announce('The key is made. Copy it now: it is shown once.')
+    scrollTo(0, 0)
+  })
+  if (made) {
+    return (
+      <Page
+        title={`Key ${made.name}`}
+        above={above}
+        actions={<ButtonLink href={toHref(`/keys?key=${made.id}`)}>I have kept it</ButtonLink>}
+      >
+        <Made id={made.id} secret={made.key} lastUsedMs={null} />
+      </Page>
+    )
+  }
+  return (
+    <Page title="New key" above={above}>
+      <div class="panel narrow">
+        <Form of={form} submit="Make the key" beside={<a href={toHref('/keys')}>Cancel</a>}>
+          <KeyFields form={form} kept={null} />
+        </Form>
+      </div>
+    </Page>
+  )
+}

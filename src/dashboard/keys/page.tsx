@@ -1,0 +1,194 @@
+/** Keys: all of them, searched and filtered by what the address says, and the drawer of one. */
+import type { KeyDocument } from '../../documents/key.ts'
+import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { may } from '../api/session.ts'
+import { Page } from '../shell/page.tsx'
+import { ButtonLink } from '../ui/button.tsx'
+import { Code } from '../ui/copy.tsx'
+import { Bar, Money, State, When } from '../ui/figure.tsx'
+import { Empty, Problem } from '../ui/notice.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+import { useKeys } from './data.ts'
+import { KeyDrawer } from './drawer.tsx'
+import { BUDGET_KINDS, filterKeys, STATUS_KINDS, toBudgetText, toShortLimits, toShortModels } from './words.ts'
+
+const newKey = () =>
+  may('editor') && (
+    <ButtonLink kind="main" icon="plus" href={toHref('/keys/new')} data-new>
+      New key
+    </ButtonLink>
+  )
+
+export function KeysPage() {
+  const { data: keys, problem, reload } = useKeys()
+  const open = query.value.get('key')
+  return (
+    <Page title="Keys" actions={keys !== null && keys.length > 0 && newKey()}>
+      {problem && <Problem of={problem} retry={reload} />}
+      {keys !== null && (keys.length === 0 ? <NoKeys /> : <List keys={keys} />)}
+      {open !== null && <KeyDrawer key={open} id={open} onClose={() => setQuery({ key: null })} />}
+    </Page>
+  )
+}
+
+const NoKeys = () => (
+  <Empty title="No keys yet">
+    <p>
+      Whoever asks a model needs a key. Each has limits, a budget and a record of its own, and can be taken back by
+      itself.
+    </p>
+    {newKey()}
+    <p class="dim">Or on the command line:</p>
+    <Code label="Command that makes a key" text="tollgate keys create --name ann --budget 20/month" />
+  </Empty>
+)
+
+const STATES = [
+  ['', 'Active'],
+  ['expired', 'Expired'],
+  ['revoked', 'Revoked'],
+  ['all', 'In any state'],
+] as const
+
+function List({ keys }: { keys: readonly KeyDocument[] }) {
+  const [search, team, state] = ['search', 'team', 'state'].map((name) => query.value.get(name) ?? '') as [
+    ...[string, string, string],
+  ]
+  const shown = filterKeys(keys, { search, team, state })
+  const teams = [...new Set(keys.flatMap((key) => key.team ?? []))].sort()
+  return (
+    <>
+      <search class="filters">
+        <input
+          type="search"
+          aria-label="Search keys"
+          placeholder="Search keys"
+          value={search}
+          data-search
+          onInput={({ currentTarget: { value } }) => setQuery({ search: value })}
+        />
+        {teams.length > 0 && (
+          <Choice
+            name="team"
+            label="Team"
+            value={team}
+            options={[['', 'All teams'], ...teams.map((one) => [one, one] as const)]}
+          />
+        )}
+        <Choice name="state" label="State" value={state} options={STATES} />
+      </search>
+      {shown.length > 0 ? (
+        <Table caption="Keys" columns={columnsFor(shown)} rows={shown} idOf={({ id }) => id} />
+      ) : (
+        <p class="dim">
+          No key is like that. <a href={toHref('/keys')}>Show all that are active</a>
+        </p>
+      )}
+      <p class="list-foot" aria-live="polite">
+        {shown.length === keys.length ? `${keys.length} in all` : `${shown.length} of ${keys.length}`}
+      </p>
+    </>
+  )
+}
+
+const Choice = ({
+  name,
+  label,
+  value,
+  options,
+}: {
+  name: string
+  label: string
+  value: string
+  options: readonly (readonly [string, string])[]
+}) => (
+  <select aria-label={label} onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}>
+    {options.map(([one, text]) => (
+      <option key={one} value={one} selected={one === value}>
+        {text}
+      </option>
+    ))}
+  </select>
+)
+
+/** Those that say something of any key that is shown. */
+function columnsFor(keys: readonly KeyDocument[]): Column<KeyDocument>[] {
+  const has = (test: (key: KeyDocument) => boolean, column: Column<KeyDocument>) => (keys.some(test) ? [column] : [])
+  return [
+    {
+      name: 'name',
+      title: 'Name',
+      sortBy: ({ name }) => name,
+      cell: ({ id, name, last_four }) => (
+        <>
+          <a class="row-link" href={toHrefWith({ key: id })}>
+            {name}
+          </a>{' '}
+          <span class="dim not-on-phone">…{last_four}</span>
+        </>
+      ),
+    },
+    ...has(({ status }) => status !== 'active', {
+      name: 'state',
+      title: 'State',
+      sortBy: ({ status }) => status,
+      cell: ({ status }) => <State kind={STATUS_KINDS[status]}>{status}</State>,
+    }),
+    ...has(({ team }) => team !== null, {
+      name: 'team',
+      title: 'Team',
+      isOnPhone: false,
+      sortBy: ({ team }) => team ?? '',
+      cell: ({ team }) => team ?? <None />,
+    }),
+    { name: 'models', title: 'Models', isOnPhone: false, cell: toShortModels },
+    ...has((key) => toShortLimits(key) !== '', {
+      name: 'limits',
+      title: 'Limits',
+      isOnPhone: false,
+      cell: (key) => toShortLimits(key) || <None />,
+    }),
+    ...has(({ budget_nano_usd }) => budget_nano_usd !== null, {
+      name: 'budget',
+      title: 'Budget',
+      isOnPhone: false,
+      sortBy: toBudgetShare,
+      cell: BudgetCell,
+    }),
+    {
+      name: 'used',
+      title: 'Last used',
+      isFigure: true,
+      sortBy: ({ last_used_ms }) => last_used_ms ?? 0,
+      cell: ({ last_used_ms }) => (last_used_ms === null ? <span class="dim">never</span> : <When ms={last_used_ms} />),
+    },
+    {
+      name: 'month',
+      title: 'This month',
+      isFigure: true,
+      sortBy: ({ spent_month_nano_usd }) => spent_month_nano_usd,
+      cell: ({ spent_month_nano_usd }) => <Money nanoUsd={spent_month_nano_usd} />,
+    },
+  ]
+}
+
+const None = () => (
+  <span class="dim">
+    <span aria-hidden="true">–</span>
+    <span class="unseen">none</span>
+  </span>
+)
+
+const toBudgetShare = ({ budget_nano_usd, spent_nano_usd }: KeyDocument) =>
+  budget_nano_usd === null ? -1 : (spent_nano_usd ?? 0) / budget_nano_usd
+
+export function BudgetCell(key: KeyDocument) {
+  if (key.budget_nano_usd === null) return <None />
+  const text = toBudgetText(key)
+  return (
+    <span class="budget">
+      <Bar share={toBudgetShare(key)} kind={BUDGET_KINDS[key.budget_state ?? 'ok']} label={`${text} is spent`} />
+      <span class="figure-text">{text}</span>
+    </span>
+  )
+}

@@ -1,0 +1,83 @@
+/** The whole of it: somebody's pages, or the way in. */
+import { useEffect, useState } from 'preact/hooks'
+import { address, toHref } from '../address/address.ts'
+import { matchPath } from '../address/match.ts'
+import { toRefusal } from '../api/loaded.ts'
+import type { Refusal } from '../api/refusal.ts'
+import { may, session } from '../api/session.ts'
+import { Doors } from '../doors/doors.tsx'
+import { loadSession } from '../doors/enter.ts'
+import { Empty, Notices, Problem } from '../ui/notice.tsx'
+import { Frame } from './frame.tsx'
+import { Help } from './help.tsx'
+import { Page } from './page.tsx'
+import { PAGES, type PageEntry, type PageProps } from './pages.ts'
+
+export function App() {
+  const [problem, setProblem] = useState<Refusal | null>(null)
+  const load = () => {
+    setProblem(null)
+    loadSession().catch((error) => setProblem(toRefusal(error)))
+  }
+  useEffect(load, [])
+  const { state } = session.value
+  return (
+    <>
+      {state === 'in' ? (
+        <Frame>
+          <OpenPage />
+        </Frame>
+      ) : (
+        <Doors problem={problem} retry={load} />
+      )}
+      <Help />
+      <Notices />
+    </>
+  )
+}
+
+function OpenPage() {
+  const { path } = address.value
+  for (const page of PAGES) {
+    const params = matchPath(page.path, path)
+    if (params === null) continue
+    if (may(page.least)) return <Loading key={page.path} page={page} params={params} />
+    return (
+      <Page title="Not for your role">
+        <p>This page is for people with another role. An owner can change yours.</p>
+      </Page>
+    )
+  }
+  return (
+    <Page title="No such page">
+      <Empty title="There is nothing at this address">
+        <p>
+          It may be of another version of Tollgate. <a href={toHref('/')}>To the first page</a>
+        </p>
+      </Empty>
+    </Page>
+  )
+}
+
+/** Pages that were open before are there at once. */
+const loaded = new Map<PageEntry, Awaited<ReturnType<PageEntry['load']>>>()
+
+function Loading({ page, params }: PageProps & { page: PageEntry }) {
+  const [problem, setProblem] = useState<Error | null>(null)
+  const [, draw] = useState(0)
+  const Content = loaded.get(page)
+  useEffect(() => {
+    if (loaded.has(page)) return
+    page.load().then(
+      (content) => {
+        loaded.set(page, content)
+        draw(1)
+      },
+      (error: Error) => setProblem(error),
+    )
+  }, [page])
+  if (Content) return <Content params={params} />
+  if (problem === null) return null
+  // After an upgrade of the server, the page that is open asks for pieces that are gone.
+  return <Problem of={toRefusal(problem)} retry={() => location.reload()} />
+}

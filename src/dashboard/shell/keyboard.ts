@@ -1,0 +1,49 @@
+/**
+ * The keyboard: `/` to search, `g` and a letter to a page, `n` for something new, `?` for the list of all that. A page marks its search
+ * field with `data-search` and the link or button that makes something with `data-new`.
+ */
+import { signal } from '@preact/signals'
+import { open } from '../address/address.ts'
+import { may } from '../api/session.ts'
+import { PAGES } from './pages.ts'
+
+/** Whether the list is open. */
+export const isHelpOpen = signal(false)
+
+const SEQUENCE_MS = 1_500
+
+/** Called once. */
+export function listenToKeys(): void {
+  let wentMs = Number.NEGATIVE_INFINITY
+  document.addEventListener('keydown', (event) => {
+    if (event.metaKey || event.ctrlKey || event.altKey || event.defaultPrevented) return
+    if (event.key === 'Escape' && event.target instanceof HTMLInputElement && event.target.type === 'search')
+      event.target.blur()
+    if (isTyping(event.target) || document.querySelector('dialog[open]') || !may('member')) return
+    const isAfterG = event.timeStamp - wentMs < SEQUENCE_MS
+    wentMs = event.key === 'g' ? event.timeStamp : Number.NEGATIVE_INFINITY
+    const run = isAfterG ? toPage(event.key) : ACTIONS[event.key]
+    if (!run) return
+    event.preventDefault()
+    run()
+  })
+}
+
+const ACTIONS: Readonly<Record<string, () => void>> = {
+  '/': () => document.querySelector<HTMLElement>('[data-search]')?.focus(),
+  n: () => document.querySelector<HTMLElement>('[data-new]')?.click(),
+  '?': () => {
+    isHelpOpen.value = true
+  },
+}
+
+function toPage(letter: string): (() => void) | undefined {
+  const page = PAGES.find(({ offered, least }) => offered?.letter === letter && may(least))
+  return page && (() => open(page.path))
+}
+
+const isTyping = (target: EventTarget | null) =>
+  target instanceof HTMLInputElement ||
+  target instanceof HTMLTextAreaElement ||
+  target instanceof HTMLSelectElement ||
+  (target instanceof HTMLElement && target.isContentEditable)

@@ -1,0 +1,43 @@
+/** What each page begins with: its title, which is the tab's, too, and where the focus goes when it is opened; what one can do on it. */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { address } from '../address/address.ts'
+
+let shownPath: string | null = null
+
+interface PageFrameProps {
+  title: string
+  /** Above it, such as the link back to a list. */
+  above?: ComponentChildren
+  /** Beside the title: a button or two. */
+  actions?: ComponentChildren
+  children: ComponentChildren
+}
+
+export function Page({ title, above, actions, children }: PageFrameProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${title} · Tollgate`
+  }, [title])
+  useEffect(() => {
+    const { path } = address.peek()
+    // Not at the first page: there the browser knows best.
+    if (shownPath !== null && shownPath !== path && !document.querySelector('[autofocus]')) {
+      heading.current?.focus({ preventScroll: true })
+      scrollTo(0, 0)
+    }
+    shownPath = path
+  }, [])
+  return (
+    <>
+      {above && <p class="page-above">{above}</p>}
+      <header class="page-head">
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {actions && <div class="page-actions">{actions}</div>}
+      </header>
+      {children}
+    </>
+  )
+}

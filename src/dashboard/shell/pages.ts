@@ -1,0 +1,50 @@
+/**
+ * All pages, in the order in which they are offered. A page is loaded when it is opened: what it needs alone is not in the way of the
+ * first one.
+ */
+import type { ComponentType } from 'preact'
+import type { Role } from '../../domain/roles.ts'
+import type { IconName } from '../ui/icon.tsx'
+
+export interface PageProps {
+  /** What the `:names` of its path stand for. */
+  params: Readonly<Record<string, string>>
+}
+
+export interface PageEntry {
+  /** Below `/admin`, such as `/requests/:id`. */
+  path: string
+  /** The least role that it is for. */
+  least: Role
+  /** How it stands among the others; null for one that only links lead to. */
+  offered: {
+    label: string
+    icon: IconName
+    /** Pressed after `g`. */
+    letter: string
+    /** Whether a phone shows it in its bar; the others are behind `More`. Four have room. */
+    isInBar: boolean
+  } | null
+  load(): Promise<ComponentType<PageProps>>
+}
+
+export const PAGES: readonly PageEntry[] = [
+  {
+    path: '/',
+    least: 'viewer',
+    offered: { label: 'Start', icon: 'start', letter: 'o', isInBar: true },
+    load: async () => (await import('../start/page.tsx')).StartPage,
+  },
+  {
+    path: '/keys',
+    least: 'viewer',
+    offered: { label: 'Keys', icon: 'keys', letter: 'k', isInBar: true },
+    load: async () => (await import('../keys/page.tsx')).KeysPage,
+  },
+  {
+    path: '/keys/new',
+    least: 'editor',
+    offered: null,
+    load: async () => (await import('../keys/new-page.tsx')).NewKeyPage,
+  },
+]

@@ -1,0 +1,42 @@
+/** Light or dark: as the system says, or as somebody has chosen here. */
+import { effect, signal } from '@preact/signals'
+
+const THEMES = ['auto', 'light', 'dark'] as const
+export type Theme = (typeof THEMES)[number]
+
+const KEPT = 'tollgate-theme'
+
+function read(): Theme {
+  try {
+    return THEMES.find((theme) => theme === localStorage.getItem(KEPT)) ?? 'auto'
+  } catch {
+    // A browser may be told to keep nothing.
+    return 'auto'
+  }
+}
+
+export const theme = signal<Theme>(read())
+
+effect(() => {
+  const { value } = theme
+  if (value === 'auto') delete document.documentElement.dataset.theme
+  else document.documentElement.dataset.theme = value
+  try {
+    if (value === 'auto') localStorage.removeItem(KEPT)
+    else localStorage.setItem(KEPT, value)
+  } catch {}
+})
+
+export function switchTheme(): void {
+  theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'auto'
+}
+
+/** The colour of a token as a canvas needs it. */
+export function colourOf(token: `--${string}`): string {
+  const probe = document.createElement('span')
+  probe.style.color = `var(${token})`
+  document.body.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
+}

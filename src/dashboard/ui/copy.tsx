@@ -1,0 +1,71 @@
+/** What is there to be copied: an id, a secret, a command. */
+import { useState } from 'preact/hooks'
+import { Button } from './button.tsx'
+import { announce, tell } from './notice.tsx'
+
+const COPIED_MS = 2_000
+
+export async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    announce('Copied.')
+    return true
+  } catch {
+    tell('The browser does not let this page copy: select the text and copy it by hand.', 'bad')
+    return false
+  }
+}
+
+/** Says for a moment that it has. */
+function useCopied(text: string): [isCopied: boolean, run: () => void] {
+  const [isCopied, setCopied] = useState(false)
+  return [
+    isCopied,
+    async () => {
+      if (!(await copy(text))) return
+      setCopied(true)
+      setTimeout(() => setCopied(false), COPIED_MS)
+    },
+  ]
+}
+
+export function CopyButton({
+  text,
+  label = 'Copy',
+  what,
+  kind = 'plain',
+}: {
+  text: string
+  label?: string
+  /** What it copies, where the label alone does not say it. */
+  what?: string
+  kind?: 'main' | 'plain'
+}) {
+  const [isCopied, run] = useCopied(text)
+  return (
+    <Button kind={kind} icon={isCopied ? 'check' : 'copy'} onClick={run} aria-label={what && `Copy: ${what}`}>
+      {isCopied ? 'Copied' : label}
+    </Button>
+  )
+}
+
+/** An id by its last eight digits, as the command line shows it; a press copies all of it. */
+export function Id({ id }: { id: string }) {
+  const [isCopied, run] = useCopied(id)
+  return (
+    <button type="button" class="id" title={`${id}: copy`} aria-label={`Copy the id ${id}`} onClick={run}>
+      {isCopied ? 'copied' : id.slice(-8)}
+    </button>
+  )
+}
+
+/** A command or a piece of code, with its button. */
+export const Code = ({ text, label }: { text: string; label: string }) => (
+  <div class="code">
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+    <pre tabIndex={0}>
+      <code>{text}</code>
+    </pre>
+    <CopyButton text={text} what={label} />
+  </div>
+)

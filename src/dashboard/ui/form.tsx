@@ -1,0 +1,186 @@
+/**
+ * Forms: what is typed, the way to the API, and what it refuses, which is shown at the field that it names. Fields are called as the
+ * API's columns are.
+ */
+import { type Signal, useSignal } from '@preact/signals'
+import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
+import { useContext, useId, useRef } from 'preact/hooks'
+import { toRefusal } from '../api/loaded.ts'
+import type { Refusal } from '../api/refusal.ts'
+import { Button } from './button.tsx'
+import { Icon } from './icon.tsx'
+
+export interface FormState<Values extends Record<string, string>> {
+  values: Signal<Values>
+  isBusy: Signal<boolean>
+  problem: Signal<Refusal | null>
+  set(changes: Partial<Values>): void
+  submit(): Promise<void>
+}
+
+/** @param send what happens when it is sent; what it throws is shown. */
+export function useForm<Values extends Record<string, string>>(
+  initial: Values,
+  send: (values: Values) => Promise<unknown>,
+): FormState<Values> {
+  const values = useSignal(initial)
+  const isBusy = useSignal(false)
+  const problem = useSignal<Refusal | null>(null)
+  return {
+    ...{ values, isBusy, problem },
+    set(changes) {
+      values.value = { ...values.value, ...changes }
+    },
+    async submit() {
+      if (isBusy.value) return
+      isBusy.value = true
+      problem.value = null
+      try {
+        await send(values.value)
+      } catch (error) {
+        problem.value = toRefusal(error)
+      }
+      isBusy.value = false
+    },
+  }
+}
+
+const Sent = createContext<{ problem: Refusal | null }>({ problem: null })
+
+interface FormProps {
+  // biome-ignore lint/suspicious/noExplicitAny: whatever fields it has
+  of: FormState<any>
+  /** What its button says. */
+  submit: string
+  /** For what takes something away. */
+  kind?: 'main' | 'bad'
+  isReady?: boolean
+  /** Stands beside the button. */
+  beside?: ComponentChildren
+  children: ComponentChildren
+}
+
+export function Form({ of, submit, kind = 'main', isReady = true, beside, children }: FormProps) {
+  const at = useRef<HTMLFormElement>(null)
+  const { problem, isBusy } = of
+  const send = async (event: Event) => {
+    event.preventDefault()
+    await of.submit()
+    if (!problem.value) return
+    // After it is drawn.
+    requestAnimationFrame(() => at.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus())
+  }
+  return (
+    <form ref={at} class="form" onSubmit={send} noValidate>
+      <Sent.Provider value={{ problem: problem.value }}>{children}</Sent.Provider>
+      <div class="form-problem" role="alert">
+        {problem.value && (
+          <p>
+            <Icon name="warning" />
+            {problem.value.message}
+          </p>
+        )}
+      </div>
+      <div class="form-foot">
+        <Button type="submit" kind={kind} aria-disabled={isBusy.value || !isReady} disabled={!isReady}>
+          {submit}
+        </Button>
+        {beside}
+      </div>
+    </form>
+  )
+}
+
+interface FieldProps<Values extends Record<string, string>> {
+  of: FormState<Values>
+  /** As its column; what the API refuses is told by it. */
+  name: keyof Values & string
+  label: string
+  hint?: ComponentChildren
+}
+
+/** Its ids, and whether the last answer was about it. */
+function useField(name: string) {
+  const id = useId()
+  const { problem } = useContext(Sent)
+  const isWrong = problem?.field === name
+  return { id, hintId: `${id}-hint`, isWrong }
+}
+
+const Hint = ({ id, children }: { id: string; children: ComponentChildren }) =>
+  children ? (
+    <p class="hint" id={id}>
+      {children}
+    </p>
+  ) : null
+
+type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
+  type?: 'text' | 'password' | 'search' | 'date'
+  inputMode?: 'numeric' | 'decimal' | 'text'
+  autoComplete?: string
+  placeholder?: string
+  /** Stands before and after what is typed, such as `$`. */
+  before?: string
+  after?: string
+  autoFocus?: boolean
+  isCode?: boolean
+  lines?: number
+}
+
+export function TextField<Values extends Record<string, string>>(props: TextProps<Values>) {
+  const { of, name, label, hint, type = 'text', inputMode, autoComplete = 'off', placeholder } = props
+  const { id, hintId, isWrong } = useField(name)
+  const shared = {
+    ...{ id, name, placeholder, inputMode, autoComplete, spellcheck: false },
+    value: of.values.value[name],
+    'aria-describedby': hint ? hintId : undefined,
+    'aria-invalid': isWrong,
+    autofocus: props.autoFocus,
+    class: props.isCode ? 'code-input' : undefined,
+    onInput: (event: { currentTarget: { value: string } }) =>
+      of.set({ [name]: event.currentTarget.value } as Partial<Values>),
+  }
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {props.lines === undefined ? (
+        <span class="input">
+          {props.before && <span aria-hidden="true">{props.before}</span>}
+          <input {...({ ...shared, type } as InputHTMLAttributes<HTMLInputElement>)} />
+          {props.after && <span aria-hidden="true">{props.after}</span>}
+        </span>
+      ) : (
+        <textarea {...shared} rows={props.lines} />
+      )}
+      <Hint id={hintId}>{hint}</Hint>
+    </div>
+  )
+}
+
+export function SelectField<Values extends Record<string, string>>({
+  of,
+  name,
+  label,
+  hint,
+  options,
+}: FieldProps<Values> & { options: readonly (readonly [value: string, text: string])[] }) {
+  const { id, hintId, isWrong } = useField(name)
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select
+        {...{ id, name }}
+        aria-describedby={hint ? hintId : undefined}
+        aria-invalid={isWrong}
+        onChange={({ currentTarget: { value } }) => of.set({ [name]: value } as Partial<Values>)}
+      >
+        {options.map(([value, text]) => (
+          <option key={value} value={value} selected={value === of.values.value[name]}>
+            {text}
+          </option>
+        ))}
+      </select>
+      <Hint id={hintId}>{hint}</Hint>
+    </div>
+  )
+}

@@ -1,0 +1,40 @@
+/** Icons, drawn here: 20 by 20, in the colour of the text beside them. They are decoration; words say what they mean. */
+
+const PATHS = {
+  overview: 'M3 16h14M5.5 16V9.5M10 16V4M14.5 16v-4.5',
+  start: 'M4 10.5l3.5 3.5L16 5.5',
+  keys: 'M12.5 7.5m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0M10 10l-6 6M4 16h2.5v-2H8',
+  teams:
+    'M7.5 7m-2.5 0a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0-5 0M3 16c0-3 2-4.5 4.5-4.5S12 13 12 16M13 5a2.5 2.5 0 0 1 0 4.6M14 11.8c2 .5 3 2 3 4.2',
+  models: 'M10 3l6.5 3.5v7L10 17l-6.5-3.5v-7zM3.5 6.5L10 10l6.5-3.5M10 10v7',
+  upstreams: 'M4 4.5h12v4H4zM4 11.5h12v4H4zM7 6.5h.01M7 13.5h.01',
+  requests: 'M3 6h14M3 10h14M3 14h9',
+  playground: 'M3.5 4.5h13v9H9l-3.5 3v-3h-2z',
+  people: 'M10 7m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0M4 17c.3-3.5 2.5-5 6-5s5.7 1.5 6 5',
+  settings: 'M3 6h7M14 6h3M12 6m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0M3 14h3M10 14h7M8 14m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0',
+  audit: 'M10 10m-7 0a7 7 0 1 0 14 0a7 7 0 1 0-14 0M10 6v4l2.5 2',
+  more: 'M5 10h.01M10 10h.01M15 10h.01',
+  search: 'M9 9m-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0M13 13l4 4',
+  plus: 'M10 4v12M4 10h12',
+  close: 'M5 5l10 10M15 5L5 15',
+  copy: 'M7.5 7.5h8v8h-8zM12.5 7.5v-3h-8v8h3',
+  check: 'M4 10.5l4 4L16 6',
+  up: 'M10 16V4M5 9l5-5 5 5',
+  down: 'M10 4v12M5 11l5 5 5-5',
+  right: 'M8 5l5 5-5 5',
+  light:
+    'M10 10m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0M10 2v2M10 16v2M2 10h2M16 10h2M4.5 4.5l1.3 1.3M14.2 14.2l1.3 1.3M4.5 15.5l1.3-1.3M14.2 5.8l1.3-1.3',
+  dark: 'M16 11.5A6.5 6.5 0 0 1 8.5 4a6.5 6.5 0 1 0 7.5 7.5z',
+  auto: 'M10 10m-6.5 0a6.5 6.5 0 1 0 13 0a6.5 6.5 0 1 0-13 0M10 3.5v13M10 6h4M10 9h6M10 12h6M10 15h3',
+  help: 'M10 10m-7 0a7 7 0 1 0 14 0a7 7 0 1 0-14 0M8 8a2 2 0 1 1 2.8 1.8c-.6.3-.8.7-.8 1.4M10 13.7h.01',
+  leave: 'M8 4H4v12h4M8 10h9M13.5 6.5L17 10l-3.5 3.5',
+  warning: 'M10 3.5l7.5 13h-15zM10 8v4M10 14.5h.01',
+} as const
+
+export type IconName = keyof typeof PATHS
+
+export const Icon = ({ name }: { name: IconName }) => (
+  <svg class="icon" viewBox="0 0 20 20" width="20" height="20" aria-hidden="true" focusable="false">
+    <path d={PATHS[name]} />
+  </svg>
+)

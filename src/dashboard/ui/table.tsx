@@ -1,0 +1,114 @@
+// biome-ignore-all lint/a11y/noRedundantRoles: to a browser, what is laid out as cards is no table any more
+// biome-ignore-all lint/a11y/useSemanticElements: as above
+/**
+ * A list: a table where there is room, cards on a phone, with its title and the figures that matter there. Its first cell leads to all
+ * of a row; the arrows go from one to the next. How it is sorted stands in the address.
+ */
+import type { ComponentChildren } from 'preact'
+import { query, setQuery } from '../address/address.ts'
+import { Icon } from './icon.tsx'
+
+export interface Column<Row> {
+  /** In the address, and for React-like keys. */
+  name: string
+  title: string
+  /** In the first column a link, which stands for the whole row. */
+  cell(row: Row): ComponentChildren
+  /** Whether it can be sorted by it, and by what. Text goes up first, figures down. */
+  sortBy?(row: Row): string | number
+  isFigure?: boolean
+  /** What a card on a phone leaves out is behind a tap. */
+  isOnPhone?: boolean
+}
+
+interface TableProps<Row> {
+  /** For those who hear it. */
+  caption: string
+  columns: readonly Column<Row>[]
+  rows: readonly Row[]
+  idOf(row: Row): string
+}
+
+export function Table<Row>({ caption, columns, rows, idOf }: TableProps<Row>) {
+  const sort = query.value.get('sort') ?? ''
+  const by = columns.find(({ name }) => name === sort.replace(/^-/, ''))
+  return (
+    <div class="table-frame">
+      <table class="table" role="table">
+        <caption class="unseen">{caption}</caption>
+        <thead role="rowgroup">
+          <tr role="row">
+            {columns.map((column) => (
+              <Heading key={column.name} column={column} sort={sort} />
+            ))}
+          </tr>
+        </thead>
+        <tbody role="rowgroup" onKeyDown={moveBetweenRows}>
+          {sorted(rows, by?.sortBy, sort.startsWith('-')).map((row) => (
+            <tr key={idOf(row)} role="row">
+              {columns.map(({ name, title, cell, isFigure, isOnPhone = true }) => (
+                <td
+                  key={name}
+                  role="cell"
+                  data-title={title}
+                  class={toClass({ figure: isFigure, 'not-on-phone': !isOnPhone })}
+                >
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function Heading<Row>({ column, sort }: { column: Column<Row>; sort: string }) {
+  const { name, title, sortBy, isFigure = false } = column
+  const isDown = sort === `-${name}`
+  const isSorted = isDown || sort === name
+  const first = isFigure ? `-${name}` : name
+  const next = sort === first ? (isFigure ? name : `-${name}`) : first
+  return (
+    <th
+      role="columnheader"
+      scope="col"
+      class={toClass({ figure: isFigure })}
+      aria-sort={isSorted ? (isDown ? 'descending' : 'ascending') : undefined}
+    >
+      {sortBy ? (
+        <button type="button" class="sort" onClick={() => setQuery({ sort: next })}>
+          {title}
+          {isSorted && <Icon name={isDown ? 'down' : 'up'} />}
+        </button>
+      ) : (
+        title
+      )}
+    </th>
+  )
+}
+
+const toClass = (classes: Record<string, boolean | undefined>) =>
+  Object.keys(classes)
+    .filter((name) => classes[name])
+    .join(' ') || undefined
+
+function sorted<Row>(rows: readonly Row[], by: Column<Row>['sortBy'], isDown: boolean): readonly Row[] {
+  if (!by) return rows
+  const compare = (a: string | number, b: string | number) =>
+    typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b))
+  return rows.toSorted((a, b) => compare(by(a), by(b)) * (isDown ? -1 : 1))
+}
+
+function moveBetweenRows(event: KeyboardEvent): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  const { target, currentTarget } = event
+  if (step === undefined || !(target instanceof HTMLElement) || !(currentTarget instanceof HTMLElement)) return
+  const rows = [...currentTarget.querySelectorAll('tr')]
+  const next = rows[rows.findIndex((row) => row.contains(target)) + step]
+  const link = next?.querySelector<HTMLElement>('a, button')
+  if (!link) return
+  event.preventDefault()
+  link.focus()
+}

@@ -1,0 +1,47 @@
+/** Several of a kind, of which one is shown: the arrows go from one to the next, as in any application. */
+import type { ComponentChildren } from 'preact'
+import { useId, useRef, useState } from 'preact/hooks'
+
+export interface Tab {
+  title: string
+  content: ComponentChildren
+}
+
+export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
+  const [chosen, choose] = useState(0)
+  const id = useId()
+  const at = useRef<HTMLDivElement>(null)
+  const go = (to: number) => {
+    choose(to)
+    at.current?.querySelectorAll<HTMLElement>('[role=tab]')[to]?.focus()
+  }
+  const move = (event: KeyboardEvent) => {
+    const to = { ArrowRight: chosen + 1, ArrowLeft: chosen - 1, Home: 0, End: tabs.length - 1 }[event.key]
+    if (to === undefined) return
+    event.preventDefault()
+    go((to + tabs.length) % tabs.length)
+  }
+  return (
+    <div class="tabs">
+      <div ref={at} role="tablist" aria-label={label} tabIndex={-1} onKeyDown={move}>
+        {tabs.map(({ title }, index) => (
+          <button
+            key={title}
+            type="button"
+            role="tab"
+            id={`${id}-tab-${index}`}
+            aria-selected={index === chosen}
+            aria-controls={`${id}-panel`}
+            tabIndex={index === chosen ? 0 : -1}
+            onClick={() => choose(index)}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-tab-${chosen}`}>
+        {tabs[chosen]?.content}
+      </div>
+    </div>
+  )
+}

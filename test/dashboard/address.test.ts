@@ -1,0 +1,22 @@
+/** Addresses of pages: what they stand for, and how a query changes. */
+import { expect, test } from 'bun:test'
+import { matchPath, withQuery } from '../../src/dashboard/address/match.ts'
+
+test.each([
+  ['/', '/', {}],
+  ['/keys', '/keys/', {}],
+  ['/requests/:id', '/requests/4f9a', { id: '4f9a' }],
+  ['/models/:slug', '/models/openai%2Fgpt-5', { slug: 'openai/gpt-5' }],
+  ['/models/:slug', '/models/%', { slug: '%' }],
+  ['/keys', '/keys/new', null],
+  ['/requests/:id', '/requests', null],
+  ['/keys', '/', null],
+])('%s and %s: %p', (pattern, path, found) => {
+  expect(matchPath(pattern, path)).toEqual(found)
+})
+
+test('a query keeps what is not changed, and has nothing that is empty', () => {
+  expect(withQuery('?state=all&key=1', { key: null })).toBe('?state=all')
+  expect(withQuery('?state=all', { state: '' })).toBe('')
+  expect(withQuery('', { search: 'a&b', team: 'x' })).toBe('?search=a%26b&team=x')
+})

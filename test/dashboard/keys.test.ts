@@ -1,0 +1,142 @@
+/** Keys as pages tell of them, and what is typed of one as the API takes it. */
+import { describe, expect, test } from 'bun:test'
+import { NEW_KEY, toBody, toValues } from '../../src/dashboard/keys/form-values.ts'
+import { toPerMillion, toPrices } from '../../src/dashboard/keys/prices.ts'
+import { toSnippets } from '../../src/dashboard/keys/snippets.ts'
+import { filterKeys, toBudgetText, toLimitsText, toShortLimits, toShortModels } from '../../src/dashboard/keys/words.ts'
+import { toSteps } from '../../src/dashboard/start/steps.ts'
+import type { KeyDocument } from '../../src/documents/key.ts'
+
+const NOW = Date.UTC(2026, 10, 22, 14, 3)
+
+const key = (changes: Partial<KeyDocument> = {}): KeyDocument => ({
+  ...{ id: '0123456789abcdef', name: 'ann', last_four: 'a1b2', status: 'active', scope: 'all', models: [] },
+  ...{ rpm: null, tpm: null, concurrency: null, metadata: {}, allowed_ips: [], team_id: null, expires_ms: null },
+  ...{
+    team: null,
+    owner_id: null,
+    owner: null,
+    hidden: false,
+    budget_nano_usd: null,
+    budget_period: null,
+    spent_nano_usd: null,
+  },
+  ...{ budget_reset_ms: null, budget_state: null, spent_month_nano_usd: 0, spent_total_nano_usd: 0 },
+  ...{ last_used_ms: null, last_model: null, created_ms: NOW, revoked_ms: null },
+  secrets: [{ last_four: 'a1b2', created_ms: NOW, expires_ms: null }],
+  ...changes,
+})
+
+describe('in words', () => {
+  test('limits', () => {
+    expect(toLimitsText(key())).toBe('')
+    expect(toLimitsText(key({ rpm: 60, tpm: 100_000, concurrency: 4 }))).toBe(
+      '60 requests, 100k tokens a minute; 4 at a time',
+    )
+    expect(toShortLimits(key({ rpm: 60 }))).toBe('60 rpm')
+    expect(toShortLimits(key({ rpm: 60, tpm: 5, concurrency: 1 }))).toBe('60 rpm +2')
+  })
+
+  test('models', () => {
+    expect(toShortModels(key())).toBe('every model')
+    expect(toShortModels(key({ scope: 'local' }))).toBe('local models')
+    expect(toShortModels(key({ models: ['openai/*', 'a/b', 'c/d'] }))).toBe('openai/* +2')
+  })
+
+  test('budgets', () => {
+    const budget = { budget_nano_usd: 20_000_000_000, budget_period: 'month', spent_nano_usd: 12_000_000_000 } as const
+    expect(toBudgetText(key(budget))).toBe('$12.00 of $20.00 a month')
+  })
+
+  test('prices, for a million tokens', () => {
+    expect(toPerMillion('0.00000125')).toBe('$1.25')
+    expect(toPerMillion('0.000010')).toBe('$10.00')
+    expect(toPerMillion('0.0000000375')).toBe('$0.0375')
+    expect(toPerMillion('1')).toBe('$1000000.00')
+    expect(toPrices([{ prompt: '0', completion: '0.000' }])).toBe('free')
+    expect(toPrices([{ prompt: '0.00000125', completion: '0.00001' }])).toBe('$1.25 in, $10.00 out per million')
+  })
+})
+
+test('a list shows those that are active, those of a team or a state, and those that are searched for', () => {
+  const keys = [
+    key({ name: 'ann', team: 'research' }),
+    key({ name: 'Batch', models: ['openai/*'] }),
+    key({ name: 'gone', status: 'revoked' }),
+  ]
+  const names = (filter: Partial<Parameters<typeof filterKeys>[1]>) =>
+    filterKeys(keys, { search: '', team: '', state: '', ...filter }).map(({ name }) => name)
+  expect(names({})).toEqual(['ann', 'Batch'])
+  expect(names({ state: 'all' })).toEqual(['ann', 'Batch', 'gone'])
+  expect(names({ state: 'revoked' })).toEqual(['gone'])
+  expect(names({ team: 'research' })).toEqual(['ann'])
+  expect(names({ search: ' OPENAI' })).toEqual(['Batch'])
+  expect(names({ search: 'a1b2' })).toEqual(['ann', 'Batch'])
+})
+
+describe('what is typed', () => {
+  test('is what the API takes', () => {
+    const typed = {
+      ...NEW_KEY,
+      ...{ name: ' ann ', models: 'openai/*,\n local/x ', rpm: '1,000', budget: '0.50', budget_period: 'day' },
+      ...{ expires_ms: '30', allowed_ips: '10.0.0.0/8\n::1', team: 't1' },
+    }
+    expect(toBody(typed, NOW)).toEqual({
+      ...{ name: 'ann', models: ['openai/*', 'local/x'], scope: 'all', team: 't1', rpm: 1_000, tpm: null },
+      ...{ concurrency: null, budget_nano_usd: 500_000_000, budget_period: 'day' },
+      ...{ expires_ms: NOW + 30 * 86_400_000, allowed_ips: ['10.0.0.0/8', '::1'] },
+    })
+  })
+
+  test('a key that is opened and saved stays what it is', () => {
+    const before = key({
+      ...{ models: ['openai/*'], scope: 'local', team_id: 't1', rpm: 60, budget_nano_usd: 1, budget_period: 'total' },
+      ...{ expires_ms: NOW + 5, allowed_ips: ['::1/128'] },
+    })
+    const { expires_ms, ...body } = { expires_ms: undefined, ...toBody(toValues(before), NOW) }
+    expect(expires_ms).toBeUndefined()
+    expect(body).toEqual({
+      ...{ name: 'ann', models: ['openai/*'], scope: 'local', team: 't1', rpm: 60, tpm: null, concurrency: null },
+      ...{ budget_nano_usd: 1, budget_period: 'total', allowed_ips: ['::1/128'] },
+    })
+  })
+
+  test.each([
+    ['rpm', { rpm: 'many' }],
+    ['tpm', { tpm: '-1' }],
+    ['budget', { budget: '$$' }],
+    ['expires_on', { expires_ms: 'on', expires_on: '' }],
+  ])('and where %s cannot be read, that field is named', (field, typed) => {
+    expect(() => toBody({ ...NEW_KEY, ...typed }, NOW)).toThrow(expect.objectContaining({ field }))
+  })
+
+  test('a day ends at its end, where whoever types it is', () => {
+    const { expires_ms: ends } = toBody({ ...NEW_KEY, expires_ms: 'on', expires_on: '2027-01-31' }, NOW)
+    expect(new Date(ends ?? 0).getDate()).toBe(31)
+    expect(new Date((ends ?? 0) + 1).getDate()).toBe(1)
+  })
+})
+
+test('snippets name the address, the key and the model, and a shell takes them as they are', () => {
+  const access = { baseUrl: 'http://127.0.0.1:4000/v1', secret: 'sk-tg-x', model: "it's/odd" }
+  for (const { title, text } of toSnippets(access)) {
+    expect([title, text.includes(access.baseUrl)]).toEqual([title, true])
+    expect([title, text.includes(access.secret)]).toEqual([title, true])
+  }
+  const [curl] = toSnippets(access)
+  const words = Bun.spawnSync(['sh', '-c', String(curl?.text).replace(/^curl/, "printf '%s\\n'")]).stdout.toString()
+  expect(words.trimEnd().split('\n').at(-1)).toBe(
+    JSON.stringify({ model: access.model, stream: true, messages: [{ role: 'user', content: 'Hello' }] }),
+  )
+})
+
+test('the steps of a first run are done once they have happened', () => {
+  const demo = { slug: 'tollgate/demo', is_ready: true, reason: null }
+  const other = { slug: 'a/b', is_ready: false, reason: 'it has no credential' }
+  expect(toSteps([], [other])).toEqual({ ready: [], unready: 'it has no credential', keys: 0, first: null })
+  const used = key({ last_used_ms: NOW, last_model: 'tollgate/demo' })
+  expect(toSteps([key({ status: 'revoked' }), used], [other, demo])).toEqual({
+    ...{ ready: ['tollgate/demo'], unready: 'it has no credential', keys: 1 },
+    first: { id: used.id, name: 'ann', atMs: NOW, model: 'tollgate/demo' },
+  })
+})
