@@ -108,6 +108,8 @@ export function toServeConfig(sources: ConfigSources) {
       toOrigins,
       'origins such as https://app.example.com, with commas between, or *',
     ),
+    /** Whether the pages of the dashboard are served; the API that they ask is there either way. */
+    dashboard: read('dashboard', true, onOff, 'on or off'),
     /** Origins that the dashboard is reached under, beside this machine's own addresses. */
     publicUrls: read('public-url', [], toPublicUrls, 'https origins such as https://gateway.example.com'),
     /** Proxies that are believed where a client is. */

@@ -133,3 +133,9 @@ test.each([
   if (bytes !== null) return expect(disk()).toBe(bytes)
   expect(disk).toThrow(`--disk is '${text}': expected a size with its unit`)
 })
+
+test('the dashboard is on unless a flag or the environment says otherwise', () => {
+  const read = (flags: Record<string, string>, environment: Record<string, string> = {}) =>
+    toServeConfig({ flags, environment, settings: {} }).dashboard
+  expect([read({}), read({ dashboard: 'off' }), read({}, { TOLLGATE_DASHBOARD: 'off' })]).toEqual([true, false, false])
+})

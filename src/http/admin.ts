@@ -1,12 +1,36 @@
-/** Where the public surface hands on what is for administrators: to an instance of its own, with its own doors (`admin/app.ts`). */
+/**
+ * What is for administrators: pages, and the API that they ask, which is an instance of its own with its own doors (`admin/app.ts`).
+ * A server without a dashboard has the API alone.
+ */
 import { Elysia } from 'elysia'
+import { GatewayError } from '../domain/error.ts'
+import { pathOf } from './instance.ts'
 
 export interface AdminSurface {
   admin: { handle(request: Request): Promise<Response> }
+  /** Null where the server has no dashboard. Of an asset that there is not, it returns null. */
+  pages: { serve(asset: string | null, request: Request): Promise<Response | null> } | null
 }
 
-/** What is below is never opened to pages of other origins. */
-export const ADMIN_PATH = '/admin/'
+/** What is there or below is never opened to pages of other origins. */
+export const isForAdmins = (path: string) => path === '/admin' || path.startsWith('/admin/')
 
-export const adminController = ({ admin }: AdminSurface) =>
-  new Elysia({ name: 'admin' }).all('/admin/api/*', ({ request }) => admin.handle(request), { parse: 'none' })
+export function adminController({ admin, pages }: AdminSurface) {
+  const toApi = ({ request }: { request: Request }) => admin.handle(request)
+  const app = new Elysia({ name: 'admin' })
+    .all('/admin/api/*', toApi, { parse: 'none' })
+    // Or else the pages, which are for GET alone, would come before what is for all methods.
+    .get('/admin/api/*', toApi)
+  if (pages === null) return app
+  const serve = async (asset: string | null, request: Request) => {
+    const response = await pages.serve(asset, request)
+    if (response === null) throw new GatewayError('unknown_url', `Invalid URL (GET ${pathOf(request).slice(0, 200)})`)
+    return response
+  }
+  const toPage = ({ request }: { request: Request }) => serve(null, request)
+  return app
+    .get('/', () => new Response(null, { status: 302, headers: { location: '/admin', 'cache-control': 'no-store' } }))
+    .get('/admin', toPage)
+    .get('/admin/*', toPage)
+    .get('/admin/assets/*', ({ request, params }) => serve(params['*'], request))
+}

@@ -7,7 +7,7 @@ import { mintId, toRequestId } from '../domain/id.ts'
 import type { IpRange } from '../domain/ip.ts'
 import { MAX_BODY_BYTES } from '../gateway/body.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
-import { ADMIN_PATH, type AdminSurface, adminController } from './admin.ts'
+import { type AdminSurface, adminController, isForAdmins } from './admin.ts'
 import { chatController, IDLE_SECONDS } from './chat.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
@@ -43,7 +43,7 @@ export function createApp(deps: AppDeps) {
   // Without it, no request has a step more. What a controller returns is a response of ours, whose headers may be added to.
   if (cors)
     app.onAfterHandle(({ response, request, path }) => {
-      if (response instanceof Response && !path.startsWith(ADMIN_PATH)) cors.open(response, request)
+      if (response instanceof Response && !isForAdmins(path)) cors.open(response, request)
     })
   const ipOf = createIpOf(app, deps.trustedProxies)
   return app

@@ -97,6 +97,13 @@ async function lookUp(host: string): Promise<string[]> {
   return (await Promise.race([found, late])).map(({ address }) => address)
 }
 
+/** Where a browser finds the dashboard: under a name that it answers to, or else on this machine. */
+export function toDashboardUrl(baseUrl: string, publicUrls: readonly string[]): string {
+  const own = new URL('/admin', baseUrl)
+  if (['0.0.0.0', '[::]'].includes(own.hostname)) own.hostname = '127.0.0.1'
+  return publicUrls[0] === undefined ? own.href : `${publicUrls[0]}/admin`
+}
+
 function toAddress(client: ClientIp): string {
   if (client === null) return 'unknown'
   const ip = 'behind' in client ? client.behind : client

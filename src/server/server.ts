@@ -19,11 +19,12 @@ import { createPlayground } from '../http/playground.ts'
 import { systemController } from '../http/system.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
+import { createPages } from '../pages/pages.ts'
 import type { ConfigStore, Settings } from '../store/config-store.ts'
 import { createChecker } from '../structured/checker.ts'
 import { Pace } from '../threads/pace.ts'
 import { createCounter } from '../tokens/count.ts'
-import { createAdminSurface, toAddressWarning } from './admin.ts'
+import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin.ts'
 import { createAllBackends, testUpstream } from './backends.ts'
 import { type ControlDeps, createControl } from './control.ts'
 import { readMaxFiles, toFileLimit, toLowLimit, watchFiles } from './files.ts'
@@ -57,6 +58,10 @@ export interface Server {
   /** `http://host:port/v1` */
   baseUrl: string
   snapshot(): Snapshot
+  /** Null where it serves none. */
+  dashboardUrl: string | null
+  /** Makes the code by which the first owner signs in; null where there is one. It is for whoever has started the server alone. */
+  setupCode(): Promise<string | null>
   /** What whoever has started it should know, in sentences. */
   warnings: readonly string[]
   /** Runs a change of configuration on the server's own connection, then reads everything again. */
@@ -167,6 +172,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     backends,
     readiness: toReadiness.bind(null, watched),
     admin,
+    pages: config.dashboard ? createPages() : null,
   }
   const app = createApp(parts)
   const playground = createPlayground(parts, app)
@@ -214,6 +220,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const everything = opened.move()
   return {
     baseUrl,
+    dashboardUrl: config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null,
+    setupCode: admin.setupCode,
     snapshot: () => live.snapshot,
     warnings: [lowLimit, toAddressWarning(config)].filter((warning) => warning !== null),
     async reload(change) {

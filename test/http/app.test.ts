@@ -69,6 +69,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     monotonicMs: () => 0,
     limiter: createLimiter(),
     admin: { handle: async () => new Response() },
+    pages: null,
     health: createHealth({ nowMs: () => 0, wallMs: now }),
     load,
     instance: 'i1',

@@ -43,6 +43,7 @@ export function addServe(program: Command, context: Context): void {
       'let pages of this origin call the API, * for all (may be repeated; default none: keys belong on servers)',
       toList,
     )
+    .option('--no-dashboard', 'serve no page at /admin; the admin API stays')
     .option(
       '--public-url <origin>',
       'https origin that the dashboard is reached under (may be repeated; default none: on this machine alone)',
@@ -62,8 +63,11 @@ export function addServe(program: Command, context: Context): void {
     .option('--first-key', 'make and print a first key even without a terminal')
     .action(async ({ catalog, firstKey }: { catalog?: string; firstKey?: boolean }, command: Command) => {
       const flags = command.options.map((option) => {
-        const value: unknown = command.getOptionValue(option.attributeName())
-        return [option.name(), value === true ? 'on' : value]
+        const name = option.attributeName()
+        // What is only said by default is left to the environment and the settings.
+        if (command.getOptionValueSource(name) !== 'cli') return [option.name(), undefined]
+        const value: unknown = command.getOptionValue(name)
+        return [option.negate ? name : option.name(), typeof value === 'boolean' ? (value ? 'on' : 'off') : value]
       })
       const { runServer } = await import('../run-server.ts')
       await runServer(context, {

@@ -1,0 +1,92 @@
+/**
+ * Serves the dashboard's pages, from memory: one page for every address below `/admin`, which finds out by itself what it shows, and
+ * what it loads, by name. Nothing is loaded before somebody comes to look, and no name reaches a file system.
+ */
+import { gunzipSync } from 'node:zlib'
+import { PAGE, type Packed } from './bundle.ts'
+
+declare const TOLLGATE_VERSION: string | undefined
+
+export interface Pages {
+  /** @param asset what follows `/admin/assets/`; null is the page. Returns null for a name that there is not. */
+  serve(asset: string | null, request: Request): Promise<Response | null>
+}
+
+/** No script, style, frame or connection but our own; and nobody else's page has ours in a frame. */
+const POLICY = [
+  ...[
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data: blob:",
+    "connect-src 'self'",
+  ],
+  ...["base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"],
+].join('; ')
+
+const FOR_ALL = {
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+  vary: 'accept-encoding',
+}
+const FOR_PAGE = {
+  ...FOR_ALL,
+  'cache-control': 'no-cache',
+  'content-security-policy': POLICY,
+  'x-frame-options': 'DENY',
+  'cross-origin-opener-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+}
+const FOR_ASSET = { ...FOR_ALL, 'cache-control': 'public, max-age=31536000, immutable' }
+
+interface File {
+  type: string
+  gzip: Uint8Array<ArrayBuffer>
+  br: Uint8Array<ArrayBuffer> | null
+}
+
+export function createPages(load: () => Promise<Record<string, Packed>> = loadOwn): Pages {
+  let loading: Promise<Map<string, File>> | null = null
+  const files = () => {
+    loading ??= load().then(unpack)
+    // Whoever comes next may have more luck.
+    loading.catch(() => {
+      loading = null
+    })
+    return loading
+  }
+  return {
+    async serve(asset, request) {
+      if (asset === PAGE) return null
+      const file = (await files()).get(asset ?? PAGE)
+      return file ? toResponse(file, asset === null ? FOR_PAGE : FOR_ASSET, request) : null
+    },
+  }
+}
+
+/** Only the executable has a version while it is built. */
+const loadOwn = async () =>
+  typeof TOLLGATE_VERSION === 'string'
+    ? (await import('./embedded.ts')).files
+    : (await import('./bundle.ts')).bundle({ withBrotli: false })
+
+const unpack = (packed: Record<string, Packed>) =>
+  new Map(
+    Object.entries(packed).map(([name, { type, gzip, br }]): [string, File] => [
+      name,
+      { type, gzip: Uint8Array.fromBase64(gzip), br: br === undefined ? null : Uint8Array.fromBase64(br) },
+    ]),
+  )
+
+function toResponse({ type, gzip, br }: File, headers: Record<string, string>, request: Request): Response {
+  const accepted = request.headers.get('accept-encoding') ?? ''
+  const answer = (body: Uint8Array<ArrayBuffer>, encoding: Record<string, string>) =>
+    new Response(body, { headers: { ...headers, 'content-type': type, ...encoding } })
+  if (br && accepts(accepted, 'br')) return answer(br, { 'content-encoding': 'br' })
+  if (accepts(accepted, 'gzip')) return answer(gzip, { 'content-encoding': 'gzip' })
+  return answer(gunzipSync(gzip), {})
+}
+
+/** Whether a list such as `gzip;q=0.5, br` has an encoding, other than to exclude it. */
+const accepts = (accepted: string, encoding: string) =>
+  new RegExp(`(^|[,\\s])${encoding}\\s*(,|$|;(?!\\s*q=0(\\.0*)?\\s*(,|$)))`, 'i').test(accepted)
