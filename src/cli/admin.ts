@@ -34,7 +34,7 @@ const withIdentity = <T>(io: Context, work: (store: ReturnType<typeof createIden
 export async function showCode(io: Context): Promise<void> {
   const code = await askSetupCode(io.dataFolder)
   if (io.json) return printJson(io, { code })
-  io.stderr('Open /admin of the server in a browser and enter this code, within 15 minutes:\n')
+  io.stderr('Open /admin/setup of the server in a browser and enter this code, within 15 minutes:\n')
   io.stdout(`${code}\n`)
 }
 

@@ -82,11 +82,11 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   log.info('server_started', 'serving', { version: version(), url: baseUrl, data: dataFolder, catalog })
   if (io.json) printJson(io, { base_url: baseUrl, data: dataFolder, key: firstKey })
   else {
-    const { warnings } = server
-    const snapshot = server.snapshot()
-    io.stdout(
-      toWelcome({ baseUrl, snapshot, dataFolder, warnings, catalog, firstKey, isQuiet, started: toStarted(io) }),
-    )
+    const { warnings, dashboardUrl } = server
+    // Output that is not a terminal's may end up in a log.
+    const setupCode = dashboardUrl !== null && io.isTerminal(1) ? await server.setupCode() : null
+    const shown = { baseUrl, dashboardUrl, setupCode, dataFolder, catalog, warnings, firstKey, isQuiet }
+    io.stdout(toWelcome({ ...shown, snapshot: server.snapshot(), started: toStarted(io) }))
   }
 
   await stopped

@@ -11,6 +11,10 @@ export interface Served {
   dataFolder: string
   /** Path of the catalogue, or what it is called. */
   catalog: string
+  /** Null where no pages are served. */
+  dashboardUrl: string | null
+  /** By which the first owner signs in there; null where there is one, or nobody is sure to sit before the terminal. */
+  setupCode: string | null
   /** In sentences, what whoever has started it should know. */
   warnings: readonly string[]
   /** The secret of a key that was just made. */
@@ -21,7 +25,7 @@ export interface Served {
 }
 
 export function toWelcome(served: Served): string {
-  const { baseUrl, dataFolder, catalog, firstKey, isQuiet, started } = served
+  const { baseUrl, dataFolder, catalog, dashboardUrl, setupCode, firstKey, isQuiet, started } = served
   const data = toDataOption(dataFolder, started)
   const command = (words: string) => `${toInvocation(started)} ${words}${data}`
   const keys = new Set([...served.snapshot.secrets.values()].map(({ key }) => key.id)).size
@@ -29,11 +33,17 @@ export function toWelcome(served: Served): string {
     `Tollgate ${version()} serves ${baseUrl}`,
     `  data       ${dataFolder}`,
     `  catalogue  ${catalog}`,
+    ...(dashboardUrl === null ? [] : [`  dashboard  ${dashboardUrl}`]),
     ...(keys > 0 && !firstKey ? [`  keys       ${keys}; another with: ${command('keys create --name NAME')}`] : []),
     ...(isQuiet ? ['  log        warnings and errors; with --log-level info, a line for each request, too'] : []),
     ...served.warnings.map((warning) => `  warning    ${warning}`),
     '',
   ]
+  if (dashboardUrl !== null && setupCode !== null)
+    lines.push(
+      `Set the dashboard up, within 15 minutes (another code: ${command('admin code')}):`,
+      ...['', `${dashboardUrl}/setup#${setupCode}`, ''],
+    )
   if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')
   else if (keys === 0) lines.push(`Make a key with: ${command('keys create --name NAME')}`, '')
   const model = findReady(served.snapshot)

@@ -1,4 +1,4 @@
-/** On a terminal the log keeps to what needs a look; a line for each request is for whoever asks for it. */
+/** On a terminal the log keeps to what needs a look, and who sits there is shown the way into the dashboard. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { BINARY, createWorkplace, type Workplace } from '../support/binary.ts'
@@ -34,4 +34,17 @@ test('requests are not told of on a terminal, but for --log-level info', async (
   expect(quiet).toContain('Stopping')
   expect(quiet).not.toContain('"event"')
   expect(await watch('--log-level', 'info')).toContain('"event":"request_finished"')
+})
+
+test('while nobody is set up, a terminal shows a link that makes the first owner, and nothing else does', async () => {
+  const seen = await watch('--log-level', 'info')
+  const [, code = ''] = /\/admin\/setup#([\w-]+)/.exec(seen) ?? []
+  expect(code).not.toBe('')
+  expect(seen.split(code).length).toBe(2)
+  const piped = await place.serve()
+  expect(piped.stdout()).toContain('  dashboard  http://127.0.0.1:')
+  expect(piped.stdout() + piped.stderr()).not.toContain('/setup')
+  piped.signal('SIGTERM')
+  await piped.exited
+  expect(await watch('--no-dashboard')).not.toContain('/admin')
 })
