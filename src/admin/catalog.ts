@@ -62,8 +62,9 @@ export function catalogController({ store, serving, catalogFiles, lookUp, now }:
       '/catalog',
       async ({ principal }) => {
         const [rows, sealed] = await Promise.all([store.readCatalog(), store.readSealed()])
-        const { text, document, leftOut } = await catalogFiles.export(rows, sealed, principal.id)
-        return { yaml: text, document, left_out: leftOut, sealed }
+        const ids = sealed.map(({ id }) => id)
+        const { text, document, leftOut } = await catalogFiles.export(rows, ids, principal.id)
+        return { yaml: text, document, left_out: leftOut, sealed: ids }
       },
       { least: 'viewer' },
     )

@@ -5,12 +5,14 @@ import type { SignInDeps } from '../identity/sign-in.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import type { RequestFilter } from '../store/request-store.ts'
+import type { Vault } from '../store/vault.ts'
 import type { AccessDeps } from './access.ts'
 import type { Asker, Reports } from './reports.ts'
 import type { Serving } from './serving.ts'
 
 export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'> {
   store: ConfigStore
+  vault: Vault
   reports: Reports
   serving: Serving
   catalogFiles: FileThread

@@ -21,7 +21,7 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
   ...{ invalid: 400, catalog_invalid: 400, report_too_long: 400, code_wrong: 400 },
   ...{ sign_in_failed: 401, no_team: 403, too_many_attempts: 429 },
   ...{ key_not_found: 404, team_not_found: 404, admin_not_found: 404, token_not_found: 404, session_not_found: 404 },
-  ...{ owners_only: 403, catalog_not_read: 503 },
+  ...{ owners_only: 403, secret_unusable: 500, catalog_not_read: 503 },
   ...{ model_not_found: 404, upstream_not_found: 404 },
   ...{ request_not_found: 404, request_removed: 410, version_not_found: 404, no_room: 507 },
 }

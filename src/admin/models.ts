@@ -8,9 +8,12 @@ import type { CatalogRows } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 
+/** The server knows whether it has them. */
+const NOT_NEEDED = new Map()
+
 export function modelsController({ store, serving }: AdminDeps) {
   const toDocuments = (rows: CatalogRows) =>
-    toModelDocuments(rows, toKnown(toUpstreamDocuments(rows.upstreams, serving.upstreams()), true))
+    toModelDocuments(rows, toKnown(toUpstreamDocuments(rows.upstreams, NOT_NEEDED, serving.upstreams()), true))
 
   const show = async (name: string) => {
     const rows = await store.readCatalog()

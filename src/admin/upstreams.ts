@@ -3,21 +3,25 @@ import { Elysia } from 'elysia'
 import { findUpstream } from '../catalog/find.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 
-export function upstreamsController({ store, serving }: AdminDeps) {
-  const list = async () => toUpstreamDocuments((await store.readCatalog()).upstreams, serving.upstreams())
+export function upstreamsController({ store, vault, serving }: AdminDeps) {
+  const toDocuments = async (rows: readonly UpstreamRow[]) =>
+    toUpstreamDocuments(rows, await vault.open(await store.readSealed()), serving.upstreams())
 
   return new Elysia({ name: 'upstreams' })
     .use(access())
-    .get('/upstreams', async () => ({ upstreams: await list() }), { least: 'viewer' })
+    .get('/upstreams', async () => ({ upstreams: await toDocuments((await store.readCatalog()).upstreams) }), {
+      least: 'viewer',
+    })
     .get(
       '/upstreams/:id',
       async ({ params: { id } }) => {
         const { upstreams } = await store.readCatalog()
         const row = findUpstream({ upstreams }, id)
-        return toUpstreamDocuments([row], serving.upstreams())[0]
+        return (await toDocuments([row]))[0]
       },
       { least: 'viewer' },
     )

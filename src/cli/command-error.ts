@@ -90,6 +90,7 @@ function toAdvice(failure: ServiceFailure): string {
     owners_only: '',
     catalog_missing: ' Name the file: tollgate catalog apply FILE',
     version_not_found: ' See them with: tollgate catalog history',
+    secret_unusable: '',
     data_unwritable: ' Choose another one with --data, or give this user the right to write there.',
     data_unreadable: ' Run this as the user that the server runs as.',
     no_folder: ' Name a folder with --data.',

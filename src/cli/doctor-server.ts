@@ -3,7 +3,7 @@
 import { hasProxy, toFetchPlaces } from '../config.ts'
 import { toKnown, toReasons } from '../documents/readiness.ts'
 import type { ShownUpstream } from '../documents/upstream.ts'
-import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { Environment, OpenedCredentials, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { count } from '../domain/words.ts'
 import { toLowLimit } from '../server/files.ts'
 import type { Status } from '../server/protocol.ts'
@@ -71,6 +71,22 @@ function toDefect({ full, ledger, upstreams, disk }: Status): string {
   if (disk !== null && disk.state !== 'ok') return 'its disk is full, or will be within days: see `disk`.'
   if (upstreams.some(({ state }) => state === 'down' || state === 'refused')) return 'not all upstreams are up.'
   return 'cannot read changes of the configuration. Its log says why.'
+}
+
+/** Looks at those that were typed in. A server that has opened them goes on without what it has opened them with; the next does not. */
+export function checkCredentials(opened: OpenedCredentials): Check[] {
+  if (opened.size === 0) return []
+  const name = 'credentials'
+  const problems = [...opened].flatMap(([id, one]) =>
+    'problem' in one ? [`Of the upstream ${id}: ${one.problem}.`] : [],
+  )
+  if (problems.length > 0) return problems.map((message) => problem(name, message))
+  return [
+    ok(
+      name,
+      `${count(opened.size, 'credential')} typed in, which the file 'secret' opens. Keep a copy: tollgate backup FILE --with-secret`,
+    ),
+  ]
 }
 
 /** Looks at every upstream that is enabled. */

@@ -14,6 +14,7 @@ import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { readSpace } from '../store/sqlite/ledger-prune.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
+import { createVault } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
 import { checkCatalogFile } from './doctor-catalog.ts'
 import { type Check, guarded } from './doctor-check.ts'
@@ -21,7 +22,7 @@ import { inspectDatabase } from './doctor-database.ts'
 import { checkDisk, checkSpace } from './doctor-disk.ts'
 import { checkBackups, checkFolder, checkJournal } from './doctor-files.ts'
 import { checkKeys } from './doctor-keys.ts'
-import { checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
+import { checkCredentials, checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
 import { type Context, printJson, toIndented, toPrintable, version } from './io.ts'
 import { findServer, type ServerLookup } from './live.ts'
 
@@ -95,11 +96,13 @@ const inspectCatalogFile = async (sqlite: Database, io: Context) =>
 async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context): Promise<Check[]> {
   const configuration = await createConfigStore(sqlite).read()
   const status = found.kind === 'server' ? found.status : null
-  const rows = toDeclared(configuration.upstreams, io.environment).map((declared) =>
+  const opened = await createVault(io.dataFolder).open(configuration.sealed)
+  const rows = toDeclared(configuration.upstreams, io.environment, opened).map((declared) =>
     toRow(declared, status?.upstreams ?? null),
   )
-  const snapshot = toSnapshot(configuration, io.environment)
+  const snapshot = toSnapshot(configuration, io.environment, opened)
   return [
+    ...checkCredentials(opened),
     ...checkUpstreams(rows, status !== null, io.nowMs()),
     ...checkTransport([...snapshot.upstreams.values()], io.environment),
     ...checkModels(snapshot, rows, status !== null),

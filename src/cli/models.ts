@@ -14,6 +14,7 @@ import { type Context, printJson, toDescribedTable, toPrintable, toTable, withSt
 import { findServer, noteServer } from './live.ts'
 import { MODEL_HEADINGS, toModelCells } from './model-table.ts'
 import { toModelText } from './model-text.ts'
+import { readUpstreams } from './read-upstreams.ts'
 
 /** @param all also those that are disabled, that no list of the API shows, and those of a wildcard that are not ready. */
 export async function list(
@@ -72,12 +73,12 @@ export async function show(name: string, io: Context): Promise<void> {
 
 /** All that there is, in the order of its names. */
 async function gather(io: Context) {
-  const rows = await withStore(io, { readonly: true }, (store) => store.readCatalog())
+  const { rows, opened } = await readUpstreams(io)
   const found = await findServer(io.dataFolder)
   const status = found.kind === 'server' ? found.status : null
-  const upstreams = toDeclared(rows.upstreams, io.environment).map((declared) =>
+  const upstreams = toDeclared(rows.upstreams, io.environment, opened).map((declared) =>
     toRow(declared, status?.upstreams ?? null),
   )
-  const models = toModelDocuments(rows, toKnown(upstreams, status !== null), io.environment)
+  const models = toModelDocuments(rows, toKnown(upstreams, status !== null))
   return { models, aliases: toAliasDocuments(rows), rows, found }
 }

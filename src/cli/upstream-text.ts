@@ -12,7 +12,7 @@ export function toUpstreamTable(rows: readonly ShownUpstream[], nowMs: number, p
 }
 
 function toCells({ id, state, credential, base_url: address }: ShownUpstream): string[] {
-  const key = credential ? `${credential.variable ?? ''} ${credential.status.replace('_', ' ')}`.trim() : '-'
+  const key = credential ? `${credential.variable ?? 'typed in,'} ${credential.status.replace('_', ' ')}` : '-'
   return [id, state.replace('_', ' '), key, address ?? '-'].map(toPrintable)
 }
 

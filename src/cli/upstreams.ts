@@ -6,8 +6,9 @@ import { type StoredUpstream, toDeclared, toRow } from '../documents/upstream.ts
 import { createAllBackends, testUpstream } from '../server/backends.ts'
 import type { Status, TestResult } from '../server/protocol.ts'
 import { CommandError } from './command-error.ts'
-import { type Context, printJson, toPrintable, toTable, withStore } from './io.ts'
+import { type Context, printJson, toPrintable, toTable } from './io.ts'
 import { findServer, noteServer, testThroughServer } from './live.ts'
+import { readUpstreams } from './read-upstreams.ts'
 import { toUpstreamTable } from './upstream-text.ts'
 
 export async function list(io: Context): Promise<void> {
@@ -38,10 +39,10 @@ export async function test(ids: readonly string[], io: Context): Promise<void> {
 
 /** What both commands begin with: what the database declares, and the server, if there is one. */
 async function gather(io: Context) {
-  const { upstreams } = await withStore(io, { readonly: true }, (store) => store.readCatalog())
+  const { rows, opened } = await readUpstreams(io)
   const found = await findServer(io.dataFolder)
   const status = found.kind === 'server' ? found.status : null
-  return { declared: toDeclared(upstreams, io.environment), found, status }
+  return { declared: toDeclared(rows.upstreams, io.environment, opened), found, status }
 }
 
 /** What the documents say of the server: all but its upstreams, which have a list of their own. */

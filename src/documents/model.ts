@@ -1,5 +1,5 @@
 /** A model under its columns' names, as `models … --json` prints it and the admin API answers. Pure. */
-import type { CatalogModel, Environment, Target } from '../domain/snapshot.ts'
+import type { CatalogModel, Target } from '../domain/snapshot.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow } from '../store/catalog-rows.ts'
 import { toCatalog } from '../store/snapshot.ts'
@@ -60,16 +60,12 @@ export interface PriceOfModel {
 }
 
 /** Every model, those that are disabled included, in the order of their names. */
-export function toModelDocuments(
-  rows: CatalogRows,
-  known: KnownUpstreams,
-  environment: Environment = {},
-): ShownModel[] {
+export function toModelDocuments(rows: CatalogRows, known: KnownUpstreams): ShownModel[] {
   const models = new Map(rows.models.map((row) => [row.slug, row]))
   const routesOf = Map.groupBy(rows.routes, ({ model }) => model)
   const local = new Set(rows.upstreams.flatMap((row) => (row.local ? row.id : [])))
   const all = rows.models.map((row) => ({ ...row, enabled: true }))
-  const documents = [...toCatalog({ ...rows, models: all }, environment).models.values()].flatMap((model) => {
+  const documents = [...toCatalog({ ...rows, models: all }, {}).models.values()].flatMap((model) => {
     const row = models.get(model.facts.id)
     const routes = routesOf.get(model.facts.id) ?? []
     return row ? toModelDocument(model, row, routes, local, known) : []

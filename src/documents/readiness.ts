@@ -33,7 +33,7 @@ export function toReason(
 ): string | null {
   const row = upstreams.get(upstream.id)
   // What this environment lacks is all that is known without a server, and nothing beside what one says.
-  if (!serves) return upstream.notReady === null ? null : (row?.reason ?? upstream.notReady)
+  if (!serves) return row ? row.reason : upstream.notReady
   if (row && OUT.has(row.state)) return row.reason ?? row.state
   const target = row?.targets.find((each) => each.model === model && each.upstream_model === upstreamModel)
   return target?.breaker === 'open' && target.open_for_keys === null

@@ -2,7 +2,7 @@
  * Every upstream of the database together with what a running server knows of it, if one runs: `upstreams list --json` and the admin
  * API. No secret is ever part of it: of a credential only whether there is one. Pure.
  */
-import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { Environment, OpenedCredentials, Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { toUpstream } from '../store/snapshot.ts'
@@ -50,31 +50,43 @@ export interface ShownUpstream extends UpstreamFacts, Omit<UpstreamHealth, 'stat
   state: UpstreamHealth['state'] | 'disabled'
   enabled: boolean
   origin: string
-  /** Null where it needs none. Never the credential itself. */
-  credential: { variable: string | null; status: 'set' | 'not_set' } | null
+  /** Null where it needs none. Never the credential itself; `sealed`: it was typed in, or is to be. */
+  credential: { variable: string | null; sealed: boolean; status: 'set' | 'not_set' } | null
 }
 
 /** All upstreams, also the disabled ones, in the order in which they were declared. */
-export function toDeclared(rows: readonly UpstreamRow[], environment: Environment): StoredUpstream[] {
+export function toDeclared(
+  rows: readonly UpstreamRow[],
+  environment: Environment,
+  opened: OpenedCredentials,
+): StoredUpstream[] {
   return rows.map((row) => ({
-    upstream: toUpstream(row, environment, 'here'),
+    upstream: toUpstream(row, environment, 'here', opened.get(row.id)),
     enabled: row.enabled,
     origin: row.origin,
   }))
 }
 
 /** All of them as a running server knows them, whose own environment resolves their credentials. */
-export const toUpstreamDocuments = (rows: readonly UpstreamRow[], statuses: readonly UpstreamStatus[]) =>
-  toDeclared(rows, {}).map((declared) => toRow(declared, statuses))
+export const toUpstreamDocuments = (
+  rows: readonly UpstreamRow[],
+  opened: OpenedCredentials,
+  statuses: readonly UpstreamStatus[],
+) => toDeclared(rows, {}, opened).map((declared) => toRow(declared, statuses))
 
 /** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */
 export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatus[] | null): ShownUpstream {
   const { upstream, enabled, origin } = declared
-  const { variable } = upstream
+  const { variable, isSealed: sealed } = upstream
   const known = enabled ? statuses?.find(({ id }) => id === upstream.id) : undefined
   if (known) {
     const { credential, ...rest } = known
-    return { ...rest, enabled, origin, credential: credential === 'none' ? null : { variable, status: credential } }
+    return {
+      ...rest,
+      enabled,
+      origin,
+      credential: credential === 'none' ? null : { variable, sealed, status: credential },
+    }
   }
   const found = upstream.credential === null ? 'not_set' : 'set'
   return {
@@ -82,7 +94,7 @@ export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatu
     ...toUpstreamFacts(upstream),
     enabled,
     origin,
-    credential: variable === null ? null : { variable, status: found },
+    credential: variable === null && !sealed ? null : { variable, sealed, status: found },
     ...toUnasked(declared, statuses !== null),
     last_ok_ms: null,
     last_error: null,
@@ -107,7 +119,8 @@ export function toUpstreamStatuses(snapshot: Snapshot, states: readonly Upstream
   return [...snapshot.upstreams.values()].map((upstream) => ({
     ...toHealth(upstream, known.get(upstream.id)),
     ...toUpstreamFacts(upstream),
-    credential: upstream.credential !== null ? 'set' : upstream.variable !== null ? 'not_set' : 'none',
+    credential:
+      upstream.credential !== null ? 'set' : upstream.variable !== null || upstream.isSealed ? 'not_set' : 'none',
   }))
 }
 

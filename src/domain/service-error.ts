@@ -56,6 +56,8 @@ export type ServiceFailure =
   | { kind: 'catalog_missing' }
   /** There is no such state of the catalogue, or it is not kept any more. */
   | { kind: 'version_not_found'; number: number }
+  /** The file that opens credentials. */
+  | { kind: 'secret_unusable'; path: string }
   | { kind: 'bad_config'; problems: readonly string[] }
   | { kind: 'data_unwritable'; dataFolder: string }
   | { kind: 'data_unreadable'; dataFolder: string }

@@ -63,8 +63,10 @@ export interface Upstream {
   /** What its provider allows, all keys together. */
   limits: Limits
   options: UpstreamOptions
-  /** The variable that its credential is in; null where it needs none. */
+  /** The variable that its credential is in; null where it needs none, or one was typed in. */
   variable: string | null
+  /** Whether its credential was typed in, or is to be: it is kept sealed. */
+  isSealed: boolean
   /** The resolved credential; null where the upstream needs none or it did not resolve. */
   credential: string | null
   /** Why this upstream cannot be called, in words for an administrator; null when it can. */
@@ -116,5 +118,11 @@ export interface Snapshot {
   aliases: ReadonlyMap<string, Alias>
   upstreams: ReadonlyMap<string, Upstream>
 }
+
+/** A credential that was kept sealed, or why it cannot be used, in words that go on a sentence. */
+export type OpenedCredential = { credential: string } | { problem: string }
+
+/** By the ids of upstreams. */
+export type OpenedCredentials = ReadonlyMap<string, OpenedCredential>
 
 export type Environment = Readonly<Record<string, string | undefined>>

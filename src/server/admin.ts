@@ -14,7 +14,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { LiveRequests } from './live-requests.ts'
 
 export interface AdminSurfaceDeps
-  extends Pick<AdminDeps, 'store' | 'identity' | 'serving' | 'publicUrls' | 'now' | 'log'> {
+  extends Pick<AdminDeps, 'store' | 'vault' | 'identity' | 'serving' | 'publicUrls' | 'now' | 'log'> {
   dataFolder: string
   ledger: Pick<Ledger, 'flush'>
   liveRequests: Pick<LiveRequests, 'follow'>

@@ -15,10 +15,12 @@ import type { Log } from '../log.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import type { LedgerReader } from '../store/ledger-store.ts'
 import { toSnapshot } from '../store/snapshot.ts'
+import type { Vault } from '../store/vault.ts'
 import type { Backend } from '../upstreams/backend.ts'
 
 export interface LiveDeps {
   store: Pick<ConfigStore, 'read'>
+  vault: Pick<Vault, 'open'>
   environment: Environment
   reader: Pick<LedgerReader, 'spent' | 'underWay' | 'recent' | 'latestHour'>
   ledger: Pick<Ledger, 'unapplied'>
@@ -35,8 +37,11 @@ export interface LiveDeps {
 const MINUTE_MS = 60_000
 
 export async function createLive(deps: LiveDeps) {
-  const { store, environment, reader, ledger, backends, probeMs, now, monotonicMs, log } = deps
-  const read = async () => toSnapshot(await store.read(), environment)
+  const { store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log } = deps
+  const read = async () => {
+    const rows = await store.read()
+    return toSnapshot(rows, environment, await vault.open(rows.sealed))
+  }
   const first = await read()
   const wallMs = now()
   const limiter = createLimiter({

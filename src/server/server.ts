@@ -21,6 +21,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
 import { createPages } from '../pages/pages.ts'
 import type { ConfigStore, Settings } from '../store/config-store.ts'
+import { createVault } from '../store/vault.ts'
 import { createChecker } from '../structured/checker.ts'
 import { Pace } from '../threads/pace.ts'
 import { createCounter } from '../tokens/count.ts'
@@ -93,9 +94,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   await options.prepare(store, settings)
 
   const { ledger, reader, files: dataFiles, disk } = storage.openLedger(config)
+  const vault = createVault(dataFolder)
   const backends = createAllBackends({ environment, maxEventBytes: config.maxEventBytes })
   const { probeMs } = config
-  const live = await createLive({ store, environment, reader, ledger, backends, probeMs, now, monotonicMs, log })
+  const live = await createLive({ store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log })
   const { limiter, health, prober } = live
   const watch = store.watch(live.snapshot.revision, live.refresh, log)
   opened.defer(() => watch.stop())
@@ -138,7 +140,18 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     refresh: live.refresh,
   }
   const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })
-  const admin = createAdminSurface({ store, identity, serving, dataFolder, ledger, liveRequests, log, now, ...config })
+  const admin = createAdminSurface({
+    store,
+    vault,
+    identity,
+    serving,
+    dataFolder,
+    ledger,
+    liveRequests,
+    log,
+    now,
+    ...config,
+  })
   opened.defer(() => admin.close())
   const parts: AppDeps = {
     live,

@@ -10,7 +10,7 @@ export interface UpstreamRow {
   dialect: DialectName
   /** Without a slash at its end; null where the dialect needs none. */
   baseUrl: string | null
-  /** A reference such as `${OPENAI_API_KEY}`, resolved by the server. Never a secret itself. */
+  /** A reference such as `${OPENAI_API_KEY}`, resolved by the server. Never a secret itself: one that was typed in is kept apart. */
   apiKeyRef: string | null
   local: boolean
   enabled: boolean
@@ -19,6 +19,11 @@ export interface UpstreamRow {
   origin: Origin
   createdMs: number
   updatedMs: number
+}
+
+/** A credential that was typed in for an upstream, as `vault.ts` seals it for where that is; '' = it is to be typed in again. */
+export interface SealedCredential extends Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl'> {
+  sealed: string
 }
 
 export interface ModelRow {
@@ -116,9 +121,14 @@ export interface CatalogHistory {
   find(number: number): KeptCatalog | null
 }
 
-/** Routes of a model or an upstream that is deleted go with it. */
+/**
+ * Routes of a model or an upstream that is deleted go with it. A credential that was typed in stays with its upstream for as long as
+ * that has neither another address or dialect, after which it is to be typed in again, nor a reference.
+ */
 export type CatalogWrite = { [Table in keyof CatalogRows]: TableWrite<CatalogRows[Table][number]> } & {
   prices: PriceRow[]
+  /** Credentials that were typed in, by the ids of upstreams as they are after this write; null takes one away. */
+  credentials?: readonly { id: string; sealed: string | null }[]
   /** What is kept from now on. */
   versions?: readonly KeptCatalog[]
   /** Versions of a lower number are forgotten. */

@@ -17,6 +17,7 @@ import type {
   CatalogWrite,
   KeptCatalog,
   PriceRow,
+  SealedCredential,
 } from './catalog-rows.ts'
 
 export interface StoredSecret {
@@ -57,6 +58,7 @@ export type KeyWrite = Partial<KeyRows>
 export interface Configuration extends KeyRows, CatalogRows {
   /** 0 before the first change. */
   revision: number
+  sealed: SealedCredential[]
 }
 
 /** Rows of the settings table, by key. */
@@ -122,8 +124,8 @@ export interface ConfigStore {
   read(): Promise<Configuration>
   readKeys(): Promise<KeyRows>
   readCatalog(): Promise<CatalogRows>
-  /** The ids of upstreams that have a credential which an administrator typed in; the rows do not have it. */
-  readSealed(): Promise<string[]>
+  /** Credentials that administrators have typed in; the rows do not have them. */
+  readSealed(): Promise<SealedCredential[]>
   readSettings(): Promise<Settings>
   /** Oldest first. */
   readVersions(): Promise<CatalogVersion[]>

@@ -12,19 +12,39 @@ import {
   LOCAL_OPTIONS,
   type UpstreamOptions,
 } from '../domain/settings.ts'
-import type { CatalogModel, Environment, Key, Secret, Snapshot, Target, Team, Upstream } from '../domain/snapshot.ts'
+import type {
+  CatalogModel,
+  Environment,
+  Key,
+  OpenedCredential,
+  OpenedCredentials,
+  Secret,
+  Snapshot,
+  Target,
+  Team,
+  Upstream,
+} from '../domain/snapshot.ts'
 import { LEAVE_MS, toMs } from '../domain/time.ts'
 import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from './catalog-rows.ts'
 import type { Configuration, StoredKey, StoredTeam } from './config-store.ts'
 
-/** @param environment resolves `${NAME}` references. */
-export function toSnapshot(rows: Configuration, environment: Environment): Snapshot {
+const NOTHING_OPENED: OpenedCredentials = new Map()
+
+/**
+ * @param environment resolves `${NAME}` references.
+ * @param opened the credentials that were typed in.
+ */
+export function toSnapshot(
+  rows: Configuration,
+  environment: Environment,
+  opened: OpenedCredentials = NOTHING_OPENED,
+): Snapshot {
   return {
     revision: rows.revision,
     secrets: new Map(rows.keys.flatMap(toSecrets)),
     playgrounds: new Map(rows.keys.flatMap(toPlayground)),
     teams: new Map(rows.teams.map(toTeam)),
-    ...toCatalog(rows, environment),
+    ...toCatalog(rows, environment, opened),
   }
 }
 
@@ -32,9 +52,12 @@ export function toSnapshot(rows: Configuration, environment: Environment): Snaps
 export function toCatalog(
   rows: CatalogRows,
   environment: Environment,
+  opened: OpenedCredentials = NOTHING_OPENED,
 ): Pick<Snapshot, 'models' | 'aliases' | 'upstreams'> {
   const upstreams = new Map(
-    rows.upstreams.filter((row) => row.enabled).map((row) => [row.id, toUpstream(row, environment, 'on the server')]),
+    rows.upstreams
+      .filter((row) => row.enabled)
+      .map((row) => [row.id, toUpstream(row, environment, 'on the server', opened.get(row.id))]),
   )
   return {
     models: toModels(rows.models, rows.routes, upstreams),
@@ -84,11 +107,16 @@ const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamO
 /**
  * Converts an upstream, enabled or not.
  * @param where that environment is, in words for an administrator.
+ * @param opened its credential, where one was typed in.
  */
-export function toUpstream(row: UpstreamRow, environment: Environment, where: 'here' | 'on the server'): Upstream {
+export function toUpstream(
+  row: UpstreamRow,
+  environment: Environment,
+  where: 'here' | 'on the server',
+  opened?: OpenedCredential,
+): Upstream {
   const variable = row.apiKeyRef === null ? null : toVariable(row.apiKeyRef)
-  const credential = variable === null ? null : environment[variable] || null
-  const lacking = variable !== null && credential === null ? `the variable ${variable} is not set ${where}` : null
+  const { credential, lacking } = toCredential(variable, environment, where, opened)
   // A newer version may have written it.
   const isKnown = DIALECTS.includes(row.dialect)
   return {
@@ -109,9 +137,23 @@ export function toUpstream(row: UpstreamRow, environment: Environment, where: 'h
     },
     options: { ...(isKnown ? OPTIONS[row.dialect][row.local ? 'local' : 'remote'] : DEFAULT_OPTIONS), ...row.options },
     variable,
+    isSealed: opened !== undefined,
     credential,
     notReady: isKnown ? lacking : `this version of Tollgate does not know its dialect '${row.dialect}'`,
   }
+}
+
+function toCredential(
+  variable: string | null,
+  environment: Environment,
+  where: string,
+  opened: OpenedCredential | undefined,
+): { credential: string | null; lacking: string | null } {
+  if (opened && 'credential' in opened) return { credential: opened.credential, lacking: null }
+  if (opened) return { credential: null, lacking: opened.problem }
+  const credential = variable === null ? null : environment[variable] || null
+  const isLacking = variable !== null && credential === null
+  return { credential, lacking: isLacking ? `the variable ${variable} is not set ${where}` : null }
 }
 
 /** How long its calls are read on for their usage once a client has left; null where the catalogue does not say. */

@@ -20,6 +20,7 @@ import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
+import { createVault, type Vault } from '../../src/store/vault.ts'
 import { createFolder, HOUR } from '../ledger/fixture.ts'
 
 export const PASSWORD = 'a long way to the sea'
@@ -48,8 +49,9 @@ export function createFixture() {
   const store = createConfigStore(folder.database)
   const identity = createIdentityStore(folder.database)
   const setupCode = new SetupCode()
+  const vault = createVault(folder.path)
   const environment: Record<string, string> = {}
-  const serving = createServing(store, environment)
+  const serving = createServing(store, vault, environment)
   const catalogFiles = createFileThread()
   /** What names of hosts resolve to; others are not there. */
   const hosts: Record<string, string[]> = {}
@@ -58,7 +60,7 @@ export function createFixture() {
   const thread = { ask: (request: ReportRequest) => report(request), dismiss() {}, close() {} }
   const flush = async () => ({ applied: 0, waiting: 0 })
   const admin = createAdminApi({
-    ...{ store, identity, serving, catalogFiles, setupCode, now, publicUrls: [PUBLIC_URL] },
+    ...{ store, vault, identity, serving, catalogFiles, setupCode, now, publicUrls: [PUBLIC_URL] },
     attempts: new Attempts(),
     lookUp: async (host) => hosts[host] ?? [],
     reports: createReports({ dataFolder: folder.path, ledger: { flush }, now, thread }),
@@ -142,7 +144,7 @@ export function createFixture() {
 const EMPTY = { secrets: new Map(), teams: new Map() }
 
 /** As a server has it that has called none of its upstreams yet. */
-function createServing(store: ConfigStore, environment: Record<string, string>) {
+function createServing(store: ConfigStore, vault: Vault, environment: Record<string, string>) {
   let snapshot: Snapshot | null = null
   const backends = createAllBackends({ environment })
   const health = createHealth({ nowMs: () => 0, wallMs: () => HOUR })
@@ -157,7 +159,8 @@ function createServing(store: ConfigStore, environment: Record<string, string>) 
     playgroundKey: (adminId) => snapshot?.playgrounds.get(adminId) ?? null,
     chat: async (_request, _headers, { name }) => Response.json({ key: name }),
     async refresh() {
-      snapshot = toSnapshot(await store.read(), environment)
+      const rows = await store.read()
+      snapshot = toSnapshot(rows, environment, await vault.open(rows.sealed))
     },
   }
   return { ...serving, snapshot: () => snapshot }

@@ -28,6 +28,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
       limits: NO_LIMITS,
       options: { ...DEFAULT_OPTIONS, pace_ms: more.paceMs ?? 0 },
       variable: null,
+      isSealed: false,
       credential: null,
       notReady: null,
     },

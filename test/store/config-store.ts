@@ -100,8 +100,38 @@ export function testConfigStore(name: string, open: () => StorePair): void {
 
     test('is empty at first', async () => {
       const empty = { keys: [], teams: [], upstreams: [], models: [], routes: [], aliases: [] }
-      expect(await store.read()).toEqual({ ...empty, revision: 0 })
+      expect(await store.read()).toEqual({ ...empty, sealed: [], revision: 0 })
       expect(await store.readAudit()).toEqual([])
+    })
+
+    test('a credential that was typed in stays with its upstream as long as that goes where it went', async () => {
+      const { id, dialect, baseUrl } = UPSTREAM
+      const set = (row: UpstreamRow, more: Partial<CatalogWrite> = {}) =>
+        store.changeCatalog(BY, () => decided(write({ upstreams: { ...nothing, update: [row] }, ...more })))
+      const sealed = async () => (await pair.other.readSealed()).map((one) => one.sealed)
+      await store.changeCatalog(BY, () => decided(ALL))
+      expect(await sealed()).toEqual([])
+      await set(UPSTREAM, { credentials: [{ id, sealed: 'x' }] })
+      expect(await pair.other.readSealed()).toEqual([{ id, dialect, baseUrl, sealed: 'x' }])
+      expect((await pair.other.read()).sealed).toEqual([{ id, dialect, baseUrl, sealed: 'x' }])
+      await set({ ...UPSTREAM, enabled: false, options: { rpm: 9 }, origin: 'admin' })
+      expect(await sealed()).toEqual(['x'])
+      await set({ ...UPSTREAM, baseUrl: 'http://other/v1' })
+      expect(await sealed()).toEqual([''])
+      await set({ ...UPSTREAM, baseUrl: 'http://other/v1' }, { credentials: [{ id, sealed: 'y' }] })
+      await set({ ...UPSTREAM, baseUrl: 'http://other/v1', dialect: 'demo' })
+      expect(await sealed()).toEqual([''])
+      await set(UPSTREAM, { credentials: [{ id, sealed: 'z' }] })
+      await set({ ...UPSTREAM, apiKeyRef: `\${KEY}` })
+      expect(await sealed()).toEqual([])
+      await set(UPSTREAM)
+      expect(await sealed()).toEqual([])
+    })
+
+    test('no row of the catalogue, and no state of it that is kept, has a credential', async () => {
+      await store.changeCatalog(BY, () => decided(write({ ...ALL, credentials: [{ id: 'u', sealed: 'x' }] })))
+      expect((await store.readCatalog()).upstreams).toEqual([UPSTREAM])
+      expect((await store.read()).upstreams).toEqual([UPSTREAM])
     })
 
     test('a change is written with its audit row and the next revision, and others see it', async () => {

@@ -41,6 +41,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     limits: NO_LIMITS,
     options: DEFAULT_OPTIONS,
     variable: null,
+    isSealed: false,
     credential: null,
     notReady: null,
     ...fields,

@@ -1,6 +1,7 @@
 /** The catalogue's rows: read and written whole, in the transactions of `config-store.ts`. */
-import { and, eq, sql } from 'drizzle-orm'
-import type { CatalogRows, CatalogWrite, RouteRow } from '../catalog-rows.ts'
+import { and, eq, isNotNull, sql } from 'drizzle-orm'
+import type { CatalogRows, CatalogWrite, RouteRow, SealedCredential, UpstreamRow } from '../catalog-rows.ts'
+import { CLEARED } from '../vault.ts'
 import { writeVersions } from './catalog-versions.ts'
 import type { Transaction } from './config-store.ts'
 import { aliases, models, prices, routes, upstreams } from './schema.ts'
@@ -19,6 +20,16 @@ export function readCatalog(tx: Transaction): CatalogRows {
   }
 }
 
+export function readSealed(tx: Transaction): SealedCredential[] {
+  const { id, dialect, baseUrl, apiKeySealed } = upstreams
+  const rows = tx
+    .select({ id, dialect, baseUrl, sealed: apiKeySealed })
+    .from(upstreams)
+    .where(isNotNull(apiKeySealed))
+    .all()
+  return rows.flatMap(({ sealed, ...row }) => (sealed === null ? [] : { ...row, sealed }))
+}
+
 /** Parents before children, and children deleted before parents: routes refer to models and upstreams. */
 export function writeCatalog(tx: Transaction, write: CatalogWrite): void {
   for (const rows of toGroups(write.prices)) tx.insert(prices).values(rows).run()
@@ -27,7 +38,13 @@ export function writeCatalog(tx: Transaction, write: CatalogWrite): void {
   for (const row of write.models.delete) tx.delete(models).where(eq(models.slug, row.slug)).run()
   for (const row of write.upstreams.delete) tx.delete(upstreams).where(eq(upstreams.id, row.id)).run()
   for (const rows of toGroups(write.upstreams.create)) tx.insert(upstreams).values(rows).run()
-  for (const row of write.upstreams.update) tx.update(upstreams).set(row).where(eq(upstreams.id, row.id)).run()
+  for (const row of write.upstreams.update)
+    tx.update(upstreams)
+      .set({ ...row, apiKeySealed: toKept(row) })
+      .where(eq(upstreams.id, row.id))
+      .run()
+  for (const { id, sealed } of write.credentials ?? [])
+    tx.update(upstreams).set({ apiKeySealed: sealed }).where(eq(upstreams.id, id)).run()
   for (const rows of toGroups(write.models.create)) tx.insert(models).values(rows).run()
   for (const row of write.models.update) tx.update(models).set(row).where(eq(models.slug, row.slug)).run()
   for (const rows of toGroups(write.routes.create)) tx.insert(routes).values(rows).run()
@@ -36,6 +53,12 @@ export function writeCatalog(tx: Transaction, write: CatalogWrite): void {
   for (const row of write.aliases.update) tx.update(aliases).set(row).where(eq(aliases.alias, row.alias)).run()
   writeVersions(tx, write)
 }
+
+/** What becomes of a sealed credential as its row becomes this one. */
+const toKept = ({ apiKeyRef, dialect, baseUrl }: UpstreamRow) => sql<string | null>`CASE
+  WHEN ${upstreams.apiKeySealed} IS NULL OR ${apiKeyRef} IS NOT NULL THEN NULL
+  WHEN ${upstreams.dialect} IS ${dialect} AND ${upstreams.baseUrl} IS ${baseUrl} THEN ${upstreams.apiKeySealed}
+  ELSE ${CLEARED} END`
 
 /** How many rows a statement makes: one for each would have each compiled. */
 const GROUP = 100

@@ -4,10 +4,10 @@
  */
 
 import type { Database } from 'bun:sqlite'
-import { and, desc, eq, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, inArray, lt, or, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import type { AuditQuery, ConfigStore } from '../config-store.ts'
-import { readCatalog, writeCatalog } from './catalog-rows.ts'
+import { readCatalog, readSealed, writeCatalog } from './catalog-rows.ts'
 import { readVersions, toHistory } from './catalog-versions.ts'
 import { change, untilFree } from './change.ts'
 import { createKeyReader, writeKeys } from './key-rows.ts'
@@ -15,7 +15,7 @@ import { readRevision } from './revision.ts'
 import * as schema from './schema.ts'
 import { createWatch } from './watch.ts'
 
-const { audit, prices, settings, upstreams } = schema
+const { audit, prices, settings } = schema
 
 /** The tables of an open database, as drizzle sees them. */
 export const toTables = (sqlite: Database) => drizzle(sqlite, { schema })
@@ -29,13 +29,15 @@ export function createConfigStore(sqlite: Database): ConfigStore {
 
   return {
     read: async () =>
-      database.transaction((tx) => ({ revision: readRevision(tx), ...readKeys(tx), ...readCatalog(tx) })),
+      database.transaction((tx) => ({
+        revision: readRevision(tx),
+        sealed: readSealed(tx),
+        ...readKeys(tx),
+        ...readCatalog(tx),
+      })),
     readKeys: async () => database.transaction(readKeys),
     readCatalog: async () => database.transaction(readCatalog),
-    async readSealed() {
-      const rows = database.select({ id: upstreams.id }).from(upstreams).where(isNotNull(upstreams.apiKeySealed)).all()
-      return rows.map(({ id }) => id)
-    },
+    readSealed: async () => database.transaction(readSealed),
     async readSettings() {
       const rows = database.select().from(settings).all()
       return Object.fromEntries(rows.map(({ key, value }) => [key, value]))
