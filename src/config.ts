@@ -17,128 +17,159 @@ interface ConfigSources {
   settings: Texts
 }
 
+/** Where a setting is from. */
+export type SettingPlace = 'flag' | 'environment' | 'setting' | 'default'
+
+/** A setting of `serve`, in words. */
+export interface SettingText {
+  /** Of its flag, without the dashes, and of its row. */
+  name: string
+  /** Null = none. */
+  text: string | null
+  place: SettingPlace
+  /** What holds where nothing is said. */
+  byDefault: string | null
+  expected: string
+}
+
 /** Reads the settings of `serve`. Throws one ServiceError that names every wrong one and where it came from. */
-export function toServeConfig(sources: ConfigSources) {
+export function toServeConfig(sources: ConfigSources): ServeConfig {
+  const { config, problems } = readAll(sources)
+  if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
+  return config
+}
+
+/** The settings of `serve`, each as it is said in the first place that has it. */
+export const toSettingTexts = (sources: ConfigSources): SettingText[] => readAll(sources).texts
+
+/** What is wrong with a row of the settings table, in a sentence; null where nothing is. */
+export const findSettingProblem = (name: string, text: string): string | null =>
+  readAll({ flags: {}, environment: {}, settings: { [name]: text } }).problems[0] ?? null
+
+function readAll(sources: ConfigSources) {
   const problems: string[] = []
-  const read = <T>(flag: string, fallback: T, parse: Read<T>, expected: string): T => {
-    const found = find(sources, flag)
-    if (!found) return fallback
-    const value = parse(found.text)
-    if (value !== null) return value
-    problems.push(`${found.place} is '${found.text}': expected ${expected}.`)
-    return fallback
+  const texts: SettingText[] = []
+  const find = <T>(name: string, byDefault: string | null, parse: Read<T>, expected: string): T | null => {
+    const found = findText(sources, name)
+    const text = found?.text ?? byDefault
+    texts.push({ name, text, place: found?.place ?? 'default', byDefault, expected })
+    const value = text === null ? null : parse(text)
+    if (found && value === null)
+      problems.push(`${toPlaceName(found.place, name)} is '${found.text}': expected ${expected}.`)
+    return value ?? (byDefault === null ? null : parse(byDefault))
+  }
+  const read = <T>(name: string, byDefault: string, parse: Read<T>, expected: string): T => {
+    const value = find(name, byDefault, parse, expected)
+    if (value === null) throw new Error(`the default of --${name} is none`)
+    return value
   }
   const config = {
     host: read('host', '127.0.0.1', toHost, 'an address such as 127.0.0.1'),
-    port: read('port', 4000, number(0, 65_535), 'a number from 0 to 65535 (0 takes a free one)'),
+    port: read('port', '4000', number(0, 65_535), 'a number from 0 to 65535 (0 takes a free one)'),
     /** How long a stop waits for what is under way, in ms. */
-    drainMs: read('drain', 30_000, time(0, TIMER_MS.max), 'a time with its unit, such as 30s or 2m'),
+    drainMs: read('drain', '30s', time(0, TIMER_MS.max), 'a time with its unit, such as 30s or 2m'),
     /** After how much silence a stream says that it lives, ms; 0 = never. Clients take a comment in ten seconds, and not much more. */
-    heartbeatMs: read('heartbeat', 10_000, orOff(time(1_000, 60_000)), 'a time with its unit, from 1s to 60s, or off'),
+    heartbeatMs: read('heartbeat', '10s', orOff(time(1_000, 60_000)), 'a time with its unit, from 1s to 60s, or off'),
     durability: read('durability', 'process', oneOf(DURABILITIES), 'process or power'),
     /** What the journal may take of the disk, in bytes: beyond it nothing new is taken. A few segments have room in the least. */
-    maxJournalBytes: read(
-      'journal',
-      1024 * MIB,
-      size(32 * MIB),
-      'a size with its unit, such as 512M or 1G, from 32M on',
-    ),
+    maxJournalBytes: read('journal', '1G', size(32 * MIB), 'a size with its unit, such as 512M or 1G, from 32M on'),
     /** How long requests stay on record one by one, ms; Infinity = for ever. Their sums stay. */
     keepMs: read(
       'keep',
-      90 * DAY_MS,
+      '90d',
       orForever(time(DAY_MS, MOST_DAYS * DAY_MS)),
       'a time of a day or more with its unit, such as 90d or 12w, or forever',
     ),
     /** From one scheduled backup to the next, ms; 0 = none is made. */
     backupMs: read(
       'backup',
-      0,
+      'off',
       orOff(time(60_000, 366 * DAY_MS)),
       'a time with its unit, such as 24h, from 1m on, or off',
     ),
     /** How many scheduled backups are kept. */
-    backupKeep: read('backup-keep', 7, number(1, 1_000), 'a whole number from 1 to 1000'),
+    backupKeep: read('backup-keep', '7', number(1, 1_000), 'a whole number from 1 to 1000'),
     /** What the data folder is meant to take of the disk, in bytes: it is warned of before. Null = whatever the disk has. */
-    diskBytes: read<number | null>(
-      'disk',
-      null,
-      size(64 * MIB),
-      'a size with its unit, such as 500M or 10G, from 64M on',
-    ),
+    diskBytes: find('disk', null, size(64 * MIB), 'a size with its unit, such as 500M or 10G, from 64M on'),
     /** How often the targets of a request are tried again when all have failed. */
-    retries: read('retries', 2, number(0, 10), 'a whole number from 0 to 10'),
+    retries: read('retries', '2', number(0, 10), 'a whole number from 0 to 10'),
     /** How often each upstream is asked, for free, whether it could answer, ms; 0 = never. */
-    probeMs: read('probe', 30_000, orOff(time(1_000, 3_600_000)), 'a time with its unit, from 1s to 1h, or off'),
+    probeMs: read('probe', '30s', orOff(time(1_000, 3_600_000)), 'a time with its unit, from 1s to 1h, or off'),
     /** Requests under way at once; more are refused. */
-    maxInFlight: read('max-in-flight', 4_096, number(1, MAX_IN_FLIGHT), `a whole number from 1 to ${MAX_IN_FLIGHT}`),
+    maxInFlight: read('max-in-flight', '4096', number(1, MAX_IN_FLIGHT), `a whole number from 1 to ${MAX_IN_FLIGHT}`),
     /**
      * Bytes held in memory for requests under way; more are refused. A request of the largest size (32 MiB, `gateway/body.ts`)
      * finds room: else it would be told to wait for ever.
      */
     maxBufferedBytes: read(
       'max-buffered',
-      512 * MIB,
+      '512M',
       size(64 * MIB),
       'a size with its unit, such as 512M or 2G, from 64M on',
     ),
     /** Most of both that one key holds while others are there, from 0 to 1. */
-    share: read('share', 0.25, percent, 'a share from 1% to 100%, or off'),
+    share: read('share', '25%', percent, 'a share from 1% to 100%, or off'),
     /** How long a whole body may take to arrive, ms. */
-    uploadMs: read('upload', 60_000, time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
+    uploadMs: read('upload', '60s', time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
     /** Of one event of an upstream's stream; a longer one breaks the stream off. */
-    maxEventBytes: read('max-event', 4 * MIB, size(MIB), 'a size with its unit, such as 4M, from 1M on'),
+    maxEventBytes: read('max-event', '4M', size(MIB), 'a size with its unit, such as 4M, from 1M on'),
     /** How long a call is read on for its usage once its client has left, ms; 0 = not at all. Upstreams may have their own. */
     leaveMs: read(
       'leave',
-      10_000,
+      '10s',
       orOff(time(LEAVE_MS.min, LEAVE_MS.max)),
       'a time with its unit, such as 10s, at most 5m, or off',
     ),
     /** How long a client may leave a full buffer standing, ms. */
-    slowReaderMs: read('slow-reader', 60_000, time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
+    slowReaderMs: read('slow-reader', '60s', time(1_000, 3_600_000), 'a time with its unit, from 1s to 1h'),
     /** Whether the catalogue is applied again when its file has changed. */
-    watchCatalog: read('watch-catalog', false, onOff, 'on or off'),
+    watchCatalog: read('watch-catalog', 'off', onOff, 'on or off'),
     /** Null: whatever suits the place that the log goes to. */
-    logLevel: read<LogLevel | null>('log-level', null, oneOf(LOG_LEVELS), 'info, warn or error'),
+    logLevel: find<LogLevel>('log-level', null, oneOf(LOG_LEVELS), 'info, warn or error'),
     /** Origins whose pages may read answers; `*` for all of them. */
-    corsOrigins: read(
-      'cors-origin',
-      [],
-      toOrigins,
-      'origins such as https://app.example.com, with commas between, or *',
-    ),
+    corsOrigins:
+      find('cors-origin', null, toOrigins, 'origins such as https://app.example.com, with commas between, or *') ?? [],
     /** Whether the pages of the dashboard are served; the API that they ask is there either way. */
-    dashboard: read('dashboard', true, onOff, 'on or off'),
+    dashboard: read('dashboard', 'on', onOff, 'on or off'),
     /** Origins that the dashboard is reached under, beside this machine's own addresses. */
-    publicUrls: read('public-url', [], toPublicUrls, 'https origins such as https://gateway.example.com'),
+    publicUrls: find('public-url', null, toPublicUrls, 'https origins such as https://gateway.example.com') ?? [],
     /** Proxies that are believed where a client is. */
-    trustedProxies: read<IpRange[]>(
-      'trusted-proxy',
-      [],
-      toIpRanges,
-      'addresses or ranges such as 10.0.0.0/8 or ::1, with commas between',
-    ),
+    trustedProxies:
+      find<IpRange[]>(
+        'trusted-proxy',
+        null,
+        toIpRanges,
+        'addresses or ranges such as 10.0.0.0/8 or ::1, with commas between',
+      ) ?? [],
   }
-  if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
-  return config
+  return { config, texts, problems }
 }
 
-export type ServeConfig = ReturnType<typeof toServeConfig>
+export type ServeConfig = ReturnType<typeof readAll>['config']
 
 /** The variable of a setting. */
 export const toVariableName = (flag: string) => `TOLLGATE_${flag.replaceAll('-', '_').toUpperCase()}`
 
-function find({ flags, environment, settings }: ConfigSources, flag: string): { text: string; place: string } | null {
-  const variable = toVariableName(flag)
-  const places: [text: string | undefined, place: string][] = [
-    [flags[flag], `--${flag}`],
-    [environment[variable] || undefined, variable],
-    [settings[flag], `the setting ${flag}`],
+function findText(
+  { flags, environment, settings }: ConfigSources,
+  name: string,
+): { text: string; place: SettingPlace } | null {
+  const places: [text: string | undefined, place: SettingPlace][] = [
+    [flags[name], 'flag'],
+    [environment[toVariableName(name)] || undefined, 'environment'],
+    [settings[name], 'setting'],
   ]
   for (const [text, place] of places) if (text !== undefined) return { text, place }
   return null
 }
+
+const PLACE_NAMES: Readonly<Record<SettingPlace, (name: string) => string>> = {
+  flag: (name) => `--${name}`,
+  environment: toVariableName,
+  setting: (name) => `the setting ${name}`,
+  default: (name) => `the default of ${name}`,
+}
+const toPlaceName = (place: SettingPlace, name: string) => PLACE_NAMES[place](name)
 
 type Read<T> = (text: string) => T | null
 

@@ -17,6 +17,7 @@ import { ownController } from './own.ts'
 import { PLAYGROUND, playgroundController } from './playground.ts'
 import { requestsController } from './requests.ts'
 import { sessionController } from './session.ts'
+import { settingsController } from './settings.ts'
 import { teamsController } from './teams.ts'
 import { tokensController } from './tokens.ts'
 import { upstreamsController } from './upstreams.ts'
@@ -32,6 +33,7 @@ const routesOf = (deps: AdminDeps) =>
     .use(teamsController(deps))
     .use(adminsController(deps))
     .use(tokensController(deps))
+    .use(settingsController(deps))
     .use(modelsController(deps))
     .use(upstreamsController(deps))
     .use(catalogController(deps))

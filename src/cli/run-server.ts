@@ -3,7 +3,7 @@
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
 import { realpathSync } from 'node:fs'
-import { toServeConfig, toVariableName } from '../config.ts'
+import { toServeConfig, toSettingTexts, toVariableName } from '../config.ts'
 import { createFirstKey } from '../keys/service.ts'
 import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'
@@ -65,6 +65,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     log,
     now,
     configure,
+    settingTexts: (settings) => toSettingTexts({ flags: options.flags, environment, settings }),
     commands,
     prepare: served.prepare,
   }).catch(async (error) => {

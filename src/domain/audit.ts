@@ -11,6 +11,7 @@ export const AUDIT_ACTIONS = [
   'catalog.apply',
   'catalog.revert',
   'database.restore',
+  'settings.edit',
   'admins.create',
   'admins.edit',
   'admins.code',

@@ -6,7 +6,7 @@ import { LeftCalls } from '../accounting/left-calls.ts'
 import { logFinished, toAll } from '../accounting/settle.ts'
 import type { Serving } from '../admin/serving.ts'
 import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
-import type { ServeConfig } from '../config.ts'
+import type { ServeConfig, SettingText } from '../config.ts'
 import { toUpstreamStatuses } from '../documents/upstream.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
@@ -40,6 +40,8 @@ export interface ServerOptions {
   dataFolder: string
   /** The server's own settings, given the rows of the settings table. */
   configure(settings: Settings): ServeConfig
+  /** The same in words, for whoever runs the server; without it, none are told of. */
+  settingTexts?(settings: Settings): SettingText[]
   environment: Environment
   version: string
   log: Log
@@ -132,6 +134,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     })
   }
   const serving: Serving = {
+    settings: options.settingTexts?.(settings) ?? [],
     upstreams: () => toUpstreamStatuses(live.snapshot, health.states()),
     modelsOf: (teamId) => listModels({ live, health }, { ...ANY_KEY, teamId }),
     test,

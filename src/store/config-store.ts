@@ -64,6 +64,9 @@ export interface Configuration extends KeyRows, CatalogRows {
 /** Rows of the settings table, by key. */
 export type Settings = Readonly<Record<string, string>>
 
+/** Rows become as they are given; null takes one away. */
+export type SettingsWrite = Readonly<Record<string, string | null>>
+
 /** Who changes something, and when. */
 export interface Actor {
   /** For the audit row: `cli`, `server`, or an administrator's id. */
@@ -140,6 +143,8 @@ export interface ConfigStore {
     by: Actor,
     decide: (rows: CatalogRows, history: CatalogHistory) => Decided<CatalogWrite, T>,
   ): Promise<T>
+  /** Of itself it is no new revision: a server reads them when it starts. */
+  changeSettings<T>(by: Actor, decide: (rows: Settings) => Decided<SettingsWrite, T>): Promise<T>
   /**
    * Calls `onChange` with each new revision, whoever made it, well within a tenth of a second. Where that fails it is
    * called again, and the log hears of the first failure and of the recovery.

@@ -2,6 +2,7 @@
 import { createAdminApi } from '../../src/admin/app.ts'
 import type { Serving } from '../../src/admin/serving.ts'
 import { createFileThread } from '../../src/catalog/file-thread.ts'
+import { toSettingTexts } from '../../src/config.ts'
 import { toUpstreamStatuses } from '../../src/documents/upstream.ts'
 import type { Role } from '../../src/domain/roles.ts'
 import type { Snapshot } from '../../src/domain/snapshot.ts'
@@ -146,9 +147,11 @@ const EMPTY = { secrets: new Map(), teams: new Map() }
 /** As a server has it that has called none of its upstreams yet. */
 function createServing(store: ConfigStore, vault: Vault, environment: Record<string, string>) {
   let snapshot: Snapshot | null = null
+  const sources = { flags: { port: '4001' }, environment: { TOLLGATE_KEEP: '30d' }, settings: {} }
   const backends = createAllBackends({ environment })
   const health = createHealth({ nowMs: () => 0, wallMs: () => HOUR })
   const serving: Serving = {
+    settings: toSettingTexts(sources),
     upstreams: () => (snapshot ? toUpstreamStatuses(snapshot, []) : []),
     modelsOf: (teamId) => (snapshot ? listModels({ live: { snapshot }, health }, { ...ANY_KEY, teamId }) : []),
     async test(id) {

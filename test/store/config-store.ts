@@ -280,6 +280,20 @@ export function testConfigStore(name: string, open: () => StorePair): void {
       expect(newest?.number).toBe(3)
     })
 
+    test('rows of settings are written, and taken away, with an audit row and without a new revision', async () => {
+      const write = (rows: Record<string, string | null>) =>
+        store.changeSettings(BY, (before) => ({
+          value: before,
+          change: { action: 'settings.edit', subject: 'settings', detail: {}, write: rows },
+        }))
+      await write({ drain: '1m', keep: '7d' })
+      expect(await write({ drain: null })).toMatchObject({ drain: '1m', keep: '7d' })
+      const { drain, keep } = await pair.other.readSettings()
+      expect([drain, keep]).toEqual([undefined, '7d'])
+      expect(await store.readAudit({ action: 'settings' })).toHaveLength(2)
+      expect((await store.read()).revision).toBe(0)
+    })
+
     test('a change by another process is noticed, with its revision', async () => {
       const seen: number[] = []
       watch = store.watch(0, async (revision) => void seen.push(revision))

@@ -1,8 +1,8 @@
 /** How configuration is changed: one transaction of what was decided, its audit row and, where servers are to notice, a new revision. */
-import { desc } from 'drizzle-orm'
+import { desc, eq } from 'drizzle-orm'
 import { codeOf } from '../../domain/error.ts'
 import { mintId, timeOfId } from '../../domain/id.ts'
-import type { Actor, Decided } from '../config-store.ts'
+import type { Actor, Decided, SettingsWrite } from '../config-store.ts'
 import type { Connection, Transaction } from './config-store.ts'
 import { bumpRevision, noteOwnChange } from './revision.ts'
 import { audit, settings } from './schema.ts'
@@ -41,13 +41,7 @@ export function change<Rows, Write, T>(
   const value = database.transaction(
     (tx) => {
       const decided = decide(read(tx))
-      for (const [key, value] of Object.entries(decided.settings ?? {})) {
-        const set = { value, updatedMs: by.nowMs }
-        tx.insert(settings)
-          .values({ key, ...set })
-          .onConflictDoUpdate({ target: settings.key, set })
-          .run()
-      }
+      writeSettings(tx, decided.settings ?? {}, by.nowMs)
       if (decided.change === null) return decided.value
       const { write: what, ...record } = decided.change
       write(tx, what)
@@ -62,6 +56,20 @@ export function change<Rows, Write, T>(
   )
   if (isNew) noteOwnChange(database.$client)
   return value
+}
+
+export function writeSettings(tx: Transaction, rows: SettingsWrite, updatedMs: number): void {
+  for (const [key, value] of Object.entries(rows)) {
+    if (value === null) {
+      tx.delete(settings).where(eq(settings.key, key)).run()
+      continue
+    }
+    const set = { value, updatedMs }
+    tx.insert(settings)
+      .values({ key, ...set })
+      .onConflictDoUpdate({ target: settings.key, set })
+      .run()
+  }
 }
 
 /** An id behind all others: of two commands at a time, the one that began first may change something last. */

@@ -6,10 +6,10 @@
 import type { Database } from 'bun:sqlite'
 import { and, desc, eq, gte, inArray, lt, or, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
-import type { AuditQuery, ConfigStore } from '../config-store.ts'
+import type { AuditQuery, ConfigStore, Settings } from '../config-store.ts'
 import { readCatalog, readSealed, writeCatalog } from './catalog-rows.ts'
 import { readVersions, toHistory } from './catalog-versions.ts'
-import { change, untilFree } from './change.ts'
+import { change, untilFree, writeSettings } from './change.ts'
 import { createKeyReader, writeKeys } from './key-rows.ts'
 import { readRevision } from './revision.ts'
 import * as schema from './schema.ts'
@@ -38,10 +38,7 @@ export function createConfigStore(sqlite: Database): ConfigStore {
     readKeys: async () => database.transaction(readKeys),
     readCatalog: async () => database.transaction(readCatalog),
     readSealed: async () => database.transaction(readSealed),
-    async readSettings() {
-      const rows = database.select().from(settings).all()
-      return Object.fromEntries(rows.map(({ key, value }) => [key, value]))
-    },
+    readSettings: async () => readSettings(database),
     readPrices: async (model) =>
       database
         .select()
@@ -70,9 +67,26 @@ export function createConfigStore(sqlite: Database): ConfigStore {
           write: writeCatalog,
         }),
       ),
+    changeSettings: (by, decide) =>
+      untilFree(() =>
+        change(database, {
+          ...{ by, read: readSettings, decide },
+          write: (tx, rows) => writeSettings(tx, rows, by.nowMs),
+          isNews: () => false,
+        }),
+      ),
     watch: (revision, onChange, log) => createWatch(sqlite, revision, onChange, log),
   }
 }
+
+const readSettings = (tx: Pick<Transaction, 'select'>): Settings =>
+  Object.fromEntries(
+    tx
+      .select()
+      .from(settings)
+      .all()
+      .map(({ key, value }) => [key, value]),
+  )
 
 const toConditions = ({ sinceMs, actors, action, subjects, before }: AuditQuery) => [
   sinceMs === undefined ? undefined : gte(audit.atMs, sinceMs),

@@ -1,0 +1,34 @@
+/** The settings of the server: `/admin/api/settings`. A change writes rows, which hold from the next start on. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { toSettingDocument } from '../documents/setting.ts'
+import { editSettings, listSettings } from '../settings/service.ts'
+import { access } from './access.ts'
+import { actors } from './actor.ts'
+import type { AdminDeps } from './deps.ts'
+
+/** By name: its text, or null for its default. */
+const SettingsPatch = Type.Record(
+  Type.String({ maxLength: 100 }),
+  Type.Union([Type.String({ maxLength: 10_000 }), Type.Null()]),
+)
+
+export function settingsController({ store, serving, now }: AdminDeps) {
+  const by = actors({ now })
+
+  return new Elysia({ name: 'settings' })
+    .use(access())
+    .get(
+      '/settings',
+      async () => ({ settings: (await listSettings(store, serving.settings)).map(toSettingDocument) }),
+      { least: 'viewer' },
+    )
+    .patch(
+      '/settings',
+      async ({ principal, body }) => {
+        const settings = await editSettings(store, serving.settings, body, by(principal))
+        return { settings: settings.map(toSettingDocument) }
+      },
+      { least: 'owner', body: SettingsPatch },
+    )
+}

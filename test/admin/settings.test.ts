@@ -1,0 +1,75 @@
+/** The settings of a server over the admin API: what is in force, why, and what waits for the next start. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { toServeConfig, toSettingTexts } from '../../src/config.ts'
+import { type Answer, type Browser, createFixture, type Fixture } from './fixture.ts'
+
+let fixture: Fixture
+let owner: Browser
+beforeEach(async () => {
+  fixture = createFixture()
+  owner = await fixture.signIn('owner')
+})
+afterEach(() => fixture.close())
+
+const find = ({ body }: Answer, name: string) =>
+  body.settings.find((setting: { name: string }) => setting.name === name)
+
+test('each is told with its value in force and where that is from', async () => {
+  const viewer = await fixture.signIn('viewer')
+  const listed = await viewer.ask('GET', '/settings')
+  expect(find(listed, 'port')).toMatchObject({ value: '4001', from: 'flag', default: '4000', pending: false })
+  expect(find(listed, 'keep')).toMatchObject({ value: '30d', from: 'environment', variable: 'TOLLGATE_KEEP' })
+  expect(find(listed, 'drain')).toMatchObject({ value: '30s', from: 'default', stored: null, needs_restart: true })
+  expect(find(listed, 'disk')).toMatchObject({ value: null, from: 'default', default: null })
+})
+
+test('a change is a row, for the next start, which flag and environment go before', async () => {
+  const changed = await owner.ask('PATCH', '/settings', { body: { drain: '1m', keep: '7d', disk: '10G' } })
+  expect(find(changed, 'drain')).toMatchObject({ value: '30s', stored: '1m', pending: true })
+  expect(find(changed, 'keep')).toMatchObject({ value: '30d', stored: '7d', pending: false })
+  expect((await owner.ask('GET', '/settings')).body).toEqual(changed.body)
+  const settings = await fixture.store.readSettings()
+  const sources = { flags: {}, environment: {}, settings }
+  expect(toServeConfig(sources)).toMatchObject({ drainMs: 60_000, diskBytes: 10 * 1024 ** 3 })
+  expect(toSettingTexts(sources).find(({ name }) => name === 'drain')).toMatchObject({ text: '1m', place: 'setting' })
+  const back = await owner.ask('PATCH', '/settings', { body: { drain: null } })
+  expect(find(back, 'drain')).toMatchObject({ value: '30s', stored: null, pending: false })
+  expect(Object.keys(await fixture.store.readSettings())).not.toContain('drain')
+  const rows = await fixture.store.readAudit({ action: 'settings' })
+  expect(rows.map(({ action, detail }) => [action, detail])).toEqual([
+    ['settings.edit', { before: { drain: '1m' }, after: { drain: null } }],
+    [
+      'settings.edit',
+      { before: { drain: null, keep: null, disk: null }, after: { drain: '1m', keep: '7d', disk: '10G' } },
+    ],
+  ])
+})
+
+test('what changes nothing is not on record', async () => {
+  await owner.ask('PATCH', '/settings', { body: { drain: null } })
+  expect(await fixture.store.readAudit({ action: 'settings' })).toEqual([])
+})
+
+test.each([
+  [
+    'a value that no server starts with',
+    { drain: '1m', keep: 'never' },
+    'keep',
+    "The setting keep is 'never': expected a",
+  ],
+  ['a name that is none', { colour: 'red' }, 'colour', "There is no setting 'colour'"],
+  ['a row that is no setting', { config_revision: '1' }, 'config_revision', 'There is no setting'],
+  ['a number', { port: 4000 }, 'port', 'port'],
+])('%s is refused with its name, and nothing is written', async (_, body, field, says) => {
+  const before = await fixture.store.readSettings()
+  const answer = await owner.ask('PATCH', '/settings', { body })
+  expect([answer.status, answer.body.error.field]).toEqual([400, field])
+  expect(answer.body.error.message).toContain(says)
+  expect(await fixture.store.readSettings()).toEqual(before)
+})
+
+test('editors read them and change none', async () => {
+  const editor = await fixture.signIn('editor')
+  expect((await editor.ask('GET', '/settings')).status).toBe(200)
+  expect((await editor.ask('PATCH', '/settings', { body: { drain: '1m' } })).body.error.kind).toBe('role_too_small')
+})
