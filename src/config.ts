@@ -2,6 +2,7 @@
  * The settings of a server, each from the first place that has it: flag, environment (`TOLLGATE_<FLAG>`), settings row,
  * default. Every wrong value is listed in one message. Pure.
  */
+import { toClaimRoles } from './domain/claim-roles.ts'
 import { type IpRange, toIpRange } from './domain/ip.ts'
 import { ServiceError } from './domain/service-error.ts'
 import { DAY_MS, LEAVE_MS, TIMER_MS, toMs } from './domain/time.ts'
@@ -32,6 +33,14 @@ export interface SettingText {
   expected: string
 }
 
+/**
+ * How people sign in, and where a secret of the environment is sent: whoever starts the server says it, and neither an owner in the
+ * dashboard nor a backup that is restored.
+ */
+export const WITHOUT_ROW: readonly string[] = [
+  ...['oidc-issuer', 'oidc-client-id', 'oidc-claim', 'oidc-role', 'password-sign-in'],
+]
+
 /** Reads the settings of `serve`. Throws one ServiceError that names every wrong one and where it came from. */
 export function toServeConfig(sources: ConfigSources): ServeConfig {
   const { config, problems } = readAll(sources)
@@ -39,7 +48,7 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
   return config
 }
 
-/** The settings of `serve`, each as it is said in the first place that has it. */
+/** The settings of `serve` that have rows, each as it is said in the first place that has it. */
 export const toSettingTexts = (sources: ConfigSources): SettingText[] => readAll(sources).texts
 
 /** What is wrong with a row of the settings table, in a sentence; null where nothing is. */
@@ -50,9 +59,10 @@ function readAll(sources: ConfigSources) {
   const problems: string[] = []
   const texts: SettingText[] = []
   const find = <T>(name: string, byDefault: string | null, parse: Read<T>, expected: string): T | null => {
-    const found = findText(sources, name)
+    const hasRow = !WITHOUT_ROW.includes(name)
+    const found = findText(hasRow ? sources : { ...sources, settings: {} }, name)
     const text = found?.text ?? byDefault
-    texts.push({ name, text, place: found?.place ?? 'default', byDefault, expected })
+    if (hasRow) texts.push({ name, text, place: found?.place ?? 'default', byDefault, expected })
     const value = text === null ? null : parse(text)
     if (found && value === null)
       problems.push(`${toPlaceName(found.place, name)} is '${found.text}': expected ${expected}.`)
@@ -133,6 +143,26 @@ function readAll(sources: ConfigSources) {
     dashboard: read('dashboard', 'on', onOff, 'on or off'),
     /** Origins that the dashboard is reached under, beside this machine's own addresses. */
     publicUrls: find('public-url', null, toPublicUrls, 'https origins such as https://gateway.example.com') ?? [],
+    /** An OpenID Connect provider, by its issuer's URL; null where nobody signs in to the dashboard through one. */
+    oidcIssuer: find(
+      'oidc-issuer',
+      null,
+      toIssuer,
+      'an https URL such as https://login.example.com (http on this machine alone)',
+    ),
+    oidcClientId: find('oidc-client-id', null, toWord, 'what the provider calls this server'),
+    /** From the environment alone: others read arguments. */
+    oidcClientSecret: sources.environment[toVariableName('oidc-client-secret')] || null,
+    oidcClaim: read('oidc-claim', 'groups', toWord, 'the name of a claim, such as groups'),
+    oidcRoles:
+      find(
+        'oidc-role',
+        null,
+        toClaimRoles,
+        'values with their roles (owner, editor, viewer, member:TEAM), such as admins=owner,research=member:research',
+      ) ?? [],
+    /** Whether passwords let anybody sign in to the dashboard. */
+    passwordSignIn: read('password-sign-in', 'on', onOff, 'on or off'),
     /** Proxies that are believed where a client is. */
     trustedProxies:
       find<IpRange[]>(
@@ -227,6 +257,16 @@ function toOrigin(text: string): string | null {
   if (url === null || url.host === '' || !['', '/'].includes(url.pathname)) return null
   return url.username === '' && url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : null
 }
+
+/** As it was given: providers compare it letter by letter, a slash at the end included. */
+function toIssuer(text: string): string | null {
+  const url = URL.parse(text)
+  if (url === null || url.username !== '' || url.search !== '' || url.hash !== '') return null
+  const isHere = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isHere) ? text : null
+}
+
+const toWord: Read<string> = (text) => /^[^\s\p{Cc}]{1,255}$/u.exec(text)?.[0] ?? null
 
 function toIpRanges(text: string): IpRange[] | null {
   const ranges = text.split(',').map((item) => toIpRange(item.trim()))

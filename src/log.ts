@@ -60,6 +60,7 @@ export type LogEvent =
   | 'config_readable'
   | 'catalog_conflict'
   | 'first_key_failed'
+  | 'provider_failed'
   // A bug: its line has a trace
   | 'internal_error'
 

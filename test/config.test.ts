@@ -139,3 +139,52 @@ test('the dashboard is on unless a flag or the environment says otherwise', () =
     toServeConfig({ flags, environment, settings: {} }).dashboard
   expect([read({}), read({ dashboard: 'off' }), read({}, { TOLLGATE_DASHBOARD: 'off' })]).toEqual([true, false, false])
 })
+
+test.each<[text: string, roles: [value: string, role: string, team: string | null][] | null]>([
+  ['admins=owner', [['admins', 'owner', null]]],
+  [
+    'admins=owner, /dev=editor,research=member:Research Lab',
+    [
+      ['admins', 'owner', null],
+      ['/dev', 'editor', null],
+      ['research', 'member', 'Research Lab'],
+    ],
+  ],
+  ['cn=all=viewer', [['cn=all', 'viewer', null]]],
+  ['admins', null],
+  ['=owner', null],
+  ['admins=root', null],
+  ['research=member', null],
+  ['research=member:', null],
+  ['dev=editor:research', null],
+  ['dev=editor,dev=viewer', null],
+  ['dev=editor,', null],
+])('an --oidc-role of %p is %p', (text, roles) => {
+  const read = () => toServeConfig({ flags: { 'oidc-role': text }, environment: {}, settings: {} }).oidcRoles
+  if (roles !== null)
+    return expect(read()).toEqual(roles.map(([value, role, team]) => ({ value, role, team }) as never))
+  expect(read).toThrow(
+    `--oidc-role is '${text}': expected values with their roles (owner, editor, viewer, member:TEAM)`,
+  )
+})
+
+test.each([
+  ['https://login.example.com/realms/ours/', true],
+  ['http://127.0.0.1:9000', true],
+  ['http://localhost:9000', true],
+  ['http://login.example.com', false],
+  ['login.example.com', false],
+  ['https://login.example.com?tenant=1', false],
+  ['javascript:alert(1)', false],
+])('an --oidc-issuer of %p is kept as it is: %p', (text, isRight) => {
+  const read = () => toServeConfig({ flags: { 'oidc-issuer': text }, environment: {}, settings: {} }).oidcIssuer
+  if (isRight) expect(read()).toBe(text)
+  else expect(read).toThrow(`--oidc-issuer is '${text}'`)
+})
+
+test('who signs in is said by no row', () => {
+  const settings = { 'oidc-issuer': 'https://login.example.com', 'password-sign-in': 'off' }
+  expect(toServeConfig({ flags: {}, environment: {}, settings })).toMatchObject({
+    ...{ oidcIssuer: null, passwordSignIn: true },
+  })
+})

@@ -49,7 +49,7 @@ export async function identify(request: Request, { identity, publicUrls, now }: 
     return
   }
   if (isForeign(method, headers, own)) throw new AdminError(403, 'origin_not_allowed', NO_ORIGIN)
-  const secret = readCookie(headers, own)
+  const secret = readCookie('session', headers, own)
   visitors.set(request, { own, principal: secret === null ? null : await findBySession(identity, secret, now()) })
 }
 

@@ -13,6 +13,7 @@ import type { AdminDeps } from './deps.ts'
 import { AdminError, refuse, toRefusal } from './errors.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
+import { oidcController } from './oidc.ts'
 import { ownController } from './own.ts'
 import { PLAYGROUND, playgroundController } from './playground.ts'
 import { requestsController } from './requests.ts'
@@ -28,6 +29,7 @@ export const API_PATH = '/admin/api'
 const routesOf = (deps: AdminDeps) =>
   new Elysia({ prefix: API_PATH, normalize: false })
     .use(sessionController(deps))
+    .use(oidcController(deps))
     .use(keysController(deps))
     .use(ownController(deps))
     .use(teamsController(deps))

@@ -1,19 +1,28 @@
-/** The cookie of a session (RFC 6265bis): scripts of a page cannot read it, and no other site's request brings it. */
+/** Cookies (RFC 6265bis): of sessions, and of sign-ins that wait for an identity provider. Scripts of a page cannot read them. */
+import { PENDING_MS } from '../identity/oidc/pending.ts'
 import type { OwnOrigin } from './origins.ts'
 
+/** What another site's request brings: nothing of a session; of a sign-in, what must come back when a provider sends the browser. */
+const COOKIES = {
+  session: { name: 'tollgate', sameSite: 'Strict', seconds: 30 * 86_400 },
+  signIn: { name: 'tollgate-sign-in', sameSite: 'Lax', seconds: PENDING_MS / 1_000 },
+} as const
+type Kind = keyof typeof COOKIES
+
 /** With the prefix `__Host-` a browser takes it from this host alone, over TLS alone, for every path. */
-const nameOf = ({ isSecure }: OwnOrigin) => (isSecure ? '__Host-tollgate' : 'tollgate')
+const nameOf = (kind: Kind, { isSecure }: OwnOrigin) => `${isSecure ? '__Host-' : ''}${COOKIES[kind].name}`
 
 /** The secret that a request brings; null where it brings none. */
-export function readCookie(headers: Headers, own: OwnOrigin): string | null {
-  const prefix = `${nameOf(own)}=`
+export function readCookie(kind: Kind, headers: Headers, own: OwnOrigin): string | null {
+  const prefix = `${nameOf(kind, own)}=`
   const found = (headers.get('cookie') ?? '').split(/; */).find((pair) => pair.startsWith(prefix))
   return found === undefined ? null : found.slice(prefix.length)
 }
 
-export const toCookie = (secret: string, own: OwnOrigin) =>
-  `${nameOf(own)}=${secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${30 * 86_400}${own.isSecure ? '; Secure' : ''}`
+export const toCookie = (kind: Kind, secret: string, own: OwnOrigin) => write(kind, secret, COOKIES[kind].seconds, own)
 
 /** Has the browser forget it. */
-export const endCookie = (own: OwnOrigin) =>
-  `${nameOf(own)}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0${own.isSecure ? '; Secure' : ''}`
+export const endCookie = (kind: Kind, own: OwnOrigin) => write(kind, '', 0, own)
+
+const write = (kind: Kind, value: string, seconds: number, own: OwnOrigin) =>
+  `${nameOf(kind, own)}=${value}; Path=/; HttpOnly; SameSite=${COOKIES[kind].sameSite}; Max-Age=${seconds}${own.isSecure ? '; Secure' : ''}`

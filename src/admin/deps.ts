@@ -1,6 +1,7 @@
 /** What the controllers of the admin API work with. */
 import type { FileThread } from '../catalog/file-thread.ts'
 import type { LookUp } from '../catalog/remote.ts'
+import type { OidcDeps } from '../identity/oidc/sign-in.ts'
 import type { SignInDeps } from '../identity/sign-in.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore } from '../store/config-store.ts'
@@ -14,6 +15,8 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'> {
   store: ConfigStore
   vault: Vault
   reports: Reports
+  /** Null where nobody signs in through an identity provider. */
+  oidc: Pick<OidcDeps, 'settings' | 'provider' | 'pending'> | null
   serving: Serving
   catalogFiles: FileThread
   lookUp: LookUp

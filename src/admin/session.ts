@@ -15,7 +15,7 @@ const Credentials = { name: Type.String({ maxLength: 200 }), password: Type.Stri
 const Code = Type.String({ maxLength: 100 })
 
 export function sessionController(deps: AdminDeps) {
-  const { identity, now } = deps
+  const { identity, now, ways } = deps
   const doors = { ...deps, store: identity }
 
   const enter = async (
@@ -24,11 +24,9 @@ export function sessionController(deps: AdminDeps) {
     principal: Principal,
     open: (client: Client, nowMs: number) => Promise<SignedIn>,
   ) => {
-    const agent = request.headers.get('user-agent') ?? ''
-    const client = { address: deps.addressOf(request), agent, sessionId: principal.session?.id ?? null }
-    const { admin, secret } = await open(client, now())
+    const { admin, secret } = await open(toClient(request, principal, deps), now())
     const { name, role } = admin
-    return Response.json({ name, role }, { headers: { 'set-cookie': toCookie(secret, own) } })
+    return Response.json({ name, role }, { headers: { 'set-cookie': toCookie('session', secret, own) } })
   }
 
   return new Elysia({ name: 'session' })
@@ -36,8 +34,8 @@ export function sessionController(deps: AdminDeps) {
     .get(
       '/session',
       async ({ visitor: { principal } }) => {
-        if (principal === null) return { name: null, role: null, is_set_up: isSetUp(await identity.readAdmins()) }
-        return { name: principal.name, role: principal.role, is_set_up: true }
+        if (principal === null) return { name: null, role: null, is_set_up: isSetUp(await identity.readAdmins()), ways }
+        return { name: principal.name, role: principal.role, is_set_up: true, ways }
       },
       { least: 'door' },
     )
@@ -64,7 +62,7 @@ export function sessionController(deps: AdminDeps) {
       async ({ visitor, principal }) => {
         const { id } = requireSession(principal)
         await endSession(identity, id, null, { actor: principal.id, nowMs: now() })
-        return Response.json({ ended: true }, { headers: { 'set-cookie': endCookie(visitor.own) } })
+        return Response.json({ ended: true }, { headers: { 'set-cookie': endCookie('session', visitor.own) } })
       },
       { least: 'member' },
     )
@@ -96,6 +94,17 @@ export function sessionController(deps: AdminDeps) {
       { least: 'member', body: exactly({ old: Credentials.password, password: Credentials.password }) },
     )
 }
+
+/** Where a request comes from, with what, and the session that the browser has. */
+export const toClient = (
+  request: Request,
+  { session }: Principal,
+  { addressOf }: Pick<AdminDeps, 'addressOf'>,
+): Client => ({
+  address: addressOf(request),
+  agent: request.headers.get('user-agent') ?? '',
+  sessionId: session?.id ?? null,
+})
 
 /** An owner sees and ends everybody's. */
 const ownIdOf = ({ id, role }: Principal) => (role === 'owner' ? undefined : id)

@@ -113,7 +113,9 @@ export async function askSetupCode(dataFolder: string): Promise<string> {
   if (response.ok && Value.Check(SetupCode, body)) return body.code
   if (!Value.Check(ControlError, body))
     throw new CommandError('server_silent', `The server cannot be asked: ${OTHER_VERSION}.`)
-  throw new CommandError(body.error.kind, `${body.error.message} Who has lost the password: tollgate admin reset NAME`)
+  const { kind, message } = body.error
+  const advice = kind === 'already_set_up' ? ' Who has lost the password: tollgate admin reset NAME' : ''
+  throw new CommandError(kind, `${message}${advice}`)
 }
 
 /** A line for whoever reads the report; '' where nothing waits. */

@@ -3,7 +3,8 @@
  * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
  */
 import { realpathSync } from 'node:fs'
-import { toServeConfig, toSettingTexts, toVariableName } from '../config.ts'
+import { toServeConfig, toSettingTexts, toVariableName, WITHOUT_ROW } from '../config.ts'
+import { toOidcSettings } from '../identity/oidc/settings.ts'
 import { createFirstKey } from '../keys/service.ts'
 import { createLog, type Log, traceOf } from '../log.ts'
 import { type Server, startServer } from '../server/server.ts'
@@ -23,7 +24,7 @@ export interface RunOptions {
 }
 
 /** Flags that no row of the settings table stands for. */
-const NO_SETTINGS = ['catalog', 'first-key']
+const NO_SETTINGS = ['catalog', 'first-key', ...WITHOUT_ROW]
 const STOPPING = 'Stopping, once the answers under way have ended. Again, and it ends at once.\n'
 
 /** Resolves once the server has stopped in good order. Throws a ServiceError where it cannot start. */
@@ -45,7 +46,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   // Whatever is made from here on is for this user alone.
   process.umask(0o077)
   // Wrong words are told before anything is touched.
-  configure({})
+  toOidcSettings(configure({}))
   installCrashHandlers(log)
   const isFromRow = (name: string) =>
     !NO_SETTINGS.includes(name) && options.flags[name] === undefined && !environment[toVariableName(name)]

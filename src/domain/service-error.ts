@@ -36,6 +36,16 @@ export type ServiceFailure =
   | { kind: 'code_wrong' }
   /** Name or password: nobody is told which. */
   | { kind: 'sign_in_failed' }
+  /** Nobody signs in with a password here. */
+  | { kind: 'password_off' }
+  /** Nothing waits for whoever comes back from an identity provider. */
+  | { kind: 'sign_in_ended' }
+  | { kind: 'provider_unavailable' }
+  /** An identity provider has said what cannot be used. */
+  | { kind: 'provider_wrong' }
+  /** By what an identity provider says of somebody, they may do nothing here. */
+  | { kind: 'no_role' }
+  | { kind: 'admin_disabled'; admin: string }
   | { kind: 'too_many_attempts'; retryAfterMs: number }
   | { kind: 'session_not_found' }
   | { kind: 'token_not_found'; token: string }

@@ -7,8 +7,8 @@ import { mintId } from '../domain/id.ts'
 import type { Role } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { findTeam } from '../keys/find.ts'
-import type { Actor, KeyRows, StoredKey } from '../store/config-store.ts'
-import type { IdentityStore, StoredAdmin } from '../store/identity-store.ts'
+import type { Actor, Decided, KeyRows, StoredKey } from '../store/config-store.ts'
+import type { IdentityStore, IdentityWrite, StoredAdmin } from '../store/identity-store.ts'
 import { hashCode, mintCode } from './codes.ts'
 
 export interface AdminOptions {
@@ -93,29 +93,39 @@ export function editAdmin(store: IdentityStore, which: string, changes: AdminCha
     const disabledMs = disabled ? (found.disabledMs ?? by.nowMs) : null
     const admin = { ...found, role, teamId, disabledMs }
     requireOwner(admins, admin)
-    const difference = toDifference(toFields(found), toFields(admin))
-    const isLeaving = disabledMs !== null && found.disabledMs === null
-    const isMoving = teamId !== null && teamId !== found.teamId
-    const own = isLeaving || isMoving ? keyRows().keys.filter((key) => isOwn(key, found.id)) : []
-    const revoked = isLeaving ? own : []
-    const moved = isMoving ? own.filter((key) => key.teamId !== teamId) : []
-    const detail = {
-      ...{ name: admin.name, ...difference },
-      ...(revoked.length > 0 ? { keys_revoked: revoked.length } : {}),
-      ...(moved.length > 0 ? { keys_moved: moved.length } : {}),
-    }
-    const write = {
-      admins: [admin],
-      keys: own.map((key) => ({
-        ...key,
-        ...(isLeaving ? { revokedMs: by.nowMs } : {}),
-        ...(isMoving ? { teamId } : {}),
-      })),
-      end: { of: isLeaving ? [found.id] : [] },
-    }
-    const change = difference && { action: 'admins.edit' as const, subject: admin.id, detail, write }
-    return { value: { admin, difference, revoked, moved }, change }
+    return decideEdit(found, admin, keyRows, by)
   })
+}
+
+/** What becomes of somebody, of their sessions and of keys of their own, with its audit row. */
+export function decideEdit(
+  found: StoredAdmin,
+  admin: StoredAdmin,
+  keyRows: () => KeyRows,
+  by: Actor,
+): Decided<IdentityWrite, EditedAdmin> {
+  const difference = toDifference(toFields(found), toFields(admin))
+  const isLeaving = admin.disabledMs !== null && found.disabledMs === null
+  const isMoving = admin.teamId !== null && admin.teamId !== found.teamId
+  const own = isLeaving || isMoving ? keyRows().keys.filter((key) => isOwn(key, found.id)) : []
+  const revoked = isLeaving ? own : []
+  const moved = isMoving ? own.filter((key) => key.teamId !== admin.teamId) : []
+  const detail = {
+    ...{ name: admin.name, ...difference },
+    ...(revoked.length > 0 ? { keys_revoked: revoked.length } : {}),
+    ...(moved.length > 0 ? { keys_moved: moved.length } : {}),
+  }
+  const write = {
+    admins: [admin],
+    keys: own.map((key) => ({
+      ...key,
+      ...(isLeaving ? { revokedMs: by.nowMs } : {}),
+      ...(isMoving ? { teamId: admin.teamId } : {}),
+    })),
+    end: { of: isLeaving ? [found.id] : [] },
+  }
+  const change = difference && { action: 'admins.edit' as const, subject: admin.id, detail, write }
+  return { value: { admin, difference, revoked, moved }, change }
 }
 
 /**
@@ -155,7 +165,8 @@ export function statusOf({ passwordHash, oidcSubject, disabledMs }: StoredAdmin)
   return passwordHash === null && oidcSubject === null ? 'invited' : 'active'
 }
 
-function toTeamId(role: Role, team: string | null, keyRows: () => KeyRows): string | null {
+/** Throws `invalid`, `team_not_found` and `team_ambiguous`. */
+export function toTeamId(role: Role, team: string | null, keyRows: () => KeyRows): string | null {
   if ((role === 'member') !== (team !== null)) {
     const message = role === 'member' ? 'A member needs a team.' : 'Members alone have a team.'
     throw new ServiceError({ kind: 'invalid', field: 'team' }, message)
@@ -174,6 +185,6 @@ function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin): voi
 const isOwn = ({ ownerId, revokedMs }: StoredKey, id: string) => ownerId === id && revokedMs === null
 
 /** What may be changed of somebody, by the names of its columns. */
-const toFields = ({ name, role, teamId, disabledMs }: StoredAdmin) => ({
-  ...{ name, role, team_id: teamId, disabled_ms: disabledMs },
+const toFields = ({ name, role, teamId, oidcSubject, disabledMs }: StoredAdmin) => ({
+  ...{ name, role, team_id: teamId, oidc_subject: oidcSubject, disabled_ms: disabledMs },
 })

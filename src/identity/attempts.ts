@@ -75,4 +75,7 @@ function toSubjects(address: string, name: string): [Subject, Subject, Subject] 
 }
 
 /** Of IPv6, whoever has one address mostly has the 2^64 beside it. */
-const toNetwork = (address: string) => (toIp(address)?.length === 8 ? toIp(address)?.slice(0, 4).join(':') : address)
+export function toNetwork(address: string): string {
+  const ip = toIp(address)
+  return ip?.length === 8 ? ip.slice(0, 4).join(':') : address
+}

@@ -10,6 +10,7 @@ import type { IdentityStore, StoredAdmin, StoredSession } from '../store/identit
 import { decideAdmin, statusOf, toCreation } from './admins.ts'
 import type { Attempts } from './attempts.ts'
 import { hashCode, type SetupCode } from './codes.ts'
+import type { Way } from './oidc/settings.ts'
 import { hashPassword, isPassword, requireGoodPassword } from './passwords.ts'
 import { forgetOver } from './principal.ts'
 
@@ -17,6 +18,8 @@ export interface SignInDeps {
   store: IdentityStore
   attempts: Attempts
   setupCode: SetupCode
+  /** How people sign in here. */
+  ways: readonly Way[]
 }
 
 /** Where somebody is, and with what; and the session that the same browser had. */
@@ -42,13 +45,22 @@ export interface Credentials {
 export const isSetUp = (admins: readonly StoredAdmin[]): boolean =>
   admins.some((admin) => admin.role === 'owner' && statusOf(admin) === 'active')
 
-/** Makes the first owner. Throws `code_wrong`, `already_set_up`, `invalid` and `too_many_attempts`. */
+/** Throws `password_off` where nobody signs in with a password. */
+export function requirePasswords(ways: readonly Way[]): void {
+  if (ways.includes('password')) return
+  const message =
+    'Nobody signs in with a password here: use the identity provider. Where that fails for good, whoever runs this server starts it with --password-sign-in on; a code of `tollgate admin reset` then lets in who has no password.'
+  throw new ServiceError({ kind: 'password_off' }, message)
+}
+
+/** Makes the first owner. Throws `password_off`, `code_wrong`, `already_set_up`, `invalid` and `too_many_attempts`. */
 export async function setUp(
-  { store, attempts, setupCode }: SignInDeps,
+  { store, attempts, setupCode, ways }: SignInDeps,
   { code, ...credentials }: Credentials & { code: string },
   client: Client,
   nowMs: number,
 ): Promise<SignedIn> {
+  requirePasswords(ways)
   const name = toName(credentials.name)
   attempts.check(client.address, '', nowMs)
   requireGoodPassword(credentials.password, name)
@@ -65,9 +77,10 @@ export async function setUp(
   return signedIn
 }
 
-/** Throws `sign_in_failed` and `too_many_attempts`. */
+/** Throws `password_off`, `sign_in_failed` and `too_many_attempts`. */
 export async function signIn(deps: SignInDeps, typed: Credentials, client: Client, nowMs: number): Promise<SignedIn> {
   const { store, attempts } = deps
+  requirePasswords(deps.ways)
   const name = toName(typed.name)
   attempts.check(client.address, name, nowMs)
   // Counted before it is known: of many at once, no more are tried than one after the other.
@@ -79,13 +92,14 @@ export async function signIn(deps: SignInDeps, typed: Credentials, client: Clien
   return beginSession(store, found, client, nowMs)
 }
 
-/** Sets the password that somebody's code is for, and signs them in. Throws `code_wrong`, `invalid` and `too_many_attempts`. */
+/** Sets the password that somebody's code is for, and signs them in. Throws `password_off`, `code_wrong`, `invalid` and `too_many_attempts`. */
 export async function useCode(
-  { store, attempts }: SignInDeps,
+  { store, attempts, ways }: SignInDeps,
   { code, password, ...typed }: Credentials & { code: string },
   client: Client,
   nowMs: number,
 ): Promise<SignedIn> {
+  requirePasswords(ways)
   const name = toName(typed.name)
   attempts.check(client.address, name, nowMs)
   requireGoodPassword(password, name)

@@ -8,13 +8,16 @@ import { createIpOf } from '../http/client-ip.ts'
 import type { Listener } from '../http/instance.ts'
 import { Attempts } from '../identity/attempts.ts'
 import { SetupCode } from '../identity/codes.ts'
+import type { OidcSettings } from '../identity/oidc/settings.ts'
 import { isSetUp } from '../identity/sign-in.ts'
 import type { ClientIp } from '../keys/allowed-ips.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { LiveRequests } from './live-requests.ts'
 
 export interface AdminSurfaceDeps
-  extends Pick<AdminDeps, 'store' | 'vault' | 'identity' | 'serving' | 'publicUrls' | 'now' | 'log'> {
+  extends Pick<AdminDeps, 'store' | 'vault' | 'identity' | 'serving' | 'publicUrls' | 'ways' | 'now' | 'log'> {
+  /** Null where nobody signs in through an identity provider. */
+  oidcSettings: OidcSettings | null
   dataFolder: string
   ledger: Pick<Ledger, 'flush'>
   liveRequests: Pick<LiveRequests, 'follow'>
@@ -31,7 +34,7 @@ export const toAddressWarning = ({
     : null
 
 export function createAdminSurface(surface: AdminSurfaceDeps) {
-  const { dataFolder, ledger, liveRequests, trustedProxies, ...deps } = surface
+  const { dataFolder, ledger, liveRequests, trustedProxies, oidcSettings, ...deps } = surface
   const { identity, now } = deps
   const setupCode = new SetupCode()
   const catalogFiles = createFileThread()
@@ -44,14 +47,16 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
   }
   let made: Promise<Admin & { close(): void }> | null = null
   const load = async () => {
-    const [{ createAdminApi }, { createReports }] = await Promise.all([
+    const [{ createAdminApi }, { createReports }, oidc] = await Promise.all([
       import('../admin/app.ts'),
       import('./reports.ts'),
+      oidcSettings && loadOidc(oidcSettings, deps),
     ])
     const reports = createReports({ dataFolder, ledger, now })
     const admin = createAdminApi({
       ...deps,
       reports,
+      oidc,
       live,
       catalogFiles,
       lookUp,
@@ -79,12 +84,20 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       admin?.close()
       catalogFiles.close()
     },
-    /** Makes the code by which the first owner signs in; null where there is one. */
+    /** Makes the code by which the first owner signs in; null where there is one, or nobody signs in with a password. */
     async setupCode(): Promise<string | null> {
-      if (isSetUp(await identity.readAdmins())) return null
+      if (!deps.ways.includes('password') || isSetUp(await identity.readAdmins())) return null
       return setupCode.make(now())
     },
   }
+}
+
+async function loadOidc(settings: OidcSettings, { log, now }: Pick<AdminSurfaceDeps, 'log' | 'now'>) {
+  const [{ createProvider }, { PendingSignIns }] = await Promise.all([
+    import('../identity/oidc/provider.ts'),
+    import('../identity/oidc/pending.ts'),
+  ])
+  return { settings, provider: createProvider({ settings, log, now }), pending: new PendingSignIns() }
 }
 
 const LOOK_UP_MS = 5_000

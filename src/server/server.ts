@@ -17,6 +17,8 @@ import { type AppDeps, createApp } from '../http/app.ts'
 import { ANY_KEY, listModels } from '../http/models.ts'
 import { createPlayground } from '../http/playground.ts'
 import { systemController } from '../http/system.ts'
+import { toOidcSettings, toWays } from '../identity/oidc/settings.ts'
+import { requirePasswords } from '../identity/sign-in.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
 import { createPages } from '../pages/pages.ts'
@@ -93,6 +95,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { store, identity } = storage
   const settings = await store.readSettings()
   const config = options.configure(settings)
+  const oidcSettings = toOidcSettings(config)
+  const ways = toWays(config, oidcSettings)
   await options.prepare(store, settings)
 
   const { ledger, reader, files: dataFiles, disk } = storage.openLedger(config)
@@ -153,6 +157,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     liveRequests,
     log,
     now,
+    ways,
+    oidcSettings,
     ...config,
   })
   opened.defer(() => admin.close())
@@ -224,7 +230,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     reload: options.commands.reload,
     flush: ledger.flush,
     tails,
-    setupCode: admin.setupCode,
+    async setupCode() {
+      requirePasswords(ways)
+      return admin.setupCode()
+    },
     answers: systemController.bind(null, parts),
     drain() {
       // A second signal would end the process at once.

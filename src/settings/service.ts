@@ -2,7 +2,7 @@
  * The settings of a running server, as whoever runs it reads and changes them: rows of the settings table, which its flags and its
  * environment go before. Called by the admin API. A server takes them in when it starts: until then it goes on as it is.
  */
-import { findSettingProblem, type SettingText } from '../config.ts'
+import { findSettingProblem, type SettingText, WITHOUT_ROW } from '../config.ts'
 import { toDifference } from '../domain/difference.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Actor, ConfigStore, Settings } from '../store/config-store.ts'
@@ -48,6 +48,8 @@ export async function editSettings(
 
 function requireValid(inForce: readonly SettingText[], name: string, text: string | null): void {
   const invalid = (message: string) => new ServiceError({ kind: 'invalid', field: name }, message)
+  if (WITHOUT_ROW.includes(name))
+    throw invalid(`Whoever starts the server says how people sign in, with --${name} or in its environment.`)
   if (!inForce.some((setting) => setting.name === name))
     throw invalid(`There is no setting '${name.slice(0, 64)}': a name is that of a flag of \`tollgate serve\`.`)
   const problem = text === null ? null : findSettingProblem(name, text)

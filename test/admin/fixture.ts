@@ -11,6 +11,9 @@ import { ANY_KEY, listModels } from '../../src/http/models.ts'
 import { inviteAdmin } from '../../src/identity/admins.ts'
 import { Attempts } from '../../src/identity/attempts.ts'
 import { SetupCode } from '../../src/identity/codes.ts'
+import { PendingSignIns } from '../../src/identity/oidc/pending.ts'
+import { createProvider } from '../../src/identity/oidc/provider.ts'
+import type { OidcSettings, Way } from '../../src/identity/oidc/settings.ts'
 import { createToken } from '../../src/identity/tokens.ts'
 import { createLog } from '../../src/log.ts'
 import { createAllBackends, testUpstream } from '../../src/server/backends.ts'
@@ -42,7 +45,15 @@ export interface Asked {
   origin?: string
 }
 
-export function createFixture() {
+export interface FixtureOptions {
+  /** An identity provider that people sign in through. */
+  oidc?: OidcSettings
+  /** How long that is waited for. */
+  waitMs?: number
+  ways?: readonly Way[]
+}
+
+export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: FixtureOptions = {}) {
   const folder = createFolder()
   const clock = { ms: HOUR }
   const now = () => clock.ms
@@ -60,25 +71,33 @@ export function createFixture() {
   // As on its thread, which `server/reports.test.ts` starts.
   const thread = { ask: (request: ReportRequest) => report(request), dismiss() {}, close() {} }
   const flush = async () => ({ applied: 0, waiting: 0 })
+  const log = createLog({ now, write: async (text) => void lines.push(text.toString()) })
+  const toOidc = (settings: OidcSettings) => ({
+    ...{ settings, pending: new PendingSignIns() },
+    provider: createProvider({ ...{ settings, log, now }, ...(waitMs === undefined ? {} : { waitMs }) }),
+  })
   const admin = createAdminApi({
-    ...{ store, vault, identity, serving, catalogFiles, setupCode, now, publicUrls: [PUBLIC_URL] },
+    ...{ store, vault, identity, serving, catalogFiles, setupCode, now, log, publicUrls: [PUBLIC_URL] },
+    ...{ ways: oidc ? ways : ['password'], oidc: oidc ? toOidc(oidc) : null },
     attempts: new Attempts(),
     lookUp: async (host) => hosts[host] ?? [],
     reports: createReports({ dataFolder: folder.path, ledger: { flush }, now, thread }),
     live: { follow: live.follow, keepOpen() {} },
     addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
-    log: createLog({ now, write: async (text) => void lines.push(text.toString()) }),
   })
 
-  /** A browser: it keeps the cookie that it is given, and says where it is. */
+  /** A browser: it keeps the cookies that it is given, brings no strict one where another site has sent it, and says where it is. */
   function createBrowser(at = 'http://127.0.0.1:4000') {
-    let cookie = ''
+    const cookies = new Map<string, { value: string; isStrict: boolean }>()
+    const toCookies = (isSent: boolean) =>
+      [...cookies].flatMap(([name, { value, isStrict }]) => (isSent && isStrict ? [] : [`${name}=${value}`])).join('; ')
     return {
       get cookie() {
-        return cookie
+        return toCookies(false)
       },
       async ask(method: string, path: string, { body, headers = {}, origin = at }: Asked = {}): Promise<Answer> {
         const sent = body === undefined ? null : JSON.stringify(body)
+        const cookie = toCookies(headers['sec-fetch-site'] === 'cross-site')
         // A server reads it as http, whatever a proxy before it speaks.
         const request = new Request(`http://${new URL(origin).host}/admin/api${path}`, {
           method,
@@ -92,14 +111,19 @@ export function createFixture() {
           body: sent,
         })
         const response = await admin.handle(request)
-        cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie
-        if (response.headers.get('content-type') === 'text/event-stream') {
+        for (const set of response.headers.getSetCookie()) {
+          const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(set) ?? []
+          if (set.includes('Max-Age=0')) cookies.delete(name)
+          else cookies.set(name, { value, isStrict: set.includes('SameSite=Strict') })
+        }
+        const { status, headers: answered } = response
+        if (answered.get('content-type') === 'text/event-stream') {
           void response.body?.cancel()
-          return { status: response.status, headers: response.headers, body: null, text: '' }
+          return { status, headers: answered, body: null, text: '' }
         }
         const text = await response.text()
-        const { status, headers: answered } = response
-        return { status, headers: answered, body: text === '' ? null : JSON.parse(text), text }
+        const isJson = text !== '' && !answered.get('content-type')?.startsWith('text/html')
+        return { status, headers: answered, body: isJson ? JSON.parse(text) : null, text }
       },
     }
   }
@@ -126,7 +150,6 @@ export function createFixture() {
       setupCode,
       admin,
       live,
-      lines,
       createBrowser,
       signIn,
     },
@@ -134,6 +157,11 @@ export function createFixture() {
     async tokenHeaders(scope: 'read' | 'write') {
       const { secret } = await createToken(identity, { name: scope, scope }, { actor: 'test', nowMs: clock.ms })
       return { authorization: `Bearer ${secret}` }
+    },
+    /** All that was logged. */
+    async logged() {
+      await log.flush()
+      return lines.join('')
     },
     close() {
       catalogFiles.close()

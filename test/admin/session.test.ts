@@ -14,11 +14,16 @@ const owner = { name: 'Ann@Example.com', password: PASSWORD }
 describe('the first owner', () => {
   test('is made with the code, once, and is signed in', async () => {
     const browser = fixture.createBrowser()
-    expect((await browser.ask('GET', '/session')).body).toEqual({ name: null, role: null, is_set_up: false })
+    expect((await browser.ask('GET', '/session')).body).toEqual({
+      ...{ name: null, role: null, is_set_up: false, ways: ['password'] },
+    })
     const code = fixture.setupCode.make(fixture.clock.ms)
     const made = await browser.ask('POST', '/setup', { body: { ...owner, code: ` ${code.toUpperCase()}` } })
     expect([made.status, made.body]).toEqual([200, { name: 'ann@example.com', role: 'owner' }])
-    expect((await browser.ask('GET', '/session')).body).toEqual({ ...made.body, is_set_up: true })
+    expect((await browser.ask('GET', '/session')).body).toEqual({
+      ...made.body,
+      ...{ is_set_up: true, ways: ['password'] },
+    })
     const again = await fixture.createBrowser().ask('POST', '/setup', { body: { ...owner, name: 'eve', code } })
     expect(again.body.error.kind).toBe('code_wrong')
   })
@@ -170,7 +175,7 @@ test('no password, code, cookie or token is in the log, the audit log or the dat
   const { database } = fixture.folder
   const tables = ['admins', 'admin_sessions', 'admin_tokens', 'audit']
   const stored = JSON.stringify([
-    ...fixture.lines,
+    await fixture.logged(),
     ...tables.map((table) => database.query(`SELECT * FROM ${table}`).all()),
   ])
   for (const secret of secrets) expect(stored).not.toContain(secret)

@@ -59,6 +59,7 @@ test.each([
   ],
   ['a name that is none', { colour: 'red' }, 'colour', "There is no setting 'colour'"],
   ['a row that is no setting', { config_revision: '1' }, 'config_revision', 'There is no setting'],
+  ['who signs in', { 'password-sign-in': 'on' }, 'password-sign-in', 'Whoever starts the server says'],
   ['a number', { port: 4000 }, 'port', 'port'],
 ])('%s is refused with its name, and nothing is written', async (_, body, field, says) => {
   const before = await fixture.store.readSettings()

@@ -49,6 +49,18 @@ export function addServe(program: Command, context: Context): void {
       'https origin that the dashboard is reached under (may be repeated; default none: on this machine alone)',
       toList,
     )
+    .option('--oidc-issuer <url>', 'identity provider through which people sign in to the dashboard (OpenID Connect)')
+    .option(
+      '--oidc-client-id <id>',
+      'what it calls this server; the secret is TOLLGATE_OIDC_CLIENT_SECRET in the environment',
+    )
+    .option('--oidc-claim <name>', 'what it says of people that decides on their role (default groups)')
+    .option(
+      '--oidc-role <value=role>',
+      'the role of whoever has that value: admins=owner, dev=editor, all=viewer, research=member:TEAM (may be repeated: the first that fits decides; who has none is refused)',
+      toList,
+    )
+    .option('--password-sign-in <on|off>', 'off: nobody signs in to the dashboard with a password (default on)')
     .option(
       '--trusted-proxy <cidr>',
       'believe what this address or range says in x-forwarded-for of where a client is (may be repeated; default none)',

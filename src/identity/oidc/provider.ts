@@ -1,0 +1,144 @@
+/**
+ * An OpenID Connect provider, as `openid-client` asks it: where browsers are sent, and what it says of those who come back. Nothing
+ * waits for it longer than ten seconds. What it is (its metadata, Discovery 1.0) is asked when it is first needed, and again every
+ * hour, while what was known serves on.
+ */
+import type { Configuration } from 'openid-client'
+import { ServiceError } from '../../domain/service-error.ts'
+import type { Log } from '../../log.ts'
+import { type Claims, findClaim } from './claims.ts'
+import { fetchBounded } from './fetch.ts'
+import type { PendingSignIn } from './pending.ts'
+import type { OidcSettings } from './settings.ts'
+import { isUnavailable, toCause, wasRefused } from './trouble.ts'
+
+const WAIT_MS = 10_000
+const REFRESH_MS = 3_600_000
+/** How far its clock may be from ours. */
+const SKEW_SECONDS = 60
+
+export interface ProviderDeps {
+  settings: OidcSettings
+  log: Log
+  now(): number
+  waitMs?: number
+}
+
+export interface Provider {
+  /** Where the browser goes to sign in. Throws `provider_unavailable` and `provider_wrong`. */
+  toSignInUrl(signIn: PendingSignIn): Promise<URL>
+  /**
+   * Has the provider take the code with which a browser came back, and tells of whom it is.
+   * @param url where the browser came back to. Throws `provider_unavailable`, `provider_wrong` and `sign_in_failed`.
+   */
+  redeem(url: URL, signIn: PendingSignIn): Promise<Claims>
+}
+
+export function createProvider({ settings, log, now, waitMs = WAIT_MS }: ProviderDeps): Provider {
+  const { issuer, clientId, clientSecret, claim } = settings
+  let kept: { configuration: Configuration; atMs: number } | null = null
+  let asked: Promise<Configuration> | null = null
+
+  async function discover(): Promise<Configuration> {
+    const client = await import('openid-client')
+    const [basic, post] = [client.ClientSecretBasic(clientSecret), client.ClientSecretPost(clientSecret)]
+    const configuration = await client.discovery(
+      new URL(issuer),
+      clientId,
+      { [client.clockTolerance]: SKEW_SECONDS },
+      // What a provider takes that does not say: Discovery 1.0, section 3.
+      (server, ...rest) =>
+        (server.token_endpoint_auth_methods_supported?.includes('client_secret_basic') === false ? post : basic)(
+          server,
+          ...rest,
+        ),
+      {
+        timeout: waitMs / 1_000,
+        [client.customFetch]: fetchBounded,
+        execute: [
+          client.enableNonRepudiationChecks,
+          ...(issuer.startsWith('http://') ? [client.allowInsecureRequests] : []),
+        ],
+      },
+    )
+    kept = { configuration, atMs: now() }
+    return configuration
+  }
+
+  function configured(): Promise<Configuration> {
+    if (kept !== null && now() - kept.atMs < REFRESH_MS) return Promise.resolve(kept.configuration)
+    asked ??= within(waitMs, discover()).finally(() => {
+      asked = null
+    })
+    if (kept === null) return asked
+    asked.catch((error: unknown) => log.warn('provider_failed', FAILED, toCause(error)))
+    return Promise.resolve(kept.configuration)
+  }
+
+  async function ask(url: URL, { state, nonce, codeVerifier, redirectUri }: PendingSignIn): Promise<Claims> {
+    const client = await import('openid-client')
+    const configuration = await configured()
+    const cameBack = new URL(redirectUri)
+    cameBack.search = url.search
+    const tokens = await client.authorizationCodeGrant(configuration, cameBack, {
+      ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true },
+    })
+    const claims = tokens.claims()
+    if (claims === undefined) throw new Error('there is no ID token')
+    if (isWhole(claims, claim) || !configuration.serverMetadata().userinfo_endpoint) return claims
+    const more = await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
+    return { ...more, ...claims }
+  }
+
+  /** Puts whatever goes wrong into a sentence for who signs in, and the cause into the log. */
+  async function asking<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof ServiceError) throw error
+      if (wasRefused(error)) throw new ServiceError({ kind: 'sign_in_failed' }, REFUSED)
+      log.warn('provider_failed', FAILED, toCause(error))
+      throw isUnavailable(error)
+        ? new ServiceError({ kind: 'provider_unavailable' }, UNAVAILABLE)
+        : new ServiceError({ kind: 'provider_wrong' }, WRONG)
+    }
+  }
+
+  return {
+    toSignInUrl: ({ state, nonce, codeVerifier, redirectUri }) =>
+      asking(async () => {
+        const client = await import('openid-client')
+        const configuration = await configured()
+        const { scopes_supported: scopes = [] } = configuration.serverMetadata()
+        return client.buildAuthorizationUrl(configuration, {
+          redirect_uri: redirectUri,
+          // Some give groups to those alone who ask for them by name.
+          scope: ['openid', 'profile', 'email', ...scopes.filter((scope) => scope === claim)].join(' '),
+          ...{ state, nonce, code_challenge_method: 'S256' },
+          code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
+        })
+      }),
+    redeem: (url, signIn) => asking(() => within(waitMs, ask(url, signIn))),
+  }
+}
+
+/** Whether an ID token says all that is asked of it; many providers say it at their userinfo endpoint alone. */
+const isWhole = (claims: Claims, claim: string) =>
+  findClaim(claims, claim) !== undefined && (claims.email !== undefined || claims.preferred_username !== undefined)
+
+/** Rejects once the time is over, whatever becomes of the work. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new DOMException('it took too long', 'TimeoutError')), ms)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const FAILED = 'nobody can sign in through the identity provider: it cannot be asked, or what it says is wrong'
+const UNAVAILABLE = 'The identity provider does not answer. Try again in a while.'
+const WRONG =
+  'What the identity provider says cannot be used. Begin again; whoever runs this server finds the cause in its log.'
+const REFUSED = 'The identity provider has not signed you in. Begin again.'

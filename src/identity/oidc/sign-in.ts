@@ -1,0 +1,135 @@
+/**
+ * The door that an identity provider keeps: a browser is sent there and comes back with a code, whose claims say who somebody is and
+ * what they may do here. They are known by issuer and subject; role and team follow the claims at each sign-in.
+ */
+import { ServiceError } from '../../domain/service-error.ts'
+import type { IdentityStore, StoredAdmin } from '../../store/identity-store.ts'
+import { decideAdmin, decideEdit, toCreation, toTeamId } from '../admins.ts'
+import type { Attempts } from '../attempts.ts'
+import type { SetupCode } from '../codes.ts'
+import { beginSession, type Client, type SignedIn } from '../sign-in.ts'
+import { type Claimed, toClaimed } from './claims.ts'
+import { mintSecret, type PendingSignIn, type PendingSignIns } from './pending.ts'
+import type { Provider } from './provider.ts'
+import type { OidcSettings } from './settings.ts'
+
+export interface OidcDeps {
+  store: IdentityStore
+  attempts: Attempts
+  setupCode: SetupCode
+  settings: OidcSettings
+  provider: Provider
+  pending: PendingSignIns
+}
+
+/** Begins: where the browser goes, and what it must bring back as a cookie. Throws as the provider does. */
+export async function beginOidc(
+  { provider, pending }: OidcDeps,
+  redirectUri: string,
+  { address, sessionId }: Client,
+  nowMs: number,
+): Promise<{ location: URL; secret: string }> {
+  const checks = { state: mintSecret(), nonce: mintSecret(), codeVerifier: mintSecret() }
+  const signIn: PendingSignIn = { ...checks, redirectUri, sessionId }
+  const location = await provider.toSignInUrl(signIn)
+  return { location, secret: pending.begin(signIn, address, nowMs) }
+}
+
+/**
+ * Ends it, and opens a session.
+ * @param secret what the browser has brought. @param url where it came back to. Throws `sign_in_ended`, `no_role`, `admin_disabled`,
+ * `admin_exists`, `invalid`, `team_not_found`, `team_ambiguous` and `too_many_attempts`, and as the provider does.
+ */
+export async function endOidc(
+  { store, attempts, setupCode, settings, provider, pending }: OidcDeps,
+  { secret, url }: { secret: string | null; url: URL },
+  client: Client,
+  nowMs: number,
+): Promise<SignedIn> {
+  const tries = `oidc ${client.address}`
+  attempts.check(client.address, tries, nowMs)
+  const begun = secret === null ? null : pending.take(secret, url.searchParams.get('state') ?? '', nowMs)
+  if (begun === null) throw new ServiceError({ kind: 'sign_in_ended' }, ENDED)
+  // Each code that is none has the provider asked: counted before it is known, as passwords are.
+  const isCounted = url.searchParams.has('code')
+  if (isCounted) attempts.failed(client.address, tries, nowMs)
+  const claims = await provider.redeem(url, begun).catch((error: unknown) => {
+    if (isCounted && isOutage(error)) attempts.succeeded(client.address, tries, nowMs)
+    throw error
+  })
+  attempts.succeeded(client.address, tries, nowMs)
+  const admin = await admit(store, toClaimed(claims, settings), settings.claim, nowMs)
+  if (admin.role === 'owner') setupCode.end()
+  return beginSession(store, admin, { ...client, sessionId: client.sessionId ?? begun.sessionId }, nowMs)
+}
+
+const isOutage = (error: unknown) => error instanceof ServiceError && error.failure.kind === 'provider_unavailable'
+
+const ENDED = 'This sign-in was not begun in this browser, has ended, or was used already: begin again.'
+
+/** Who they are here: made at their first sign-in. */
+async function admit(store: IdentityStore, claimed: Claimed, claim: string, nowMs: number): Promise<StoredAdmin> {
+  const by = { actor: 'oidc', nowMs }
+  if (claimed.role === null) {
+    await endSessions(store, claimed, nowMs)
+    throw new ServiceError({ kind: 'no_role' }, claimed.isClaimThere ? NO_ROLE : toUnsaid(claim))
+  }
+  const { role, team } = claimed.role
+  return store.changeIdentity<StoredAdmin>(by, ({ admins, keyRows }) => {
+    const found = find(admins, claimed)
+    const is = { role, teamId: toTeamId(role, team, keyRows), oidcSubject: claimed.subject }
+    if (found === null) {
+      const admin = { ...decideAdmin(admins, { name: toName(claimed), role, team }, by, keyRows), ...is }
+      return { value: admin, change: { ...toCreation(admin), write: { admins: [admin] } } }
+    }
+    // Whoever has come by the provider for the first time needs no code to come in.
+    const isFirst = found.oidcSubject === null
+    const admin = { ...found, ...is, ...(isFirst ? { codeHash: null, codeExpiresMs: null } : {}) }
+    return { value: admin, change: decideEdit(found, admin, keyRows, by).change }
+  })
+}
+
+/**
+ * By issuer and subject; else somebody who was let in under that name and can do nothing yet, where the provider vouches for it.
+ * Throws `admin_disabled`, and `admin_exists` for the name of somebody else.
+ */
+function find(admins: readonly StoredAdmin[], claimed: Claimed): StoredAdmin | null {
+  const known = admins.find(({ oidcSubject }) => oidcSubject === claimed.subject)
+  const named = known ?? admins.find(({ name }) => name === claimed.name?.trim().toLowerCase())
+  if (named === undefined) return null
+  if (known === undefined && !(claimed.isNameProved && isOpen(named))) {
+    const message = `There is somebody called '${named.name}' here already, who signs in otherwise: ask an owner.`
+    throw new ServiceError({ kind: 'admin_exists', admin: named.name }, message)
+  }
+  if (named.disabledMs !== null)
+    throw new ServiceError(
+      { kind: 'admin_disabled', admin: named.name },
+      'You may not sign in here any more: ask an owner.',
+    )
+  return named
+}
+
+const isOpen = ({ passwordHash, oidcSubject }: StoredAdmin) => passwordHash === null && oidcSubject === null
+
+function toName({ name }: Claimed): string {
+  if (name !== null) return name
+  const message =
+    'The identity provider does not say what to call you: an address of mail that it has checked, or a user name.'
+  throw new ServiceError({ kind: 'invalid', field: 'name' }, message)
+}
+
+/** Of somebody who may no longer be here: as often as they try, that is on record once. */
+async function endSessions(store: IdentityStore, { subject }: Claimed, nowMs: number): Promise<void> {
+  const found = (await store.readAdmins()).find(({ oidcSubject }) => oidcSubject === subject)
+  if (found === undefined || (await store.readSessions(found.id)).length === 0) return
+  const detail = { name: found.name, reason: 'the identity provider gives them no role any more' }
+  const change = { action: 'sessions.end' as const, subject: found.id, detail, write: { end: { of: [found.id] } } }
+  await store.changeIdentity({ actor: 'oidc', nowMs }, () => ({ value: null, change }))
+}
+
+const NO_ROLE =
+  'The identity provider has signed you in, and gives you no role here. Whoever runs this server says with --oidc-role who has one.'
+
+/** What a provider says must often be asked of it first, where it is set up. */
+const toUnsaid = (claim: string) =>
+  `The identity provider has signed you in, and does not say what you are: there is no claim '${claim}'. Whoever runs this server has it give one, or names another with --oidc-claim.`

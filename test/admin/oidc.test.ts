@@ -1,0 +1,453 @@
+/** Sign-in through an identity provider: who comes in and as what, and what a provider, a page or a stranger may try. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
+import type { OidcSettings } from '../../src/identity/oidc/settings.ts'
+import { createTeam } from '../../src/keys/teams.ts'
+import { CLIENT, type IdentityProvider, startIdentityProvider } from '../support/identity-provider.ts'
+import { type Answer, type Browser, createFixture, type Fixture, PASSWORD, PUBLIC_URL } from './fixture.ts'
+
+let provider: IdentityProvider
+let fixture: Fixture
+beforeEach(async () => {
+  provider = await startIdentityProvider()
+  provider.claims = ANN
+  fixture = createFixture({ oidc: settings() })
+})
+afterEach(async () => {
+  fixture.close()
+  await provider.stop()
+})
+
+const ANN = { sub: 'ann-1', email: 'Ann@Example.com', email_verified: true, groups: ['admins', 'dev'] }
+const MINUTE = 60_000
+const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })
+
+const settings = (): OidcSettings => ({
+  ...{ issuer: provider.issuer, clientId: CLIENT.id, clientSecret: CLIENT.secret, claim: 'groups' },
+  roles: [
+    { value: 'admins', role: 'owner', team: null },
+    { value: 'dev', role: 'editor', team: null },
+    { value: 'research', role: 'member', team: 'research' },
+  ],
+})
+
+/** What a browser says of itself whom another site has sent here. */
+const SENT = {
+  'sec-fetch-site': 'cross-site',
+  ...{ 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: 'text/html,*/*;q=0.8' },
+}
+
+const comeBack = (browser: Browser, url: URL) => browser.ask('GET', `/oidc/callback${url.search}`, { headers: SENT })
+
+/** All the way: there, in, and back. */
+async function signIn(browser = fixture.createBrowser()): Promise<{ answer: Answer; browser: Browser; url: URL }> {
+  const { headers } = await browser.ask('GET', '/oidc')
+  const url = await provider.visit(headers.get('location'))
+  return { answer: await comeBack(browser, url), browser, url }
+}
+
+const whoIs = async (browser: Browser) => (await browser.ask('GET', '/session')).body
+
+const rows = (query: string) => fixture.folder.database.query<Record<string, unknown>, []>(query).all()
+
+describe('who is signed in', () => {
+  test('is made at the first time, under the address of mail that the provider has checked, with the role of the first group that fits', async () => {
+    const { answer, browser } = await signIn()
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/admin'])
+    expect(await whoIs(browser)).toEqual({
+      ...{ name: 'ann@example.com', role: 'owner', is_set_up: true, ways: ['password', 'oidc'] },
+    })
+    expect((await browser.ask('GET', '/keys')).status).toBe(200)
+    const again = await signIn()
+    expect(again.answer.status).toBe(303)
+    expect(rows('SELECT oidc_subject, password_hash FROM admins')).toEqual([
+      { oidc_subject: `${provider.issuer} ann-1`, password_hash: null },
+    ])
+    expect(rows('SELECT action, actor FROM audit ORDER BY id')).toMatchObject([
+      { action: 'admins.create', actor: 'oidc' },
+      { action: 'sessions.begin' },
+      { action: 'sessions.begin' },
+    ])
+  })
+
+  test.each<[what: string, said: Record<string, unknown>, name: string | null]>([
+    ['a user name and an unchecked address', { preferred_username: 'ann', email: 'a@b.example' }, 'ann'],
+    ['a word for a check', { preferred_username: 'ann', email: 'a@b.example', email_verified: 'true' }, 'ann'],
+    ['an unchecked address alone', { email: 'a@b.example', email_verified: false }, null],
+    ['a user name with spaces', { preferred_username: 'Ann of the Sea' }, null],
+    ['nothing', {}, null],
+  ])('with %s is called what can be relied on, or refused', async (_, said, name) => {
+    provider.claims = { sub: '7', groups: 'dev', ...said }
+    const { answer, browser } = await signIn()
+    expect([answer.status, (await whoIs(browser)).name]).toEqual([name === null ? 400 : 303, name])
+  })
+
+  test('is found by issuer and subject, whatever they are called meanwhile', async () => {
+    await signIn()
+    provider.claims = { ...ANN, email: 'anna@example.com' }
+    expect(await whoIs((await signIn()).browser)).toMatchObject({ name: 'ann@example.com' })
+  })
+
+  test('has the role that the claim says now, in all sessions; who has none any more is refused and signed out everywhere', async () => {
+    await createTeam(fixture.store, { name: 'research' }, by())
+    const { browser } = await signIn()
+    provider.claims = { ...ANN, groups: ['research'] }
+    const second = await signIn()
+    expect((await whoIs(browser)).role).toBe('member')
+    provider.claims = { ...ANN, groups: ['others', 1, null] }
+    const { answer } = await signIn()
+    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('gives you no role here')])
+    expect([(await whoIs(browser)).name, (await whoIs(second.browser)).name]).toEqual([null, null])
+    await signIn()
+    expect(rows("SELECT count(*) AS ended FROM audit WHERE action = 'sessions.end'")).toEqual([{ ended: 1 }])
+  })
+
+  test('is refused where the claim is missing, and nobody is made', async () => {
+    provider.claims = { ...ANN, groups: undefined }
+    const { answer } = await signIn()
+    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('there is no claim')])
+    expect(rows('SELECT * FROM admins')).toEqual([])
+  })
+
+  test('is refused while there is no such team for their keys', async () => {
+    provider.claims = { ...ANN, groups: ['research'] }
+    expect((await signIn()).answer.status).toBe(404)
+    await createTeam(fixture.store, { name: 'research' }, by())
+    expect((await signIn()).answer.status).toBe(303)
+  })
+
+  test('is refused once they are disabled', async () => {
+    const owner = await fixture.signIn('owner')
+    const { browser } = await signIn()
+    await editAdmin(fixture.identity, 'ann@example.com', { disabled: true }, by())
+    const { answer } = await signIn()
+    expect([answer.status, (await whoIs(browser)).name]).toEqual([403, null])
+    expect((await whoIs(owner)).name).toBe('owner')
+  })
+
+  test('may have what the ID token does not say from the userinfo endpoint, and deeper than at the top', async () => {
+    fixture.close()
+    fixture = createFixture({ oidc: { ...settings(), claim: 'realm_access.roles' } })
+    provider.claims = { sub: '7' }
+    provider.userinfo = { sub: '7', preferred_username: 'bo', realm_access: { roles: ['dev'] } }
+    expect(await whoIs((await signIn()).browser)).toMatchObject({ name: 'bo', role: 'editor' })
+    provider.userinfo = { ...provider.userinfo, sub: '8' }
+    expect((await signIn()).answer.status).toBe(502)
+  })
+})
+
+describe('a name that is somebody else’s already', () => {
+  const lookAlike = () => rows("SELECT oidc_subject FROM admins WHERE name = 'ann@example.com'")
+
+  test('is not taken over from who signs in with a password', async () => {
+    await fixture.signIn('viewer', 'ann@example.com')
+    const { answer } = await signIn()
+    expect([answer.status, answer.text]).toEqual([409, expect.stringContaining('ask an owner')])
+    expect(lookAlike()).toEqual([{ oidc_subject: null }])
+  })
+
+  test('is taken by who the provider vouches for where an owner has invited them, or ended their password', async () => {
+    await fixture.signIn('viewer', 'ann@example.com')
+    const { code } = await resetAdmin(fixture.identity, 'ann@example.com', by())
+    provider.claims = { ...ANN, email: undefined, preferred_username: 'ann@example.com' }
+    expect((await signIn()).answer.status).toBe(409)
+    provider.claims = ANN
+    expect(await whoIs((await signIn()).browser)).toMatchObject({ name: 'ann@example.com', role: 'owner' })
+    const typed = { name: 'ann@example.com', code, password: PASSWORD }
+    expect((await fixture.createBrowser().ask('POST', '/code', { body: typed })).status).toBe(400)
+  })
+
+  test('is not taken over from who signs in as another subject', async () => {
+    await signIn()
+    provider.claims = { ...ANN, sub: 'ann-2' }
+    expect((await signIn()).answer.status).toBe(409)
+  })
+
+  test('is not given back to who was disabled under it', async () => {
+    await fixture.signIn('owner')
+    await inviteAdmin(fixture.identity, { name: 'ann@example.com', role: 'viewer' }, by())
+    await editAdmin(fixture.identity, 'ann@example.com', { disabled: true }, by())
+    expect((await signIn()).answer.status).toBe(403)
+    expect(lookAlike()).toEqual([{ oidc_subject: null }])
+  })
+})
+
+describe('on the way', () => {
+  test('the browser is sent with a challenge, a state and a nonce of its own, and asks for the claim by name', async () => {
+    const { url } = await signIn()
+    const first = provider.words
+    expect(Object.fromEntries(first)).toMatchObject({
+      ...{ response_type: 'code', client_id: CLIENT.id, scope: 'openid profile email groups' },
+      ...{ code_challenge_method: 'S256', redirect_uri: 'http://127.0.0.1:4000/admin/api/oidc/callback' },
+    })
+    expect(url.searchParams.get('state')).toHaveLength(43)
+    await signIn()
+    for (const name of ['state', 'nonce', 'code_challenge']) expect(provider.words.get(name)).not.toBe(first.get(name))
+  })
+
+  test('over https the redirect and the cookies are those of that address', async () => {
+    const browser = fixture.createBrowser(PUBLIC_URL)
+    const { headers } = await browser.ask('GET', '/oidc')
+    expect(headers.get('set-cookie')).toMatch(
+      /^__Host-tollgate-sign-in=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600; Secure$/,
+    )
+    const url = await provider.visit(headers.get('location'))
+    expect(url.origin + url.pathname).toBe(`${PUBLIC_URL}/admin/api/oidc/callback`)
+    const back = await comeBack(browser, url)
+    expect(back.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^__Host-tollgate=[\w-]{43}; .*SameSite=Strict; .*Secure$/),
+      expect.stringMatching(/^__Host-tollgate-sign-in=; .*Max-Age=0/),
+    ])
+  })
+
+  test('the session that the browser had before ends', async () => {
+    const browser = await fixture.signIn('owner')
+    const before = browser.cookie
+    await signIn(browser)
+    expect((await fixture.createBrowser().ask('GET', '/keys', { headers: { cookie: before } })).status).toBe(401)
+    expect(await whoIs(browser)).toMatchObject({ name: 'ann@example.com' })
+  })
+
+  test('what goes wrong is a page for people, without a script and without a word of others, and JSON for scripts', async () => {
+    const { browser, url } = await signIn()
+    url.searchParams.set('error', '<script>alert(1)</script>')
+    const { text, headers } = await comeBack(browser, url)
+    expect(headers.get('content-security-policy')).toStartWith("default-src 'none'; style-src 'sha256-")
+    expect(text).toContain('begin again')
+    expect(text).not.toContain('<script')
+    const { body: told } = await browser.ask('GET', '/oidc/callback')
+    expect(told.error.kind).toBe('sign_in_ended')
+  })
+})
+
+describe('a stranger', () => {
+  const ended = [400, expect.stringContaining('begin again')]
+
+  test('cannot have somebody come in as them: a browser that began nothing, or something else, is refused', async () => {
+    const attacker = fixture.createBrowser()
+    const url = await provider.visit((await attacker.ask('GET', '/oidc')).headers.get('location'))
+    for (const victim of [fixture.createBrowser(), await beginning()]) {
+      const { status, text } = await comeBack(victim, url)
+      expect([status, text]).toEqual(ended)
+      expect((await whoIs(victim)).name).toBeNull()
+    }
+    // Nor is the code used up, or the victim's own sign-in ended.
+    expect((await comeBack(attacker, url)).status).toBe(303)
+  })
+
+  async function beginning(): Promise<Browser> {
+    const browser = fixture.createBrowser()
+    await browser.ask('GET', '/oidc')
+    return browser
+  }
+
+  test('ends nobody’s sign-in with a state of their own', async () => {
+    const browser = fixture.createBrowser()
+    const url = await provider.visit((await browser.ask('GET', '/oidc')).headers.get('location'))
+    const forged = new URL(url)
+    forged.searchParams.set('state', 'x'.repeat(43))
+    expect((await comeBack(browser, forged)).status).toBe(400)
+    expect((await comeBack(browser, url)).status).toBe(303)
+  })
+
+  test('cannot use a code again, in the same sign-in or in another', async () => {
+    const { browser, url } = await signIn()
+    const { cookie } = browser
+    expect((await comeBack(browser, url)).status).toBe(400)
+    const next = fixture.createBrowser()
+    await next.ask('GET', '/oidc')
+    const other = await provider.visit((await next.ask('GET', '/oidc')).headers.get('location'))
+    other.searchParams.set('code', url.searchParams.get('code') ?? '')
+    expect((await comeBack(next, other)).status).toBe(401)
+    expect(browser.cookie).toBe(cookie)
+  })
+
+  test('has ten minutes', async () => {
+    const browser = fixture.createBrowser()
+    const url = await provider.visit((await browser.ask('GET', '/oidc')).headers.get('location'))
+    fixture.clock.ms += 10 * MINUTE
+    expect((await comeBack(browser, url)).status).toBe(400)
+  })
+
+  test('sends nobody elsewhere, whatever they ask for', async () => {
+    const browser = fixture.createBrowser()
+    const elsewhere = 'https://evil.example.com'
+    const wish = `redirect_uri=${elsewhere}&return_to=${elsewhere}&next=//evil.example.com`
+    const headers = { 'x-forwarded-host': 'evil.example.com', referer: elsewhere }
+    const begun = await browser.ask('GET', `/oidc?${wish}`, { headers })
+    const url = await provider.visit(begun.headers.get('location'))
+    expect(url.origin).toBe('http://127.0.0.1:4000')
+    const back = await browser.ask('GET', `/oidc/callback${url.search}&${wish}`, { headers: { ...SENT, ...headers } })
+    expect(back.headers.get('location')).toBe('/admin')
+    expect((await browser.ask('GET', '/oidc', { origin: elsewhere })).status).toBe(403)
+  })
+
+  test('opens the callback in a window alone: not in a frame, by a script or by a form', async () => {
+    const browser = fixture.createBrowser()
+    const url = await provider.visit((await browser.ask('GET', '/oidc')).headers.get('location'))
+    for (const other of [
+      { 'sec-fetch-dest': 'iframe' },
+      { 'sec-fetch-mode': 'no-cors' },
+      { 'sec-fetch-mode': 'cors' },
+    ]) {
+      const { status } = await browser.ask('GET', `/oidc/callback${url.search}`, { headers: { ...SENT, ...other } })
+      expect(status).toBe(403)
+    }
+    expect((await browser.ask('POST', `/oidc/callback${url.search}`, { headers: SENT })).status).not.toBe(303)
+    expect((await comeBack(browser, url)).status).toBe(303)
+  })
+
+  test('who tries codes that are none is stopped before the provider is', async () => {
+    for (let i = 0; i < 6; i++) {
+      const browser = fixture.createBrowser()
+      const url = await provider.visit((await browser.ask('GET', '/oidc')).headers.get('location'))
+      url.searchParams.set('code', 'guessed')
+      expect((await comeBack(browser, url)).status).toBe(i < 5 ? 401 : 429)
+    }
+    expect(provider.asked.filter((path) => path === '/token')).toHaveLength(5)
+  })
+})
+
+describe('what the provider says', () => {
+  const nowSeconds = () => Math.floor(Date.now() / 1_000)
+  test.each<[what: string, spoilt: () => Record<string, unknown>, status: number]>([
+    ['is for another client', () => ({ aud: 'another' }), 502],
+    ['is for others beside us', () => ({ aud: [CLIENT.id, 'another'], azp: 'another' }), 502],
+    ['answers another sign-in', () => ({ nonce: 'another' }), 502],
+    ['answers none', () => ({ nonce: undefined }), 502],
+    ['is another issuer’s', () => ({ iss: 'https://login.example.com' }), 502],
+    ['is of nobody', () => ({ sub: undefined }), 502],
+    ['has ended', () => ({ exp: nowSeconds() - 90 }), 502],
+    ['is by a clock half a minute behind', () => ({ exp: nowSeconds() - 30 }), 303],
+    ['is by a clock half a minute ahead', () => ({ iat: nowSeconds() + 30, nbf: nowSeconds() + 30 }), 303],
+  ])('that %s is taken for what it is', async (_, spoilt, status) => {
+    provider.spoil = (claims) => ({ ...claims, ...spoilt() })
+    const { answer, browser } = await signIn()
+    expect(answer.status).toBe(status)
+    if (status !== 303) expect((await whoIs(browser)).name).toBeNull()
+  })
+
+  test('counts if it has signed it', async () => {
+    await provider.forge()
+    expect((await signIn()).answer.status).toBe(502)
+  })
+
+  test('that it has not signed somebody in is told, and its own words are not', async () => {
+    const browser = fixture.createBrowser()
+    const begun = new URL((await browser.ask('GET', '/oidc')).headers.get('location') ?? '')
+    const words = {
+      error: 'access_denied',
+      error_description: '<b>no</b>',
+      state: begun.searchParams.get('state') ?? '',
+    }
+    const back = new URL(`http://here/?${new URLSearchParams(words)}`)
+    const { status, text } = await comeBack(browser, back)
+    expect([status, text]).toEqual([401, expect.stringContaining('has not signed you in')])
+    expect(text).not.toContain('<b>')
+  })
+
+  test('that it does not know us is in the log', async () => {
+    fixture.close()
+    fixture = createFixture({ oidc: { ...settings(), clientSecret: 'wrong' } })
+    expect((await signIn()).answer.status).toBe(502)
+    expect(await fixture.logged()).toContain('invalid_client')
+  })
+
+  test('is kept nowhere: no token, code, verifier or cookie is in the log or the database', async () => {
+    const { browser, url } = await signIn()
+    provider.spoil = (claims) => ({ ...claims, aud: 'another' })
+    await signIn()
+    const secrets = [...provider.tokens, url.searchParams.get('code') ?? '?', browser.cookie.split('=')[1] ?? '?']
+    expect(secrets).toHaveLength(6)
+    const tables = ['admins', 'admin_sessions', 'audit'].map((table) => rows(`SELECT * FROM ${table}`))
+    const stored = `${await fixture.logged()} ${JSON.stringify(tables)}`
+    expect(stored).toContain('provider_failed')
+    for (const secret of [...secrets, CLIENT.secret]) expect(stored).not.toContain(secret)
+  })
+})
+
+describe('a provider that fails', () => {
+  const SILENT = () => new Promise<Response>(() => {})
+  const isDown = [503, expect.stringContaining('does not answer')]
+
+  test.each<[what: string, path: string, interrupt: () => Response | Promise<Response>]>([
+    ['says nothing', '/.well-known/openid-configuration', SILENT],
+    ['is overloaded', '/.well-known/openid-configuration', () => new Response('busy', { status: 503 })],
+    ['gives no token', '/token', SILENT],
+    ['gives an error for a token', '/token', () => new Response('<h1>oops</h1>', { status: 500 })],
+    ['keeps its keys for itself', '/keys', SILENT],
+    ['does not end', '/token', () => new Response('x'.repeat(2 * 1024 ** 2))],
+  ])('and %s is told as down, and works again once it does', async (_, path, interrupt) => {
+    fixture.close()
+    fixture = createFixture({ oidc: settings(), waitMs: 150 })
+    provider.interrupt = (asked) => (asked === path ? interrupt() : null)
+    const browser = fixture.createBrowser()
+    const begun = await browser.ask('GET', '/oidc', { headers: SENT })
+    const answer =
+      begun.status === 303 ? await comeBack(browser, await provider.visit(begun.headers.get('location'))) : begun
+    expect([answer.status, answer.text]).toEqual(isDown)
+    provider.interrupt = null
+    expect((await signIn()).answer.status).toBe(303)
+  })
+
+  test('and is not there is told as down; those who have a session keep it', async () => {
+    const { browser } = await signIn()
+    await provider.stop()
+    expect((await whoIs(browser)).name).toBe('ann@example.com')
+    fixture.clock.ms += 2 * 60 * MINUTE
+    // What is known of it serves on.
+    expect((await fixture.createBrowser().ask('GET', '/oidc')).status).toBe(303)
+    const fresh = createFixture({ oidc: settings() })
+    const { status, body } = await fresh.createBrowser().ask('GET', '/oidc')
+    expect([status, body.error.kind]).toEqual([503, 'provider_unavailable'])
+    fresh.close()
+  })
+
+  test('is asked what it is once, and again after an hour', async () => {
+    const asked = () => provider.asked.filter((path) => path.startsWith('/.well-known')).length
+    await Promise.all([signIn(), signIn()])
+    await signIn()
+    expect(asked()).toBe(1)
+    fixture.clock.ms += 61 * MINUTE
+    await signIn()
+    expect(asked()).toBe(2)
+  })
+
+  test('is not waited for by anything else', async () => {
+    fixture.close()
+    fixture = createFixture({ oidc: settings(), waitMs: 150 })
+    provider.interrupt = SILENT
+    const waiting = fixture.createBrowser().ask('GET', '/oidc')
+    expect((await fixture.createBrowser().ask('GET', '/session')).status).toBe(200)
+    expect((await waiting).status).toBe(503)
+  })
+})
+
+describe('where passwords are switched off', () => {
+  test('none lets anybody in, no code does, and the page is told of the one way that there is', async () => {
+    fixture.close()
+    fixture = createFixture({ oidc: settings(), ways: ['oidc'] })
+    const code = fixture.setupCode.make(fixture.clock.ms)
+    const browser = fixture.createBrowser()
+    const typed = { name: 'eve', password: PASSWORD }
+    for (const [path, body] of [
+      ['/session', typed],
+      ['/setup', { ...typed, code }],
+      ['/code', { ...typed, code }],
+    ] as const) {
+      const { status, body: answer } = await browser.ask('POST', path, { body })
+      expect([path, status, answer.error.kind]).toEqual([path, 403, 'password_off'])
+    }
+    expect((await whoIs(browser)).ways).toEqual(['oidc'])
+    expect((await signIn(browser)).answer.status).toBe(303)
+  })
+})
+
+test('a server without a provider says so', async () => {
+  fixture.close()
+  fixture = createFixture()
+  for (const path of ['/oidc', '/oidc/callback']) {
+    const { status, body } = await fixture.createBrowser().ask('GET', path)
+    expect([status, body.error.kind]).toEqual([404, 'oidc_off'])
+  }
+})
