@@ -15,6 +15,7 @@ import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
 import { oidcController } from './oidc.ts'
 import { ownController } from './own.ts'
+import { ownLedgerController } from './own-ledger.ts'
 import { PLAYGROUND, playgroundController } from './playground.ts'
 import { requestsController } from './requests.ts'
 import { sessionController } from './session.ts'
@@ -32,6 +33,7 @@ const routesOf = (deps: AdminDeps) =>
     .use(oidcController(deps))
     .use(keysController(deps))
     .use(ownController(deps))
+    .use(ownLedgerController(deps))
     .use(teamsController(deps))
     .use(adminsController(deps))
     .use(tokensController(deps))

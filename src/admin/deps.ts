@@ -8,7 +8,7 @@ import type { ConfigStore } from '../store/config-store.ts'
 import type { RequestFilter } from '../store/request-store.ts'
 import type { Vault } from '../store/vault.ts'
 import type { AccessDeps } from './access.ts'
-import type { Asker, Reports } from './reports.ts'
+import type { LastingAsker, Reports } from './reports.ts'
 import type { Serving } from './serving.ts'
 
 export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'> {
@@ -31,7 +31,7 @@ export interface LiveRequests {
    * Server-sent events of the requests that finish from now on, until the server stops, the asker has left or is let in no more. Null
    * where too many follow already.
    */
-  follow(asker: Required<Asker>, filter: RequestFilter, isLetIn: () => Promise<boolean>): Response | null
+  follow(asker: LastingAsker, filter: RequestFilter, isLetIn: () => Promise<boolean>): Response | null
   /** Has the connection of a request stay open, however long nothing is said on it. */
   keepOpen(request: Request): void
 }

@@ -16,8 +16,13 @@ import type { UsageOptions } from '../ledger/usage.ts'
 export interface Asker {
   /** Of an administrator or a token. */
   id: string
+  /** Of a member who is told of requests of keys of their own alone; absent: of all. Standings and what was changed are not limited by it. */
+  ownerId?: string
   signal?: AbortSignal
 }
+
+/** Who asks for an answer that lasts. */
+export type LastingAsker = Required<Pick<Asker, 'id' | 'signal'>>
 
 /** A document as JSON text: it goes to whoever asked as it is, and the loop never goes through its rows. */
 export type Json<Document> = string & { readonly holds?: Document }

@@ -6,10 +6,10 @@ import { ServiceError } from '../domain/service-error.ts'
 import { toRequestFilter, type WantedRequests } from '../ledger/request-filter.ts'
 import { REQUEST_STATUSES, UNWELL } from '../store/request-store.ts'
 import { access, isStillLetIn } from './access.ts'
-import type { AdminDeps } from './deps.ts'
+import type { AdminDeps, LiveRequests } from './deps.ts'
 import { AdminError } from './errors.ts'
 import { Several, toLimit, toSeveral, toTimeOrNone } from './query.ts'
-import { toAnswer } from './reports.ts'
+import { toAnswer, type WantedPage } from './reports.ts'
 
 const MOST_ROWS = 1_000
 const Text = Type.Optional(Type.String())
@@ -21,8 +21,8 @@ const Filter = {
   /** True for those that did not end well. */
   errors: t.Optional(t.Boolean()),
 }
-const FilterQuery = t.Object(Filter, { additionalProperties: false })
-const ListQuery = t.Object(
+export const FilterQuery = t.Object(Filter, { additionalProperties: false })
+export const ListQuery = t.Object(
   {
     ...Filter,
     ...{ since: Text, until: Text },
@@ -40,12 +40,7 @@ export function requestsController(deps: AdminDeps) {
     .use(access())
     .get(
       '/requests',
-      async ({ request, asker, query: { since, until, limit = 50, before, ...filter } }) => {
-        const nowMs = now()
-        const times = { sinceMs: toTimeOrNone('since', since, nowMs), untilMs: toTimeOrNone('until', until, nowMs) }
-        const page = { ...toDefined({ ...times, before }), limit: toLimit(limit, MOST_ROWS) }
-        return toAnswer(await reports.requests(asker, { ...toWanted(request, filter), ...page }))
-      },
+      async ({ request, asker, query }) => toAnswer(await reports.requests(asker, toWantedPage(request, query, now()))),
       { least: 'viewer', query: ListQuery },
     )
     .get(
@@ -56,9 +51,7 @@ export function requestsController(deps: AdminDeps) {
         const rows = (wanted.key ?? wanted.team ?? wanted.model) ? await store.read() : NO_ROWS
         const filter = toRequestFilter(wanted, rows, now())
         const response = live.follow(asker, filter, () => isStillLetIn(request, 'viewer', deps))
-        if (response === null) throw new AdminError(429, 'too_many_tails', TOO_MANY)
-        live.keepOpen(request)
-        return response
+        return toLasting(response, request, live)
       },
       { least: 'viewer', query: FilterQuery },
     )
@@ -70,7 +63,27 @@ export function requestsController(deps: AdminDeps) {
 const NO_ROWS = { keys: [], teams: [], aliases: [] }
 const TOO_MANY = 'As many follow already as this server tells, or as one person may: close a page that does.'
 
-function toWanted(request: Request, { status: _, errors, ...filter }: Static<typeof FilterQuery>): WantedRequests {
+/** The answer to somebody who follows. */
+export function toLasting(response: Response | null, request: Request, { keepOpen }: LiveRequests): Response {
+  if (response === null) throw new AdminError(429, 'too_many_tails', TOO_MANY)
+  keepOpen(request)
+  return response
+}
+
+/** Which page of requests is asked for. Throws `invalid`. */
+export function toWantedPage(
+  request: Request,
+  { since, until, limit = 50, before, ...filter }: Static<typeof ListQuery>,
+  nowMs: number,
+): WantedPage {
+  const times = { sinceMs: toTimeOrNone('since', since, nowMs), untilMs: toTimeOrNone('until', until, nowMs) }
+  return { ...toWanted(request, filter), ...toDefined({ ...times, before }), limit: toLimit(limit, MOST_ROWS) }
+}
+
+export function toWanted(
+  request: Request,
+  { status: _, errors, ...filter }: Static<typeof FilterQuery>,
+): WantedRequests {
   const named = toSeveral(request, 'status')
   if (named.length === 0) return { ...filter, ...(errors ? { statuses: UNWELL } : {}) }
   if (errors) throw invalidStatus('errors and status say the same: give one of them')

@@ -1,4 +1,5 @@
 /** Who spent what: `/admin/api/usage`, with the filters and the document of `tollgate usage`. */
+import type { Static } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
 import { ServiceError } from '../domain/service-error.ts'
 import { toDimensions } from '../ledger/usage.ts'
@@ -9,7 +10,7 @@ import { toAnswer } from './reports.ts'
 
 const MOST_ROWS = 10_000
 
-const UsageQuery = t.Object(
+export const UsageQuery = t.Object(
   {
     /** One or two dimensions, such as `key,model`. */
     by: t.Optional(t.String()),
@@ -22,26 +23,29 @@ const UsageQuery = t.Object(
 )
 
 export const usageController = ({ reports, now }: AdminDeps) =>
-  new Elysia({ name: 'usage' }).use(access()).get(
-    '/usage',
-    async ({ request, asker, query }) => {
-      const nowMs = now()
-      const { by = 'key', since = '7d', until, limit = 1_000 } = query
-      const sinceMs = toTime('since', since, nowMs)
-      const untilMs = toTimeOrNone('until', until, nowMs) ?? null
-      if (sinceMs >= (untilMs ?? nowMs + 1)) throw new ServiceError({ kind: 'invalid', field: 'since' }, NO_SPAN)
-      const where = {
-        keys: toSeveral(request, 'key'),
-        teams: toSeveral(request, 'team'),
-        models: toSeveral(request, 'model'),
-        upstreams: toSeveral(request, 'upstream'),
-        endpoints: toSeveral(request, 'endpoint'),
-        users: toSeveral(request, 'user'),
-      }
-      const options = { by: toDimensions(by), sinceMs, untilMs, where, limit: toLimit(limit, MOST_ROWS) }
-      return toAnswer(await reports.usage(asker, options))
-    },
-    { least: 'viewer', query: UsageQuery },
-  )
+  new Elysia({ name: 'usage' })
+    .use(access())
+    .get(
+      '/usage',
+      async ({ request, asker, query }) => toAnswer(await reports.usage(asker, toUsageOptions(request, query, now()))),
+      { least: 'viewer', query: UsageQuery },
+    )
+
+/** What a report of usage is asked for. Throws `invalid`. */
+export function toUsageOptions(request: Request, query: Static<typeof UsageQuery>, nowMs: number) {
+  const { by = 'key', since = '7d', until, limit = 1_000 } = query
+  const sinceMs = toTime('since', since, nowMs)
+  const untilMs = toTimeOrNone('until', until, nowMs) ?? null
+  if (sinceMs >= (untilMs ?? nowMs + 1)) throw new ServiceError({ kind: 'invalid', field: 'since' }, NO_SPAN)
+  const where = {
+    keys: toSeveral(request, 'key'),
+    teams: toSeveral(request, 'team'),
+    models: toSeveral(request, 'model'),
+    upstreams: toSeveral(request, 'upstream'),
+    endpoints: toSeveral(request, 'endpoint'),
+    users: toSeveral(request, 'user'),
+  }
+  return { by: toDimensions(by), sinceMs, untilMs, where, limit: toLimit(limit, MOST_ROWS) }
+}
 
 const NO_SPAN = 'The field since is invalid: it must be before until, and not in the future.'

@@ -68,7 +68,7 @@ async function look(reader: Reader, search: RequestSearch, before: string | null
 const WHOLE = /^(?:[a-z]+[-_])?([0-9a-f]{32})(?:-\d+)?$/
 const PART = /^(?:[a-z]+[-_])?([0-9a-f]{4,31})$/
 
-const toWholeId = (text: string): string | null => WHOLE.exec(text.trim().toLowerCase())?.[1] ?? null
+export const toWholeId = (text: string): string | null => WHOLE.exec(text.trim().toLowerCase())?.[1] ?? null
 
 /** Named of those that an id may mean. */
 const MAX_NAMED = 5

@@ -2,7 +2,7 @@
  * The requests of this server as they finish, for pages of the dashboard: server-sent events, a document each, under the rules of
  * `tails.ts`. A page that reads too slowly is told how many it has missed. `admin.ts` makes it.
  */
-import type { Asker } from '../admin/reports.ts'
+import type { LastingAsker } from '../admin/reports.ts'
 import { type Names, toFinishedDocument } from '../documents/request.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
 import type { RequestFilter } from '../store/request-store.ts'
@@ -42,7 +42,7 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
      *
      * @param isLetIn whether they still may; looked at every so often.
      */
-    follow({ id, signal }: Required<Asker>, filter: RequestFilter, isLetIn: () => Promise<boolean>): Response | null {
+    follow({ id, signal }: LastingAsker, filter: RequestFilter, isLetIn: () => Promise<boolean>): Response | null {
       const count = counts.get(id) ?? 0
       if (count >= MOST.each) return null
       const over = new AbortController()

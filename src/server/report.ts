@@ -11,9 +11,11 @@ import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { type AuditOptions, listAudit } from '../keys/audit-log.ts'
 import { readSpent, type Spent } from '../keys/standing.ts'
 import { readCharge } from '../ledger/charge.ts'
+import { findOwnRequest, toOwnFilter, toOwnRows } from '../ledger/own.ts'
 import { toRequestFilter } from '../ledger/request-filter.ts'
 import { findRequest, listRequests } from '../ledger/requests.ts'
 import { reportUsage, type UsageOptions } from '../ledger/usage.ts'
+import type { KeyRows } from '../store/config-store.ts'
 import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { openForLook } from '../store/sqlite/open.ts'
@@ -30,6 +32,8 @@ export type Question =
 export interface ReportRequest {
   dataFolder: string
   question: Question
+  /** Whose keys alone it is about; absent: all. */
+  ownerId?: string
   nowMs: number
   /** Ledger records that the database does not have yet. */
   waiting: number
@@ -54,30 +58,39 @@ export async function report(request: ReportRequest): Promise<ReportReply> {
   }
 }
 
-async function answer({ dataFolder, question, nowMs, waiting }: ReportRequest): Promise<ReportReply> {
+async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportRequest): Promise<ReportReply> {
   // Closed before the answer: a connection that were kept would read on in a database that a restore has put away.
   const { sqlite, store } = openForLook(dataFolder)
   try {
+    const limited = <Rows extends KeyRows>(rows: Rows) => (ownerId === undefined ? rows : toOwnRows(rows, ownerId))
+    const toFilter = (rows: KeyRows) => (ownerId === undefined ? {} : toOwnFilter(rows))
     switch (question.kind) {
       case 'standings':
         return { kind: 'spent', spent: readSpent(createLedgerReader(sqlite), question.of, nowMs, question.id) }
       case 'usage': {
         const clock = performance.now.bind(performance)
+        const rows = limited(await store.read())
         const { options } = question
-        const found = reportUsage(createUsageReader(sqlite), await store.read(), options, { nowMs, clock })
+        const where = { ...options.where, ...toFilter(rows) }
+        const found = reportUsage(createUsageReader(sqlite), rows, { ...options, where }, { nowMs, clock })
         return toDocument(toUsageDocument(found, options.by, waiting))
       }
       case 'requests': {
         const { limit, before, sinceMs, untilMs, ...wanted } = question.wanted
-        const rows = await store.read()
-        const options = { ...toRequestFilter(wanted, rows, nowMs), limit, ...toDefined({ before, sinceMs, untilMs }) }
+        const rows = limited(await store.read())
+        const filter = { ...toRequestFilter(wanted, rows, nowMs), ...toFilter(rows) }
+        const options = { ...filter, limit, ...toDefined({ before, sinceMs, untilMs }) }
         const page = await listRequests(createRequestReader(sqlite), options, MOST_LOOKED_AT)
         return toDocument(toRequestPageDocument(page, toNames(rows)))
       }
       case 'request': {
         const reader = createRequestReader(sqlite)
-        const charge = readCharge(reader, await findRequest(reader, question.id, MOST_LOOKED_AT))
-        return toDocument(toChargeDocument(charge, toNames(await store.readKeys())))
+        const rows = limited(await store.readKeys())
+        const found =
+          ownerId === undefined
+            ? await findRequest(reader, question.id, MOST_LOOKED_AT)
+            : findOwnRequest(reader, question.id, rows)
+        return toDocument(toChargeDocument(readCharge(reader, found), toNames(rows)))
       }
       case 'audit': {
         const page = await listAudit({ store, identity: createIdentityStore(sqlite) }, question.options)

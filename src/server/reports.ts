@@ -33,10 +33,11 @@ export function createReports({ dataFolder, ledger, now, thread = startThread() 
   /** Questions without an answer yet, by who asks. */
   const asked = new Map<string, number>()
 
-  const answer = async ({ id: owner, signal }: Asker, question: Question) => {
+  const answer = async ({ id: owner, ownerId, signal }: Asker, question: Question) => {
     const { waiting } = await flush()
     const options = { owner, limitMs: LIMIT_MS, ...(signal ? { signal } : {}) }
-    const reply = await thread.ask({ dataFolder, question, nowMs: now(), waiting }, options)
+    const of = ownerId === undefined ? {} : { ownerId }
+    const reply = await thread.ask({ dataFolder, question, ...of, nowMs: now(), waiting }, options)
     if (typeof reply === 'string') throw toRefusal(reply)
     if (reply.kind === 'refused') throw new ServiceError(reply.failure, reply.message)
     if (reply.kind === 'failed') throw new Error(reply.error)

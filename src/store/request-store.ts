@@ -20,6 +20,8 @@ export const UNWELL: readonly RequestStatus[] = ['failed', 'cut', 'abandoned']
 
 /** Which requests are wanted: those to which all of it applies. */
 export interface RequestFilter {
+  /** Ids of keys: of none but these, whatever else is wanted. Where it is empty, of none at all. */
+  ownKeys?: readonly string[]
   keyId?: string
   teamId?: string
   /** A pattern over the slugs of models, such as `openai/*`. */
@@ -33,8 +35,9 @@ export interface RequestFilter {
 
 /** Whether a request is wanted: what a store's own search says, for one that is at hand. */
 export function isWanted(row: Omit<StoredRequest, 'firstCall'>, filter: RequestFilter): boolean {
-  const { keyId, teamId, model, upstream, statuses, user } = filter
+  const { ownKeys, keyId, teamId, model, upstream, statuses, user } = filter
   return (
+    (ownKeys === undefined || ownKeys.includes(row.keyId)) &&
     (keyId === undefined || row.keyId === keyId) &&
     (teamId === undefined || row.teamId === teamId) &&
     (model === undefined || matches(model, row.model)) &&

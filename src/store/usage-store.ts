@@ -12,6 +12,8 @@ export type Dimension = (typeof DIMENSIONS)[number]
 
 /** Requests that a report is about: of each list that is there, any of its values. */
 export interface UsageFilter {
+  /** Ids of keys: of none but these, whatever else is wanted. Where it is empty, of none at all. */
+  ownKeys?: readonly string[]
   /** Ids. */
   keys?: readonly string[]
   teams?: readonly string[]

@@ -8,7 +8,7 @@ import { toFirstId } from '../../domain/id.ts'
 import type { StoredCall, StoredRequest } from '../ledger-rows.ts'
 import type { RequestReader, RequestSearch } from '../request-store.ts'
 import { toTables } from './config-store.ts'
-import { selection } from './ledger-columns.ts'
+import { placeholders, selection } from './ledger-columns.ts'
 import { AFTER_ALL, SLACK_MS, toIdAfter } from './ledger-ids.ts'
 import { createKeptFrom } from './ledger-prune.ts'
 import { calls, requests } from './ledger-schema.ts'
@@ -29,12 +29,13 @@ function toConditions(search: RequestSearch): { sql: string; values: Value[] } {
     conditions.push(sql)
     values.push(...(given as Value[]))
   }
-  const { model, statuses, idEnd } = search
+  const { ownKeys, model, statuses, idEnd } = search
+  if (ownKeys) add(`key_id IN (${placeholders(ownKeys)})`, ...ownKeys)
   add('key_id = ?', search.keyId)
   add('team_id = ?', search.teamId)
   add('model GLOB ?', model === undefined ? model : toGlob(model))
   add('upstream = ?', search.upstream)
-  if (statuses) add(`status IN (${statuses.map(() => '?').join(', ')})`, ...statuses)
+  if (statuses) add(`status IN (${placeholders(statuses)})`, ...statuses)
   add('user = ?', search.user)
   add('created_ms >= ?', search.sinceMs)
   add('created_ms < ?', search.untilMs)

@@ -101,6 +101,7 @@ function toConditions(from: Source, where: UsageFilter): { conditions: string[];
     wanted.length === 0 ? [] : [{ condition: `${expression} IN (${placeholders(wanted)})`, values: wanted }]
   const patterns = where.models ?? []
   const all = [
+    ...(where.ownKeys ? [{ condition: `${key} IN (${placeholders(where.ownKeys)})`, values: where.ownKeys }] : []),
     ...among(key, where.keys),
     ...among(team, where.teams),
     // The index of teams has no rows without one, and is used only where that is said.
