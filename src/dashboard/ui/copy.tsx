@@ -43,8 +43,9 @@ export function CopyButton({
 }) {
   const [isCopied, run] = useCopied(text)
   return (
-    <Button kind={kind} icon={isCopied ? 'check' : 'copy'} onClick={run} aria-label={what && `Copy: ${what}`}>
+    <Button kind={kind} icon={isCopied ? 'check' : 'copy'} onClick={run}>
       {isCopied ? 'Copied' : label}
+      {what && <span class="unseen">: {what}</span>}
     </Button>
   )
 }
@@ -53,7 +54,8 @@ export function CopyButton({
 export function Id({ id }: { id: string }) {
   const [isCopied, run] = useCopied(id)
   return (
-    <button type="button" class="id" title={`${id}: copy`} aria-label={`Copy the id ${id}`} onClick={run}>
+    <button type="button" class="id" title={`${id}: copy`} onClick={run}>
+      <span class="unseen">Copy the id </span>
       {isCopied ? 'copied' : id.slice(-8)}
     </button>
   )

@@ -4,7 +4,7 @@
  */
 import { type Signal, useSignal } from '@preact/signals'
 import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
-import { useContext, useId, useRef } from 'preact/hooks'
+import { useContext, useEffect, useId, useRef } from 'preact/hooks'
 import { toRefusal } from '../api/loaded.ts'
 import type { Refusal } from '../api/refusal.ts'
 import { Button } from './button.tsx'
@@ -128,14 +128,18 @@ type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
 }
 
 export function TextField<Values extends Record<string, string>>(props: TextProps<Values>) {
-  const { of, name, label, hint, type = 'text', inputMode, autoComplete = 'off', placeholder } = props
+  const { of, name, label, hint, type = 'text', inputMode, autoComplete = 'off', placeholder, autoFocus } = props
   const { id, hintId, isWrong } = useField(name)
+  useEffect(() => {
+    // A browser goes by the attribute in a dialog, and else once only.
+    if (autoFocus) document.getElementById(id)?.focus()
+  }, [autoFocus, id])
   const shared = {
     ...{ id, name, placeholder, inputMode, autoComplete, spellcheck: false },
     value: of.values.value[name],
     'aria-describedby': hint ? hintId : undefined,
     'aria-invalid': isWrong,
-    autofocus: props.autoFocus,
+    autofocus: autoFocus,
     class: props.isCode ? 'code-input' : undefined,
     onInput: (event: { currentTarget: { value: string } }) =>
       of.set({ [name]: event.currentTarget.value } as Partial<Values>),

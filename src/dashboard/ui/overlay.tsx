@@ -1,9 +1,9 @@
 /**
- * What lies above the page until it is closed: a dialog, or a drawer at its side. The browser's own `dialog` keeps the focus in it, gives it
- * back, and closes by Escape.
+ * What lies above the page until it is closed: a dialog, or a drawer at its side. The browser's own `dialog` keeps the focus in it and closes by
+ * Escape; the focus goes back to where it was.
  */
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { IconButton } from './button.tsx'
 
 interface OverlayProps {
@@ -18,13 +18,13 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
   const at = useRef<HTMLDialogElement>(null)
   const titleId = useId()
   const isOpen = useRef(true)
-  useEffect(() => {
+  // Of layout, since its end comes while the dialog still stands on the page: later, the focus would go nowhere.
+  useLayoutEffect(() => {
     const dialog = at.current
     isOpen.current = true
     dialog?.showModal()
     return () => {
       isOpen.current = false
-      // While it still stands on the page, or the focus would go nowhere.
       dialog?.close()
     }
   }, [])
