@@ -1,0 +1,140 @@
+/**
+ * People before the dashboard of the built binary, in Chromium. Whatever the browser complains of fails the test: an error in the console, a
+ * request that failed, something that the policy of the page forbids. Where there is no Chromium the tests are left out, with a word.
+ */
+import { expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+
+const CHROMIUM =
+  process.env.CHROMIUM ?? ['chromium', 'chromium-browser', 'google-chrome'].map((name) => Bun.which(name)).find(Boolean)
+
+/** For `describe.skipIf`. */
+export const hasNoChromium = !CHROMIUM
+if (hasNoChromium)
+  console.warn(
+    'The tests of the dashboard in a browser are left out: there is no Chromium here (apt-get install chromium).',
+  )
+
+export const PASSWORD = 'a long way to the sea'
+
+export interface Visit {
+  page: Page
+  context: BrowserContext
+  /** Opens an address below `/admin` and waits for its title. */
+  open(path: string, title: string): Promise<void>
+  /** Ends it. Throws what the browser has complained of. */
+  close(): Promise<void>
+}
+
+interface VisitOptions {
+  colours?: 'light' | 'dark'
+  /** CSS pixels; a phone has 390. */
+  width?: number
+  /** What another visit's `context.storageState()` has: the session of whoever has signed in there. */
+  state?: Awaited<ReturnType<BrowserContext['storageState']>>
+}
+
+export interface Browsing {
+  place: Workplace
+  server: RunningBinary
+  /** Such as `http://127.0.0.1:4000`. */
+  origin: string
+  visit(options?: VisitOptions): Promise<Visit>
+  /** Makes the first owner, by the code that `tollgate admin code` prints. */
+  setUp(visit: Visit, name: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** Starts a browser, and a server in an empty folder. */
+export async function startBrowsing(args: string[] = []): Promise<Browsing> {
+  const place = createWorkplace()
+  const isRoot = process.getuid?.() === 0
+  let browser: Browser | null = null
+  try {
+    browser = await chromium.launch({ executablePath: String(CHROMIUM), args: isRoot ? ['--no-sandbox'] : [] })
+    const server = await place.serve(args)
+    const { origin } = new URL(server.baseUrl)
+    const opened = browser
+    return {
+      ...{ place, server, origin },
+      visit: (options) => visit(opened, origin, options),
+      async setUp({ page, open }, name) {
+        const { stdout } = await place.run('admin', 'code')
+        await open(`/setup#${stdout.trim()}`, 'Set up the dashboard')
+        await page.getByLabel('Your name').fill(name)
+        await page.getByLabel('Password').fill(PASSWORD)
+        await page.getByRole('button', { name: 'Set it up' }).click()
+        await page.getByRole('heading', { level: 1, name: 'Start' }).waitFor()
+      },
+      async close() {
+        await opened.close()
+        await place.close()
+      },
+    }
+  } catch (error) {
+    await browser?.close()
+    await place.close()
+    throw error
+  }
+}
+
+async function visit(browser: Browser, origin: string, { colours = 'light', width = 1_280, state }: VisitOptions = {}) {
+  const context = await browser.newContext({
+    colorScheme: colours,
+    viewport: { width, height: width < 500 ? 844 : 800 },
+    permissions: ['clipboard-read', 'clipboard-write'],
+    ...(state && { storageState: state }),
+  })
+  context.setDefaultTimeout(10_000)
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => {
+    const isRefusal =
+      /status of 4\d\d/.test(message.text()) && message.location().url.startsWith(`${origin}/admin/api/`)
+    // What the API refuses is told of there, too, and is what some tests are about.
+    if (['error', 'warning'].includes(message.type()) && !isRefusal) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => void complaints.push(String(error)))
+  page.on('requestfailed', (request) => {
+    // A page that is left ends what it was still reading.
+    const reason = request.failure()?.errorText
+    if (reason !== 'net::ERR_ABORTED') complaints.push(`${request.url()}: ${reason}`)
+  })
+  page.on('request', (request) => {
+    if (!request.url().startsWith(origin) && !/^(data|blob):/.test(request.url()))
+      complaints.push(`asked ${request.url()}`)
+  })
+  return {
+    ...{ page, context },
+    async open(path: string, title: string) {
+      await page.goto(`${origin}/admin${path}`)
+      await page.getByRole('heading', { level: 1, name: title }).waitFor()
+    },
+    async close() {
+      await context.close()
+      expect(complaints).toEqual([])
+    },
+  }
+}
+
+const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
+
+interface Finding {
+  id: string
+  impact: string
+  nodes: { target: string[]; failureSummary: string }[]
+}
+
+/** Throws what axe-core finds that keeps people from using the page as it stands: what it calls serious or critical. */
+export async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(AXE)
+  const findings: Finding[] = await page.evaluate(
+    "axe.run({ resultTypes: ['violations'] }).then((run) => run.violations)",
+  )
+  const grave = findings.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  expect(
+    grave.map(({ id, nodes }) => ({ id, where: nodes.map(({ target, failureSummary }) => [target, failureSummary]) })),
+  ).toEqual([])
+}

@@ -1,0 +1,135 @@
+/** The ways in and out, the keyboard, and every page for whoever does not see it, on a phone and in both colours. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Browsing, expectAccessible, hasNoChromium, PASSWORD, startBrowsing, type Visit } from './browsing.ts'
+
+/** Each with its title, and what else it needs to be open. */
+const PAGES: [path: string, title: string][] = [
+  ['/', 'Start'],
+  ['/keys', 'Keys'],
+  ['/keys?state=revoked', 'Keys'],
+  ['/keys/new', 'New key'],
+  ['/nothing', 'No such page'],
+]
+
+describe.skipIf(hasNoChromium)('in a browser', () => {
+  let browsing: Browsing
+  let owner: Visit
+  let state: Awaited<ReturnType<Visit['context']['storageState']>>
+  beforeAll(async () => {
+    browsing = await startBrowsing()
+    owner = await browsing.visit()
+    await browsing.setUp(owner, 'ann')
+    state = await owner.context.storageState()
+  })
+  afterAll(async () => {
+    await owner?.close()
+    await browsing?.close()
+  })
+
+  test('the session is kept in a cookie that no script reads and no other site sends, and nothing else is', async () => {
+    const [cookie] = await owner.context.cookies()
+    expect(cookie).toMatchObject({ name: 'tollgate', httpOnly: true, sameSite: 'Strict' })
+    expect(await owner.page.evaluate('document.cookie + JSON.stringify({ ...localStorage })')).toBe('{}')
+  })
+
+  test('whoever is sent to a page signs in, and is there; who signs out sees nothing more of it', async () => {
+    const visit = await browsing.visit()
+    const { page } = visit
+    await visit.open('/keys?state=all', 'Sign in')
+    await expectAccessible(page)
+    await page.getByLabel('Name').fill('ann')
+    await page.getByLabel('Password').fill('not the password')
+    await page.keyboard.press('Enter')
+    await page.getByText('The name or the password is wrong.').waitFor()
+    await page.getByLabel('Password').fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+    expect(page.url()).toEndWith('/admin/keys?state=all')
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+    await page.reload()
+    await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+    await visit.close()
+  })
+
+  test('somebody who was invited sets a password by the code, and sees what their role is for', async () => {
+    const { stdout } = await browsing.place.run('admin', 'create', 'vic', '--role', 'viewer')
+    const visit = await browsing.visit()
+    const { page } = visit
+    await visit.open('/', 'Sign in')
+    await page.getByRole('link', { name: 'Use a code' }).click()
+    await expectAccessible(page)
+    await page.getByLabel('Name').fill('vic')
+    await page.getByLabel('Code').fill(stdout.trim())
+    await page.getByLabel('New password').fill('too short')
+    await page.keyboard.press('Enter')
+    await page.getByText('12 characters or more').first().waitFor()
+    await page.getByLabel('New password').fill('another way to the sea')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Start' }).waitFor()
+    await visit.open('/keys', 'Keys')
+    expect(await page.getByRole('link', { name: 'New key' }).count()).toBe(0)
+    await visit.open('/keys/new', 'Not for your role')
+    await visit.close()
+  })
+
+  test('five wrong passwords close the account for a while, which is said', async () => {
+    await browsing.place.run('admin', 'create', 'eve', '--role', 'viewer')
+    const visit = await browsing.visit()
+    await visit.open('/', 'Sign in')
+    await visit.page.getByLabel('Name').fill('eve')
+    for (let attempt = 0; attempt < 6; attempt++) {
+      await visit.page.getByLabel('Password').fill(`wrong password ${attempt}`)
+      const answered = visit.page.waitForResponse('**/admin/api/session')
+      await visit.page.keyboard.press('Enter')
+      expect((await answered).status()).toBe(attempt < 5 ? 401 : 429)
+    }
+    await visit.page.getByText(/too many/i).waitFor()
+    await visit.close()
+  })
+
+  test('all of it goes by keyboard, and the focus comes back to where it was', async () => {
+    const visit = await browsing.visit({ state })
+    const { page } = visit
+    await visit.open('/', 'Start')
+    await page.keyboard.press('g')
+    await page.keyboard.press('k')
+    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keyboard' }).waitFor()
+    await expectAccessible(page)
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1')
+    await page.keyboard.press('n')
+    await page.getByRole('heading', { level: 1, name: 'New key' }).waitFor()
+    expect(await page.evaluate('document.activeElement.name')).toBe('name')
+    await page.keyboard.type('by hand')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Key by hand' }).waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('k')
+    await page.keyboard.press('/')
+    await page.keyboard.type('hand')
+    await page.getByText('1 in all').waitFor()
+    expect(page.url()).toEndWith('/admin/keys?search=hand')
+    await visit.close()
+  })
+
+  test.each([
+    ['light', 1_280],
+    ['dark', 1_280],
+    ['light', 390],
+    ['dark', 390],
+  ] as const)('every page is fit for everybody, in %s, %d wide', async (colours, width) => {
+    await browsing.place.run('keys', 'create', '--name', `${colours} ${width}`, '--budget', '20/month', '--rpm', '60')
+    const visit = await browsing.visit({ colours, width, state })
+    for (const [path, title] of PAGES) {
+      await visit.open(path, title)
+      await expectAccessible(visit.page)
+      const overflow = 'Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)'
+      expect([path, await visit.page.evaluate(overflow)]).toEqual([path, 0])
+    }
+    await visit.close()
+  })
+})

@@ -1,0 +1,130 @@
+/** A first run, and the life of a key, as a person goes through them. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import OpenAI, { APIError } from 'openai'
+import type { Page } from 'playwright-core'
+import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from './browsing.ts'
+
+const ask = (baseURL: string, apiKey: string) =>
+  new OpenAI({ baseURL, apiKey, maxRetries: 0 }).chat.completions.create({
+    model: 'tollgate/demo',
+    messages: [{ role: 'user', content: 'Hello' }],
+  })
+
+/** The code that a request is refused with. */
+const refusalOf = (baseURL: string, apiKey: string) =>
+  ask(baseURL, apiKey).then(
+    () => null,
+    (error) => (error instanceof APIError ? error.code : String(error)),
+  )
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
+
+describe.skipIf(hasNoChromium)('in a browser', () => {
+  let browsing: Browsing
+  let visit: Visit
+  let page: Page
+  let secret = ''
+  beforeAll(async () => {
+    browsing = await startBrowsing()
+    visit = await browsing.visit()
+    page = visit.page
+  })
+  afterAll(async () => {
+    await visit?.close()
+    await browsing?.close()
+  })
+
+  test('a stranger sets the dashboard up, and is shown the three steps to a first request', async () => {
+    await browsing.setUp(visit, 'ann')
+    expect(page.url()).toBe(`${browsing.origin}/admin`)
+    expect(await page.locator('.step[data-done=true] h2').allTextContents()).toEqual(['A model that answers: done'])
+    await expectAccessible(page)
+  })
+
+  test('a key is made on one screen, shown once, and its first request arrives on that page', async () => {
+    await page.getByRole('link', { name: 'New key' }).click()
+    await page.getByLabel('Name').fill('dev')
+    await page.getByLabel('Budget', { exact: true }).fill('20')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Key dev' }).waitFor()
+    secret = (await page.locator('.secret code').textContent()) ?? ''
+    expect(secret).toMatch(/^sk-tg-\w{38}$/)
+    await press(page, 'Copy the key')
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(secret)
+    await page.getByText('"tollgate/demo"').waitFor()
+    await expectAccessible(page)
+    await page.getByText('No request yet').waitFor()
+    expect((await ask(browsing.server.baseUrl, secret)).choices[0]?.message.content).toContain('Hello')
+    await page.getByText('The first request has come').first().waitFor()
+    await page.goto(page.url())
+    await page.getByRole('heading', { level: 1, name: 'New key' }).waitFor()
+    expect(await page.content()).not.toContain(secret)
+  })
+
+  test('the snippets that were shown work as they are', async () => {
+    await visit.open('/keys/new', 'New key')
+    await page.getByLabel('Name').fill('snippets')
+    await press(page, 'Make the key')
+    await page.getByText('"tollgate/demo"').waitFor()
+    const run = async (tab: string, command: string[]) => {
+      await page.getByRole('tab', { name: tab }).click()
+      const text = (await page.locator('.code code').textContent()) ?? ''
+      const child = Bun.spawn(command, { stdin: Buffer.from(text), stdout: 'pipe', stderr: 'pipe' })
+      const [output, trouble] = await Promise.all([child.stdout.text(), child.stderr.text()])
+      return `${output} ${(await child.exited) === 0 ? '' : trouble}`
+    }
+    if (Bun.which('curl') !== null) expect(await run('curl', ['sh'])).toContain('data: [DONE]')
+    expect(await run('TypeScript', [process.execPath, '-'])).toContain('You wrote: Hello')
+  })
+
+  test('a limit that is edited in its drawer holds for the next request', async () => {
+    await visit.open('/keys', 'Keys')
+    await page.getByRole('link', { name: 'dev' }).click()
+    expect(page.url()).toContain('?key=')
+    await page.getByRole('dialog', { name: 'dev' }).getByText('$20.00 a month').waitFor()
+    await expectAccessible(page)
+    await press(page, 'Edit')
+    await page.getByLabel('Requests a minute').fill('many')
+    await press(page, 'Save')
+    await page.getByText('Write a whole number').waitFor()
+    expect(await page.evaluate('document.activeElement.name')).toBe('rpm')
+    await page.getByLabel('Requests a minute').fill('1')
+    await press(page, 'Save')
+    await page.getByText('1 requests a minute').waitFor()
+    await ask(browsing.server.baseUrl, secret).catch(() => {})
+    expect(await refusalOf(browsing.server.baseUrl, secret)).toBe('rate_limit_exceeded')
+  })
+
+  test('a rotated key has a new secret, and the old one ends when it was said to', async () => {
+    const before = secret
+    await press(page, 'Rotate')
+    await page.getByLabel('The old secret').selectOption('0')
+    await press(page, 'Make a new secret')
+    secret = (await page.locator('.secret code').textContent()) ?? ''
+    expect(secret).not.toBe(before)
+    expect(await refusalOf(browsing.server.baseUrl, before)).toBe('invalid_api_key')
+    expect(await refusalOf(browsing.server.baseUrl, secret)).toBe('rate_limit_exceeded')
+    await press(page, 'I have kept it')
+  })
+
+  test('a revoked key is refused; whoever revokes it has typed its name, and Escape lets it be', async () => {
+    await press(page, 'Revoke')
+    const confirm = page.getByRole('button', { name: 'Revoke it for good' })
+    expect(await confirm.isDisabled()).toBe(true)
+    await page.keyboard.press('Escape')
+    await confirm.waitFor({ state: 'detached' })
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Revoke')
+    await press(page, 'Revoke')
+    await page.getByLabel('Type dev to confirm').fill('dev')
+    await expectAccessible(page)
+    await confirm.click()
+    await page.getByRole('dialog', { name: 'dev' }).getByText('revoked', { exact: true }).waitFor()
+    expect(await refusalOf(browsing.server.baseUrl, secret)).toBe('invalid_api_key')
+    await press(page, 'Close')
+    await page.getByText('1 of 2').waitFor()
+    await page.getByLabel('State').selectOption('revoked')
+    await page.getByRole('link', { name: 'dev' }).waitFor()
+    await page.reload()
+    await page.getByRole('link', { name: 'dev' }).waitFor()
+  })
+})
