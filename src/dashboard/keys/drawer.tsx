@@ -5,17 +5,17 @@ import { may } from '../api/session.ts'
 import { toDay } from '../figures/times.ts'
 import { Button } from '../ui/button.tsx'
 import { Id } from '../ui/copy.tsx'
-import { Money, nowMs, State, When } from '../ui/figure.tsx'
+import { nowMs, State, When } from '../ui/figure.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { Problem, tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { editKey, useKey } from './data.ts'
 import { KeyFields } from './fields.tsx'
 import { toValues } from './form-values.ts'
-import { BudgetCell } from './page.tsx'
 import { RevokeDialog } from './revoke.tsx'
 import { RotateDialog } from './rotate.tsx'
-import { STATUS_KINDS, toLimitsText } from './words.ts'
+import { SharedFacts, Spent } from './shared-facts.tsx'
+import { STATUS_KINDS } from './words.ts'
 
 export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: key, problem, reload } = useKey(id)
@@ -49,55 +49,10 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
   )
 }
 
-const Spent = ({ of: key }: { of: KeyDocument }) => (
-  <dl class="headline">
-    <div>
-      <dt>this month, UTC</dt>
-      <dd>
-        <Money nanoUsd={key.spent_month_nano_usd} />
-      </dd>
-    </div>
-    <div>
-      <dt>in all</dt>
-      <dd>
-        <Money nanoUsd={key.spent_total_nano_usd} />
-      </dd>
-    </div>
-  </dl>
-)
-
 function Facts({ of: key }: { of: KeyDocument }) {
-  const limits = toLimitsText(key)
   return (
     <dl class="facts">
-      <dt>Budget</dt>
-      <dd>
-        {key.budget_nano_usd === null ? (
-          'none'
-        ) : (
-          <>
-            <BudgetCell {...key} />
-            {key.budget_reset_ms !== null && (
-              <p class="hint">
-                Begins anew <When ms={key.budget_reset_ms} />
-              </p>
-            )}
-          </>
-        )}
-      </dd>
-      <dt>Limits</dt>
-      <dd>{limits || 'none'}</dd>
-      <dt>Models</dt>
-      <dd>
-        {key.models.length === 0
-          ? 'every model'
-          : key.models.map((pattern) => (
-              <p key={pattern}>
-                <code>{pattern}</code>
-              </p>
-            ))}
-        {key.scope === 'local' && <p>on local upstreams alone</p>}
-      </dd>
+      <SharedFacts of={key} />
       <dt>Team</dt>
       <dd>{key.team ?? 'none'}</dd>
       <dt>Last used</dt>

@@ -3,13 +3,7 @@ import { type FormState, SelectField, TextField } from '../ui/form.tsx'
 import { useTeams } from './data.ts'
 import { EXPIRIES, type KeyValues } from './form-values.ts'
 import { ModelsField } from './models-field.tsx'
-
-const PERIOD_OPTIONS = [
-  ['month', 'a month'],
-  ['week', 'a week'],
-  ['day', 'a day'],
-  ['total', 'in all'],
-] as const
+import { LimitFields, ScopeField } from './shared-fields.tsx'
 
 /** @param kept how it says that it ends as it did before; null where it did not end. */
 export function KeyFields({ form, kept }: { form: FormState<KeyValues>; kept: string | null }) {
@@ -34,18 +28,7 @@ export function KeyFields({ form, kept }: { form: FormState<KeyValues>; kept: st
           options={[['', 'None'], ...teams.map(({ id, name }) => [id, name] as const)]}
         />
       )}
-      <fieldset>
-        <legend>Budget and limits</legend>
-        <div class="fields">
-          <TextField of={form} name="budget" label="Budget" before="$" inputMode="decimal" placeholder="none" />
-          <SelectField of={form} name="budget_period" label="Each" options={PERIOD_OPTIONS} />
-        </div>
-        <div class="fields">
-          <TextField of={form} name="rpm" label="Requests a minute" inputMode="numeric" placeholder="no limit" />
-          <TextField of={form} name="tpm" label="Tokens a minute" inputMode="numeric" placeholder="no limit" />
-          <TextField of={form} name="concurrency" label="At a time" inputMode="numeric" placeholder="no limit" />
-        </div>
-      </fieldset>
+      <LimitFields form={form} />
       <div class="fields">
         <SelectField
           of={form}
@@ -58,15 +41,7 @@ export function KeyFields({ form, kept }: { form: FormState<KeyValues>; kept: st
       <details open={ips !== '' || scope === 'local'}>
         <summary>Where it may be used</summary>
         <div class="form">
-          <SelectField
-            of={form}
-            name="scope"
-            label="Upstreams"
-            options={[
-              ['all', 'All of them'],
-              ['local', 'Local ones alone: nothing leaves for a provider'],
-            ]}
-          />
+          <ScopeField form={form} />
           <TextField
             of={form}
             name="allowed_ips"

@@ -1,23 +1,13 @@
 /** Between what is typed of a key and what the API takes. Fields are called as its columns are. Pure. */
 import type { KeyDocument } from '../../documents/key.ts'
-import { PERIODS } from '../../domain/settings.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { Refusal } from '../api/refusal.ts'
-import { toNanoUsd, toTypedUsd } from '../figures/money.ts'
+import { NEW_SHARED, toLines, toSharedBody, toSharedValues } from './shared-values.ts'
 
 export const NEW_KEY = {
-  name: '',
-  /** Patterns, one a line. */
-  models: '',
-  scope: 'all',
+  ...NEW_SHARED,
   /** A team's id; '' for none. */
   team: '',
-  rpm: '',
-  tpm: '',
-  concurrency: '',
-  /** In dollars. */
-  budget: '',
-  budget_period: 'month',
   /** One of `EXPIRIES`; `kept` as it is, `on` with a day. */
   expires_ms: '',
   /** Such as `2027-01-31`. */
@@ -37,48 +27,22 @@ export const EXPIRIES = [
 ] as const
 
 export const toValues = (key: KeyDocument): KeyValues => ({
-  ...{ name: key.name, models: key.models.join('\n'), scope: key.scope, team: key.team_id ?? '' },
-  ...{ rpm: toText(key.rpm), tpm: toText(key.tpm), concurrency: toText(key.concurrency) },
-  budget: key.budget_nano_usd === null ? '' : toTypedUsd(key.budget_nano_usd),
-  budget_period: key.budget_period ?? 'month',
+  ...toSharedValues(key),
+  team: key.team_id ?? '',
   expires_ms: key.expires_ms === null ? '' : 'kept',
   expires_on: '',
   allowed_ips: key.allowed_ips.join('\n'),
 })
 
-const toText = (limit: number | null) => (limit === null ? '' : String(limit))
-
 /** Throws a Refusal that names the field for what cannot be read. */
 export function toBody(values: KeyValues, nowMs: number) {
   const expiresMs = toExpiry(values, nowMs)
   return {
-    name: values.name.trim(),
-    models: toLines(values.models),
-    scope: values.scope === 'local' ? ('local' as const) : ('all' as const),
+    ...toSharedBody(values),
     team: values.team === '' ? null : values.team,
-    rpm: toLimit(values.rpm, 'rpm'),
-    tpm: toLimit(values.tpm, 'tpm'),
-    concurrency: toLimit(values.concurrency, 'concurrency'),
-    ...toBudget(values),
     ...(expiresMs === undefined ? {} : { expires_ms: expiresMs }),
     allowed_ips: toLines(values.allowed_ips),
   }
-}
-
-const toLines = (text: string) => text.split(/[\s,]+/).filter((line) => line !== '')
-
-function toLimit(text: string, field: string): number | null {
-  const digits = text.trim().replaceAll(/[,_ ]/g, '')
-  if (digits === '') return null
-  if (/^\d{1,9}$/.test(digits)) return Number(digits)
-  throw new Refusal('Write a whole number, such as 60, or nothing for no limit.', 'invalid', field)
-}
-
-function toBudget({ budget, budget_period: period }: KeyValues) {
-  if (budget.trim() === '') return { budget_nano_usd: null }
-  const nanoUsd = toNanoUsd(budget)
-  if (nanoUsd === null) throw new Refusal('Write dollars, such as 20 or 0.50.', 'invalid', 'budget')
-  return { budget_nano_usd: nanoUsd, budget_period: PERIODS.find((known) => known === period) ?? 'month' }
 }
 
 /** Undefined where it stays as it is. */

@@ -2,13 +2,13 @@
 import { useId, useState } from 'preact/hooks'
 import { type FormState, TextField } from '../ui/form.tsx'
 import { useModels } from './data.ts'
-import type { KeyValues } from './form-values.ts'
 import { toPrices } from './prices.ts'
+import type { SharedValues } from './shared-values.ts'
 
 /** More would be no choice but a scroll. */
 const MOST_SHOWN = 50
 
-export function ModelsField({ form }: { form: FormState<KeyValues> }) {
+export function ModelsField({ form }: { form: FormState<SharedValues> }) {
   const models = (useModels().data ?? []).filter(({ enabled }) => enabled)
   const [search, setSearch] = useState('')
   const id = useId()

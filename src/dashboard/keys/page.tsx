@@ -5,12 +5,14 @@ import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
-import { Bar, Money, State, When } from '../ui/figure.tsx'
+import { Money, None, State, When } from '../ui/figure.tsx'
+import { Choice } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { BudgetCell, toBudgetShare } from './budget.tsx'
 import { useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
-import { BUDGET_KINDS, filterKeys, STATUS_KINDS, toBudgetText, toShortLimits, toShortModels } from './words.ts'
+import { filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
 
 const newKey = () =>
   may('editor') && (
@@ -91,26 +93,6 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
   )
 }
 
-const Choice = ({
-  name,
-  label,
-  value,
-  options,
-}: {
-  name: string
-  label: string
-  value: string
-  options: readonly (readonly [string, string])[]
-}) => (
-  <select aria-label={label} onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}>
-    {options.map(([one, text]) => (
-      <option key={one} value={one} selected={one === value}>
-        {text}
-      </option>
-    ))}
-  </select>
-)
-
 /** Those that say something of any key that is shown. */
 function columnsFor(keys: readonly KeyDocument[]): Column<KeyDocument>[] {
   const has = (test: (key: KeyDocument) => boolean, column: Column<KeyDocument>) => (keys.some(test) ? [column] : [])
@@ -170,25 +152,4 @@ function columnsFor(keys: readonly KeyDocument[]): Column<KeyDocument>[] {
       cell: ({ spent_month_nano_usd }) => <Money nanoUsd={spent_month_nano_usd} />,
     },
   ]
-}
-
-const None = () => (
-  <span class="dim">
-    <span aria-hidden="true">–</span>
-    <span class="unseen">none</span>
-  </span>
-)
-
-const toBudgetShare = ({ budget_nano_usd, spent_nano_usd }: KeyDocument) =>
-  budget_nano_usd === null ? -1 : (spent_nano_usd ?? 0) / budget_nano_usd
-
-export function BudgetCell(key: KeyDocument) {
-  if (key.budget_nano_usd === null) return <None />
-  const text = toBudgetText(key)
-  return (
-    <span class="budget">
-      <Bar share={toBudgetShare(key)} kind={BUDGET_KINDS[key.budget_state ?? 'ok']} label={`${text} is spent`} />
-      <span class="figure-text">{text}</span>
-    </span>
-  )
 }

@@ -3,6 +3,11 @@ import type { KeyDocument } from '../../documents/key.ts'
 import { toCount } from '../figures/counts.ts'
 import { toMoney } from '../figures/money.ts'
 
+export type Budgeted = Pick<
+  KeyDocument,
+  'budget_nano_usd' | 'budget_period' | 'budget_state' | 'spent_nano_usd' | 'budget_reset_ms'
+>
+
 type Limited = Pick<KeyDocument, 'rpm' | 'tpm' | 'concurrency'>
 
 /** Such as `60 requests, 100k tokens a minute; 4 at a time`; '' without any. */
@@ -39,7 +44,7 @@ export function toBudgetText({
   budget_nano_usd: budget,
   budget_period: period,
   spent_nano_usd: spent,
-}: Pick<KeyDocument, 'budget_nano_usd' | 'budget_period' | 'spent_nano_usd'>): string {
+}: Pick<Budgeted, 'budget_nano_usd' | 'budget_period' | 'spent_nano_usd'>): string {
   if (budget === null) return ''
   return `${toMoney(spent ?? 0)} of ${toMoney(budget)} ${PERIOD_WORDS[period ?? 'total']}`
 }

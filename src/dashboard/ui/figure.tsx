@@ -65,3 +65,11 @@ export function Bar({ share, label, kind }: { share: number; label: string; kind
     </span>
   )
 }
+
+/** In a cell that has nothing. */
+export const None = () => (
+  <span class="dim">
+    <span aria-hidden="true">–</span>
+    <span class="unseen">none</span>
+  </span>
+)

@@ -1,0 +1,21 @@
+/** What narrows a list. All of it stands in the address. */
+import { setQuery } from '../address/address.ts'
+
+interface ChoiceProps {
+  /** In the address. */
+  name: string
+  label: string
+  value: string
+  /** '' for what is shown where nothing is said. */
+  options: readonly (readonly [value: string, text: string])[]
+}
+
+export const Choice = ({ name, label, value, options }: ChoiceProps) => (
+  <select aria-label={label} onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}>
+    {options.map(([one, text]) => (
+      <option key={one} value={one} selected={one === value}>
+        {text}
+      </option>
+    ))}
+  </select>
+)
