@@ -10,3 +10,6 @@ export type Role = (typeof ROLES)[number]
 /** What a token for scripts may do: `write` is an editor's right, `read` a viewer's. */
 export const TOKEN_SCOPES = ['read', 'write'] as const
 export type TokenScope = (typeof TOKEN_SCOPES)[number]
+
+/** How people sign in: by a name and a password, or through an identity provider (OpenID Connect). */
+export type Way = 'password' | 'oidc'

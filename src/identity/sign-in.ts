@@ -3,6 +3,7 @@
  * puts into a cookie; the session that was there before ends. Failures are counted, and tell nobody what was wrong.
  */
 import { mintId } from '../domain/id.ts'
+import type { Way } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { hashToken } from '../keys/token.ts'
 import type { Actor } from '../store/config-store.ts'
@@ -10,7 +11,6 @@ import type { IdentityStore, StoredAdmin, StoredSession } from '../store/identit
 import { decideAdmin, statusOf, toCreation } from './admins.ts'
 import type { Attempts } from './attempts.ts'
 import { hashCode, type SetupCode } from './codes.ts'
-import type { Way } from './oidc/settings.ts'
 import { hashPassword, isPassword, requireGoodPassword } from './passwords.ts'
 import { forgetOver } from './principal.ts'
 

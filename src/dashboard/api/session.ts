@@ -1,6 +1,6 @@
 /** Who has signed in, and what they may do. */
 import { signal } from '@preact/signals'
-import { ROLES, type Role } from '../../domain/roles.ts'
+import { ROLES, type Role, type Way } from '../../domain/roles.ts'
 
 export type Session =
   | { state: 'unknown' }
@@ -9,6 +9,9 @@ export type Session =
   | { state: 'in'; name: string; role: Role }
 
 export const session = signal<Session>({ state: 'unknown' })
+
+/** How people sign in here. */
+export const ways = signal<readonly Way[]>(['password'])
 
 /** Whether whoever has signed in may do what is for this role and those above it. */
 export function may(least: Role): boolean {

@@ -1,17 +1,18 @@
 /**
- * The way in: with a password; with a code, for those who were invited; and for the first owner, with the code that the server prints.
- * Whatever page was asked for is there once somebody has signed in.
+ * The way in: with a password; through an identity provider; with a code, for those who were invited; and for the first owner, with
+ * the code that the server prints. Whatever page was asked for is there once somebody has signed in.
  */
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { address, open, toHref } from '../address/address.ts'
 import type { Refusal } from '../api/refusal.ts'
-import { session } from '../api/session.ts'
+import { session, ways } from '../api/session.ts'
+import { ButtonLink } from '../ui/button.tsx'
 import { CopyButton } from '../ui/copy.tsx'
 import { Form, TextField, useForm } from '../ui/form.tsx'
 import { Mark } from '../ui/mark.tsx'
 import { Problem } from '../ui/notice.tsx'
-import { setUp, signIn, useCode } from './enter.ts'
+import { keepWished, PROVIDER_HREF, setUp, signIn, useCode } from './enter.ts'
 
 const PATHS = { setup: '/setup', code: '/code' }
 
@@ -25,6 +26,7 @@ export function Doors({ problem, retry }: { problem: Refusal | null; retry(): vo
     )
   }
   if (value.state !== 'out') return <main class="doors" />
+  if (!ways.value.includes('password')) return <ProviderAlone />
   if (!value.isSetUp) return <SetUp />
   return address.value.path === PATHS.code ? <WithCode /> : <SignIn />
 }
@@ -47,10 +49,30 @@ function Door({ title, children }: { title: string; children: ComponentChildren 
   )
 }
 
+const isDoor = () => Object.values(PATHS).includes(address.value.path)
+
 /** To the page that was asked for, which is none of these. */
 function leaveDoor(): void {
-  if (Object.values(PATHS).includes(address.value.path)) open('/', { replace: true })
+  if (isDoor()) open('/', { replace: true })
 }
+
+/** To another site, which sends the browser back. */
+function ProviderLink({ kind = 'plain' }: { kind?: 'main' | 'plain' }) {
+  const { path, query } = address.value
+  const wished = isDoor() ? '/' : path + query
+  useEffect(() => keepWished(wished), [wished])
+  return (
+    <ButtonLink kind={kind} href={PROVIDER_HREF}>
+      Sign in with your identity provider
+    </ButtonLink>
+  )
+}
+
+const ProviderAlone = () => (
+  <Door title="Sign in">
+    <ProviderLink kind="main" />
+  </Door>
+)
 
 function SignIn() {
   const form = useForm({ name: '', password: '' }, async (values) => {
@@ -63,6 +85,7 @@ function SignIn() {
         <TextField of={form} name="name" label="Name" autoComplete="username" autoFocus />
         <TextField of={form} name="password" label="Password" type="password" autoComplete="current-password" />
       </Form>
+      {ways.value.includes('oidc') && <ProviderLink />}
       <p class="door-more">
         Invited, or lost your password? <a href={toHref(PATHS.code)}>Use a code</a>
       </p>
@@ -154,6 +177,7 @@ function SetUp() {
           autoComplete="new-password"
         />
       </Form>
+      {ways.value.includes('oidc') && <ProviderLink />}
     </Door>
   )
 }

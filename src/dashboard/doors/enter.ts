@@ -1,15 +1,33 @@
 /** The ways in and out: each ends with a session that pages go by. */
+import { address, open } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
 import { forgetAll } from '../api/loaded.ts'
-import { session } from '../api/session.ts'
+import { session, ways } from '../api/session.ts'
 
 /** Finds out who has signed in. */
 export async function loadSession(): Promise<void> {
   const found = await ask(api.session.get())
+  ways.value = found.ways
   session.value =
     found.name === null
       ? { state: 'out', isSetUp: found.is_set_up }
       : { state: 'in', name: found.name, role: found.role }
+  if (found.name !== null) openWished()
+}
+
+/** Where an identity provider is set up, a browser goes there. */
+export const PROVIDER_HREF = '/admin/api/oidc'
+const WISHED = 'tollgate-wished'
+
+/** Keeps which page was asked for, for when the browser comes back from an identity provider, to the first one. */
+export function keepWished(wished: string): void {
+  sessionStorage.setItem(WISHED, wished)
+}
+
+function openWished(): void {
+  const wished = sessionStorage.getItem(WISHED)
+  sessionStorage.removeItem(WISHED)
+  if (wished !== null && address.value.path === '/') open(wished, { replace: true })
 }
 
 export interface Credentials {

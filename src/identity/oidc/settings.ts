@@ -1,6 +1,7 @@
 /** What sign-in through an OpenID Connect provider is set up with, put together from the settings that say it. Pure. */
 import { type ServeConfig, toVariableName } from '../../config.ts'
 import type { ClaimRole } from '../../domain/claim-roles.ts'
+import type { Way } from '../../domain/roles.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface OidcSettings {
@@ -12,9 +13,6 @@ export interface OidcSettings {
   /** The first whose value somebody has decides. */
   roles: readonly ClaimRole[]
 }
-
-/** How somebody may sign in. */
-export type Way = 'password' | 'oidc'
 
 type Given = Pick<
   ServeConfig,
