@@ -1,7 +1,6 @@
 /** Keys as pages tell of them, and what is typed of one as the API takes it. */
 import { describe, expect, test } from 'bun:test'
 import { NEW_KEY, toBody, toValues } from '../../src/dashboard/keys/form-values.ts'
-import { toPerMillion, toPrices } from '../../src/dashboard/keys/prices.ts'
 import { toSnippets } from '../../src/dashboard/keys/snippets.ts'
 import { filterKeys, toBudgetText, toLimitsText, toShortLimits, toShortModels } from '../../src/dashboard/keys/words.ts'
 import { toSteps } from '../../src/dashboard/start/steps.ts'
@@ -46,15 +45,6 @@ describe('in words', () => {
   test('budgets', () => {
     const budget = { budget_nano_usd: 20_000_000_000, budget_period: 'month', spent_nano_usd: 12_000_000_000 } as const
     expect(toBudgetText(key(budget))).toBe('$12.00 of $20.00 a month')
-  })
-
-  test('prices, for a million tokens', () => {
-    expect(toPerMillion('0.00000125')).toBe('$1.25')
-    expect(toPerMillion('0.000010')).toBe('$10.00')
-    expect(toPerMillion('0.0000000375')).toBe('$0.0375')
-    expect(toPerMillion('1')).toBe('$1000000.00')
-    expect(toPrices([{ prompt: '0', completion: '0.000' }])).toBe('free')
-    expect(toPrices([{ prompt: '0.00000125', completion: '0.00001' }])).toBe('$1.25 in, $10.00 out per million')
   })
 })
 

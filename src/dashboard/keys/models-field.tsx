@@ -1,8 +1,8 @@
 /** Which models a key may use: patterns, and the models that there are with their prices, to be picked. */
 import { useId, useState } from 'preact/hooks'
+import { toPrices } from '../figures/prices.ts'
 import { type FormState, TextField } from '../ui/form.tsx'
 import { useModels } from './data.ts'
-import { toPrices } from './prices.ts'
 import type { SharedValues } from './shared-values.ts'
 
 /** More would be no choice but a scroll. */

@@ -6,7 +6,7 @@ import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Money, None, State, When } from '../ui/figure.tsx'
-import { Choice } from '../ui/filters.tsx'
+import { Choice, SearchFilter } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { BudgetCell, toBudgetShare } from './budget.tsx'
@@ -61,14 +61,7 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
   return (
     <>
       <search class="filters">
-        <input
-          type="search"
-          aria-label="Search keys"
-          placeholder="Search keys"
-          value={search}
-          data-search
-          onInput={({ currentTarget: { value } }) => setQuery({ search: value })}
-        />
+        <SearchFilter what="keys" />
         {teams.length > 0 && (
           <Choice
             name="team"

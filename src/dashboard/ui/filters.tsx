@@ -1,5 +1,5 @@
 /** What narrows a list. All of it stands in the address. */
-import { setQuery } from '../address/address.ts'
+import { query, setQuery } from '../address/address.ts'
 
 interface ChoiceProps {
   /** In the address. */
@@ -18,4 +18,16 @@ export const Choice = ({ name, label, value, options }: ChoiceProps) => (
       </option>
     ))}
   </select>
+)
+
+/** @param what is searched, such as `keys`. The address has its words as `search`. */
+export const SearchFilter = ({ what }: { what: string }) => (
+  <input
+    type="search"
+    aria-label={`Search ${what}`}
+    placeholder={`Search ${what}`}
+    value={query.value.get('search') ?? ''}
+    data-search
+    onInput={({ currentTarget: { value } }) => setQuery({ search: value })}
+  />
 )

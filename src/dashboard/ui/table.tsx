@@ -27,9 +27,11 @@ interface TableProps<Row> {
   columns: readonly Column<Row>[]
   rows: readonly Row[]
   idOf(row: Row): string
+  /** How many are drawn at most, the first as they are sorted. */
+  most?: number
 }
 
-export function Table<Row>({ caption, columns, rows, idOf }: TableProps<Row>) {
+export function Table<Row>({ caption, columns, rows, idOf, most }: TableProps<Row>) {
   const sort = query.value.get('sort') ?? ''
   const by = columns.find(({ name }) => name === sort.replace(/^-/, ''))
   return (
@@ -44,20 +46,22 @@ export function Table<Row>({ caption, columns, rows, idOf }: TableProps<Row>) {
           </tr>
         </thead>
         <tbody role="rowgroup" onKeyDown={moveBetweenRows}>
-          {sorted(rows, by?.sortBy, sort.startsWith('-')).map((row) => (
-            <tr key={idOf(row)} role="row">
-              {columns.map(({ name, title, cell, isFigure, isOnPhone = true }) => (
-                <td
-                  key={name}
-                  role="cell"
-                  data-title={title}
-                  class={toClass({ figure: isFigure, 'not-on-phone': !isOnPhone })}
-                >
-                  {cell(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
+          {sorted(rows, by?.sortBy, sort.startsWith('-'))
+            .slice(0, most)
+            .map((row) => (
+              <tr key={idOf(row)} role="row">
+                {columns.map(({ name, title, cell, isFigure, isOnPhone = true }) => (
+                  <td
+                    key={name}
+                    role="cell"
+                    data-title={title}
+                    class={toClass({ figure: isFigure, 'not-on-phone': !isOnPhone })}
+                  >
+                    {cell(row)}
+                  </td>
+                ))}
+              </tr>
+            ))}
         </tbody>
       </table>
     </div>

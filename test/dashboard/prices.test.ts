@@ -1,0 +1,35 @@
+/** Prices as pages show them, and as they are typed. */
+import { expect, test } from 'bun:test'
+import { isFree, toPerMillion, toPerToken, toPrices, toTypedPrice } from '../../src/dashboard/figures/prices.ts'
+
+test('a price is told for a million tokens, all of it', () => {
+  expect(toPerMillion('0.00000125')).toBe('$1.25')
+  expect(toPerMillion('0.000010')).toBe('$10.00')
+  expect(toPerMillion('0.0000000375')).toBe('$0.0375')
+  expect(toPerMillion('1')).toBe('$1000000.00')
+  expect(toPrices([{ prompt: '0', completion: '0.000' }])).toBe('free')
+  expect(toPrices([{ prompt: '0.00000125', completion: '0.00001' }])).toBe('$1.25 in, $10.00 out per million')
+})
+
+test('what has no price is free', () => {
+  expect(isFree([])).toBe(true)
+  expect(isFree([{ prompt: '0', completion: '0.00' }])).toBe(true)
+  expect(isFree([{ prompt: '0', completion: '0.0000001' }])).toBe(false)
+})
+
+test.each([
+  ['1.25', '0.00000125'],
+  ['$10', '0.00001'],
+  ['1,000', '0.001'],
+  ['0.0375', '0.0000000375'],
+  ['1000000', '1'],
+  ['0', '0'],
+  [' 2.50 ', '0.0000025'],
+])('%s for a million is %s a token', (typed, perToken) => {
+  expect(toPerToken(typed)).toBe(perToken)
+  expect(toPerToken(toTypedPrice(perToken))).toBe(perToken)
+})
+
+test.each(['', 'free', '-1', '1e3', '1.', '.5', '1 2', '$'])('%p is no price', (typed) => {
+  expect(toPerToken(typed)).toBeNull()
+})
