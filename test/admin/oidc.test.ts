@@ -297,15 +297,26 @@ describe('a stranger', () => {
     expect((await comeBack(browser, url)).status).toBe(303)
   })
 
-  test('who tries codes that are none is stopped before the provider is', async () => {
-    for (let i = 0; i < 6; i++) {
-      const browser = fixture.createBrowser()
-      const url = await provider.visit((await browser.ask('GET', '/oidc')).headers.get('location'))
-      url.searchParams.set('code', 'guessed')
-      expect((await comeBack(browser, url)).status).toBe(i < 5 ? 401 : 429)
-    }
-    expect(provider.asked.filter((path) => path === '/token')).toHaveLength(5)
-  })
+  test.each([
+    ['codes that are none', { code: 'guessed' }, 401, 429],
+    ['errors that are none', { error: 'server_error' }, 503, 429],
+    ['to think better of it', { error: 'access_denied' }, 401, 401],
+  ])(
+    'who comes back with %s asks the provider, and writes to the log, five times at most',
+    async (_, words, status, at) => {
+      for (let i = 0; i < 6; i++) {
+        const browser = fixture.createBrowser()
+        const { headers } = await browser.ask('GET', '/oidc')
+        const state = new URL(headers.get('location') ?? '').searchParams.get('state') ?? ''
+        const url = new URL(`http://here/?${new URLSearchParams({ ...words, state })}`)
+        expect((await comeBack(browser, url)).status).toBe(i < 5 ? status : at)
+      }
+      const written = (await fixture.logged()).split('provider_failed').length - 1
+      expect([provider.asked.filter((path) => path === '/token').length, written]).toEqual([
+        ...['code' in words ? 5 : 0, status === 503 ? 5 : 0],
+      ])
+    },
+  )
 })
 
 describe('what the provider says', () => {
@@ -413,13 +424,14 @@ describe('a provider that fails', () => {
     expect(asked()).toBe(2)
   })
 
-  test('is not waited for by anything else', async () => {
+  test('is not waited for by anything else, and told of in the log once, however many wait', async () => {
     fixture.close()
     fixture = createFixture({ oidc: settings(), waitMs: 150 })
     provider.interrupt = SILENT
-    const waiting = fixture.createBrowser().ask('GET', '/oidc')
+    const waiting = Array.from({ length: 5 }, () => fixture.createBrowser().ask('GET', '/oidc'))
     expect((await fixture.createBrowser().ask('GET', '/session')).status).toBe(200)
-    expect((await waiting).status).toBe(503)
+    for (const { status } of await Promise.all(waiting)) expect(status).toBe(503)
+    expect((await fixture.logged()).split('provider_failed')).toHaveLength(2)
   })
 })
 

@@ -67,11 +67,11 @@ export function createProvider({ settings, log, now, waitMs = WAIT_MS }: Provide
 
   function configured(): Promise<Configuration> {
     if (kept !== null && now() - kept.atMs < REFRESH_MS) return Promise.resolve(kept.configuration)
-    asked ??= within(waitMs, discover()).finally(() => {
+    asked ??= asking(() => within(waitMs, discover())).finally(() => {
       asked = null
     })
     if (kept === null) return asked
-    asked.catch((error: unknown) => log.warn('provider_failed', FAILED, toCause(error)))
+    asked.catch(() => {})
     return Promise.resolve(kept.configuration)
   }
 
@@ -90,7 +90,7 @@ export function createProvider({ settings, log, now, waitMs = WAIT_MS }: Provide
     return { ...more, ...claims }
   }
 
-  /** Puts whatever goes wrong into a sentence for who signs in, and the cause into the log. */
+  /** Puts whatever goes wrong into a sentence for who signs in, and the cause into the log, once however many wait. */
   async function asking<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()

@@ -50,11 +50,10 @@ export async function endOidc(
   attempts.check(client.address, tries, nowMs)
   const begun = secret === null ? null : pending.take(secret, url.searchParams.get('state') ?? '', nowMs)
   if (begun === null) throw new ServiceError({ kind: 'sign_in_ended' }, ENDED)
-  // Each code that is none has the provider asked: counted before it is known, as passwords are.
-  const isCounted = url.searchParams.has('code')
-  if (isCounted) attempts.failed(client.address, tries, nowMs)
+  // Whoever makes up what comes back has the provider asked or the log written: counted before it is known, as passwords are.
+  attempts.failed(client.address, tries, nowMs)
   const claims = await provider.redeem(url, begun).catch((error: unknown) => {
-    if (isCounted && isOutage(error)) attempts.succeeded(client.address, tries, nowMs)
+    if (isForgiven(error, url)) attempts.succeeded(client.address, tries, nowMs)
     throw error
   })
   attempts.succeeded(client.address, tries, nowMs)
@@ -63,7 +62,10 @@ export async function endOidc(
   return beginSession(store, admin, { ...client, sessionId: client.sessionId ?? begun.sessionId }, nowMs)
 }
 
-const isOutage = (error: unknown) => error instanceof ServiceError && error.failure.kind === 'provider_unavailable'
+/** A code that could not be asked for, or somebody who thought better of it there. */
+const isForgiven = (error: unknown, { searchParams }: URL) =>
+  error instanceof ServiceError &&
+  error.failure.kind === (searchParams.has('code') ? 'provider_unavailable' : 'sign_in_failed')
 
 const ENDED = 'This sign-in was not begun in this browser, has ended, or was used already: begin again.'
 

@@ -201,7 +201,7 @@ export const settings = sqliteTable('settings', {
 export const audit = sqliteTable('audit', {
   id: text('id').primaryKey(),
   atMs: integer('at_ms').notNull(),
-  /** Who: `cli`, `file`, `server`, or an administrator's id. */
+  /** Who: `cli`, `file`, `server`, `setup`, `oidc` (an identity provider), or the id of an administrator or a token. */
   actor: text('actor').notNull(),
   /** What: `keys.create`, `catalog.apply`, … */
   action: text('action').notNull(),
