@@ -1,40 +1,70 @@
-/** What the pages of keys read, and what they have done. After a change, what is open is read again. */
+/**
+ * What the pages of keys read, and what they have done. Members have keys of their own, at addresses of their own; everybody else goes by all
+ * keys. After a change, what is open is read again.
+ */
 import { api, ask } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { may } from '../api/session.ts'
 import { type KeyValues, toBody } from './form-values.ts'
 
 const FRESH_MS = 15_000
 
-export const useKeys = () => useLoaded('keys', async () => (await ask(api.keys.get())).keys, { everyMs: FRESH_MS })
+const isMember = () => !may('viewer')
+
+/** Whether whoever has signed in may make and change those keys that they see. */
+export const mayChangeKeys = () => may('editor') || isMember()
+
+const readKeys = () => ask(isMember() ? api.own.keys.get() : api.keys.get())
+
+export const useKeys = (everyMs = FRESH_MS) => useLoaded('keys', async () => (await readKeys()).keys, { everyMs })
 
 export const useKey = (id: string, everyMs = FRESH_MS) =>
-  useLoaded(`keys/${id}`, () => ask(api.keys({ id }).get()), { everyMs })
+  useLoaded(`keys/${id}`, () => ask(isMember() ? api.own.keys({ id }).get() : api.keys({ id }).get()), { everyMs })
 
-export const useTeams = () => useLoaded('teams', async () => (await ask(api.teams.get())).teams)
+/** None for members, whose keys are their team's. */
+export const useTeams = () => useLoaded('teams', async () => (isMember() ? [] : (await ask(api.teams.get())).teams))
 
-export const useModels = () => useLoaded('models', async () => (await ask(api.models.get())).models)
+export interface PickedModel {
+  slug: string
+  name: string
+  pricing: readonly { prompt?: string; completion?: string }[]
+  is_ready: boolean | null
+  reason: string | null
+}
+
+/** Those that can be asked for at all. */
+export const useModels = () =>
+  useLoaded('models to pick', async (): Promise<PickedModel[]> => {
+    if (!isMember()) return (await ask(api.models.get())).models.filter(({ enabled }) => enabled)
+    const { models } = await ask(api.own.models.get())
+    return models.map(({ id, name, pricing, is_ready }) => ({ slug: id, name, pricing, is_ready, reason: null }))
+  })
 
 /** With its secret, which no later answer has. */
 export async function makeKey(values: KeyValues) {
-  const made = await ask(api.keys.post(toBody(values, Date.now())))
+  const { team, ...own } = toBody(values, Date.now())
+  const made = await ask(isMember() ? api.own.keys.post(own) : api.keys.post({ ...own, team }))
   await reloadAll('keys')
   return made
 }
 
 export async function editKey(id: string, values: KeyValues) {
-  await ask(api.keys({ id }).patch(toBody(values, Date.now())))
+  const { team, ...own } = toBody(values, Date.now())
+  await ask(isMember() ? api.own.keys({ id }).patch(own) : api.keys({ id }).patch({ ...own, team }))
   await reloadAll('keys')
 }
 
 /** @param overlap how long what was there before still holds, such as `24h`. */
 export async function rotateKey(id: string, overlap: string) {
-  const made = await ask(api.keys({ id }).rotate.post({ overlap }))
+  const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
+  const made = await ask(key.rotate.post({ overlap }))
   await reloadAll('keys')
   return made
 }
 
 export async function revokeKey(id: string) {
-  await ask(api.keys({ id }).revoke.post())
+  const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
+  await ask(key.revoke.post())
   await reloadAll('keys')
 }
 

@@ -1,7 +1,6 @@
 /** One key: what it has spent, what it may, and what can be done with it. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
-import { may } from '../api/session.ts'
 import { toDay } from '../figures/times.ts'
 import { Button } from '../ui/button.tsx'
 import { Id } from '../ui/copy.tsx'
@@ -9,7 +8,7 @@ import { nowMs, State, When } from '../ui/figure.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { Problem, tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
-import { editKey, useKey } from './data.ts'
+import { editKey, mayChangeKeys, useKey } from './data.ts'
 import { KeyFields } from './fields.tsx'
 import { toValues } from './form-values.ts'
 import { RevokeDialog } from './revoke.tsx'
@@ -32,7 +31,7 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
           </p>
           <Spent of={key} />
           {open === 'edit' ? <Edit of={key} onDone={close} /> : <Facts of={key} />}
-          {open !== 'edit' && key.status !== 'revoked' && may('editor') && (
+          {open !== 'edit' && key.status !== 'revoked' && mayChangeKeys() && (
             <div class="form-foot">
               <Button onClick={() => setOpen('edit')}>Edit</Button>
               {key.status === 'active' && <Button onClick={() => setOpen('rotate')}>Rotate</Button>}
@@ -53,6 +52,12 @@ function Facts({ of: key }: { of: KeyDocument }) {
   return (
     <dl class="facts">
       <SharedFacts of={key} />
+      {key.owner !== null && (
+        <>
+          <dt>Owner</dt>
+          <dd>{key.owner}</dd>
+        </>
+      )}
       <dt>Team</dt>
       <dd>{key.team ?? 'none'}</dd>
       <dt>Last used</dt>

@@ -9,7 +9,7 @@ import type { SharedValues } from './shared-values.ts'
 const MOST_SHOWN = 50
 
 export function ModelsField({ form }: { form: FormState<SharedValues> }) {
-  const models = (useModels().data ?? []).filter(({ enabled }) => enabled)
+  const models = useModels().data ?? []
   const [search, setSearch] = useState('')
   const id = useId()
   const chosen = form.values.value.models.split(/[\s,]+/).filter((line) => line !== '')

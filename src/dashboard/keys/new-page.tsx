@@ -1,11 +1,11 @@
 /** A new key: one screen, on which a name is enough. */
 import { useState } from 'preact/hooks'
 import { toHref } from '../address/address.ts'
-import { Page } from '../shell/page.tsx'
+import { NotForYou, Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { announce } from '../ui/notice.tsx'
-import { makeKey } from './data.ts'
+import { makeKey, mayChangeKeys } from './data.ts'
 import { KeyFields } from './fields.tsx'
 import { NEW_KEY } from './form-values.ts'
 import { Made } from './made.tsx'
@@ -19,6 +19,7 @@ export function NewKeyPage() {
     announce('The key is made. Copy it now: it is shown once.')
     scrollTo(0, 0)
   })
+  if (!mayChangeKeys()) return <NotForYou />
   if (made) {
     return (
       <Page

@@ -1,7 +1,6 @@
 /** Keys: all of them, searched and filtered by what the address says, and the drawer of one. */
 import type { KeyDocument } from '../../documents/key.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
-import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
@@ -10,12 +9,12 @@ import { Choice, SearchFilter } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { BudgetCell, toBudgetShare } from './budget.tsx'
-import { useKeys } from './data.ts'
+import { mayChangeKeys, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
 import { filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
 
 const newKey = () =>
-  may('editor') && (
+  mayChangeKeys() && (
     <ButtonLink kind="main" icon="plus" href={toHref('/keys/new')} data-new>
       New key
     </ButtonLink>
@@ -108,6 +107,13 @@ function columnsFor(keys: readonly KeyDocument[]): Column<KeyDocument>[] {
       title: 'State',
       sortBy: ({ status }) => status,
       cell: ({ status }) => <State kind={STATUS_KINDS[status]}>{status}</State>,
+    }),
+    ...has(({ owner }) => owner !== null, {
+      name: 'owner',
+      title: 'Owner',
+      isOnPhone: false,
+      sortBy: ({ owner }) => owner ?? '',
+      cell: ({ owner }) => owner ?? <None />,
     }),
     ...has(({ team }) => team !== null, {
       name: 'team',

@@ -62,13 +62,20 @@ export interface KeyFilter {
   state: string
 }
 
-/** Those whose name, team, models, id or last four characters have what is searched for. */
+/** Those whose name, owner, team, models, id or last four characters have what is searched for. */
 export function filterKeys(keys: readonly KeyDocument[], { search, team, state }: KeyFilter): KeyDocument[] {
   const wanted = search.trim().toLowerCase()
   return keys.filter((key) => {
     if (state !== 'all' && key.status !== (state === '' ? 'active' : state)) return false
     if (team !== '' && key.team !== team) return false
-    const texts = [key.name, key.team ?? '', key.id, ...key.models, ...key.secrets.map(({ last_four }) => last_four)]
+    const texts = [
+      key.name,
+      key.owner ?? '',
+      key.team ?? '',
+      key.id,
+      ...key.models,
+      ...key.secrets.map(({ last_four }) => last_four),
+    ]
     return wanted === '' || texts.some((text) => text.toLowerCase().includes(wanted))
   })
 }

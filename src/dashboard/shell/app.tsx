@@ -10,7 +10,7 @@ import { loadSession } from '../doors/enter.ts'
 import { Empty, Notices, Problem } from '../ui/notice.tsx'
 import { Frame } from './frame.tsx'
 import { Help } from './help.tsx'
-import { Page } from './page.tsx'
+import { NotForYou, Page } from './page.tsx'
 import { PAGES, type PageEntry, type PageProps } from './pages.ts'
 
 export function App() {
@@ -42,11 +42,7 @@ function OpenPage() {
     const params = matchPath(page.path, path)
     if (params === null) continue
     if (may(page.least)) return <Loading key={page.path} page={page} params={params} />
-    return (
-      <Page title="Not for your role">
-        <p>This page is for people with another role. An owner can change yours.</p>
-      </Page>
-    )
+    return <NotForYou />
   }
   return (
     <Page title="No such page">

@@ -41,3 +41,9 @@ export function Page({ title, above, actions, children }: PageFrameProps) {
     </>
   )
 }
+
+export const NotForYou = () => (
+  <Page title="Not for your role">
+    <p>This page is for people with another role. An owner can change yours.</p>
+  </Page>
+)

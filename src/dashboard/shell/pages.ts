@@ -31,19 +31,19 @@ export interface PageEntry {
 export const PAGES: readonly PageEntry[] = [
   {
     path: '/',
-    least: 'viewer',
+    least: 'member',
     offered: { label: 'Start', icon: 'start', letter: 'o', isInBar: true },
     load: async () => (await import('../start/page.tsx')).StartPage,
   },
   {
     path: '/keys',
-    least: 'viewer',
+    least: 'member',
     offered: { label: 'Keys', icon: 'keys', letter: 'k', isInBar: true },
     load: async () => (await import('../keys/page.tsx')).KeysPage,
   },
   {
     path: '/keys/new',
-    least: 'editor',
+    least: 'member',
     offered: null,
     load: async () => (await import('../keys/new-page.tsx')).NewKeyPage,
   },

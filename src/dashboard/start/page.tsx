@@ -1,9 +1,8 @@
 /** The first run: three steps, each ticked by itself once it has happened.. */
 import type { ComponentChildren } from 'preact'
 import { toHref } from '../address/address.ts'
-import { api, ask } from '../api/client.ts'
-import { useLoaded } from '../api/loaded.ts'
 import { may } from '../api/session.ts'
+import { mayChangeKeys, useKeys, useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
@@ -15,8 +14,8 @@ import { toSteps } from './steps.ts'
 const LOOK_MS = 3_000
 
 export function StartPage() {
-  const keys = useLoaded('keys', async () => (await ask(api.keys.get())).keys, { everyMs: LOOK_MS })
-  const models = useLoaded('models', async () => (await ask(api.models.get())).models, { everyMs: 5 * LOOK_MS })
+  const keys = useKeys(LOOK_MS)
+  const models = useModels()
   const problem = keys.problem ?? models.problem
   const retry = () => void Promise.all([keys.reload(), models.reload()])
   return (
@@ -53,7 +52,7 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
         ) : (
           <p>No model is ready{unready === null ? ': there is none yet' : `: ${unready}`}.</p>
         )}
-        {ready.every((slug) => slug === 'tollgate/demo') && (
+        {may('owner') && ready.every((slug) => slug === 'tollgate/demo') && (
           <details open={ready.length === 0}>
             <summary>Add a provider</summary>
             <p>
@@ -73,7 +72,7 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
         ) : (
           <p>Whoever asks a model brings one. It is shown once, with what to paste into curl, TypeScript or Python.</p>
         )}
-        {may('editor') && (
+        {mayChangeKeys() && (
           <p>
             <ButtonLink kind={keys > 0 ? 'plain' : 'main'} icon="plus" href={toHref('/keys/new')} data-new>
               New key
