@@ -31,9 +31,11 @@ const toPage = (status: number, message: string): Response =>
 <meta name="viewport" content="width=device-width">
 <title>Not signed in · Tollgate</title>
 <style>${STYLE}</style>
+<main>
 <h1>You are not signed in</h1>
 <p>${Bun.escapeHTML(message)}</p>
 <p><a href="/admin">Back to the dashboard</a></p>
+</main>
 </html>
 `,
     {

@@ -5,7 +5,7 @@
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary, type RunOptions, type Workplace } from '../support/binary.ts'
 
 const CHROMIUM =
   process.env.CHROMIUM ?? ['chromium', 'chromium-browser', 'google-chrome'].map((name) => Bun.which(name)).find(Boolean)
@@ -32,6 +32,8 @@ interface VisitOptions {
   colours?: 'light' | 'dark'
   /** CSS pixels; a phone has 390. */
   width?: number
+  /** The origin of another site that is visited, too; what the browser complains of there is its own affair. */
+  elsewhere?: string
   /** What another visit's `context.storageState()` has: the session of whoever has signed in there. */
   state?: Awaited<ReturnType<BrowserContext['storageState']>>
 }
@@ -48,13 +50,13 @@ export interface Browsing {
 }
 
 /** Starts a browser, and a server in an empty folder. */
-export async function startBrowsing(args: string[] = []): Promise<Browsing> {
+export async function startBrowsing(args: string[] = [], options: RunOptions = {}): Promise<Browsing> {
   const place = createWorkplace()
   const isRoot = process.getuid?.() === 0
   let browser: Browser | null = null
   try {
     browser = await chromium.launch({ executablePath: String(CHROMIUM), args: isRoot ? ['--no-sandbox'] : [] })
-    const server = await place.serve(args)
+    const server = await place.serve(args, options)
     const { origin } = new URL(server.baseUrl)
     const opened = browser
     return {
@@ -80,7 +82,11 @@ export async function startBrowsing(args: string[] = []): Promise<Browsing> {
   }
 }
 
-async function visit(browser: Browser, origin: string, { colours = 'light', width = 1_280, state }: VisitOptions = {}) {
+async function visit(
+  browser: Browser,
+  origin: string,
+  { colours = 'light', width = 1_280, elsewhere, state }: VisitOptions = {},
+) {
   const context = await browser.newContext({
     colorScheme: colours,
     viewport: { width, height: width < 500 ? 844 : 800 },
@@ -90,21 +96,25 @@ async function visit(browser: Browser, origin: string, { colours = 'light', widt
   context.setDefaultTimeout(10_000)
   const page = await context.newPage()
   const complaints: string[] = []
+  const complain = (complaint: string) => {
+    if (elsewhere === undefined || !page.url().startsWith(elsewhere)) complaints.push(complaint)
+  }
   page.on('console', (message) => {
     const isRefusal =
       /status of 4\d\d/.test(message.text()) && message.location().url.startsWith(`${origin}/admin/api/`)
     // What the API refuses is told of there, too, and is what some tests are about.
-    if (['error', 'warning'].includes(message.type()) && !isRefusal) complaints.push(message.text())
+    if (['error', 'warning'].includes(message.type()) && !isRefusal) complain(message.text())
   })
-  page.on('pageerror', (error) => void complaints.push(String(error)))
+  page.on('pageerror', (error) => complain(String(error)))
   page.on('requestfailed', (request) => {
     // A page that is left ends what it was still reading.
     const reason = request.failure()?.errorText
-    if (reason !== 'net::ERR_ABORTED') complaints.push(`${request.url()}: ${reason}`)
+    if (reason !== 'net::ERR_ABORTED') complain(`${request.url()}: ${reason}`)
   })
   page.on('request', (request) => {
-    if (!request.url().startsWith(origin) && !/^(data|blob):/.test(request.url()))
-      complaints.push(`asked ${request.url()}`)
+    const isOpening = elsewhere !== undefined && request.isNavigationRequest() && request.url().startsWith(elsewhere)
+    if (!request.url().startsWith(origin) && !isOpening && !/^(data|blob):/.test(request.url()))
+      complain(`asked ${request.url()}`)
   })
   return {
     ...{ page, context },

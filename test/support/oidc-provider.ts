@@ -13,7 +13,8 @@ export interface OidcProviderOptions {
 
 export async function startOidcProvider({ clientId, clientSecret, redirectUri, people }: OidcProviderOptions) {
   const port = await findFreePort()
-  const issuer = `http://127.0.0.1:${port}`
+  // Another site than a server at 127.0.0.1, for browsers.
+  const issuer = `http://localhost:${port}`
   const provider = new Provider(issuer, {
     clients: [{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUri] }],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['preferred_username', 'groups'] },

@@ -1,0 +1,66 @@
+/** Signing in through an identity provider of another site, with its own pages on the way. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { findFreePort } from '../support/free-port.ts'
+import { startOidcProvider } from '../support/oidc-provider.ts'
+import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from './browsing.ts'
+
+const CLIENT = { clientId: 'tollgate', clientSecret: 'a secret of ours' }
+const DOOR = 'Sign in with your identity provider'
+
+describe.skipIf(hasNoChromium)('through an identity provider', () => {
+  let provider: Awaited<ReturnType<typeof startOidcProvider>>
+  let browsing: Browsing
+  beforeAll(async () => {
+    const port = await findFreePort()
+    provider = await startOidcProvider({
+      ...CLIENT,
+      redirectUri: `http://127.0.0.1:${port}/admin/api/oidc/callback`,
+      people: {
+        ann: { email: 'ann@example.com', email_verified: true, groups: ['admins'] },
+        bo: { preferred_username: 'bo', groups: ['others'] },
+      },
+    })
+    const options = ['--oidc-issuer', provider.issuer, '--oidc-client-id', CLIENT.clientId]
+    const args = ['--port', `${port}`, ...options, '--oidc-role', 'admins=owner', '--password-sign-in', 'off']
+    browsing = await startBrowsing(args, { environment: { TOLLGATE_OIDC_CLIENT_SECRET: CLIENT.clientSecret } })
+  })
+  afterAll(async () => {
+    await browsing?.close()
+    provider?.stop()
+  })
+
+  async function goThrough({ page }: Visit, name: string): Promise<void> {
+    await page.getByRole('link', { name: DOOR }).click()
+    await page.getByPlaceholder('Enter any login').fill(name)
+    await page.getByPlaceholder('and password').fill('any')
+    await page.getByRole('button', { name: 'Sign-in' }).click()
+    await page.getByRole('button', { name: 'Continue' }).click()
+  }
+
+  test('whoever has a role comes back, signed in, to the page that they asked for', async () => {
+    const visit = await browsing.visit({ elsewhere: provider.issuer })
+    const { page } = visit
+    await visit.open('/keys?state=all', 'Sign in')
+    expect(await page.getByLabel('Password').count()).toBe(0)
+    await expectAccessible(page)
+    await goThrough(visit, 'ann')
+    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+    expect(page.url()).toBe(`${browsing.origin}/admin/keys?state=all`)
+    const [cookie, ...others] = await visit.context.cookies(browsing.origin)
+    expect([cookie, others]).toMatchObject([{ name: 'tollgate', httpOnly: true, sameSite: 'Strict' }, []])
+    await visit.close()
+  })
+
+  test.each(['light', 'dark'] as const)('whoever has none reads why, in %s, and finds back', async (colours) => {
+    const visit = await browsing.visit({ elsewhere: provider.issuer, colours })
+    const { page } = visit
+    await visit.open('/', 'Sign in')
+    await goThrough(visit, 'bo')
+    await page.getByRole('heading', { level: 1, name: 'You are not signed in' }).waitFor()
+    await page.getByText('gives you no role here').waitFor()
+    await expectAccessible(page)
+    await page.getByRole('link', { name: 'Back to the dashboard' }).click()
+    await page.getByRole('link', { name: DOOR }).waitFor()
+    await visit.close()
+  })
+})
