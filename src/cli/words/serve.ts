@@ -57,7 +57,7 @@ export function addServe(program: Command, context: Context): void {
     .option('--oidc-claim <name>', 'what it says of people that decides on their role (default groups)')
     .option(
       '--oidc-role <value=role>',
-      'the role of whoever has that value: admins=owner, dev=editor, all=viewer, research=member:TEAM (may be repeated: the first that fits decides; who has none is refused)',
+      'the role of whoever has that value: admins=owner, dev=editor, staff=viewer, research=member:TEAM (may be repeated: the first that fits decides; who has none is refused)',
       toList,
     )
     .option('--password-sign-in <on|off>', 'off: nobody signs in to the dashboard with a password (default on)')
