@@ -23,7 +23,7 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
   ...{ password_off: 403, no_role: 403, admin_disabled: 403, provider_wrong: 502, provider_unavailable: 503 },
   ...{ key_not_found: 404, team_not_found: 404, admin_not_found: 404, token_not_found: 404, session_not_found: 404 },
   ...{ owners_only: 403, secret_unusable: 500, catalog_not_read: 503 },
-  ...{ model_not_found: 404, upstream_not_found: 404 },
+  ...{ model_not_found: 404, upstream_not_found: 404, route_not_found: 404 },
   ...{ request_not_found: 404, request_removed: 410, version_not_found: 404, no_room: 507 },
 }
 

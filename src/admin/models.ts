@@ -1,17 +1,57 @@
-/** Models, as the commands list and show them: `/admin/api/models`. A slug has a slash, which is escaped in a path. */
-import { Elysia } from 'elysia'
+/**
+ * Models, as the commands list and show them, and changed by hand, with their routes: `/admin/api/models`. A slug has a slash, and so
+ * may an upstream's name of a model: they are escaped in a path. With `?plan=true` a change is told and not made.
+ */
+import { type Static, Type } from '@sinclair/typebox'
+import { Elysia, t } from 'elysia'
+import type { EditBy, Edited } from '../catalog/edit.ts'
+import { editModel, type ModelChanges, resetModel } from '../catalog/edit-model.ts'
+import { deleteRoute, type RouteChanges, setRoute } from '../catalog/edit-route.ts'
 import { findModel } from '../catalog/find.ts'
+import { toEditDocument } from '../documents/catalog.ts'
 import { toAliasDocuments, toModelDocuments, toShownModel } from '../documents/model.ts'
 import { toKnown } from '../documents/readiness.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
+import type { Feature } from '../domain/settings.ts'
+import type { PricingItem } from '../domain/usage.ts'
+import type { Principal } from '../identity/principal.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
+import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
+import { exactly, orNone, withoutMissing } from './schema.ts'
+
+/** The rules of a catalogue's file say which fields a price has, and which features there are. */
+const Pricing = Type.Unsafe<PricingItem[]>(Type.Array(Type.Record(Type.String(), Type.Unknown())))
+const Features = Type.Unsafe<Feature[]>(Type.Array(Type.String()))
+
+const ModelPatch = exactly({
+  pricing: Type.Optional(Pricing),
+  supported_features: Type.Optional(Features),
+  context_length: Type.Optional(Type.Integer()),
+  max_output_length: Type.Optional(Type.Integer()),
+  enabled: Type.Optional(Type.Boolean()),
+  listed: Type.Optional(Type.Boolean()),
+})
+
+const RouteBody = exactly({
+  priority: Type.Optional(Type.Integer()),
+  weight: Type.Optional(Type.Integer()),
+  /** Null for all of these: as the model. */
+  pricing: orNone(Pricing),
+  context_length: orNone(Type.Integer()),
+  max_output_length: orNone(Type.Integer()),
+  supported_features: orNone(Features),
+  enabled: Type.Optional(Type.Boolean()),
+})
+
+export const PlanQuery = t.Object({ plan: t.Optional(t.Boolean()) })
 
 /** The server knows whether it has them. */
 const NOT_NEEDED = new Map()
 
-export function modelsController({ store, serving }: AdminDeps) {
+export function modelsController({ store, serving, now }: AdminDeps) {
+  const by = actors({ now })
   const toDocuments = (rows: CatalogRows) =>
     toModelDocuments(rows, toKnown(toUpstreamDocuments(rows.upstreams, NOT_NEEDED, serving.upstreams()), true))
 
@@ -22,6 +62,18 @@ export function modelsController({ store, serving }: AdminDeps) {
     // Of one model alone: there may be thousands.
     const own = { ...rows, models: rows.models.filter((row) => row.slug === slug) }
     return toDocuments(own).map((document) => toShownModel(document, rows, prices))[0]
+  }
+
+  /** Tells what has changed or would, and how the model is now. */
+  const change = async (
+    slug: string,
+    principal: Principal,
+    { plan: isPlan = false }: { plan?: boolean },
+    work: (by: EditBy) => Promise<Edited>,
+  ) => {
+    const edited = await work({ ...by(principal), isPlan })
+    if (!isPlan) await serving.refresh()
+    return { planned: isPlan, ...toEditDocument(edited), model: await show(slug) }
   }
 
   return new Elysia({ name: 'models' })
@@ -35,4 +87,48 @@ export function modelsController({ store, serving }: AdminDeps) {
       { least: 'viewer' },
     )
     .get('/models/:slug', ({ params: { slug } }) => show(slug), { least: 'viewer' })
+    .patch(
+      '/models/:slug',
+      ({ principal, params: { slug }, query, body }) =>
+        change(slug, principal, query, (actor) => editModel(store, slug, toModelChanges(body), actor)),
+      { least: 'editor', body: ModelPatch, query: PlanQuery },
+    )
+    .post(
+      '/models/:slug/reset',
+      ({ principal, params: { slug }, query }) =>
+        change(slug, principal, query, (actor) => resetModel(store, slug, actor)),
+      { least: 'editor', query: PlanQuery },
+    )
+    .put(
+      '/models/:slug/routes/:upstream/:upstream_model',
+      ({ principal, params, query, body }) =>
+        change(params.slug, principal, query, (actor) =>
+          setRoute(store, toRouteId(params), toRouteChanges(body), actor),
+        ),
+      { least: 'editor', body: RouteBody, query: PlanQuery },
+    )
+    .delete(
+      '/models/:slug/routes/:upstream/:upstream_model',
+      ({ principal, params, query }) =>
+        change(params.slug, principal, query, (actor) => deleteRoute(store, toRouteId(params), actor)),
+      { least: 'editor', query: PlanQuery },
+    )
+}
+
+const toRouteId = (params: { slug: string; upstream: string; upstream_model: string }) => ({
+  model: params.slug,
+  upstream: params.upstream,
+  upstreamModel: params.upstream_model,
+})
+
+function toModelChanges(body: Static<typeof ModelPatch>): ModelChanges {
+  const { supported_features: supportedFeatures, context_length: contextLength, ...others } = body
+  const { max_output_length: maxOutputLength, ...same } = others
+  return withoutMissing({ ...same, supportedFeatures, contextLength, maxOutputLength })
+}
+
+function toRouteChanges(body: Static<typeof RouteBody>): RouteChanges {
+  const { supported_features: supportedFeatures, context_length: contextLength, ...others } = body
+  const { max_output_length: maxOutputLength, ...same } = others
+  return withoutMissing({ ...same, supportedFeatures, contextLength, maxOutputLength })
 }

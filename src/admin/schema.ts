@@ -24,3 +24,7 @@ export const Shared = {
   budget_period: Type.Optional(oneOf(PERIODS)),
   metadata: orNone(Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()]))),
 }
+
+/** Without the fields that nobody has sent. */
+export const withoutMissing = <Fields extends object>(fields: { [Name in keyof Fields]: Fields[Name] | undefined }) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields

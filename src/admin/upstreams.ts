@@ -1,15 +1,71 @@
-/** Upstreams, as the commands list and test them: `/admin/api/upstreams`. A credential is in no answer. */
+/**
+ * Upstreams, as the commands list and test them, and set up by owners: `/admin/api/upstreams`. A credential that is typed in is in no
+ * answer. With `?plan=true` a change is told and not made.
+ */
+import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import type { EditBy, Edited } from '../catalog/edit.ts'
+import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
 import { findUpstream } from '../catalog/find.ts'
+import { toEditDocument } from '../documents/catalog.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { DIALECTS } from '../domain/settings.ts'
+import type { Principal } from '../identity/principal.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
+import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
+import { PlanQuery } from './models.ts'
+import { exactly, oneOf, orNone, withoutMissing } from './schema.ts'
 
-export function upstreamsController({ store, vault, serving }: AdminDeps) {
+const Fields = {
+  base_url: Type.Optional(Type.String({ maxLength: 500 })),
+  /** The credential itself; null for none. */
+  api_key: orNone(Type.String({ maxLength: 5_000 })),
+  local: Type.Optional(Type.Boolean()),
+  enabled: Type.Optional(Type.Boolean()),
+  /** Of its provider, all keys together; null = none. */
+  limits: Type.Optional(
+    exactly({ rpm: orNone(Type.Integer()), tpm: orNone(Type.Integer()), concurrency: orNone(Type.Integer()) }),
+  ),
+  /** ms; null = as by default. */
+  deadlines: Type.Optional(
+    exactly({
+      headers_ms: orNone(Type.Integer()),
+      first_token_ms: orNone(Type.Integer()),
+      idle_ms: orNone(Type.Integer()),
+      total_ms: orNone(Type.Integer()),
+      total_whole_ms: orNone(Type.Integer()),
+    }),
+  ),
+}
+const Patch = exactly(Fields)
+const Body = exactly({ ...Fields, id: Type.String({ maxLength: 100 }), dialect: oneOf(DIALECTS) })
+
+export function upstreamsController({ store, vault, lookUp, serving, now }: AdminDeps) {
+  const by = actors({ now })
+  const deps = { store, vault, lookUp }
   const toDocuments = async (rows: readonly UpstreamRow[]) =>
     toUpstreamDocuments(rows, await vault.open(await store.readSealed()), serving.upstreams())
+
+  const show = async (id: string) => {
+    const { upstreams } = await store.readCatalog()
+    const row = upstreams.find((one) => one.id === id)
+    return row ? (await toDocuments([row]))[0] : null
+  }
+
+  /** Tells what has changed or would, and how the upstream is now; null where it is not there. */
+  const change = async (
+    id: string,
+    principal: Principal,
+    { plan: isPlan = false }: { plan?: boolean },
+    work: (by: EditBy) => Promise<Edited>,
+  ) => {
+    const edited = await work({ ...by(principal), isPlan })
+    if (!isPlan) await serving.refresh()
+    return { planned: isPlan, ...toEditDocument(edited), upstream: await show(id) }
+  }
 
   return new Elysia({ name: 'upstreams' })
     .use(access())
@@ -26,6 +82,24 @@ export function upstreamsController({ store, vault, serving }: AdminDeps) {
       { least: 'viewer' },
     )
     .post(
+      '/upstreams',
+      ({ principal, query, body: { id, dialect, ...fields } }) =>
+        change(id, principal, query, (actor) => createUpstream(deps, { ...toChanges(fields), id, dialect }, actor)),
+      { least: 'owner', body: Body, query: PlanQuery },
+    )
+    .patch(
+      '/upstreams/:id',
+      ({ principal, params: { id }, query, body }) =>
+        change(id, principal, query, (actor) => editUpstream(deps, id, toChanges(body), actor)),
+      { least: 'owner', body: Patch, query: PlanQuery },
+    )
+    .delete(
+      '/upstreams/:id',
+      ({ principal, params: { id }, query }) =>
+        change(id, principal, query, (actor) => deleteUpstream(store, id, actor)),
+      { least: 'owner', query: PlanQuery },
+    )
+    .post(
       '/upstreams/:id/test',
       async ({ params: { id } }) => {
         const result = await serving.test(id)
@@ -38,4 +112,28 @@ export function upstreamsController({ store, vault, serving }: AdminDeps) {
       },
       { least: 'editor' },
     )
+}
+
+function toChanges({
+  base_url: baseUrl,
+  api_key: apiKey,
+  deadlines,
+  ...others
+}: Static<typeof Patch>): UpstreamChanges {
+  const { local, enabled, limits } = others
+  const changes: UpstreamChanges = {}
+  if (baseUrl !== undefined) changes.baseUrl = baseUrl
+  if (apiKey !== undefined) changes.apiKey = apiKey
+  if (local !== undefined) changes.local = local
+  if (enabled !== undefined) changes.enabled = enabled
+  if (limits !== undefined) changes.limits = withoutMissing(limits)
+  if (deadlines !== undefined)
+    changes.deadlines = withoutMissing({
+      headers: deadlines.headers_ms,
+      firstToken: deadlines.first_token_ms,
+      idle: deadlines.idle_ms,
+      total: deadlines.total_ms,
+      totalWhole: deadlines.total_whole_ms,
+    })
+  return changes
 }

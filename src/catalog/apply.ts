@@ -113,7 +113,7 @@ export function toDigest(source: Pick<CatalogSource, 'origin' | 'text'>, version
 }
 
 /** The setting that holds the digest of the catalogue that was applied last. */
-const APPLIED_DIGEST = 'catalog_digest'
+export const APPLIED_DIGEST = 'catalog_digest'
 
 /** Whether a catalogue of this digest is the one that was applied last. */
 export const isApplied = (settings: Settings, digest: string) => settings[APPLIED_DIGEST] === digest

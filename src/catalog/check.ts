@@ -9,7 +9,17 @@ import { LEAVE_MS, TIMER_MS, toMs } from '../domain/time.ts'
 import { toVariable } from '../store/snapshot.ts'
 import { isObject, quote, toList } from '../validation/explain-words.ts'
 import { checkModel } from './check-model.ts'
-import { closest, type Entry, type Issue, issue, isWildcard, type Path, toEntry, toItems } from './entry.ts'
+import {
+  closest,
+  type Entry,
+  type Issue,
+  issue,
+  isUpstreamId,
+  isWildcard,
+  type Path,
+  toEntry,
+  toItems,
+} from './entry.ts'
 import type { KnownProviders } from './known.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
@@ -38,7 +48,6 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
 
 const LATER_DIALECTS = ['anthropic', 'gemini']
 
-const UPSTREAM_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
 
 /** Names every problem that the schema cannot see; `expansion` is what the wildcards in the file stand for. */
@@ -55,7 +64,7 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   const at: Path = ['upstreams', id]
   const { dialect, base_url: baseUrl, api_key: apiKey } = entry
   const name = DIALECTS.find((one) => one === dialect)
-  if (!UPSTREAM_ID.test(id))
+  if (!isUpstreamId(id))
     yield issue(at, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
   if (typeof dialect === 'string' && !name) yield issue([...at, 'dialect'], unknownDialect(dialect))
   if (name && HAS.base_url[name] && baseUrl === undefined)
@@ -126,7 +135,7 @@ function explainUrl(text: string): string | null {
     return 'must be an address that begins with http:// or https://, such as https://api.openai.com/v1.'
   if (url.username !== '' || url.password !== '')
     return 'must not carry a user or a password: put the credential in api_key, as a reference.'
-  if (url.search !== '' || url.hash !== '') return 'must end with its path: no ? and no #.'
+  if (/[?#]/.test(text)) return 'must end with its path: no ? and no #.'
   return null
 }
 

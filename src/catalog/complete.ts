@@ -139,6 +139,6 @@ function toRoute(route: ModelEntry['routes'][number]): DeclaredRoute {
 }
 
 /** Sorts the conditional prices, so that the ledger may read them in order. */
-function toPrices(pricing: PricingEntry | undefined): PricingItem[] | undefined {
+export function toPrices(pricing: PricingEntry | undefined): PricingItem[] | undefined {
   return pricing?.toSorted((a, b) => (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0))
 }

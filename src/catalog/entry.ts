@@ -31,6 +31,11 @@ export const isSlug = (text: string) => SLUG.test(text)
 /** Whether a text can be the name of a wildcard. */
 export const isWildcardName = (text: string) => WILDCARD.test(text)
 
+const UPSTREAM_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
+
+/** Whether a text can be the id of an upstream. */
+export const isUpstreamId = (text: string) => UPSTREAM_ID.test(text)
+
 /** Returns ` (did you mean 'x'?)` for the name nearest to a misspelt one, or nothing where none is near. */
 export function closest(wrong: string, names: string[]): string {
   const near = names

@@ -6,14 +6,15 @@
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { toVariable } from '../store/snapshot.ts'
-import { explain, type Problem } from '../validation/explain.ts'
+import { explain } from '../validation/explain.ts'
 import { isObject, toPath } from '../validation/explain-words.ts'
 import { checkCatalog } from './check.ts'
 import { type Catalog, lacksFacts, toModel, toUpstream } from './complete.ts'
 import { type CatalogDocument, parseText } from './document.ts'
-import { closest, type Entry, type Issue, isWildcard, toEntry } from './entry.ts'
+import { type Entry, type Issue, isWildcard, toEntry } from './entry.ts'
+import { toIssue } from './issue-words.ts'
 import { type KnownProviders, loadKnown } from './known.ts'
-import { type CatalogFile, CatalogSchema, fieldsAt, type ModelEntry } from './shape.ts'
+import { type CatalogFile, CatalogSchema, type ModelEntry } from './shape.ts'
 import { type ExpandedModel, expandWildcards } from './wildcard.ts'
 
 export interface ParseOptions {
@@ -97,27 +98,6 @@ function toWarnings(file: CatalogFile, document: CatalogDocument, options: Parse
     return `${options.name}:${line}: upstreams.${id}: ${variable} is not set here; this upstream is not ready unless the server has it.`
   })
 }
-
-/** Rewrites a problem of the shape for whoever edits the file: what else the field could have been. */
-function toIssue({ segments, code, message, path }: Problem): Issue {
-  const name = String(segments.at(-1))
-  const parent = segments.slice(0, -1)
-  if (code === 'unknown_parameter') {
-    if (parent[0] === 'upstreams' && (name === 'command' || name === 'process'))
-      return {
-        segments,
-        message: 'process commands are not supported yet; start the server yourself and give its base_url.',
-      }
-    return { segments, message: `there is no such field${closest(name, fieldsAt(parent))}.` }
-  }
-  if (code === 'missing_required_parameter') return { segments: parent, message: `${name} is missing.` }
-  if (code === 'invalid_type' && segments.includes('pricing') && name !== 'pricing')
-    return { segments, message: `${strip(message, path)} Write a price in quotes, such as "0.00000015".` }
-  return { segments, message: strip(message, path) }
-}
-
-/** The path stands before each sentence already. */
-const strip = (message: string, path: string) => message.replace(` for '${path}'`, '').replace(` '${path}'`, '')
 
 function toError(document: CatalogDocument, issues: Issue[], name: string): ServiceError {
   const problems = [

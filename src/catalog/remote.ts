@@ -62,11 +62,15 @@ export const isSamePlace = (one: Place, other: Place) => one.dialect === other.d
 type Place = Pick<UpstreamRow, 'dialect' | 'baseUrl'>
 
 /** Throws `invalid` where it may not be at its address. What stood there before may stay. */
-export function requireAddress(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved): void {
+export function requireAddress(
+  row: UpstreamRow,
+  before: UpstreamRow | undefined,
+  resolved: Resolved,
+  field = `upstreams.${row.id}.base_url`,
+): void {
   const isAsItWas = before !== undefined && before.baseUrl === row.baseUrl && before.local === row.local
   if (row.baseUrl === null || isAsItWas) return
   const problem = explainAddress(row.baseUrl, row.local, resolved.get(hostOf(row.baseUrl)) ?? [])
   if (problem === null) return
-  const field = `upstreams.${row.id}.base_url`
   throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${problem}`)
 }

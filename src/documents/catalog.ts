@@ -1,5 +1,6 @@
 /** Plans and versions of the catalogue, as `catalog … --json` prints them and the admin API answers. */
 
+import type { Edited } from '../catalog/edit.ts'
 import type { ShownVersion } from '../catalog/history.ts'
 import type { CatalogPlan } from '../catalog/plan.ts'
 import type { Origin } from '../domain/settings.ts'
@@ -21,4 +22,10 @@ export const toVersionDocument = ({ atMs, ...version }: CatalogVersion) => ({ ..
 export const toShownVersionDocument = ({ version, told }: ShownVersion) => ({
   ...toVersionDocument(version),
   ...(told ?? { changes: null, adoptions: null }),
+})
+
+/** What a change by hand would make, or has made. */
+export const toEditDocument = (edited: Edited) => ({
+  ...edited,
+  differs: edited.changes.length + edited.adoptions.length > 0,
 })

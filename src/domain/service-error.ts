@@ -56,6 +56,14 @@ export type ServiceFailure =
   | { kind: 'model_not_found'; model: string }
   | { kind: 'upstream_not_found'; upstream: string }
   | { kind: 'upstream_disabled'; upstream: string }
+  | { kind: 'upstream_exists'; upstream: string }
+  | { kind: 'route_not_found' }
+  /** It is not an administrator's, and would come back if it were deleted. */
+  | { kind: 'declared_elsewhere'; origin: string }
+  /** What it was like before it was changed is not on record. */
+  | { kind: 'no_earlier_state'; model: string }
+  /** Somebody else was faster. */
+  | { kind: 'catalog_changed' }
   | { kind: 'catalog_unreadable'; path: string }
   | { kind: 'catalog_invalid'; name: string; problems: readonly CatalogProblem[] }
   /** It took too long to read, or too many are read. */

@@ -1,0 +1,211 @@
+/**
+ * Upstreams that owners set up by hand, with credentials that they type in. Where an upstream moves, its credential does not: whoever
+ * moves it has to have it. References to variables are neither set here nor kept for another address.
+ */
+import { ServiceError } from '../domain/service-error.ts'
+import type { Deadlines, DialectName } from '../domain/settings.ts'
+import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
+import type { ConfigStore } from '../store/config-store.ts'
+import { toVariable } from '../store/snapshot.ts'
+import { CLEARED, type Vault } from '../store/vault.ts'
+import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
+import { isUpstreamId } from './entry.ts'
+import { findUpstream } from './find.ts'
+import { requirePriced } from './priced.ts'
+import { isSamePlace, type LookUp, type Resolved, requireAddress, resolveHosts } from './remote.ts'
+import { isSameRow, NO_ROWS, toRowsAfter } from './states.ts'
+
+export interface UpstreamDeps {
+  store: ConfigStore
+  vault: Pick<Vault, 'seal'>
+  lookUp: LookUp
+}
+
+/** What is left out stays as it is. */
+export interface UpstreamChanges {
+  baseUrl?: string
+  /** The credential itself; null for none. */
+  apiKey?: string | null
+  local?: boolean
+  enabled?: boolean
+  /** null = no limit. */
+  limits?: { rpm?: number | null; tpm?: number | null; concurrency?: number | null }
+  /** ms; null = as by default. */
+  deadlines?: { [Name in keyof Deadlines]?: number | null }
+}
+
+/**
+ * Makes an upstream. Throws `invalid` with the field, `upstream_exists`, `secret_unusable`.
+ */
+export async function createUpstream(
+  deps: UpstreamDeps,
+  { id, dialect, ...changes }: UpstreamChanges & { id: string; dialect: DialectName },
+  by: EditBy,
+): Promise<Edited> {
+  if (!isUpstreamId(id)) throw invalid('id', "use lower-case letters, digits, '-', '_' and '.', at most 64.")
+  const times = { createdMs: by.nowMs, updatedMs: by.nowMs }
+  const bare: UpstreamRow = {
+    ...{ id, dialect, baseUrl: null, apiKeyRef: null, local: false, enabled: true, deadlines: {}, options: {} },
+    ...{ origin: 'admin', ...times },
+  }
+  const row = withChanges(bare, changes)
+  const { resolved, sealed } = await prepare(deps, { row, changes, before: undefined }, by)
+  return editCatalog(deps.store, by, { action: 'upstreams.create', subject: id }, (rows) => {
+    if (rows.upstreams.some((other) => other.id === id))
+      throw new ServiceError({ kind: 'upstream_exists', upstream: id }, `There is an upstream ${id} already.`)
+    requireUpstream(row, undefined, resolved)
+    const write = { ...NO_WRITE, upstreams: { ...NO_WRITE.upstreams, create: [row] } }
+    if (sealed === undefined || sealed === null) return { write }
+    const aside = { name: `upstreams.${id}`, origin: row.origin, before: {}, after: { api_key: TYPED_IN } }
+    return { write: { ...write, credentials: [{ id, sealed }] }, aside }
+  })
+}
+
+/**
+ * Changes an upstream, which becomes the administrator's. One that moves loses its credential, unless another one comes with it; until
+ * then it is not ready. Throws `invalid`, `upstream_not_found`, `catalog_changed`, `secret_unusable`.
+ */
+export async function editUpstream(
+  deps: UpstreamDeps,
+  id: string,
+  changes: UpstreamChanges,
+  by: EditBy,
+): Promise<Edited> {
+  const { store } = deps
+  const current = findUpstream(await store.readCatalog(), id)
+  const expected = withChanges(current, changes)
+  const { resolved, sealed } = await prepare(deps, { row: expected, changes, before: current }, by)
+  const held = (await store.readSealed()).find((one) => one.id === id)
+  return editCatalog(store, by, { action: 'upstreams.edit', subject: id }, (rows) => {
+    const before = findUpstream(rows, id)
+    const isMoving = !isSamePlace(before, expected)
+    const changed = withChanges(before, changes)
+    if (!isSamePlace(changed, expected)) throw meanwhile(id)
+    const apiKeyRef = sealed !== undefined || isMoving ? null : before.apiKeyRef
+    const row: UpstreamRow = { ...changed, apiKeyRef, origin: 'admin', updatedMs: by.nowMs }
+    requireUpstream(row, before, resolved)
+    const credential = toCredential(before, held, isMoving, sealed)
+    const isSame = isSameRow({ ...before, origin: 'admin' }, row)
+    if (isSame && credential === null) return { write: NO_WRITE }
+    const update = isSame && before.origin === 'admin' ? [] : [row]
+    const write = { ...NO_WRITE, upstreams: { ...NO_WRITE.upstreams, update } }
+    if (before.local && !row.local) requirePriced(toRowsAfter(rows, write), ({ upstream }) => upstream === id, 'local')
+    return { write: { ...write, credentials: credential?.write ?? [] }, aside: credential?.aside ?? null }
+  })
+}
+
+/**
+ * Deletes an upstream that an administrator has made, with the routes that lead to it. Throws `upstream_not_found`, and
+ * `declared_elsewhere` for one that is not an administrator's: it would come back.
+ */
+export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Promise<Edited> {
+  return editCatalog(store, by, { action: 'upstreams.delete', subject: id }, (rows): Decision => {
+    const row = findUpstream(rows, id)
+    requireOwn(row, `The upstream ${id}`)
+    const routes = rows.routes.filter(({ upstream }) => upstream === id)
+    return {
+      write: {
+        ...NO_WRITE,
+        upstreams: { ...NO_WRITE.upstreams, delete: [row] },
+        routes: { ...NO_WRITE.routes, delete: routes },
+      },
+    }
+  })
+}
+
+/** Throws `declared_elsewhere` where a row would come back that is deleted. */
+export function requireOwn({ origin }: Pick<UpstreamRow, 'origin'>, what: string): void {
+  if (origin === 'admin') return
+  throw new ServiceError(
+    { kind: 'declared_elsewhere', origin },
+    `${what} is declared elsewhere (${origin}), and would come back: disable it instead.`,
+  )
+}
+
+function withChanges(row: UpstreamRow, { baseUrl, local, enabled, limits, deadlines }: UpstreamChanges): UpstreamRow {
+  return {
+    ...row,
+    baseUrl: baseUrl === undefined ? row.baseUrl : baseUrl.replace(/\/+$/, ''),
+    local: local ?? row.local,
+    enabled: enabled ?? row.enabled,
+    options: withoutNull({ ...row.options, ...limits }),
+    deadlines: withoutNull({ ...row.deadlines, ...deadlines }),
+  }
+}
+
+/** A field of null goes. */
+const withoutNull = <Fields extends object>(fields: { [Name in keyof Fields]: Fields[Name] | null }) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as Fields
+
+/** What cannot be done within a transaction. `sealed`: undefined where nothing is said of the credential. */
+async function prepare(
+  { vault, lookUp }: UpstreamDeps,
+  wanted: { row: UpstreamRow; changes: UpstreamChanges; before: UpstreamRow | undefined },
+  by: EditBy,
+) {
+  const {
+    row,
+    before,
+    changes: { apiKey },
+  } = wanted
+  requireCredential(row, apiKey)
+  const resolved = await resolveHosts([row], lookUp)
+  if (apiKey === undefined || apiKey === null) return { resolved, sealed: apiKey }
+  // Before anything is sealed: a row that is refused makes no file.
+  requireUpstream(row, before, resolved)
+  // A plan writes nothing.
+  const sealed = by.isPlan ? CLEARED : await vault.seal(apiKey.trim(), row)
+  return { resolved, sealed }
+}
+
+/** What goes into a header as it is (RFC 9110, section 5.5). */
+const CREDENTIAL = /^[\x21-\x7e]{1,4000}$/
+
+function requireCredential({ dialect }: UpstreamRow, apiKey: string | null | undefined): void {
+  if (apiKey === undefined || apiKey === null) return
+  if (dialect === 'demo') throw invalid('api_key', 'the demo needs none.')
+  const text = apiKey.trim()
+  if (toVariable(text) !== null)
+    throw invalid('api_key', 'variables of the server are named in its catalogue file alone: type the credential in.')
+  if (!CREDENTIAL.test(text))
+    throw invalid('api_key', 'a credential has 1 to 4000 letters, digits and signs, and no spaces.')
+}
+
+function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved): void {
+  if (row.dialect !== 'demo' && row.baseUrl === null)
+    throw invalid('base_url', 'it is missing: such as https://api.openai.com/v1.')
+  requireValid({ ...NO_ROWS, upstreams: [row] }, ['upstreams', row.id], toField)
+  requireAddress(row, before, resolved, 'base_url')
+}
+
+/** A file has limits side by side with the rest, and times as words. */
+const toField = (path: string) =>
+  path.replace(/^(rpm|tpm|concurrency)$/, 'limits.$1').replace(/^deadlines\.\w+$/, '$&_ms') || 'base_url'
+
+const invalid = (field: string, rule: string) =>
+  new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}`)
+
+const meanwhile = (id: string) =>
+  new ServiceError({ kind: 'catalog_changed' }, `The upstream ${id} was changed meanwhile. Look at it, and try again.`)
+
+/** As it is told of; a reference is told as what it is. */
+const TYPED_IN = 'typed in'
+
+/** What becomes of the credential, and how that is told; null where nothing does. */
+function toCredential(
+  { id, apiKeyRef, origin }: UpstreamRow,
+  held: SealedCredential | undefined,
+  isMoving: boolean,
+  sealed: string | null | undefined,
+) {
+  const had = apiKeyRef ?? (held && (held.sealed === CLEARED ? 'to be typed in' : TYPED_IN))
+  const before = had === undefined ? {} : { api_key: had }
+  const tell = (after: object, write: { id: string; sealed: string | null }[]) => ({
+    aside: { name: `upstreams.${id}`, origin, before, after: { ...after } },
+    write,
+  })
+  if (sealed === null) return had === undefined ? null : tell({}, [{ id, sealed: null }])
+  if (sealed !== undefined) return tell({ api_key: had === TYPED_IN ? `${TYPED_IN} anew` : TYPED_IN }, [{ id, sealed }])
+  if (!isMoving || had === undefined) return null
+  return tell({ api_key: 'to be typed in' }, [{ id, sealed: CLEARED }])
+}

@@ -1,0 +1,200 @@
+/** Models and routes that editors change by hand, and give back. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { applyText } from './catalogs.ts'
+import { type Browser, createFixture, type Fixture } from './fixture.ts'
+
+const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
+const FILE = `version: 1
+upstreams:
+  paid: { dialect: openai, base_url: https://api.example.com/v1, api_key: \${PAID_KEY} }
+  other: { dialect: openai, base_url: https://other.example.com/v1 }
+  near: { dialect: openai, base_url: "http://127.0.0.1:9/v1", local: true }
+models:
+  acme/large: { name: Large, ${FACTS}, supported_features: [tools], pricing: [{ prompt: "0.000001", completion: "0.000002" }], routes: [{ upstream: paid, model: large }] }
+  acme/tiny: { name: Tiny, ${FACTS}, supported_features: [], routes: [{ upstream: near, model: tiny }] }
+aliases: { fast: acme/large }
+`
+const DEARER = [{ prompt: '0.000004', completion: '0.000008' }]
+const LARGE = '/models/acme%2Flarge'
+
+let fixture: Fixture
+let editor: Browser
+beforeEach(async () => {
+  fixture = createFixture()
+  fixture.environment.PAID_KEY = 'a credential'
+  await applyText(fixture, FILE)
+  editor = await fixture.signIn('editor')
+})
+afterEach(() => fixture.close())
+
+const ask = (method: string, path: string, body?: unknown) =>
+  editor.ask(method, path, body === undefined ? {} : { body })
+const rows = async () => {
+  const { models, routes } = await fixture.store.readCatalog()
+  return [
+    ...models.map(({ slug, origin }) => `${slug} ${origin}`),
+    ...routes.map(({ upstream, upstreamModel, origin }) => `${upstream}:${upstreamModel} ${origin}`),
+  ]
+}
+
+test('a price is planned, changed, charged from then on, and the old one stays on record', async () => {
+  const planned = (await ask('PATCH', `${LARGE}?plan=true`, { pricing: DEARER })).body
+  expect(planned).toMatchObject({ planned: true, differs: true, version: null, updated: 1 })
+  expect(planned.changes).toMatchObject([{ name: 'models.acme/large', after: { pricing: DEARER, origin: 'admin' } }])
+  expect(planned.model.pricing[0].prompt).toBe('0.000001')
+
+  fixture.clock.ms += 1_000
+  const { body } = await ask('PATCH', LARGE, { pricing: DEARER })
+  expect(body).toMatchObject({ planned: false, version: 2, model: { pricing: DEARER, origin: 'admin' } })
+  expect(body.model.prices).toMatchObject([{ pricing: DEARER, in_force: true }, { in_force: false }])
+  expect(body.model.routes[0]).toMatchObject({ pricing: DEARER, price_id: body.model.prices[0].id, origin: 'file' })
+  const [row] = await fixture.store.readAudit({ action: 'models.edit' })
+  expect(row).toMatchObject({ subject: 'acme/large', detail: { after: { 'models.acme/large': { pricing: DEARER } } } })
+  // The file does not win over it, and says nothing else of the rest.
+  await applyText(fixture, FILE)
+  expect(await rows()).toEqual(['acme/large admin', 'acme/tiny file', 'paid:large file', 'near:tiny file'])
+  expect((await ask('PATCH', LARGE, { pricing: DEARER })).body).toMatchObject({ differs: false, version: null })
+})
+
+test('features, lengths, whether it is enabled and listed are changed, by its alias as well', async () => {
+  const body = { supported_features: [], context_length: 4096, max_output_length: 500, enabled: false, listed: false }
+  expect((await ask('PATCH', '/models/fast', body)).body.model).toMatchObject({
+    slug: 'acme/large',
+    ...body,
+    is_ready: false,
+  })
+  expect((await ask('PATCH', LARGE, { enabled: true })).body.model).toMatchObject({
+    ...body,
+    enabled: true,
+    is_ready: true,
+  })
+})
+
+test('what a file could not say is refused with its field, and nothing is changed', async () => {
+  const before = await fixture.store.readCatalog()
+  await ask('PUT', `${LARGE}/routes/paid/large`, { context_length: 8000 })
+  for (const [body, field] of [
+    [{ pricing: [] }, 'pricing'],
+    [{ pricing: [{ prompt: 'cheap', completion: '0' }] }, 'pricing[0].prompt'],
+    [{ pricing: [{ prompt: 1e-7, completion: '0' }] }, 'pricing[0].prompt'],
+    [{ pricing: [{ prompt: '-1', completion: '0' }] }, 'pricing[0].prompt'],
+    [{ pricing: [{ prompt: '1', completion: '1', tax: '1' }] }, 'pricing[0].tax'],
+    [{ pricing: [{ prompt: '1', completion: '1', image: '1' }] }, 'pricing[0].image'],
+    [
+      {
+        pricing: [
+          { prompt: '1', completion: '1' },
+          { prompt: '1', completion: '1' },
+        ],
+      },
+      'pricing[1]',
+    ],
+    [{ supported_features: ['telepathy'] }, 'supported_features[0]'],
+    [{ context_length: 0 }, 'context_length'],
+    [{ context_length: 900 }, 'max_output_length'],
+    [{ context_length: 2000 }, 'routes[0].context_length'],
+    [{ max_output_length: 9000 }, 'max_output_length'],
+    [{ name: 'x' }, 'name'],
+    [{ origin: 'file' }, 'origin'],
+    [{ slug: 'a/b' }, 'slug'],
+    [{ enabled: 'no' }, 'enabled'],
+  ] as const) {
+    const answer = await ask('PATCH', LARGE, body)
+    expect([body, answer.status, answer.body.error?.field]).toEqual([body, 400, field])
+  }
+  const { models } = await fixture.store.readCatalog()
+  expect(models).toEqual(before.models)
+  expect((await ask('PATCH', '/models/acme%2Fnone', {})).body.error.kind).toBe('model_not_found')
+})
+
+test('a route is made, changed where something is said of it, and deleted', async () => {
+  const path = `${LARGE}/routes/other/vendor%2Flarge%3Av1`
+  const made = (await ask('PUT', path, { priority: 5, pricing: DEARER })).body
+  expect(made.model.routes).toMatchObject([
+    { upstream: 'paid' },
+    { upstream: 'other', upstream_model: 'vendor/large:v1', priority: 5, weight: 1, own_price: true, origin: 'admin' },
+  ])
+  const changed = (await ask('PUT', path, { weight: 3, enabled: false })).body
+  expect(changed.model.routes[1]).toMatchObject({
+    weight: 3,
+    priority: 5,
+    pricing: DEARER,
+    reason: 'the route is disabled',
+  })
+  expect((await ask('PUT', path, { pricing: null, enabled: true })).body.model.routes[1]).toMatchObject({
+    own_price: false,
+  })
+  expect((await ask('DELETE', `${path}?plan=true`)).body).toMatchObject({ deleted: 1, planned: true })
+  expect((await ask('DELETE', path)).body.model.routes).toHaveLength(1)
+  expect((await ask('DELETE', path)).body.error.kind).toBe('route_not_found')
+  const actions = (await fixture.store.readAudit({ action: 'routes' })).map(({ action, subject }) => [action, subject])
+  expect(new Set(actions.map(String))).toEqual(
+    new Set(['routes.set', 'routes.delete'].map((action) => `${action},acme/large on other (vendor/large:v1)`)),
+  )
+})
+
+test('a route is not wider than its model, leads somewhere, and is not the last one that goes', async () => {
+  for (const [path, body, field] of [
+    [`${LARGE}/routes/paid/large`, { context_length: 9000 }, 'context_length'],
+    [`${LARGE}/routes/paid/large`, { supported_features: ['reasoning'] }, 'supported_features'],
+    [`${LARGE}/routes/paid/large`, { weight: 0 }, 'weight'],
+    [`${LARGE}/routes/paid/large`, { priority: -1 }, 'priority'],
+    [`${LARGE}/routes/paid/${'x'.repeat(600)}`, {}, 'model'],
+    [`${LARGE}/routes/paid/*`, {}, 'model'],
+  ] as const) {
+    const { status, body: answer } = await ask('PUT', path, body)
+    expect([path.slice(0, 40), body, status, answer.error?.field]).toEqual([path.slice(0, 40), body, 400, field])
+  }
+  expect((await ask('PUT', `${LARGE}/routes/payd/large`, {})).body.error.message).toContain("did you mean 'paid'")
+  expect((await ask('DELETE', `${LARGE}/routes/paid/large`)).body.error.kind).toBe('declared_elsewhere')
+  await ask('PUT', `${LARGE}/routes/paid/large`, { weight: 2 })
+  expect((await ask('DELETE', `${LARGE}/routes/paid/large`)).body.error.message).toContain('the only route')
+})
+
+test('a model that costs nothing is not led to a paid upstream without a price', async () => {
+  const path = '/models/acme%2Ftiny/routes/paid/tiny'
+  expect((await ask('PUT', path, {})).body.error).toMatchObject({ field: 'pricing' })
+  expect((await ask('PUT', path, { pricing: [{ prompt: '0', completion: '0' }] })).status).toBe(200)
+  expect((await ask('PUT', path, { pricing: null })).status).toBe(400)
+})
+
+test('a reset gives a model and its routes back as they were, and what was made by hand goes', async () => {
+  const before = await fixture.store.readCatalog()
+  await ask('PATCH', LARGE, { pricing: DEARER, listed: false })
+  await ask('PUT', `${LARGE}/routes/paid/large`, { weight: 7 })
+  await ask('PUT', `${LARGE}/routes/other/large`, {})
+  await ask('PATCH', '/models/acme%2Ftiny', { listed: false })
+  const planned = (await ask('POST', `${LARGE}/reset?plan=true`)).body
+  expect(planned).toMatchObject({ updated: 2, deleted: 1, planned: true })
+  const { model } = (await ask('POST', `${LARGE}/reset`)).body
+  expect(model).toMatchObject({
+    origin: 'file',
+    listed: true,
+    routes: [{ upstream: 'paid', weight: 1, origin: 'file' }],
+  })
+  expect(await rows()).toEqual(['acme/large file', 'acme/tiny admin', 'paid:large file', 'near:tiny file'])
+  const after = await fixture.store.readCatalog()
+  expect({ ...after.models[0], updatedMs: 0 }).toEqual({ ...before.models[0], updatedMs: 0 } as never)
+  expect((await ask('POST', `${LARGE}/reset`)).body).toMatchObject({ differs: false, version: null })
+  // From then on the file has its way.
+  await applyText(fixture, FILE.replace('name: Large', 'name: Larger'))
+  expect((await ask('GET', LARGE)).body.name).toBe('Larger')
+})
+
+test('a model that was always an administrator’s cannot be given back', async () => {
+  fixture.folder.database.run("UPDATE models SET origin = 'admin'")
+  fixture.folder.database.run('DELETE FROM catalog_versions')
+  await ask('PATCH', LARGE, { listed: false })
+  const { status, body } = await ask('POST', `${LARGE}/reset`)
+  expect([status, body.error.kind]).toEqual([409, 'no_earlier_state'])
+})
+
+test('viewers change nothing, not even to see a plan', async () => {
+  const viewer = await fixture.signIn('viewer')
+  for (const [method, path] of [
+    ['PATCH', LARGE],
+    ['PATCH', `${LARGE}?plan=true`],
+    ['POST', `${LARGE}/reset`],
+  ] as const)
+    expect((await viewer.ask(method, path, { body: {} })).body.error.kind).toBe('role_too_small')
+})

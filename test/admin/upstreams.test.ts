@@ -1,0 +1,318 @@
+/** Upstreams that owners set up: what they may say, where credentials stay, and that no credential is ever told. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { applyText } from './catalogs.ts'
+import { type Browser, createFixture, type Fixture } from './fixture.ts'
+
+const SECRET = 'not-like-any-key 0123456789'.replace(' ', '~')
+const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
+const FILE = `version: 1
+upstreams:
+  paid: { dialect: openai, base_url: https://api.example.com/v1, api_key: \${PAID_KEY} }
+  near: { dialect: openai, base_url: "http://127.0.0.1:9/v1", local: true }
+models:
+  acme/large: { name: Large, ${FACTS}, supported_features: [], pricing: [{ prompt: "0.000001", completion: "0.000002" }], routes: [{ upstream: paid, model: large }] }
+  acme/tiny: { name: Tiny, ${FACTS}, supported_features: [], routes: [{ upstream: near, model: tiny }] }
+`
+const NEW = { id: 'mine', dialect: 'openai', base_url: 'https://api.new.example.com/v1', api_key: SECRET }
+
+let fixture: Fixture
+let owner: Browser
+/** All that was answered. */
+let answers: string[]
+beforeEach(async () => {
+  fixture = createFixture()
+  fixture.environment.PAID_KEY = 'the credential of the variable'
+  await applyText(fixture, FILE)
+  owner = await fixture.signIn('owner')
+  answers = []
+})
+afterEach(() => fixture.close())
+
+const ask = async (method: string, path: string, body?: unknown) => {
+  const answer = await owner.ask(method, path, body === undefined ? {} : { body })
+  answers.push(JSON.stringify([answer.body, [...answer.headers]]))
+  return answer
+}
+const patch = (id: string, body: unknown) => ask('PATCH', `/upstreams/${id}`, body)
+/** What the server would send. */
+const credentialOf = async (id: string) => {
+  await fixture.serving.refresh()
+  const upstream = fixture.serving.snapshot()?.upstreams.get(id)
+  return upstream?.notReady ?? upstream?.credential ?? null
+}
+
+test('one is made with a credential, which the server has at once and nobody is told', async () => {
+  const { status, body } = await ask('POST', '/upstreams', {
+    ...NEW,
+    limits: { rpm: 60 },
+    deadlines: { idle_ms: 5_000 },
+  })
+  expect(status).toBe(200)
+  expect(body.upstream).toMatchObject({
+    ...{ id: 'mine', base_url: NEW.base_url, origin: 'admin', state: 'unknown' },
+    ...{ credential: { variable: null, sealed: true, status: 'set' } },
+    ...{ limits: { rpm: 60, tpm: null }, deadlines: { idle_ms: 5_000 } },
+  })
+  expect(body.changes).toMatchObject([{ action: 'create', name: 'upstreams.mine', after: { api_key: 'typed in' } }])
+  expect(await credentialOf('mine')).toBe(SECRET)
+  expect(statSync(join(fixture.folder.path, 'secret')).mode & 0o777).toBe(0o600)
+})
+
+test('a plan changes nothing and makes no secret', async () => {
+  const before = await fixture.store.read()
+  const { body } = await ask('POST', '/upstreams?plan=true', NEW)
+  expect(body).toMatchObject({ planned: true, differs: true, created: 1, version: null, upstream: null })
+  const moved = (
+    await ask('PATCH', '/upstreams/paid?plan=true', { base_url: 'https://b.example.com', api_key: SECRET })
+  ).body
+  expect(moved.changes).toMatchObject([
+    { before: { api_key: `\${PAID_KEY}` }, after: { base_url: 'https://b.example.com', api_key: 'typed in' } },
+  ])
+  expect(await fixture.store.read()).toEqual(before)
+  expect(readdirSync(fixture.folder.path)).not.toContain('secret')
+})
+
+const NO_CREDENTIALS: [what: string, fields: { api_key: string }][] = [
+  ['a reference to a variable', { api_key: `\${PAID_KEY}` }],
+  ['a line break within', { api_key: 'a\nb: c' }],
+  ['nothing', { api_key: '  ' }],
+  ['letters that no header has', { api_key: 'schlüssel' }],
+  ['a book', { api_key: 'x'.repeat(4_500) }],
+]
+
+describe('a credential', () => {
+  test('is given anew, taken away, and given again, each on record as no more than that', async () => {
+    await ask('POST', '/upstreams', NEW)
+    await patch('mine', { api_key: `${SECRET}2` })
+    expect(await credentialOf('mine')).toBe(`${SECRET}2`)
+    await patch('mine', { api_key: null })
+    expect((await ask('GET', '/upstreams/mine')).body.credential).toBeNull()
+    expect(await credentialOf('mine')).toBeNull()
+    await patch('mine', { api_key: `  ${SECRET}\n` })
+    expect(await credentialOf('mine')).toBe(SECRET)
+    const told = (await fixture.store.readAudit({ subjects: ['mine'] })).map(({ action, detail }) => [
+      action,
+      detail.after,
+    ])
+    expect(told.reverse()).toMatchObject([
+      ['upstreams.create', { 'upstreams.mine': { api_key: 'typed in' } }],
+      ['upstreams.edit', { 'upstreams.mine': { api_key: 'typed in anew' } }],
+      ['upstreams.edit', {}],
+      ['upstreams.edit', { 'upstreams.mine': { api_key: 'typed in' } }],
+    ])
+  })
+
+  test('does not go where its upstream moves: neither one that was typed in nor one of a variable', async () => {
+    await ask('POST', '/upstreams', NEW)
+    for (const id of ['mine', 'paid']) {
+      const { body } = await patch(id, { base_url: 'https://evil.example.com/v1' })
+      expect(body.upstream).toMatchObject({ state: 'not_ready', credential: { variable: null, status: 'not_set' } })
+      expect(await credentialOf(id)).toContain('type it in again')
+      // And back: it is gone.
+      await patch(id, { base_url: id === 'mine' ? NEW.base_url : 'https://api.example.com/v1' })
+      expect(await credentialOf(id)).toContain('type it in again')
+      await patch(id, { api_key: SECRET })
+      expect(await credentialOf(id)).toBe(SECRET)
+    }
+  })
+
+  test('another path or scheme is another place, and what is no place changes nothing of it', async () => {
+    await ask('POST', '/upstreams', NEW)
+    await patch('mine', {
+      limits: { rpm: 5 },
+      deadlines: { idle_ms: 9_000 },
+      enabled: true,
+      base_url: `${NEW.base_url}/`,
+    })
+    expect(await credentialOf('mine')).toBe(SECRET)
+    for (const base_url of [
+      'http://api.new.example.com/v1',
+      'https://api.new.example.com/v2',
+      'https://api.new.example.com:8443/v1',
+    ]) {
+      await patch('mine', { base_url })
+      expect([base_url, await credentialOf('mine')]).toEqual([base_url, expect.stringContaining('type it in')])
+      await patch('mine', { base_url: NEW.base_url, api_key: SECRET })
+    }
+  })
+
+  test('of a variable stays where the rest is changed, and gives way to one that is typed in', async () => {
+    await patch('paid', { limits: { rpm: 5 } })
+    expect(await credentialOf('paid')).toBe('the credential of the variable')
+    expect((await patch('paid', { api_key: SECRET })).body.upstream.origin).toBe('admin')
+    expect(await credentialOf('paid')).toBe(SECRET)
+    // The file does not win over an administrator.
+    await applyText(fixture, FILE)
+    expect(await credentialOf('paid')).toBe(SECRET)
+  })
+
+  test('does not go along where the file takes an upstream over and moves it', async () => {
+    await ask('POST', '/upstreams', NEW)
+    const yaml =
+      'version: 1\nupstreams:\n  mine: { dialect: openai, base_url: https://other.example.com }\nmodels: {}\n'
+    await ask('POST', '/catalog/apply', { yaml, take_over: true })
+    expect(await credentialOf('mine')).toContain('type it in again')
+  })
+
+  test('that can be none is refused, and is not repeated', async () => {
+    for (const [what, fields] of NO_CREDENTIALS)
+      for (const { status, body } of [
+        await patch('paid', fields),
+        await ask('POST', '/upstreams', { ...NEW, ...fields }),
+      ]) {
+        expect([what, status, body.error.field]).toEqual([what, 400, 'api_key'])
+        if (fields.api_key.trim()) expect(body.error.message).not.toContain(fields.api_key)
+      }
+    expect(readdirSync(fixture.folder.path)).not.toContain('secret')
+  })
+
+  test('is in no answer, log line, audit row, version or export, nor as it is in any file of the data folder', async () => {
+    await ask('POST', '/upstreams', NEW)
+    await patch('mine', { api_key: `${SECRET}2` })
+    await patch('mine', { base_url: 'https://b.example.com' })
+    await patch('mine', { api_key: SECRET, enabled: false })
+    await ask('POST', '/upstreams', NEW)
+    await ask('POST', '/upstreams', { ...NEW, colour: SECRET })
+    await ask('POST', '/upstreams', { ...NEW, id: 'x', base_url: `https://user:${SECRET}@h.example.com` })
+    for (const path of [
+      '/upstreams',
+      '/upstreams/mine',
+      '/models',
+      '/catalog',
+      '/catalog/history',
+      '/catalog/history/2',
+      '/audit',
+    ])
+      await ask('GET', path)
+    await ask('POST', '/upstreams/mine/test')
+    await ask('POST', '/catalog/revert', { number: 1 })
+    const told = [
+      ...answers,
+      await fixture.logged(),
+      JSON.stringify(await fixture.store.readAudit()),
+      JSON.stringify(await Promise.all([1, 2, 3].map((number) => fixture.store.readVersion(number)))),
+    ]
+    expect(told.length).toBeGreaterThan(15)
+    for (const text of told) expect(text).not.toContain(SECRET)
+    fixture.folder.database.run('PRAGMA wal_checkpoint(TRUNCATE)')
+    for (const name of readdirSync(fixture.folder.path, { recursive: true, encoding: 'utf8' })) {
+      const path = join(fixture.folder.path, name)
+      if (statSync(path).isFile()) expect([name, readFileSync(path).includes(SECRET)]).toEqual([name, false])
+    }
+  })
+
+  test('cannot be used without the secret that it was sealed with, which is told with what to do', async () => {
+    await ask('POST', '/upstreams', NEW)
+    const path = join(fixture.folder.path, 'secret')
+    for (const spoil of [
+      () => rmSync(path),
+      () => writeFileSync(path, `${'0'.repeat(64)}\n`),
+      () => writeFileSync(path, 'x'),
+    ]) {
+      spoil()
+      const { createVault } = await import('../../src/store/vault.ts')
+      const [[id, opened]] = [...(await createVault(fixture.folder.path).open(await fixture.store.readSealed()))] as [
+        [string, object],
+      ]
+      expect([id, opened]).toEqual(['mine', { problem: expect.stringMatching(/put|type/i) }])
+    }
+    // Whoever types one in with such a file is told, and the file stays.
+    const { status, body } = await patch('mine', { api_key: SECRET })
+    expect([status, body.error.kind]).toEqual([500, 'secret_unusable'])
+    expect(readFileSync(path, 'utf8')).toBe('x')
+  })
+})
+
+const REFUSED: [what: string, fields: object, field: string][] = [
+  ['an id with a slash', { id: 'a/b' }, 'id'],
+  ['an id that leads elsewhere', { id: '../x' }, 'id'],
+  ['an id of capitals', { id: 'OpenAI' }, 'id'],
+  ['an id that everything has', { id: '__proto__' }, 'id'],
+  ['no id', { id: '' }, 'id'],
+  ['a dialect that is none', { dialect: 'soap' }, 'dialect'],
+  ['no address', { base_url: undefined }, 'base_url'],
+  ['an address of a file', { base_url: 'file:///etc/passwd' }, 'base_url'],
+  ['an address of a socket', { base_url: 'unix:/var/run/docker.sock' }, 'base_url'],
+  ['an address with a user', { base_url: 'https://a:b@api.example.com' }, 'base_url'],
+  ['an address with a query', { base_url: 'https://api.example.com/?x=' }, 'base_url'],
+  ['an address that ends early', { base_url: 'https://api.example.com/#' }, 'base_url'],
+  ['an address of this machine', { base_url: 'http://127.0.0.1:6379' }, 'base_url'],
+  ['this machine as a number', { base_url: 'http://2130706433/v1' }, 'base_url'],
+  ['a link-local address, local as it may be', { base_url: 'http://169.254.169.254/latest', local: true }, 'base_url'],
+  ['the link behind a name', { base_url: 'http://metadata.example.com/latest', local: true }, 'base_url'],
+  ['an inner address behind a name', { base_url: 'http://inside.example.com' }, 'base_url'],
+  ['a limit of nothing', { limits: { rpm: 0 } }, 'limits.rpm'],
+  ['a limit that is none', { limits: { bytes: 1 } }, 'limits.bytes'],
+  ['a deadline of nothing', { deadlines: { idle_ms: 0 } }, 'deadlines.idle_ms'],
+  ['a deadline before now', { deadlines: { idle_ms: -5 } }, 'deadlines.idle_ms'],
+  ['extra headers', { headers: { authorization: 'x' } }, 'headers'],
+  ['a command', { process: ['sh'] }, 'process'],
+  ['an origin', { origin: 'file' }, 'origin'],
+  ['a credential for the demo', { dialect: 'demo', base_url: undefined }, 'api_key'],
+]
+
+describe('an upstream', () => {
+  test('with what it may not have is refused with the field, and nothing is made', async () => {
+    fixture.hosts['metadata.example.com'] = ['169.254.169.254']
+    fixture.hosts['inside.example.com'] = ['93.184.216.34', '192.168.7.7']
+    for (const [what, fields, field] of REFUSED) {
+      const { status, body } = await ask('POST', '/upstreams', { ...NEW, ...fields })
+      expect([what, status, body.error?.field]).toEqual([what, 400, field])
+    }
+    expect((await fixture.store.readCatalog()).upstreams).toHaveLength(2)
+  })
+
+  test('may be called what objects have by themselves', async () => {
+    expect((await ask('POST', '/upstreams', { ...NEW, id: 'constructor' })).status).toBe(200)
+    expect((await ask('GET', '/upstreams/constructor')).body.id).toBe('constructor')
+    expect((await ask('POST', '/upstreams', { ...NEW, id: 'constructor' })).body.error.kind).toBe('upstream_exists')
+  })
+
+  test('near is taken where it is local, and stays local', async () => {
+    const near = { id: 'ollama', dialect: 'openai', base_url: 'http://127.0.0.1:11434/v1', local: true }
+    expect((await ask('POST', '/upstreams', near)).status).toBe(200)
+    expect((await patch('ollama', { local: false })).body.error.field).toBe('base_url')
+    expect((await patch('ollama', { base_url: 'http://[fe80::1]/v1' })).body.error.field).toBe('base_url')
+  })
+
+  test('that becomes a paid one needs prices on routes of models that cost nothing', async () => {
+    fixture.hosts['gpu.example.com'] = ['93.184.216.34']
+    await patch('near', { base_url: 'http://gpu.example.com/v1' })
+    expect((await patch('near', { local: false })).body.error).toMatchObject({ field: 'local' })
+    const priced = { pricing: [{ prompt: '0', completion: '0' }] }
+    await ask('PUT', '/models/acme%2Ftiny/routes/near/tiny', priced)
+    expect((await patch('near', { local: false })).status).toBe(200)
+  })
+
+  test('that an administrator has made is deleted with its routes; any other is only disabled', async () => {
+    await ask('POST', '/upstreams', NEW)
+    await ask('PUT', '/models/acme%2Flarge/routes/mine/large-2', {})
+    expect((await ask('DELETE', '/upstreams/mine?plan=true')).body).toMatchObject({ deleted: 2, planned: true })
+    expect((await ask('DELETE', '/upstreams/mine')).body).toMatchObject({ deleted: 2, upstream: null })
+    expect(await fixture.store.readSealed()).toEqual([])
+    expect((await ask('DELETE', '/upstreams/paid')).body.error.kind).toBe('declared_elsewhere')
+    expect((await patch('paid', { enabled: false })).body.upstream).toMatchObject({
+      state: 'disabled',
+      origin: 'admin',
+    })
+    expect((await ask('DELETE', '/upstreams/none')).status).toBe(404)
+  })
+
+  test('is for owners alone, also by a token', async () => {
+    const editor = await fixture.signIn('editor')
+    const headers = await fixture.tokenHeaders('write')
+    for (const [method, path, body] of [
+      ['POST', '/upstreams', NEW],
+      ['PATCH', '/upstreams/paid', { enabled: false }],
+      ['PATCH', '/upstreams/paid?plan=true', { enabled: false }],
+      ['DELETE', '/upstreams/paid', undefined],
+    ] as const) {
+      expect((await editor.ask(method, path, { body })).body.error.kind).toBe('role_too_small')
+      expect((await fixture.createBrowser().ask(method, path, { body, headers })).body.error.kind).toBe(
+        'role_too_small',
+      )
+    }
+  })
+})
