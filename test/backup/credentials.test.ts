@@ -1,0 +1,54 @@
+/** Credentials that were typed in, in backups: sealed, and of use to nobody without the secret that goes with them if asked for. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { backUp } from '../../src/backup/create.ts'
+import { restore } from '../../src/backup/restore.ts'
+import { createUpstream } from '../../src/catalog/edit-upstream.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { createVault } from '../../src/store/vault.ts'
+import { createFolder, type Folder, HOUR } from '../ledger/fixture.ts'
+
+const SECRET = 'not-like-any-key~0123456789'
+
+let folder: Folder
+let away: string
+beforeEach(async () => {
+  folder = createFolder()
+  away = mkdtempSync(join(tmpdir(), 'tollgate-backup-'))
+  const store = createConfigStore(folder.database)
+  const deps = { store, vault: createVault(folder.path), lookUp: async () => [] }
+  const upstream = { id: 'mine', dialect: 'openai' as const, baseUrl: 'https://api.example.com', apiKey: SECRET }
+  await createUpstream(deps, upstream, { actor: 'test', nowMs: HOUR })
+})
+afterEach(() => {
+  folder.close()
+  rmSync(away, { recursive: true })
+})
+
+const file = () => join(away, 'copy.sqlite')
+const make = (withSecret: boolean) =>
+  backUp(folder.other(), { dataFolder: folder.path, file: file(), flush: async () => {}, withSecret })
+
+async function openRestored() {
+  const dataFolder = join(away, 'data')
+  await restore({ dataFolder, file: file(), nowMs: HOUR })
+  using database = openDatabase(databasePath(dataFolder), { busyMs: 0 })
+  return (await createVault(dataFolder).open(await createConfigStore(database).readSealed())).get('mine')
+}
+
+test('a backup has neither the credential nor what opens it, and says so once it is restored', async () => {
+  expect((await make(false)).secretFile).toBeNull()
+  expect(readFileSync(file()).includes(SECRET)).toBe(false)
+  expect(readFileSync(file()).includes(readFileSync(join(folder.path, 'secret'), 'utf8').trim())).toBe(false)
+  expect(existsSync(`${file()}.secret`)).toBe(false)
+  expect(await openRestored()).toEqual({ problem: expect.stringContaining('secret is gone') })
+})
+
+test('with its secret beside it, it opens where it is restored', async () => {
+  expect((await make(true)).secretFile).toBe(`${file()}.secret`)
+  expect(statSync(`${file()}.secret`).mode & 0o777).toBe(0o600)
+  expect(await openRestored()).toEqual({ credential: SECRET })
+})

@@ -1,0 +1,57 @@
+/** What `doctor` says of credentials that were typed in. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { rmSync, writeFileSync } from 'node:fs'
+import { editUpstream } from '../../src/catalog/edit-upstream.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createVault } from '../../src/store/vault.ts'
+import { toUpstreamStatus } from '../support/status.ts'
+import { type Clinic, NOW, openClinic } from './doctor-bench.ts'
+
+const SECRET = 'not-like-any-key~0123456789'
+
+let clinic: Clinic
+beforeEach(async () => {
+  clinic = await openClinic()
+})
+afterEach(() => clinic.end())
+
+async function typeIn(): Promise<void> {
+  const deps = {
+    store: createConfigStore(clinic.database()),
+    vault: createVault(clinic.folder),
+    lookUp: async () => [],
+  }
+  await editUpstream(deps, 'keyed', { apiKey: SECRET }, { actor: 'test', nowMs: NOW })
+}
+
+test('nothing is said where none was typed in', async () => {
+  expect((await clinic.examine()).of('credentials')).toBe('')
+})
+
+test('one that opens is well, and ready for a server of this user', async () => {
+  await typeIn()
+  const { of, troubles } = await clinic.examine()
+  expect(of('credentials')).toStartWith('ok: 1 credential typed in')
+  expect(troubles.join()).not.toContain('keyed')
+  const { stdout } = await clinic.run('upstreams', 'list')
+  expect(stdout).toMatch(/keyed +unknown +typed in, set/)
+  expect(JSON.parse((await clinic.run('upstreams', 'list', '--json')).stdout).upstreams[1].credential).toEqual({
+    ...{ variable: null, sealed: true, status: 'set' },
+  })
+})
+
+test('one that does not open is a problem, although a server still has it', async () => {
+  await typeIn()
+  clinic.serve({ upstreams: [toUpstreamStatus('here'), toUpstreamStatus('keyed')] })
+  for (const [spoil, words] of [
+    [() => writeFileSync(clinic.path('secret'), `${'0'.repeat(64)}\n`), "sealed with another file 'secret'"],
+    [() => writeFileSync(clinic.path('secret'), ''), 'is not as Tollgate has made it'],
+    [() => rmSync(clinic.path('secret')), 'secret is gone'],
+  ] as const) {
+    spoil()
+    const { code, of } = await clinic.examine()
+    expect([code, of('credentials')]).toEqual([1, expect.stringMatching(/^problem: Of the upstream keyed: /)])
+    expect(of('credentials')).toContain(words)
+    expect(of('credentials')).not.toContain(SECRET)
+  }
+})
