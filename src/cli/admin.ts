@@ -2,17 +2,19 @@
  * `tollgate admin`: who may sign in to the dashboard, and tokens for scripts. Codes and tokens are printed once, alone on their line,
  * and never logged.
  */
+
 import type { Database } from 'bun:sqlite'
 import { toAdminDocument, toTokenDocument } from '../documents/admin.ts'
 import { toShortId } from '../domain/id.ts'
 import type { Role, TokenScope } from '../domain/roles.ts'
+import { toDay } from '../domain/time.ts'
 import { type AdminChanges, editAdmin, inviteAdmin, resetAdmin, statusOf } from '../identity/admins.ts'
 import { createToken, revokeToken } from '../identity/tokens.ts'
 import { listTeams } from '../keys/teams.ts'
 import type { StoredAdmin } from '../store/identity-store.ts'
 import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import { usageError } from './command-error.ts'
-import { type Context, printJson, toDay, toPrintable, toShort, toTable, toTime, withStore } from './io.ts'
+import { type Context, printJson, toPrintable, toShort, toTable, toTime, withStore } from './io.ts'
 import { askSetupCode } from './live.ts'
 import { toExpiry } from './values.ts'
 

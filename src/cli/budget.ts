@@ -2,12 +2,13 @@
  * How the commands tell how keys and teams stand: read from the ledger, as a cell of a table and as lines
  * beneath it.
  */
+
 import type { Database } from 'bun:sqlite'
-import type { Budget } from '../domain/settings.ts'
-import { toUsd } from '../domain/usage.ts'
+import { toDay } from '../domain/time.ts'
+import { toBudgetText } from '../keys/budget.ts'
 import { readStandings, type Standing } from '../keys/standing.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
-import { type Context, toDay, toPrintable, toTime } from './io.ts'
+import { type Context, toPrintable, toTime } from './io.ts'
 import { catchUp, toBehindNote } from './live.ts'
 
 /**
@@ -47,16 +48,6 @@ export const toSpentText = ({ monthNanoUsd, totalNanoUsd }: Standing) =>
 /** Such as `2026-11-21 12:30 for openai/gpt-4o`. */
 export const toLastUseText = ({ lastUse }: Standing) =>
   lastUse === null ? 'never' : `${toTime(lastUse.atMs)} for ${toPrintable(lastUse.model)}`
-
-/** Such as `$20/month`, or `$5 in total`. */
-export const toBudgetText = ({ nanoUsd, period }: Budget) =>
-  `${toMoney(nanoUsd)}${period === 'total' ? ' in total' : `/${period}`}`
-
-/** Exact dollars, to the cent at least where they are not whole: `$20`, `$0.10`. */
-function toMoney(nanoUsd: number): string {
-  const [whole = '', fraction] = toUsd(nanoUsd).split('.')
-  return `$${whole}${fraction === undefined ? '' : `.${fraction.padEnd(2, '0')}`}`
-}
 
 /** Dollars to the cent, or two digits of a smaller sum; rounded down, so that no budget looks spent too early. */
 export const toSpent = (nanoUsd: number): string => toDollars(BigInt(nanoUsd), toDecimals(nanoUsd))

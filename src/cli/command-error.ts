@@ -2,10 +2,11 @@
  * How a command fails: a kind for scripts, a sentence that says what happened and what to do, an exit code. `program.ts`
  * prints it. Failures of the services get their advice here.
  */
+
 import { CommanderError } from 'commander'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
-import { toDay } from './io.ts'
+import { toDay } from '../domain/time.ts'
 
 /** A command that could not be done. Exit code 1, or 2 where the words on the command line were wrong. */
 export class CommandError extends Error {

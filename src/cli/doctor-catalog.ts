@@ -1,10 +1,10 @@
 /** What `doctor` says of the catalogue's file: whether a server that starts, or reloads, would take it, and whether one has. */
 import { isApplied, toDigest } from '../catalog/apply.ts'
 import { loadSource } from '../catalog/source.ts'
+import { type Check, ok, warning } from '../documents/check.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
 import type { Settings } from '../store/config-store.ts'
-import { type Check, ok, warning } from './doctor-check.ts'
 import { type Context, version } from './io.ts'
 import { toCatalogFile } from './words/serve.ts'
 

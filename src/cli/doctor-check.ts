@@ -1,16 +1,6 @@
-/** One finding of `tollgate doctor`: how it is made, and what several of them have to say. */
+/** What several checks of `tollgate doctor` have to say. */
+import { type Check, problem } from '../documents/check.ts'
 import { messageOf } from '../domain/error.ts'
-
-export interface Check {
-  name: string
-  status: 'ok' | 'warning' | 'problem'
-  /** What was found and, where it is not well, what to do. */
-  message: string
-}
-
-export const ok = (name: string, message: string): Check => ({ name, status: 'ok', message })
-export const warning = (name: string, message: string): Check => ({ name, status: 'warning', message })
-export const problem = (name: string, message: string): Check => ({ name, status: 'problem', message })
 
 /** Runs checks of something that may be broken in ways that they do not expect. */
 export async function guarded(name: string, look: () => Check[] | Promise<Check[]>): Promise<Check[]> {
@@ -24,10 +14,6 @@ export async function guarded(name: string, look: () => Check[] | Promise<Check[
 /** Says that a path is not there yet, and how it comes about. */
 export const toMissing = (path: string, dataFolder: string) =>
   `There is no ${path} yet. Start the server once (tollgate serve --data ${dataFolder}), or name another folder with --data.`
-
-/** Names the first five, and how many there are besides. */
-export const toFew = (names: readonly string[]) =>
-  `${names.slice(0, 5).join(', ')}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
 
 const MIB = 1024 ** 2
 const GIB = 1024 ** 3

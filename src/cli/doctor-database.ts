@@ -6,6 +6,7 @@
 import { constants, Database } from 'bun:sqlite'
 import { pathToFileURL } from 'node:url'
 import { requireSettled } from '../backup/swap.ts'
+import { type Check, ok, problem, warning } from '../documents/check.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/words.ts'
@@ -14,7 +15,7 @@ import { readSchemaState, requireCurrentSchema } from '../store/sqlite/migrate.t
 import { databasePath } from '../store/sqlite/open.ts'
 import { isBusy, toDatabaseTrouble } from '../store/sqlite/trouble.ts'
 import { toCommandError } from './command-error.ts'
-import { type Check, ok, problem, toMissing, toSize, warning } from './doctor-check.ts'
+import { toMissing, toSize } from './doctor-check.ts'
 import { toAge } from './io.ts'
 
 /** A writer holds up a reader for moments only, or for good. */

@@ -1,8 +1,10 @@
 /** What `doctor` says of room: when the disk will be full, and whether the database holds room that only `compact` gives back. */
+
+import { type Check, ok, problem, warning } from '../documents/check.ts'
 import { count } from '../domain/words.ts'
 import { type DiskState, LEAST_FREE_BYTES } from '../server/disk.ts'
 import type { Space } from '../store/ledger-upkeep.ts'
-import { type Check, ok, problem, toSize, warning } from './doctor-check.ts'
+import { toSize } from './doctor-check.ts'
 
 /** What makes for quiet sleep. */
 const COMFORT_BYTES = 32 * LEAST_FREE_BYTES

@@ -6,6 +6,7 @@
 import { accessSync, constants, lstatSync, readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { BACKUPS, listScheduled } from '../backup/files.ts'
+import { type Check, ok, problem, toFew, warning } from '../documents/check.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { toSpan } from '../domain/time.ts'
 import { count } from '../domain/words.ts'
@@ -13,7 +14,7 @@ import { readRejected, readWaiting } from '../ledger/audit.ts'
 import { filesIn } from '../ledger/journal-folder.ts'
 import type { Status } from '../server/protocol.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
-import { type Check, ok, problem, toFew, toMissing, warning } from './doctor-check.ts'
+import { toMissing } from './doctor-check.ts'
 import { toAgo } from './io.ts'
 
 /** Looks at the folder itself. Anything but `usable` means that nothing in it can be looked at. */

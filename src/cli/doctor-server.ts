@@ -1,13 +1,13 @@
 /** What `doctor` says of the running server, and of upstreams and models: which cannot be used now, and why. Pure. */
 
 import { hasProxy, toFetchPlaces } from '../config.ts'
+import { type Check, ok, problem, toFew, warning } from '../documents/check.ts'
 import { toKnown, toReasons } from '../documents/readiness.ts'
 import type { ShownUpstream } from '../documents/upstream.ts'
 import type { Environment, OpenedCredentials, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { count } from '../domain/words.ts'
 import { toLowLimit } from '../server/files.ts'
 import type { Status } from '../server/protocol.ts'
-import { type Check, ok, problem, toFew, warning } from './doctor-check.ts'
 import { toAgo } from './io.ts'
 import type { ServerLookup } from './live.ts'
 import { toBreakers, toTrouble } from './upstream-text.ts'

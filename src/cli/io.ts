@@ -116,7 +116,6 @@ export function toFactLines(heading: string, facts: readonly (readonly [what: st
 export const toTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
 
 /** Writes the day of a time, in UTC: `2027-01-31`. */
-export const toDay = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 
 const AGES: readonly [unit: string, ms: number][] = [
   ['d', 86_400_000],

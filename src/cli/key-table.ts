@@ -1,9 +1,11 @@
 /** The table of `keys list`: one line a key that fits a terminal, and beneath it what the key is held to. Pure. */
+
 import { toShortId } from '../domain/id.ts'
+import { toDay } from '../domain/time.ts'
 import type { ListedKey } from '../keys/service.ts'
 import type { Standing } from '../keys/standing.ts'
 import { toBudgetCell, toLastUseText, toSpentText } from './budget.ts'
-import { toDay, toDescribedTable, toPrintable, toShort } from './io.ts'
+import { toDescribedTable, toPrintable, toShort } from './io.ts'
 import { toRules } from './shared-text.ts'
 import type { Paint } from './terminal.ts'
 

@@ -1,8 +1,10 @@
 /** What keys and teams are both held to, as the commands tell it: line by line, in short beneath a table, and what has changed. Pure. */
+import { toDay } from '../domain/time.ts'
+import { toBudgetText } from '../keys/budget.ts'
 import type { Shared } from '../keys/shared-fields.ts'
 import type { Standing } from '../keys/standing.ts'
-import { toBudgetCell, toBudgetText, toSpentText } from './budget.ts'
-import { toDay, toFactLines, toPrintable } from './io.ts'
+import { toBudgetCell, toSpentText } from './budget.ts'
+import { toFactLines, toPrintable } from './io.ts'
 
 /** What something is called, and its text; `-` for none. */
 export type Fact = readonly [what: string, text: string]

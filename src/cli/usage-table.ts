@@ -2,12 +2,14 @@
  * The table of `usage`: a line a group, its cost as a bar (its requests, where nothing cost anything), and the total beneath. What does
  * not fit a terminal is left out, the least telling first. Pure.
  */
+
 import { toShortId } from '../domain/id.ts'
+import { toDay } from '../domain/time.ts'
 import type { UsageGroup, UsageReport, UsageRow } from '../ledger/usage.ts'
 import type { Figures, Percentiles } from '../ledger/usage-sums.ts'
 import type { Dimension } from '../store/usage-store.ts'
 import { toRounded } from './budget.ts'
-import { toDay, toShort, toTable, toTime } from './io.ts'
+import { toShort, toTable, toTime } from './io.ts'
 import type { Paint } from './terminal.ts'
 
 interface Column {

@@ -10,6 +10,9 @@ export const DAY_MS = UNITS.d
 /** The first ms of the UTC hour that a time is in. */
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
 
+/** The UTC day of a time: `2027-01-31`. */
+export const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+
 /** What a timer can wait: beyond a signed 32-bit number of ms it fires at once. */
 export const TIMER_MS = { min: 1, max: 2_147_483_647 }
 

@@ -1,5 +1,6 @@
 /** How the budget of a key or a team stands in its current period. `standing.ts` reads it; admission has its own count. Pure. */
 import { BUDGET_WARNING_PERCENT, type Budget } from '../domain/settings.ts'
+import { toUsd } from '../domain/usage.ts'
 
 export interface BudgetStanding {
   budget: Budget
@@ -23,4 +24,14 @@ export function toBudgetStanding(budget: Budget, spentNanoUsd: number, resetMs: 
   const percent = budget.nanoUsd > 0 ? Number((BigInt(spentNanoUsd) * 100n) / BigInt(budget.nanoUsd)) : 100
   const state = percent >= 100 ? 'spent' : percent >= BUDGET_WARNING_PERCENT ? 'warning' : 'ok'
   return { budget, spentNanoUsd, percent, resetMs, state }
+}
+
+/** Such as `$20/month`, or `$5 in total`. */
+export const toBudgetText = ({ nanoUsd, period }: Budget) =>
+  `${toMoney(nanoUsd)}${period === 'total' ? ' in total' : `/${period}`}`
+
+/** Exact dollars, to the cent at least where they are not whole: `$20`, `$0.10`. */
+function toMoney(nanoUsd: number): string {
+  const [whole = '', fraction] = toUsd(nanoUsd).split('.')
+  return `$${whole}${fraction === undefined ? '' : `.${fraction.padEnd(2, '0')}`}`
 }

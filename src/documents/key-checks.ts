@@ -1,13 +1,11 @@
-/** What `doctor` says of keys and teams: who can ask nothing any more, or soon. Pure. */
-import { DAY_MS } from '../domain/time.ts'
+/** What `doctor` and the admin API say of keys and teams: who can ask nothing any more, or soon. Pure. */
+import { DAY_MS, toDay } from '../domain/time.ts'
 import { count } from '../domain/words.ts'
-import type { BudgetStanding } from '../keys/budget.ts'
+import { type BudgetStanding, toBudgetText } from '../keys/budget.ts'
 import { isLiving } from '../keys/find.ts'
 import type { readStandings } from '../keys/standing.ts'
 import type { KeyRows, StoredKey } from '../store/config-store.ts'
-import { toBudgetText } from './budget.ts'
-import { type Check, ok, toFew, warning } from './doctor-check.ts'
-import { toDay } from './io.ts'
+import { type Check, ok, toFew, warning } from './check.ts'
 
 /** An end is told of so long before, and so long after: then whoever used the key has noticed. */
 const END_MS = 7 * DAY_MS
