@@ -8,6 +8,7 @@ import { traceOf } from '../log.ts'
 import { identify, requireShort, toGuarded } from './access.ts'
 import { adminsController } from './admins.ts'
 import { auditController } from './audit.ts'
+import { backupsController } from './backups.ts'
 import { catalogController } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, refuse, toRefusal } from './errors.ts'
@@ -20,6 +21,7 @@ import { PLAYGROUND, playgroundController } from './playground.ts'
 import { requestsController } from './requests.ts'
 import { sessionController } from './session.ts'
 import { settingsController } from './settings.ts'
+import { statusController } from './status.ts'
 import { teamsController } from './teams.ts'
 import { tokensController } from './tokens.ts'
 import { upstreamsController } from './upstreams.ts'
@@ -38,6 +40,8 @@ const routesOf = (deps: AdminDeps) =>
     .use(adminsController(deps))
     .use(tokensController(deps))
     .use(settingsController(deps))
+    .use(statusController(deps))
+    .use(backupsController(deps))
     .use(modelsController(deps))
     .use(upstreamsController(deps))
     .use(catalogController(deps))

@@ -1,4 +1,5 @@
 /** What the controllers of the admin API work with. */
+import type { BackupShelf } from '../backup/shelf.ts'
 import type { FileThread } from '../catalog/file-thread.ts'
 import type { LookUp } from '../catalog/remote.ts'
 import type { OidcDeps } from '../identity/oidc/sign-in.ts'
@@ -21,6 +22,7 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'> {
   catalogFiles: FileThread
   lookUp: LookUp
   live: LiveRequests
+  backups: BackupShelf
   /** Where a request comes from, for people to read and attempts to be counted by. */
   addressOf(request: Request): string
   log: Log

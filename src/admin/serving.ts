@@ -1,11 +1,14 @@
 /** What the running server goes by, as the admin API tells of it and has it renewed. */
 
 import type { SettingText } from '../config.ts'
+import type { ServerStatus } from '../documents/status.ts'
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
 import type { Model } from '../domain/settings.ts'
 import type { Key } from '../domain/snapshot.ts'
 
 export interface Serving {
+  /** How it is doing. */
+  status(): Promise<ServerStatus>
   /** What it was started with. */
   settings: readonly SettingText[]
   /** Every upstream that is enabled, with what is known of it. */

@@ -123,6 +123,8 @@ function toAdvice(failure: ServiceFailure): string {
     backup_unwritable: ' Name another file.',
     backup_damaged: ' Look at the database with: tollgate doctor',
     backup_unusable: ' Name a file that `tollgate backup` has written.',
+    backup_under_way: '',
+    backup_not_found: '',
     backup_findings: ' Restore another backup, or this one as it is with --force.',
     revoked_unknown:
       ' Restore the backup with the keys that were in force then: --as-it-was. Look over them after: tollgate keys list',

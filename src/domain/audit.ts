@@ -19,6 +19,8 @@ export const AUDIT_ACTIONS = [
   'routes.delete',
   'database.restore',
   'settings.edit',
+  'backups.create',
+  'backups.download',
   'admins.create',
   'admins.edit',
   'admins.code',

@@ -94,6 +94,9 @@ export type ServiceFailure =
   /** The disk of a folder could not hold what an operation makes there. */
   | { kind: 'no_room'; folder: string }
   | { kind: 'backup_exists' | 'backup_unwritable' | 'backup_damaged' | 'backup_unusable'; path: string }
+  /** One is being made: another has to wait. */
+  | { kind: 'backup_under_way' }
+  | { kind: 'backup_not_found'; name: string }
   /** An audit of a backup that was to be restored has findings. */
   | { kind: 'backup_findings'; path: string }
   /** Nobody can tell what the database that was to be replaced has revoked. */

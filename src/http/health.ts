@@ -1,8 +1,7 @@
 /** `/healthz` and `/readyz`: the only answers without a key. They name nothing that is configured here. */
 import { Elysia } from 'elysia'
 import { mintId, toRequestId } from '../domain/id.ts'
-
-export type ServerReadiness = 'ok' | 'degraded' | 'starting' | 'draining' | 'ledger_unavailable'
+import type { ServerReadiness } from '../domain/readiness.ts'
 
 export interface ReadinessDeps {
   readiness(): ServerReadiness

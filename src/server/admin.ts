@@ -15,7 +15,10 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { LiveRequests } from './live-requests.ts'
 
 export interface AdminSurfaceDeps
-  extends Pick<AdminDeps, 'store' | 'vault' | 'identity' | 'serving' | 'publicUrls' | 'ways' | 'now' | 'log'> {
+  extends Pick<
+    AdminDeps,
+    'store' | 'vault' | 'identity' | 'serving' | 'backups' | 'publicUrls' | 'ways' | 'now' | 'log'
+  > {
   /** Null where nobody signs in through an identity provider. */
   oidcSettings: OidcSettings | null
   dataFolder: string

@@ -5,6 +5,7 @@
  */
 import { lstat, readdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { DiskState } from '../documents/status.ts'
 import { codeOf } from '../domain/error.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { SEGMENT_BYTES } from '../ledger/journal.ts'
@@ -32,20 +33,6 @@ export interface Measured {
   reusableBytes: number
   /** What the file system has left for this user. */
   freeBytes: number
-}
-
-/** `filling`: full within a week, or nearly full; `full`: the budget is used up, or the disk has no room for the journal. */
-export interface DiskState {
-  state: 'ok' | 'filling' | 'full'
-  used_bytes: number
-  reusable_bytes: number
-  free_bytes: number
-  /** Of `--disk`; null = none. */
-  budget_bytes: number | null
-  /** Null before there are two days to compare. */
-  growth_bytes_per_day: number | null
-  /** Until the budget or the disk is used up, whichever comes first; null where it does not grow, or nobody knows. */
-  days_left: number | null
 }
 
 /** Measures off the event loop. Throws what the system says of the folder itself. */

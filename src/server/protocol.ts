@@ -4,10 +4,10 @@
  */
 import { join } from 'node:path'
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import type { DiskState } from '../documents/status.ts'
 import type { UpstreamStatus } from '../documents/upstream.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'
 import { REQUEST_STATUSES } from '../store/request-store.ts'
-import type { DiskState } from './disk.ts'
 
 /** Path of the socket in a data folder. It may be longer than the 107 bytes of the system's call: Bun goes around that. */
 export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock')

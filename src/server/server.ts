@@ -4,17 +4,15 @@
  */
 import { LeftCalls } from '../accounting/left-calls.ts'
 import { logFinished, toAll } from '../accounting/settle.ts'
-import type { Serving } from '../admin/serving.ts'
 import { type MakeBackup, startSchedule } from '../backup/schedule.ts'
+import { createShelf } from '../backup/shelf.ts'
 import type { ServeConfig, SettingText } from '../config.ts'
-import { toUpstreamStatuses } from '../documents/upstream.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import type { Environment, Snapshot } from '../domain/snapshot.ts'
 import { Fullness } from '../gateway/fullness.ts'
 import { Load, stopping } from '../gateway/intake.ts'
 import { Uploads } from '../gateway/uploads.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
-import { ANY_KEY, listModels } from '../http/models.ts'
 import { createPlayground } from '../http/playground.ts'
 import { systemController } from '../http/system.ts'
 import { toOidcSettings, toWays } from '../identity/oidc/settings.ts'
@@ -34,7 +32,8 @@ import { readMaxFiles, toFileLimit, toLowLimit, watchFiles } from './files.ts'
 import { createLive, logNotReady } from './live.ts'
 import { createLiveRequests } from './live-requests.ts'
 import { drain, listen } from './network.ts'
-import { toReadiness, toStatus, type WatchedParts } from './status.ts'
+import { createServing } from './serving.ts'
+import { type RunFacts, toReadiness, toStatus, type WatchedParts } from './status.ts'
 import { openStorage } from './storage.ts'
 import { Tails } from './tails.ts'
 
@@ -137,21 +136,25 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       onFound: (found) => health.probed(upstream, found),
     })
   }
-  const serving: Serving = {
+  const run = (): RunFacts => ({
+    ...{ version, instance, started_ms: startedMs, url: baseUrl, lost: dataFiles.lost, files },
+    backups: { every_ms: config.backupMs, failed: backups.failed },
+  })
+  const shelf = createShelf({ dataFolder, store, make: options.commands.makeBackup, log })
+  opened.defer(() => shelf.stop())
+  const serving = createServing({
+    ...{ live, health, ledger, watched, shelf, test, run },
     settings: options.settingTexts?.(settings) ?? [],
-    upstreams: () => toUpstreamStatuses(live.snapshot, health.states()),
-    modelsOf: (teamId) => listModels({ live, health }, { ...ANY_KEY, teamId }),
-    test,
-    playgroundKey: (adminId) => live.snapshot.playgrounds.get(adminId) ?? null,
+    backupKeep: config.backupKeep,
     chat: (request, headers, key) => playground(request, headers, key),
-    refresh: live.refresh,
-  }
+  })
   const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })
   const admin = createAdminSurface({
     store,
     vault,
     identity,
     serving,
+    backups: shelf,
     dataFolder,
     ledger,
     liveRequests,
@@ -216,16 +219,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const control = createControl({
     dataFolder,
     log,
-    status: () =>
-      toStatus(watched, live.snapshot, {
-        version,
-        instance,
-        started_ms: startedMs,
-        url: baseUrl,
-        lost: dataFiles.lost,
-        backups: { every_ms: config.backupMs, failed: backups.failed },
-        files,
-      }),
+    status: () => toStatus(watched, live.snapshot, run()),
     test,
     reload: options.commands.reload,
     flush: ledger.flush,

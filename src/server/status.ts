@@ -3,12 +3,12 @@
  * socket.
  */
 import { toUpstreamStatuses } from '../documents/upstream.ts'
+import type { ServerReadiness } from '../domain/readiness.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
 import type { Fullness } from '../gateway/fullness.ts'
 import type { Load } from '../gateway/intake.ts'
 import type { Health } from '../health/health.ts'
 import type { UpstreamHealth } from '../health/report.ts'
-import type { ServerReadiness } from '../http/health.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Watch } from '../store/config-store.ts'
 import type { DiskWatch } from './disk-watch.ts'
@@ -25,18 +25,55 @@ export interface WatchedParts {
 }
 
 /** What the parts do not know. */
-type RunFacts = Pick<Status, 'version' | 'instance' | 'started_ms' | 'url' | 'lost' | 'backups' | 'files'>
+export type RunFacts = Pick<Status, 'version' | 'instance' | 'started_ms' | 'url' | 'lost' | 'backups' | 'files'>
 
 /** Tells whether requests are taken, and whether all is well. */
-export function toReadiness({ ledger, load, fullness, disk, health, watch }: WatchedParts): ServerReadiness {
-  if (load.isDraining) return 'draining'
-  if (ledger.state() === 'unavailable') return 'ledger_unavailable'
-  if (fullness.reason !== null || (disk.state()?.state ?? 'ok') !== 'ok') return 'degraded'
-  return ledger.state() === 'ok' && watch.healthy() && !health.states().some(isMissed) ? 'ok' : 'degraded'
+export function toReadiness(parts: WatchedParts): ServerReadiness {
+  if (parts.load.isDraining) return 'draining'
+  if (parts.ledger.state() === 'unavailable') return 'ledger_unavailable'
+  return toReasons(parts).length === 0 ? 'ok' : 'degraded'
 }
+
+/** Why all is not well, in sentences; none where it is. */
+export function toReasons({ ledger, load, fullness, disk, health, watch }: WatchedParts): string[] {
+  const missed = health.states().filter(isMissed)
+  const found = [
+    load.isDraining && 'The server is stopping.',
+    LEDGER[ledger.state()],
+    fullness.reason !== null && `Requests are refused for want of room: ${fullness.reason}.`,
+    DISK[disk.state()?.state ?? 'ok'],
+    !watch.healthy() && 'Changes of the configuration cannot be read: what was in force stays.',
+    ...missed.map(({ id, state }) =>
+      state === 'down' ? `The upstream ${id} is down.` : `The upstream ${id} refuses its credential or account.`,
+    ),
+  ]
+  return found.filter((reason) => reason !== false && reason !== null)
+}
+
+const LEDGER = {
+  ok: null,
+  behind: 'Ledger rows have waited for the database for 10 s: it is locked, or its disk is full or slow.',
+  unavailable: 'The journal takes no new requests: its disk is full, or it has grown to --journal.',
+} as const
+
+const DISK = {
+  ok: null,
+  filling: 'The disk will be full within days.',
+  full: 'The disk is full, or what --disk allows is used up.',
+} as const
 
 /** An upstream that no model leads to may be as it likes. */
 const isMissed = ({ state, targets }: UpstreamHealth) => (state === 'down' || state === 'refused') && targets.length > 0
+
+/** What the admin API tells of them. */
+export const toOwnStatus = (parts: WatchedParts) => ({
+  readiness: toReadiness(parts),
+  reasons: toReasons(parts),
+  ledger: parts.ledger.state(),
+  disk: parts.disk.state(),
+  in_flight: parts.load.inFlight,
+  buffered_bytes: parts.load.bufferedBytes,
+})
 
 export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts): Status {
   const { ledger, load, fullness, disk, health } = parts

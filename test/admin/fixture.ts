@@ -1,6 +1,7 @@
 /** The admin API over a real database, with a clock of the test's own and browsers that keep cookies. For the tests of `admin/`. */
 import { createAdminApi } from '../../src/admin/app.ts'
 import type { Serving } from '../../src/admin/serving.ts'
+import { createShelf } from '../../src/backup/shelf.ts'
 import { createFileThread } from '../../src/catalog/file-thread.ts'
 import { toSettingTexts } from '../../src/config.ts'
 import { toUpstreamStatuses } from '../../src/documents/upstream.ts'
@@ -76,7 +77,11 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     ...{ settings, pending: new PendingSignIns() },
     provider: createProvider({ ...{ settings, log, now }, ...(waitMs === undefined ? {} : { waitMs }) }),
   })
+  /** How a backup is made, until a test says otherwise. */
+  const making = { make: (file: string): Promise<string | null> => Bun.write(file, 'all of it').then(() => null) }
+  const make = (file: string) => making.make(file)
   const admin = createAdminApi({
+    backups: createShelf({ dataFolder: folder.path, store, make, log }),
     ...{ store, vault, identity, serving, catalogFiles, setupCode, now, log, publicUrls: [PUBLIC_URL] },
     ...{ ways: oidc ? ways : ['password'], oidc: oidc ? toOidc(oidc) : null },
     attempts: new Attempts(),
@@ -149,6 +154,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
       serving,
       setupCode,
       admin,
+      making,
       live,
       createBrowser,
       signIn,
@@ -179,6 +185,11 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
   const backends = createAllBackends({ environment })
   const health = createHealth({ nowMs: () => 0, wallMs: () => HOUR })
   const serving: Serving = {
+    status: async () => ({
+      ...{ version: 'test', url: 'http://127.0.0.1:4000/v1', started_ms: HOUR, readiness: 'ok', reasons: [] },
+      ...{ ledger: 'ok', waiting: 0, lost: null, disk: null, in_flight: 0, buffered_bytes: 0 },
+      backups: { every_ms: 0, keep: 7, failed: null, newest_ms: null },
+    }),
     settings: toSettingTexts(sources),
     upstreams: () => (snapshot ? toUpstreamStatuses(snapshot, []) : []),
     modelsOf: (teamId) => (snapshot ? listModels({ live: { snapshot }, health }, { ...ANY_KEY, teamId }) : []),

@@ -1,0 +1,47 @@
+/** Whether a server is doing well, in a word and in sentences. */
+import { expect, test } from 'bun:test'
+import type { UpstreamHealth } from '../../src/health/report.ts'
+import { toReadiness, toReasons, type WatchedParts } from '../../src/server/status.ts'
+
+const WELL: WatchedParts = {
+  ledger: { state: () => 'ok' },
+  load: { isDraining: false, inFlight: 0, bufferedBytes: 0 },
+  fullness: { reason: null },
+  disk: { state: () => null },
+  health: { states: () => [] },
+  watch: { healthy: () => true },
+}
+const DISK = {
+  used_bytes: 1,
+  reusable_bytes: 0,
+  free_bytes: 1,
+  budget_bytes: null,
+  growth_bytes_per_day: null,
+  days_left: null,
+}
+const upstream = (state: UpstreamHealth['state'], isUsed = true): UpstreamHealth => ({
+  ...{ id: 'ollama', state, reason: 'ECONNREFUSED', last_ok_ms: null, last_error: null },
+  targets: isUsed ? [{} as UpstreamHealth['targets'][number]] : [],
+})
+
+test.each<[string, Partial<WatchedParts>, ReturnType<typeof toReadiness>, RegExp | null]>([
+  ['all is well', {}, 'ok', null],
+  ['it drains', { load: { ...WELL.load, isDraining: true } }, 'draining', /stopping/],
+  ['the journal is full', { ledger: { state: () => 'unavailable' } }, 'ledger_unavailable', /journal/],
+  ['the database is behind', { ledger: { state: () => 'behind' } }, 'degraded', /waited for the database/],
+  ['there is no room', { fullness: { reason: '2 requests are under way' } }, 'degraded', /2 requests are under way/],
+  ['the disk fills', { disk: { state: () => ({ ...DISK, state: 'filling' }) } }, 'degraded', /full within days/],
+  ['the disk is full', { disk: { state: () => ({ ...DISK, state: 'full' }) } }, 'degraded', /The disk is full/],
+  ['the disk is well', { disk: { state: () => ({ ...DISK, state: 'ok' }) } }, 'ok', null],
+  ['changes are not read', { watch: { healthy: () => false } }, 'degraded', /configuration cannot be read/],
+  ['an upstream is down', { health: { states: () => [upstream('down')] } }, 'degraded', /upstream ollama is down/],
+  ['an upstream refuses us', { health: { states: () => [upstream('refused')] } }, 'degraded', /refuses its credential/],
+  ['an upstream is down that nothing leads to', { health: { states: () => [upstream('down', false)] } }, 'ok', null],
+  ['an upstream is well', { health: { states: () => [upstream('healthy')] } }, 'ok', null],
+])('where %s', (_, parts, readiness, says) => {
+  const all = { ...WELL, ...parts }
+  expect(toReadiness(all)).toBe(readiness)
+  const reasons = toReasons(all)
+  expect(reasons).toHaveLength(says === null ? 0 : 1)
+  if (says !== null) expect(reasons[0]).toMatch(says)
+})
