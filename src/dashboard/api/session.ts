@@ -13,6 +13,9 @@ export const session = signal<Session>({ state: 'unknown' })
 /** How people sign in here. */
 export const ways = signal<readonly Way[]>(['password'])
 
+/** Whether it is a member: somebody who has keys of their own and sees nobody else's. */
+export const isMember = (): boolean => session.value.state === 'in' && session.value.role === 'member'
+
 /** Whether whoever has signed in may do what is for this role and those above it. */
 export function may(least: Role): boolean {
   const { value } = session

@@ -4,12 +4,10 @@
  */
 import { api, ask } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
-import { may } from '../api/session.ts'
+import { isMember, may } from '../api/session.ts'
 import { type KeyValues, toBody } from './form-values.ts'
 
 const FRESH_MS = 15_000
-
-const isMember = () => !may('viewer')
 
 /** Whether whoever has signed in may make and change those keys that they see. */
 export const mayChangeKeys = () => may('editor') || isMember()

@@ -1,6 +1,7 @@
 /** One key: what it has spent, what it may, and what can be done with it. */
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
+import { isMember } from '../api/session.ts'
 import { toDay } from '../figures/times.ts'
 import { Button } from '../ui/button.tsx'
 import { Id } from '../ui/copy.tsx'
@@ -52,7 +53,7 @@ function Facts({ of: key }: { of: KeyDocument }) {
   return (
     <dl class="facts">
       <SharedFacts of={key} />
-      {key.owner !== null && (
+      {key.owner !== null && !isMember() && (
         <>
           <dt>Owner</dt>
           <dd>{key.owner}</dd>

@@ -1,6 +1,7 @@
 /** Keys: all of them, searched and filtered by what the address says, and the drawer of one. */
 import type { KeyDocument } from '../../documents/key.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { isMember } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
@@ -13,7 +14,7 @@ import { mayChangeKeys, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
 import { filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
 
-const newKey = () =>
+export const newKey = () =>
   mayChangeKeys() && (
     <ButtonLink kind="main" icon="plus" href={toHref('/keys/new')} data-new>
       New key
@@ -32,15 +33,19 @@ export function KeysPage() {
   )
 }
 
-const NoKeys = () => (
+export const NoKeys = () => (
   <Empty title="No keys yet">
     <p>
       Whoever asks a model needs a key. Each has limits, a budget and a record of its own, and can be taken back by
       itself.
     </p>
     {newKey()}
-    <p class="dim">Or on the command line:</p>
-    <Code label="Command that makes a key" text="tollgate keys create --name ann --budget 20/month" />
+    {!isMember() && (
+      <>
+        <p class="dim">Or on the command line:</p>
+        <Code label="Command that makes a key" text="tollgate keys create --name ann --budget 20/month" />
+      </>
+    )}
   </Empty>
 )
 
@@ -61,7 +66,7 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
     <>
       <search class="filters">
         <SearchFilter what="keys" />
-        {teams.length > 0 && (
+        {teams.length > 0 && !isMember() && (
           <Choice
             name="team"
             label="Team"
@@ -108,14 +113,14 @@ function columnsFor(keys: readonly KeyDocument[]): Column<KeyDocument>[] {
       sortBy: ({ status }) => status,
       cell: ({ status }) => <State kind={STATUS_KINDS[status]}>{status}</State>,
     }),
-    ...has(({ owner }) => owner !== null, {
+    ...has(({ owner }) => owner !== null && !isMember(), {
       name: 'owner',
       title: 'Owner',
       isOnPhone: false,
       sortBy: ({ owner }) => owner ?? '',
       cell: ({ owner }) => owner ?? <None />,
     }),
-    ...has(({ team }) => team !== null, {
+    ...has(({ team }) => team !== null && !isMember(), {
       name: 'team',
       title: 'Team',
       isOnPhone: false,

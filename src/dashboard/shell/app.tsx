@@ -4,14 +4,14 @@ import { address, toHref } from '../address/address.ts'
 import { matchPath } from '../address/match.ts'
 import { toRefusal } from '../api/loaded.ts'
 import type { Refusal } from '../api/refusal.ts'
-import { may, session } from '../api/session.ts'
+import { session } from '../api/session.ts'
 import { Doors } from '../doors/doors.tsx'
 import { loadSession } from '../doors/enter.ts'
 import { Empty, Notices, Problem } from '../ui/notice.tsx'
 import { Frame } from './frame.tsx'
 import { Help } from './help.tsx'
 import { NotForYou, Page } from './page.tsx'
-import { PAGES, type PageEntry, type PageProps } from './pages.ts'
+import { maySee, PAGES, type PageEntry, type PageProps } from './pages.ts'
 
 export function App() {
   const [problem, setProblem] = useState<Refusal | null>(null)
@@ -38,12 +38,14 @@ export function App() {
 
 function OpenPage() {
   const { path } = address.value
+  let isThere = false
   for (const page of PAGES) {
     const params = matchPath(page.path, path)
     if (params === null) continue
-    if (may(page.least)) return <Loading key={page.path} page={page} params={params} />
-    return <NotForYou />
+    isThere = true
+    if (maySee(page)) return <Loading key={page.path} page={page} params={params} />
   }
+  if (isThere) return <NotForYou />
   return (
     <Page title="No such page">
       <Empty title="There is nothing at this address">

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { address, toHref } from '../address/address.ts'
-import { may, session } from '../api/session.ts'
+import { session } from '../api/session.ts'
 import { signOut } from '../doors/enter.ts'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Icon, type IconName } from '../ui/icon.tsx'
@@ -10,12 +10,12 @@ import { Mark } from '../ui/mark.tsx'
 import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { isHelpOpen } from './keyboard.ts'
-import { PAGES, type PageEntry } from './pages.ts'
+import { maySee, PAGES, type PageEntry } from './pages.ts'
 import { switchTheme, theme } from './theme.ts'
 
 type Offered = PageEntry & { offered: NonNullable<PageEntry['offered']> }
 
-const offered = () => PAGES.filter((page): page is Offered => page.offered !== null && may(page.least))
+const offered = () => PAGES.filter((page): page is Offered => page.offered !== null && maySee(page))
 
 /** A page is also that of the addresses below it. */
 const isOpen = (path: string) =>

@@ -1,12 +1,11 @@
 /** The list of what the keyboard does. */
-import { may } from '../api/session.ts'
 import { Overlay } from '../ui/overlay.tsx'
 import { isHelpOpen } from './keyboard.ts'
-import { PAGES } from './pages.ts'
+import { maySee, PAGES } from './pages.ts'
 
 export function Help() {
   if (!isHelpOpen.value) return null
-  const offered = PAGES.flatMap((page) => (page.offered && may(page.least) ? [page.offered] : []))
+  const offered = PAGES.flatMap((page) => (page.offered && maySee(page) ? [page.offered] : []))
   const lines: [keys: string[], what: string][] = [
     [['/'], 'Search on this page'],
     [['n'], 'Make something new'],

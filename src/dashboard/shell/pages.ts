@@ -4,6 +4,7 @@
  */
 import type { ComponentType } from 'preact'
 import type { Role } from '../../domain/roles.ts'
+import { isMember, may } from '../api/session.ts'
 import type { IconName } from '../ui/icon.tsx'
 
 export interface PageProps {
@@ -16,6 +17,8 @@ export interface PageEntry {
   path: string
   /** The least role that it is for. */
   least: Role
+  /** For members and nobody else: what they have of their own. The same address may be another page to others. */
+  isOfMembers?: boolean
   /** How it stands among the others; null for one that only links lead to. */
   offered: {
     label: string
@@ -27,6 +30,9 @@ export interface PageEntry {
   } | null
   load(): Promise<ComponentType<PageProps>>
 }
+
+/** Whether whoever has signed in has it. */
+export const maySee = ({ least, isOfMembers = false }: PageEntry): boolean => may(least) && (!isOfMembers || isMember())
 
 export const PAGES: readonly PageEntry[] = [
   {
@@ -46,5 +52,19 @@ export const PAGES: readonly PageEntry[] = [
     least: 'member',
     offered: null,
     load: async () => (await import('../keys/new-page.tsx')).NewKeyPage,
+  },
+  {
+    path: '/models',
+    least: 'member',
+    isOfMembers: true,
+    offered: { label: 'Models', icon: 'models', letter: 'm', isInBar: true },
+    load: async () => (await import('../own/models-page.tsx')).OwnModelsPage,
+  },
+  {
+    path: '/team',
+    least: 'member',
+    isOfMembers: true,
+    offered: { label: 'Team', icon: 'teams', letter: 't', isInBar: true },
+    load: async () => (await import('../own/team-page.tsx')).OwnTeamPage,
   },
 ]

@@ -1,6 +1,7 @@
 /** What is there to be copied: an id, a secret, a command. */
 import { useState } from 'preact/hooks'
 import { Button } from './button.tsx'
+import { Icon } from './icon.tsx'
 import { announce, tell } from './notice.tsx'
 
 const COPIED_MS = 2_000
@@ -57,6 +58,17 @@ export function Id({ id }: { id: string }) {
     <button type="button" class="id" title={`${id}: copy`} onClick={run}>
       <span class="unseen">Copy the id </span>
       {isCopied ? 'copied' : id.slice(-8)}
+    </button>
+  )
+}
+
+/** A name that is typed elsewhere, such as a model's; a press copies it. */
+export function Copyable({ text }: { text: string }) {
+  const [isCopied, run] = useCopied(text)
+  return (
+    <button type="button" class="copyable" title="Copy" aria-label={`Copy ${text}`} onClick={run}>
+      <code>{text}</code>
+      <Icon name={isCopied ? 'check' : 'copy'} />
     </button>
   )
 }
