@@ -19,9 +19,6 @@ export const useKeys = (everyMs = FRESH_MS) => useLoaded('keys', async () => (aw
 export const useKey = (id: string, everyMs = FRESH_MS) =>
   useLoaded(`keys/${id}`, () => ask(isMember() ? api.own.keys({ id }).get() : api.keys({ id }).get()), { everyMs })
 
-/** None for members, whose keys are their team's. */
-export const useTeams = () => useLoaded('teams', async () => (isMember() ? [] : (await ask(api.teams.get())).teams))
-
 export interface PickedModel {
   slug: string
   name: string

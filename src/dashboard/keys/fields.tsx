@@ -1,6 +1,7 @@
 /** What one says of a key, when it is made and later. */
+
+import { useTeams } from '../teams/data.ts'
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
-import { useTeams } from './data.ts'
 import { EXPIRIES, type KeyValues } from './form-values.ts'
 import { ModelsField } from './models-field.tsx'
 import { LimitFields, ScopeField } from './shared-fields.tsx'

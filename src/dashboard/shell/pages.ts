@@ -67,4 +67,16 @@ export const PAGES: readonly PageEntry[] = [
     offered: { label: 'Team', icon: 'teams', letter: 't', isInBar: true },
     load: async () => (await import('../own/team-page.tsx')).OwnTeamPage,
   },
+  {
+    path: '/teams',
+    least: 'viewer',
+    offered: { label: 'Teams', icon: 'teams', letter: 't', isInBar: false },
+    load: async () => (await import('../teams/page.tsx')).TeamsPage,
+  },
+  {
+    path: '/teams/new',
+    least: 'editor',
+    offered: null,
+    load: async () => (await import('../teams/new-page.tsx')).NewTeamPage,
+  },
 ]

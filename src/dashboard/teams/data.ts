@@ -1,0 +1,26 @@
+/** What the pages of teams read, and what they have done. After a change, what is open is read again. */
+import { api, ask } from '../api/client.ts'
+import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { isMember } from '../api/session.ts'
+import { type TeamValues, toBody } from './form-values.ts'
+
+const FRESH_MS = 15_000
+
+/** None for members, who have one, and are not asked. */
+export const useTeams = () =>
+  useLoaded('teams', async () => (isMember() ? [] : (await ask(api.teams.get())).teams), { everyMs: FRESH_MS })
+
+/** With its keys. */
+export const useTeam = (id: string) =>
+  useLoaded(`teams/${id}`, () => ask(api.teams({ id }).get()), { everyMs: FRESH_MS })
+
+export async function makeTeam(values: TeamValues) {
+  const made = await ask(api.teams.post(toBody(values)))
+  await reloadAll('teams')
+  return made
+}
+
+export async function editTeam(id: string, values: TeamValues) {
+  await ask(api.teams({ id }).patch(toBody(values)))
+  await Promise.all([reloadAll('teams'), reloadAll('keys')])
+}

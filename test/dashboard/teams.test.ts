@@ -1,0 +1,31 @@
+/** Teams as pages take them. */
+import { describe, expect, test } from 'bun:test'
+import { Refusal } from '../../src/dashboard/api/refusal.ts'
+import { NEW_TEAM, toBody, toValues } from '../../src/dashboard/teams/form-values.ts'
+import type { TeamDocument } from '../../src/documents/team.ts'
+
+describe('what is typed of a team', () => {
+  test('becomes what the API takes, and nothing typed is no limit', () => {
+    expect(toBody({ ...NEW_TEAM, name: ' research ', models: 'openai/*, a/b', budget: '200', max_keys: '' })).toEqual({
+      ...{ name: 'research', models: ['openai/*', 'a/b'], scope: 'all', rpm: null, tpm: null, concurrency: null },
+      ...{ budget_nano_usd: 200_000_000_000, budget_period: 'month', max_keys: null },
+    })
+  })
+
+  test('and what a team has is typed already', () => {
+    const team: TeamDocument = {
+      ...{ id: '1', name: 'research', models: ['a/b'], scope: 'local', rpm: 60, tpm: null, concurrency: null },
+      ...{ budget_nano_usd: 500_000_000, budget_period: 'day', max_keys: 3, metadata: {}, spent_nano_usd: 0 },
+      ...{ budget_reset_ms: 1, budget_state: 'ok', spent_month_nano_usd: 0, spent_total_nano_usd: 0, created_ms: 0 },
+    }
+    const values = toValues(team)
+    expect(values).toMatchObject({ models: 'a/b', scope: 'local', rpm: '60', budget: '0.5', budget_period: 'day' })
+    expect(toBody(values)).toMatchObject({ rpm: 60, budget_nano_usd: 500_000_000, max_keys: 3 })
+  })
+
+  test('is refused at its field', () => {
+    const refusal = () => toBody({ ...NEW_TEAM, name: 'a', max_keys: 'many' })
+    expect(refusal).toThrow(Refusal)
+    expect(refusal).toThrow(expect.objectContaining({ field: 'max_keys' }))
+  })
+})
