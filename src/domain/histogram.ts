@@ -23,6 +23,43 @@ export function addHistogram(histogram: Histogram, delta: Readonly<Histogram>): 
   for (const bucket in delta) addCount(histogram, bucket, delta[bucket] ?? 0)
 }
 
+/** Of a time beyond the age of the world. */
+const MOST_BUCKETS = 256
+/** What a text is added up in, all 0 in between. */
+const counts = new Float64Array(MOST_BUCKETS)
+
+/**
+ * Adds up all histograms in a text of their JSON, such as `{"13":4},{"13":1}`: many times faster than each were parsed, of which a
+ * report has tens of thousands. What is none is passed over.
+ */
+export function sumHistograms(text: string): Histogram {
+  let most = -1
+  let bucket = -1
+  let number = -1
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code >= ZERO && code <= NINE) number = Math.max(0, number) * 10 + code - ZERO
+    else if (number >= 0) {
+      if (code === QUOTE) bucket = number
+      else if (bucket >= 0 && bucket < MOST_BUCKETS) {
+        counts[bucket] = (counts[bucket] ?? 0) + number
+        most = Math.max(most, bucket)
+        bucket = -1
+      }
+      number = -1
+    }
+  }
+  const sum: Histogram = {}
+  for (let each = 0; each <= most; each++) {
+    const count = counts[each] ?? 0
+    if (count !== 0) sum[each] = count
+    counts[each] = 0
+  }
+  return sum
+}
+
+const [QUOTE, ZERO, NINE] = [34, 48, 57]
+
 function addCount(histogram: Histogram, bucket: string, by: number): void {
   const count = (histogram[bucket] ?? 0) + by
   if (count === 0) delete histogram[bucket]

@@ -10,6 +10,9 @@ export const DAY_MS = UNITS.d
 /** The first ms of the UTC hour that a time is in. */
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
 
+/** The first ms of the UTC day that a time is in. */
+export const dayOf = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS
+
 /** The UTC day of a time: `2027-01-31`. */
 export const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 

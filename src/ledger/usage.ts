@@ -5,13 +5,14 @@
  * in a worker, over a read-only connection. Options and report can be posted as they are.
  */
 import { ServiceError } from '../domain/service-error.ts'
-import { HOUR_MS, hourOf } from '../domain/time.ts'
+import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
 import { findKey, findTeam } from '../keys/find.ts'
 import type { Configuration } from '../store/config-store.ts'
 import type { Span } from '../store/ledger-store.ts'
 import {
   DIMENSIONS,
   type Dimension,
+  toDaily,
   type UsageCell,
   type UsageFilter,
   type UsageQuery,
@@ -86,8 +87,8 @@ type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>
 const SYSTEM = 'system'
 
 /**
- * Reports usage. Sums of whole hours come from the rollup, which keeps them for good; parts of an hour, and users, from the requests:
- * where those are gone, the report covers the whole hour, or begins with the first one whose requests are all there.
+ * Reports usage. Sums of whole days and hours come from the rollup, which keeps them for good; parts of an hour, and users, from the
+ * requests: where those are gone, the report covers the whole hour, or begins with the first one whose requests are all there.
  *
  * Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `report_too_long` beyond `limitMs`.
  *
@@ -106,23 +107,31 @@ export function reportUsage(
     if (clock() <= endMs) return
     throw new ServiceError({ kind: 'report_too_long' }, `The report took longer than ${options.limitMs / 1_000} s.`)
   }
-  return toReport(readGroups(reader, { ...options, where, span }, check), options, { reader, names, span })
+  const isOpen = options.untilMs === null
+  return toReport(readGroups(reader, { ...options, where, span, isOpen }, check), options, { reader, names, span })
 }
 
 interface Asked {
   by: readonly Dimension[]
   where: UsageFilter
   span: Span
+  /** Whether it is about all that there is by now. */
+  isOpen: boolean
   limit: number
 }
 
 type Read = Gathered & { covered: Span }
 
-function readGroups(reader: UsageReader, { by, where, span, limit }: Asked, check: () => void): Read {
+function readGroups(reader: UsageReader, { by, where, span, isOpen, limit }: Asked, check: () => void): Read {
   const needsRequests = by.includes('user') || (where.users?.length ?? 0) > 0
-  const toSpans = needsRequests ? toKept : toParts
+  const dayEndMs = dayOf(span.untilMs) + DAY_MS
+  const days = {
+    known: toDaily(by, where) !== null,
+    // The day that runs is whole where nothing of it is beyond the end.
+    isLastWhole: isOpen && !reader.hasHours({ fromMs: span.untilMs, untilMs: dayEndMs }),
+  }
   const readFrom = (keptFromMs: number): Read => {
-    const parts = toSpans(span, keptFromMs)
+    const parts = needsRequests ? toKept(span, keptFromMs) : toParts(span, keptFromMs, days)
     const pages = function* (): Generator<readonly UsageCell[]> {
       for (const part of parts) {
         for (const page of reader.pages({ ...part, by, where })) {
@@ -166,16 +175,34 @@ function toReport(
 
 type Part = Pick<UsageQuery, 'from' | 'span'>
 
-/** Whole hours by the rollup, what is left before and behind them by the requests; if those are gone, the whole hour. */
-function toParts({ fromMs, untilMs }: Span, keptFromMs: number): Part[] {
+/** Whole hours by their sums, what is left before and behind them by the requests; if those are gone, the whole hour. */
+function toParts({ fromMs, untilMs }: Span, keptFromMs: number, days: Days): Part[] {
   const startMs = hourOf(fromMs) < keptFromMs ? hourOf(fromMs) : Math.min(hourAfter(fromMs), untilMs)
   const endMs = Math.max(startMs, hourOf(untilMs) < keptFromMs ? hourAfter(untilMs) : hourOf(untilMs))
   const parts: Part[] = [
     { from: 'requests', span: { fromMs, untilMs: startMs } },
-    { from: 'rollup', span: { fromMs: startMs, untilMs: endMs } },
+    ...toSums({ fromMs: startMs, untilMs: endMs }, days),
     { from: 'requests', span: { fromMs: endMs, untilMs } },
   ]
   return parts.filter(({ span }) => span.fromMs < span.untilMs)
+}
+
+interface Days {
+  /** Whether their sums know what is asked for. */
+  known: boolean
+  /** Whether the one that the span ends in has nothing behind its end. */
+  isLastWhole: boolean
+}
+
+/** Whole days by theirs, what is left before and behind them by those of hours. */
+function toSums({ fromMs, untilMs }: Span, { known, isLastWhole }: Days): Part[] {
+  const startMs = known ? Math.min(dayOf(fromMs + DAY_MS - 1), untilMs) : untilMs
+  const endMs = Math.max(startMs, isLastWhole ? untilMs : dayOf(untilMs))
+  return [
+    { from: 'hours', span: { fromMs, untilMs: startMs } },
+    { from: 'days', span: { fromMs: startMs, untilMs: endMs } },
+    { from: 'hours', span: { fromMs: endMs, untilMs } },
+  ]
 }
 
 /** The hour that begins then, or next. */

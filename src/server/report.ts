@@ -46,7 +46,7 @@ export type ReportReply =
   | { kind: 'failed'; error: string }
 
 /** Requests that are looked at for a page, or for one whose id is not whole: a tenth of a second. A page goes on where one ended. */
-const MOST_LOOKED_AT = 300_000
+const MOST_LOOKED_AT = 200_000
 
 /** Never throws. */
 export async function report(request: ReportRequest): Promise<ReportReply> {

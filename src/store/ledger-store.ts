@@ -63,7 +63,8 @@ export interface LedgerReader {
   /** Of those, the open ones: what each has reserved, by its id. */
   underWay(spender: Spender, span: Span): Map<string, number>
   /**
-   * The same of all keys or teams that ever asked for anything, by their ids, in one pass over the rollup: for lists.
+   * The same of all keys or teams that ever asked for anything, by their ids, in one pass over the sums of days, in which all spans begin and
+   * end: for lists.
    *
    * @param id of this one alone.
    */

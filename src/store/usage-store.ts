@@ -10,6 +10,10 @@ import type { tokenColumns } from './sqlite/ledger-schema.ts'
 export const DIMENSIONS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user', 'day', 'hour'] as const
 export type Dimension = (typeof DIMENSIONS)[number]
 
+/** What the sums of days are kept of, one at a time. */
+export const DAILY = ['key', 'team', 'model', 'upstream', 'endpoint'] as const satisfies Dimension[]
+export type Daily = (typeof DAILY)[number]
+
 /** Requests that a report is about: of each list that is there, any of its values. */
 export interface UsageFilter {
   /** Ids of keys: of none but these, whatever else is wanted. Where it is empty, of none at all. */
@@ -28,9 +32,12 @@ export interface UsageFilter {
 export type UsageCount = 'requests' | 'errors' | 'cuts' | keyof ReturnType<typeof tokenColumns>
 
 export interface UsageQuery {
-  /** `rollup`: sums of whole hours, which know no users; `requests`: the requests themselves, as far as they are kept. */
-  from: 'rollup' | 'requests'
-  /** Of the rollup whole hours. */
+  /**
+   * `days`: sums of whole days, of one thing at a time (`toDaily`); `hours`: those of whole hours, which know no users; `requests`:
+   * the requests themselves, as far as they are kept.
+   */
+  from: 'days' | 'hours' | 'requests'
+  /** Of sums whole hours; of days those that begin within it. */
   span: Span
   by: readonly Dimension[]
   where: UsageFilter
@@ -57,6 +64,8 @@ export interface UsageReader {
    * open, neither in the store nor by whoever stops reading.
    */
   pages(query: UsageQuery): Iterable<readonly UsageCell[]>
+  /** Whether there are sums of an hour within a span. */
+  hasHours(span: Span): boolean
   /** The first hour from which on every settled request is still there, and not its sum alone. Never goes back. */
   keptFromMs(): number
   /** Begins to rank groups of which there may be more than memory should hold. */
@@ -69,6 +78,18 @@ export interface Ranking extends Disposable {
   count(): number
   /** The first of them, by `toGroupId`. */
   top(limit: number): string[]
+}
+
+const FILTERED = { keys: 'key', teams: 'team', models: 'model', upstreams: 'upstream', endpoints: 'endpoint' } as const
+
+/** By which of the sums of days a report can be read; null where it tells apart, or filters, more than those know. */
+export function toDaily(by: readonly Dimension[], where: UsageFilter): Daily | null {
+  const lists = Object.entries(where).filter(([, values]) => values.length > 0)
+  const asked = new Set<string>(by.filter((dimension) => dimension !== 'day'))
+  for (const [list] of lists) asked.add(FILTERED[list as keyof typeof FILTERED] ?? 'user')
+  // Of those that have all that there is, it is the shortest.
+  const [only = 'endpoint', ...more] = asked
+  return more.length === 0 ? (DAILY.find((known) => known === only) ?? null) : null
 }
 
 /** Names a group, for whoever adds up its cells. */

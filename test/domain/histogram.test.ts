@@ -5,6 +5,7 @@ import {
   addHistogram,
   type Histogram,
   RESOLUTION,
+  sumHistograms,
   toBucket,
   toPercentile,
 } from '../../src/domain/histogram.ts'
@@ -62,4 +63,18 @@ describe('a percentile', () => {
       }
     }
   })
+})
+
+test('those of a text are summed as each by itself would be, and what is none is passed over', () => {
+  const random = createRandom(5)
+  const histograms = Array.from({ length: 300 }, () => {
+    const histogram: Histogram = {}
+    for (let n = 0; n < 20 * random(); n++) addDuration(histogram, 2 ** (31 * random()), Math.ceil(1e9 * random()))
+    return histogram
+  })
+  const sum: Histogram = {}
+  for (const histogram of histograms) addHistogram(sum, histogram)
+  expect(sumHistograms(histograms.map((histogram) => JSON.stringify(histogram)).join())).toEqual(sum)
+  expect(sumHistograms('{ "3" : 4 },{},x,{"3":1,"9":12345678}')).toEqual({ 3: 5, 9: 12_345_678 })
+  expect([sumHistograms(''), sumHistograms('{"x":1}'), sumHistograms('{"999999":1}')]).toEqual([{}, {}, {}])
 })

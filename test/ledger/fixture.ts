@@ -160,6 +160,7 @@ export const contentsOf = (database: Database) => ({
   requests: database.query('SELECT * FROM requests ORDER BY id').all(),
   calls: database.query('SELECT * FROM calls ORDER BY request_id, number').all(),
   rollup: database.query('SELECT * FROM usage_hourly ORDER BY hour_ms, key_id, team_id, model, upstream').all(),
+  days: database.query('SELECT * FROM usage_daily ORDER BY dimension, day_ms, value').all(),
   uses: database.query('SELECT * FROM key_uses ORDER BY key_id').all(),
 })
 

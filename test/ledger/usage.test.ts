@@ -9,7 +9,13 @@ import { pruneSlice } from '../../src/store/sqlite/ledger-prune.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { toUsageStatement } from '../../src/store/sqlite/usage-query.ts'
 import { createUsageReader } from '../../src/store/sqlite/usage-reader.ts'
-import { DIMENSIONS, type Dimension, type UsageReader } from '../../src/store/usage-store.ts'
+import {
+  DIMENSIONS,
+  type Dimension,
+  type UsageFilter,
+  type UsageQuery,
+  type UsageReader,
+} from '../../src/store/usage-store.ts'
 import { createPicker } from '../support/random.ts'
 import {
   createFolder,
@@ -319,7 +325,7 @@ test('a report that takes too long is given up, and holds up no checkpoint', () 
   let now = 0
   const connection = openDatabase(databasePath(folder.path), { busyMs: 0, readonly: true })
   const reader = createUsageReader(connection)
-  for (const by of [['key'], ['user']] as const) {
+  for (const by of [['hour'], ['user']] as const) {
     const options = { by, where: {}, limit: 10, limitMs: 1_000, sinceMs: 0, untilMs: null }
     const clock = () => (now += 600)
     expect(() => reportUsage(reader, NO_NAMES, options, { nowMs: HOUR + DAY_MS, clock })).toThrow('longer than 1 s')
@@ -334,15 +340,53 @@ describe('reading goes through the span alone', () => {
       .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${toUsageStatement(query).sql}`)
       .all()
       .map(({ detail }) => detail)
+      // A page is put in order in memory; what it is read from is what counts.
+      .filter((detail) => /^(SEARCH|SCAN)/.test(detail))
   const where = { models: ['acme/*'], upstreams: ['paid'] }
 
-  test('of the rollup, or the part of it that is of the key or the team', () => {
+  test('of the sums of days, where one thing at a time is told apart or filtered', () => {
+    for (const [by, where] of [
+      [['day', 'model'], {}],
+      [['key'], {}],
+      [['day'], { keys: ['a', 'b'] }],
+      [['model', 'day'], { models: ['acme/*'] }],
+    ] as [Dimension[], UsageFilter][])
+      expect(planOf({ from: 'days', by, where })).toEqual([
+        'SEARCH usage_daily USING PRIMARY KEY (dimension=? AND day_ms>? AND day_ms<?)',
+      ])
+  })
+
+  test('of those of hours, or the part of them that is of the key or the team', () => {
     const search = (index: string) => [
       expect.stringMatching(new RegExp(`^SEARCH usage_hourly USING ${index} \\(.*hour_ms>`)),
     ]
-    expect(planOf({ from: 'rollup', by: ['model'], where })).toEqual(search('PRIMARY KEY'))
-    expect(planOf({ from: 'rollup', by: ['hour'], where: { keys: ['a'] } })).toEqual(search('INDEX usage_hourly_key'))
-    expect(planOf({ from: 'rollup', by: ['day'], where: { teams: ['a'] } })).toEqual(search('INDEX usage_hourly_team'))
+    expect(planOf({ from: 'hours', by: ['model'], where })).toEqual(search('PRIMARY KEY'))
+    expect(planOf({ from: 'hours', by: ['hour'], where: { keys: ['a'] } })).toEqual(search('INDEX usage_hourly_key'))
+    expect(planOf({ from: 'hours', by: ['day'], where: { teams: ['a'] } })).toEqual(search('INDEX usage_hourly_team'))
+  })
+
+  test('and a month of days is read from the sums of its days, today included, but for a part of an hour', () => {
+    commit(...[0, 1, 29].map((days) => settle({ createdMs: HOUR - days * DAY_MS })))
+    const asked = (options: Asked) => {
+      const reader = createUsageReader(folder.database)
+      const read: string[] = []
+      const pages = (query: UsageQuery) => {
+        read.push(query.from)
+        return reader.pages(query)
+      }
+      const { total } = report(options, { ...reader, pages })
+      return [total.requests, ...read]
+    }
+    const month = { sinceMs: HOUR - (HOUR % DAY_MS) - 29 * DAY_MS, untilMs: null }
+    for (const by of [['day', 'model'], ['day', 'key'], ['key'], ['team']] as Dimension[][])
+      expect(asked({ ...month, by })).toEqual([3, 'days'])
+    expect(asked({ ...month, by: ['day'], where: { models: ['acme/*'] } })).toEqual([3, 'days'])
+    expect(asked({ ...month, by: ['key', 'model'] })).toEqual([3, 'hours'])
+    expect(asked({ ...month, by: ['key'], where: { models: ['acme/*'] } })).toEqual([3, 'hours'])
+    expect(asked({ sinceMs: HOUR - 29 * DAY_MS - 1, untilMs: null })).toEqual([3, 'requests', 'hours', 'days'])
+    // What is beyond the end, since a clock was set back, is not in it.
+    commit(settle({ createdMs: HOUR + 3 * HOUR_MS }))
+    expect(asked({ ...month, by: ['model'] })).toEqual([3, 'days', 'hours'])
   })
 
   test('of the requests', () => {

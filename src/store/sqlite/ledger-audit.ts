@@ -9,8 +9,8 @@ import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'
 import { SLACK_MS, toIdAfter } from './ledger-ids.ts'
+import { HISTOGRAMS, MEASURES, PLACE } from './ledger-measures.ts'
 import { countRequests } from './ledger-reader.ts'
-import { HISTOGRAMS, MEASURES, PLACE } from './ledger-rollup.ts'
 import { isServed } from './lock.ts'
 
 const FIELDS = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => name)]

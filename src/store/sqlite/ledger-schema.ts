@@ -98,6 +98,21 @@ export const calls = sqliteTable(
   ],
 )
 
+/** What settled requests come to. */
+const sumColumns = () => ({
+  requests: count('requests'),
+  /** Requests that ended `failed` or `abandoned`. */
+  errors: count('errors'),
+  cuts: count('cuts'),
+  ...tokenColumns(),
+  costNanoUsd: count('cost_nano_usd'),
+  /** Part of `cost_nano_usd` that rests on estimated tokens. */
+  estimatedCostNanoUsd: count('estimated_cost_nano_usd'),
+  /** `{"<bucket>": count}`; bucket b holds times from 2^(b/2) ms up to 2^((b+1)/2) ms (`domain/histogram.ts`). */
+  firstTokenHistogram: text('first_token_histogram').notNull().default('{}'),
+  durationHistogram: text('duration_histogram').notNull().default('{}'),
+})
+
 /** Sums of settled requests, by the UTC hour in which each was created. */
 export const usageHourly = sqliteTable(
   'usage_hourly',
@@ -109,17 +124,7 @@ export const usageHourly = sqliteTable(
     model: text('model').notNull(),
     upstream: text('upstream').notNull(),
     endpoint: text('endpoint').$type<Endpoint>().notNull().default('chat'),
-    requests: count('requests'),
-    /** Requests that ended `failed` or `abandoned`. */
-    errors: count('errors'),
-    cuts: count('cuts'),
-    ...tokenColumns(),
-    costNanoUsd: count('cost_nano_usd'),
-    /** Part of `cost_nano_usd` that rests on estimated tokens. */
-    estimatedCostNanoUsd: count('estimated_cost_nano_usd'),
-    /** `{"<bucket>": count}`; bucket b holds times from 2^(b/2) ms up to 2^((b+1)/2) ms (`domain/histogram.ts`). */
-    firstTokenHistogram: text('first_token_histogram').notNull().default('{}'),
-    durationHistogram: text('duration_histogram').notNull().default('{}'),
+    ...sumColumns(),
   },
   (table) => [
     primaryKey({
@@ -130,6 +135,22 @@ export const usageHourly = sqliteTable(
     // Most keys have no team: a third of the table's indexes would be of those.
     index('usage_hourly_team').on(table.teamId, table.hourMs).where(sql`${table.teamId} <> ''`),
   ],
+)
+
+/**
+ * The same by the UTC day, of one thing at a time: of each key, each team, each model … It is short where an hour has a row for every
+ * key with every model, and what people look at most is read from it alone.
+ */
+export const usageDaily = sqliteTable(
+  'usage_daily',
+  {
+    /** One of `DAILY` (`../usage-store.ts`), and which one of those the row is of: empty for a key without a team. */
+    dimension: text('dimension').notNull(),
+    dayMs: integer('day_ms').notNull(),
+    value: text('value').notNull(),
+    ...sumColumns(),
+  },
+  (table) => [primaryKey({ columns: [table.dimension, table.dayMs, table.value] })],
 )
 
 /** When each key was last used. It outlives the requests that it is of. */

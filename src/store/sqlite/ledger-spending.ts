@@ -17,15 +17,13 @@ const SUMS = PERIODS.map(
 ).join(', ')
 
 /**
- * One statement, so that a request which settles meanwhile is counted once: by the rollup and the index of open rows, of which
- * there may be a row each. They are summed apart, since the rollup needs no sorting then.
+ * One statement, so that a request which settles meanwhile is counted once: by the sums of days and the index of open rows, of which
+ * there may be a row each.
  *
  * @param only a condition on the id, which is the parameter behind the spans.
  */
-const spendingOf = (owner: 'key_id' | 'team_id', only: string) => `
-  SELECT ${owner} AS id, ${SUMS}
-  FROM (SELECT ${owner}, hour_ms AS ms, cost_nano_usd AS nano_usd FROM usage_hourly WHERE ${owner} <> ''${only})
-  GROUP BY ${owner}
+const spendingOf = (owner: 'key_id' | 'team_id', settled: string, only = '') => `
+  SELECT id, ${SUMS} FROM (${settled}) GROUP BY id
   UNION ALL
   SELECT ${owner}, ${SUMS}
   FROM (
@@ -36,10 +34,16 @@ const spendingOf = (owner: 'key_id' | 'team_id', only: string) => `
 
 const only = (owner: string) => ` AND ${owner} = ?${2 * PERIODS.length + 1}`
 
+/** Of all a row for each of its days; of one, a row for each of its hours, which an index has next to each other. */
+const daysOf = (kind: Spender['kind']) =>
+  `SELECT value AS id, day_ms AS ms, cost_nano_usd AS nano_usd FROM usage_daily WHERE dimension = '${kind}' AND value <> ''`
+const hoursOf = (owner: string) =>
+  `SELECT ${owner} AS id, hour_ms AS ms, cost_nano_usd AS nano_usd FROM usage_hourly WHERE ${owner} <> ''${only(owner)}`
+
 /** The statements as they are prepared; a test reads their plans. */
 export const SPENDING_QUERIES = {
-  key: { all: spendingOf('key_id', ''), one: spendingOf('key_id', only('key_id')) },
-  team: { all: spendingOf('team_id', ''), one: spendingOf('team_id', only('team_id')) },
+  key: { all: spendingOf('key_id', daysOf('key')), one: spendingOf('key_id', hoursOf('key_id'), only('key_id')) },
+  team: { all: spendingOf('team_id', daysOf('team')), one: spendingOf('team_id', hoursOf('team_id'), only('team_id')) },
 }
 
 const LAST_USES = 'SELECT key_id AS id, last_used_ms AS atMs, last_model AS model FROM key_uses'

@@ -21,6 +21,7 @@ import teamIndex from '../../../drizzle/0011_team_index.sql' with { type: 'text'
 import keyRevision from '../../../drizzle/0012_key_revision.sql' with { type: 'text' }
 import identity from '../../../drizzle/0013_identity.sql' with { type: 'text' }
 import hiddenKeys from '../../../drizzle/0014_hidden_keys.sql' with { type: 'text' }
+import usageByDay from '../../../drizzle/0015_usage_by_day.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -45,6 +46,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0012_key_revision', sql: keyRevision },
   { name: '0013_identity', sql: identity },
   { name: '0014_hidden_keys', sql: hiddenKeys },
+  { name: '0015_usage_by_day', sql: usageByDay },
 ]
 
 export interface SchemaState {

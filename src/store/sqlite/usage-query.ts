@@ -1,8 +1,15 @@
 /** The statements of `usage-reader.ts`, and from their rows to cells. Pure. */
-import { addDuration, type Histogram } from '../../domain/histogram.ts'
-import type { Dimension, UsageCell, UsageCount, UsageFilter, UsageQuery } from '../usage-store.ts'
+import { addDuration, type Histogram, sumHistograms } from '../../domain/histogram.ts'
+import {
+  type Dimension,
+  toDaily,
+  type UsageCell,
+  type UsageCount,
+  type UsageFilter,
+  type UsageQuery,
+} from '../usage-store.ts'
 import { placeholders, SUMMED } from './ledger-columns.ts'
-import { HISTOGRAMS, MEASURES } from './ledger-rollup.ts'
+import { HISTOGRAMS, MEASURES } from './ledger-measures.ts'
 import { toGlob } from './pattern.ts'
 
 type Value = string | number | bigint | Uint8Array | null
@@ -11,6 +18,7 @@ export interface UsageStatement {
   sql: string
   /** Of the filter, behind those of the span. */
   values: string[]
+  /** A row's first column is, of requests, where a next page goes on; else how many sums it is made of. */
   toCell(row: readonly Value[]): UsageCell
 }
 
@@ -28,7 +36,13 @@ type Source = UsageQuery['from']
 const toTimes = (atMs: string) => ({ hour: `${atMs} - ${atMs} % 3600000`, day: `${atMs} - ${atMs} % 86400000` })
 
 const EXPRESSIONS: Record<Source, Record<Dimension, string>> = {
-  rollup: {
+  // Of one thing at a time, whichever that is.
+  days: {
+    ...{ key: 'value', team: 'value', model: 'value', upstream: 'value', endpoint: 'value' },
+    user: "''",
+    ...toTimes('day_ms'),
+  },
+  hours: {
     key: 'key_id',
     team: 'team_id',
     model: 'model',
@@ -48,36 +62,50 @@ const EXPRESSIONS: Record<Source, Record<Dimension, string>> = {
   },
 }
 
-/** Cells of a page: some tens of milliseconds. */
+/** Requests of a page, or sums that go into one: some tens of milliseconds. */
 export const PAGE = 10_000
 
-/** Parameters of the rollup: hour, hour after the last. Of requests: id before the first, id after the last, fromMs, untilMs. */
-const FROM: Record<Source, string> = {
-  rollup: 'FROM usage_hourly WHERE hour_ms >= ?1 AND hour_ms < ?2',
-  requests: `FROM requests WHERE id > ?1 AND id < ?2 AND created_ms >= ?3 AND created_ms < ?4 AND status <> 'open'`,
+/** Parameters of sums: fromMs, untilMs. Of requests: id before the first, id after the last, fromMs, untilMs. */
+const FROM: Record<Source, (daily: string | null) => string> = {
+  days: (daily) => `FROM usage_daily WHERE dimension = '${daily}' AND day_ms >= ?1 AND day_ms < ?2`,
+  hours: () => 'FROM usage_hourly WHERE hour_ms >= ?1 AND hour_ms < ?2',
+  requests: () =>
+    `FROM requests WHERE id > ?1 AND id < ?2 AND created_ms >= ?3 AND created_ms < ?4 AND status <> 'open'`,
 }
-const END: Record<Source, string> = { rollup: '', requests: `ORDER BY id LIMIT ${PAGE}` }
 
 /** Money is read in two halves: a sum of it may be beyond what a number holds exactly. */
 const HALF = 30
 const toHalves = (sql: string) => `(${sql}) >> ${HALF}, (${sql}) & ${2 ** HALF - 1}`
 
-/** The first column is where a next page of requests goes on. */
-const SELECTED: Record<Source, string> = {
-  rollup: MEASURES.map(({ name }) => (MONEY.includes(name) ? toHalves(name) : name))
-    .concat(HISTOGRAMS.map(([name]) => name))
-    .join(', '),
-  requests: MEASURES.map(({ name, sql }) => (MONEY.includes(name) ? toHalves(sql) : sql))
-    .concat(HISTOGRAMS.map(([, counted]) => counted))
-    .join(', '),
-}
-const START: Record<Source, string> = { rollup: 'hour_ms', requests: 'id' }
+const MEASURED = HISTOGRAMS.map(([, counted]) => counted)
+const EACH = [...MEASURES.map(({ name, sql }) => (MONEY.includes(name) ? toHalves(sql) : sql)), ...MEASURED].join(', ')
+
+/** What sums come to by the group: its histograms stand in one text. */
+const ADDED = [
+  ...MEASURES.map(({ name }) =>
+    MONEY.includes(name) ? `SUM(${name} >> ${HALF}), SUM(${name} & ${2 ** HALF - 1})` : `SUM(${name})`,
+  ),
+  ...HISTOGRAMS.map(([name]) => `group_concat(${name})`),
+].join(', ')
+/** The same where each of them is a group of its own. */
+const ALONE = [
+  ...MEASURES.map(({ name }) => (MONEY.includes(name) ? toHalves(name) : name)),
+  ...HISTOGRAMS.map(([name]) => name),
+].join(', ')
 
 export function toUsageStatement({ from, by, where }: Omit<UsageQuery, 'span'>): UsageStatement {
   const { conditions, values } = toConditions(from, where)
-  const selected = [START[from], ...by.map((dimension) => EXPRESSIONS[from][dimension]), SELECTED[from]]
-  const sql = [`SELECT ${selected.join(', ')}`, [FROM[from], ...conditions].join(' AND '), END[from]].join(' ')
-  const toHistogram = from === 'rollup' ? createParser() : createCounter()
+  const groups = by.map((dimension) => EXPRESSIONS[from][dimension]).join(', ')
+  const which = [FROM[from](toDaily(by, where)), ...conditions].join(' AND ')
+  const isAlone = from === 'days' && by.includes('day')
+  const sql = {
+    requests: `SELECT id, ${groups}, ${EACH} ${which} ORDER BY id LIMIT ${PAGE}`,
+    hours: `SELECT COUNT(*), ${groups}, ${ADDED} ${which} GROUP BY ${groups}`,
+    days: isAlone
+      ? `SELECT 1, ${groups}, ${ALONE} ${which}`
+      : `SELECT COUNT(*), ${groups}, ${ADDED} ${which} GROUP BY ${groups}`,
+  }[from]
+  const toHistogram = from === 'requests' ? createCounter() : (texts: Value) => sumHistograms(String(texts ?? ''))
   const counted = 1 + by.length
   const paid = counted + COUNTS.length
   const toCell = (row: readonly Value[]): UsageCell => ({
@@ -116,31 +144,19 @@ function toConditions(from: Source, where: UsageFilter): { conditions: string[];
   return { conditions: all.map(({ condition }) => condition), values: all.flatMap(({ values }) => values) }
 }
 
-/** Texts and times of which most have been seen before. */
+/** Times of which most have been seen before. */
 const MOST_KNOWN = 10_000
-
-/** Reads histograms of the rollup: of few requests there are few different ones. */
-function createParser() {
-  return createMemory((text): Histogram => JSON.parse(String(text ?? '{}')))
-}
 
 /** Makes histograms of one time each. */
 function createCounter() {
-  return createMemory((ms): Histogram => {
-    const histogram = {}
-    addDuration(histogram, ms === null ? null : Number(ms), 1)
-    return histogram
-  })
-}
-
-function createMemory(make: (value: Value) => Histogram) {
   const known = new Map<Value, Histogram>()
-  return (value: Value): Histogram => {
-    const found = known.get(value)
+  return (ms: Value): Histogram => {
+    const found = known.get(ms)
     if (found) return found
     if (known.size >= MOST_KNOWN) known.clear()
-    const made = make(value)
-    known.set(value, made)
+    const made = {}
+    addDuration(made, ms === null ? null : Number(ms), 1)
+    known.set(ms, made)
     return made
   }
 }

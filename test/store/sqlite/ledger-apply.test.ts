@@ -66,6 +66,7 @@ describe('any order and repetition of the same records', () => {
     for (let round = 0; round < 60; round++) {
       folder.database.run('DELETE FROM requests')
       folder.database.run('DELETE FROM usage_hourly')
+      folder.database.run('DELETE FROM usage_daily')
       folder.database.run('DELETE FROM key_uses')
       const shuffled = [...records, ...records, ...records.slice(0, pick(records.length))]
         .map((record) => ({ record, at: pick(1 << 30) }))
@@ -136,7 +137,7 @@ test('a disk that fills within a transaction leaves no trace of it, in memory ne
   const rows = Array.from({ length: 200 }, () => toOpen({ user: 'x'.repeat(256) }))
   const records = rows.flatMap((row) => [opening(row), settling(toSettled(row))])
   expect(() => applier.apply(records)).toThrow('full')
-  expect(contentsOf(folder.database)).toEqual({ requests: [], calls: [], rollup: [], uses: [] })
+  expect(contentsOf(folder.database)).toEqual({ requests: [], calls: [], rollup: [], days: [], uses: [] })
   folder.database.run('PRAGMA max_page_count = 100000')
   applier.apply(records)
   expect(contentsOf(folder.database).rollup).toEqual([expect.objectContaining({ requests: 200 })])

@@ -36,7 +36,7 @@ type Step = LedgerRecord | 'abandon'
 
 /** What the ledger holds once the steps were taken, and whoever was left open has been given up. */
 function play(steps: readonly Step[]) {
-  for (const table of ['requests', 'calls', 'usage_hourly']) folder.database.run(`DELETE FROM ${table}`)
+  for (const table of ['requests', 'calls', 'usage_hourly', 'usage_daily']) folder.database.run(`DELETE FROM ${table}`)
   const applier = createHere()
   for (const step of [...steps, 'abandon'] as const) {
     if (step === 'abandon') applier.abandonOthers('here')

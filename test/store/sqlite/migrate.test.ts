@@ -8,6 +8,7 @@ import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
 import * as identitySchema from '../../../src/store/sqlite/identity-schema.ts'
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-apply.ts'
 import * as ledgerSchema from '../../../src/store/sqlite/ledger-schema.ts'
 import {
   MIGRATIONS,
@@ -18,6 +19,7 @@ import {
 } from '../../../src/store/sqlite/migrate.ts'
 import { openDatabase } from '../../../src/store/sqlite/open.ts'
 import * as schema from '../../../src/store/sqlite/schema.ts'
+import { contentsOf, HOUR, settling, toOpen, toSettled } from '../../ledger/fixture.ts'
 
 const DRIZZLE = resolve(import.meta.dir, '../../../drizzle')
 const NOW = Date.UTC(2026, 10, 21, 12)
@@ -72,7 +74,8 @@ test('a new database gets the whole schema, without a backup of nothing', () => 
 test('the tables of the ledger are one B-tree each, which no generated migration says by itself', () => {
   migrate(database, folder, NOW)
   const flat = database.query(`SELECT name FROM pragma_table_list WHERE wr AND schema = 'main' ORDER BY name`).all()
-  expect(flat).toEqual([{ name: 'calls' }, { name: 'key_uses' }, { name: 'requests' }, { name: 'usage_hourly' }])
+  const names = ['calls', 'key_uses', 'requests', 'usage_daily', 'usage_hourly']
+  expect(flat).toEqual(names.map((name) => ({ name })))
 })
 
 test('a catalogue of the first release keeps its models listed, and its routes as able as they are', async () => {
@@ -136,6 +139,29 @@ test('keys that have requests on record are known to have been used', () => {
     { key_id: 'k', last_used_ms: 7, last_model: 'v/new' },
     { key_id: 'l', last_used_ms: 1, last_model: 'v/old' },
   ])
+})
+
+test('a ledger from before it was summed by the day has the same sums as one that was summed from the first request on', () => {
+  migrate(database, folder, NOW)
+  const fields = {
+    teamId: 'team',
+    model: 'other/x',
+    upstream: 'spare',
+    durationMs: 9_000,
+    costNanoUsd: 2 ** 52,
+    estimated: 1,
+  }
+  const records = [0, 1, 2, 3, 24, 25, 48].map((hours) => {
+    const open = toOpen({ createdMs: HOUR + hours * 3_600_000, ...(hours % 2 ? fields : {}) })
+    return settling(toSettled(open, hours % 3 ? fields : { firstTokenMs: null }))
+  })
+  createLedgerStore(database, async () => true).apply(records)
+  const { days } = contentsOf(database)
+  expect(days.length).toBeGreaterThan(10)
+  database.run('DROP TABLE usage_daily')
+  database.run(`DELETE FROM migrations WHERE name LIKE '%usage_by_day'`)
+  migrate(database, folder, NOW)
+  expect(contentsOf(database).days).toEqual(days)
 })
 
 describe('an existing database', () => {
