@@ -31,14 +31,22 @@ export type Least = (typeof RANKS)[number]
 
 const rankOf = (role: Role | null) => RANKS.indexOf(role ?? 'door')
 
-/** A body that says nothing of its length would be read to its end before it is too long. */
-const MOST_BODY_BYTES = 8 * 1024 ** 2
+const KIB = 1024
+/** Most of a body, which is parsed at once: catalogues are long, and whoever has none to apply has little to say. */
+const MOST_BODY_BYTES: Readonly<Record<Role | 'nobody', number>> = {
+  ...{ nobody: 16 * KIB, member: 64 * KIB, viewer: 64 * KIB },
+  ...{ editor: 8 * KIB ** 2, owner: 8 * KIB ** 2 },
+}
 
 const visitors = new WeakMap<Request, Visitor>()
+/** What visitors were found by. */
+const found = new WeakMap<Request, AccessDeps>()
 
 /** Finds out who asks. Throws an AdminError where nobody may. */
-export async function identify(request: Request, { identity, publicUrls, now }: AccessDeps): Promise<void> {
+export async function identify(request: Request, deps: AccessDeps): Promise<void> {
+  const { identity, publicUrls, now } = deps
   const { headers, method } = request
+  found.set(request, deps)
   const own = toOwnOrigin(headers.get('host'), publicUrls)
   if (own === null) throw new AdminError(403, 'host_not_allowed', NO_HOST)
   const token = /^Bearer +(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1]
@@ -53,11 +61,19 @@ export async function identify(request: Request, { identity, publicUrls, now }: 
   visitors.set(request, { own, principal: secret === null ? null : await findBySession(identity, secret, now()) })
 }
 
-/** Refuses a body that would be too long to read. */
-export function requireShort({ headers }: Request): void {
+/** Refuses a body that would be too long to read, or does not say how long it is. */
+export function requireShort(request: Request): void {
+  const { headers } = request
   if (headers.has('transfer-encoding')) throw new AdminError(411, 'length_required', 'Send the length of the body.')
-  if (Number(headers.get('content-length')) > MOST_BODY_BYTES)
-    throw new AdminError(413, 'body_too_long', 'The body is longer than 8 MB.')
+  const most = MOST_BODY_BYTES[visitorOf(request).principal?.role ?? 'nobody']
+  if (Number(headers.get('content-length')) > most)
+    throw new AdminError(413, 'body_too_long', `The body is longer than ${most / KIB} KiB.`)
+}
+
+/** A body may have taken hours to arrive: somebody may have been disabled, or signed out, since it began. */
+async function identifyAgain(request: Request): Promise<void> {
+  const deps = found.get(request)
+  if (deps && Number(request.headers.get('content-length')) > 0) await identify(request, deps)
 }
 
 const NO_HOST =
@@ -74,7 +90,13 @@ export const access = () =>
   new Elysia({ name: 'access' }).macro({
     least: (least: Least) => ({
       // Before the body is checked: whoever may not do it learns nothing of it.
-      transform: Object.assign(({ request }: { request: Request }) => requireRank(request, least), { least }),
+      transform: Object.assign(
+        async ({ request }: { request: Request }) => {
+          if (least !== 'door') await identifyAgain(request)
+          requireRank(request, least)
+        },
+        { least },
+      ),
       resolve: ({ request }) => {
         const visitor = visitorOf(request)
         const principal = visitor.principal ?? NOBODY

@@ -1,5 +1,6 @@
 /** Whom the admin API lets in: nobody by default, no other site, no host that is not ours, and each role as far as it goes. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { editAdmin } from '../../src/identity/admins.ts'
 import { mintToken } from '../../src/keys/token.ts'
 import { createFixture, type Fixture, PUBLIC_URL } from './fixture.ts'
 
@@ -120,6 +121,43 @@ test('bodies that are no JSON, too long or of unknown length are refused, and wh
   })
   expect([status, body.error.kind]).toEqual([400, 'invalid'])
   expect(JSON.stringify(body)).not.toContain('tell me')
+})
+
+test('whoever has little to say may say little: what nobody or a member sends is not parsed for long', async () => {
+  const team = await createTeam()
+  const [nobody, member, editor] = [
+    fixture.createBrowser(),
+    await fixture.signIn('member', 'mia', team.id),
+    await fixture.signIn('editor'),
+  ]
+  const body = { name: 'dev', models: Array(20_000).fill('a/b') }
+  expect((await nobody.ask('POST', '/session', { body })).body.error.kind).toBe('body_too_long')
+  expect((await member.ask('POST', '/own/keys', { body })).body.error.kind).toBe('body_too_long')
+  expect((await editor.ask('POST', '/keys', { body })).body.error.field).toBe('models')
+})
+
+test('who is disabled while a body is on its way changes nothing with it', async () => {
+  const editor = await fixture.signIn('editor')
+  const text = JSON.stringify({ name: 'late' })
+  const sent = Promise.withResolvers<void>()
+  const body = new ReadableStream({
+    async pull(controller) {
+      await sent.promise
+      controller.enqueue(new TextEncoder().encode(text))
+      controller.close()
+    },
+  })
+  const headers = {
+    ...{ host: '127.0.0.1:4000', origin: 'http://127.0.0.1:4000', cookie: editor.cookie },
+    ...{ 'content-type': 'application/json', 'content-length': String(text.length) },
+  }
+  const request = new Request('http://127.0.0.1:4000/admin/api/keys', { method: 'POST', headers, body })
+  const answering = fixture.admin.handle(request)
+  await editAdmin(fixture.identity, 'editor', { disabled: true }, { actor: 'test', nowMs: fixture.clock.ms })
+  sent.resolve()
+  const answer = await answering
+  expect(answer.status).toBe(401)
+  expect((await fixture.store.readKeys()).keys).toEqual([])
 })
 
 test('no answer is kept by a browser or taken for something else', async () => {
