@@ -44,6 +44,7 @@ const LEDGER: Ledger = {
 }
 
 interface Fakes {
+  ownerId?: string
   ledger?: Partial<Ledger>
   counter?: Counter
   call?: Backend['call']
@@ -53,7 +54,9 @@ interface Fakes {
 function createAsking(fakes: Fakes) {
   const token = mintToken()
   const limits = { ...NO_LIMITS, requestsPerMinute: 5, tokensPerMinute: 10_000, concurrency: 1 }
-  const secrets = new Map([[hashToken(token), { key: toKey({ limits }), lastFour: '0000', expiresMs: null }]])
+  const secrets = new Map([
+    [hashToken(token), { key: toKey({ limits, ownerId: fakes.ownerId ?? null }), lastFour: '0000', expiresMs: null }],
+  ])
   const call: Backend['call'] = (asked) => (fakes.call ?? answering)(asked)
   const deps: HandleDeps = {
     live: { snapshot: { ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets } },
@@ -115,6 +118,23 @@ describe('a ledger without a place', () => {
     settle = fine
     expect(await ask()).toEqual({ status: 200, requests: 3, tokens: 10_000 - 50 - asked })
   })
+})
+
+test('what is counted for a key that a member has made takes the turns of that member', async () => {
+  const owners: string[] = []
+  const counting: Counter = {
+    async usage(owner) {
+      owners.push(owner)
+      return usage
+    },
+    prompt: async () => null,
+    bound: async () => null,
+    close() {},
+  }
+  const unsaid: Backend['call'] = async () => toWhole(text('Hi'))
+  expect((await createAsking({ counter: counting, call: unsaid, ownerId: 'mia' })()).status).toBe(200)
+  expect((await createAsking({ counter: counting, call: unsaid })()).status).toBe(200)
+  expect(owners).toEqual(['mia', 'k1'])
 })
 
 test('the place of a client that has left does not wait for the count of what it used', async () => {

@@ -139,7 +139,7 @@ test('keys and teams arrive with their limits and budgets', async () => {
     .values([
       { id: 'k1', name: 'ann', teamId: 't1', requestsPerMinute: 6, concurrency: 2, budgetNanoUsd: 5, ...at },
       { id: 'k2', name: 'bob', budgetNanoUsd: 7, budgetPeriod: 'day', ...at },
-      { id: 'k3', name: 'eve', ...at },
+      { id: 'k3', name: 'eve', ownerId: 'mia', ...at },
     ])
     .run()
   const secretOf = (keyId: string) => ({ hash: `hash of ${keyId}`, keyId, lastFour: 'abcd', createdMs: 0 })
@@ -166,8 +166,8 @@ test('keys and teams arrive with their limits and budgets', async () => {
       // Without a period it is one for good.
       budget: { nanoUsd: 5, period: 'total' },
     },
-    { id: 'k2', teamId: null, limits: NO_LIMITS, budget: { nanoUsd: 7, period: 'day' } },
-    { id: 'k3', budget: null },
+    { id: 'k2', teamId: null, limits: NO_LIMITS, budget: { nanoUsd: 7, period: 'day' }, shareId: 'k2' },
+    { id: 'k3', budget: null, shareId: 'mia' },
   ])
 })
 
