@@ -1,0 +1,103 @@
+/** What is told of requests, of who spent what, and of who changed what. */
+import { Type } from '@sinclair/typebox'
+import { REQUEST_STATUSES } from '../../store/request-store.ts'
+import type { AuditPageDocument } from '../audit.ts'
+import type { ChargeDocument, RequestDocument, RequestPageDocument } from '../request.ts'
+import type { UsageDocument } from '../usage.ts'
+import { Pricing } from './catalog.ts'
+import {
+  Count,
+  CountOrNull,
+  describes,
+  Fields,
+  Money,
+  MoneyOrNull,
+  orNull,
+  Text,
+  TextOrNull,
+  Time,
+  wordOf,
+} from './describes.ts'
+
+const status = wordOf(REQUEST_STATUSES)
+/** 0 or 1. */
+const bit = Type.Integer({ minimum: 0, maximum: 1 })
+
+/** What a request and each of its calls have. */
+const Called = {
+  ...{ upstream: Text, upstream_model: Text, lane: Text, price_id: TextOrNull, created_ms: Time },
+  ...{ reserved_prompt_tokens: Count, reserved_completion_tokens: Count, reserved_nano_usd: Money },
+  ...{
+    status,
+    http_status: CountOrNull,
+    error_code: TextOrNull,
+    duration_ms: CountOrNull,
+    first_token_ms: CountOrNull,
+  },
+  ...{ prompt_tokens: Count, cached_tokens: Count, cache_write_tokens: Count, cache_write_1h_tokens: Count },
+  ...{ completion_tokens: Count, reasoning_tokens: Count, audio_prompt_tokens: Count, audio_completion_tokens: Count },
+  ...{ image_tokens: Count, image_completion_tokens: Count },
+  estimated: Type.Integer({ minimum: 0, maximum: 1, description: '1 where some count is ours.' }),
+  ...{ cost_nano_usd: Money, upstream_request_id: TextOrNull },
+}
+
+export const Request = describes<RequestDocument>()(
+  Type.Object({
+    ...{ id: Text, instance: Text, key_id: Text, key: TextOrNull, team_id: TextOrNull, team: TextOrNull },
+    ...{ model: Text, endpoint: Text, stream: bit, user: TextOrNull },
+    ...Called,
+    attempts: Count,
+  }),
+)
+
+export const RequestPage = describes<RequestPageDocument>()(
+  Type.Object({
+    requests: Type.Array(Request),
+    next: orNull(Type.String({ description: 'For `before`, of the next page; null where there is none.' })),
+    stopped_after: orNull(Type.Integer({ description: 'So many were looked at, and older ones were not.' })),
+  }),
+)
+
+const Line = Type.Object({ kind: Text, count: Count, price: Text, usd_each: Text, usd: Text })
+
+const Call = Type.Object({
+  ...{ number: Count, reason: wordOf(['first', 'retry', 'fallback', 'limit', 'fan_out', 'schema'] as const) },
+  ...Called,
+  basis: wordOf(['tokens', 'free', 'nothing', 'reserve', 'open', 'unknown'] as const),
+  price: orNull(
+    Type.Object({ id: Text, model: Text, upstream: TextOrNull, pricing: Type.Array(Pricing), created_ms: Time }),
+  ),
+  charge: orNull(Type.Object({ item: orNull(Pricing), lines: Type.Array(Line), usd: Text })),
+  worked_out_nano_usd: MoneyOrNull,
+})
+
+export const ExplainedRequest = describes<ChargeDocument>()(
+  Type.Object({
+    ...Request.properties,
+    calls: Type.Array(describes<ChargeDocument['calls'][number]>()(Call)),
+    worked_out_nano_usd: MoneyOrNull,
+    agrees: orNull(Type.Boolean({ description: 'Whether that is what the ledger says.' })),
+  }),
+)
+
+const Figures = Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Null()]))
+
+export const Usage = describes<UsageDocument>()(
+  Type.Object({
+    usage: Type.Array(Figures, { description: 'A row for each group, by what was asked for.' }),
+    rest: orNull(Figures),
+    total: Figures,
+    since_ms: Time,
+    until_ms: Time,
+    waiting: Type.Integer({ description: 'Records that the database did not have yet.' }),
+  }),
+)
+
+export const AuditRow = describes<AuditPageDocument['audit'][number]>()(
+  Type.Object({
+    ...{ id: Text, at_ms: Time, actor: Text, actor_name: TextOrNull, action: Text, subject: Text },
+    detail: Fields,
+  }),
+)
+
+export const AuditPage = describes<AuditPageDocument>()(Type.Object({ audit: Type.Array(AuditRow), next: TextOrNull }))
