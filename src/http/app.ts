@@ -16,6 +16,7 @@ import { healthController, type ReadinessDeps } from './health.ts'
 import { createInstance, methodsOf, NoRoute, type Route } from './instance.ts'
 import { findMeant } from './meant.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
+import { openApiController } from './openapi.ts'
 
 /** Above our own limit, so that our 413 comes first. */
 export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
@@ -50,6 +51,7 @@ export function createApp(deps: AppDeps) {
     .use(chatController(deps, app, ipOf))
     .use(modelsController(deps, ipOf))
     .use(healthController(deps))
+    .use(openApiController(deps))
     .use(adminController(deps))
 }
 

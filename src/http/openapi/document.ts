@@ -1,0 +1,109 @@
+/** The description of the public API (OpenAPI 3.1). It is the same on every server: nothing that is configured is in it. */
+import { PublicModel } from '../../documents/schemas/catalog.ts'
+import { RequestSchema } from '../../domain/request.ts'
+import { chatOperation, toErrors } from './chat.ts'
+import { withComponents } from './components.ts'
+import { ApiError, ChatCompletion, ChatCompletionChunk, ChatUsage, Health, ModelList } from './schemas.ts'
+
+const json = (schema: object) => ({ 'application/json': { schema } })
+const ok = (description: string, schema: object) => ({ 200: { description, content: json(schema) } })
+
+const NO_KEY = toErrors({
+  401: 'There is no key, or none in force.',
+  403: 'The key may not be used from there: `ip_not_allowed`.',
+})
+
+const DOCUMENT = {
+  openapi: '3.1.1',
+  info: {
+    title: 'Tollgate',
+    version: '1',
+    description:
+      "OpenAI's chat completions for every model behind this gateway. Errors are those of OpenAI's API, and answers carry what they cost.",
+  },
+  servers: [{ url: '/' }],
+  security: [{ key: [] }],
+  tags: [{ name: 'chat' }, { name: 'models' }, { name: 'server' }],
+  components: {
+    securitySchemes: {
+      key: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'A key, `sk-tg-…`; `x-api-key` and `api-key` are taken, too.',
+      },
+    },
+  },
+  paths: {
+    '/v1/chat/completions': {
+      post: {
+        operationId: 'createChatCompletion',
+        summary: 'Has a model answer',
+        tags: ['chat'],
+        requestBody: chatOperation.requestBody,
+        responses: { ...chatOperation.responses, ...NO_KEY },
+      },
+    },
+    '/v1/models': {
+      get: {
+        operationId: 'listModels',
+        summary: 'Lists the models that the key may use',
+        tags: ['models'],
+        responses: { ...ok('Them, aliases included.', ModelList), ...NO_KEY },
+      },
+    },
+    '/v1/models/{model}': {
+      get: {
+        operationId: 'getModel',
+        summary: 'Tells of one model',
+        tags: ['models'],
+        parameters: [
+          {
+            name: 'model',
+            in: 'path',
+            required: true,
+            description: 'A slug such as `openai/gpt-5`, its slash as it is or escaped, or an alias.',
+            schema: { type: 'string' },
+          },
+        ],
+        responses: { ...ok('The model.', PublicModel), ...NO_KEY, ...toErrors({ 404: 'There is none for this key.' }) },
+      },
+    },
+    '/v1/openapi.json': {
+      get: {
+        operationId: 'getDescription',
+        summary: 'This description',
+        tags: ['server'],
+        security: [],
+        responses: ok('OpenAPI 3.1.', { type: 'object' }),
+      },
+    },
+    '/healthz': {
+      get: {
+        operationId: 'getHealth',
+        summary: 'Whether the process runs',
+        tags: ['server'],
+        security: [],
+        responses: ok('It does.', Health),
+      },
+    },
+    '/readyz': {
+      get: {
+        operationId: 'getReadiness',
+        summary: 'Whether requests are taken',
+        tags: ['server'],
+        security: [],
+        responses: {
+          ...ok('They are: `ok`, or `degraded`.', Health),
+          503: { description: 'They are not, for the reason that it says.', content: json(Health) },
+        },
+      },
+    },
+  },
+}
+
+const NAMED = {
+  ChatRequest: RequestSchema,
+  ...{ ChatCompletion, ChatCompletionChunk, ChatUsage, Error: ApiError, Health, Model: PublicModel, ModelList },
+}
+
+export const toPublicDocument = () => withComponents(DOCUMENT, NAMED)

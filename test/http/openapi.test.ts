@@ -1,0 +1,61 @@
+/** The description of the public API: valid, complete, the same for everybody, and true of what is answered. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import type { TSchema } from '@sinclair/typebox'
+import { ApiError, ChatCompletion, ChatCompletionChunk, Health, ModelList } from '../../src/http/openapi/schemas.ts'
+import { toProblems } from '../support/described.ts'
+import { toFrames } from '../support/frames.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+
+const get = (path: string, init: RequestInit = {}) => fetch(`${gateway.app.origin}${path}`, init)
+// biome-ignore lint/suspicious/noExplicitAny: for a test to look into
+const read = async (): Promise<any> => (await get('/v1/openapi.json')).json()
+
+test('it is valid OpenAPI 3.1, for whoever asks', async () => {
+  const document = await read()
+  expect(document.openapi).toStartWith('3.1.')
+  expect(await new Validator().validate(document)).toMatchObject({ valid: true })
+})
+
+test('every path that answers is in it, and every path in it answers', async () => {
+  const { paths } = await read()
+  expect(Object.keys(paths).sort()).toEqual([
+    ...['/healthz', '/readyz', '/v1/chat/completions', '/v1/models', '/v1/models/{model}', '/v1/openapi.json'],
+  ])
+  for (const [path, methods] of Object.entries(paths)) {
+    const asked = await get(path.replace('{model}', 'acme/large'), { method: 'OPTIONS' })
+    expect([path, asked.headers.get('allow')]).toEqual([
+      path,
+      Object.keys(methods as object)
+        .join(', ')
+        .toUpperCase(),
+    ])
+  }
+})
+
+test('nothing that is configured is in it', async () => {
+  const text = await (await get('/v1/openapi.json')).text()
+  for (const word of ['acme', 'paid', gateway.app.origin, ...gateway.app.secrets]) expect(text).not.toContain(word)
+})
+
+test('answers are what it says', async () => {
+  const authorization = `Bearer ${gateway.key}`
+  const whole = await (await gateway.chat({ logprobs: true })).json()
+  const { frames } = toFrames(
+    await (await gateway.chat({ stream: true, stream_options: { include_usage: true } })).text(),
+  )
+  const told: [TSchema, unknown][] = [
+    [ChatCompletion, whole],
+    ...frames.map((frame): [TSchema, unknown] => [ChatCompletionChunk, frame]),
+    [ModelList, await (await get('/v1/models', { headers: { authorization } })).json()],
+    [ApiError, await (await get('/v1/models')).json()],
+    [Health, await (await get('/readyz')).json()],
+  ]
+  for (const [schema, answer] of told) expect(toProblems(schema, answer)).toEqual([])
+})
