@@ -11,6 +11,9 @@ import { readCookie } from './cookie.ts'
 import { AdminError } from './errors.ts'
 import { isForeign, type OwnOrigin, toOwnOrigin } from './origins.ts'
 
+/** Below which all of it is. */
+export const API_PATH = '/admin/api'
+
 export interface AccessDeps {
   identity: IdentityStore
   /** Origins that the dashboard is reached under, all of them https. */

@@ -5,7 +5,7 @@
 import { Elysia } from 'elysia'
 import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
-import { identify, requireShort, toGuarded } from './access.ts'
+import { API_PATH, identify, requireShort, toGuarded } from './access.ts'
 import { adminsController } from './admins.ts'
 import { auditController } from './audit.ts'
 import { backupsController } from './backups.ts'
@@ -15,6 +15,7 @@ import { AdminError, refuse, toRefusal } from './errors.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
 import { oidcController } from './oidc.ts'
+import { type Described, openApiController } from './openapi.ts'
 import { ownController } from './own.ts'
 import { ownLedgerController } from './own-ledger.ts'
 import { PLAYGROUND, playgroundController } from './playground.ts'
@@ -27,9 +28,7 @@ import { tokensController } from './tokens.ts'
 import { upstreamsController } from './upstreams.ts'
 import { usageController } from './usage.ts'
 
-export const API_PATH = '/admin/api'
-
-const routesOf = (deps: AdminDeps) =>
+const routesOf = (deps: AdminDeps, describe: () => Described) =>
   new Elysia({ prefix: API_PATH, normalize: false })
     .use(sessionController(deps))
     .use(oidcController(deps))
@@ -49,6 +48,7 @@ const routesOf = (deps: AdminDeps) =>
     .use(requestsController(deps))
     .use(auditController(deps))
     .use(playgroundController(deps))
+    .use(openApiController(describe))
 
 /** What a typed client goes by. */
 export type AdminApi = ReturnType<typeof routesOf>
@@ -68,7 +68,7 @@ export function createAdminApi(deps: AdminDeps) {
     deps.log.error('internal_error', 'a request to the admin API failed', fields)
     return refuse(500, 'internal', 'Internal error: the log of the server has the cause.')
   }
-  const routes = routesOf(deps)
+  const routes = routesOf(deps, () => described)
   const app = createInstance({ toResponse, idleSeconds: 0, maxBodyBytes: 0 })
     .onRequest(async ({ request }) => {
       requireEscaped(request)
@@ -76,10 +76,10 @@ export function createAdminApi(deps: AdminDeps) {
       if (pathOf(request) !== API_PATH + PLAYGROUND) requireShort(request)
     })
     .use(routes)
-  const guarded = toGuarded(app)
+  const described: Described = { app, routes: toGuarded(app) }
   return {
     /** All of its routes, with the least role of each. */
-    routes: guarded,
+    ...described,
     async handle(request: Request): Promise<Response> {
       const response = await app.handle(request)
       for (const [name, value] of Object.entries(HEADERS)) response.headers.set(name, value)

@@ -34,6 +34,8 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
   ...{ request_not_found: 404, request_removed: 410, version_not_found: 404, no_room: 507 },
 }
 
+export const statusOf = (kind: ServiceFailure['kind']): number => STATUS[kind] ?? 409
+
 /** Null for what is nobody's fault but ours. */
 export function toRefusal(error: unknown): Response | null {
   if (error instanceof AdminError) return refuse(error.status, error.kind, error.message, {}, error.headers)
@@ -66,7 +68,7 @@ function ofService({ failure, message }: ServiceError): Response {
   const { kind, ...more } = failure
   const headers: Record<string, string> =
     failure.kind === 'too_many_attempts' ? { 'retry-after': String(Math.ceil(failure.retryAfterMs / 1_000)) } : {}
-  return refuse(STATUS[kind] ?? 409, kind, message, toSnake(more), headers)
+  return refuse(statusOf(kind), kind, message, toSnake(more), headers)
 }
 
 const toSnake = (fields: object) =>

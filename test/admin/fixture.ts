@@ -27,6 +27,7 @@ import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
 import { createVault, type Vault } from '../../src/store/vault.ts'
 import { createFolder, HOUR } from '../ledger/fixture.ts'
+import { expectDescribed } from './described.ts'
 
 export const PASSWORD = 'a long way to the sea'
 export const PUBLIC_URL = 'https://gateway.example.com'
@@ -128,7 +129,9 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
         }
         const text = await response.text()
         const isJson = text !== '' && !answered.get('content-type')?.startsWith('text/html')
-        return { status, headers: answered, body: isJson ? JSON.parse(text) : null, text }
+        const read = isJson ? JSON.parse(text) : null
+        if (isJson) expectDescribed(admin, method, `/admin/api${path}`, status, read)
+        return { status, headers: answered, body: read, text }
       },
     }
   }

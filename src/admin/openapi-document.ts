@@ -1,0 +1,176 @@
+/** The admin API as OpenAPI 3.1 tells of it. `@elysiajs/openapi` reads the schemas of bodies, paths and queries off the routes. Pure. */
+import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
+import { type TSchema, Type } from '@sinclair/typebox'
+import * as catalog from '../documents/schemas/catalog.ts'
+import { Text } from '../documents/schemas/describes.ts'
+import * as keys from '../documents/schemas/keys.ts'
+import * as ledger from '../documents/schemas/ledger.ts'
+import * as people from '../documents/schemas/people.ts'
+import * as server from '../documents/schemas/server.ts'
+import { RequestSchema } from '../domain/request.ts'
+import { withComponents } from '../http/openapi/components.ts'
+import { ApiError, ChatCompletion } from '../http/openapi/schemas.ts'
+import { API_PATH, type GuardedRoute, type Least } from './access.ts'
+import { statusOf } from './errors.ts'
+import type { Described } from './openapi.ts'
+import { FIELDS, PARAMETERS } from './words/parameters.ts'
+import type { RouteWords } from './words/route-words.ts'
+import { WORDS } from './words/words.ts'
+
+/** A refusal: a kind for scripts, a sentence for people. */
+const Refusal = Type.Object({ error: Type.Object({ kind: Text, message: Text }) })
+
+const NAMED = {
+  ...{ ...people, ...keys, ...catalog, ...ledger, ...server, Refusal },
+  ...{ ChatRequest: RequestSchema, ChatCompletion, ApiError },
+}
+
+/** @param app whose routes they are. */
+export function toAdminDocument({ app, routes }: Described) {
+  const read = toOpenAPISchema(app, { staticFile: false, methods: [] }).paths as Paths
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const route of routes) {
+    const path = route.path.replaceAll(/:([^/]+)/g, '{$1}')
+    const method = route.method.toLowerCase()
+    const words = WORDS[toName(route)]
+    paths[path] = { ...paths[path], [method]: toOperation(route, read[path]?.[method] ?? {}, words) }
+  }
+  return withComponents({ ...HEAD, tags: toTags(routes), paths }, NAMED)
+}
+
+/** Such as `GET /keys/:id`: what a route's words stand under. */
+export const toName = ({ method, path }: Pick<GuardedRoute, 'method' | 'path'>) =>
+  `${method} ${path.slice(API_PATH.length)}`
+
+const HEAD = {
+  openapi: '3.1.1',
+  info: {
+    title: 'Tollgate, for its administrators',
+    version: '1',
+    description:
+      'What the dashboard and the commands do. Money is integer nano-dollars, times are ms since 1970. A body is JSON whose length is said, of 8 MiB at most, from members and viewers of 64 KiB, before sign-in of 16 KiB; it takes no fields beyond those that are named.',
+  },
+  servers: [{ url: '/' }],
+  components: {
+    securitySchemes: {
+      session: {
+        type: 'apiKey',
+        in: 'cookie',
+        name: '__Host-tollgate',
+        description:
+          'Set by signing in. On this machine, without TLS, its name is `tollgate`. Changes need the header `origin`, too.',
+      },
+      token: {
+        type: 'http',
+        scheme: 'bearer',
+        description: '`sk-tgadm-…`: to read as a viewer, to write as an editor.',
+      },
+    },
+  },
+}
+
+interface Operation {
+  operationId?: string
+  parameters?: { name: string; in: string; required: boolean; schema: { anyOf?: TSchema[] } }[]
+  requestBody?: { content: Record<string, { schema: Body }> }
+}
+type Body = Readonly<{ properties?: Record<string, object> }>
+type Paths = Readonly<Record<string, Readonly<Record<string, Operation>> | undefined>>
+
+function toOperation(route: GuardedRoute, read: Operation, words: RouteWords | undefined) {
+  const { least, except } = route
+  const content = read.requestBody?.content['application/json']
+  const body = content
+    ? { required: true, content: { 'application/json': { schema: toBody(content.schema) } } }
+    : words?.operation?.requestBody
+  const answer = words?.answer && { description: 'Done.', content: { 'application/json': { schema: words.answer } } }
+  return {
+    operationId: read.operationId,
+    summary: words?.summary,
+    description: [words?.description, WHO[least]].filter(Boolean).join('\n\n'),
+    tags: [tagOf(route)],
+    security: SECURITY[least],
+    'x-least-role': least === 'door' ? null : least,
+    ...(except === null ? {} : { 'x-except-role': except }),
+    ...(read.parameters ? { parameters: read.parameters.map(toParameter) } : {}),
+    ...(body ? { requestBody: body } : {}),
+    responses: { ...toErrors(route, read, words), ...words?.operation?.responses, ...(answer ? { 200: answer } : {}) },
+  }
+}
+
+const WHO: Readonly<Record<Least, string>> = {
+  door: 'For everybody.',
+  member: 'For everybody who has signed in.',
+  viewer: 'For viewers, editors and owners.',
+  editor: 'For editors and owners.',
+  owner: 'For owners.',
+}
+
+const BOTH = [{ session: [] }, { token: [] }]
+/** No token acts as an owner. */
+const SECURITY: Readonly<Record<Least, object[]>> = {
+  ...{ door: [], member: BOTH, viewer: BOTH, editor: BOTH },
+  owner: [{ session: [] }],
+}
+
+/** Such as `keys`, and `own` for what members have. */
+const tagOf = ({ path }: GuardedRoute) => path.slice(API_PATH.length + 1).split(/[/.]/, 1)[0] ?? ''
+
+const toTags = (routes: readonly GuardedRoute[]) => [...new Set(routes.map(tagOf))].map((name) => ({ name }))
+
+const toBody = ({ properties = {}, ...schema }: Body) => ({
+  ...schema,
+  ...{ properties: mapValues(properties, (field, name) => ({ ...field, description: FIELDS[name] })) },
+})
+
+const mapValues = <From, To>(record: Record<string, From>, map: (value: From, name: string) => To) =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value, name)]))
+
+/** Queries are text, whatever is read from it: of the forms that the router takes, the plain one tells what is meant; none: several values. */
+function toParameter({ schema, ...parameter }: NonNullable<Operation['parameters']>[number]) {
+  const plain = schema.anyOf?.find(({ type }) => type === 'integer' || type === 'boolean')
+  const several = Object.keys(schema).length === 0 ? { type: 'array', items: { type: 'string' } } : null
+  const told = plain ? { type: plain.type } : (several ?? schema)
+  return { ...parameter, description: PARAMETERS[parameter.name], schema: told }
+}
+
+/** The refusals of a route, by their status. */
+function toErrors({ method, least }: GuardedRoute, { parameters, requestBody }: Operation, words?: RouteWords) {
+  const kinds: [status: number, kind: string][] = [
+    ...(requestBody || parameters ? [[400, 'invalid'] as const] : []),
+    ...(least === 'door'
+      ? []
+      : ([
+          [401, 'signed_out'],
+          [401, 'token_wrong'],
+          [403, 'role_too_small'],
+        ] as const)),
+    ...([
+      [403, 'origin_not_allowed'],
+      [403, 'host_not_allowed'],
+    ] as const),
+    ...(requestBody
+      ? ([
+          [411, 'length_required'],
+          [413, 'body_too_long'],
+        ] as const)
+      : []),
+    ...(words?.errors ?? []).map((kind) => [statusOf(kind), kind] as const),
+    ...Object.entries(words?.ownErrors ?? {}).map(([kind, status]) => [status, kind] as const),
+    ...([
+      [429, 'too_many_reports'],
+      [500, 'internal'],
+      [503, 'database_busy'],
+      [503, 'reports_busy'],
+      [503, 'stopping'],
+    ] as const),
+    ...(method === 'GET' ? [] : [[507, 'disk_full'] as const]),
+  ].map(([status, kind]) => [status, kind])
+  const byStatus = Map.groupBy(kinds, ([status]) => status)
+  return Object.fromEntries(
+    [...byStatus].map(([status, all]) => {
+      const description = `${[...new Set(all.map(([, kind]) => `\`${kind}\``))].join(', ')}.`
+      return [status, { description, content: { 'application/json': { schema: Refusal } } }]
+    }),
+  )
+}

@@ -1,0 +1,105 @@
+/** Models, upstreams, and the catalogue that declares them. */
+import { Type } from '@sinclair/typebox'
+import {
+  Alias,
+  Applied,
+  CatalogReverted,
+  EditedModel,
+  EditedUpstream,
+  ExportedCatalog,
+  ListedModel,
+  Plan,
+  ShownVersion,
+  TestedUpstream,
+  Upstream,
+  Version,
+  WholeModel,
+} from '../../documents/schemas/catalog.ts'
+import type { Words } from './route-words.ts'
+
+const APPLYING = ['catalog_invalid', 'catalog_not_read', 'owners_only'] as const
+
+export const CATALOG: Words = {
+  'GET /models': {
+    summary: 'Lists models with prices, routes and readiness, and their aliases',
+    answer: Type.Object({ models: Type.Array(ListedModel), aliases: Type.Array(Alias) }),
+  },
+  'GET /models/:slug': {
+    summary: 'Shows a model with every price that it had',
+    description: 'Slugs have a slash, which is escaped: `openai%2Fgpt-5`. An alias does, too.',
+    answer: WholeModel,
+    errors: ['model_not_found'],
+  },
+  'PATCH /models/:slug': {
+    summary: 'Changes a model by hand, or plans that',
+    answer: EditedModel,
+    errors: ['model_not_found'],
+  },
+  'POST /models/:slug/reset': {
+    summary: 'Gives a model back to the file or the facts that it is from',
+    answer: EditedModel,
+    errors: ['model_not_found', 'no_earlier_state', 'invalid'],
+  },
+  'PUT /models/:slug/routes/:upstream/:upstream_model': {
+    summary: 'Makes a route of a model, or changes it, or plans that',
+    answer: EditedModel,
+    errors: ['model_not_found', 'upstream_not_found'],
+  },
+  'DELETE /models/:slug/routes/:upstream/:upstream_model': {
+    summary: 'Deletes a route that was made by hand',
+    answer: EditedModel,
+    errors: ['model_not_found', 'route_not_found', 'declared_elsewhere'],
+  },
+  'POST /upstreams': {
+    summary: 'Sets an upstream up, or plans that',
+    description: 'A credential is kept sealed, and no answer has it.',
+    answer: EditedUpstream,
+    errors: ['upstream_exists', 'secret_unusable', 'catalog_changed'],
+  },
+  'PATCH /upstreams/:id': {
+    summary: 'Changes an upstream, or plans that',
+    description: 'Where it goes somewhere else, its credential is to be given again.',
+    answer: EditedUpstream,
+    errors: ['upstream_not_found', 'catalog_changed', 'secret_unusable'],
+  },
+  'DELETE /upstreams/:id': {
+    summary: 'Deletes an upstream that was made by hand, with the routes that lead to it',
+    answer: EditedUpstream,
+    errors: ['upstream_not_found', 'declared_elsewhere'],
+  },
+  'GET /upstreams': {
+    summary: 'Lists upstreams with their health',
+    answer: Type.Object({ upstreams: Type.Array(Upstream) }),
+  },
+  'GET /upstreams/:id': {
+    summary: 'Shows an upstream; never its credential',
+    answer: Upstream,
+    errors: ['upstream_not_found'],
+  },
+  'POST /upstreams/:id/test': {
+    summary: 'Asks an upstream for its models, which costs nothing',
+    answer: TestedUpstream,
+    errors: ['upstream_not_found', 'upstream_disabled'],
+  },
+  'GET /catalog': {
+    summary: 'Exports the catalogue',
+    answer: ExportedCatalog,
+    errors: ['catalog_not_read'],
+  },
+  'POST /catalog/plan': { summary: 'Tells what a catalogue would change', answer: Plan, errors: APPLYING },
+  'POST /catalog/apply': { summary: 'Applies a catalogue', answer: Applied, errors: APPLYING },
+  'GET /catalog/history': {
+    summary: 'Lists earlier states of the catalogue',
+    answer: Type.Object({ versions: Type.Array(Version) }),
+  },
+  'GET /catalog/history/:number': {
+    summary: 'Shows what made a state of the catalogue',
+    answer: ShownVersion,
+    errors: ['version_not_found'],
+  },
+  'POST /catalog/revert': {
+    summary: 'Makes the catalogue what it was, or plans that',
+    answer: CatalogReverted,
+    errors: ['version_not_found', 'owners_only'],
+  },
+}

@@ -1,0 +1,45 @@
+/**
+ * Holds every answer that a test of the admin API gets to what the API's description says of its route: what it answers with, and
+ * which refusals there are. Called by `fixture.ts`.
+ */
+import { expect } from 'bun:test'
+import type { Admin } from '../../src/admin/app.ts'
+import { toAdminDocument, toName } from '../../src/admin/openapi-document.ts'
+import { WORDS } from '../../src/admin/words/words.ts'
+import { toPattern } from '../../src/http/instance.ts'
+import { toProblems } from '../support/described.ts'
+
+/** An operation as the tests look at it. */
+export interface Operation {
+  operationId: string
+  summary?: string
+  description: string
+  tags: string[]
+  parameters?: { name: string; in: string; description?: string }[]
+  requestBody?: { content: Record<string, { schema: { properties?: Record<string, { description?: string }> } }> }
+  responses: Record<string, { description: string; content?: Record<string, { schema: object }> }>
+  'x-least-role': string | null
+}
+export type Paths = Record<string, Record<string, Operation>>
+
+/** Made once: every fixture has the same routes. */
+let paths: Paths | null = null
+
+export function expectDescribed(admin: Admin, method: string, path: string, status: number, body: unknown): void {
+  paths ??= toAdminDocument(admin).paths as Paths
+  const plain = path.replace(/\?.*/, '')
+  const ours = admin.routes.filter((one) => one.method === method && toPattern(one.path).test(plain))
+  const route = ours.find((one) => one.path === plain) ?? ours[0]
+  if (!route) return
+  const name = toName(route)
+  const operation = paths[route.path.replaceAll(/:([^/]+)/g, '{$1}')]?.[method.toLowerCase()]
+  const answer = operation?.responses[status]
+  if (status < 400) {
+    const schema = WORDS[name]?.answer
+    expect([name, answer !== undefined]).toEqual([name, true])
+    if (schema) expect({ [name]: toProblems(schema, body) }).toEqual({ [name]: [] })
+    return
+  }
+  const { kind } = (body as { error: { kind: string } }).error
+  if (kind !== 'unknown_path') expect(`${name}: ${status} ${answer?.description}`).toContain(`\`${kind}\``)
+}

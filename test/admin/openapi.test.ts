@@ -1,0 +1,64 @@
+/** The description of the admin API: valid, complete, and for those who have signed in. That it is true, `described.ts` sees to. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { toName } from '../../src/admin/openapi-document.ts'
+import { WORDS } from '../../src/admin/words/words.ts'
+import type { Operation, Paths } from './described.ts'
+import { createFixture, type Fixture } from './fixture.ts'
+
+let fixture: Fixture
+beforeEach(() => {
+  fixture = createFixture()
+})
+afterEach(() => fixture.close())
+
+const read = async () => (await (await fixture.signIn('viewer')).ask('GET', '/openapi.json')).body
+
+test('it is valid OpenAPI 3.1', async () => {
+  const document = await read()
+  expect(document.openapi).toStartWith('3.1.')
+  expect(await new Validator().validate(document)).toMatchObject({ valid: true })
+})
+
+test('every route is in it, with a line that says what it does, its least role, its refusals and what it answers', async () => {
+  const paths: Paths = (await read()).paths
+  const operations = new Map<string, Operation>()
+  for (const [path, methods] of Object.entries(paths))
+    for (const [method, operation] of Object.entries(methods))
+      operations.set(`${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`, operation)
+  expect([...operations.keys()].sort()).toEqual(fixture.admin.routes.map((one) => `${one.method} ${one.path}`).sort())
+  for (const { method, path, least } of fixture.admin.routes) {
+    const one = operations.get(`${method} ${path}`)
+    const { responses = {}, parameters = [], requestBody } = one ?? {}
+    const statuses = Object.keys(responses).map(Number)
+    expect({
+      ...{ path, said: (one?.summary ?? '') !== '', least: one?.['x-least-role'] ?? 'door', tags: one?.tags.length },
+      answers: statuses.filter((status) => status < 400).length,
+      closed: statuses.includes(403) && (least === 'door' || statuses.includes(401)),
+    }).toEqual({ path, said: true, least, tags: 1, answers: 1, closed: true })
+    const fields = Object.entries(requestBody?.content['application/json']?.schema.properties ?? {})
+    const told = [...parameters.map((parameter) => [parameter.name, parameter] as const), ...fields]
+    expect([path, told.filter(([, { description }]) => description === undefined)]).toEqual([path, []])
+  }
+  const names = [...operations.values()].map(({ operationId }) => operationId)
+  expect(new Set(names).size).toBe(names.length)
+})
+
+test('nothing is described that there is not', () => {
+  const names = fixture.admin.routes.map(toName)
+  expect(Object.keys(WORDS).filter((name) => !names.includes(name))).toEqual([])
+})
+
+test('bodies are JSON alone, and the playground takes what the public API does', async () => {
+  const { paths, components } = await read()
+  const types = Object.values(paths as Paths).flatMap((methods) =>
+    Object.values(methods).flatMap(({ requestBody }) => Object.keys(requestBody?.content ?? {})),
+  )
+  expect(new Set(types)).toEqual(new Set(['application/json']))
+  const { requestBody, responses } = paths['/admin/api/playground'].post
+  expect(requestBody.content['application/json'].schema.$ref).toBe('#/components/schemas/ChatRequest')
+  expect(components.schemas.ChatRequest.required).toEqual(['model', 'messages'])
+  expect([responses[429], responses[403]].map(({ content }) => content['application/json'].schema.$ref)).toEqual([
+    ...['#/components/schemas/ApiError', '#/components/schemas/Refusal'],
+  ])
+})
