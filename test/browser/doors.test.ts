@@ -137,6 +137,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'Key by hand' }).waitFor()
     await page.keyboard.press('g')
     await page.keyboard.press('k')
+    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
     await page.keyboard.press('/')
     await page.keyboard.type('hand')
     await page.getByText(/^1 (in all|of \d+)$/).waitFor()
