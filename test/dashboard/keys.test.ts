@@ -1,5 +1,6 @@
 /** Keys as pages tell of them, and what is typed of one as the API takes it. */
 import { describe, expect, test } from 'bun:test'
+import { toDays } from '../../src/dashboard/keys/days.ts'
 import { NEW_KEY, toBody, toValues } from '../../src/dashboard/keys/form-values.ts'
 import { toSnippets } from '../../src/dashboard/keys/snippets.ts'
 import { filterKeys, toBudgetText, toLimitsText, toShortLimits, toShortModels } from '../../src/dashboard/keys/words.ts'
@@ -129,4 +130,13 @@ test('the steps of a first run are done once they have happened', () => {
     ...{ ready: ['tollgate/demo'], unready: 'it has no credential', keys: 1 },
     first: { id: used.id, name: 'ann', atMs: NOW, model: 'tollgate/demo' },
   })
+})
+
+test('what a key took day by day has a place for each day, and none for what is older', () => {
+  const today = Date.UTC(2026, 10, 22)
+  const row = (ms: number, requests: number) => ({ key_id: 'k', day_ms: ms, requests, cost_nano_usd: requests * 10 })
+  const days = toDays([row(today, 3), row(today - 29 * 86_400_000, 1), row(today - 30 * 86_400_000, 9)], NOW).get('k')
+  expect(days?.map(({ requests }) => requests)).toEqual([1, ...Array(28).fill(0), 3])
+  expect(days?.at(-1)).toEqual({ ms: today, requests: 3, costNanoUsd: 30 })
+  expect(toDays([], NOW).size).toBe(0)
 })

@@ -5,9 +5,12 @@
 import { api, ask } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { isMember, may } from '../api/session.ts'
+import { DAYS, toDays } from './days.ts'
 import { type KeyValues, toBody } from './form-values.ts'
 
 const FRESH_MS = 15_000
+const SLOW_MS = 5 * 60_000
+const MOST_ROWS = 10_000
 
 /** Whether whoever has signed in may make and change those keys that they see. */
 export const mayChangeKeys = () => may('editor') || isMember()
@@ -34,6 +37,29 @@ export const useModels = () =>
     const { models } = await ask(api.own.models.get())
     return models.map(({ id, name, pricing, is_ready }) => ({ slug: id, name, pricing, is_ready, reason: null }))
   })
+
+/** Of each key that was used, its last days. */
+export const useDays = () =>
+  useLoaded(
+    'keys by day',
+    async () => {
+      const query = { by: 'key,day', since: `${DAYS}d`, limit: MOST_ROWS }
+      const { usage } = await ask(isMember() ? api.own.usage.get({ query }) : api.usage.get({ query }))
+      return toDays(usage, Date.now())
+    },
+    { everyMs: SLOW_MS },
+  )
+
+/** Newest first. */
+export const useLastRequests = (key: string) =>
+  useLoaded(
+    `requests?key=${key}&limit=5`,
+    async () => {
+      const query = { key, limit: 5 }
+      return (await ask(isMember() ? api.own.requests.get({ query }) : api.requests.get({ query }))).requests
+    },
+    { everyMs: FRESH_MS },
+  )
 
 /** With its secret, which no later answer has. */
 export async function makeKey(values: KeyValues) {

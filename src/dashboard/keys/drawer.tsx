@@ -12,6 +12,7 @@ import { Overlay } from '../ui/overlay.tsx'
 import { editKey, mayChangeKeys, useKey } from './data.ts'
 import { KeyFields } from './fields.tsx'
 import { toValues } from './form-values.ts'
+import { LastDays, LastRequests } from './lately.tsx'
 import { RevokeDialog } from './revoke.tsx'
 import { RotateDialog } from './rotate.tsx'
 import { SharedFacts, Spent } from './shared-facts.tsx'
@@ -31,6 +32,7 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
             <span class="dim">id</span> <Id id={key.id} />
           </p>
           <Spent of={key} />
+          {open !== 'edit' && <LastDays of={key} />}
           {open === 'edit' ? <Edit of={key} onDone={close} /> : <Facts of={key} />}
           {open !== 'edit' && key.status !== 'revoked' && mayChangeKeys() && (
             <div class="form-foot">
@@ -41,6 +43,7 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
               </Button>
             </div>
           )}
+          {open !== 'edit' && <LastRequests of={key} />}
           {open === 'rotate' && <RotateDialog of={key} onClose={close} />}
           {open === 'revoke' && <RevokeDialog of={key} onClose={close} />}
         </>

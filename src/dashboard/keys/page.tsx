@@ -2,15 +2,18 @@
 import type { KeyDocument } from '../../documents/key.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { isMember } from '../api/session.ts'
+import { toExactCount } from '../figures/counts.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Money, None, State, When } from '../ui/figure.tsx'
 import { Choice, SearchFilter } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
+import { Sparkline } from '../ui/spark.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { BudgetCell, toBudgetShare } from './budget.tsx'
-import { mayChangeKeys, useKeys } from './data.ts'
+import { mayChangeKeys, useDays, useKeys } from './data.ts'
+import { DAYS, type Day } from './days.ts'
 import { KeyDrawer } from './drawer.tsx'
 import { filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
 
@@ -60,6 +63,7 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
   const [search, team, state] = ['search', 'team', 'state'].map((name) => query.value.get(name) ?? '') as [
     ...[string, string, string],
   ]
+  const days = useDays().data ?? NO_DAYS
   const shown = filterKeys(keys, { search, team, state })
   const teams = [...new Set(keys.flatMap((key) => key.team ?? []))].sort()
   return (
@@ -77,7 +81,7 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
         <Choice name="state" label="State" value={state} options={STATES} />
       </search>
       {shown.length > 0 ? (
-        <Table caption="Keys" columns={columnsFor(shown)} rows={shown} idOf={({ id }) => id} />
+        <Table caption="Keys" columns={columnsFor(shown, days)} rows={shown} idOf={({ id }) => id} />
       ) : (
         <p class="dim">
           No key is like that. <a href={toHref('/keys')}>Show all that are active</a>
@@ -90,8 +94,12 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
   )
 }
 
+const NO_DAYS: ReadonlyMap<string, readonly Day[]> = new Map()
+
+const toRequests = (days: readonly Day[] = []) => days.reduce((sum, { requests }) => sum + requests, 0)
+
 /** Those that say something of any key that is shown. */
-function columnsFor(keys: readonly KeyDocument[]): Column<KeyDocument>[] {
+function columnsFor(keys: readonly KeyDocument[], days: ReadonlyMap<string, readonly Day[]>): Column<KeyDocument>[] {
   const has = (test: (key: KeyDocument) => boolean, column: Column<KeyDocument>) => (keys.some(test) ? [column] : [])
   return [
     {
@@ -155,5 +163,17 @@ function columnsFor(keys: readonly KeyDocument[]): Column<KeyDocument>[] {
       sortBy: ({ spent_month_nano_usd }) => spent_month_nano_usd,
       cell: ({ spent_month_nano_usd }) => <Money nanoUsd={spent_month_nano_usd} />,
     },
+    ...has(({ id }) => days.has(id), {
+      name: 'lately',
+      title: `${DAYS} days`,
+      isOnPhone: false,
+      sortBy: ({ id }) => -toRequests(days.get(id)),
+      cell: ({ id }) => {
+        const used = days.get(id)
+        if (!used) return null
+        const label = `${toExactCount(toRequests(used))} requests in ${DAYS} days`
+        return <Sparkline values={used.map(({ requests }) => requests)} label={label} />
+      },
+    }),
   ]
 }

@@ -7,6 +7,7 @@ import type { Refusal } from '../api/refusal.ts'
 import { session } from '../api/session.ts'
 import { Doors } from '../doors/doors.tsx'
 import { loadSession } from '../doors/enter.ts'
+import { Mark } from '../ui/mark.tsx'
 import { Empty, Notices, Problem } from '../ui/notice.tsx'
 import { Frame } from './frame.tsx'
 import { Help } from './help.tsx'
@@ -15,12 +16,13 @@ import { maySee, PAGES, type PageEntry, type PageProps } from './pages.ts'
 
 export function App() {
   const [problem, setProblem] = useState<Refusal | null>(null)
-  const load = () => {
+  const start = () => {
     setProblem(null)
     loadSession().catch((error) => setProblem(toRefusal(error)))
   }
-  useEffect(load, [])
+  useEffect(start, [])
   const { state } = session.value
+  if (state === 'unknown' && problem === null) return <Waiting />
   return (
     <>
       {state === 'in' ? (
@@ -28,13 +30,25 @@ export function App() {
           <OpenPage />
         </Frame>
       ) : (
-        <Doors problem={problem} retry={load} />
+        <Doors problem={problem} retry={start} />
       )}
       <Help />
       <Notices />
     </>
   )
 }
+
+/** What `index.html` shows before there is a script: nothing moves until it is known who has come. */
+const Waiting = () => (
+  <div class="frame">
+    <div class="side">
+      <p class="brand">
+        <Mark />
+        Tollgate
+      </p>
+    </div>
+  </div>
+)
 
 function OpenPage() {
   const { path } = address.value
@@ -60,19 +74,24 @@ function OpenPage() {
 /** Pages that were open before are there at once. */
 const loaded = new Map<PageEntry, Awaited<ReturnType<PageEntry['load']>>>()
 
+async function load(page: PageEntry): Promise<void> {
+  if (!loaded.has(page)) loaded.set(page, await page.load())
+}
+
+/** The page of the address comes while it is found out who wants to see it. */
+export function loadFirst(): void {
+  const page = PAGES.find(({ path }) => matchPath(path, address.value.path))
+  // What goes wrong is told of where it is to be shown.
+  if (page) load(page).catch(() => {})
+}
+
 function Loading({ page, params }: PageProps & { page: PageEntry }) {
   const [problem, setProblem] = useState<Error | null>(null)
   const [, draw] = useState(0)
   const Content = loaded.get(page)
   useEffect(() => {
-    if (loaded.has(page)) return
-    page.load().then(
-      (content) => {
-        loaded.set(page, content)
-        draw(1)
-      },
-      (error: Error) => setProblem(error),
-    )
+    // Also where it has come since this was drawn.
+    load(page).then(() => draw(1), setProblem)
   }, [page])
   if (Content) return <Content params={params} />
   if (problem === null) return null

@@ -1,0 +1,62 @@
+/** What came of a key lately: its last days as columns, and its last requests. */
+import type { KeyDocument } from '../../documents/key.ts'
+import { toExactCount } from '../figures/counts.ts'
+import { toMoney } from '../figures/money.ts'
+import { toDay } from '../figures/times.ts'
+import { Latency, Money, nowMs, State, When } from '../ui/figure.tsx'
+import { Columns } from '../ui/spark.tsx'
+import { useDays, useLastRequests } from './data.ts'
+import { DAYS, type Day } from './days.ts'
+
+export function LastDays({ of: key }: { of: KeyDocument }) {
+  const days = useDays().data?.get(key.id)
+  if (!days) return null
+  const isFree = days.every(({ costNanoUsd }) => costNanoUsd === 0)
+  const textOf = (requests: number, costNanoUsd: number) =>
+    `${toExactCount(requests)} ${requests === 1 ? 'request' : 'requests'}${isFree ? '' : `, ${toMoney(costNanoUsd)}`}`
+  const sum = (pick: (day: Day) => number) => days.reduce((all, day) => all + pick(day), 0)
+  const total = textOf(
+    sum(({ requests }) => requests),
+    sum(({ costNanoUsd }) => costNanoUsd),
+  )
+  return (
+    <section>
+      <h3 class="lately-title">
+        {total} in {DAYS} days
+      </h3>
+      <Columns
+        values={days.map(({ requests, costNanoUsd }) => (isFree ? requests : costNanoUsd))}
+        label={`By day: ${total}`}
+        titleOf={(index) => {
+          const day = days[index]
+          return day ? `${toDay(day.ms, nowMs.value, 'UTC')}: ${textOf(day.requests, day.costNanoUsd)}` : ''
+        }}
+      />
+    </section>
+  )
+}
+
+const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const
+
+export function LastRequests({ of: key }: { of: KeyDocument }) {
+  const requests = useLastRequests(key.id).data ?? []
+  if (requests.length === 0) return null
+  return (
+    <section>
+      <h3 class="lately-title">Last requests</h3>
+      <ul class="last-requests">
+        {requests.map(({ id, created_ms, model, status, cost_nano_usd, duration_ms, estimated }) => (
+          <li key={id} class="last-request">
+            <State kind={STATUS_KINDS[status]}>{status}</State>
+            <code>{model}</code>
+            <span class="dim">{duration_ms !== null && <Latency ms={duration_ms} />}</span>
+            {cost_nano_usd === null ? <span /> : <Money nanoUsd={cost_nano_usd} isEstimated={estimated === 1} />}
+            <span class="dim">
+              <When ms={created_ms} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
