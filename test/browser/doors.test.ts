@@ -8,6 +8,12 @@ const PAGES: [path: string, title: string][] = [
   ['/keys', 'Keys'],
   ['/keys?state=revoked', 'Keys'],
   ['/keys/new', 'New key'],
+  ['/models', 'Models'],
+  ['/models?model=tollgate%2Fdemo', 'Models'],
+  ['/models/catalog', 'Catalogue'],
+  ['/models/catalog?version=1', 'Catalogue'],
+  ['/upstreams', 'Upstreams'],
+  ['/upstreams?upstream=demo', 'Upstreams'],
   ['/nothing', 'No such page'],
 ]
 

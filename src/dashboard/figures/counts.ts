@@ -32,13 +32,14 @@ export function toPercent(share: number): string {
   return `${percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, '') : percent.toFixed(0)} %`
 }
 
-/** `840 ms`, `1.24 s`, `12.4 s`, `2 min 5 s`. */
+/** `840 ms`, `1.24 s`, `12.4 s`, `2 min 5 s`, `2 min`. */
 export function toLatency(ms: number): string {
   if (ms < 999.5) return `${Math.round(ms)} ms`
   if (ms < 9_995) return `${(ms / 1_000).toFixed(2)} s`
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
   const seconds = Math.round(ms / 1_000)
-  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  const rest = seconds % 60 === 0 ? '' : ` ${seconds % 60} s`
+  return `${Math.floor(seconds / 60)} min${rest}`
 }
 
 /** How a figure compares with the one of the period before, in words. Null where that says nothing. */

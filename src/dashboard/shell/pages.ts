@@ -68,6 +68,24 @@ export const PAGES: readonly PageEntry[] = [
     load: async () => (await import('../own/team-page.tsx')).OwnTeamPage,
   },
   {
+    path: '/models',
+    least: 'viewer',
+    offered: { label: 'Models', icon: 'models', letter: 'm', isInBar: false },
+    load: async () => (await import('../models/page.tsx')).ModelsPage,
+  },
+  {
+    path: '/models/catalog',
+    least: 'viewer',
+    offered: null,
+    load: async () => (await import('../catalog/page.tsx')).CatalogPage,
+  },
+  {
+    path: '/upstreams',
+    least: 'viewer',
+    offered: { label: 'Upstreams', icon: 'upstreams', letter: 'u', isInBar: false },
+    load: async () => (await import('../upstreams/page.tsx')).UpstreamsPage,
+  },
+  {
     path: '/teams',
     least: 'viewer',
     offered: { label: 'Teams', icon: 'teams', letter: 't', isInBar: false },

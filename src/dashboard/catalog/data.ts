@@ -1,0 +1,36 @@
+/** What the page of the catalogue reads, and what it has done. */
+import { api, ask } from '../api/client.ts'
+import { reloadAll, useLoaded } from '../api/loaded.ts'
+
+export const useVersions = () =>
+  useLoaded('catalog/history', async () => (await ask(api.catalog.history.get())).versions.toReversed(), {
+    everyMs: 30_000,
+  })
+
+export const useVersion = (number: number) =>
+  useLoaded(`catalog/history/${number}`, () => ask(api.catalog.history({ number }).get()))
+
+/** The catalogue as a file has it. No credential is in it. */
+export const readCatalog = () => ask(api.catalog.get())
+
+/** Reads again what a change of the catalogue may have changed. */
+export const reloadCatalog = () => Promise.all(['catalog', 'models', 'upstreams'].map(reloadAll))
+
+export async function revert(number: number, isPlan: boolean) {
+  const done = await ask(api.catalog.revert.post({ number, plan: isPlan }))
+  if (!isPlan) await reloadCatalog()
+  return done
+}
+
+export interface Wishes {
+  prune: boolean
+  take_over: boolean
+}
+
+export const planYaml = (yaml: string, wishes: Wishes) => ask(api.catalog.plan.post({ yaml, ...wishes }))
+
+export async function applyYaml(yaml: string, wishes: Wishes) {
+  const summary = await ask(api.catalog.apply.post({ yaml, ...wishes }))
+  await reloadCatalog()
+  return summary
+}

@@ -1,0 +1,102 @@
+/** What changes, or would, in the catalogue: row by row and field by field, in words. Pure. */
+import { isFree, toPrices } from '../figures/prices.ts'
+import { toOriginWord } from '../upstreams/words.ts'
+
+/** As plans and versions have it. */
+export interface Change {
+  action: 'create' | 'update' | 'delete'
+  /** Such as `upstreams.openai` or `models.v/m: route u (m)`. */
+  name: string
+  before: Readonly<Record<string, unknown>>
+  after: Readonly<Record<string, unknown>>
+}
+
+export interface FieldChange {
+  field: string
+  /** Null where it was not there. */
+  before: string | null
+  /** Null where it will not be. */
+  after: string | null
+}
+
+const ACTIONS = {
+  create: { kind: 'good', word: 'new' },
+  update: { kind: 'warn', word: 'changed' },
+  delete: { kind: 'bad', word: 'removed' },
+} as const
+
+export const toAction = ({ action }: Pick<Change, 'action'>) => ACTIONS[action]
+
+/** What a row is: `model openai/gpt-5`, `route openai (gpt-5) of openai/gpt-5`. */
+export function toRowName(name: string): string {
+  const [, section = '', rest = ''] = /^(\w+)\.(.*)$/s.exec(name) ?? []
+  const route = /^(.*): route (.*)$/s.exec(rest)
+  if (route) return `route ${route[2]} of ${route[1]}`
+  const word = { upstreams: 'upstream', models: 'model', aliases: 'alias' }[section]
+  return word === undefined ? name : `${word} ${rest}`
+}
+
+/** The fields of a row that is changed; of one that is new or removed, all that it says. */
+export const toFieldChanges = ({ before, after }: Pick<Change, 'before' | 'after'>): FieldChange[] =>
+  [...new Set([...Object.keys(before), ...Object.keys(after)])].map((field) => ({
+    field: field.replaceAll('_', ' '),
+    before: field in before ? toText(field, before[field]) : null,
+    after: field in after ? toText(field, after[field]) : null,
+  }))
+
+function toText(field: string, value: unknown): string {
+  if (value === null || value === undefined) return 'none'
+  if (value === true) return 'yes'
+  if (value === false) return 'no'
+  if (field === 'pricing' && Array.isArray(value)) return toPricing(value)
+  if (field === 'origin' && typeof value === 'string') return toOriginWord(value)
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value.join(', ') || 'none'
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** All of it where it is more than two prices. */
+function toPricing(items: readonly Record<string, string>[]): string {
+  const names = items.flatMap((item) => Object.keys(item))
+  if (names.every((name) => name === 'prompt' || name === 'completion')) return toPrices(items)
+  const details = items.map((item) =>
+    Object.entries(item)
+      .map(([name, price]) => `${name.replaceAll('_', ' ')} ${price}`)
+      .join(', '),
+  )
+  return `${isFree(items) ? 'free' : toPrices(items)} (${details.join('; ')})`
+}
+
+interface Counts {
+  created: number
+  updated: number
+  deleted: number
+  adopted: number
+}
+
+/** Such as `2 new, 1 changed`; `nothing` where it is none. */
+export function toCountsText({ created, updated, deleted, adopted }: Counts): string {
+  const parts = [
+    ...(created > 0 ? [`${created} new`] : []),
+    ...(updated > 0 ? [`${updated} changed`] : []),
+    ...(deleted > 0 ? [`${deleted} removed`] : []),
+    ...(adopted > 0 ? [`${adopted} with another owner`] : []),
+  ]
+  return parts.join(', ') || 'nothing'
+}
+
+const DONE: Readonly<Record<string, string>> = {
+  'catalog.apply': 'Applied',
+  'catalog.revert': 'Reverted to',
+  'catalog.keep': 'Kept',
+  'models.edit': 'Model changed',
+  'models.reset': 'Model given back',
+  'routes.set': 'Route set',
+  'routes.delete': 'Route removed',
+  'upstreams.create': 'Upstream added',
+  'upstreams.edit': 'Upstream changed',
+  'upstreams.delete': 'Upstream removed',
+}
+
+/** Why there is a version: `Applied: catalog.yaml`. */
+export const toVersionText = ({ action, subject }: { action: string; subject: string }): string =>
+  `${DONE[action] ?? action.replace('.', ': ')}: ${subject}`

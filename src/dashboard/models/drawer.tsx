@@ -1,0 +1,155 @@
+/** One model: whether it can be asked, by which routes, what it costs and has cost, what it can. */
+import { toHref } from '../address/address.ts'
+import { may } from '../api/session.ts'
+import { isFree, toPrices } from '../figures/prices.ts'
+import { Count, State, When } from '../ui/figure.tsx'
+import { Problem } from '../ui/notice.tsx'
+import { Overlay } from '../ui/overlay.tsx'
+import { useUpstreams } from '../upstreams/data.ts'
+import { TestButton } from '../upstreams/test-button.tsx'
+import { toOriginWord } from '../upstreams/words.ts'
+import { type Model, useModel } from './data.ts'
+import { Ladder } from './ladder.tsx'
+import { PerMillion, Prices } from './price.tsx'
+import { toFeatureWord, toModelState } from './words.ts'
+
+export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }) {
+  const { data: model, problem, reload } = useModel(slug)
+  const upstreams = useUpstreams().data ?? []
+  return (
+    <Overlay kind="drawer" title={slug} onClose={onClose}>
+      {problem && <Problem of={problem} retry={reload} />}
+      {model && (
+        <>
+          <Standing of={model} />
+          <Headline of={model} />
+          <section class="part">
+            <h3>Routes</h3>
+            <Ladder of={model} upstreams={upstreams} />
+            {may('editor') && (
+              <TestButton
+                ids={testable(model)}
+                label={testable(model).length > 1 ? 'Test its upstreams' : 'Test it now'}
+              />
+            )}
+          </section>
+          <section class="part">
+            <h3>Prices</h3>
+            <Prices of={model.pricing} />
+          </section>
+          <Facts of={model} />
+          <History of={model} />
+          <p class="links">
+            <a href={toHref(`/requests?model=${encodeURIComponent(slug)}`)}>Requests for it</a>
+          </p>
+        </>
+      )}
+    </Overlay>
+  )
+}
+
+const testable = ({ routes }: Model) => [
+  ...new Set(routes.flatMap(({ upstream, reason }) => (reason === 'its upstream is disabled' ? [] : upstream))),
+]
+
+function Standing({ of: model }: { of: Model }) {
+  const { kind, word } = toModelState(model)
+  return (
+    <div>
+      <p>
+        <State kind={kind}>{word}</State>{' '}
+        <span class="dim">
+          · {model.name}, of {model.owned_by}
+        </span>
+      </p>
+      {model.enabled && model.reason && <p class="reason">{model.reason}</p>}
+    </div>
+  )
+}
+
+const Headline = ({ of: { pricing, context_length } }: { of: Model }) => (
+  <dl class="headline">
+    {isFree(pricing) ? (
+      <div>
+        <dt>price</dt>
+        <dd>free</dd>
+      </div>
+    ) : (
+      <>
+        <div>
+          <dt>in, per million</dt>
+          <dd>
+            <PerMillion usd={pricing[0]?.prompt} />
+          </dd>
+        </div>
+        <div>
+          <dt>out, per million</dt>
+          <dd>
+            <PerMillion usd={pricing[0]?.completion} />
+          </dd>
+        </div>
+      </>
+    )}
+    <div>
+      <dt>context, tokens</dt>
+      <dd>
+        <Count count={context_length} />
+      </dd>
+    </div>
+  </dl>
+)
+
+const Facts = ({ of: model }: { of: Model }) => (
+  <section class="part">
+    <h3>Facts</h3>
+    <dl class="facts">
+      <dt>Can</dt>
+      <dd>{model.supported_features.map(toFeatureWord).join(', ') || 'nothing beyond answering'}</dd>
+      <dt>Takes</dt>
+      <dd>{model.input_modalities.join(', ')}</dd>
+      <dt>Gives</dt>
+      <dd>{model.output_modalities.join(', ')}</dd>
+      <dt>Answers</dt>
+      <dd>
+        up to <Count count={model.max_output_length} /> tokens
+      </dd>
+      <dt>Listed</dt>
+      <dd>{model.listed ? 'yes' : 'no: it can be asked, and is left out of lists of models'}</dd>
+      {model.aliases.length > 0 && (
+        <>
+          <dt>Also called</dt>
+          <dd>{model.aliases.join(', ')}</dd>
+        </>
+      )}
+      <dt>From</dt>
+      <dd>
+        {toOriginWord(model.origin)}
+        {model.from_wildcard && ', by a wildcard'}
+      </dd>
+    </dl>
+  </section>
+)
+
+/** Every price that it had, the newest first. */
+function History({ of: { prices } }: { of: Model }) {
+  if (prices.length < 2) return null
+  return (
+    <details>
+      <summary>What it has cost: {prices.length} prices</summary>
+      <ul class="price-history">
+        {prices
+          .toSorted((a, b) => b.created_ms - a.created_ms)
+          .map((price) => (
+            <li key={price.id}>
+              <When ms={price.created_ms} />
+              <span>
+                {toPrices(price.pricing)}
+                {price.upstream !== null && ` on ${price.upstream}`}
+              </span>
+              {price.in_force && <State kind="good">in force</State>}
+            </li>
+          ))}
+      </ul>
+    </details>
+  )
+}

@@ -1,0 +1,47 @@
+/** What the pages of upstreams read, and what they have done. */
+import { HOUR_MS } from '../../domain/time.ts'
+import { api, ask } from '../api/client.ts'
+import { reloadAll, useLoaded } from '../api/loaded.ts'
+
+const FRESH_MS = 10_000
+
+export const useUpstreams = () =>
+  useLoaded('upstreams', async () => (await ask(api.upstreams.get())).upstreams, { everyMs: FRESH_MS })
+
+/** Asks it now, at no cost; what that came to is what the pages show from then on. */
+export async function testUpstream(id: string) {
+  const result = await ask(api.upstreams({ id }).test.post())
+  await Promise.all([reloadAll('upstreams'), reloadAll('models')])
+  return result
+}
+
+export const FAILURES_SHOWN = 5
+
+/** The newest requests that did not end well and had it as their last. */
+export const useFailures = (id: string) =>
+  useLoaded(
+    `requests?upstream=${id}&errors=true`,
+    async () =>
+      (await ask(api.requests.get({ query: { upstream: id, errors: true, limit: FAILURES_SHOWN } }))).requests,
+    { everyMs: FRESH_MS },
+  )
+
+const HOURS_SHOWN = 24
+
+/** How its requests ended, hour by hour of the last day; those without any are none. */
+export const useHours = (id: string) =>
+  useLoaded(
+    `usage?by=hour&upstream=${id}`,
+    async () => {
+      const since = String(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - (HOURS_SHOWN - 1) * HOUR_MS)
+      const { usage } = await ask(api.usage.get({ query: { by: 'hour', upstream: id, since } }))
+      return usage.map(({ hour_ms: ms, requests, errors }) => ({
+        ms: Number(ms),
+        requests: Number(requests),
+        errors: Number(errors),
+      }))
+    },
+    { everyMs: 6 * FRESH_MS },
+  )
+
+export type TestResult = Awaited<ReturnType<typeof testUpstream>>

@@ -1,0 +1,119 @@
+/** One upstream: how it is and was, why it failed, how it is set up, and what can be done with it. */
+import type { ShownUpstream } from '../../documents/upstream.ts'
+import { toHref } from '../address/address.ts'
+import { may } from '../api/session.ts'
+import { toLatency } from '../figures/counts.ts'
+import { State, When } from '../ui/figure.tsx'
+import { Problem } from '../ui/notice.tsx'
+import { Overlay } from '../ui/overlay.tsx'
+import { useUpstreams } from './data.ts'
+import { Failures } from './failures.tsx'
+import { Strip } from './strip.tsx'
+import { TestButton } from './test-button.tsx'
+import { toBreaker, toCredential, toFailedText, toOriginWord, toUpstreamLimits, toUpstreamState } from './words.ts'
+
+export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void }) {
+  const { data: upstreams, problem, reload } = useUpstreams()
+  const upstream = upstreams?.find((one) => one.id === id)
+  return (
+    <Overlay kind="drawer" title={id} onClose={onClose}>
+      {problem && <Problem of={problem} retry={reload} />}
+      {upstreams !== null && upstream === undefined && (
+        <p>There is no upstream of this name. It may have been removed.</p>
+      )}
+      {upstream && (
+        <>
+          <Standing of={upstream} />
+          {may('editor') && upstream.enabled && <TestButton ids={[id]} label="Test it now" />}
+          <Strip id={id} />
+          <Targets of={upstream} />
+          <Failures of={upstream} />
+          <Facts of={upstream} />
+        </>
+      )}
+    </Overlay>
+  )
+}
+
+function Standing({ of: upstream }: { of: ShownUpstream }) {
+  const { kind, word } = toUpstreamState(upstream)
+  return (
+    <div>
+      <p>
+        <State kind={kind}>{word}</State>
+        {upstream.last_ok_ms !== null && (
+          <span class="dim">
+            {' '}
+            · last answer <When ms={upstream.last_ok_ms} />
+          </span>
+        )}
+      </p>
+      {upstream.reason && <p class="reason">{upstream.reason}</p>}
+    </div>
+  )
+}
+
+/** More would be no list to look through: the page of models has all. */
+const TARGETS_SHOWN = 20
+
+function Targets({ of: { id, targets } }: { of: ShownUpstream }) {
+  const first = targets.toSorted((a, b) => Number(a.breaker === 'closed') - Number(b.breaker === 'closed'))
+  return (
+    <section class="part">
+      <h3>Models and their breakers</h3>
+      {targets.length === 0 ? (
+        <p class="dim">No model has a route to it.</p>
+      ) : (
+        <ul class="targets">
+          {first.slice(0, TARGETS_SHOWN).map((target) => {
+            const { kind, word } = toBreaker(target)
+            const { failures_in_a_row: failed, reason } = target
+            const why = [toFailedText(failed), reason ?? ''].filter(Boolean).join('; ')
+            return (
+              <li key={`${target.model} ${target.upstream_model}`}>
+                <a href={toHref(`/models?model=${encodeURIComponent(target.model)}`)}>{target.model}</a>
+                <State kind={kind}>{word}</State>
+                {why !== '' && <p class="hint">{why}</p>}
+              </li>
+            )
+          })}
+        </ul>
+      )}
+      {targets.length > TARGETS_SHOWN && (
+        <p>
+          <a href={toHref(`/models?upstream=${encodeURIComponent(id)}`)}>All {targets.length} models</a>
+        </p>
+      )}
+    </section>
+  )
+}
+
+function Facts({ of: upstream }: { of: ShownUpstream }) {
+  const { dialect, base_url, local, deadlines, credential, origin } = upstream
+  const { kind, word } = toCredential(credential)
+  return (
+    <section class="part">
+      <h3>How it is set up</h3>
+      <dl class="facts">
+        <dt>Address</dt>
+        <dd>{base_url === null ? 'within this server' : <code>{base_url}</code>}</dd>
+        <dt>Dialect</dt>
+        <dd>{dialect}</dd>
+        <dt>Credential</dt>
+        <dd>{credential === null ? word : <State kind={kind}>{word}</State>}</dd>
+        <dt>Local</dt>
+        <dd>{local ? 'yes: it costs nothing, and keys for local models may use it' : 'no'}</dd>
+        <dt>Limits</dt>
+        <dd>{toUpstreamLimits(upstream.limits) || 'none'}</dd>
+        <dt>Deadlines</dt>
+        <dd>
+          headers {toLatency(deadlines.headers_ms)}, first token {toLatency(deadlines.first_token_ms)}, between tokens{' '}
+          {toLatency(deadlines.idle_ms)}, all of a stream {toLatency(deadlines.total_ms)}, of a whole answer{' '}
+          {toLatency(deadlines.total_whole_ms)}
+        </dd>
+        <dt>From</dt>
+        <dd>{toOriginWord(origin)}</dd>
+      </dl>
+    </section>
+  )
+}

@@ -1,0 +1,140 @@
+/** Upstreams in words, and which of them a list shows. Pure. */
+import type { ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
+import { toCount, toLatency } from '../figures/counts.ts'
+
+export type StateKind = 'good' | 'warn' | 'bad' | 'off'
+
+/** A state as a shape and a word. */
+export interface Told {
+  kind: StateKind
+  word: string
+}
+
+const STATES: Readonly<Record<ShownUpstream['state'], Told>> = {
+  healthy: { kind: 'good', word: 'healthy' },
+  degraded: { kind: 'warn', word: 'degraded' },
+  unknown: { kind: 'off', word: 'not tried yet' },
+  refused: { kind: 'bad', word: 'refused' },
+  down: { kind: 'bad', word: 'down' },
+  not_ready: { kind: 'bad', word: 'not ready' },
+  disabled: { kind: 'off', word: 'disabled' },
+}
+
+export const toUpstreamState = ({ state }: Pick<ShownUpstream, 'state'>): Told => STATES[state]
+
+type Target = ShownUpstream['targets'][number]
+
+/** One route's breaker: while it is open, nobody is sent there. */
+export function toBreaker({ breaker, open_for_keys: keys, retry_in_ms: ms }: Target): Told {
+  const forWhom = keys === null ? '' : ` for ${keys === 1 ? 'one key' : `${toCount(keys)} keys`}`
+  if (breaker === 'closed') return { kind: 'good', word: 'closed' }
+  if (breaker === 'half_open') return { kind: 'warn', word: `half open${forWhom}` }
+  const again = ms === null ? '' : `, again in ${toLatency(ms)}`
+  return { kind: keys === null ? 'bad' : 'warn', word: `open${forWhom}${again}` }
+}
+
+/** How many failed in a row; '' for none. */
+export const toFailedText = (count: number): string =>
+  count === 0 ? '' : count === 1 ? 'the last request failed' : `the last ${toCount(count)} requests failed`
+
+/** All of its breakers at once: `closed`, `2 of 5 open`. Null without any route. */
+export function toBreakers(targets: readonly Pick<Target, 'breaker' | 'open_for_keys'>[]): Told | null {
+  if (targets.length === 0) return null
+  const open = targets.filter(({ breaker }) => breaker !== 'closed')
+  if (open.length === 0) return { kind: 'good', word: 'closed' }
+  const isHalf = open.every(({ breaker, open_for_keys: keys }) => breaker === 'half_open' || keys !== null)
+  const state = open.every(({ breaker }) => breaker === 'half_open') ? 'half open' : 'open'
+  const word = targets.length === 1 ? state : `${open.length} of ${targets.length} ${state}`
+  return { kind: isHalf ? 'warn' : 'bad', word }
+}
+
+/** Whether there is a credential and where it is from, never the credential. */
+export function toCredential(credential: ShownUpstream['credential']): Told {
+  if (credential === null) return { kind: 'off', word: 'needs none' }
+  const { variable, sealed, status } = credential
+  if (sealed)
+    return status === 'set' ? { kind: 'good', word: 'set, typed in' } : { kind: 'bad', word: 'to be typed in' }
+  const from = variable ?? 'a variable'
+  return status === 'set' ? { kind: 'good', word: `set, from ${from}` } : { kind: 'bad', word: `${from} is not set` }
+}
+
+const TESTS: Readonly<Record<string, Told>> = {
+  ready: { kind: 'good', word: 'It answers' },
+  unknown: { kind: 'off', word: 'It cannot be asked for nothing: the next request will tell' },
+  refused: { kind: 'bad', word: 'It refuses its credential' },
+  degraded: { kind: 'warn', word: 'It answers with an error' },
+  timeout: { kind: 'bad', word: 'It did not answer in time' },
+  down: { kind: 'bad', word: 'It cannot be reached' },
+  not_made: { kind: 'off', word: 'It was not asked' },
+  not_ready: { kind: 'bad', word: 'It is not ready' },
+}
+
+/** What a test came to, with its reason: `It answers, after 213 ms.` */
+export function toTestText({ state, reason, ms }: UpstreamTest): Told {
+  const { kind, word } = TESTS[state] ?? { kind: 'off', word: state }
+  const after = ms === null ? '' : `, after ${toLatency(ms)}`
+  return { kind, word: `${word}${after}${reason === null ? '.' : `: ${reason}`}` }
+}
+
+/** Such as `60 requests, 100k tokens a minute; 4 at a time`; '' without any. */
+export function toUpstreamLimits({ rpm, tpm, concurrency }: ShownUpstream['limits']): string {
+  const rates = [
+    ...(rpm === null ? [] : [`${toCount(rpm)} requests`]),
+    ...(tpm === null ? [] : [`${toCount(tpm)} tokens`]),
+  ]
+  return [
+    ...(rates.length === 0 ? [] : [`${rates.join(', ')} a minute`]),
+    ...(concurrency === null ? [] : [`${toCount(concurrency)} at a time`]),
+  ].join('; ')
+}
+
+/** Those in a state and with the words in their name, address or dialect. A state of '' is any. */
+export function filterUpstreams(
+  upstreams: readonly ShownUpstream[],
+  { search, state }: { search: string; state: string },
+): ShownUpstream[] {
+  const wanted = search.trim().toLowerCase()
+  return upstreams.filter((upstream) => {
+    if (state !== '' && (state === 'unwell' ? !isUnwell(upstream) : upstream.state !== state)) return false
+    const texts = [upstream.id, upstream.dialect, upstream.base_url ?? '', upstream.reason ?? '']
+    return texts.some((text) => text.toLowerCase().includes(wanted))
+  })
+}
+
+/** Whether somebody should look. */
+export const isUnwell = ({ state, targets }: Pick<ShownUpstream, 'state' | 'targets'>): boolean =>
+  STATES[state].kind === 'bad' || STATES[state].kind === 'warn' || targets.some(({ breaker }) => breaker !== 'closed')
+
+/** An hour of the last day: how many requests there were, and which share failed. */
+export interface Hour {
+  ms: number
+  requests: number
+  errors: number
+}
+
+/** Every hour up to the one that is now, those without requests, too. */
+export function toStrip(hours: readonly Hour[], nowMs: number, hourMs = 3_600_000, shown = 24): (Hour & Told)[] {
+  const last = Math.floor(nowMs / hourMs) * hourMs
+  const byHour = new Map(hours.map((hour) => [hour.ms, hour]))
+  return Array.from({ length: shown }, (_, index) => {
+    const ms = last - (shown - 1 - index) * hourMs
+    const hour = byHour.get(ms) ?? { ms, requests: 0, errors: 0 }
+    return { ...hour, ...toHourState(hour) }
+  })
+}
+
+function toHourState({ requests, errors }: Hour): Told {
+  if (requests === 0) return { kind: 'off', word: 'no requests' }
+  if (errors === 0) return { kind: 'good', word: 'none failed' }
+  return { kind: errors * 2 > requests ? 'bad' : 'warn', word: `${toCount(errors)} of ${toCount(requests)} failed` }
+}
+
+const ORIGINS: Readonly<Record<string, string>> = {
+  builtin: 'built in',
+  discovered: 'found on this machine',
+  file: 'a catalogue file',
+  admin: 'set by hand',
+}
+
+/** Who has said what stands in the catalogue. */
+export const toOriginWord = (origin: string): string => ORIGINS[origin] ?? origin

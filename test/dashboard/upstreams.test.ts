@@ -1,0 +1,106 @@
+/** Upstreams as their page tells of them. */
+import { describe, expect, test } from 'bun:test'
+import {
+  filterUpstreams,
+  toBreaker,
+  toBreakers,
+  toCredential,
+  toStrip,
+  toTestText,
+  toUpstreamLimits,
+} from '../../src/dashboard/upstreams/words.ts'
+import type { ShownUpstream } from '../../src/documents/upstream.ts'
+
+type Target = ShownUpstream['targets'][number]
+
+const target = (changes: Partial<Target> = {}): Target => ({
+  ...{ model: 'v/m', upstream_model: 'm', breaker: 'closed', open_for_keys: null },
+  ...{ failures_in_a_row: 0, retry_in_ms: null, reason: null },
+  ...changes,
+})
+
+const upstream = (changes: Partial<ShownUpstream> = {}): ShownUpstream => ({
+  ...{ id: 'openai', dialect: 'openai', base_url: 'https://api.openai.com/v1', local: false, enabled: true },
+  ...{ state: 'healthy', reason: null, last_ok_ms: null, last_error: null, targets: [], origin: 'file' },
+  deadlines: { headers_ms: 1, first_token_ms: 1, idle_ms: 1, total_ms: 1, total_whole_ms: 1 },
+  limits: { rpm: null, tpm: null, concurrency: null },
+  credential: null,
+  ...changes,
+})
+
+describe('in words', () => {
+  test('a breaker, for whom it is open, and when it is tried again', () => {
+    expect(toBreaker(target())).toEqual({ kind: 'good', word: 'closed' })
+    expect(toBreaker(target({ breaker: 'half_open' }))).toEqual({ kind: 'warn', word: 'half open' })
+    expect(toBreaker(target({ breaker: 'open', retry_in_ms: 12_400 })).word).toBe('open, again in 12.4 s')
+    expect(toBreaker(target({ breaker: 'open', open_for_keys: 1 }))).toEqual({ kind: 'warn', word: 'open for one key' })
+  })
+
+  test('all breakers of an upstream: it is bad only where nobody is let through', () => {
+    expect(toBreakers([])).toBeNull()
+    expect(toBreakers([target(), target()])).toEqual({ kind: 'good', word: 'closed' })
+    expect(toBreakers([target(), target({ breaker: 'open' })])).toEqual({ kind: 'bad', word: '1 of 2 open' })
+    expect(toBreakers([target({ breaker: 'half_open' })])).toEqual({ kind: 'warn', word: 'half open' })
+    expect(toBreakers([target({ breaker: 'open', open_for_keys: 3 })])).toEqual({ kind: 'warn', word: 'open' })
+  })
+
+  test.each([
+    [null, 'needs none'],
+    [{ variable: 'OPENAI_API_KEY', sealed: false, status: 'set' }, 'set, from OPENAI_API_KEY'],
+    [{ variable: 'OPENAI_API_KEY', sealed: false, status: 'not_set' }, 'OPENAI_API_KEY is not set'],
+    [{ variable: null, sealed: true, status: 'set' }, 'set, typed in'],
+    [{ variable: null, sealed: true, status: 'not_set' }, 'to be typed in'],
+  ] as const)('the credential %j', (credential, word) => {
+    expect(toCredential(credential).word).toBe(word)
+  })
+
+  test('what a test came to', () => {
+    const told = (state: string, reason: string | null = null, ms: number | null = null) =>
+      toTestText({ id: 'u', state, reason, ms }).word
+    expect(told('ready', null, 213)).toBe('It answers, after 213 ms.')
+    expect(told('down', 'connection refused', 2)).toBe('It cannot be reached, after 2 ms: connection refused')
+    expect(told('of another version')).toBe('of another version.')
+  })
+
+  test('limits', () => {
+    expect(toUpstreamLimits({ rpm: null, tpm: null, concurrency: null })).toBe('')
+    expect(toUpstreamLimits({ rpm: 60, tpm: 100_000, concurrency: 4 })).toBe(
+      '60 requests, 100k tokens a minute; 4 at a time',
+    )
+  })
+})
+
+test('a list shows those in a state, those to be looked at, and those that are searched for', () => {
+  const upstreams = [
+    upstream(),
+    upstream({ id: 'broken', targets: [target({ breaker: 'open' })] }),
+    upstream({ id: 'ollama', state: 'down', base_url: 'http://127.0.0.1:11434/v1' }),
+    upstream({ id: 'old', state: 'disabled' }),
+  ]
+  const ids = (search: string, state: string) => filterUpstreams(upstreams, { search, state }).map(({ id }) => id)
+  expect(ids('', '')).toEqual(['openai', 'broken', 'ollama', 'old'])
+  expect(ids('', 'unwell')).toEqual(['broken', 'ollama'])
+  expect(ids('', 'disabled')).toEqual(['old'])
+  expect(ids(' 11434 ', '')).toEqual(['ollama'])
+})
+
+test('a day has an hour each, those without requests, too, and says which failed', () => {
+  const hour = 3_600_000
+  const strip = toStrip(
+    [
+      { ms: 8 * hour, requests: 4, errors: 0 },
+      { ms: 9 * hour, requests: 4, errors: 2 },
+      { ms: 10 * hour, requests: 4, errors: 3 },
+      { ms: 3 * hour, requests: 9, errors: 9 },
+    ],
+    10 * hour + 5,
+    hour,
+    4,
+  )
+  expect(strip.map(({ ms, kind, word }) => [ms / hour, kind, word])).toEqual([
+    [7, 'off', 'no requests'],
+    [8, 'good', 'none failed'],
+    [9, 'warn', '2 of 4 failed'],
+    [10, 'bad', '3 of 4 failed'],
+  ])
+})
