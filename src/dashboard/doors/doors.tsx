@@ -14,6 +14,15 @@ import { Mark } from '../ui/mark.tsx'
 import { Problem } from '../ui/notice.tsx'
 import { keepWished, PROVIDER_HREF, setUp, signIn, useCode } from './enter.ts'
 
+/** The code may stand in the address, behind the `#`, which a browser sends to nobody. */
+function takeCode(): string {
+  const code = location.hash.slice(1)
+  if (code !== '') history.replaceState(null, '', location.pathname)
+  return code
+}
+
+const codeOfAddress = takeCode()
+
 const PATHS = { setup: '/setup', code: '/code' }
 
 export function Doors({ problem, retry }: { problem: Refusal | null; retry(): void }) {
@@ -96,7 +105,7 @@ function SignIn() {
 const PASSWORD_HINT = 'At least 12 characters. A few words that belong to nobody are good.'
 
 function WithCode() {
-  const form = useForm({ name: '', code: '', password: '' }, async (values) => {
+  const form = useForm({ name: '', code: codeOfAddress, password: '' }, async (values) => {
     await useCode(values)
     leaveDoor()
   })
@@ -131,15 +140,6 @@ function WithCode() {
     </Door>
   )
 }
-
-/** The code may stand in the address, behind the `#`, which a browser sends to nobody. */
-function takeCode(): string {
-  const code = location.hash.slice(1)
-  if (code !== '') history.replaceState(null, '', location.pathname)
-  return code
-}
-
-const codeOfAddress = takeCode()
 
 function SetUp() {
   const form = useForm({ code: codeOfAddress, name: '', password: '' }, async (values) => {

@@ -2,14 +2,15 @@
 
 import { useTeams } from '../teams/data.ts'
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
-import { EXPIRIES, type KeyValues } from './form-values.ts'
+import { ExpiryFields } from './expiry-fields.tsx'
+import type { KeyValues } from './form-values.ts'
 import { ModelsField } from './models-field.tsx'
 import { LimitFields, ScopeField } from './shared-fields.tsx'
 
 /** @param kept how it says that it ends as it did before; null where it did not end. */
 export function KeyFields({ form, kept }: { form: FormState<KeyValues>; kept: string | null }) {
   const teams = useTeams().data ?? []
-  const { expires_ms: expires, allowed_ips: ips, scope } = form.values.value
+  const { allowed_ips: ips, scope } = form.values.value
   return (
     <>
       <TextField
@@ -30,15 +31,7 @@ export function KeyFields({ form, kept }: { form: FormState<KeyValues>; kept: st
         />
       )}
       <LimitFields form={form} />
-      <div class="fields">
-        <SelectField
-          of={form}
-          name="expires_ms"
-          label="Ends"
-          options={kept === null ? EXPIRIES : [['kept', kept], ...EXPIRIES]}
-        />
-        {expires === 'on' && <TextField of={form} name="expires_on" label="On" type="date" />}
-      </div>
+      <ExpiryFields form={form} kept={kept} />
       <details open={ips !== '' || scope === 'local'}>
         <summary>Where it may be used</summary>
         <div class="form">

@@ -113,7 +113,9 @@ function Account() {
   return (
     <div class="account">
       <p>
-        <span class="account-name">{value.name}</span>
+        <a class="account-name" href={toHref('/account')} title="Your sessions and your password" onClick={closeMore}>
+          {value.name}
+        </a>
         <span class="dim">{value.role}</span>
       </p>
       <div class="account-tools">

@@ -97,4 +97,22 @@ export const PAGES: readonly PageEntry[] = [
     offered: null,
     load: async () => (await import('../teams/new-page.tsx')).NewTeamPage,
   },
+  {
+    path: '/people',
+    least: 'owner',
+    offered: { label: 'People', icon: 'people', letter: 'e', isInBar: false },
+    load: async () => (await import('../people/page.tsx')).PeoplePage,
+  },
+  {
+    path: '/people/new',
+    least: 'owner',
+    offered: null,
+    load: async () => (await import('../people/new-page.tsx')).InvitePage,
+  },
+  {
+    path: '/account',
+    least: 'member',
+    offered: null,
+    load: async () => (await import('../account/page.tsx')).AccountPage,
+  },
 ]

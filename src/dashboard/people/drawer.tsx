@@ -1,0 +1,124 @@
+/** Somebody who signs in: their role, their sessions, and what can be done with both. */
+import { useState } from 'preact/hooks'
+import { session } from '../api/session.ts'
+import { useTeams } from '../teams/data.ts'
+import { Button } from '../ui/button.tsx'
+import { Id } from '../ui/copy.tsx'
+import { State, When } from '../ui/figure.tsx'
+import { Form, useForm } from '../ui/form.tsx'
+import { Problem, tell } from '../ui/notice.tsx'
+import { Overlay } from '../ui/overlay.tsx'
+import { disable, editPerson, type Person, useSessions } from './data.ts'
+import { DisableDialog, ResetDialog } from './dialogs.tsx'
+import { PersonFields } from './fields.tsx'
+import { Sessions } from './sessions.tsx'
+import { STATUS_KINDS } from './words.ts'
+
+export function PersonDrawer({ of: person, onClose }: { of: Person; onClose(): void }) {
+  const [open, setOpen] = useState<'edit' | 'reset' | 'disable' | null>(null)
+  const close = () => setOpen(null)
+  const enable = () =>
+    disable(person.id, false).then(
+      () => tell(`${person.name} may sign in again.`),
+      (error: Error) => tell(error.message, 'bad'),
+    )
+  return (
+    <Overlay kind="drawer" title={person.name} onClose={onClose}>
+      <p class="drawer-line">
+        <State kind={STATUS_KINDS[person.status]}>{person.status}</State>
+        <span class="dim">id</span> <Id id={person.id} />
+      </p>
+      {open === 'edit' ? <Edit of={person} onDone={close} /> : <Facts of={person} />}
+      {open !== 'edit' && (
+        <div class="form-foot">
+          {person.status === 'disabled' ? (
+            <Button onClick={enable}>Enable</Button>
+          ) : (
+            <>
+              <Button onClick={() => setOpen('edit')}>Change role</Button>
+              <Button onClick={() => setOpen('reset')}>New code</Button>
+              <Button kind="bad" onClick={() => setOpen('disable')}>
+                Disable
+              </Button>
+            </>
+          )}
+        </div>
+      )}
+      <TheirSessions of={person} />
+      {open === 'reset' && <ResetDialog of={person} onClose={close} />}
+      {open === 'disable' && <DisableDialog of={person} onClose={close} />}
+    </Overlay>
+  )
+}
+
+function Facts({ of: person }: { of: Person }) {
+  const team = useTeams().data?.find(({ id }) => id === person.team_id)
+  return (
+    <dl class="facts">
+      <dt>Role</dt>
+      <dd>
+        {person.role}
+        {isMe(person) && ' (you)'}
+      </dd>
+      {person.team_id !== null && (
+        <>
+          <dt>Team</dt>
+          <dd>{team?.name ?? <Id id={person.team_id} />}</dd>
+        </>
+      )}
+      <dt>Signs in</dt>
+      <dd>{toWays(person)}</dd>
+      <dt>Made</dt>
+      <dd>
+        <When ms={person.created_ms} />
+      </dd>
+      {person.disabled_ms !== null && (
+        <>
+          <dt>Disabled</dt>
+          <dd>
+            <When ms={person.disabled_ms} />
+          </dd>
+        </>
+      )}
+    </dl>
+  )
+}
+
+export const isMe = ({ name }: Pick<Person, 'name'>) => session.value.state === 'in' && session.value.name === name
+
+/** Such as `with a password`. */
+export function toWays({ has_password, oidc }: Pick<Person, 'has_password' | 'oidc'>): string {
+  if (oidc) return has_password ? 'through the identity provider, or with a password' : 'through the identity provider'
+  return has_password ? 'with a password' : 'not yet: the code was not used'
+}
+
+function Edit({ of: person, onDone }: { of: Person; onDone(): void }) {
+  const form = useForm({ role: person.role as string, team: person.team_id ?? '' }, async (values) => {
+    const { keys_moved: moved } = await editPerson(person.id, values)
+    tell(moved === 0 ? 'Changed.' : `Changed; ${moved === 1 ? 'a key' : `${moved} keys`} went with them.`)
+    onDone()
+  })
+  const cancel = (
+    <Button kind="quiet" onClick={onDone}>
+      Cancel
+    </Button>
+  )
+  return (
+    <Form of={form} submit="Save" beside={cancel}>
+      <PersonFields form={form} />
+    </Form>
+  )
+}
+
+function TheirSessions({ of: { id } }: { of: Person }) {
+  const { data, problem, reload } = useSessions()
+  const sessions = (data ?? []).filter(({ admin_id }) => admin_id === id)
+  return (
+    <section class="drawer-part">
+      <h3>Sessions</h3>
+      {problem && <Problem of={problem} retry={reload} />}
+      {data !== null && sessions.length === 0 && <p class="dim">Signed in nowhere.</p>}
+      <Sessions of={sessions} />
+    </section>
+  )
+}

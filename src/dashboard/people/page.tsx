@@ -1,0 +1,107 @@
+/** Those who sign in, for owners: administrators, and members, who have keys of their own. */
+import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { ways } from '../api/session.ts'
+import { Page } from '../shell/page.tsx'
+import { useTeams } from '../teams/data.ts'
+import { ButtonLink } from '../ui/button.tsx'
+import { Code } from '../ui/copy.tsx'
+import { None, State, When } from '../ui/figure.tsx'
+import { Empty, Problem } from '../ui/notice.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+import { type Person, usePeople, useSessions } from './data.ts'
+import { isMe, PersonDrawer } from './drawer.tsx'
+import { STATUS_KINDS } from './words.ts'
+
+const inviteLink = () => (
+  <ButtonLink kind="main" icon="plus" href={toHref('/people/new')} data-new>
+    Invite somebody
+  </ButtonLink>
+)
+
+export function PeoplePage() {
+  const { data: people, problem, reload } = usePeople()
+  const open = people?.find(({ id }) => id === query.value.get('person'))
+  const havePasswords = ways.value.includes('password')
+  return (
+    <Page title="People" actions={people !== null && people.length > 1 && havePasswords && inviteLink()}>
+      {problem && <Problem of={problem} retry={reload} />}
+      {people !== null && (
+        <div class="sections">
+          <List people={people} />
+          {!havePasswords ? (
+            <p class="dim">
+              People come through your identity provider: what it says of them decides on their role. Passwords, and so
+              invitations, are off.
+            </p>
+          ) : (
+            people.length === 1 && <OnlyYou />
+          )}
+        </div>
+      )}
+      {open && <PersonDrawer key={open.id} of={open} onClose={() => setQuery({ person: null })} />}
+    </Page>
+  )
+}
+
+const OnlyYou = () => (
+  <Empty title="Only you so far">
+    <p>
+      Invite those who look after keys and models with you, and those who should have keys of their own: members make
+      them by themselves, within what their team allows.
+    </p>
+    {inviteLink()}
+    <p class="dim">Or on the command line:</p>
+    <Code label="Command that invites somebody" text="tollgate admin create bob@example.com --role editor" />
+  </Empty>
+)
+
+function List({ people }: { people: readonly Person[] }) {
+  const teams = new Map(useTeams().data?.map(({ id, name }) => [id, name]))
+  const seen = new Map<string, number>()
+  for (const { admin_id, seen_ms } of useSessions().data ?? [])
+    seen.set(admin_id, Math.max(seen_ms, seen.get(admin_id) ?? 0))
+  const columns: Column<Person>[] = [
+    {
+      name: 'name',
+      title: 'Name',
+      sortBy: ({ name }) => name,
+      cell: (person) => (
+        <>
+          <a class="row-link" href={toHrefWith({ person: person.id })}>
+            {person.name}
+          </a>{' '}
+          {isMe(person) && <span class="dim">you</span>}
+        </>
+      ),
+    },
+    { name: 'role', title: 'Role', sortBy: ({ role }) => role, cell: ({ role }) => role },
+    ...(people.some(({ team_id }) => team_id !== null)
+      ? [
+          {
+            name: 'team',
+            title: 'Team',
+            sortBy: ({ team_id }: Person) => teams.get(team_id ?? '') ?? '',
+            cell: ({ team_id }: Person) => teams.get(team_id ?? '') ?? <None />,
+          },
+        ]
+      : []),
+    {
+      name: 'state',
+      title: 'State',
+      sortBy: ({ status }) => status,
+      cell: ({ status }) => <State kind={STATUS_KINDS[status]}>{status}</State>,
+    },
+    {
+      name: 'seen',
+      title: 'Seen',
+      isFigure: true,
+      isOnPhone: false,
+      sortBy: ({ id }) => seen.get(id) ?? 0,
+      cell: ({ id }) => {
+        const ms = seen.get(id)
+        return ms === undefined ? <None /> : <When ms={ms} />
+      },
+    },
+  ]
+  return <Table caption="People" columns={columns} rows={people} idOf={({ id }) => id} />
+}

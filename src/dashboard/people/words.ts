@@ -1,0 +1,41 @@
+/** Those who sign in, and where from, in words. Pure. */
+import { ROLES, type Role } from '../../domain/roles.ts'
+
+const RIGHTS: Readonly<Record<Role, string>> = {
+  owner: 'everything, people and credentials included',
+  editor: 'keys, teams and models',
+  viewer: 'reads, and changes nothing',
+  member: 'makes keys of their own, within a team',
+}
+
+/** What each may do, as a list to choose from says it. */
+export const ROLE_OPTIONS = ROLES.map((role) => [role, `${role}: ${RIGHTS[role]}`] as const)
+
+export const STATUS_KINDS = { active: 'good', invited: 'warn', disabled: 'off' } as const
+
+/** Such as `Firefox on Linux`; what is sent by no browser, as it calls itself. */
+export function toBrowser(agent: string): string {
+  const browser = BROWSERS.find(([, pattern]) => pattern.test(agent))?.[0]
+  const system = SYSTEMS.find(([, pattern]) => pattern.test(agent))?.[0]
+  if (browser === undefined) return agent.split(/[\s/]/, 1)[0] || 'something without a name'
+  return system === undefined ? browser : `${browser} on ${system}`
+}
+
+/** Those that call themselves others, too, come first. */
+const BROWSERS: readonly [string, RegExp][] = [
+  ['Edge', /Edg(e|A|iOS)?\//],
+  ['Opera', /OPR\//],
+  ['Firefox', /(Firefox|FxiOS)\//],
+  ['Chrome', /(Chrome|CriOS|HeadlessChrome)\//],
+  ['Safari', /Safari\//],
+]
+
+const SYSTEMS: readonly [string, RegExp][] = [
+  ['an iPhone', /iPhone/],
+  ['an iPad', /iPad/],
+  ['Android', /Android/],
+  ['Windows', /Windows/],
+  ['macOS', /Mac OS X|Macintosh/],
+  ['ChromeOS', /CrOS/],
+  ['Linux', /Linux|X11/],
+]
