@@ -10,6 +10,7 @@ import { requireKnownReferences, requireRemote, resolveHosts } from '../catalog/
 import { toPlanDocument, toShownVersionDocument, toVersionDocument } from '../documents/catalog.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Principal } from '../identity/principal.ts'
+import { readActorNames } from '../keys/audit-log.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
 import type { AdminDeps } from './deps.ts'
@@ -30,9 +31,15 @@ const Revert = exactly({ number: Type.Integer({ minimum: 1 }), plan: Type.Option
 /** Its rows are those of a file, which may be applied again after it. */
 const ORIGIN = 'file'
 
-export function catalogController({ store, serving, catalogFiles, lookUp, now }: AdminDeps) {
-  const permitFor = async ({ role }: Principal, places: readonly Pick<UpstreamRow, 'baseUrl'>[]): Promise<Permit> => {
-    const rights = { mayChangeUpstreams: role === 'owner', resolved: await resolveHosts(places, lookUp) }
+export function catalogController({ store, identity, serving, catalogFiles, lookUp, now }: AdminDeps) {
+  const permitFor = async (
+    { role }: Principal,
+    wanted: readonly Pick<UpstreamRow, 'id' | 'baseUrl' | 'local'>[],
+  ): Promise<Permit> => {
+    const mayChangeUpstreams = role === 'owner'
+    // Of whom may change none, no name is looked up.
+    const { upstreams } = mayChangeUpstreams ? await store.readCatalog() : { upstreams: wanted }
+    const rights = { mayChangeUpstreams, resolved: await resolveHosts(wanted, lookUp, upstreams) }
     return (current, write) => requireRemote(current, write, rights)
   }
 
@@ -87,12 +94,18 @@ export function catalogController({ store, serving, catalogFiles, lookUp, now }:
       },
       { least: 'editor', body: Body },
     )
-    .get('/catalog/history', async () => ({ versions: (await listVersions(store)).map(toVersionDocument) }), {
-      least: 'viewer',
-    })
+    .get(
+      '/catalog/history',
+      async () => {
+        const names = await readActorNames(identity)
+        return { versions: (await listVersions(store)).map((version) => toVersionDocument(version, names)) }
+      },
+      { least: 'viewer' },
+    )
     .get(
       '/catalog/history/:number',
-      async ({ params: { number } }) => toShownVersionDocument(await showVersion(store, toNumber(number))),
+      async ({ params: { number } }) =>
+        toShownVersionDocument(await showVersion(store, toNumber(number)), await readActorNames(identity)),
       { least: 'viewer' },
     )
     .post(

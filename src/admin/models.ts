@@ -3,7 +3,7 @@
  * may an upstream's name of a model: they are escaped in a path. With `?plan=true` a change is told and not made.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import { Elysia, t } from 'elysia'
+import { Elysia } from 'elysia'
 import type { EditBy, Edited } from '../catalog/edit.ts'
 import { editModel, type ModelChanges, resetModel } from '../catalog/edit-model.ts'
 import { deleteRoute, type RouteChanges, setRoute } from '../catalog/edit-route.ts'
@@ -12,6 +12,7 @@ import { toEditDocument } from '../documents/catalog.ts'
 import { toAliasDocuments, toModelDocuments, toShownModel } from '../documents/model.ts'
 import { toKnown } from '../documents/readiness.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
+import { toDefined } from '../domain/defined.ts'
 import type { Feature } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { Principal } from '../identity/principal.ts'
@@ -19,7 +20,7 @@ import type { CatalogRows } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
-import { exactly, orNone, withoutMissing } from './schema.ts'
+import { exactly, orNone, PlanQuery } from './schema.ts'
 
 /** The rules of a catalogue's file say which fields a price has, and which features there are. */
 const Pricing = Type.Unsafe<PricingItem[]>(Type.Array(Type.Record(Type.String(), Type.Unknown())))
@@ -44,8 +45,6 @@ const RouteBody = exactly({
   supported_features: orNone(Features),
   enabled: Type.Optional(Type.Boolean()),
 })
-
-export const PlanQuery = t.Object({ plan: t.Optional(t.Boolean()) })
 
 /** The server knows whether it has them. */
 const NOT_NEEDED = new Map()
@@ -124,11 +123,11 @@ const toRouteId = (params: { slug: string; upstream: string; upstream_model: str
 function toModelChanges(body: Static<typeof ModelPatch>): ModelChanges {
   const { supported_features: supportedFeatures, context_length: contextLength, ...others } = body
   const { max_output_length: maxOutputLength, ...same } = others
-  return withoutMissing({ ...same, supportedFeatures, contextLength, maxOutputLength })
+  return toDefined({ ...same, supportedFeatures, contextLength, maxOutputLength })
 }
 
 function toRouteChanges(body: Static<typeof RouteBody>): RouteChanges {
   const { supported_features: supportedFeatures, context_length: contextLength, ...others } = body
   const { max_output_length: maxOutputLength, ...same } = others
-  return withoutMissing({ ...same, supportedFeatures, contextLength, maxOutputLength })
+  return toDefined({ ...same, supportedFeatures, contextLength, maxOutputLength })
 }

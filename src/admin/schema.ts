@@ -1,5 +1,6 @@
 /** Shapes of what the admin API takes. Bodies are checked as they are: a number is no text, and a field too many is a mistake. */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { t } from 'elysia'
 import { PERIODS } from '../domain/settings.ts'
 
 /** An object of these fields and no others. */
@@ -25,6 +26,5 @@ export const Shared = {
   metadata: orNone(Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()]))),
 }
 
-/** Without the fields that nobody has sent. */
-export const withoutMissing = <Fields extends object>(fields: { [Name in keyof Fields]: Fields[Name] | undefined }) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields
+/** Of a change that may only be told. A word that is none is refused: with a slip of the hand it would be made. */
+export const PlanQuery = t.Object({ plan: t.Optional(t.Boolean()) }, { additionalProperties: false })

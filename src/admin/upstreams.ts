@@ -9,6 +9,7 @@ import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } fr
 import { findUpstream } from '../catalog/find.ts'
 import { toEditDocument } from '../documents/catalog.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
+import { toDefined } from '../domain/defined.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DIALECTS } from '../domain/settings.ts'
 import type { Principal } from '../identity/principal.ts'
@@ -16,8 +17,7 @@ import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
-import { PlanQuery } from './models.ts'
-import { exactly, oneOf, orNone, withoutMissing } from './schema.ts'
+import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
 const Fields = {
   base_url: Type.Optional(Type.String({ maxLength: 500 })),
@@ -121,19 +121,17 @@ function toChanges({
   ...others
 }: Static<typeof Patch>): UpstreamChanges {
   const { local, enabled, limits } = others
-  const changes: UpstreamChanges = {}
-  if (baseUrl !== undefined) changes.baseUrl = baseUrl
-  if (apiKey !== undefined) changes.apiKey = apiKey
-  if (local !== undefined) changes.local = local
-  if (enabled !== undefined) changes.enabled = enabled
-  if (limits !== undefined) changes.limits = withoutMissing(limits)
-  if (deadlines !== undefined)
-    changes.deadlines = withoutMissing({
-      headers: deadlines.headers_ms,
-      firstToken: deadlines.first_token_ms,
-      idle: deadlines.idle_ms,
-      total: deadlines.total_ms,
-      totalWhole: deadlines.total_whole_ms,
-    })
-  return changes
+  return toDefined({
+    ...{ baseUrl, apiKey, local, enabled },
+    limits: limits && toDefined(limits),
+    deadlines:
+      deadlines &&
+      toDefined({
+        headers: deadlines.headers_ms,
+        firstToken: deadlines.first_token_ms,
+        idle: deadlines.idle_ms,
+        total: deadlines.total_ms,
+        totalWhole: deadlines.total_whole_ms,
+      }),
+  })
 }

@@ -46,7 +46,8 @@ export const hostOf = (baseUrl: string): string =>
 export function explainAddress(baseUrl: string, local: boolean, addresses: readonly string[]): string | null {
   const host = hostOf(baseUrl)
   const own = toIp(host)
-  const all = own ? [own] : addresses.map(toIp).filter((ip) => ip !== null)
+  // A resolver may name the interface behind one: fe80::1%eth0.
+  const all = own ? [own] : addresses.map((text) => toIp(text.replace(/%.*$/, ''))).filter((ip) => ip !== null)
   const ips = all.flatMap<Ip>(toMeant)
   if (ips.some((ip) => NEVER.some((range) => isIn(range, ip))))
     return 'leads to a link-local or reserved address, where no upstream is.'

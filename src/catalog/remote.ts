@@ -13,11 +13,33 @@ export type LookUp = (host: string) => Promise<readonly string[]>
 /** What the names of hosts resolve to. */
 export type Resolved = ReadonlyMap<string, readonly string[]>
 
-/** Resolves the hosts of upstreams, before a change that cannot wait. */
-export async function resolveHosts(rows: readonly Pick<UpstreamRow, 'baseUrl'>[], lookUp: LookUp): Promise<Resolved> {
-  const hosts = new Set(rows.flatMap(({ baseUrl }) => (baseUrl === null ? [] : hostOf(baseUrl))))
+/** At once: upstreams that are used have theirs looked up by the same few threads. */
+const MOST_HOSTS = 50
+
+/**
+ * Resolves the hosts of upstreams, before a change that cannot wait.
+ *
+ * @param current what stands as it is needs no look. Throws `invalid` where too many are new.
+ */
+export async function resolveHosts(
+  rows: readonly Standing[],
+  lookUp: LookUp,
+  current: readonly Standing[] = [],
+): Promise<Resolved> {
+  const standing = new Set(current.map(toStanding))
+  const changed = rows.filter((row) => !standing.has(toStanding(row)))
+  const hosts = new Set(changed.flatMap(({ baseUrl }) => (baseUrl === null ? [] : hostOf(baseUrl))))
+  if (hosts.size > MOST_HOSTS)
+    throw new ServiceError(
+      { kind: 'invalid', field: 'upstreams' },
+      `The field upstreams is invalid: set up at most ${MOST_HOSTS} at other hosts at a time.`,
+    )
   return new Map(await Promise.all([...hosts].map(async (host) => [host, await lookUp(host)] as const)))
 }
+
+type Standing = Pick<UpstreamRow, 'id' | 'baseUrl' | 'local'>
+
+const toStanding = ({ id, baseUrl, local }: Standing) => JSON.stringify([id, baseUrl, local])
 
 export interface RemoteRights {
   /** Whether who asks is an owner. */
@@ -70,7 +92,10 @@ export function requireAddress(
 ): void {
   const isAsItWas = before !== undefined && before.baseUrl === row.baseUrl && before.local === row.local
   if (row.baseUrl === null || isAsItWas) return
-  const problem = explainAddress(row.baseUrl, row.local, resolved.get(hostOf(row.baseUrl)) ?? [])
+  const addresses = resolved.get(hostOf(row.baseUrl))
+  if (addresses === undefined)
+    throw new ServiceError({ kind: 'catalog_changed' }, `The upstream ${row.id} was changed meanwhile. Try again.`)
+  const problem = explainAddress(row.baseUrl, row.local, addresses)
   if (problem === null) return
   throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${problem}`)
 }

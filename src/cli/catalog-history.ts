@@ -4,7 +4,9 @@
  */
 import { listVersions, planRevert, revertCatalog, showVersion } from '../catalog/history.ts'
 import { toShownVersionDocument, toVersionDocument } from '../documents/catalog.ts'
+import { readActorNames } from '../keys/audit-log.ts'
 import type { CatalogVersion } from '../store/catalog-rows.ts'
+import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import { toCountText, toWriteLines } from './catalog-changes.ts'
 import { usageError } from './command-error.ts'
 import {
@@ -22,18 +24,27 @@ import {
 /** @param number the version to show; all of them are listed without one. */
 export async function history(number: string | undefined, io: Context): Promise<void> {
   if (number !== undefined) return show(toNumber(number), io)
-  const versions = await withStore(io, { readonly: true }, listVersions)
-  if (io.json) return printJson(io, { versions: versions.map(toVersionDocument) })
+  const { versions, names } = await withStore(io, { readonly: true }, async (store, sqlite) => ({
+    versions: await listVersions(store),
+    names: await readActorNames(createIdentityStore(sqlite)),
+  }))
+  if (io.json) return printJson(io, { versions: versions.map((version) => toVersionDocument(version, names)) })
   if (versions.length === 0) return io.stderr('Nothing was applied yet.\n')
-  io.stdout(toTable(HEADINGS, versions.map(toCells), io.paint))
+  io.stdout(
+    toTable(
+      HEADINGS,
+      versions.map((version) => toCells(version, names)),
+      io.paint,
+    ),
+  )
 }
 
 const HEADINGS = ['N', 'WHEN (UTC)', 'WHO', 'WHAT', 'ROWS', 'SOURCE']
 
-const toCells = (version: CatalogVersion) => [
+const toCells = (version: CatalogVersion, names: ReadonlyMap<string, string>) => [
   String(version.number),
   toTime(version.atMs),
-  toShort(version.actor),
+  toShort(names.get(version.actor) ?? version.actor),
   version.action.replace(/^catalog\./, ''),
   // As a plan marks them. Another owner is something that a row has otherwise.
   `+${version.created} ~${version.updated + version.adopted} -${version.deleted}`,
@@ -41,10 +52,13 @@ const toCells = (version: CatalogVersion) => [
 ]
 
 async function show(number: number, io: Context): Promise<void> {
-  const shown = await withStore(io, { readonly: true }, (store) => showVersion(store, number))
-  if (io.json) return printJson(io, toShownVersionDocument(shown))
+  const { shown, names } = await withStore(io, { readonly: true }, async (store, sqlite) => ({
+    shown: await showVersion(store, number),
+    names: await readActorNames(createIdentityStore(sqlite)),
+  }))
+  if (io.json) return printJson(io, toShownVersionDocument(shown, names))
   const { version, told } = shown
-  const cells = toCells(version)
+  const cells = toCells(version, names)
   io.stdout(toDescribedTable(HEADINGS, [cells], [[toWholeSource(version.subject)]], io.paint))
   io.stdout(
     told ? toWriteLines(told, io.paint) : 'What it changed is not known: the version before it is not kept any more.\n',

@@ -16,11 +16,16 @@ export function toPlanDocument(plan: CatalogPlan, origin: Origin, warnings: read
 /** Whether the database says something else than what was planned. */
 export const differs = ({ changes, left }: Pick<CatalogPlan, 'changes' | 'left'>) => changes.length + left.length > 0
 
-export const toVersionDocument = ({ atMs, ...version }: CatalogVersion) => ({ ...version, at_ms: atMs })
+/** @param names of administrators and tokens, by their ids. */
+export const toVersionDocument = ({ atMs, ...version }: CatalogVersion, names: ReadonlyMap<string, string>) => ({
+  ...version,
+  actor_name: names.get(version.actor) ?? null,
+  at_ms: atMs,
+})
 
 /** What it changed is null where that is not known any more. */
-export const toShownVersionDocument = ({ version, told }: ShownVersion) => ({
-  ...toVersionDocument(version),
+export const toShownVersionDocument = ({ version, told }: ShownVersion, names: ReadonlyMap<string, string>) => ({
+  ...toVersionDocument(version, names),
   ...(told ?? { changes: null, adoptions: null }),
 })
 

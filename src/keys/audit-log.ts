@@ -35,7 +35,7 @@ export interface AuditPage {
 
 export interface AuditDeps {
   store: Pick<ConfigStore, 'readAudit' | 'readKeys'>
-  identity: Pick<IdentityStore, 'readAdmins' | 'readTokens'>
+  identity: KnownActors
 }
 
 /** Lists changes. What is named as their subject is found by its present name, with all that was ever done to it. Throws `invalid`. */
@@ -50,7 +50,7 @@ export async function listAudit(
   if (query.action !== undefined && !NAMES.has(query.action))
     throw invalid('action', `there is none called '${query.action}': it must be one of ${[...NAMES].join(', ')}`)
   const subjects = subject === undefined ? {} : { subjects: [subject, ...(await idsOf(store, subject))] }
-  const known = [...(await identity.readAdmins()), ...(await identity.readTokens())]
+  const known = await readActors(identity)
   const actors = actor === undefined ? {} : { actors: [actor, ...idsNamed(known, actor)] }
   // One more than are wanted tells whether there is another page.
   const rows = await store.readAudit({ ...query, ...subjects, ...actors, limit: limit + 1 })
@@ -58,6 +58,18 @@ export async function listAudit(
   const audit = rows.slice(0, limit).map((row) => ({ ...row, actorName: names.get(row.actor) ?? null }))
   return { audit, next: rows.length > limit ? (audit.at(-1)?.id ?? null) : null }
 }
+
+type KnownActors = Pick<IdentityStore, 'readAdmins' | 'readTokens'>
+
+/** Everybody but the commands and the server. */
+const readActors = async (identity: KnownActors): Promise<{ id: string; name: string }[]> => [
+  ...(await identity.readAdmins()),
+  ...(await identity.readTokens()),
+]
+
+/** What administrators and tokens are called now, by their ids. */
+export const readActorNames = async (identity: KnownActors): Promise<ReadonlyMap<string, string>> =>
+  new Map((await readActors(identity)).map(({ id, name }) => [id, name]))
 
 /** Each group before its actions. */
 const NAMES = new Set(AUDIT_ACTIONS.flatMap((action) => [action.slice(0, action.indexOf('.')), action]))

@@ -52,7 +52,12 @@ test('a change is planned, applied, held by the server at once, on record, and r
   expect(row).toMatchObject({ actor: editing?.id, subject: 'admin API' })
 
   const { versions } = (await editor.ask('GET', '/catalog/history')).body
-  expect(versions.at(-1)).toMatchObject({ number: 2, action: 'catalog.apply', actor: editing?.id })
+  expect(versions.at(-1)).toMatchObject({
+    number: 2,
+    action: 'catalog.apply',
+    actor: editing?.id,
+    actor_name: 'editor',
+  })
   expect((await editor.ask('GET', '/catalog/history/2')).body.changes).toEqual(planned.changes)
   const back = { body: { number: 1, plan: true } }
   expect((await editor.ask('POST', '/catalog/revert', back)).body).toMatchObject({
@@ -125,6 +130,19 @@ describe('from afar', () => {
       expect(answer.body.error.field).toEndWith('.api_key')
     }
     expect(await fixture.store.readCatalog()).toEqual(before)
+  })
+
+  test('no name is looked up for whoever may set none up, nor many at a time for an owner', async () => {
+    const many = Array.from(
+      { length: 60 },
+      (_, n) => `  u${n}: { dialect: openai, base_url: "https://h${n}.example.com" }\n`,
+    )
+    const yaml = `version: 1\nupstreams:\n${many.join('')}models: {}\n`
+    expect((await plan(yaml, editor)).body.error.kind).toBe('owners_only')
+    expect(fixture.lookedUp).toEqual([])
+    expect((await plan(yaml)).body.error.field).toBe('upstreams')
+    await plan(CATALOG)
+    expect(fixture.lookedUp).toEqual([])
   })
 
   test('a process command is refused', async () => {

@@ -69,6 +69,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   const catalogFiles = createFileThread()
   /** What names of hosts resolve to; others are not there. */
   const hosts: Record<string, string[]> = {}
+  const lookedUp: string[] = []
   const live = createLiveRequests({ snapshot: () => serving.snapshot() ?? EMPTY, checkMs: 20 })
   // As on its thread, which `server/reports.test.ts` starts.
   const thread = { ask: (request: ReportRequest) => report(request), dismiss() {}, close() {} }
@@ -86,7 +87,10 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     ...{ store, vault, identity, serving, catalogFiles, setupCode, now, log, publicUrls: [PUBLIC_URL] },
     ...{ ways: oidc ? ways : ['password'], oidc: oidc ? toOidc(oidc) : null },
     attempts: new Attempts(),
-    lookUp: async (host) => hosts[host] ?? [],
+    lookUp: async (host) => {
+      lookedUp.push(host)
+      return hosts[host] ?? []
+    },
     reports: createReports({ dataFolder: folder.path, ledger: { flush }, now, thread }),
     live: { follow: live.follow, keepOpen() {} },
     addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
@@ -154,6 +158,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
       identity,
       environment,
       hosts,
+      lookedUp,
       serving,
       setupCode,
       admin,

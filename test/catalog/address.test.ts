@@ -47,6 +47,7 @@ test.each([
   ['http://255.255.255.255/v1', [], 'never'],
   ['http://metadata.google.internal/v1', ['169.254.169.254'], 'never'],
   ['http://two.example.com/v1', ['93.184.216.34', 'fe80::1'], 'never'],
+  ['http://zone.example.com/v1', ['fe80::1%eth0'], 'never'],
 ])('%s that resolves to %p: %s', (url, addresses, expected) => {
   expect(judge(url, false, addresses)).toBe(expected)
   expect(judge(url, true, addresses)).toBe(expected === 'never' ? 'never' : 'taken')

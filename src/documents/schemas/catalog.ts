@@ -200,7 +200,7 @@ export const EditedUpstream = Type.Object({ planned, ...Edit.properties, upstrea
 
 export const Version = describes<ReturnType<typeof toVersionDocument>>()(
   Type.Object({
-    ...{ number: Count, actor: Text, action: Text, subject: Text },
+    ...{ number: Count, actor: Text, actor_name: TextOrNull, action: Text, subject: Text },
     ...{ created: Count, updated: Count, deleted: Count, adopted: Count, at_ms: Time },
   }),
 )
