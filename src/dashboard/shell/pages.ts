@@ -115,4 +115,34 @@ export const PAGES: readonly PageEntry[] = [
     offered: null,
     load: async () => (await import('../account/page.tsx')).AccountPage,
   },
+  {
+    path: '/settings',
+    least: 'viewer',
+    offered: { label: 'Settings', icon: 'settings', letter: 's', isInBar: false },
+    load: async () => (await import('../settings/page.tsx')).SettingsPage,
+  },
+  {
+    path: '/settings/server',
+    least: 'viewer',
+    offered: null,
+    load: async () => (await import('../settings/server-page.tsx')).ServerPage,
+  },
+  {
+    path: '/settings/backups',
+    least: 'owner',
+    offered: null,
+    load: async () => (await import('../settings/backups-page.tsx')).BackupsPage,
+  },
+  {
+    path: '/settings/tokens',
+    least: 'owner',
+    offered: null,
+    load: async () => (await import('../settings/tokens-page.tsx')).TokensPage,
+  },
+  {
+    path: '/settings/tokens/new',
+    least: 'owner',
+    offered: null,
+    load: async () => (await import('../settings/new-token-page.tsx')).NewTokenPage,
+  },
 ]

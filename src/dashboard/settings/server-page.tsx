@@ -1,0 +1,132 @@
+/** How the server is doing: whether all is well and, where it is not, why and what to do. */
+import { Count, State, When } from '../ui/figure.tsx'
+import { Problem } from '../ui/notice.tsx'
+import { useStatus } from './data.ts'
+import { SettingsFrame } from './frame.tsx'
+import { toBytes } from './words.ts'
+
+type Status = NonNullable<ReturnType<typeof useStatus>['data']>
+
+export function ServerPage() {
+  const { data: status, problem, reload } = useStatus()
+  return (
+    <SettingsFrame title="Server">
+      {problem && <Problem of={problem} retry={reload} />}
+      {status !== null && (
+        <div class="sections">
+          <Wellbeing of={status} />
+          <dl class="headline">
+            <div>
+              <dt>requests under way</dt>
+              <dd>
+                <Count count={status.in_flight} />
+              </dd>
+            </div>
+            <div>
+              <dt>memory for them</dt>
+              <dd>{toBytes(status.buffered_bytes)}</dd>
+            </div>
+            <div>
+              <dt>rows that wait for the database</dt>
+              <dd>
+                <Count count={status.waiting} />
+              </dd>
+            </div>
+          </dl>
+          <section class="panel narrow">
+            <h2>Facts</h2>
+            <Facts of={status} />
+          </section>
+        </div>
+      )}
+    </SettingsFrame>
+  )
+}
+
+const READINESS = {
+  ok: ['good', 'All is well'],
+  degraded: ['warn', 'It answers, and not all is well'],
+  starting: ['warn', 'It is starting'],
+  draining: ['warn', 'It is stopping'],
+  ledger_unavailable: ['bad', 'It takes no requests'],
+} as const
+
+const CHECK_KINDS = { ok: 'good', warning: 'warn', problem: 'bad' } as const
+
+function Wellbeing({ of: { readiness, reasons, checks } }: { of: Status }) {
+  const [kind, word] = READINESS[readiness]
+  const found = checks.filter(({ status }) => status !== 'ok')
+  return (
+    <section class="drawer-part" aria-live="polite">
+      <h2>
+        <State kind={kind}>{word}</State>
+      </h2>
+      {reasons.map((reason) => (
+        <p key={reason}>{reason}</p>
+      ))}
+      {found.length > 0 && (
+        <ul class="drawer-part">
+          {found.map(({ name, status, message }) => (
+            <li key={name + message}>
+              <State kind={CHECK_KINDS[status]}>{status}</State> {message}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}
+
+const Facts = ({ of: { version, url, started_ms, disk, backups, lost } }: { of: Status }) => (
+  <dl class="facts">
+    <dt>Version</dt>
+    <dd>{version}</dd>
+    <dt>Serves</dt>
+    <dd>
+      <code>{url}</code>
+    </dd>
+    <dt>Since</dt>
+    <dd>
+      <When ms={started_ms} />
+    </dd>
+    {lost !== null && (
+      <>
+        <dt>Lost</dt>
+        <dd>
+          <State kind="bad">the {lost} is gone from the data folder</State>
+        </dd>
+      </>
+    )}
+    <dt>Data</dt>
+    <dd>
+      {disk === null ? (
+        'not measured yet'
+      ) : (
+        <>
+          <p>
+            {toBytes(disk.used_bytes)}
+            {disk.budget_bytes !== null && ` of ${toBytes(disk.budget_bytes)}`}, {toBytes(disk.free_bytes)} free on the
+            disk
+          </p>
+          {disk.growth_bytes_per_day !== null && disk.growth_bytes_per_day > 0 && (
+            <p>
+              {toBytes(disk.growth_bytes_per_day)} more a day
+              {disk.days_left !== null && `: room for ${Math.floor(disk.days_left)} days`}
+            </p>
+          )}
+        </>
+      )}
+    </dd>
+    <dt>Backups</dt>
+    <dd>
+      {backups.newest_ms === null ? (
+        'none yet'
+      ) : (
+        <>
+          the newest <When ms={backups.newest_ms} />
+        </>
+      )}
+      {backups.failed !== null && <p class="state bad">{backups.failed}</p>}
+    </dd>
+  </dl>
+)

@@ -1,0 +1,51 @@
+/** One token, and taking it back. */
+import { Id } from '../ui/copy.tsx'
+import { When } from '../ui/figure.tsx'
+import { Form, useForm } from '../ui/form.tsx'
+import { tell } from '../ui/notice.tsx'
+import { Overlay } from '../ui/overlay.tsx'
+import { revokeToken, type Token } from './data.ts'
+import { SCOPE_WORDS, TokenState } from './tokens-page.tsx'
+
+export function TokenDialog({ of: token, onClose }: { of: Token; onClose(): void }) {
+  const form = useForm({}, async () => {
+    await revokeToken(token.id)
+    tell(`${token.name} is revoked.`)
+    onClose()
+  })
+  return (
+    <Overlay title={`Token ${token.name}`} onClose={onClose}>
+      <p class="drawer-line">
+        <TokenState of={token} />
+        <span class="dim">id</span> <Id id={token.id} />
+      </p>
+      <dl class="facts">
+        <dt>May</dt>
+        <dd>{SCOPE_WORDS[token.scope]}</dd>
+        <dt>Secret</dt>
+        <dd>
+          <code>{token.token}</code>
+        </dd>
+        <dt>Ends</dt>
+        <dd>{token.expires_ms === null ? 'never' : <When ms={token.expires_ms} />}</dd>
+        <dt>Made</dt>
+        <dd>
+          <When ms={token.created_ms} />
+        </dd>
+        {token.revoked_ms !== null && (
+          <>
+            <dt>Revoked</dt>
+            <dd>
+              <When ms={token.revoked_ms} />
+            </dd>
+          </>
+        )}
+      </dl>
+      {token.revoked_ms === null && (
+        <Form of={form} submit="Revoke it for good" kind="bad">
+          <p class="dim">Scripts that use it are refused from the next moment on. What they did stays on record.</p>
+        </Form>
+      )}
+    </Overlay>
+  )
+}
