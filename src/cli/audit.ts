@@ -3,6 +3,7 @@
  * a closing sentence; exit code 1 where there are findings. Works beside a running server.
  */
 
+import { toDay } from '../domain/time.ts'
 import { toUsd } from '../domain/usage.ts'
 import { count } from '../domain/words.ts'
 import { type Audit, auditLedger, type Finding } from '../ledger/audit.ts'
@@ -63,6 +64,8 @@ export function toSentence(finding: Finding): string {
       const place = `${toTime(finding.hour_ms)}, key ${finding.key_id}, ${finding.model} on ${finding.upstream}`
       return `${place}: ${what.join('; ') || 'in the rollup without a row in the ledger'}.`
     }
+    case 'day':
+      return `${toDay(finding.day_ms)}, ${finding.dimension} ${finding.value || '(none)'}: the sums of the day are not those of its hours.`
     case 'calls':
       return `${toTime(finding.hour_ms)}, ${count(finding.requests, 'request')} such as ${finding.request_id}: ${PROBLEMS[finding.problem]}.`
     case 'open':

@@ -3,12 +3,21 @@
  * Only reads, so it runs beside a live server. `cli/audit.ts` calls it.
  */
 import { join } from 'node:path'
-import type { AuditCell, CallProblem, CellDifference, LedgerAudit, OpenRows } from '../store/ledger-store.ts'
+import { dayOf } from '../domain/time.ts'
+import type {
+  AuditCell,
+  CallProblem,
+  CellDifference,
+  DayProblem,
+  LedgerAudit,
+  OpenRows,
+} from '../store/ledger-store.ts'
 import { filesIn, REJECTED, readSegment, SEGMENT } from './journal-folder.ts'
 import { readMark } from './mark.ts'
 
 export type Finding =
   | ({ kind: 'difference'; hour_ms: number; fields: CellDifference[] } & AuditCell['place'])
+  | ({ kind: 'day'; day_ms: number } & DayProblem)
   | ({ kind: 'calls'; hour_ms: number } & CallProblem)
   | ({ kind: 'open' } & OpenRows)
   | { kind: 'journal'; file: string; records: number }
@@ -44,7 +53,17 @@ export function auditRows(audit: LedgerAudit, onHour: OnHour = () => {}): Audit 
     for (const problem of audit.callProblems(hour)) found.findings.push({ kind: 'calls', hour_ms: hour, ...problem })
     onHour(at + 1, hours.length)
   }
+  found.findings.push(...auditDays(audit, hours, found.findings))
   return found
+}
+
+/** What its hours do not agree on, a day cannot. */
+function auditDays(audit: LedgerAudit, hours: readonly number[], findings: readonly Finding[]): Finding[] {
+  const wrong = new Set(findings.flatMap((finding) => (finding.kind === 'difference' ? [dayOf(finding.hour_ms)] : [])))
+  const days = new Set([...hours.map(dayOf), ...audit.days()]).difference(wrong)
+  return [...days]
+    .sort((a, b) => a - b)
+    .flatMap((day_ms) => audit.dayProblems(day_ms).map((problem): Finding => ({ kind: 'day', day_ms, ...problem })))
 }
 
 export function auditLedger(audit: LedgerAudit, dataFolder: string, onHour?: OnHour): Audit {

@@ -6,6 +6,7 @@ import { codeOf } from '../domain/error.ts'
 import type { Period } from '../domain/settings.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
+import type { Daily } from './usage-store.ts'
 
 /** A record that no store takes, and why. */
 export interface Rejected {
@@ -103,6 +104,10 @@ export interface LedgerAudit {
   cells(hourMs: number): AuditCell[]
   /** The first ms of the hour from which on no row was taken away; 0 where none was. */
   fromMs(): number
+  /** The days that the rollup has sums of, as their first ms. */
+  days(): number[]
+  /** Where the sums of a day are not those of its hours. */
+  dayProblems(dayMs: number): DayProblem[]
   /** Where requests and their additional calls contradict each other. */
   callProblems(hourMs: number): CallProblem[]
   /** Rows that are open, by instance. */
@@ -130,6 +135,12 @@ export interface CellDifference {
   field: string
   ledger: number
   rollup: number
+}
+
+export interface DayProblem {
+  /** Of what, such as `key`, and of which. */
+  dimension: Daily
+  value: string
 }
 
 export interface CallProblem {

@@ -100,6 +100,28 @@ describe('a difference is found', () => {
       [expect.objectContaining({ kind: 'difference', key_id: 'key-z', fields: [] })],
     ],
     [
+      'where a day is not what its hours are',
+      `UPDATE usage_daily SET cost_nano_usd = cost_nano_usd + 1 WHERE dimension = 'model' AND value = 'acme/large'`,
+      [
+        expect.objectContaining({
+          kind: 'day',
+          day_ms: HOUR - (HOUR % 86_400_000),
+          dimension: 'model',
+          value: 'acme/large',
+        }),
+      ],
+    ],
+    [
+      'where a day has what its hours have not',
+      `INSERT INTO usage_daily (dimension, day_ms, value, requests) VALUES ('key', 0, 'key-z', 1)`,
+      [expect.objectContaining({ kind: 'day', day_ms: 0, dimension: 'key', value: 'key-z' })],
+    ],
+    [
+      'where a day has no sums',
+      `DELETE FROM usage_daily WHERE dimension = 'upstream' AND value = 'paid'`,
+      [expect.objectContaining({ kind: 'day', dimension: 'upstream', value: 'paid' })],
+    ],
+    [
       'where rows have no cell',
       `DELETE FROM usage_hourly WHERE hour_ms = ${HOUR}`,
       [

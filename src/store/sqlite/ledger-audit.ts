@@ -4,9 +4,10 @@
  */
 import type { Database } from 'bun:sqlite'
 import { LATEST_MS, timeOfId, toFirstId } from '../../domain/id.ts'
-import { HOUR_MS, hourOf } from '../../domain/time.ts'
+import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
-import type { AuditCell, CallProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
+import type { AuditCell, CallProblem, DayProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
+import { DAILY } from '../usage-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'
 import { SLACK_MS, toIdAfter } from './ledger-ids.ts'
 import { HISTOGRAMS, MEASURES, PLACE } from './ledger-measures.ts'
@@ -70,6 +71,20 @@ const CHECK_CALLS = `
   UNION ALL SELECT 'attempts', COUNT(*), MIN(id) FROM found WHERE attempts
   UNION ALL SELECT 'sums', COUNT(*), MIN(id) FROM found WHERE sums`
 
+const NAMES = MEASURES.map(({ name }) => name)
+
+/** One statement: hours and days are written together. Parameters: day, day after it. */
+const CHECK_DAY = DAILY.map(
+  (dimension, at) => `
+  SELECT '${dimension}' AS dimension, value FROM (
+    SELECT ${PLACE[at]} AS value, ${NAMES.map((name) => `SUM(${name}) AS ${name}`).join(', ')}
+    FROM usage_hourly WHERE hour_ms >= ?1 AND hour_ms < ?2 GROUP BY 1
+  ) AS hours FULL OUTER JOIN (
+    SELECT * FROM usage_daily WHERE dimension = '${dimension}' AND day_ms = ?1
+  ) AS days USING (value)
+  WHERE ${NAMES.map((name) => `hours.${name} IS NOT days.${name}`).join(' OR ')}`,
+).join(' UNION ALL ')
+
 const OPEN_ROWS = (['requests', 'calls'] as const)
   .map(
     (table) => `SELECT '${table}' AS "table", instance, COUNT(*) AS rows, MIN(created_ms) AS oldest_ms
@@ -103,6 +118,8 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
   const nextCall: Next = sqlite.query(
     'SELECT request_id AS id, created_ms FROM calls WHERE request_id >= ? ORDER BY request_id LIMIT 1',
   )
+  const checkDay = sqlite.query<DayProblem, [number, number]>(CHECK_DAY)
+  const days = sqlite.query<{ day: number }, []>('SELECT DISTINCT day_ms AS day FROM usage_daily')
   const statusOf = sqlite.query<{ status: string }, [string]>('SELECT status FROM requests WHERE id = ?')
   const callOf = sqlite.query<object, [string, number]>('SELECT 1 FROM calls WHERE request_id = ? AND number = ?')
   const setting = (key: string) =>
@@ -125,6 +142,8 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
       compare
         .all(toFirstId(hourMs - SLACK_MS), toIdAfter(hourMs + HOUR_MS + SLACK_MS), hourMs, hourMs + HOUR_MS)
         .map(toCell),
+    days: () => days.all().map(({ day }) => day),
+    dayProblems: (dayMs) => checkDay.all(dayMs, dayMs + DAY_MS),
     fromMs: () => sqlite.query<{ ms: number }, []>(`SELECT ${FROM} AS ms`).get()?.ms ?? 0,
     callProblems: (hourMs) =>
       checkCalls.all(toFirstId(hourMs), toIdAfter(hourMs + HOUR_MS)).filter(({ requests }) => requests > 0),

@@ -62,7 +62,7 @@ const EXPRESSIONS: Record<Source, Record<Dimension, string>> = {
   },
 }
 
-/** Requests of a page, or sums that go into one: some tens of milliseconds. */
+/** Requests of a page: some tens of milliseconds. */
 export const PAGE = 10_000
 
 /** Parameters of sums: fromMs, untilMs. Of requests: id before the first, id after the last, fromMs, untilMs. */

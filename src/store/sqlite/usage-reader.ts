@@ -13,6 +13,8 @@ import { COUNTS, PAGE, toUsageStatement, type UsageStatement } from './usage-que
 
 /** Of a page, where there is little in an hour. */
 const MOST_HOURS = 24
+/** Of hours that go into a page, where the store adds them up: some tens of milliseconds, too. */
+const MOST_SUMS = 40_000
 /** Of a page: a day has a row for each key, say. */
 const MOST_DAYS = 32
 
@@ -48,8 +50,8 @@ export function createUsageReader(sqlite: Database): UsageReader {
       const { cells, firsts } = read(statement, at, end)
       yield cells
       const size = firsts.reduce<number>((sum, count) => sum + Number(count), 0)
-      if (size > PAGE) many = Math.max(1, Math.floor(many / 2))
-      else if (size < PAGE / 4) many = Math.min(MOST_HOURS, many * 2)
+      if (size > MOST_SUMS) many = Math.max(1, Math.floor(many / 2))
+      else if (size < MOST_SUMS / 4) many = Math.min(MOST_HOURS, many * 2)
       at = hourIn.get(end, untilMs)?.ms ?? null
     }
   }
