@@ -111,7 +111,7 @@ function columnsFor(keys: readonly KeyDocument[], days: ReadonlyMap<string, read
           <a class="row-link" href={toHrefWith({ key: id })}>
             {name}
           </a>{' '}
-          <span class="dim not-on-phone">…{last_four}</span>
+          <span class="dim last-four not-on-phone">…{last_four}</span>
         </>
       ),
     },
@@ -163,14 +163,15 @@ function columnsFor(keys: readonly KeyDocument[], days: ReadonlyMap<string, read
       sortBy: ({ spent_month_nano_usd }) => spent_month_nano_usd,
       cell: ({ spent_month_nano_usd }) => <Money nanoUsd={spent_month_nano_usd} />,
     },
-    ...has(({ id }) => days.has(id), {
+    ...has(({ last_used_ms }) => last_used_ms !== null, {
       name: 'lately',
       title: `${DAYS} days`,
       isOnPhone: false,
       sortBy: ({ id }) => -toRequests(days.get(id)),
       cell: ({ id }) => {
         const used = days.get(id)
-        if (!used) return null
+        // Its room is there before it is.
+        if (!used) return <span class="sparkline" />
         const label = `${toExactCount(toRequests(used))} requests in ${DAYS} days`
         return <Sparkline values={used.map(({ requests }) => requests)} label={label} />
       },
