@@ -19,7 +19,7 @@ import type { Words } from './route-words.ts'
 
 const APPLYING = ['catalog_invalid', 'catalog_not_read', 'owners_only'] as const
 
-export const CATALOG: Words = {
+export const CATALOG = {
   'GET /models': {
     summary: 'Lists models with prices, routes and readiness, and their aliases',
     answer: Type.Object({ models: Type.Array(ListedModel), aliases: Type.Array(Alias) }),
@@ -102,4 +102,4 @@ export const CATALOG: Words = {
     answer: CatalogReverted,
     errors: ['version_not_found', 'owners_only'],
   },
-}
+} satisfies Words

@@ -6,7 +6,7 @@ import type { Words } from './route-words.ts'
 
 const Keys = Type.Object({ keys: Type.Array(Key) })
 
-export const KEYS: Words = {
+export const KEYS = {
   'GET /keys': { summary: 'Lists all keys, revoked and expired ones too, with what they have spent', answer: Keys },
   'POST /keys': {
     summary: 'Makes a key, whose secret is in this answer alone',
@@ -81,4 +81,4 @@ export const KEYS: Words = {
     answer: Key,
     errors: ['no_team', 'key_not_found', 'key_ambiguous'],
   },
-}
+} satisfies Words

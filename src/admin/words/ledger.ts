@@ -40,7 +40,7 @@ const toOwn = (words: RouteWords): RouteWords => ({
   errors: [...(words.errors ?? []), 'no_team'],
 })
 
-export const LEDGER: Words = {
+export const LEDGER = {
   'GET /usage': usage,
   'GET /requests': list,
   'GET /requests/live': live,
@@ -50,4 +50,4 @@ export const LEDGER: Words = {
   'GET /own/requests/live': toOwn(live),
   'GET /own/requests/:id': toOwn(one),
   'GET /audit': { summary: 'Lists who changed what, newest first', answer: AuditPage, errors: ['report_too_long'] },
-}
+} satisfies Words

@@ -14,7 +14,7 @@ const Coded = Type.Object({
   code_expires_ms: TimeOrNull,
 })
 
-export const PEOPLE: Words = {
+export const PEOPLE = {
   'GET /session': { summary: 'Tells who has signed in, and whether anybody can', answer: Who },
   'POST /setup': {
     summary: 'Makes the first owner, and signs them in',
@@ -104,4 +104,4 @@ export const PEOPLE: Words = {
     }),
   },
   'POST /tokens/:id/revoke': { summary: 'Revokes a token', answer: Token, errors: ['token_not_found'] },
-}
+} satisfies Words

@@ -1,6 +1,7 @@
 /** What the description of the API says of a route, beside what its schemas and its access say by themselves. */
 import type { TSchema } from '@sinclair/typebox'
 import type { ServiceFailure } from '../../domain/service-error.ts'
+import type { AdminApi } from '../app.ts'
 
 export interface RouteWords {
   /** What it does, in a line. */
@@ -19,3 +20,15 @@ export interface RouteWords {
 
 /** By `METHOD /path`, below `/admin/api`. */
 export type Words = Readonly<Record<string, RouteWords>>
+
+type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
+
+/** From routes as the framework types them, each segment of a path within the one before it. */
+type NameIn<Routes, Path extends string> = {
+  [Part in keyof Routes & string]: Part extends Method
+    ? `${Uppercase<Part>} ${Path}`
+    : NameIn<Routes[Part], `${Path}/${Part}`>
+}[keyof Routes & string]
+
+/** Such as `GET /keys/:id`: whoever adds a route has to find words for it. */
+export type RouteName = NameIn<AdminApi['~Routes']['admin']['api'], ''>

@@ -5,7 +5,7 @@ import { Backup, Settings, Status } from '../../documents/schemas/server.ts'
 import { chatOperation } from '../../http/openapi/chat.ts'
 import type { Words } from './route-words.ts'
 
-export const SERVER: Words = {
+export const SERVER = {
   'POST /playground': {
     summary: 'Has a model answer, as `/v1/chat/completions` does',
     description:
@@ -48,4 +48,4 @@ export const SERVER: Words = {
     errors: ['backup_not_found'],
   },
   'GET /openapi.json': { summary: 'This description', answer: Type.Object({}) },
-}
+} satisfies Words

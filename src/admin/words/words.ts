@@ -1,9 +1,12 @@
-/** All that the description of the API says of its routes in words. */
+/** All that the description of the API says of its routes in words. A route without any does not compile. */
 import { CATALOG } from './catalog.ts'
 import { KEYS } from './keys.ts'
 import { LEDGER } from './ledger.ts'
 import { PEOPLE } from './people.ts'
-import type { Words } from './route-words.ts'
+import type { RouteName, RouteWords, Words } from './route-words.ts'
 import { SERVER } from './server.ts'
 
-export const WORDS: Words = { ...PEOPLE, ...KEYS, ...CATALOG, ...LEDGER, ...SERVER }
+const EACH: Readonly<Record<RouteName, RouteWords>> = { ...PEOPLE, ...KEYS, ...CATALOG, ...LEDGER, ...SERVER }
+
+/** By `METHOD /path`. */
+export const WORDS: Words = EACH
