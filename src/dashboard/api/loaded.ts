@@ -2,9 +2,10 @@
  * What a page reads from the API: kept by name, so that a page that is opened again shows what it had while it asks anew, and two parts
  * of a page ask once.
  */
-import { type Signal, signal } from '@preact/signals'
+import { effect, type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { Refusal } from './refusal.ts'
+import { session } from './session.ts'
 
 export interface Loaded<T> {
   /** The newest; null before the first answer. */
@@ -18,34 +19,53 @@ interface Entry {
   data: Signal<unknown>
   problem: Signal<Refusal | null>
   load: () => Promise<unknown>
+  /** How often it was asked for: only the newest answer counts. */
   asked: number
+  isUnderWay: boolean
+  /** When it was last answered; 0 before. */
+  answeredMs: number
+  /** How many parts of the page show it. */
+  shown: number
 }
 
 /** More are old filters of lists. */
 const MOST_KEPT = 60
+/** What is as new as this is not asked for again by a part of a page that opens. */
+const NEW_MS = 1_000
 
+/** The one that was looked at last comes last. */
 const kept = new Map<string, Entry>()
 
 function entryOf(name: string): Entry {
-  const found = kept.get(name)
-  if (found) return found
-  const entry: Entry = { data: signal(null), problem: signal(null), load: async () => null, asked: 0 }
+  const entry = kept.get(name) ?? {
+    ...{ data: signal(null), problem: signal(null), load: async () => null },
+    ...{ asked: 0, isUnderWay: false, answeredMs: 0, shown: 0 },
+  }
+  kept.delete(name)
   kept.set(name, entry)
-  const [oldest] = kept.keys()
-  if (kept.size > MOST_KEPT && oldest !== undefined) kept.delete(oldest)
+  if (kept.size <= MOST_KEPT) return entry
+  for (const [oldest, { shown }] of kept) {
+    if (shown > 0) continue
+    kept.delete(oldest)
+    break
+  }
   return entry
 }
 
 async function reload(entry: Entry): Promise<void> {
   const asked = ++entry.asked
+  entry.isUnderWay = true
   try {
     const data = await entry.load()
     if (asked !== entry.asked) return
     entry.data.value = data
     entry.problem.value = null
   } catch (error) {
-    if (asked === entry.asked) entry.problem.value = toRefusal(error)
+    if (asked !== entry.asked) return
+    entry.problem.value = toRefusal(error)
   }
+  entry.isUnderWay = false
+  entry.answeredMs = Date.now()
 }
 
 /** Whatever was thrown, as something to show. */
@@ -66,30 +86,46 @@ export function useLoaded<T>(name: string, load: () => Promise<T>, { everyMs }: 
   latest.current = load
   useEffect(() => {
     entry.load = () => latest.current()
-    void reload(entry)
-    if (everyMs === undefined) return
-    const timer = setInterval(() => {
-      if (!document.hidden) void reload(entry)
-    }, everyMs)
-    return () => clearInterval(timer)
+    entry.shown++
+    const refresh = () => {
+      // One that takes its time is waited for, and not asked for anew.
+      if (!entry.isUnderWay && Date.now() - entry.answeredMs >= NEW_MS) void reload(entry)
+    }
+    refresh()
+    const stop = everyMs === undefined ? () => {} : whileVisible(refresh, everyMs)
+    return () => {
+      entry.shown--
+      stop()
+    }
   }, [entry, everyMs])
   return { data: entry.data.value as T | null, problem: entry.problem.value, reload: () => reload(entry) }
 }
 
-/** Reads again, after a change, what is open under this name, or under one that begins with it and `/` or `?`. */
-export function reloadAll(name: string): Promise<unknown> {
+/** Runs something again and again, and at once when somebody comes back to the page. Returns what ends that. */
+function whileVisible(run: () => void, everyMs: number): () => void {
+  const runVisibly = () => {
+    if (!document.hidden) run()
+  }
+  const timer = setInterval(runVisibly, everyMs)
+  document.addEventListener('visibilitychange', runVisibly)
+  return () => {
+    clearInterval(timer)
+    document.removeEventListener('visibilitychange', runVisibly)
+  }
+}
+
+/** After a change: reads again what is shown under this name, or under one that begins with it and `/` or `?`, and forgets the rest. */
+export async function reloadAll(name: string): Promise<void> {
   const concerned = [...kept].filter(
     ([known]) => known === name || known.startsWith(`${name}/`) || known.startsWith(`${name}?`),
   )
-  return Promise.all(concerned.map(([, entry]) => reload(entry)))
+  for (const [known, { shown }] of concerned) if (shown === 0) kept.delete(known)
+  await Promise.all(concerned.map(([, entry]) => entry.shown > 0 && reload(entry)))
 }
 
-/** At sign-out: nothing of one person is shown to the next. */
-export function forgetAll(): void {
-  for (const entry of kept.values()) {
-    entry.asked++
-    entry.data.value = null
-    entry.problem.value = null
-  }
+/** Nothing of one person is shown to the next. */
+effect(() => {
+  if (session.value.state !== 'out') return
+  for (const entry of kept.values()) entry.asked++
   kept.clear()
-}
+})

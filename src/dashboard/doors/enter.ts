@@ -1,7 +1,6 @@
 /** The ways in and out: each ends with a session that pages go by. */
 import { address, open } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
-import { forgetAll } from '../api/loaded.ts'
 import { session, ways } from '../api/session.ts'
 
 /** Finds out who has signed in. */
@@ -54,6 +53,5 @@ export async function useCode(credentials: Credentials & { code: string }): Prom
 
 export async function signOut(): Promise<void> {
   await ask(api.session.delete())
-  forgetAll()
   session.value = { state: 'out', isSetUp: true }
 }
