@@ -37,8 +37,21 @@ export const maySee = ({ least, isOfMembers = false }: PageEntry): boolean => ma
 export const PAGES: readonly PageEntry[] = [
   {
     path: '/',
+    least: 'viewer',
+    offered: { label: 'Overview', icon: 'overview', letter: 'o', isInBar: true },
+    load: async () => (await import('../overview/page.tsx')).OverviewPage,
+  },
+  {
+    path: '/',
     least: 'member',
+    isOfMembers: true,
     offered: { label: 'Start', icon: 'start', letter: 'o', isInBar: true },
+    load: async () => (await import('../start/page.tsx')).StartPage,
+  },
+  {
+    path: '/start',
+    least: 'viewer',
+    offered: null,
     load: async () => (await import('../start/page.tsx')).StartPage,
   },
   {

@@ -89,6 +89,13 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
             <When ms={first.atMs} />.
           </p>
         )}
+        {first !== null && may('viewer') && (
+          <p>
+            <ButtonLink icon="overview" href={toHref('/?range=today')}>
+              See what it cost
+            </ButtonLink>
+          </p>
+        )}
       </Step>
     </ol>
   )

@@ -1,0 +1,122 @@
+/** What it costs, who asks, what fails and what is not ready: the first page, once anything was asked. */
+import { useRef } from 'preact/hooks'
+import { query, setQuery, toHrefWith } from '../address/address.ts'
+import { useModels } from '../keys/data.ts'
+import { Page } from '../shell/page.tsx'
+import { StartPage } from '../start/page.tsx'
+import { Choice } from '../ui/filters.tsx'
+import { Empty, Problem } from '../ui/notice.tsx'
+import { Budgets, Changed, NotReady } from './beside.tsx'
+import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
+import { type Filters, type Overview, useHasRequests, useOverview } from './data.ts'
+import { Headline } from './headline.tsx'
+import { RANGES, type RangeName, toRangeName } from './range.ts'
+import { Tops } from './tops.tsx'
+
+export function OverviewPage() {
+  const { data: hasRequests, problem, reload } = useHasRequests()
+  // Whoever asks for a range wants to see it, whatever is in it.
+  if (hasRequests || query.value.has('range')) return <Shown />
+  if (problem) return <Problem of={problem} retry={reload} />
+  return hasRequests === null ? null : <StartPage />
+}
+
+function Shown() {
+  const name = toRangeName(query.value.get('range'))
+  const [key, team, model] = ['key', 'team', 'model'].map((each) => query.value.get(each) ?? '') as [
+    ...[string, string, string],
+  ]
+  const filters = { key, team, model }
+  const { data, problem, reload } = useOverview(name, filters)
+  // What was there stays until what was asked for is.
+  const before = useRef<Overview | null>(null)
+  if (data !== null) before.current = data
+  const shown = data ?? before.current
+  return (
+    <Page title="Overview" actions={<Ranges name={name} />}>
+      {problem && <Problem of={problem} retry={reload} />}
+      {shown !== null && (
+        <div class="overview" aria-busy={data === null}>
+          <Narrow filters={filters} of={shown} />
+          <Headline of={shown} />
+          <div class="overview-parts">
+            <div class="overview-column">
+              {shown.now.requests === 0 ? (
+                <Empty title="Nothing was asked in this time">
+                  <p>
+                    <a href={toHrefWith({ range: '30d', key: null, team: null, model: null })}>
+                      Look at all of the last 30 days
+                    </a>
+                  </p>
+                </Empty>
+              ) : (
+                <>
+                  <CostChart of={shown} />
+                  <div class="halves">
+                    <LatencyChart of={shown} />
+                    <FailedChart of={shown} />
+                  </div>
+                  <Tops of={shown} />
+                </>
+              )}
+            </div>
+            <div class="overview-column">
+              <NotReady of={shown} />
+              <Budgets of={shown} />
+              <Changed of={shown} />
+            </div>
+          </div>
+          <p class="list-foot">Days and hours are those of UTC, as budgets have them.</p>
+        </div>
+      )}
+    </Page>
+  )
+}
+
+const Ranges = ({ name }: { name: RangeName }) => (
+  // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+  <div class="ranges" role="group" aria-label="Time">
+    {RANGES.map(([one, text]) => (
+      <button
+        key={one}
+        type="button"
+        class="range"
+        aria-pressed={one === name}
+        onClick={() => setQuery({ range: one }, 'push')}
+      >
+        {text}
+      </button>
+    ))}
+  </div>
+)
+
+type Option = readonly [value: string, text: string]
+
+/** With what is chosen among them, whatever they are. */
+const withChosen = (options: readonly Option[], chosen: string): readonly Option[] =>
+  chosen === '' || options.some(([value]) => value === chosen) ? options : [...options, [chosen, chosen]]
+
+function Narrow({ filters: { key, team, model }, of: { keys, teams } }: { filters: Filters; of: Overview }) {
+  const models = useModels().data ?? []
+  const named = (rows: readonly { id: string; name: string }[]): Option[] => rows.map(({ id, name }) => [id, name])
+  return (
+    <search class="filters">
+      <Choice name="key" label="Key" value={key} options={withChosen([['', 'All keys'], ...named(keys)], key)} />
+      <Choice
+        name="model"
+        label="Model"
+        value={model}
+        options={withChosen([['', 'All models'], ...models.map(({ slug }): Option => [slug, slug])], model)}
+      />
+      {teams.length > 0 && (
+        <Choice
+          name="team"
+          label="Team"
+          value={team}
+          options={withChosen([['', 'All teams'], ...named(teams)], team)}
+        />
+      )}
+      {`${key}${team}${model}` !== '' && <a href={toHrefWith({ key: null, team: null, model: null })}>Show all</a>}
+    </search>
+  )
+}

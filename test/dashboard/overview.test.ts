@@ -1,0 +1,144 @@
+import { describe, expect, test } from 'bun:test'
+import { toCsv } from '../../src/dashboard/overview/csv.ts'
+import { toAmountDelta, toPointsDelta, toTimeDelta } from '../../src/dashboard/overview/delta.ts'
+import { byUse, toForecast } from '../../src/dashboard/overview/forecast.ts'
+import { toRange, toRangeName } from '../../src/dashboard/overview/range.ts'
+import { OTHER, toColumns, toCosts, toShares, toStack } from '../../src/dashboard/overview/series.ts'
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+const NOW = Date.UTC(2026, 10, 22, 14, 30)
+const WEEK = toRange('7d', NOW)
+
+describe('the range of the overview', () => {
+  test('has whole UTC days, the one that runs the last', () => {
+    expect(WEEK.columns.length).toBe(7)
+    expect(WEEK.columns.at(-1)).toBe(Date.UTC(2026, 10, 22))
+    expect(WEEK.sinceMs).toBe(Date.UTC(2026, 10, 16))
+  })
+
+  test('has the hours of today that have begun', () => {
+    const { columns, by } = toRange('today', NOW)
+    expect([by, columns.length, columns.at(-1)]).toEqual(['hour', 15, Date.UTC(2026, 10, 22, 14)])
+  })
+
+  test('is compared with as much time before it, as far into its last column', () => {
+    expect(WEEK.before).toMatchObject({ sinceMs: WEEK.sinceMs - 7 * DAY, untilMs: NOW - 7 * DAY })
+  })
+
+  test('is a week where the address names none, or one that there is not', () => {
+    expect([toRangeName(null), toRangeName('1y'), toRangeName('30d')]).toEqual(['7d', '7d', '30d'])
+  })
+})
+
+const cost = (model: string, day: number, nanoUsd: number, estimated = 0) => ({
+  ...{ model, day_ms: WEEK.sinceMs + day * DAY },
+  ...{ cost_nano_usd: nanoUsd, estimated_cost_nano_usd: estimated },
+})
+
+describe('costs by model', () => {
+  test('are told dearest first, and days without a request are gaps', () => {
+    const costs = toCosts([cost('cheap', 0, 5), cost('dear', 0, 10, 3), cost('dear', 6, 20)], WEEK)
+    expect(costs.map(({ name, total, isEstimated }) => [name, total, isEstimated])).toEqual([
+      ['dear', 30, true],
+      ['cheap', 5, false],
+    ])
+    expect(costs[0]?.values).toEqual([10, null, null, null, null, null, 20])
+  })
+
+  test('beyond seven models are added up, with nothing lost; eight stand by their names', () => {
+    const rows = (count: number) => Array.from({ length: count }, (_, at) => cost(`m${at}`, at % 7, 100 - at))
+    expect(toCosts(rows(8), WEEK).map(({ name }) => name)).not.toContain(OTHER)
+    const many = toCosts(rows(12), WEEK)
+    expect(many.map(({ name }) => name).slice(6)).toEqual(['m6', OTHER])
+    expect(many.reduce((sum, { total }) => sum + total, 0)).toBe(
+      rows(12).reduce((sum, row) => sum + row.cost_nano_usd, 0),
+    )
+  })
+
+  test('stand on top of one another, and where nobody has any there is a gap', () => {
+    expect(toStack([{ values: [1, null, null] }, { values: [2, 3, null] }])).toEqual([
+      [1, null, null],
+      [3, 3, null],
+    ])
+  })
+})
+
+test('a column without a request has no latency, rather than none to wait', () => {
+  const row = {
+    day_ms: WEEK.sinceMs,
+    requests: 4,
+    errors: 1,
+    cuts: 0,
+    first_token_p50_ms: 300,
+    first_token_p95_ms: 900,
+  }
+  const [first, second] = toColumns([row], WEEK)
+  expect(first).toMatchObject({ requests: 4, failed: 1, firstTokenP50Ms: 300 })
+  expect(second).toMatchObject({ requests: 0, firstTokenP50Ms: null })
+})
+
+test('shares are those of the cost, and of the requests where all is free', () => {
+  const usage = [{ key_id: '1', key: 'ann', requests: 1, cost_nano_usd: 75 }]
+  const total = { requests: 4, cost_nano_usd: 100 }
+  expect(toShares('key', { usage, total })).toMatchObject([{ id: '1', name: 'ann', share: 0.75 }])
+  const free = [{ key_id: '1', key: null, requests: 1, cost_nano_usd: 0 }]
+  expect(toShares('key', { usage: free, total: { requests: 4, cost_nano_usd: 0 } })).toMatchObject([
+    { name: '1', share: 0.25 },
+  ])
+})
+
+describe('what a figure is compared with', () => {
+  test('is told in the words of what it measures', () => {
+    expect(toAmountDelta(112, 100)?.text).toBe('12 % more')
+    expect(toPointsDelta(0.012, 0.015)?.text).toBe('0.3 points less')
+    expect(toTimeDelta(500, 1_000)).toEqual({ direction: 'down', text: '50 % faster' })
+    expect(toTimeDelta(1_500, 1_000)?.text).toBe('50 % slower')
+  })
+
+  test('is left out where there was nothing, or no more than a beginning', () => {
+    expect([toAmountDelta(5, 0), toAmountDelta(1_000, 1), toPointsDelta(0.1, null), toTimeDelta(null, 5)]).toEqual([
+      ...[null, null, null, null],
+    ])
+  })
+})
+
+describe('the forecast of a budget', () => {
+  const budget = (spent: number, endMs: number | null, period: 'day' | 'month' | 'total' = 'day') => ({
+    ...{ budget_nano_usd: 100, spent_nano_usd: spent },
+    ...{ budget_period: period, budget_reset_ms: endMs },
+  })
+
+  test('goes on as it has gone', () => {
+    expect(toForecast(budget(25, NOW + DAY / 2), NOW)).toEqual({ atEndNanoUsd: 50, emptyMs: null })
+    expect(toForecast(budget(80, NOW + DAY / 2), NOW)).toEqual({ atEndNanoUsd: 160, emptyMs: NOW + DAY / 8 })
+  })
+
+  test('knows how long a month is', () => {
+    const mid = Date.UTC(2027, 1, 15)
+    expect(toForecast(budget(40, Date.UTC(2027, 2, 1), 'month'), mid)?.atEndNanoUsd).toBe(80)
+  })
+
+  test('is left out where it is too early, where nothing is left, and where no period ends', () => {
+    expect(toForecast(budget(1, NOW + DAY - 60_000), NOW)).toBeNull()
+    expect(toForecast(budget(100, NOW + DAY / 2), NOW)).toBeNull()
+    expect(toForecast(budget(10, null, 'total'), NOW)).toBeNull()
+  })
+
+  test('comes in the order of what is nearest to its end', () => {
+    const none = { ...budget(0, null), budget_nano_usd: null }
+    expect(byUse([budget(10, null), none, budget(90, null)]).map((one) => one.spent_nano_usd)).toEqual([90, 10])
+  })
+})
+
+test('a file for spreadsheets quotes what needs it, and no name in it is run as a formula', () => {
+  expect(
+    toCsv(
+      ['Day', 'a,b (USD)'],
+      [
+        ['Nov 22', 0.5],
+        ['=1+1', null],
+      ],
+    ),
+  ).toBe('Day,"a,b (USD)"\r\nNov 22,0.5\r\n\'=1+1,\r\n')
+})
