@@ -3,7 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Browsing, expectAccessible, hasNoChromium, PASSWORD, startBrowsing, type Visit } from './browsing.ts'
 
 /** Beside those that are offered at the side. */
-const OTHERS = ['/keys?state=revoked', '/keys/new', '/nothing']
+const OTHERS = [
+  ...['/keys?state=revoked', '/keys/new', '/nothing'],
+  ...['/models?model=tollgate%2Fdemo', '/models/catalog', '/models/catalog?version=1'],
+  ...['/upstreams?upstream=demo', '/upstreams/new'],
+]
 
 /** Their paths below `/admin`. */
 const OFFERED = "[...document.querySelectorAll('.side nav a')].map(({ pathname }) => pathname.slice('/admin'.length))"

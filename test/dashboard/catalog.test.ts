@@ -26,12 +26,20 @@ test('a field is told as it was and as it will be', () => {
   ])
 })
 
-test('a price is told for a million, and in full where it has more than two', () => {
-  const after = (...pricing: object[]) => toFieldChanges({ before: {}, after: { pricing } })[0]?.after
-  expect(after({ prompt: '0.00000125', completion: '0.00001' })).toBe('$1.25 in, $10.00 out per million')
-  expect(after({ prompt: '0.000001', completion: '0.000002', input_cache_read: '0.0000001' })).toBe(
-    '$1.00 in, $2.00 out per million (prompt 0.000001, completion 0.000002, input cache read 0.0000001)',
-  )
+test('prices are told one by one, for a million and for a token, those that change', () => {
+  const price = { prompt: '0.00000125', completion: '0.00001', request: '0.01' }
+  const longer = { prompt: '0.0000025', completion: '0.00002', min_prompt_tokens: 200_000 }
+  const after = { pricing: [{ ...price, prompt: '0.000002', request: '0.02' }, longer] }
+  expect(toFieldChanges({ before: { pricing: [price] }, after })).toEqual([
+    {
+      field: 'price: prompt',
+      before: '$1.25 per million ($0.00000125 a token)',
+      after: '$2.00 per million ($0.000002 a token)',
+    },
+    { field: 'price: request', before: '$0.01 each', after: '$0.02 each' },
+    { field: 'price: prompt above 200,000', before: null, after: '$2.50 per million ($0.0000025 a token)' },
+    { field: 'price: completion above 200,000', before: null, after: '$20.00 per million ($0.00002 a token)' },
+  ])
 })
 
 test('how much changed', () => {

@@ -17,7 +17,7 @@ interface PlannedFormProps<Values extends Record<string, string>> {
   apply: string
   /** For what takes something away. */
   kind?: 'main' | 'bad'
-  onDone(): void
+  onDone(values: Values): void
   onCancel?: () => void
 }
 
@@ -31,7 +31,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
   })
   const doing = useForm({}, async () => {
     await send(form.values.value, false)
-    onDone()
+    onDone(form.values.value)
   })
   const cancel = onCancel && <Button onClick={onCancel}>Cancel</Button>
   if (plan === null)
@@ -60,8 +60,8 @@ function PlanHeading() {
   const at = useRef<HTMLHeadingElement>(null)
   useEffect(() => at.current?.focus(), [])
   return (
-    <h3 ref={at} tabIndex={-1}>
+    <h2 ref={at} tabIndex={-1}>
       What would change
-    </h3>
+    </h2>
   )
 }

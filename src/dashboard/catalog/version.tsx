@@ -56,8 +56,8 @@ const Revert = ({ number, onDone, onCancel }: { number: number; onDone(): void; 
     send={(_, isPlan) => revert(number, isPlan)}
     fields={() => (
       <p>
-        Upstreams, models, routes and aliases become what they were then. That makes a new version: nothing is lost by
-        it, and no credential is changed.
+        Upstreams, models, routes and aliases become what they were then. That makes a new version; what there is now
+        stays one, too.
       </p>
     )}
     apply={`Go back to version ${number}`}

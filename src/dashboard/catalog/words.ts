@@ -1,5 +1,6 @@
 /** What changes, or would, in the catalogue: row by row and field by field, in words. Pure. */
-import { isFree, toPrices } from '../figures/prices.ts'
+import { toExactCount } from '../figures/counts.ts'
+import { toPerMillion } from '../figures/prices.ts'
 import { toOriginWord } from '../upstreams/words.ts'
 
 /** As plans and versions have it. */
@@ -36,34 +37,41 @@ export function toRowName(name: string): string {
   return word === undefined ? name : `${word} ${rest}`
 }
 
-/** The fields of a row that is changed; of one that is new or removed, all that it says. */
-export const toFieldChanges = ({ before, after }: Pick<Change, 'before' | 'after'>): FieldChange[] =>
-  [...new Set([...Object.keys(before), ...Object.keys(after)])].map((field) => ({
-    field: field.replaceAll('_', ' '),
-    before: field in before ? toText(field, before[field]) : null,
-    after: field in after ? toText(field, after[field]) : null,
-  }))
+/** The fields of a row that is changed, prices one by one; of one that is new or removed, all that it says. */
+export function toFieldChanges(change: Pick<Change, 'before' | 'after'>): FieldChange[] {
+  const [before, after] = [toFields(change.before), toFields(change.after)]
+  return [...new Set([...before.keys(), ...after.keys()])]
+    .map((field) => ({ field, before: before.get(field) ?? null, after: after.get(field) ?? null }))
+    .filter((one) => one.before !== one.after)
+}
+
+const toFields = (row: Change['before']) =>
+  new Map(
+    Object.entries(row).flatMap(([field, value]): [string, string][] =>
+      field === 'pricing' && Array.isArray(value)
+        ? value.flatMap(toPriceFields)
+        : [[toWords(field), toText(field, value)]],
+    ),
+  )
+
+const toWords = (field: string) => field.replaceAll('_', ' ')
 
 function toText(field: string, value: unknown): string {
   if (value === null || value === undefined) return 'none'
   if (value === true) return 'yes'
   if (value === false) return 'no'
-  if (field === 'pricing' && Array.isArray(value)) return toPricing(value)
   if (field === 'origin' && typeof value === 'string') return toOriginWord(value)
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value.join(', ') || 'none'
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** All of it where it is more than two prices. */
-function toPricing(items: readonly Record<string, string>[]): string {
-  const names = items.flatMap((item) => Object.keys(item))
-  if (names.every((name) => name === 'prompt' || name === 'completion')) return toPrices(items)
-  const details = items.map((item) =>
-    Object.entries(item)
-      .map(([name, price]) => `${name.replaceAll('_', ' ')} ${price}`)
-      .join(', '),
-  )
-  return `${isFree(items) ? 'free' : toPrices(items)} (${details.join('; ')})`
+/** Each price by what it is for, as people compare it and as it is. */
+function toPriceFields({ min_prompt_tokens: least, ...prices }: Readonly<Record<string, string>>): [string, string][] {
+  const above = least === undefined ? '' : ` above ${toExactCount(Number(least))}`
+  return Object.entries(prices).map(([name, usd]) => [
+    `price: ${toWords(name)}${above}`,
+    name === 'request' ? `$${usd} each` : `${toPerMillion(usd)} per million ($${usd} a token)`,
+  ])
 }
 
 interface Counts {

@@ -39,3 +39,9 @@ export const toTypedPrice = (usdPerToken: string): string =>
     .slice(1)
     .replace(/(\.\d*?)0+$/, '$1')
     .replace(/\.$/, '')
+
+/** What a price that is typed for a million comes to: `$0.00000125 a token`; '' where it is none. */
+export function toExactPrice(perMillion: string): string {
+  const price = toPerToken(perMillion)
+  return price === null ? '' : `$${price} a token`
+}

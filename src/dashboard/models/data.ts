@@ -1,7 +1,10 @@
 /** What the pages of models read. After a change, what is open is read again. */
-import type { toShownModel } from '../../documents/model.ts'
+import type { ShownRoute, toShownModel } from '../../documents/model.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
+import { Refusal } from '../api/refusal.ts'
+import { reloadCatalog } from '../catalog/data.ts'
+import { type ModelValues, type RouteValues, toModelPatch, toRouteBody } from './form-values.ts'
 
 const FRESH_MS = 15_000
 
@@ -16,3 +19,32 @@ const modelOf = (slug: string) => api.models({ slug: encodeURIComponent(slug) })
 
 export const useModel = (slug: string) =>
   useLoaded(`models/${slug}`, async () => (await ask(modelOf(slug).get())) as Model, { everyMs: FRESH_MS })
+
+/** Plans a change, or makes it. */
+async function change<T>(work: (options: { query: { plan: boolean } }) => Promise<T>, plan: boolean): Promise<T> {
+  const done = await work({ query: { plan } })
+  if (!plan) await reloadCatalog()
+  return done
+}
+
+export const editModel = (model: Model, values: ModelValues, isPlan: boolean) =>
+  change((options) => ask(modelOf(model.slug).patch(toModelPatch(values, model), options)), isPlan)
+
+/** Gives it back to whoever had it before it was changed by hand. */
+export const resetModel = (slug: string, isPlan: boolean) =>
+  change((options) => ask(modelOf(slug).reset.post(undefined, options)), isPlan)
+
+const routeOf = (slug: string, upstream: string, upstreamModel: string) =>
+  modelOf(slug).routes({ upstream: encodeURIComponent(upstream) })({
+    upstream_model: encodeURIComponent(upstreamModel),
+  })
+
+export const setRoute = (slug: string, values: RouteValues, before: ShownRoute | null, isPlan: boolean) =>
+  change((options) => {
+    const upstreamModel = values.upstream_model.trim()
+    if (upstreamModel === '') throw new Refusal('Say what the upstream calls the model.', 'invalid', 'upstream_model')
+    return ask(routeOf(slug, values.upstream, upstreamModel).put(toRouteBody(values, before), options))
+  }, isPlan)
+
+export const deleteRoute = (slug: string, route: ShownRoute, isPlan: boolean) =>
+  change((options) => ask(routeOf(slug, route.upstream, route.upstream_model).delete(undefined, options)), isPlan)

@@ -1,7 +1,10 @@
 /** One model: whether it can be asked, by which routes, what it costs and has cost, what it can. */
+import { useState } from 'preact/hooks'
+import type { ShownRoute } from '../../documents/model.ts'
 import { toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { isFree, toPrices } from '../figures/prices.ts'
+import { Button } from '../ui/button.tsx'
 import { Count, State, When } from '../ui/figure.tsx'
 import { Problem } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
@@ -9,13 +12,17 @@ import { useUpstreams } from '../upstreams/data.ts'
 import { TestButton } from '../upstreams/test-button.tsx'
 import { toOriginWord } from '../upstreams/words.ts'
 import { type Model, useModel } from './data.ts'
+import { EditModel, ResetModel } from './edit.tsx'
 import { Ladder } from './ladder.tsx'
 import { PerMillion, Prices } from './price.tsx'
+import { RemoveRoute, RouteDialog } from './route-form.tsx'
 import { toFeatureWord, toModelState } from './words.ts'
 
 export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }) {
   const { data: model, problem, reload } = useModel(slug)
   const upstreams = useUpstreams().data ?? []
+  const [open, setOpen] = useState<Open>(null)
+  const close = () => setOpen(null)
   return (
     <Overlay kind="drawer" title={slug} onClose={onClose}>
       {problem && <Problem of={problem} retry={reload} />}
@@ -25,12 +32,15 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
           <Headline of={model} />
           <section class="part">
             <h3>Routes</h3>
-            <Ladder of={model} upstreams={upstreams} />
+            <Ladder of={model} upstreams={upstreams} actions={may('editor') ? toTools(setOpen) : null} />
             {may('editor') && (
-              <TestButton
-                ids={testable(model)}
-                label={testable(model).length > 1 ? 'Test its upstreams' : 'Test it now'}
-              />
+              <div class="form-foot">
+                <TestButton
+                  ids={testable(model)}
+                  label={testable(model).length > 1 ? 'Test its upstreams' : 'Test it now'}
+                />
+                <Button onClick={() => setOpen({ what: 'route', route: null })}>Add a route</Button>
+              </div>
             )}
           </section>
           <section class="part">
@@ -42,11 +52,46 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
           <p class="links">
             <a href={toHref(`/requests?model=${encodeURIComponent(slug)}`)}>Requests for it</a>
           </p>
+          {may('editor') && (
+            <div class="form-foot">
+              <Button onClick={() => setOpen({ what: 'edit' })}>Edit</Button>
+              {isByHand(model) && <Button onClick={() => setOpen({ what: 'reset' })}>Give back</Button>}
+            </div>
+          )}
+          {open?.what === 'edit' && <EditModel of={model} onClose={close} />}
+          {open?.what === 'reset' && <ResetModel of={model} onClose={close} />}
+          {open?.what === 'route' && (
+            <RouteDialog of={model} route={open.route} upstreams={upstreams} onClose={close} />
+          )}
+          {open?.what === 'remove' && <RemoveRoute of={model} route={open.route} onClose={close} />}
         </>
       )}
     </Overlay>
   )
 }
+
+/** Which of its dialogs is open. */
+type Open =
+  | { what: 'edit' | 'reset' }
+  | { what: 'route'; route: ShownRoute | null }
+  | { what: 'remove'; route: ShownRoute }
+  | null
+
+const toTools = (setOpen: (open: Open) => void) => (route: ShownRoute) => (
+  <div class="rung-tools">
+    <Button kind="quiet" onClick={() => setOpen({ what: 'route', route })}>
+      Edit<span class="unseen"> the route to {route.upstream}</span>
+    </Button>
+    {route.origin === 'admin' && (
+      <Button kind="quiet" onClick={() => setOpen({ what: 'remove', route })}>
+        Remove<span class="unseen"> the route to {route.upstream}</span>
+      </Button>
+    )}
+  </div>
+)
+
+/** Whether there is something to give back. */
+const isByHand = ({ origin, routes }: Model) => [origin, ...routes.map((route) => route.origin)].includes('admin')
 
 const testable = ({ routes }: Model) => [
   ...new Set(routes.flatMap(({ upstream, reason }) => (reason === 'its upstream is disabled' ? [] : upstream))),

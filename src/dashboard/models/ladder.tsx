@@ -39,8 +39,8 @@ const PLACES = { only: 'Asked', first: 'First', next: 'Then', last: 'Last', off:
 interface LadderProps {
   of: ShownModel
   upstreams: readonly ShownUpstream[]
-  /** What can be done with a route. */
-  actions?(rung: Rung): ComponentChildren
+  /** What can be done with a route; null for nothing. */
+  actions: ((route: Rung) => ComponentChildren) | null
 }
 
 export const Ladder = ({ of: model, upstreams, actions }: LadderProps) => (

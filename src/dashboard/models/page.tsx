@@ -93,7 +93,8 @@ function List({ models }: { models: readonly ShownModel[] }) {
         </p>
       )}
       <p class="list-foot" aria-live="polite">
-        {shown.length === models.length ? `${models.length} in all` : `${shown.length} of ${models.length}`}
+        {shown.length === models.length ? `${models.length} in all` : `${shown.length} of ${models.length}`}. Prices are
+        for a million tokens.
       </p>
       {shown.length > most && (
         <p>
@@ -138,14 +139,14 @@ const COLUMNS: readonly Column<ShownModel>[] = [
   { name: 'routes', title: 'Routes', isOnPhone: false, cell: (model) => <RoutesCell of={model} /> },
   {
     name: 'in',
-    title: 'In, per million',
+    title: 'In',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.prompt ?? 0),
     cell: ({ pricing }) => (isFree(pricing) ? <span class="dim">free</span> : <PerMillion usd={pricing[0]?.prompt} />),
   },
   {
     name: 'out',
-    title: 'Out, per million',
+    title: 'Out',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.completion ?? 0),
     cell: ({ pricing }) =>

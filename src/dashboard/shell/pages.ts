@@ -99,6 +99,12 @@ export const PAGES: readonly PageEntry[] = [
     load: async () => (await import('../upstreams/page.tsx')).UpstreamsPage,
   },
   {
+    path: '/upstreams/new',
+    least: 'owner',
+    offered: null,
+    load: async () => (await import('../upstreams/new-page.tsx')).NewUpstreamPage,
+  },
+  {
     path: '/teams',
     least: 'viewer',
     offered: { label: 'Teams', icon: 'teams', letter: 't', isInBar: false },

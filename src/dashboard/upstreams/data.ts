@@ -1,7 +1,10 @@
 /** What the pages of upstreams read, and what they have done. */
+import type { ShownUpstream } from '../../documents/upstream.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { api, ask } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { reloadCatalog } from '../catalog/data.ts'
+import { toNewUpstream, toUpstreamPatch, type UpstreamValues } from './form-values.ts'
 
 const FRESH_MS = 10_000
 
@@ -45,3 +48,22 @@ export const useHours = (id: string) =>
   )
 
 export type TestResult = Awaited<ReturnType<typeof testUpstream>>
+
+export const createUpstream = (values: UpstreamValues, plan: boolean) =>
+  change(() => ask(api.upstreams.post(toNewUpstream(values), { query: { plan } })), plan)
+
+export const editUpstream = (upstream: ShownUpstream, values: UpstreamValues, plan: boolean) =>
+  change(
+    () => ask(api.upstreams({ id: upstream.id }).patch(toUpstreamPatch(values, upstream), { query: { plan } })),
+    plan,
+  )
+
+/** With the routes that lead to it. */
+export const deleteUpstream = (id: string, plan: boolean) =>
+  change(() => ask(api.upstreams({ id }).delete(undefined, { query: { plan } })), plan)
+
+async function change<T>(work: () => Promise<T>, isPlan: boolean): Promise<T> {
+  const done = await work()
+  if (!isPlan) await reloadCatalog()
+  return done
+}

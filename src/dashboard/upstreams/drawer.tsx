@@ -1,11 +1,14 @@
 /** One upstream: how it is and was, why it failed, how it is set up, and what can be done with it. */
+import { useState } from 'preact/hooks'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { toLatency } from '../figures/counts.ts'
+import { Button } from '../ui/button.tsx'
 import { State, When } from '../ui/figure.tsx'
 import { Problem } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
+import { EditUpstream, RemoveUpstream } from './change.tsx'
 import { useUpstreams } from './data.ts'
 import { Failures } from './failures.tsx'
 import { Strip } from './strip.tsx'
@@ -15,6 +18,8 @@ import { toBreaker, toCredential, toFailedText, toOriginWord, toUpstreamLimits, 
 export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: upstreams, problem, reload } = useUpstreams()
   const upstream = upstreams?.find((one) => one.id === id)
+  const [open, setOpen] = useState<'edit' | 'remove' | null>(null)
+  const close = () => setOpen(null)
   return (
     <Overlay kind="drawer" title={id} onClose={onClose}>
       {problem && <Problem of={problem} retry={reload} />}
@@ -29,6 +34,18 @@ export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void })
           <Targets of={upstream} />
           <Failures of={upstream} />
           <Facts of={upstream} />
+          {may('owner') && (
+            <div class="form-foot">
+              <Button onClick={() => setOpen('edit')}>Edit</Button>
+              {upstream.origin === 'admin' && (
+                <Button kind="bad" onClick={() => setOpen('remove')}>
+                  Remove
+                </Button>
+              )}
+            </div>
+          )}
+          {open === 'edit' && <EditUpstream of={upstream} onClose={close} />}
+          {open === 'remove' && <RemoveUpstream of={upstream} onClose={close} onGone={onClose} />}
         </>
       )}
     </Overlay>

@@ -1,7 +1,9 @@
 /** Upstreams: all of them with how they are, and the drawer of one. */
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
+import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Count, None, State, When } from '../ui/figure.tsx'
 import { Choice, SearchFilter } from '../ui/filters.tsx'
@@ -11,11 +13,18 @@ import { useUpstreams } from './data.ts'
 import { UpstreamDrawer } from './drawer.tsx'
 import { filterUpstreams, toBreakers, toCredential, toUpstreamState } from './words.ts'
 
+const newUpstream = () =>
+  may('owner') && (
+    <ButtonLink kind="main" icon="plus" href={toHref('/upstreams/new')} data-new>
+      New upstream
+    </ButtonLink>
+  )
+
 export function UpstreamsPage() {
   const { data: upstreams, problem, reload } = useUpstreams()
   const open = query.value.get('upstream')
   return (
-    <Page title="Upstreams">
+    <Page title="Upstreams" actions={upstreams !== null && upstreams.length > 0 && newUpstream()}>
       {problem && <Problem of={problem} retry={reload} />}
       {upstreams !== null && (upstreams.length === 0 ? <NoUpstreams /> : <List upstreams={upstreams} />)}
       {open !== null && <UpstreamDrawer key={open} id={open} onClose={() => setQuery({ upstream: null })} />}
@@ -35,8 +44,9 @@ const NoUpstreams = () => (
       An upstream is who answers: a provider, or a server of your own. Each is watched here, and tried before it is
       needed.
     </p>
+    {newUpstream()}
     <p class="dim">
-      In <code>catalog.yaml</code> of the data folder, with the provider's key in the environment of the server:
+      Or in <code>catalog.yaml</code> of the data folder, with the provider's key in the environment of the server:
     </p>
     <Code label="A catalogue with an upstream" text={EXAMPLE} />
   </Empty>

@@ -1,0 +1,109 @@
+/** What one says of an upstream, when it is made and later. */
+import type { ShownUpstream } from '../../documents/upstream.ts'
+import { type FormState, SelectField, TextField } from '../ui/form.tsx'
+import { Icon } from '../ui/icon.tsx'
+import { losesCredential, type UpstreamValues } from './form-values.ts'
+import { toCredential } from './words.ts'
+
+/** @param before what it is; null for one that is made. */
+export function UpstreamFields({ form, before }: { form: FormState<UpstreamValues>; before: ShownUpstream | null }) {
+  const { values } = form
+  return (
+    <>
+      {before === null && (
+        <TextField
+          of={form}
+          name="id"
+          label="Name"
+          placeholder="openai"
+          hint="Routes and reports name it so. It stays as it is."
+          autoFocus
+        />
+      )}
+      {before?.dialect !== 'demo' && (
+        <>
+          <TextField
+            of={form}
+            name="base_url"
+            label="Address"
+            placeholder="https://api.openai.com/v1"
+            hint="Of any server that speaks as OpenAI does, down to its /v1."
+            isCode
+          />
+          {before !== null && losesCredential(values.value, before) && <Moving of={before} />}
+          <CredentialFields form={form} before={before} />
+        </>
+      )}
+      <SelectField
+        of={form}
+        name="local"
+        label="Whose it is"
+        options={[
+          ['no', 'A provider: it costs what the models cost'],
+          ['yes', 'Ours, local: it costs nothing'],
+        ]}
+      />
+      {before !== null && (
+        <SelectField
+          of={form}
+          name="enabled"
+          label="In use"
+          options={[
+            ['yes', 'Yes'],
+            ['no', 'No: nothing is sent to it'],
+          ]}
+        />
+      )}
+      <fieldset>
+        <legend>What its provider allows</legend>
+        <div class="fields">
+          <TextField of={form} name="rpm" label="Requests a minute" inputMode="numeric" placeholder="no limit" />
+          <TextField of={form} name="tpm" label="Tokens a minute" inputMode="numeric" placeholder="no limit" />
+          <TextField of={form} name="concurrency" label="At a time" inputMode="numeric" placeholder="no limit" />
+        </div>
+      </fieldset>
+    </>
+  )
+}
+
+/** Said as soon as it would be so. */
+export const Moving = ({ of: { id, credential } }: { of: ShownUpstream }) => (
+  <p class="caution" role="status">
+    <Icon name="warning" />
+    <span>
+      A changed address clears the credential ({toCredential(credential).word}): it was meant for the old one. Type one
+      in for the new address, or {id} is not ready until somebody does.
+    </span>
+  </p>
+)
+
+function CredentialFields({ form, before }: { form: FormState<UpstreamValues>; before: ShownUpstream | null }) {
+  const isTyped = form.values.value.credential === 'typed'
+  return (
+    <>
+      {before !== null && (
+        <SelectField
+          of={form}
+          name="credential"
+          label="Credential"
+          options={[
+            ['kept', `As it is: ${toCredential(before.credential).word}`],
+            ['typed', 'Another one, typed in'],
+            ['none', 'None'],
+          ]}
+        />
+      )}
+      {isTyped && (
+        <TextField
+          of={form}
+          name="api_key"
+          label={before === null ? 'Credential' : 'The new credential'}
+          type="password"
+          autoComplete="new-password"
+          hint="Kept sealed, and shown to nobody again. Nothing: it needs none."
+          isCode
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,74 @@
+/** Between what is typed of an upstream and what the API takes. Pure. */
+import type { ShownUpstream } from '../../documents/upstream.ts'
+import { Refusal } from '../api/refusal.ts'
+import { toLimit, toText } from '../keys/shared-values.ts'
+
+export const NEW_UPSTREAM = {
+  id: '',
+  base_url: '',
+  /** `kept` as it is, `typed` in `api_key`, or `none`. */
+  credential: 'typed',
+  api_key: '',
+  local: 'no',
+  enabled: 'yes',
+  rpm: '',
+  tpm: '',
+  concurrency: '',
+}
+
+export type UpstreamValues = typeof NEW_UPSTREAM
+
+type Before = Pick<ShownUpstream, 'base_url' | 'credential' | 'local' | 'enabled' | 'limits'>
+
+export const toUpstreamValues = ({ id, base_url, local, enabled, limits }: ShownUpstream): UpstreamValues => ({
+  ...{ id, base_url: base_url ?? '', credential: 'kept', api_key: '' },
+  ...{ local: local ? 'yes' : 'no', enabled: enabled ? 'yes' : 'no' },
+  ...{ rpm: toText(limits.rpm), tpm: toText(limits.tpm), concurrency: toText(limits.concurrency) },
+})
+
+/** Throws a Refusal that names the field for what cannot be read. */
+export function toNewUpstream(values: UpstreamValues) {
+  return {
+    ...{ id: values.id.trim(), dialect: 'openai' as const, base_url: toAddress(values.base_url) },
+    ...(values.api_key.trim() === '' ? {} : { api_key: values.api_key.trim() }),
+    ...{ local: values.local === 'yes', limits: toLimits(values) },
+  }
+}
+
+/** What is said otherwise than it is. Throws a Refusal that names the field for what cannot be read. */
+export function toUpstreamPatch(values: UpstreamValues, before: Before) {
+  const limits = toLimits(values)
+  const changed = LIMITS.filter((name) => limits[name] !== before.limits[name])
+  const [isLocal, isEnabled] = [values.local === 'yes', values.enabled === 'yes']
+  return {
+    ...(isMoved(values, before) ? { base_url: toAddress(values.base_url) } : {}),
+    ...toCredentialChange(values),
+    ...(isLocal === before.local ? {} : { local: isLocal }),
+    ...(isEnabled === before.enabled ? {} : { enabled: isEnabled }),
+    ...(changed.length === 0 ? {} : { limits: Object.fromEntries(changed.map((name) => [name, limits[name]])) }),
+  }
+}
+
+function toCredentialChange({ credential, api_key }: UpstreamValues) {
+  if (credential === 'kept') return {}
+  if (credential === 'none') return { api_key: null }
+  if (api_key.trim() !== '') return { api_key: api_key.trim() }
+  throw new Refusal('Type the credential in, or leave it as it is.', 'invalid', 'api_key')
+}
+
+/** Whether it would be asked somewhere else. */
+const isMoved = ({ base_url }: UpstreamValues, before: Before) => toAddress(base_url) !== (before.base_url ?? '')
+
+/** Whether its credential goes with the address that it was meant for, and none is given for the new one. */
+export const losesCredential = (values: UpstreamValues, before: Before): boolean =>
+  isMoved(values, before) && before.credential !== null && values.credential === 'kept'
+
+const toAddress = (text: string) => text.trim().replace(/\/+$/, '')
+
+const LIMITS = ['rpm', 'tpm', 'concurrency'] as const
+
+const toLimits = (values: UpstreamValues) => ({
+  rpm: toLimit(values.rpm, 'rpm'),
+  tpm: toLimit(values.tpm, 'tpm'),
+  concurrency: toLimit(values.concurrency, 'concurrency'),
+})

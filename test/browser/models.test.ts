@@ -1,0 +1,139 @@
+/** Models, their upstreams and the catalogue, as an owner changes them and a viewer sees them. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { type Browsing, expectAccessible, hasNoChromium, PASSWORD, startBrowsing, type Visit } from './browsing.ts'
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).last().click()
+
+const CREDENTIAL = 'sk-only-once-0123456789'
+
+describe.skipIf(hasNoChromium)('in a browser', () => {
+  let browsing: Browsing
+  let visit: Visit
+  let page: Page
+  const upstream = Bun.serve({
+    ...{ port: 0, hostname: '127.0.0.1' },
+    fetch: () => Response.json({ object: 'list', data: [{ id: 'their-model', object: 'model' }] }),
+  })
+  const plan = async () => {
+    await press(page, 'See what would change')
+    await page.getByRole('heading', { name: 'What would change' }).waitFor()
+    await expectAccessible(page)
+  }
+  beforeAll(async () => {
+    browsing = await startBrowsing()
+    visit = await browsing.visit()
+    page = visit.page
+    await browsing.setUp(visit, 'ann')
+  })
+  afterAll(async () => {
+    await visit?.close()
+    await browsing?.close()
+    await upstream.stop(true)
+  })
+
+  test('an upstream is added after a look at what that changes, with a credential that is never shown again', async () => {
+    await visit.open('/upstreams', 'Upstreams')
+    await page.getByRole('link', { name: 'New upstream' }).click()
+    await page.getByLabel('Name').fill('mine')
+    await page.getByLabel('Address').fill(`http://127.0.0.1:${upstream.port}/v1`)
+    await page.getByLabel('Credential').fill(CREDENTIAL)
+    await press(page, 'See what would change')
+    await page.getByText('an upstream there must be local').waitFor()
+    await page.getByLabel('Whose it is').selectOption('yes')
+    await plan()
+    await press(page, 'Add it')
+    const drawer = page.getByRole('dialog', { name: 'mine' })
+    await drawer.getByText('set, typed in').waitFor()
+    await press(page, 'Test it now')
+    await drawer.getByText(/^It answers, after/).waitFor()
+    await expectAccessible(page)
+    expect(await page.content()).not.toContain(CREDENTIAL)
+  })
+
+  test('that a changed address clears the credential is said before it does', async () => {
+    await press(page, 'Edit')
+    const warning = page.getByText('A changed address clears the credential')
+    expect(await warning.count()).toBe(0)
+    await page.getByLabel('Address').fill(`http://127.0.0.1:${upstream.port}/other/v1`)
+    await warning.waitFor()
+    await plan()
+    await warning.waitFor()
+    await press(page, 'Change it')
+    await page.getByRole('dialog', { name: 'mine' }).getByText('to be typed in').first().waitFor()
+  })
+
+  test('a model gets a route and a price by hand, and is given back', async () => {
+    await visit.open('/models?search=demo', 'Models')
+    await page.getByRole('link', { name: 'tollgate/demo' }).click()
+    const drawer = page.getByRole('dialog', { name: 'tollgate/demo', exact: true })
+    await press(page, 'Add a route')
+    await page.getByLabel('Upstream', { exact: true }).last().selectOption('mine')
+    await page.getByLabel('The upstream calls it').fill('their-model')
+    await plan()
+    await press(page, 'Add it')
+    await drawer.getByRole('link', { name: 'mine' }).waitFor()
+    await press(page, 'Edit')
+    await page.getByLabel('Prompt', { exact: true }).fill('much')
+    await press(page, 'See what would change')
+    await page.getByText('write dollars for a million tokens').waitFor()
+    await page.getByLabel('Prompt', { exact: true }).fill('1.25')
+    await page.getByText('$0.00000125 a token').waitFor()
+    await plan()
+    await press(page, 'Change it')
+    await drawer.getByText('$1.25').first().waitFor()
+    await press(page, 'Give back')
+    await plan()
+    await press(page, 'Give it back')
+    await drawer.getByText('free').first().waitFor()
+    expect(await drawer.getByRole('link', { name: 'mine' }).count()).toBe(0)
+  })
+
+  test('the catalogue goes back to any of its versions, is exported and applied', async () => {
+    await visit.open('/models/catalog', 'Catalogue')
+    await page.getByRole('link', { name: 'Upstream added: mine' }).click()
+    await press(page, 'Go back to it')
+    await plan()
+    await press(page, 'Back')
+    await press(page, 'Cancel')
+    await press(page, 'Close')
+    await press(page, 'Export')
+    await page.getByRole('link', { name: 'Download catalog.yaml' }).waitFor()
+    const yaml = (await page.locator('.code code').textContent()) ?? ''
+    expect(yaml).toContain('tollgate/demo')
+    expect(yaml).not.toContain(CREDENTIAL)
+    await press(page, 'Close')
+    await press(page, 'Apply a file')
+    await page.getByLabel('Or what stands in it').fill(`${yaml}\naliases: { quick: tollgate/demo }\n`)
+    await page.getByLabel('What was set by hand').selectOption('yes')
+    await plan()
+    await press(page, 'Apply it')
+    await page
+      .getByRole('link', { name: /Applied/ })
+      .first()
+      .waitFor()
+    await expectAccessible(page)
+  })
+
+  test('a viewer sees all of it, and is offered nothing that is not theirs to do', async () => {
+    const { stdout } = await browsing.place.run('admin', 'create', 'vic', '--role', 'viewer')
+    const viewer = await browsing.visit({ width: 390 })
+    await viewer.open('/', 'Sign in')
+    await viewer.page.getByRole('link', { name: 'Use a code' }).click()
+    await viewer.page.getByLabel('Name').fill('vic')
+    await viewer.page.getByLabel('Code').fill(stdout.trim())
+    await viewer.page.getByLabel('New password').fill(PASSWORD)
+    await viewer.page.keyboard.press('Enter')
+    await viewer.page.getByRole('navigation').waitFor()
+    await viewer.open('/upstreams?upstream=mine', 'Upstreams')
+    await viewer.page.getByRole('dialog', { name: 'mine' }).getByRole('heading', { name: 'Errors' }).waitFor()
+    for (const name of ['Test it now', 'Edit', 'Remove'])
+      expect([name, await viewer.page.getByRole('button', { name, exact: true }).count()]).toEqual([name, 0])
+    await viewer.open('/models?model=tollgate%2Fdemo', 'Models')
+    await viewer.page.getByRole('heading', { name: 'Routes' }).waitFor()
+    for (const name of ['Test it now', 'Add a route', 'Edit'])
+      expect([name, await viewer.page.getByRole('button', { name, exact: true }).count()]).toEqual([name, 0])
+    await viewer.open('/upstreams/new', 'Not for your role')
+    await viewer.close()
+  })
+})

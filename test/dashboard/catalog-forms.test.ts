@@ -1,0 +1,132 @@
+/** What is typed of upstreams, models and routes, as the API takes it. */
+import { describe, expect, test } from 'bun:test'
+import {
+  toModelPatch,
+  toModelValues,
+  toNewRoute,
+  toPricing,
+  toRouteBody,
+  toRouteValues,
+} from '../../src/dashboard/models/form-values.ts'
+import {
+  losesCredential,
+  NEW_UPSTREAM,
+  toNewUpstream,
+  toUpstreamPatch,
+  toUpstreamValues,
+} from '../../src/dashboard/upstreams/form-values.ts'
+import type { ShownRoute } from '../../src/documents/model.ts'
+import type { ShownUpstream } from '../../src/documents/upstream.ts'
+
+const fieldOf = (work: () => unknown) => {
+  try {
+    work()
+  } catch (error) {
+    return (error as { field?: string }).field
+  }
+  return null
+}
+
+describe('an upstream', () => {
+  const before: ShownUpstream = {
+    ...{ id: 'openai', dialect: 'openai', base_url: 'https://a.test/v1', local: false, enabled: true, origin: 'file' },
+    ...{ state: 'healthy', reason: null, last_ok_ms: null, last_error: null, targets: [] },
+    deadlines: { headers_ms: 1, first_token_ms: 1, idle_ms: 1, total_ms: 1, total_whole_ms: 1 },
+    limits: { rpm: 500, tpm: null, concurrency: null },
+    credential: { variable: 'KEY', sealed: false, status: 'set' },
+  }
+  const same = toUpstreamValues(before)
+
+  test('that is new has a name, an address and, if one is typed in, a credential', () => {
+    const typed = { ...NEW_UPSTREAM, id: ' openai ', base_url: 'https://a.test/v1/ ', rpm: '1,000' }
+    const bare = { id: 'openai', dialect: 'openai', base_url: 'https://a.test/v1', local: false } as const
+    expect(toNewUpstream(typed)).toEqual({ ...bare, limits: { rpm: 1_000, tpm: null, concurrency: null } })
+    expect(toNewUpstream({ ...typed, api_key: ' sk-1 ' })).toMatchObject({ api_key: 'sk-1' })
+  })
+
+  test('is told of only what is said otherwise', () => {
+    expect(toUpstreamPatch(same, before)).toEqual({})
+    expect(toUpstreamPatch({ ...same, base_url: 'https://a.test/v1/' }, before)).toEqual({})
+    expect(toUpstreamPatch({ ...same, rpm: '', concurrency: '4', enabled: 'no' }, before)).toEqual({
+      enabled: false,
+      limits: { rpm: null, concurrency: 4 },
+    })
+    expect(toUpstreamPatch({ ...same, credential: 'none' }, before)).toEqual({ api_key: null })
+    expect(toUpstreamPatch({ ...same, credential: 'typed', api_key: 'sk-1' }, before)).toEqual({ api_key: 'sk-1' })
+    expect(fieldOf(() => toUpstreamPatch({ ...same, credential: 'typed' }, before))).toBe('api_key')
+    expect(fieldOf(() => toUpstreamPatch({ ...same, tpm: 'many' }, before))).toBe('tpm')
+  })
+
+  test('loses its credential where it moves and none is given for the new address', () => {
+    const moved = { ...same, base_url: 'https://b.test/v1' }
+    expect(losesCredential(same, before)).toBe(false)
+    expect(losesCredential(moved, before)).toBe(true)
+    expect(losesCredential({ ...moved, credential: 'typed', api_key: 'sk-1' }, before)).toBe(false)
+    expect(losesCredential(moved, { ...before, credential: null })).toBe(false)
+  })
+})
+
+describe('prices', () => {
+  const item = { prompt: '0.0000012500', completion: '0.00001', input_cache_read: '0.0000001', audio: '0.00004' }
+  const typed = { prompt: '1.25', completion: '10', input_cache_read: '0.1', input_cache_write: '' }
+
+  test('stay as they are, digit for digit, where nothing else is typed', () => {
+    expect(toPricing(typed, [item])).toEqual([item])
+  })
+
+  test('are of a token, those of long prompts and of other things stay', () => {
+    const longer = { prompt: '0.0000025', completion: '0.00002', min_prompt_tokens: 200_000 }
+    const changed = toPricing({ ...typed, prompt: '2', input_cache_read: '', input_cache_write: '3' }, [item, longer])
+    expect(changed).toEqual([
+      { prompt: '0.000002', completion: '0.00001', audio: '0.00004', input_cache_write: '0.000003' },
+      longer,
+    ])
+  })
+
+  test('that cannot be read name their field', () => {
+    expect(fieldOf(() => toPricing({ ...typed, prompt: '' }, [item]))).toBe('prompt')
+    expect(fieldOf(() => toPricing({ ...typed, input_cache_write: 'much' }, [item]))).toBe('input_cache_write')
+  })
+})
+
+test('a model is told of only what is said otherwise', () => {
+  const before = {
+    ...{ context_length: 8_192, max_output_length: 1_024, enabled: true, listed: true },
+    ...{ pricing: [{ prompt: '0', completion: '0' }], supported_features: ['tools', 'newer'] },
+  }
+  const same = toModelValues(before)
+  expect(toModelPatch(same, before)).toEqual({})
+  expect(toModelPatch({ ...same, context_length: '16,384', enabled: 'no', completion: '1' }, before)).toEqual({
+    context_length: 16_384,
+    enabled: false,
+    pricing: [{ prompt: '0', completion: '0.000001' }],
+  })
+  expect(toModelPatch({ ...same, supported_features: 'reasoning,tools' }, before)).toEqual({
+    supported_features: ['tools', 'reasoning'],
+  })
+  expect(fieldOf(() => toModelPatch({ ...same, max_output_length: '0' }, before))).toBe('max_output_length')
+})
+
+describe('a route', () => {
+  const route: ShownRoute = {
+    ...{ upstream: 'u', upstream_model: 'm', priority: 2, weight: 1, own_price: false, price_id: null },
+    ...{ context_length: 1, max_output_length: 1, supported_features: [], enabled: true, origin: 'file' },
+    ...{ is_ready: true, reason: null, pricing: [{ prompt: '0', completion: '0' }] },
+  }
+
+  test('that is new comes after all others, at the price of its model', () => {
+    const values = toNewRoute({ pricing: [], routes: [route] }, 'u')
+    expect(values).toMatchObject({ upstream: 'u', priority: '3', price: 'model' })
+    expect(toRouteBody(values, null)).toEqual({ priority: 3, weight: 1, enabled: true })
+    expect(toNewRoute({ pricing: [], routes: [] }, 'u').priority).toBe('0')
+  })
+
+  test('has a price of its own where one is typed, and loses it where it is to cost what its model does', () => {
+    const plain = { priority: 2, weight: 1, enabled: true }
+    const own = { ...toRouteValues(route), price: 'own', prompt: '1' }
+    expect(toRouteBody(own, route)).toEqual({ ...plain, pricing: [{ prompt: '0.000001', completion: '0' }] })
+    expect(toRouteBody({ ...own, price: 'model' }, { ...route, own_price: true })).toEqual({ ...plain, pricing: null })
+    expect(toRouteBody(toRouteValues(route), route)).toEqual(plain)
+    expect(fieldOf(() => toRouteBody({ ...own, weight: '0' }, route))).toBe('weight')
+  })
+})
