@@ -51,11 +51,13 @@ const READINESS = {
   ledger_unavailable: ['bad', 'It takes no requests'],
 } as const
 
+const TAKES_REQUESTS = ['good', 'It takes requests'] as const
+
 const CHECK_KINDS = { ok: 'good', warning: 'warn', problem: 'bad' } as const
 
 function Wellbeing({ of: { readiness, reasons, checks } }: { of: Status }) {
-  const [kind, word] = READINESS[readiness]
   const found = checks.filter(({ status }) => status !== 'ok')
+  const [kind, word] = readiness === 'ok' && found.length > 0 ? TAKES_REQUESTS : READINESS[readiness]
   return (
     <section class="drawer-part" aria-live="polite">
       <h2>
