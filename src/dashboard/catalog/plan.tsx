@@ -1,4 +1,5 @@
 /** What a change would make of the catalogue, or has made of it. */
+import { FieldChanges } from '../ui/field-changes.tsx'
 import { State } from '../ui/figure.tsx'
 import { type Change, toAction, toCountsText, toFieldChanges, toRowName } from './words.ts'
 
@@ -80,39 +81,14 @@ function ChangedRow({ of: change, isFolded }: { of: Change; isFolded: boolean })
       <li>
         <details>
           <summary class="change-head">{head}</summary>
-          <Fields of={change} />
+          <FieldChanges of={toFieldChanges(change)} />
         </details>
       </li>
     )
   return (
     <li>
       <p class="change-head">{head}</p>
-      <Fields of={change} />
+      <FieldChanges of={toFieldChanges(change)} />
     </li>
   )
 }
-
-const Fields = ({ of: change }: { of: Change }) => (
-  <dl class="change-fields">
-    {toFieldChanges(change).map(({ field, before, after }) => (
-      <div key={field}>
-        <dt>{field}</dt>
-        <dd>
-          {before !== null && (
-            <del>
-              <span class="unseen">from </span>
-              {before}
-            </del>
-          )}
-          {before !== null && after !== null && <span aria-hidden="true"> → </span>}
-          {after !== null && (
-            <ins>
-              <span class="unseen"> to </span>
-              {after}
-            </ins>
-          )}
-        </dd>
-      </div>
-    ))}
-  </dl>
-)

@@ -1,5 +1,6 @@
 /** What changes, or would, in the catalogue: row by row and field by field, in words. Pure. */
 import { toExactCount } from '../figures/counts.ts'
+import type { FieldChange } from '../figures/field-change.ts'
 import { toPerMillion } from '../figures/prices.ts'
 import { toOriginWord } from '../upstreams/words.ts'
 
@@ -10,14 +11,6 @@ export interface Change {
   name: string
   before: Readonly<Record<string, unknown>>
   after: Readonly<Record<string, unknown>>
-}
-
-export interface FieldChange {
-  field: string
-  /** Null where it was not there. */
-  before: string | null
-  /** Null where it will not be. */
-  after: string | null
 }
 
 const ACTIONS = {

@@ -135,6 +135,12 @@ export const PAGES: readonly PageEntry[] = [
     load: async () => (await import('../account/page.tsx')).AccountPage,
   },
   {
+    path: '/audit',
+    least: 'viewer',
+    offered: { label: 'Changes', icon: 'audit', letter: 'c', isInBar: false },
+    load: async () => (await import('../audit/page.tsx')).AuditPage,
+  },
+  {
     path: '/settings',
     least: 'viewer',
     offered: { label: 'Settings', icon: 'settings', letter: 's', isInBar: false },

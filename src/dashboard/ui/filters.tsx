@@ -8,10 +8,17 @@ interface ChoiceProps {
   value: string
   /** '' for what is shown where nothing is said. */
   options: readonly (readonly [value: string, text: string])[]
+  /** What in the address says from where on the list is shown: it begins anew. */
+  restarts?: string
 }
 
-export const Choice = ({ name, label, value, options }: ChoiceProps) => (
-  <select aria-label={label} onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}>
+export const Choice = ({ name, label, value, options, restarts }: ChoiceProps) => (
+  <select
+    aria-label={label}
+    onChange={({ currentTarget }) =>
+      setQuery({ [name]: currentTarget.value, ...(restarts === undefined ? {} : { [restarts]: null }) })
+    }
+  >
     {options.map(([one, text]) => (
       <option key={one} value={one} selected={one === value}>
         {text}

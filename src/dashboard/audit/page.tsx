@@ -1,0 +1,127 @@
+/** What changed of the configuration: who did it, when, and each field as it was and as it is. */
+import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { may } from '../api/session.ts'
+import { Page } from '../shell/page.tsx'
+import { FieldChanges } from '../ui/field-changes.tsx'
+import { When } from '../ui/figure.tsx'
+import { Choice } from '../ui/filters.tsx'
+import { Empty, Problem } from '../ui/notice.tsx'
+import { type AuditFilter, FILTERS, useAudit } from './data.ts'
+import { type AuditEntry, type ChangedThing, GROUPS, toActor, toChanges, toDeed, toObject, toPlace } from './words.ts'
+
+/** A change of more is folded. */
+const MOST_OPEN = 4
+
+const SINCE = [
+  ['', 'At any time'],
+  ['24h', 'In the last day'],
+  ['7d', 'In the last week'],
+  ['30d', 'In the last 30 days'],
+] as const
+
+export function AuditPage() {
+  const filter = Object.fromEntries(
+    [...FILTERS, 'before'].map((name) => [name, query.value.get(name) ?? '']),
+  ) as AuditFilter
+  const { data, problem, reload } = useAudit(filter)
+  const isFiltered = FILTERS.some((name) => filter[name] !== '')
+  return (
+    <Page title="Changes">
+      <search class="filters">
+        <Choice name="action" label="Of what" value={filter.action} options={GROUPS} restarts="before" />
+        <Choice name="since" label="Since when" value={filter.since} options={SINCE} restarts="before" />
+        <Typed name="actor" label="By whom" value={filter.actor} />
+        <Typed name="subject" label="Name or id of what was changed" value={filter.subject} isSearch />
+      </search>
+      {problem && <Problem of={problem} retry={reload} />}
+      {data !== null && data.audit.length === 0 && (isFiltered ? <NothingLikeThat /> : <Nothing />)}
+      {data !== null && data.audit.length > 0 && (
+        <ol class="audit">
+          {data.audit.map((entry) => (
+            <Entry key={entry.id} of={entry} />
+          ))}
+        </ol>
+      )}
+      <p class="list-foot audit-foot">
+        {filter.before !== '' && <a href={toHrefWith({ before: null })}>The newest</a>}
+        {data !== null && data.next !== null && <a href={toHrefWith({ before: data.next })}>Older ones</a>}
+      </p>
+    </Page>
+  )
+}
+
+/** Asked for when it is left, or by Enter: not at every letter. */
+const Typed = ({
+  name,
+  label,
+  value,
+  isSearch = false,
+}: {
+  name: string
+  label: string
+  value: string
+  isSearch?: boolean
+}) => (
+  <input
+    type="search"
+    aria-label={label}
+    placeholder={label}
+    value={value}
+    data-search={isSearch || undefined}
+    onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value.trim(), before: null })}
+  />
+)
+
+const NothingLikeThat = () => (
+  <p class="dim">
+    No change is like that. <a href={toHref('/audit')}>Show all</a>
+  </p>
+)
+
+const Nothing = () => (
+  <Empty title="Nothing has changed yet">
+    <p>
+      Whoever makes or changes something, here or on the command line, is told of on this page, with what it was before.
+    </p>
+  </Empty>
+)
+
+function Entry({ of: entry }: { of: AuditEntry }) {
+  const [object, place] = [toObject(entry), toPlace(entry)]
+  const [by, who] = [entry.actor_name ?? entry.actor, toActor(entry)]
+  return (
+    <li>
+      <p class="audit-line">
+        <span>
+          <a class="actor" href={toHrefWith({ actor: by, before: null })} title={`Only what ${who} did`}>
+            {who}
+          </a>{' '}
+          {toDeed(entry)}{' '}
+          {place !== null && may(place.least) ? <a href={toHref(place.path)}>{object}</a> : <strong>{object}</strong>}
+        </span>
+        <span class="dim">
+          <When ms={entry.at_ms} />
+        </span>
+      </p>
+      <Changes of={toChanges(entry)} />
+    </li>
+  )
+}
+
+function Changes({ of: things }: { of: readonly ChangedThing[] }) {
+  const count = things.reduce((sum, { fields }) => sum + fields.length, 0)
+  if (count === 0) return null
+  const content = things.map(({ name, fields }) => (
+    <div key={name ?? ''}>
+      {name !== null && <p>{name}</p>}
+      <FieldChanges of={fields} />
+    </div>
+  ))
+  if (count <= MOST_OPEN) return <>{content}</>
+  return (
+    <details>
+      <summary>{things.length > 1 ? `${things.length} things, ${count} fields` : `${count} fields`}</summary>
+      {content}
+    </details>
+  )
+}

@@ -1,0 +1,151 @@
+/** Changes of the configuration in words: who did what to which, and what became of each field. Pure. */
+import type { AuditPageDocument } from '../../documents/audit.ts'
+import type { AuditAction } from '../../domain/audit.ts'
+import type { Role } from '../../domain/roles.ts'
+import { toFieldChanges as toCatalogFields, toRowName } from '../catalog/words.ts'
+import type { FieldChange } from '../figures/field-change.ts'
+import { toExactMoney } from '../figures/money.ts'
+
+export type AuditEntry = AuditPageDocument['audit'][number]
+
+const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
+  ...{ 'keys.create': 'made the key', 'keys.edit': 'changed the key' },
+  ...{ 'keys.rotate': 'gave a new secret to the key', 'keys.revoke': 'revoked the key' },
+  ...{ 'teams.create': 'made the team', 'teams.edit': 'changed the team' },
+  ...{ 'catalog.apply': 'applied the catalogue', 'catalog.revert': 'took the catalogue back' },
+  ...{ 'upstreams.create': 'added the upstream', 'upstreams.edit': 'changed the upstream' },
+  ...{ 'upstreams.delete': 'removed the upstream' },
+  ...{ 'models.edit': 'changed the model', 'models.reset': 'gave back the model' },
+  ...{ 'routes.set': 'set a route of', 'routes.delete': 'removed a route of' },
+  ...{ 'database.restore': 'restored the backup', 'settings.edit': 'changed the settings' },
+  ...{ 'backups.create': 'made the backup', 'backups.download': 'downloaded the backup' },
+  ...{ 'admins.create': 'added', 'admins.edit': 'changed', 'admins.code': 'gave a new code to' },
+  ...{ 'admins.password': 'set the password of' },
+  ...{ 'sessions.begin': 'began a session of', 'sessions.end': 'ended a session of' },
+  ...{ 'tokens.create': 'made the token', 'tokens.revoke': 'revoked the token' },
+}
+
+/** The groups of actions, as a filter offers them. */
+export const GROUPS = [
+  ['', 'Of everything'],
+  ['keys', 'Keys'],
+  ['teams', 'Teams'],
+  ['admins', 'People'],
+  ['sessions', 'Sessions'],
+  ['tokens', 'Tokens'],
+  ['models', 'Models'],
+  ['routes', 'Routes'],
+  ['upstreams', 'Upstreams'],
+  ['catalog', 'The catalogue'],
+  ['settings', 'Settings'],
+  ['backups', 'Backups'],
+  ['database', 'The database'],
+] as const
+
+const toGroup = (action: string) => action.slice(0, action.indexOf('.'))
+
+/** Such as `changed the key`; what this page does not know yet, as it is called. */
+export const toDeed = ({ action }: Pick<AuditEntry, 'action'>): string => ACTION_WORDS[action as AuditAction] ?? action
+
+/** Who did it, by the name that they have now. */
+export const toActor = ({ actor, actor_name: name }: Pick<AuditEntry, 'actor' | 'actor_name'>): string =>
+  name ?? ACTORS[actor] ?? actor
+
+const ACTORS: Readonly<Record<string, string>> = {
+  ...{ cli: 'the command line', server: 'the server', setup: 'the setup' },
+}
+
+/** What of: by its name where the row has one, '' where the deed says it. */
+export function toObject({ action, subject, detail }: Pick<AuditEntry, 'action' | 'subject' | 'detail'>): string {
+  if (typeof detail.name === 'string') return detail.name
+  return action === 'settings.edit' ? '' : subject
+}
+
+/** Where that is looked at, below `/admin`, and the least role that may; null where it is nowhere. */
+export function toPlace({
+  action,
+  subject,
+}: Pick<AuditEntry, 'action' | 'subject'>): { path: string; least: Role } | null {
+  const id = encodeURIComponent(subject)
+  switch (toGroup(action)) {
+    case 'keys':
+      return { path: `/keys?key=${id}`, least: 'viewer' }
+    case 'teams':
+      return { path: `/teams?team=${id}`, least: 'viewer' }
+    case 'admins':
+    case 'sessions':
+      return { path: `/people?person=${id}`, least: 'owner' }
+    case 'tokens':
+      return { path: `/settings/tokens?token=${id}`, least: 'owner' }
+    default:
+      return null
+  }
+}
+
+export interface ChangedThing {
+  /** Null for what the whole row is of. */
+  name: string | null
+  fields: FieldChange[]
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** What became of each field; a change of the catalogue has several things. */
+export function toChanges({ action, detail }: Pick<AuditEntry, 'action' | 'detail'>): ChangedThing[] {
+  const [before, after] = [detail.before, detail.after].map((side) => (isObject(side) ? side : {})) as [Fields, Fields]
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  if (names.some((name) => /^(upstreams|models|aliases)\./.test(name))) {
+    const things = names.map((name) => ({
+      name: toRowName(name),
+      fields: toCatalogFields({ before: toFields(before[name]), after: toFields(after[name]) }),
+    }))
+    const { untold } = detail
+    return typeof untold === 'number' ? [...things, { name: `and ${untold} more`, fields: [] }] : things
+  }
+  const others = Object.entries(detail).filter(([name]) => !['name', 'before', 'after'].includes(name))
+  const fields = [
+    ...toFieldChanges(before, after, action === 'settings.edit' ? 'the default' : NONE).filter(
+      ({ before: was, after: is }) => was !== null || is !== detail.name,
+    ),
+    ...others.map(([name, value]) => ({ field: toLabel(name), before: null, after: toText(name, value) })),
+  ]
+  return fields.length === 0 ? [] : [{ name: null, fields }]
+}
+
+const toFields = (value: unknown): Fields => (isObject(value) ? value : {})
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Of what is made, what it has: what it has not says nothing. */
+function toFieldChanges(before: Fields, after: Fields, none: string): FieldChange[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((field) => {
+    const wasThere = field in before
+    const [was, is] = [before, after].map((side) => (field in side ? toText(field, side[field], none) : null)) as [
+      string | null,
+      string | null,
+    ]
+    if (!wasThere && (is === null || is === none)) return []
+    return [{ field: toLabel(field), before: was, after: is }]
+  })
+}
+
+/** Columns say by their ends what their numbers are. */
+const toLabel = (field: string) => field.replace(/_(ms|nano_usd|id)$/, '').replaceAll('_', ' ')
+
+const NONE = 'none'
+
+function toText(field: string, value: unknown, none: string = NONE): string {
+  if (value === null || value === undefined || value === '') return none
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  if (typeof value === 'number' && field.endsWith('_ms')) return toUtc(value)
+  if (typeof value === 'number' && field.endsWith('_nano_usd')) return toExactMoney(value)
+  if (typeof value === 'string') return field.endsWith('_id') ? `…${value.slice(-8)}` : value
+  if (Array.isArray(value)) return value.map((one) => toText('', one)).join(', ') || none
+  if (!isObject(value)) return String(value)
+  const parts = Object.entries(value).filter(([, part]) => part !== null)
+  return parts.map(([name, part]) => `${toLabel(name)} ${toText(name, part)}`).join(', ') || NONE
+}
+
+/** A link shows a colleague the same, wherever they are. */
+const toUtc = (ms: number) => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`

@@ -1,0 +1,82 @@
+/** Changes of the configuration, in words. */
+import { expect, test } from 'bun:test'
+import {
+  type AuditEntry,
+  GROUPS,
+  toActor,
+  toChanges,
+  toDeed,
+  toObject,
+  toPlace,
+} from '../../src/dashboard/audit/words.ts'
+import { AUDIT_ACTIONS } from '../../src/domain/audit.ts'
+
+const entry = (changes: Partial<AuditEntry>): AuditEntry => ({
+  ...{ id: '1', at_ms: 0, actor: 'cli', actor_name: null, action: 'keys.edit', subject: '0123456789abcdef' },
+  ...{ detail: {}, ...changes },
+})
+
+test('every action has words, and a group to be found by', () => {
+  for (const action of AUDIT_ACTIONS) {
+    expect([action, toDeed(entry({ action }))]).not.toEqual([action, action])
+    expect(GROUPS.map(([group]) => group as string)).toContain(action.split('.')[0] ?? '')
+  }
+})
+
+test('what was changed is told by its name, and leads to where it is', () => {
+  const named = entry({ detail: { name: 'ann' } })
+  expect([toObject(named), toPlace(named)]).toEqual(['ann', { path: '/keys?key=0123456789abcdef', least: 'viewer' }])
+  expect(toObject(entry({ action: 'settings.edit', subject: 'settings' }))).toBe('')
+  const backup = entry({ action: 'backups.create', subject: 'made.sqlite' })
+  expect([toObject(backup), toPlace(backup)]).toEqual(['made.sqlite', null])
+})
+
+test('fields are as they were and as they are, with what their columns count', () => {
+  const before = { rpm: 60, budget_nano_usd: null, expires_ms: Date.UTC(2026, 0, 2), models: ['a/b'], enabled: true }
+  const after = { rpm: null, budget_nano_usd: 2_500_000_000, expires_ms: null, models: [], enabled: false }
+  expect(toChanges(entry({ detail: { name: 'ann', before, after } }))).toEqual([
+    {
+      name: null,
+      fields: [
+        { field: 'rpm', before: '60', after: 'none' },
+        { field: 'budget', before: 'none', after: '$2.50' },
+        { field: 'expires', before: '2026-01-02 00:00 UTC', after: 'none' },
+        { field: 'models', before: 'a/b', after: 'none' },
+        { field: 'enabled', before: 'yes', after: 'no' },
+      ],
+    },
+  ])
+})
+
+test('of what is made, what it has; and what came with it', () => {
+  const after = { name: 'bob', role: 'member', team_id: '0123456789abcdef', rpm: null }
+  expect(toChanges(entry({ detail: { name: 'bob', before: {}, after, keys_revoked: 2 } }))[0]?.fields).toEqual([
+    { field: 'role', before: null, after: 'member' },
+    { field: 'team', before: null, after: '…89abcdef' },
+    { field: 'keys revoked', before: null, after: '2' },
+  ])
+  expect(toChanges(entry({ detail: { name: 'bob' } }))).toEqual([])
+})
+
+test('a setting without a row has its default', () => {
+  const detail = { before: { keep: null }, after: { keep: '30d' } }
+  expect(toChanges(entry({ action: 'settings.edit', detail }))[0]?.fields).toEqual([
+    { field: 'keep', before: 'the default', after: '30d' },
+  ])
+})
+
+test('who did it has a name, where it is somebody', () => {
+  expect(toActor(entry({ actor: '0123', actor_name: 'ann' }))).toBe('ann')
+  expect(toActor(entry({ actor: 'cli' }))).toBe('the command line')
+})
+
+test('a change of the catalogue is told row by row', () => {
+  const detail = {
+    before: { 'models.a/b': { context_length: 1000 } },
+    after: { 'models.a/b': { context_length: 2000 }, 'upstreams.local': { local: true } },
+  }
+  expect(toChanges(entry({ action: 'catalog.apply', detail }))).toEqual([
+    { name: 'model a/b', fields: [{ field: 'context length', before: '1000', after: '2000' }] },
+    { name: 'upstream local', fields: [{ field: 'local', before: null, after: 'yes' }] },
+  ])
+})
