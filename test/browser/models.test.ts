@@ -126,7 +126,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await viewer.page.keyboard.press('Enter')
     await viewer.page.getByRole('navigation').waitFor()
     await viewer.open('/upstreams?upstream=mine', 'Upstreams')
-    await viewer.page.getByRole('dialog', { name: 'mine' }).getByRole('heading', { name: 'Errors' }).waitFor()
+    await viewer.page.getByRole('dialog', { name: 'mine' }).getByRole('heading', { name: 'Its last error' }).waitFor()
     for (const name of ['Test it now', 'Edit', 'Remove'])
       expect([name, await viewer.page.getByRole('button', { name, exact: true }).count()]).toEqual([name, 0])
     await viewer.open('/models?model=tollgate%2Fdemo', 'Models')

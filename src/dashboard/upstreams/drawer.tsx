@@ -10,7 +10,7 @@ import { Problem } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { EditUpstream, RemoveUpstream } from './change.tsx'
 import { useUpstreams } from './data.ts'
-import { Failures } from './failures.tsx'
+import { Failures, LastError } from './failures.tsx'
 import { Strip } from './strip.tsx'
 import { TestButton } from './test-button.tsx'
 import { toBreaker, toCredential, toFailedText, toOriginWord, toUpstreamLimits, toUpstreamState } from './words.ts'
@@ -32,7 +32,7 @@ export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void })
           {may('editor') && upstream.enabled && <TestButton ids={[id]} label="Test it now" />}
           <Strip id={id} />
           <Targets of={upstream} />
-          <Failures of={upstream} />
+          <LastError of={upstream} />
           <Facts of={upstream} />
           {may('owner') && (
             <div class="form-foot">
@@ -44,6 +44,7 @@ export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void })
               )}
             </div>
           )}
+          <Failures id={id} />
           {open === 'edit' && <EditUpstream of={upstream} onClose={close} />}
           {open === 'remove' && <RemoveUpstream of={upstream} onClose={close} onGone={onClose} />}
         </>

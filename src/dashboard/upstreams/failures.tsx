@@ -5,25 +5,36 @@ import { When } from '../ui/figure.tsx'
 import { Problem } from '../ui/notice.tsx'
 import { useFailures } from './data.ts'
 
-export function Failures({ of: { id, last_error: error } }: { of: ShownUpstream }) {
+export const LastError = ({ of: { last_error: error } }: { of: ShownUpstream }) => (
+  <section class="part">
+    <h3>Its last error</h3>
+    {error === null ? (
+      <p class="dim">None since the server was started.</p>
+    ) : (
+      <div class="last-error">
+        <p class="dim">
+          <When ms={error.at_ms} />
+        </p>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+        <pre tabIndex={0}>{error.message}</pre>
+      </div>
+    )}
+  </section>
+)
+
+/** The last of the drawer: what is read for it alone moves nothing when it comes. */
+export function Failures({ id }: { id: string }) {
   const { data: requests, problem, reload } = useFailures(id)
   const link = (extra: string) => toHref(`/requests?upstream=${encodeURIComponent(id)}${extra}`)
   return (
     <section class="part">
-      <h3>Errors</h3>
-      {error === null ? (
-        <p class="dim">None since the server was started.</p>
-      ) : (
-        <div class="last-error">
-          <p class="dim">
-            The last one, <When ms={error.at_ms} />
-          </p>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-          <pre tabIndex={0}>{error.message}</pre>
-        </div>
-      )}
+      <h3>Requests to it</h3>
+      <p class="links">
+        <a href={link('')}>All of them</a>
+        <a href={link('&state=errors')}>Those that failed</a>
+      </p>
       {problem && <Problem of={problem} retry={reload} />}
-      {requests !== null && requests.length > 0 && (
+      {requests !== null && (
         <ul class="failures">
           {requests.map((request) => (
             <li key={request.id}>
@@ -40,10 +51,6 @@ export function Failures({ of: { id, last_error: error } }: { of: ShownUpstream 
           ))}
         </ul>
       )}
-      <p class="links">
-        <a href={link('')}>All requests to it</a>
-        {requests !== null && requests.length > 0 && <a href={link('&errors=true')}>Those that failed</a>}
-      </p>
     </section>
   )
 }

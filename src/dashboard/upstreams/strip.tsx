@@ -21,9 +21,11 @@ export function Strip({ id }: { id: string }) {
         ))}
       </ol>
       <p class="dim">
-        {requests === 0
-          ? 'No requests.'
-          : `${toExactCount(requests)} requests, ${errors === 0 ? 'none' : toExactCount(errors)} of them failed.`}
+        {data === null
+          ? '\u00a0'
+          : requests === 0
+            ? 'No requests.'
+            : `${toExactCount(requests)} requests, ${errors === 0 ? 'none' : toExactCount(errors)} of them failed.`}
       </p>
     </section>
   )
