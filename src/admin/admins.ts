@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { toAdminDocument } from '../documents/admin.ts'
 import { ROLES } from '../domain/roles.ts'
-import { type CodedAdmin, editAdmin, inviteAdmin, resetAdmin } from '../identity/admins.ts'
+import { type CodedAdmin, editAdmin, inviteAdmin, inviteAgain } from '../identity/admins.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
@@ -36,8 +36,8 @@ export function adminsController({ identity, now }: AdminDeps) {
       { least: 'owner', body: AdminPatch },
     )
     .post(
-      '/admins/:id/reset',
-      async ({ principal, params: { id } }) => toCodedDocument(await resetAdmin(identity, id, by(principal))),
+      '/admins/:id/invite',
+      async ({ principal, params: { id } }) => toCodedDocument(await inviteAgain(identity, id, by(principal))),
       { least: 'owner' },
     )
 }

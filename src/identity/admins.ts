@@ -129,17 +129,37 @@ export function decideEdit(
 }
 
 /**
- * Gives somebody a code to set a new password with; the old one and all sessions end at once. Throws `admin_not_found`, and
- * `invalid` for who is disabled.
+ * Invites somebody once more who has not come yet: the code before ends. Throws `admin_not_found`, and `invalid` for who has a
+ * password, or is disabled.
  */
-export function resetAdmin(store: IdentityStore, which: string, by: Actor): Promise<CodedAdmin> {
+export const inviteAgain = (store: IdentityStore, which: string, by: Actor): Promise<CodedAdmin> =>
+  giveCode(store, which, CODE_MS.invite, by, (found) => {
+    if (statusOf(found) === 'invited') return
+    const advice = 'Who has lost a password gets a code where the server runs, with: tollgate admin reset'
+    throw new ServiceError({ kind: 'invalid', field: 'name' }, `'${found.name}' can sign in already. ${advice}`)
+  })
+
+/**
+ * Gives somebody a code to set a new password with; the old one and all sessions end at once. Throws `admin_not_found`, and
+ * `invalid` for who is disabled. Not for the admin API: whoever sits at an owner's browser would take everybody's place.
+ */
+export const resetAdmin = (store: IdentityStore, which: string, by: Actor): Promise<CodedAdmin> =>
+  giveCode(store, which, CODE_MS.reset, by, () => {})
+
+function giveCode(
+  store: IdentityStore,
+  which: string,
+  lastsMs: number,
+  by: Actor,
+  check: (found: StoredAdmin) => void,
+): Promise<CodedAdmin> {
   return store.changeIdentity(by, ({ admins }) => {
     const found = findAdmin(admins, which)
     if (found.disabledMs !== null)
       throw new ServiceError({ kind: 'invalid', field: 'name' }, `'${found.name}' is disabled: enable them first.`)
+    check(found)
     const code = mintCode()
-    const coded = { codeHash: hashCode(code), codeExpiresMs: by.nowMs + CODE_MS.reset }
-    const admin = { ...found, ...coded, passwordHash: null }
+    const admin = { ...found, codeHash: hashCode(code), codeExpiresMs: by.nowMs + lastsMs, passwordHash: null }
     const record = { action: 'admins.code' as const, subject: admin.id, detail: { name: admin.name } }
     return { value: { admin, code }, change: { ...record, write: { admins: [admin], end: { of: [admin.id] } } } }
   })

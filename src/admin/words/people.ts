@@ -90,8 +90,8 @@ export const PEOPLE = {
     answer: Type.Object({ ...Admin.properties, keys_revoked: Count, keys_moved: Count }),
     errors: ['admin_not_found', 'last_owner', 'team_not_found', 'team_ambiguous'],
   },
-  'POST /admins/:id/reset': {
-    summary: 'Ends their password and sessions, and makes a code for a new one',
+  'POST /admins/:id/invite': {
+    summary: 'Invites somebody once more who has not set a password yet: the code before ends',
     answer: Coded,
     errors: ['admin_not_found', 'invalid'],
   },

@@ -48,10 +48,10 @@ export async function disable(id: string, disabled: boolean) {
   return edited
 }
 
-/** With a new code. */
-export async function reset(id: string) {
-  const coded = await ask(api.admins({ id }).reset.post())
-  await Promise.all([reloadAll('people'), reloadAll('sessions')])
+/** Once more, with a new code. */
+export async function inviteAgain(id: string) {
+  const coded = await ask(api.admins({ id }).invite.post())
+  await reloadAll('people')
   return coded
 }
 

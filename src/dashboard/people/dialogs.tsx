@@ -5,16 +5,16 @@ import { Form, useForm } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { Coded } from './coded.tsx'
-import { disable, type Person, reset } from './data.ts'
+import { disable, inviteAgain, type Person } from './data.ts'
 
 interface DialogProps {
   of: Person
   onClose(): void
 }
 
-export function ResetDialog({ of: person, onClose }: DialogProps) {
-  const [coded, setCoded] = useState<Awaited<ReturnType<typeof reset>> | null>(null)
-  const form = useForm({}, async () => setCoded(await reset(person.id)))
+export function InviteDialog({ of: person, onClose }: DialogProps) {
+  const [coded, setCoded] = useState<Awaited<ReturnType<typeof inviteAgain>> | null>(null)
+  const form = useForm({}, async () => setCoded(await inviteAgain(person.id)))
   if (coded !== null) {
     return (
       <Overlay title={`Code for ${person.name}`} onClose={onClose}>
@@ -27,12 +27,8 @@ export function ResetDialog({ of: person, onClose }: DialogProps) {
   }
   return (
     <Overlay title={`New code for ${person.name}`} onClose={onClose}>
-      <p>
-        {person.status === 'invited'
-          ? 'The code that they were given before ends.'
-          : 'Their password and all of their sessions end at once; with the code they set a new one.'}
-      </p>
-      <Form of={form} submit="Make the code" kind={person.status === 'invited' ? 'main' : 'bad'}>
+      <p>The code that they were given before ends.</p>
+      <Form of={form} submit="Make the code">
         {null}
       </Form>
     </Overlay>

@@ -9,13 +9,13 @@ import { Form, useForm } from '../ui/form.tsx'
 import { Problem, tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { disable, editPerson, type Person, useSessions } from './data.ts'
-import { DisableDialog, ResetDialog } from './dialogs.tsx'
+import { DisableDialog, InviteDialog } from './dialogs.tsx'
 import { PersonFields } from './fields.tsx'
 import { Sessions } from './sessions.tsx'
 import { STATUS_KINDS } from './words.ts'
 
 export function PersonDrawer({ of: person, onClose }: { of: Person; onClose(): void }) {
-  const [open, setOpen] = useState<'edit' | 'reset' | 'disable' | null>(null)
+  const [open, setOpen] = useState<'edit' | 'invite' | 'disable' | null>(null)
   const close = () => setOpen(null)
   const enable = () =>
     disable(person.id, false).then(
@@ -36,7 +36,7 @@ export function PersonDrawer({ of: person, onClose }: { of: Person; onClose(): v
           ) : (
             <>
               <Button onClick={() => setOpen('edit')}>Change role</Button>
-              <Button onClick={() => setOpen('reset')}>New code</Button>
+              {person.status === 'invited' && <Button onClick={() => setOpen('invite')}>New code</Button>}
               <Button kind="bad" onClick={() => setOpen('disable')}>
                 Disable
               </Button>
@@ -45,7 +45,7 @@ export function PersonDrawer({ of: person, onClose }: { of: Person; onClose(): v
         </div>
       )}
       <TheirSessions of={person} />
-      {open === 'reset' && <ResetDialog of={person} onClose={close} />}
+      {open === 'invite' && <InviteDialog of={person} onClose={close} />}
       {open === 'disable' && <DisableDialog of={person} onClose={close} />}
     </Overlay>
   )
