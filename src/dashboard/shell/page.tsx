@@ -1,6 +1,6 @@
 /** What each page begins with: its title, which is the tab's, too, and where the focus goes when it is opened; what one can do on it. */
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { address } from '../address/address.ts'
 
 let shownPath: string | null = null
@@ -19,7 +19,8 @@ export function Page({ title, above, actions, children }: PageFrameProps) {
   useEffect(() => {
     document.title = `${title} · Tollgate`
   }, [title])
-  useEffect(() => {
+  // Before anybody sees the page: what is typed then is not taken from where they went.
+  useLayoutEffect(() => {
     const { path } = address.peek()
     // Not at the first page: there the browser knows best.
     if (shownPath !== null && shownPath !== path && !document.querySelector('[autofocus]')) {
