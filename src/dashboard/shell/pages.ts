@@ -67,6 +67,18 @@ export const PAGES: readonly PageEntry[] = [
     load: async () => (await import('../keys/new-page.tsx')).NewKeyPage,
   },
   {
+    path: '/requests',
+    least: 'member',
+    offered: { label: 'Requests', icon: 'requests', letter: 'r', isInBar: true },
+    load: async () => (await import('../requests/page.tsx')).RequestsPage,
+  },
+  {
+    path: '/requests/:id',
+    least: 'member',
+    offered: null,
+    load: async () => (await import('../requests/explained.tsx')).RequestPage,
+  },
+  {
     path: '/models',
     least: 'member',
     isOfMembers: true,

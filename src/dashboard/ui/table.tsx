@@ -27,11 +27,13 @@ interface TableProps<Row> {
   columns: readonly Column<Row>[]
   rows: readonly Row[]
   idOf(row: Row): string
+  /** Whether it has arrived while somebody looked: it enters with a soft light. */
+  isNew?(row: Row): boolean
   /** How many are drawn at most, the first as they are sorted. */
   most?: number
 }
 
-export function Table<Row>({ caption, columns, rows, idOf, most }: TableProps<Row>) {
+export function Table<Row>({ caption, columns, rows, idOf, isNew, most }: TableProps<Row>) {
   const sort = query.value.get('sort') ?? ''
   const by = columns.find(({ name }) => name === sort.replace(/^-/, ''))
   return (
@@ -49,7 +51,7 @@ export function Table<Row>({ caption, columns, rows, idOf, most }: TableProps<Ro
           {sorted(rows, by?.sortBy, sort.startsWith('-'))
             .slice(0, most)
             .map((row) => (
-              <tr key={idOf(row)} role="row">
+              <tr key={idOf(row)} role="row" class={toClass({ arrived: isNew?.(row) })}>
                 {columns.map(({ name, title, cell, isFigure, isOnPhone = true }) => (
                   <td
                     key={name}

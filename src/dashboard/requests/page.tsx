@@ -1,0 +1,199 @@
+/** Requests, newest first, as they end: filtered by what the address says, older ones page by page. */
+import { useRef } from 'preact/hooks'
+import type { RequestDocument } from '../../documents/request.ts'
+import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { isMember } from '../api/session.ts'
+import { useKeys, useModels } from '../keys/data.ts'
+import { Page } from '../shell/page.tsx'
+import { Button } from '../ui/button.tsx'
+import { Code } from '../ui/copy.tsx'
+import { Count, Latency, Money, None, State, When } from '../ui/figure.tsx'
+import { Choice } from '../ui/filters.tsx'
+import { Empty, Problem } from '../ui/notice.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+import { type LiveState, toShown, useLive, useRequests } from './data.ts'
+import { FILTER_NAMES, type RequestFilters, STATES, TIMES, toFilters } from './filters.ts'
+import { STATUS_KINDS, toFailureText } from './words.ts'
+
+export function RequestsPage() {
+  const filters = toFilters(query.value)
+  const before = query.value.get('before')
+  const isWanted = before === null && !query.value.has('paused')
+  const { data, problem, reload } = useRequests(filters, before)
+  const { arrived, state } = useLive(filters, isWanted, reload)
+  // What was there stays until what was asked for is.
+  const last = useRef<typeof data>(null)
+  if (data !== null) last.current = data
+  const page = data ?? last.current
+  const rows = page === null ? [] : toShown(before === null ? arrived : [], page.requests)
+  return (
+    <Page title="Requests" actions={before === null && <Live state={state} isWanted={isWanted} />}>
+      {problem && <Problem of={problem} retry={reload} />}
+      {page !== null && (
+        <>
+          <Narrow filters={filters} />
+          {rows.length > 0 ? (
+            <Table
+              caption="Requests"
+              columns={COLUMNS}
+              rows={rows}
+              idOf={({ id }) => id}
+              isNew={({ id }) => arrived.some((one) => one.id === id)}
+            />
+          ) : (
+            <NoRequests isNarrow={FILTER_NAMES.some((name) => filters[name] !== '') || before !== null} />
+          )}
+          <nav class="pager" aria-label="Older and newer">
+            {before !== null && <a href={toHrefWith({ before: null })}>Newest</a>}
+            {page.next !== null && <a href={toHrefWith({ before: page.next })}>Older</a>}
+            {page.stopped_after !== null && (
+              <span class="dim">
+                Among the last <Count count={page.stopped_after} /> there are no more like that; older ones may be.
+              </span>
+            )}
+          </nav>
+        </>
+      )}
+    </Page>
+  )
+}
+
+const LIVE_WORDS: Record<LiveState, readonly [kind: 'good' | 'warn' | 'off', text: string]> = {
+  live: ['good', 'Live'],
+  off: ['off', 'Not live'],
+  waiting: ['warn', 'Connecting'],
+  refused: ['off', 'Not live: as many follow as may'],
+}
+
+const Live = ({ state, isWanted }: { state: LiveState; isWanted: boolean }) => (
+  <>
+    <span class="live-state">
+      <State kind={LIVE_WORDS[state][0]}>{LIVE_WORDS[state][1]}</State>
+    </span>
+    <Button onClick={() => setQuery({ paused: isWanted ? '1' : null })}>{isWanted ? 'Pause' : 'Go on'}</Button>
+  </>
+)
+
+type Option = readonly [value: string, text: string]
+
+const withChosen = (options: readonly Option[], chosen: string): readonly Option[] =>
+  chosen === '' || options.some(([value]) => value === chosen) ? options : [...options, [chosen, chosen]]
+
+function Narrow({ filters }: { filters: RequestFilters }) {
+  const keys = useKeys().data ?? []
+  const models = useModels().data ?? []
+  const isNarrow = FILTER_NAMES.some((name) => filters[name] !== '')
+  return (
+    <search class="filters">
+      <Choice
+        name="key"
+        restarts="before"
+        label="Key"
+        value={filters.key}
+        options={withChosen([['', 'All keys'], ...keys.map(({ id, name }): Option => [id, name])], filters.key)}
+      />
+      <Choice
+        name="model"
+        restarts="before"
+        label="Model"
+        value={filters.model}
+        options={withChosen([['', 'All models'], ...models.map(({ slug }): Option => [slug, slug])], filters.model)}
+      />
+      <Choice name="state" restarts="before" label="How they ended" value={filters.state} options={STATES} />
+      <Choice name="since" restarts="before" label="Time" value={filters.since} options={TIMES} />
+      {filters.upstream !== '' && !isMember() && (
+        <Choice
+          name="upstream"
+          restarts="before"
+          label="Upstream"
+          value={filters.upstream}
+          options={[
+            ['', 'All upstreams'],
+            [filters.upstream, filters.upstream],
+          ]}
+        />
+      )}
+      {isNarrow && <a href={toHref('/requests')}>Show all</a>}
+    </search>
+  )
+}
+
+const NoRequests = ({ isNarrow }: { isNarrow: boolean }) =>
+  isNarrow ? (
+    <p class="dim">
+      No request is like that. <a href={toHref('/requests')}>Show all</a>
+    </p>
+  ) : (
+    <Empty title="No requests yet">
+      <p>
+        Each request to a model is told here as it ends: who asked what, where it went, how long it took, what it cost.
+      </p>
+      <p>
+        With a <a href={toHref('/keys')}>key</a> the first one is one command away:
+      </p>
+      <Code label="Command that asks a model" text={ASKING} />
+    </Empty>
+  )
+
+const ASKING = `curl ${location.origin}/v1/chat/completions \\
+  -H "Authorization: Bearer $TOLLGATE_KEY" -H "Content-Type: application/json" \\
+  -d '{"model":"tollgate/demo","messages":[{"role":"user","content":"Hello"}]}'`
+
+const COLUMNS: readonly Column<RequestDocument>[] = [
+  {
+    name: 'model',
+    title: 'Model',
+    cell: ({ id, model }) => (
+      <a class="row-link" href={toHref(`/requests/${id}`)}>
+        {model}
+      </a>
+    ),
+  },
+  {
+    name: 'status',
+    title: 'State',
+    cell: (request) => (
+      <span title={toFailureText(request)}>
+        <State kind={STATUS_KINDS[request.status]}>{request.status}</State>
+      </span>
+    ),
+  },
+  { name: 'key', title: 'Key', cell: ({ key, key_id }) => key ?? `…${key_id.slice(-8)}` },
+  {
+    name: 'upstream',
+    title: 'Upstream',
+    isOnPhone: false,
+    cell: ({ upstream, attempts }) => (attempts > 1 ? `${upstream}, call ${attempts}` : upstream),
+  },
+  {
+    name: 'tokens',
+    title: 'Tokens in, out',
+    isFigure: true,
+    isOnPhone: false,
+    cell: ({ prompt_tokens, completion_tokens }) => (
+      <>
+        <Count count={prompt_tokens} /> → <Count count={completion_tokens} />
+      </>
+    ),
+  },
+  {
+    name: 'first',
+    title: 'First token',
+    isFigure: true,
+    isOnPhone: false,
+    cell: ({ first_token_ms }) => (first_token_ms === null ? <None /> : <Latency ms={first_token_ms} />),
+  },
+  {
+    name: 'took',
+    title: 'Took',
+    isFigure: true,
+    cell: ({ duration_ms }) => (duration_ms === null ? <None /> : <Latency ms={duration_ms} />),
+  },
+  {
+    name: 'cost',
+    title: 'Cost',
+    isFigure: true,
+    cell: ({ cost_nano_usd, estimated }) => <Money nanoUsd={cost_nano_usd} isEstimated={estimated === 1} />,
+  },
+  { name: 'at', title: 'When', isFigure: true, cell: ({ created_ms }) => <When ms={created_ms} /> },
+]

@@ -1,0 +1,34 @@
+/** Requests and their calls in words. Pure. */
+
+export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const
+
+/** Why a call was made after the first one. */
+export const REASONS: Readonly<Record<string, string>> = {
+  first: 'first call',
+  retry: 'tried again',
+  fallback: 'fallback',
+  limit: 'another upstream: the one before was at its limit',
+  fan_out: 'one of several answers',
+  schema: 'asked again: the answer did not fit its schema',
+}
+
+/** Why a call is charged as it is, where that is not by its tokens. */
+export const BASES: Readonly<Record<string, string>> = {
+  free: 'Where it went, nothing has a price.',
+  nothing: 'It failed before its first word, which costs nothing.',
+  reserve: 'The server was gone before it ended: it costs what was reserved.',
+  open: 'It is under way.',
+  unknown: 'The price that it was charged by is not on record any more.',
+}
+
+/** Such as `cache read` of `cache_read`. */
+export const toKindText = (kind: string): string => kind.replaceAll('_', ' ')
+
+interface Failed {
+  http_status: number | null
+  error_code: string | null
+}
+
+/** Such as `503 upstream_error`; '' for one that has neither. */
+export const toFailureText = ({ http_status: status, error_code: code }: Failed): string =>
+  code === null ? '' : [status, code].filter((part) => part !== null).join(' ')

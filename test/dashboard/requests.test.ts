@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'bun:test'
+import { merge, toFilters, toListQuery, toLiveQuery } from '../../src/dashboard/requests/filters.ts'
+import { toCallBars } from '../../src/dashboard/requests/timing.ts'
+import { toFailureText } from '../../src/dashboard/requests/words.ts'
+
+const call = (created_ms: number, duration_ms: number | null, first_token_ms: number | null = null) => ({
+  ...{ created_ms, duration_ms, first_token_ms },
+})
+
+describe('the bars of calls', () => {
+  test('stand one after the other in the time that all of it took', () => {
+    const { ms, bars } = toCallBars(call(1_000, 1_000), [call(1_000, 200), call(1_250, 750, 250)], 9_000)
+    expect(ms).toBe(1_000)
+    expect(bars).toEqual([
+      { start: 0, waiting: 20, answering: 0 },
+      { start: 25, waiting: 25, answering: 50 },
+    ])
+  })
+
+  test('reach up to now while a call is under way', () => {
+    const { ms, bars } = toCallBars(call(1_000, null), [call(1_000, null, 500)], 3_000)
+    expect([ms, bars]).toEqual([2_000, [{ start: 0, waiting: 25, answering: 75 }]])
+  })
+
+  test('are to be seen, and within their room, however short a call was', () => {
+    const { bars } = toCallBars(call(0, 100_000), [call(0, 0), call(100_000, 0)], 0)
+    for (const { start, waiting, answering } of bars) {
+      expect(waiting).toBeGreaterThan(0)
+      expect(start + waiting + answering).toBeLessThanOrEqual(100)
+    }
+  })
+})
+
+describe('the filters of the list', () => {
+  const filters = toFilters(new URLSearchParams('key=4f9a&state=errors&since=24h&other=1'))
+
+  test('are what the API is asked with, a page at a time', () => {
+    expect(toListQuery(filters, 'abc', 50)).toEqual({
+      ...{ key: '4f9a', errors: true, since: '24h', before: 'abc', limit: 50 },
+    })
+    expect(toListQuery(toFilters(new URLSearchParams()), null, 50)).toEqual({ limit: 50 })
+  })
+
+  test('hold for what arrives, too, but for its time', () => {
+    expect(toLiveQuery(filters)).toEqual({ key: '4f9a', errors: true })
+    expect(toLiveQuery(toFilters(new URLSearchParams('state=cut')))).toEqual({ status: 'cut' })
+  })
+})
+
+test('what has arrived comes first, each request once, as it is by now, and no more than fit', () => {
+  const rows = merge(
+    [
+      { id: '03', status: 'ok' },
+      { id: '02', status: 'ok' },
+    ],
+    [
+      { id: '02', status: 'open' },
+      { id: '01', status: 'ok' },
+      { id: '00', status: 'ok' },
+    ],
+    3,
+  )
+  expect(rows.map(({ id, status }) => `${id} ${status}`)).toEqual(['03 ok', '02 ok', '01 ok'])
+})
+
+test('a failure is told by its status and its code', () => {
+  expect(toFailureText({ http_status: 503, error_code: 'upstream_error' })).toBe('503 upstream_error')
+  expect(toFailureText({ http_status: null, error_code: 'cancelled' })).toBe('cancelled')
+  expect(toFailureText({ http_status: 200, error_code: null })).toBe('')
+})
