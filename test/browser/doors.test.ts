@@ -7,6 +7,8 @@ const OTHERS = [
   ...['/keys?state=revoked', '/keys/new', '/nothing'],
   ...['/models?model=tollgate%2Fdemo', '/models/catalog', '/models/catalog?version=1'],
   ...['/upstreams?upstream=demo', '/upstreams/new'],
+  ...['/teams/new', '/people/new', '/account', '/settings?setting=keep', '/settings/server', '/settings/backups'],
+  ...['/settings/tokens', '/settings/tokens/new'],
 ]
 
 /** Their paths below `/admin`. */
@@ -138,7 +140,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'Key by hand' }).waitFor()
     await page.keyboard.press('g')
     await page.keyboard.press('k')
-    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+    await page.getByRole('searchbox', { name: 'Search keys' }).waitFor()
     await page.keyboard.press('/')
     await page.keyboard.type('hand')
     await page.getByText(/^1 (in all|of \d+)$/).waitFor()

@@ -1,0 +1,157 @@
+/** Teams, people and what they may, tokens, settings and the record of all that, as an owner and a member go through them. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from './browsing.ts'
+
+const OWN_PASSWORD = 'another way to the sea'
+
+describe.skipIf(hasNoChromium)('in a browser', () => {
+  let browsing: Browsing
+  let owner: Visit
+  let member: Visit
+  let secret = ''
+  beforeAll(async () => {
+    browsing = await startBrowsing()
+    owner = await browsing.visit()
+    member = await browsing.visit()
+    await browsing.setUp(owner, 'ann')
+  })
+  afterAll(async () => {
+    await owner?.close()
+    await member?.close()
+    await browsing?.close()
+  })
+
+  const press = ({ page }: Visit, name: string) => page.getByRole('button', { name, exact: true }).click()
+  const statusOf = async (key: string) =>
+    (await fetch(`${browsing.server.baseUrl}/models`, { headers: { authorization: `Bearer ${key}` } })).status
+
+  test('a team is made, and opened at once', async () => {
+    const { page } = owner
+    await owner.open('/teams', 'Teams')
+    await page.getByRole('heading', { name: 'No teams yet' }).waitFor()
+    await page.getByRole('link', { name: 'New team' }).click()
+    await page.getByLabel('Name').fill('research')
+    await page.getByLabel('Keys that a member may have').fill('1')
+    await press(owner, 'Make the team')
+    await page.getByRole('dialog', { name: 'research' }).getByText('1 keys each at most').waitFor()
+    await expectAccessible(page)
+  })
+
+  test('somebody is invited as its member by a link that works once, and has a key of their own', async () => {
+    await owner.open('/people/new', 'Invite somebody')
+    await owner.page.getByLabel('Name').fill('bob')
+    await owner.page.getByLabel('Role').selectOption('member')
+    await press(owner, 'Invite')
+    await owner.page.getByRole('alert').getByText('A member needs a team.').waitFor()
+    await owner.page.getByLabel('Team').selectOption({ label: 'research' })
+    await press(owner, 'Invite')
+    await owner.page.getByRole('heading', { level: 1, name: 'Invitation for bob' }).waitFor()
+    await expectAccessible(owner.page)
+    const link = (await owner.page.locator('.code code').textContent()) ?? ''
+
+    const { page } = member
+    await page.goto(link)
+    await page.getByLabel('Name').fill('bob')
+    await page.getByLabel('New password').fill(OWN_PASSWORD)
+    await press(member, 'Set the password')
+    await page.getByRole('navigation').first().waitFor()
+    expect(page.url()).not.toContain('#')
+    await member.open('/team', 'Team research')
+    await expectAccessible(page)
+    await member.open('/models', 'Models')
+    await page.getByRole('button', { name: 'Copy tollgate/demo' }).waitFor()
+    await member.open('/teams', 'Not for your role')
+    await member.open('/keys/new', 'New key')
+    await page.getByLabel('Name').fill('laptop')
+    await press(member, 'Make the key')
+    secret = (await page.locator('.secret code').textContent()) ?? ''
+    expect(await statusOf(secret)).toBe(200)
+    await member.open('/keys/new', 'New key')
+    await page.getByLabel('Name').fill('one more')
+    await press(member, 'Make the key')
+    await page.getByText('Each member of this team may have 1 keys').waitFor()
+  })
+
+  test('they change their password, and the old one is asked for', async () => {
+    const { page } = member
+    await member.open('/account', 'Your account')
+    await page.getByText('this one').waitFor()
+    await page.getByLabel('The one that you have').fill('not this one')
+    await page.getByLabel('The new one').fill('a third way to the sea')
+    await press(member, 'Change the password')
+    await page.getByText('The old password is wrong.').waitFor()
+    await page.getByLabel('The one that you have').fill(OWN_PASSWORD)
+    await press(member, 'Change the password')
+    await page.locator('.notice').getByText('The password is changed.').waitFor()
+  })
+
+  test('who is disabled is out at once, and so is their key', async () => {
+    const { page } = owner
+    await owner.open('/people', 'People')
+    await page.getByRole('link', { name: 'bob' }).click()
+    await page.getByText('from 127.0.0.1').waitFor()
+    await press(owner, 'Disable')
+    await page.getByRole('dialog', { name: 'Disable bob' }).getByRole('button', { name: 'Disable' }).click()
+    await page.locator('.notice').getByText('their key is revoked').waitFor()
+    expect(await statusOf(secret)).toBe(401)
+    await member.page.goto(`${browsing.origin}/admin/keys`)
+    await member.page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+  })
+
+  test('a token is made with a command that works as it is, until it is revoked', async () => {
+    const { page } = owner
+    await owner.open('/settings/tokens/new', 'New token')
+    await page.getByLabel('Name').fill('grafana')
+    await press(owner, 'Make the token')
+    const token = (await page.locator('.secret code').textContent()) ?? ''
+    const command = (await page.locator('.code code').textContent()) ?? ''
+    if (Bun.which('curl') !== null) expect((await Bun.$`sh -c ${command}`.quiet().json()).keys).toBeArrayOfSize(1)
+    const headers = { authorization: `Bearer ${token}` }
+    const ask = async () => (await fetch(`${browsing.origin}/admin/api/keys`, { headers })).status
+    expect(await ask()).toBe(200)
+    await owner.open('/settings/tokens', 'Tokens')
+    await page.getByRole('link', { name: 'grafana' }).click()
+    await expectAccessible(page)
+    await press(owner, 'Revoke it for good')
+    await page.locator('.notice').getByText('grafana is revoked.').waitFor()
+    expect(await ask()).toBe(401)
+  })
+
+  test('a setting is refused in words, and one that is saved waits for the next start', async () => {
+    const { page } = owner
+    await owner.open('/settings?setting=keep', 'Settings')
+    await page.getByLabel('Set to').fill('soon')
+    await press(owner, 'Save')
+    await page.getByText('expected a time of a day or more').waitFor()
+    await page.getByLabel('Set to').fill('30d')
+    await press(owner, 'Save')
+    await page.getByText('One change waits').waitFor()
+    await owner.open('/settings/server', 'Server')
+    await page.getByText('Version').waitFor()
+  })
+
+  test('a backup is made and downloaded', async () => {
+    const { page } = owner
+    await owner.open('/settings/backups', 'Backups')
+    await press(owner, 'Make a backup')
+    const downloading = page.waitForEvent('download')
+    await page.getByRole('link', { name: /^made-/ }).click()
+    const download = await downloading
+    expect(download.suggestedFilename()).toEndWith('.sqlite')
+    expect(await download.failure()).toBeNull()
+  })
+
+  test('all of that is on record, each with what it was before', async () => {
+    const { page } = owner
+    await owner.open('/audit', 'Changes')
+    await page.getByText('downloaded the backup').waitFor()
+    await expectAccessible(page)
+    await page.getByLabel('Of what', { exact: true }).selectOption('settings')
+    await page.locator('.audit ins').getByText('30d').waitFor()
+    expect(await page.locator('.audit > li').count()).toBe(1)
+    expect(page.url()).toEndWith('/admin/audit?action=settings')
+    await page.getByLabel('By whom', { exact: true }).fill('nobody')
+    await page.keyboard.press('Enter')
+    await page.getByText('No change is like that.').waitFor()
+  })
+})
