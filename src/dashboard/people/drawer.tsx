@@ -67,7 +67,14 @@ function Facts({ of: person }: { of: Person }) {
         </>
       )}
       <dt>Signs in</dt>
-      <dd>{toWays(person)}</dd>
+      <dd>
+        {toWays(person)}
+        {person.has_password && person.disabled_ms === null && (
+          <p class="hint">
+            Lost? Where the server runs, <code>tollgate admin reset {person.name}</code> prints a code for a new one.
+          </p>
+        )}
+      </dd>
       <dt>Made</dt>
       <dd>
         <When ms={person.created_ms} />
