@@ -1,6 +1,8 @@
 /** What is so now, beside the pictures of what was: budgets, what is not ready, what was changed. */
 import type { ComponentChildren } from 'preact'
 import { toHref } from '../address/address.ts'
+import { may } from '../api/session.ts'
+import { type AuditEntry, toActor, toDeed, toObject, toPlace } from '../audit/words.ts'
 import { toMoney } from '../figures/money.ts'
 import { toDay } from '../figures/times.ts'
 import { BudgetCell } from '../keys/budget.tsx'
@@ -84,18 +86,23 @@ export const Changed = ({ of: { audit } }: { of: Overview }) => (
   <Panel title="What changed">
     {audit.length === 0 && <p class="dim">Nothing yet. Every change of keys, catalogue and settings is told here.</p>}
     <ul class="lines">
-      {audit.slice(0, MOST).map(({ id, at_ms, actor, actor_name, action, subject }) => (
-        <li key={id}>
+      {audit.slice(0, MOST).map((entry) => (
+        <li key={entry.id}>
           <span>
-            <code>{action}</code>
-            {subject !== null && (ID.test(subject) ? <Id id={subject} /> : ` ${subject}`)}
+            {toActor(entry)} {toDeed(entry)} <ChangedThing of={entry} />
           </span>
           <span class="dim">
-            <When ms={at_ms} />
+            <When ms={entry.at_ms} />
           </span>
-          <p class="beside-note">by {actor_name ?? actor}</p>
         </li>
       ))}
     </ul>
+    {audit.length > 0 && <a href={toHref('/audit')}>All changes</a>}
   </Panel>
 )
+
+function ChangedThing({ of: entry }: { of: AuditEntry }) {
+  const [object, place] = [toObject(entry), toPlace(entry)]
+  if (ID.test(object)) return <Id id={object} />
+  return place !== null && may(place.least) ? <a href={toHref(place.path)}>{object}</a> : <strong>{object}</strong>
+}

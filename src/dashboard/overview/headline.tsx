@@ -1,16 +1,20 @@
 /** The figures that answer first, and how each compares with the period before. */
 import type { ComponentChildren } from 'preact'
+import { toHref } from '../address/address.ts'
+import { withQuery } from '../address/match.ts'
 import { toExactCount } from '../figures/counts.ts'
 import { Count, Latency, Money, None, Percent } from '../ui/figure.tsx'
 import { Icon } from '../ui/icon.tsx'
-import type { Overview } from './data.ts'
+import type { Filters, Overview } from './data.ts'
 import { type Delta, toAmountDelta, toPointsDelta, toTimeDelta } from './delta.ts'
 import { isReady } from './standing.ts'
 
 const FEW = 20
 
-export function Headline({ of: { now, before, range, upstreams } }: { of: Overview }) {
+export function Headline({ of: { now, before, range, upstreams }, filters }: { of: Overview; filters: Filters }) {
   const than = range.before.text
+  const toRequests = (changes: Record<string, string> = {}) =>
+    toHref(`/requests${withQuery('', { ...filters, since: String(range.sinceMs), ...changes })}`)
   // A handful says nothing of how fast and how well it went.
   const isComparable = before.requests >= FEW
   const out = upstreams.filter((one) => !isReady(one))
@@ -20,15 +24,20 @@ export function Headline({ of: { now, before, range, upstreams } }: { of: Overvi
         <Money nanoUsd={now.costNanoUsd} isEstimated={now.isEstimated} />
       </Figure>
       <Figure title="Requests" delta={toAmountDelta(now.requests, before.requests)} than={than}>
-        <Count count={now.requests} />
+        <a href={toRequests()}>
+          <Count count={now.requests} />
+        </a>
       </Figure>
       <Figure title="Failed" delta={isComparable ? toPointsDelta(now.badShare, before.badShare) : null} than={than}>
         {now.badShare === null ? (
           <None />
         ) : (
-          <span title={`${toExactCount(now.failed)} failed, ${toExactCount(now.cut)} broke off`}>
+          <a
+            href={toRequests({ state: 'errors' })}
+            title={`${toExactCount(now.failed)} failed, ${toExactCount(now.cut)} broke off`}
+          >
             <Percent share={now.badShare} />
-          </span>
+          </a>
         )}
       </Figure>
       <Figure
@@ -46,7 +55,9 @@ export function Headline({ of: { now, before, range, upstreams } }: { of: Overvi
         {now.firstTokenP50Ms === null ? <None /> : <Latency ms={now.firstTokenP50Ms} />}
       </Figure>
       <Figure title="Upstreams ready" more={out.length === 0 ? 'all of them' : out.map(({ id }) => id).join(', ')}>
-        {upstreams.length - out.length} of {upstreams.length}
+        <a href={toHref('/upstreams')}>
+          {upstreams.length - out.length} of {upstreams.length}
+        </a>
       </Figure>
     </dl>
   )

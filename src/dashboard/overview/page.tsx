@@ -4,7 +4,7 @@ import { query, setQuery, toHrefWith } from '../address/address.ts'
 import { useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
 import { StartPage } from '../start/page.tsx'
-import { Choice } from '../ui/filters.tsx'
+import { Choice, type Option, withChosen } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { Budgets, Changed, NotReady } from './beside.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
@@ -38,7 +38,7 @@ function Shown() {
       {shown !== null && (
         <div class="overview" aria-busy={data === null}>
           <Narrow filters={filters} of={shown} />
-          <Headline of={shown} />
+          <Headline of={shown} filters={filters} />
           <div class="overview-parts">
             <div class="overview-column">
               {shown.now.requests === 0 ? (
@@ -89,12 +89,6 @@ const Ranges = ({ name }: { name: RangeName }) => (
     ))}
   </div>
 )
-
-type Option = readonly [value: string, text: string]
-
-/** With what is chosen among them, whatever they are. */
-const withChosen = (options: readonly Option[], chosen: string): readonly Option[] =>
-  chosen === '' || options.some(([value]) => value === chosen) ? options : [...options, [chosen, chosen]]
 
 function Narrow({ filters: { key, team, model }, of: { keys, teams } }: { filters: Filters; of: Overview }) {
   const models = useModels().data ?? []

@@ -5,9 +5,10 @@ export interface RequestFilters {
   key: string
   model: string
   upstream: string
+  team: string
   /** `errors`: those that did not end well; a status. */
   state: string
-  /** How long ago they may have begun: `1h`. */
+  /** How long ago they may have begun, `1h`, or since when, in ms. */
   since: string
 }
 
@@ -27,7 +28,7 @@ export const TIMES = [
   ['7d', 'In the last 7 days'],
 ] as const
 
-export const FILTER_NAMES = ['key', 'model', 'upstream', 'state', 'since'] as const
+export const FILTER_NAMES = ['key', 'model', 'upstream', 'team', 'state', 'since'] as const
 
 export const toFilters = (query: URLSearchParams): RequestFilters =>
   Object.fromEntries(FILTER_NAMES.map((name) => [name, query.get(name) ?? ''])) as unknown as RequestFilters
@@ -36,13 +37,14 @@ interface LiveQuery {
   key?: string
   model?: string
   upstream?: string
+  team?: string
   errors?: boolean
   status?: string
 }
 
 /** What those who follow are asked with: what has just ended is of no other time. */
-export function toLiveQuery({ key, model, upstream, state }: RequestFilters): LiveQuery {
-  const named = Object.fromEntries(Object.entries({ key, model, upstream }).filter(([, value]) => value !== ''))
+export function toLiveQuery({ key, model, upstream, team, state }: RequestFilters): LiveQuery {
+  const named = Object.fromEntries(Object.entries({ key, model, upstream, team }).filter(([, value]) => value !== ''))
   if (state === 'errors') return { ...named, errors: true }
   return { ...named, ...(state !== '' && { status: state }) }
 }

@@ -3,12 +3,13 @@ import { useRef } from 'preact/hooks'
 import type { RequestDocument } from '../../documents/request.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { isMember } from '../api/session.ts'
+import { toMoment } from '../figures/times.ts'
 import { useKeys, useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
 import { Button } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
-import { Count, Latency, Money, None, State, When } from '../ui/figure.tsx'
-import { Choice } from '../ui/filters.tsx'
+import { Count, Latency, Money, None, nowMs, State, When } from '../ui/figure.tsx'
+import { Choice, type Option, withChosen } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { type LiveState, toShown, useLive, useRequests } from './data.ts'
@@ -74,10 +75,14 @@ const Live = ({ state, isWanted }: { state: LiveState; isWanted: boolean }) => (
   </>
 )
 
-type Option = readonly [value: string, text: string]
+/** What is not offered, and may come with a link. */
+const FROM_LINKS = [
+  ['upstream', 'Upstream', 'All upstreams'],
+  ['team', 'Team', 'All teams'],
+] as const
 
-const withChosen = (options: readonly Option[], chosen: string): readonly Option[] =>
-  chosen === '' || options.some(([value]) => value === chosen) ? options : [...options, [chosen, chosen]]
+/** Links say a time in ms. */
+const toSinceText = (since: string) => (/^\d+$/.test(since) ? `Since ${toMoment(Number(since), nowMs.value)}` : since)
 
 function Narrow({ filters }: { filters: RequestFilters }) {
   const keys = useKeys().data ?? []
@@ -100,18 +105,26 @@ function Narrow({ filters }: { filters: RequestFilters }) {
         options={withChosen([['', 'All models'], ...models.map(({ slug }): Option => [slug, slug])], filters.model)}
       />
       <Choice name="state" restarts="before" label="How they ended" value={filters.state} options={STATES} />
-      <Choice name="since" restarts="before" label="Time" value={filters.since} options={TIMES} />
-      {filters.upstream !== '' && !isMember() && (
-        <Choice
-          name="upstream"
-          restarts="before"
-          label="Upstream"
-          value={filters.upstream}
-          options={[
-            ['', 'All upstreams'],
-            [filters.upstream, filters.upstream],
-          ]}
-        />
+      <Choice
+        name="since"
+        restarts="before"
+        label="Time"
+        value={filters.since}
+        options={withChosen(TIMES, filters.since, toSinceText(filters.since))}
+      />
+      {FROM_LINKS.map(
+        ([name, label, all]) =>
+          filters[name] !== '' &&
+          !isMember() && (
+            <Choice
+              key={name}
+              name={name}
+              restarts="before"
+              label={label}
+              value={filters[name]}
+              options={withChosen([['', all]], filters[name])}
+            />
+          ),
       )}
       {isNarrow && <a href={toHref('/requests')}>Show all</a>}
     </search>
@@ -153,7 +166,7 @@ const COLUMNS: readonly Column<RequestDocument>[] = [
     name: 'status',
     title: 'State',
     cell: (request) => (
-      <span title={toFailureText(request)}>
+      <span title={toFailureText(request) || undefined}>
         <State kind={STATUS_KINDS[request.status]}>{request.status}</State>
       </span>
     ),

@@ -1,6 +1,12 @@
 /** What narrows a list. All of it stands in the address. */
 import { query, setQuery } from '../address/address.ts'
 
+export type Option = readonly [value: string, text: string]
+
+/** With what is chosen among them, whatever the address says. */
+export const withChosen = (options: readonly Option[], chosen: string, text = chosen): readonly Option[] =>
+  chosen === '' || options.some(([value]) => value === chosen) ? options : [...options, [chosen, text]]
+
 interface ChoiceProps {
   /** In the address. */
   name: string

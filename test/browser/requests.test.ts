@@ -1,0 +1,90 @@
+/** Requests as they end, one explained, and the overview of all, as a person looks at them. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from './browsing.ts'
+
+describe.skipIf(hasNoChromium)('in a browser', () => {
+  let browsing: Browsing
+  let visit: Visit
+  let page: Page
+  let secret = ''
+  beforeAll(async () => {
+    browsing = await startBrowsing()
+    visit = await browsing.visit()
+    page = visit.page
+    await browsing.setUp(visit, 'ann')
+    const { stdout } = await browsing.place.run('keys', 'create', '--name', 'dev', '--json')
+    secret = JSON.parse(stdout).key
+  })
+  afterAll(async () => {
+    await visit?.close()
+    await browsing?.close()
+  })
+
+  const ask = async (model: string) => {
+    const response = await fetch(`${browsing.server.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+    })
+    await response.body?.cancel()
+    return response.status
+  }
+
+  test('a page without requests says how the first one is made, and shows it as it ends', async () => {
+    await visit.open('/requests', 'Requests')
+    await page.getByText('No requests yet').waitFor()
+    await expectAccessible(page)
+    await page.getByText('Live', { exact: true }).waitFor()
+    expect(await ask('tollgate/demo')).toBe(200)
+    await page.getByRole('link', { name: 'tollgate/demo' }).waitFor()
+    await expectAccessible(page)
+  })
+
+  test('what arrives while it is paused is there when it goes on, and only what the filters are for', async () => {
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.getByText('Not live').waitFor()
+    expect(await ask('tollgate/demo')).toBe(200)
+    expect(await page.locator('tbody tr').count()).toBe(1)
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.locator('tbody tr').nth(1).waitFor()
+    await page.getByLabel('How they ended').selectOption({ label: 'Did not end well' })
+    await page.getByText('No request is like that.').waitFor()
+    expect(page.url()).toEndWith('/requests?state=errors')
+    await page.getByRole('link', { name: 'Show all' }).first().click()
+    await page.locator('tbody tr').nth(1).waitFor()
+  })
+
+  test('a request is explained by itself: its calls, its tokens, what it cost', async () => {
+    await page.getByRole('link', { name: 'tollgate/demo' }).first().focus()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: /^Request …/ }).waitFor()
+    await page.getByText('One call').waitFor()
+    await page.getByText('which is what comes out').waitFor()
+    await page.getByRole('button', { name: 'Copy id' }).click()
+    const id = await page.evaluate('navigator.clipboard.readText()')
+    expect(page.url()).toEndWith(`/requests/${id}`)
+    await expectAccessible(page)
+  })
+
+  test('once anything was asked the overview opens first; its charts are gone through by the arrows, and are tables, too', async () => {
+    await visit.open('/', 'Overview')
+    const chart = page.getByRole('slider', { name: 'Cost by day and model' })
+    await chart.locator('canvas').waitFor()
+    await expectAccessible(page)
+    await chart.focus()
+    await page.keyboard.press('ArrowLeft')
+    await page.keyboard.press('Home')
+    expect(await chart.getAttribute('aria-valuenow')).toBe('1')
+    await page.getByRole('button', { name: /^Table.*Cost/ }).click()
+    await page.getByRole('columnheader', { name: 'tollgate/demo' }).waitFor()
+    await page.getByRole('button', { name: 'Today' }).click()
+    await page.getByRole('columnheader', { name: 'Hour (UTC)' }).waitFor()
+    expect(page.url()).toEndWith('?table=cost&range=today')
+    await expectAccessible(page)
+    await page.getByRole('link', { name: '2', exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
+    await page.locator('tbody tr').nth(1).waitFor()
+  })
+})
