@@ -27,7 +27,9 @@ const Panel = ({ title, children }: { title: string; children: ComponentChildren
 
 export function NotReady({ of: { upstreams, reasons } }: { of: Overview }) {
   const out = upstreams.filter((one) => !isReady(one))
-  if (out.length === 0 && reasons.length === 0) return null
+  // What is said of an upstream above needs not be said again.
+  const others = reasons.filter((reason) => !out.some(({ id }) => reason.split(' ').includes(id)))
+  if (out.length === 0 && others.length === 0) return null
   return (
     <Panel title="Not ready">
       <ul class="lines">
@@ -38,7 +40,7 @@ export function NotReady({ of: { upstreams, reasons } }: { of: Overview }) {
             {(reason !== null || last_error !== null) && <p class="beside-note">{reason ?? last_error?.message}</p>}
           </li>
         ))}
-        {reasons.map((reason) => (
+        {others.map((reason) => (
           <li key={reason}>
             <p class="beside-note">{reason}</p>
           </li>

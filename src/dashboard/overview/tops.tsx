@@ -19,8 +19,7 @@ export const Tops = ({ of: { tops } }: { of: Overview }) => (
             <caption class="unseen">{TITLES[by]} that cost most</caption>
             <thead class="unseen">
               <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Share</th>
+                <th scope="col">Name and share</th>
                 <th scope="col">Requests</th>
                 <th scope="col">Cost</th>
               </tr>
@@ -40,10 +39,8 @@ const Row = ({ by, of }: { by: 'key' | 'model' | 'team'; of: Share }) => (
   <tr>
     <th scope="row" title={of.name}>
       {of.id === null ? of.name : <a href={toHrefWith({ [by]: of.id })}>{of.name}</a>}
-    </th>
-    <td class="top-share">
       <Bar share={of.share} kind="good" label={`${toPercent(of.share)} of all`} />
-    </td>
+    </th>
     <td class="figure dim">
       <Count count={of.requests} />
     </td>
