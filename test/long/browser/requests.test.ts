@@ -1,7 +1,7 @@
 /** Requests as they end, one explained, and the overview of all, as a person looks at them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from './browsing.ts'
+import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from '../../browser/browsing.ts'
 
 describe.skipIf(hasNoChromium)('in a browser', () => {
   let browsing: Browsing
