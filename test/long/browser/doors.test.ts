@@ -1,6 +1,13 @@
 /** The ways in and out, the keyboard, and every page for whoever does not see it, on a phone and in both colours. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Browsing, expectAccessible, hasNoChromium, PASSWORD, startBrowsing, type Visit } from '../../browser/browsing.ts'
+import {
+  type Browsing,
+  expectAccessible,
+  hasNoChromium,
+  PASSWORD,
+  startBrowsing,
+  type Visit,
+} from '../../browser/browsing.ts'
 
 /** Beside those that are offered at the side. */
 const OTHERS = [

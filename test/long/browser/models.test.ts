@@ -1,7 +1,14 @@
 /** Models, their upstreams and the catalogue, as an owner changes them and a viewer sees them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { type Browsing, expectAccessible, hasNoChromium, PASSWORD, startBrowsing, type Visit } from '../../browser/browsing.ts'
+import {
+  type Browsing,
+  expectAccessible,
+  hasNoChromium,
+  PASSWORD,
+  startBrowsing,
+  type Visit,
+} from '../../browser/browsing.ts'
 
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).last().click()
 

@@ -1,8 +1,8 @@
 /** Signing in through an identity provider of another site, with its own pages on the way. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from '../../browser/browsing.ts'
 import { findFreePort } from '../../support/free-port.ts'
 import { startOidcProvider } from '../../support/oidc-provider.ts'
-import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from '../../browser/browsing.ts'
 
 const CLIENT = { clientId: 'tollgate', clientSecret: 'a secret of ours' }
 const DOOR = 'Sign in with your identity provider'
