@@ -12,6 +12,7 @@ import { backupsController } from './backups.ts'
 import { catalogController } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, refuse, toRefusal } from './errors.ts'
+import { readJson } from './json.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
 import { oidcController } from './oidc.ts'
@@ -47,7 +48,6 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
     .use(usageController(deps))
     .use(requestsController(deps))
     .use(auditController(deps))
-    .use(playgroundController(deps))
     .use(openApiController(describe))
 
 /** What a typed client goes by. */
@@ -75,6 +75,9 @@ export function createAdminApi(deps: AdminDeps) {
       await identify(request, deps)
       if (pathOf(request) !== API_PATH + PLAYGROUND) requireShort(request)
     })
+    // Before the hook below, which would have its body read here.
+    .use(new Elysia({ prefix: API_PATH }).use(playgroundController(deps)))
+    .onParse(({ request, contentType }) => (contentType === 'application/json' ? readJson(request) : undefined))
     .use(routes)
   const described: Described = { app, routes: toGuarded(app) }
   return {

@@ -48,7 +48,7 @@ export function toRefusal(error: unknown): Response | null {
   }
   if (error instanceof ValidationError) return refuse(400, 'invalid', ...toSentence(error))
   if (isParseError(error))
-    return refuse(400, 'invalid', 'The body must be JSON, with the content type application/json.')
+    return refuse(400, 'invalid', 'The body must be JSON of at most 32 levels, with the content type application/json.')
   if (codeOf(error).startsWith('SQLITE_BUSY'))
     return refuse(503, 'database_busy', 'Another process is writing to the database. Nothing was changed; try again.')
   if (codeOf(error).startsWith('SQLITE_FULL'))
