@@ -69,8 +69,8 @@ export function requireFree(file: string, dataFolder: string, force: boolean): v
   if (!force) throw exists(file)
 }
 
-/** By the process that writes it. */
-const PART = /\.(\d+)\.part$/
+/** By the process that writes it; SQLite puts files of its own beside one that it changes. */
+const PART = /\.(\d+)\.part(?:-journal|-wal|-shm)?$/
 
 /** Makes an empty file beside `file`, for its owner alone, and removes what runs that were killed have left there. */
 export function beginPart(file: string): string {

@@ -191,7 +191,13 @@ describe('there is no new file', () => {
 
 test('parts that a killed run has left there are removed, those that somebody writes are not', async () => {
   const ended = Bun.spawnSync(['true']).pid
-  for (const name of [`copy.sqlite.${ended}.part`, `copy.sqlite.${process.ppid}.part`, `other.sqlite.${ended}.part`])
+  const journal = `copy.sqlite.${ended}.part-journal`
+  for (const name of [
+    journal,
+    `copy.sqlite.${ended}.part`,
+    `copy.sqlite.${process.ppid}.part`,
+    `other.sqlite.${ended}.part`,
+  ])
     writeFileSync(join(away, name), 'half')
   await make()
   expect(readdirSync(away).sort()).toEqual([
