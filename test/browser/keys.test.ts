@@ -66,15 +66,22 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByLabel('Name').fill('snippets')
     await press(page, 'Make the key')
     await page.getByText('"tollgate/demo"').waitFor()
-    const run = async (tab: string, command: string[]) => {
+    const run = async (tab: string, command: string[], { before = '', after = '' } = {}) => {
       await page.getByRole('tab', { name: tab }).click()
-      const text = (await page.locator('.code code').textContent()) ?? ''
+      const text = `${before}\n${await page.locator('.code code').textContent()}\n${after}`
       const child = Bun.spawn(command, { stdin: Buffer.from(text), stdout: 'pipe', stderr: 'pipe' })
       const [output, trouble] = await Promise.all([child.stdout.text(), child.stderr.text()])
       return `${output} ${(await child.exited) === 0 ? '' : trouble}`
     }
     if (Bun.which('curl') !== null) expect(await run('curl', ['sh'])).toContain('data: [DONE]')
     expect(await run('TypeScript', [process.execPath, '-'])).toContain('You wrote: Hello')
+    // Anything that goes by the environment alone, and whoever stands in for Open WebUI and asks as that does for its models.
+    const client = "import OpenAI from 'openai'; console.log((await new OpenAI().models.list()).data[0].id)"
+    expect(await run('Environment', ['sh'], { after: `'${process.execPath}' -e "${client}"` })).toContain(
+      'tollgate/demo',
+    )
+    const webUi = `open_webui() { OPENAI_BASE_URL=$OPENAI_API_BASE_URL '${process.execPath}' -e "${client}"; }; alias open-webui=open_webui`
+    expect(await run('Open WebUI', ['sh'], { before: webUi })).toContain('tollgate/demo')
   })
 
   test('a limit that is edited in its drawer holds for the next request', async () => {
