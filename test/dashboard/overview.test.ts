@@ -2,13 +2,13 @@ import { describe, expect, test } from 'bun:test'
 import { toCsv } from '../../src/dashboard/overview/csv.ts'
 import { toAmountDelta, toPointsDelta, toTimeDelta } from '../../src/dashboard/overview/delta.ts'
 import { byUse, toForecast } from '../../src/dashboard/overview/forecast.ts'
-import { toRange, toRangeName } from '../../src/dashboard/overview/range.ts'
+import { toPart, toQuery, toRange, toWanted } from '../../src/dashboard/overview/range.ts'
 import { OTHER, toColumns, toCosts, toShares, toStack } from '../../src/dashboard/overview/series.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 const NOW = Date.UTC(2026, 10, 22, 14, 30)
-const WEEK = toRange('7d', NOW)
+const WEEK = toRange({ name: '7d' }, NOW)
 
 describe('the range of the overview', () => {
   test('has whole UTC days, the one that runs the last', () => {
@@ -18,7 +18,7 @@ describe('the range of the overview', () => {
   })
 
   test('has the hours of today that have begun', () => {
-    const { columns, by } = toRange('today', NOW)
+    const { columns, by } = toRange({ name: 'today' }, NOW)
     expect([by, columns.length, columns.at(-1)]).toEqual(['hour', 15, Date.UTC(2026, 10, 22, 14)])
   })
 
@@ -27,7 +27,57 @@ describe('the range of the overview', () => {
   })
 
   test('is a week where the address names none, or one that there is not', () => {
-    expect([toRangeName(null), toRangeName('1y'), toRangeName('30d')]).toEqual(['7d', '7d', '30d'])
+    const nameOf = (text: string) => toWanted(new URLSearchParams(text), NOW).name
+    expect(['', 'range=1y', 'range=30d'].map(nameOf)).toEqual(['7d', '7d', '30d'])
+    expect(
+      ['from=2026-11-20', 'from=2026-11-20&to=2026-11-18', 'from=x&to=y', 'from=2027-01-01&to=2027-01-02'].map(nameOf),
+    ).toEqual(['7d', '7d', '7d', '7d'])
+  })
+
+  const custom = (from: string, to: string) => toRange(toWanted(new URLSearchParams({ from, to }), NOW), NOW)
+
+  test('from one day to another has both, in days; of two and less, in hours', () => {
+    const days = custom('2026-11-03', '2026-11-09')
+    expect([days.by, days.columns.length, days.text]).toEqual(['day', 7, 'from Nov 3 to Nov 9'])
+    expect([days.untilMs, days.before.sinceMs]).toEqual([Date.UTC(2026, 10, 10), Date.UTC(2026, 9, 27)])
+    const day = custom('2026-11-21', '2026-11-21')
+    expect([day.by, day.columns.length, day.text, day.before.text]).toEqual([
+      'hour',
+      24,
+      'on Nov 21',
+      'than the day before',
+    ])
+  })
+
+  test('that has not ended goes on, and has the columns that have begun', () => {
+    const range = custom('2026-11-20', '2026-11-30')
+    expect([range.untilMs, range.columns.length]).toEqual([null, 3])
+    expect(range.before.untilMs).toBe(NOW - 11 * DAY)
+  })
+
+  test('says hours where it begins or ends in a day, and is whole days where it is long', () => {
+    expect(custom('2026-11-21T10', '2026-11-21T14').text).toBe('from Nov 21, 10:00 to 14:00')
+    expect(custom('2026-11-21T22', '2026-11-22').columns.length).toBe(17)
+    expect(custom('2026-11-03T05', '2026-11-09T05').sinceMs).toBe(Date.UTC(2026, 10, 3))
+    expect(custom('2020-01-01', '2026-11-22').columns.length).toBe(366)
+  })
+
+  test('is written into the address as it is read from there', () => {
+    for (const [from, to] of [
+      ['2026-11-03', '2026-11-09'],
+      ['2026-11-21T10', '2026-11-21T14'],
+      ['2026-11-20T23', '2026-11-20'],
+    ] as const) {
+      const wanted = toWanted(new URLSearchParams({ from, to }), NOW)
+      if (wanted.name !== 'custom') throw new Error('it is none')
+      expect(toQuery(wanted.sinceMs, wanted.untilMs)).toEqual({ range: null, from, to })
+    }
+  })
+
+  test('is narrowed to the columns that were dragged over, and not to all that there are', () => {
+    expect(toPart(WEEK, 4.2, 2.6)).toEqual({ sinceMs: WEEK.sinceMs + 3 * DAY, untilMs: WEEK.sinceMs + 5 * DAY })
+    expect(toPart(WEEK, -3, 40)).toBeNull()
+    expect(toPart(toRange({ name: 'today' }, NOW), 3, 3)).toMatchObject({ sinceMs: WEEK.sinceMs + 6 * DAY + 3 * HOUR })
   })
 })
 

@@ -1,5 +1,6 @@
 /** What came of a key lately: its last days as columns, and its last requests. */
 import type { KeyDocument } from '../../documents/key.ts'
+import { toHref } from '../address/address.ts'
 import { toExactCount } from '../figures/counts.ts'
 import { toMoney } from '../figures/money.ts'
 import { toDay } from '../figures/times.ts'
@@ -48,7 +49,9 @@ export function LastRequests({ of: key }: { of: KeyDocument }) {
         {requests.map(({ id, created_ms, model, status, cost_nano_usd, duration_ms, estimated }) => (
           <li key={id} class="last-request">
             <State kind={STATUS_KINDS[status]}>{status}</State>
-            <code>{model}</code>
+            <a href={toHref(`/requests/${id}`)}>
+              <code>{model}</code>
+            </a>
             <span class="dim">{duration_ms !== null && <Latency ms={duration_ms} />}</span>
             {cost_nano_usd === null ? <span /> : <Money nanoUsd={cost_nano_usd} isEstimated={estimated === 1} />}
             <span class="dim">
@@ -57,6 +60,9 @@ export function LastRequests({ of: key }: { of: KeyDocument }) {
           </li>
         ))}
       </ul>
+      <p>
+        <a href={toHref(`/requests?key=${key.id}`)}>All of its requests</a>
+      </p>
     </section>
   )
 }

@@ -1,4 +1,6 @@
 /** The pictures of the overview: what it cost, how long people waited, what failed. */
+
+import { setQuery } from '../address/address.ts'
 import { toExactCount, toLatency, toPercent } from '../figures/counts.ts'
 import { toMoney } from '../figures/money.ts'
 import { toDay, toMoment } from '../figures/times.ts'
@@ -6,7 +8,7 @@ import { nowMs } from '../ui/figure.tsx'
 import { Chart } from './chart.tsx'
 import type { Overview } from './data.ts'
 import type { PlotProps, PlotSeries } from './plot.tsx'
-import { RANGES } from './range.ts'
+import { toPart, toQuery } from './range.ts'
 
 const NANO = 1e9
 
@@ -14,18 +16,22 @@ interface OverviewProps {
   of: Overview
 }
 
-const toRangeText = ({ range: { name } }: Overview) =>
-  name === 'today' ? 'today' : `in ${RANGES.find(([one]) => one === name)?.[1]}`
-
 /** What all charts have in common: their columns. */
-const toShared = ({ range: { columns, by } }: Overview) => ({
-  columnText: (at: number) => {
-    const text = toMoment(columns[at] ?? 0, nowMs.value, 'UTC')
-    return by === 'hour' ? text.slice(-5) : toDay(columns[at] ?? 0, nowMs.value, 'UTC')
-  },
-  columnIso: (at: number) => new Date(columns[at] ?? 0).toISOString().slice(0, by === 'hour' ? 16 : 10),
-  columnHeading: by === 'hour' ? 'Hour (UTC)' : 'Day (UTC)',
-})
+const toShared = ({ range }: Overview) => {
+  const { columns, by } = range
+  return {
+    columnText: (at: number) => {
+      const text = toMoment(columns[at] ?? 0, nowMs.value, 'UTC')
+      return by === 'hour' ? text.slice(-5) : toDay(columns[at] ?? 0, nowMs.value, 'UTC')
+    },
+    columnIso: (at: number) => new Date(columns[at] ?? 0).toISOString().slice(0, by === 'hour' ? 16 : 10),
+    columnHeading: by === 'hour' ? 'Hour (UTC)' : 'Day (UTC)',
+    onSelect: (from: number, to: number) => {
+      const part = toPart(range, from, to)
+      if (part) setQuery(toQuery(part.sinceMs, part.untilMs), 'push')
+    },
+  }
+}
 
 const COLOURS = ['1', '2', '3', '4', '5', '6', '7', '8'].map((each) => `--series-${each}` as PlotSeries['colour'])
 
@@ -41,8 +47,8 @@ export function CostChart({ of }: OverviewProps) {
       kind="stack"
       height={240}
       label={`Cost by ${range.by} and model`}
-      title={`${toMoney(now.costNanoUsd, now.isEstimated)} ${toRangeText(of)}${isMostly ? `, ${toPercent(share)} of it ${dearest?.name}` : ''}`}
-      wholeText={toRangeText(of).replace(/^./, (letter) => letter.toUpperCase())}
+      title={`${toMoney(now.costNanoUsd, now.isEstimated)} ${range.text}${isMostly ? `, ${toPercent(share)} of it ${dearest?.name}` : ''}`}
+      wholeText={range.text.replace(/^./, (letter) => letter.toUpperCase())}
       series={costs.map(({ name, values }, at) => ({ name, values, colour: COLOURS[at] ?? '--faint' }))}
       total={(at) => toMoney(costs[at]?.total ?? 0, costs[at]?.isEstimated)}
       valueText={(nanoUsd) => toMoney(Math.round(nanoUsd))}

@@ -1,7 +1,7 @@
 /** What the overview reads: reports of usage over the ledger, how budgets and upstreams stand, what was changed lately. */
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
-import { type RangeName, toRange } from './range.ts'
+import { toRange, toSpan, type Wanted } from './range.ts'
 import { toColumns, toCosts, toShares, toTotals } from './series.ts'
 
 const FRESH_MS = 30_000
@@ -18,20 +18,18 @@ export interface Filters {
 
 export type Overview = Awaited<ReturnType<typeof readOverview>>
 
-export const useOverview = (name: RangeName, filters: Filters) =>
-  useLoaded(`overview?${new URLSearchParams({ name, ...filters })}`, () => readOverview(name, filters), {
-    everyMs: FRESH_MS,
-  })
+export const useOverview = (wanted: Wanted, filters: Filters) =>
+  useLoaded(`overview?${JSON.stringify([wanted, filters])}`, () => readOverview(wanted, filters), { everyMs: FRESH_MS })
 
 /** Whether anything was ever asked, as far as requests are kept. */
 export const useHasRequests = () =>
   useLoaded('has requests', async () => (await ask(api.requests.get({ query: { limit: 1 } }))).requests.length > 0)
 
-async function readOverview(name: RangeName, filters: Filters) {
-  const range = toRange(name, Date.now())
+async function readOverview(wanted: Wanted, filters: Filters) {
+  const range = toRange(wanted, Date.now())
   const where = Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== ''))
-  const report = (by: string, limit: number) =>
-    ask(api.usage.get({ query: { ...where, by, since: String(range.sinceMs), limit } }))
+  const span = toSpan(range)
+  const report = (by: string, limit: number) => ask(api.usage.get({ query: { ...where, ...span, by, limit } }))
   const before = { since: String(range.before.sinceMs), until: String(range.before.untilMs) }
   const [costs, columns, earlier, byKey, byTeam, byModel, standing] = await Promise.all([
     report(`${range.by},model`, MOST_ROWS),

@@ -7,6 +7,7 @@ import { Count, Latency, Money, None, Percent } from '../ui/figure.tsx'
 import { Icon } from '../ui/icon.tsx'
 import type { Filters, Overview } from './data.ts'
 import { type Delta, toAmountDelta, toPointsDelta, toTimeDelta } from './delta.ts'
+import { toSpan } from './range.ts'
 import { isReady } from './standing.ts'
 
 const FEW = 20
@@ -14,7 +15,7 @@ const FEW = 20
 export function Headline({ of: { now, before, range, upstreams }, filters }: { of: Overview; filters: Filters }) {
   const than = range.before.text
   const toRequests = (changes: Record<string, string> = {}) =>
-    toHref(`/requests${withQuery('', { ...filters, since: String(range.sinceMs), ...changes })}`)
+    toHref(`/requests${withQuery('', { ...filters, ...toSpan(range), ...changes })}`)
   // A handful says nothing of how fast and how well it went.
   const isComparable = before.requests >= FEW
   const out = upstreams.filter((one) => !isReady(one))

@@ -1,6 +1,6 @@
 /** What it costs, who asks, what fails and what is not ready: the first page, once anything was asked. */
 import { useRef } from 'preact/hooks'
-import { query, setQuery, toHrefWith } from '../address/address.ts'
+import { query, toHrefWith } from '../address/address.ts'
 import { useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
 import { StartPage } from '../start/page.tsx'
@@ -10,33 +10,35 @@ import { Budgets, Changed, NotReady } from './beside.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
 import { type Filters, type Overview, useHasRequests, useOverview } from './data.ts'
 import { Headline } from './headline.tsx'
-import { RANGES, type RangeName, toRangeName } from './range.ts'
+import { toWanted } from './range.ts'
+import { CustomRange, Ranges } from './ranges.tsx'
 import { Tops } from './tops.tsx'
 
 export function OverviewPage() {
   const { data: hasRequests, problem, reload } = useHasRequests()
   // Whoever asks for a range wants to see it, whatever is in it.
-  if (hasRequests || query.value.has('range')) return <Shown />
+  if (hasRequests || query.value.has('range') || query.value.has('from')) return <Shown />
   if (problem) return <Problem of={problem} retry={reload} />
   return hasRequests === null ? null : <StartPage />
 }
 
 function Shown() {
-  const name = toRangeName(query.value.get('range'))
+  const wanted = toWanted(query.value, Date.now())
   const [key, team, model] = ['key', 'team', 'model'].map((each) => query.value.get(each) ?? '') as [
     ...[string, string, string],
   ]
   const filters = { key, team, model }
-  const { data, problem, reload } = useOverview(name, filters)
+  const { data, problem, reload } = useOverview(wanted, filters)
   // What was there stays until what was asked for is.
   const before = useRef<Overview | null>(null)
   if (data !== null) before.current = data
   const shown = data ?? before.current
   return (
-    <Page title="Overview" actions={<Ranges name={name} />}>
+    <Page title="Overview" actions={<Ranges wanted={wanted} />}>
       {problem && <Problem of={problem} retry={reload} />}
       {shown !== null && (
         <div class="overview" aria-busy={data === null}>
+          {wanted.name === 'custom' && <CustomRange of={wanted} />}
           <Narrow filters={filters} of={shown} />
           <Headline of={shown} filters={filters} />
           <div class="overview-parts">
@@ -44,7 +46,7 @@ function Shown() {
               {shown.now.requests === 0 ? (
                 <Empty title="Nothing was asked in this time">
                   <p>
-                    <a href={toHrefWith({ range: '30d', key: null, team: null, model: null })}>
+                    <a href={toHrefWith({ range: '30d', from: null, to: null, key: null, team: null, model: null })}>
                       Look at all of the last 30 days
                     </a>
                   </p>
@@ -72,23 +74,6 @@ function Shown() {
     </Page>
   )
 }
-
-const Ranges = ({ name }: { name: RangeName }) => (
-  // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-  <div class="ranges" role="group" aria-label="Time">
-    {RANGES.map(([one, text]) => (
-      <button
-        key={one}
-        type="button"
-        class="range"
-        aria-pressed={one === name}
-        onClick={() => setQuery({ range: one }, 'push')}
-      >
-        {text}
-      </button>
-    ))}
-  </div>
-)
 
 function Narrow({ filters: { key, team, model }, of: { keys, teams } }: { filters: Filters; of: Overview }) {
   const models = useModels().data ?? []

@@ -1,8 +1,8 @@
 /**
  * A picture of figures over time, drawn by uPlot, which is loaded when there is something to draw. Its crosshair is that of all pictures
- * of the page: the arrows move it, too.
+ * of the page: the arrows move it, too. A part of it is chosen by a drag, or by the arrows with shift and then Enter.
  */
-import { effect, signal } from '@preact/signals'
+import { batch, effect, signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { colourOf, theme } from '../shell/theme.ts'
@@ -25,12 +25,18 @@ export interface PlotProps {
   valueText(value: number): string
   /** All of a column in words, for those who hear it. */
   describe(at: number): string
+  /** Some columns were chosen, from one to another. */
+  onSelect?(from: number, to: number): void
 }
 
 /** The column that is pointed to, in all pictures of the page. */
 export const pointed = signal<number | null>(null)
+/** Where a choice of several began that is made by the keyboard. */
+const anchored = signal<number | null>(null)
 
 const LABEL_WIDTH = 64
+/** px: less is a press of somebody whose hand is not still. */
+const LEAST_DRAG = 6
 const FONT = '12px system-ui, sans-serif'
 
 /** Whether the system's colours are dark: they may change while the page is open. */
@@ -50,9 +56,9 @@ export function Plot(props: PlotProps) {
   const latest = useRef(props)
   latest.current = props
   const isDark = useSystemColours()
-  const { label, kind, series, height, describe } = props
+  const { label, kind, series, height, columnText, describe } = props
   const count = series[0]?.values.length ?? 0
-  const drawn = JSON.stringify([kind, series, height])
+  const drawn = JSON.stringify([kind, series, height, columnText(0)])
   useEffect(() => {
     const room = at.current
     if (room === null) return
@@ -70,10 +76,15 @@ export function Plot(props: PlotProps) {
   const shown = Math.min(pointed.value ?? count - 1, count - 1)
   const move = (event: KeyboardEvent) => {
     const to = { ArrowRight: shown + 1, ArrowLeft: shown - 1, Home: 0, End: count - 1 }[event.key]
-    if (event.key === 'Escape') pointed.value = null
+    if (event.key === 'Escape') forget()
+    if (event.key === 'Enter' && pointed.value !== null) props.onSelect?.(anchored.value ?? shown, shown)
     if (to === undefined) return
     event.preventDefault()
-    pointed.value = Math.min(count - 1, Math.max(0, pointed.value === null ? count - 1 : to))
+    const next = Math.min(count - 1, Math.max(0, pointed.value === null ? count - 1 : to))
+    batch(() => {
+      anchored.value = event.shiftKey && props.onSelect ? (anchored.value ?? pointed.value ?? next) : null
+      pointed.value = next
+    })
   }
   return (
     <div
@@ -82,18 +93,22 @@ export function Plot(props: PlotProps) {
       style={{ height: `${height}px` }}
       role="slider"
       tabIndex={0}
-      aria-label={`${label}: the arrows go from one column to the next`}
+      aria-label={`${label}: the arrows go from one column to the next${props.onSelect ? ', Enter shows it alone, with shift they choose several' : ''}`}
       aria-valuemin={1}
       aria-valuemax={count}
       aria-valuenow={shown + 1}
       aria-valuetext={describe(shown)}
       onKeyDown={move}
-      onBlur={() => {
-        pointed.value = null
-      }}
+      onBlur={forget}
     />
   )
 }
+
+const forget = () =>
+  batch(() => {
+    pointed.value = null
+    anchored.value = null
+  })
 
 /** Returns what takes it away again. */
 function draw(UPlot: typeof uPlot, room: HTMLElement, props: PlotProps): () => void {
@@ -103,12 +118,31 @@ function draw(UPlot: typeof uPlot, room: HTMLElement, props: PlotProps): () => v
   const stop = effect(() => {
     const { value } = pointed
     plot.setCursor({ left: value === null ? -10 : plot.valToPos(value, 'x'), top: value === null ? -10 : 10 }, false)
+    mark(plot, anchored.value, value)
   })
   return () => {
     stop()
     watching.disconnect()
     plot.destroy()
   }
+}
+
+/** Shows which columns are chosen; none where one end is missing. */
+function mark(plot: uPlot, from: number | null, to: number | null): void {
+  if (from === null || to === null) {
+    if (plot.cursor.event == null) plot.setSelect({ ...plot.select, left: 0, width: 0 }, false)
+    return
+  }
+  const left = plot.valToPos(Math.min(from, to) - 0.5, 'x')
+  plot.setSelect(
+    {
+      left,
+      width: plot.valToPos(Math.max(from, to) + 0.5, 'x') - left,
+      top: 0,
+      height: plot.bbox.height / devicePixelRatio,
+    },
+    false,
+  )
 }
 
 /** Of a stack the highest first, so that those below are drawn over it. */
@@ -134,7 +168,10 @@ function toOptions(UPlot: typeof uPlot, props: PlotProps, width: number): uPlot.
   }
   return {
     ...{ width, height, legend: { show: false }, padding: [8, 20, 0, 0] },
-    cursor: { drag: { x: false, y: false }, y: false, points: { show: kind === 'lines' } },
+    cursor: {
+      drag: { x: props.onSelect !== undefined, y: false, setScale: false, dist: LEAST_DRAG },
+      ...{ y: false, points: { show: kind === 'lines' } },
+    },
     scales: {
       x: { time: false, range: () => [-0.5, count - 0.5] },
       y: { range: (_, __, most) => [0, (most || 1) * 1.08] },
@@ -149,6 +186,14 @@ function toOptions(UPlot: typeof uPlot, props: PlotProps, width: number): uPlot.
     ],
     series: [{}, ...(kind === 'stack' ? series.toReversed() : series).map(toSeries)],
     hooks: {
+      setSelect: [
+        (plot) => {
+          const { left, width } = plot.select
+          if (width === 0) return
+          plot.setSelect({ ...plot.select, left: 0, width: 0 }, false)
+          props.onSelect?.(plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x'))
+        },
+      ],
       setCursor: [
         (plot) => {
           if (plot.cursor.event != null) pointed.value = plot.cursor.idx ?? null

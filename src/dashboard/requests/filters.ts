@@ -10,6 +10,8 @@ export interface RequestFilters {
   state: string
   /** How long ago they may have begun, `1h`, or since when, in ms. */
   since: string
+  /** Before when they began, in ms. */
+  until: string
 }
 
 export const STATES = [
@@ -28,7 +30,7 @@ export const TIMES = [
   ['7d', 'In the last 7 days'],
 ] as const
 
-export const FILTER_NAMES = ['key', 'model', 'upstream', 'team', 'state', 'since'] as const
+export const FILTER_NAMES = ['key', 'model', 'upstream', 'team', 'state', 'since', 'until'] as const
 
 export const toFilters = (query: URLSearchParams): RequestFilters =>
   Object.fromEntries(FILTER_NAMES.map((name) => [name, query.get(name) ?? ''])) as unknown as RequestFilters
@@ -52,6 +54,7 @@ export function toLiveQuery({ key, model, upstream, team, state }: RequestFilter
 export const toListQuery = (filters: RequestFilters, before: string | null, limit: number) => ({
   ...toLiveQuery(filters),
   ...(filters.since !== '' && { since: filters.since }),
+  ...(filters.until !== '' && { until: filters.until }),
   ...(before !== null && { before }),
   limit,
 })

@@ -19,16 +19,18 @@ import { STATUS_KINDS, toFailureText } from './words.ts'
 export function RequestsPage() {
   const filters = toFilters(query.value)
   const before = query.value.get('before')
-  const isWanted = before === null && !query.value.has('paused')
+  // What ends now is of no time that is over.
+  const mayFollow = before === null && filters.until === ''
+  const isWanted = mayFollow && !query.value.has('paused')
   const { data, problem, reload } = useRequests(filters, before)
   const { arrived, state } = useLive(filters, isWanted, reload)
   // What was there stays until what was asked for is.
   const last = useRef<typeof data>(null)
   if (data !== null) last.current = data
   const page = data ?? last.current
-  const rows = page === null ? [] : toShown(before === null ? arrived : [], page.requests)
+  const rows = page === null ? [] : toShown(mayFollow ? arrived : [], page.requests)
   return (
-    <Page title="Requests" actions={before === null && <Live state={state} isWanted={isWanted} />}>
+    <Page title="Requests" actions={mayFollow && <Live state={state} isWanted={isWanted} />}>
       {problem && <Problem of={problem} retry={reload} />}
       {page !== null && (
         <>
@@ -82,7 +84,8 @@ const FROM_LINKS = [
 ] as const
 
 /** Links say a time in ms. */
-const toSinceText = (since: string) => (/^\d+$/.test(since) ? `Since ${toMoment(Number(since), nowMs.value)}` : since)
+const toTimeText = (word: string, text: string) =>
+  /^\d+$/.test(text) ? `${word} ${toMoment(Number(text), nowMs.value)}` : text
 
 function Narrow({ filters }: { filters: RequestFilters }) {
   const keys = useKeys().data ?? []
@@ -110,8 +113,17 @@ function Narrow({ filters }: { filters: RequestFilters }) {
         restarts="before"
         label="Time"
         value={filters.since}
-        options={withChosen(TIMES, filters.since, toSinceText(filters.since))}
+        options={withChosen(TIMES, filters.since, toTimeText('Since', filters.since))}
       />
+      {filters.until !== '' && (
+        <Choice
+          name="until"
+          restarts="before"
+          label="Until"
+          value={filters.until}
+          options={withChosen([['', 'Until now']], filters.until, toTimeText('Until', filters.until))}
+        />
+      )}
       {FROM_LINKS.map(
         ([name, label, all]) =>
           filters[name] !== '' &&

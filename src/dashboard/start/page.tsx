@@ -56,7 +56,8 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
           <details open={ready.length === 0}>
             <summary>Add a provider</summary>
             <p>
-              <code>tollgate/demo</code> says back what it was told, for nothing. For others, name a provider in{' '}
+              <code>tollgate/demo</code> says back what it was told, for nothing. For others,{' '}
+              <a href={toHref('/upstreams/new')}>add an upstream</a> here, with its key typed in, or name a provider in{' '}
               <code>catalog.yaml</code> of the data folder and start the server with its key in the environment:
             </p>
             <Code label="A catalogue with a provider" text={PROVIDER} />

@@ -31,6 +31,9 @@ export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void })
           <Standing of={upstream} />
           {may('editor') && upstream.enabled && <TestButton ids={[id]} label="Test it now" />}
           <Strip id={id} />
+          <p>
+            <a href={toHref(`/requests?upstream=${encodeURIComponent(id)}`)}>Its requests</a>
+          </p>
           <Targets of={upstream} />
           <LastError of={upstream} />
           <Facts of={upstream} />
