@@ -3,6 +3,7 @@
  * session or the token of somebody, but for the doors. Then each route says the least role that it takes; one that says none is a
  * mistake that keeps the API from being made.
  */
+import type { TSchema } from '@sinclair/typebox'
 import { type AnyElysia, Elysia } from 'elysia'
 import type { Role } from '../domain/roles.ts'
 import { findBySession, findByToken, type Principal } from '../identity/principal.ts'
@@ -162,6 +163,8 @@ const NEEDED: Readonly<Record<Least, string>> = {
 export interface GuardedRoute {
   method: string
   path: string
+  /** What its body is checked against; null where it takes none, or reads it itself. */
+  body: TSchema | null
   least: Least
   /** Of those the one who may not. */
   except: Role | null
@@ -173,6 +176,7 @@ export function toGuarded(app: AnyElysia): GuardedRoute[] {
     const checks = [hooks.transform ?? []].flat().map((hook: { fn?: Partial<GuardedRoute> }) => hook.fn)
     const least = checks.find((check) => check?.least !== undefined)?.least
     if (least === undefined) throw new Error(`${method} ${path} says nothing of who may ask for it`)
-    return { method, path, least, except: checks.find((check) => check?.except)?.except ?? null }
+    const except = checks.find((check) => check?.except)?.except ?? null
+    return { method, path, body: hooks.body ?? null, least, except }
   })
 }

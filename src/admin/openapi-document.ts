@@ -1,4 +1,4 @@
-/** The admin API as OpenAPI 3.1 tells of it. `@elysiajs/openapi` reads the schemas of bodies, paths and queries off the routes. Pure. */
+/** The admin API as OpenAPI 3.1 tells of it. `@elysiajs/openapi` reads the schemas of paths and queries off the routes. Pure. */
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
 import { type TSchema, Type } from '@sinclair/typebox'
 import * as catalog from '../documents/schemas/catalog.ts'
@@ -72,16 +72,14 @@ const HEAD = {
 interface Operation {
   operationId?: string
   parameters?: { name: string; in: string; required: boolean; schema: { anyOf?: TSchema[] } }[]
-  requestBody?: { content: Record<string, { schema: Body }> }
 }
-type Body = Readonly<{ properties?: Record<string, object> }>
+type Body = Readonly<{ properties?: Record<string, object>; [other: string]: unknown }>
 type Paths = Readonly<Record<string, Readonly<Record<string, Operation>> | undefined>>
 
 function toOperation(route: GuardedRoute, read: Operation, words: RouteWords | undefined) {
   const { least, except } = route
-  const content = read.requestBody?.content['application/json']
-  const body = content
-    ? { required: true, content: { 'application/json': { schema: toBody(content.schema) } } }
+  const body = route.body
+    ? { required: true, content: { 'application/json': { schema: toBody(route.body) } } }
     : words?.operation?.requestBody
   const answer = words?.answer && { description: 'Done.', content: { 'application/json': { schema: words.answer } } }
   return {
@@ -118,9 +116,9 @@ const tagOf = ({ path }: GuardedRoute) => path.slice(API_PATH.length + 1).split(
 
 const toTags = (routes: readonly GuardedRoute[]) => [...new Set(routes.map(tagOf))].map((name) => ({ name }))
 
-const toBody = ({ properties = {}, ...schema }: Body) => ({
+const toBody = (schema: TSchema & Body) => ({
   ...schema,
-  ...{ properties: mapValues(properties, (field, name) => ({ ...field, description: FIELDS[name] })) },
+  properties: mapValues(schema.properties ?? {}, (field, name) => ({ ...field, description: FIELDS[name] })),
 })
 
 const mapValues = <From, To>(record: Record<string, From>, map: (value: From, name: string) => To) =>
@@ -135,9 +133,9 @@ function toParameter({ schema, ...parameter }: NonNullable<Operation['parameters
 }
 
 /** The refusals of a route, by their status. */
-function toErrors({ method, least }: GuardedRoute, { parameters, requestBody }: Operation, words?: RouteWords) {
+function toErrors({ method, body, least }: GuardedRoute, { parameters }: Operation, words?: RouteWords) {
   const kinds: [status: number, kind: string][] = [
-    ...(requestBody || parameters ? [[400, 'invalid'] as const] : []),
+    ...(body || parameters ? [[400, 'invalid'] as const] : []),
     ...(least === 'door'
       ? []
       : ([
@@ -149,7 +147,7 @@ function toErrors({ method, least }: GuardedRoute, { parameters, requestBody }: 
       [403, 'origin_not_allowed'],
       [403, 'host_not_allowed'],
     ] as const),
-    ...(requestBody
+    ...(body
       ? ([
           [411, 'length_required'],
           [413, 'body_too_long'],

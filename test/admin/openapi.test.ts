@@ -37,11 +37,20 @@ test('every route is in it, with a line that says what it does, its least role, 
       closed: statuses.includes(403) && (least === 'door' || statuses.includes(401)),
     }).toEqual({ path, said: true, least, tags: 1, answers: 1, closed: true })
     const fields = Object.entries(requestBody?.content['application/json']?.schema.properties ?? {})
+    expect([path, statuses.includes(411) && requestBody === undefined]).toEqual([path, false])
     const told = [...parameters.map((parameter) => [parameter.name, parameter] as const), ...fields]
     expect([path, told.filter(([, { description }]) => description === undefined)]).toEqual([path, []])
   }
   const names = [...operations.values()].map(({ operationId }) => operationId)
   expect(new Set(names).size).toBe(names.length)
+})
+
+test('the body of a change has its fields, and those that it must have', async () => {
+  const { content } = (await read()).paths['/admin/api/keys'].post.requestBody
+  const { properties, required, additionalProperties } = content['application/json'].schema
+  expect([Object.keys(properties).includes('budget_nano_usd'), required, additionalProperties]).toEqual([
+    ...[true, ['name'], false],
+  ])
 })
 
 test('nothing is described that there is not', () => {
