@@ -3,6 +3,7 @@
  * them, and of what `words/` says, when it is first asked for.
  */
 import { type AnyElysia, Elysia } from 'elysia'
+import { createDescription } from '../http/description.ts'
 import { access, type GuardedRoute } from './access.ts'
 
 export interface Described {
@@ -12,17 +13,8 @@ export interface Described {
 
 /** @param describe what there is, once all of it is put together. */
 export const openApiController = (describe: () => Described) => {
-  let text: Promise<string> | null = null
-  const make = async () => {
-    const { toAdminDocument } = await import('./openapi-document.ts')
-    return JSON.stringify(toAdminDocument(describe()))
-  }
-  return new Elysia({ name: 'openapi' }).use(access()).get(
-    '/openapi.json',
-    async () => {
-      text ??= make()
-      return new Response(await text, { headers: { 'content-type': 'application/json' } })
-    },
-    { least: 'viewer' },
-  )
+  const serve = createDescription(async () => (await import('./openapi-document.ts')).toAdminDocument(describe()))
+  return new Elysia({ name: 'openapi' })
+    .use(access())
+    .get('/openapi.json', ({ request }) => serve(request), { least: 'viewer' })
 }

@@ -4,18 +4,11 @@
  */
 import { Elysia } from 'elysia'
 import { mintId, toRequestId } from '../domain/id.ts'
+import { createDescription } from './description.ts'
 
 export const openApiController = ({ now }: { now(): number }) => {
-  // Nobody waits for it who does not ask.
-  let text: Promise<string> | null = null
-  const make = async () => {
-    const { toPublicDocument } = await import('./openapi/document.ts')
-    return JSON.stringify(toPublicDocument())
-  }
-
-  return new Elysia({ name: 'openapi' }).get('/v1/openapi.json', async () => {
-    text ??= make()
-    const headers = { 'content-type': 'application/json', 'x-request-id': toRequestId(mintId(now())) }
-    return new Response(await text, { headers })
-  })
+  const serve = createDescription(async () => (await import('./openapi/document.ts')).toPublicDocument())
+  return new Elysia({ name: 'openapi' }).get('/v1/openapi.json', ({ request }) =>
+    serve(request, { 'x-request-id': toRequestId(mintId(now())) }),
+  )
 }

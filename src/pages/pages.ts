@@ -3,6 +3,7 @@
  * what it loads, by name. Nothing is loaded before somebody comes to look, and no name reaches a file system.
  */
 import { gunzipSync } from 'node:zlib'
+import { accepts } from '../http/accepts.ts'
 import { PAGE, type Packed } from './bundle.ts'
 
 declare const TOLLGATE_VERSION: string | undefined
@@ -79,14 +80,9 @@ const unpack = (packed: Record<string, Packed>) =>
   )
 
 function toResponse({ type, gzip, br }: File, headers: Record<string, string>, request: Request): Response {
-  const accepted = request.headers.get('accept-encoding') ?? ''
   const answer = (body: Uint8Array<ArrayBuffer>, encoding: Record<string, string>) =>
     new Response(body, { headers: { ...headers, 'content-type': type, ...encoding } })
-  if (br && accepts(accepted, 'br')) return answer(br, { 'content-encoding': 'br' })
-  if (accepts(accepted, 'gzip')) return answer(gzip, { 'content-encoding': 'gzip' })
+  if (br && accepts(request, 'br')) return answer(br, { 'content-encoding': 'br' })
+  if (accepts(request, 'gzip')) return answer(gzip, { 'content-encoding': 'gzip' })
   return answer(gunzipSync(gzip), {})
 }
-
-/** Whether a list such as `gzip;q=0.5, br` has an encoding, other than to exclude it. */
-const accepts = (accepted: string, encoding: string) =>
-  new RegExp(`(^|[,\\s])${encoding}\\s*(,|$|;(?!\\s*q=0(\\.0*)?\\s*(,|$)))`, 'i').test(accepted)

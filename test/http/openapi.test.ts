@@ -23,6 +23,14 @@ test('it is valid OpenAPI 3.1, for whoever asks', async () => {
   expect(await new Validator().validate(document)).toMatchObject({ valid: true })
 })
 
+test('it is compressed for whoever takes that', async () => {
+  const [packed, plain] = await Promise.all(
+    ['br, gzip', 'gzip;q=0'].map((accepted) => get('/v1/openapi.json', { headers: { 'accept-encoding': accepted } })),
+  )
+  expect([packed, plain].map((answer) => answer?.headers.get('content-encoding'))).toEqual(['gzip', null])
+  expect(await packed?.text()).toBe(String(await plain?.text()))
+})
+
 test('every path that answers is in it, and every path in it answers', async () => {
   const { paths } = await read()
   expect(Object.keys(paths).sort()).toEqual([
