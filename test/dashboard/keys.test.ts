@@ -117,7 +117,7 @@ test('snippets name the address, the key and the model, and a shell takes them a
   const [curl] = toSnippets(access)
   const words = Bun.spawnSync(['sh', '-c', String(curl?.text).replace(/^curl/, "printf '%s\\n'")]).stdout.toString()
   expect(words.trimEnd().split('\n').at(-1)).toBe(
-    JSON.stringify({ model: access.model, stream: true, messages: [{ role: 'user', content: 'Hello' }] }),
+    JSON.stringify({ model: access.model, messages: [{ role: 'user', content: 'Hello' }], stream: true }),
   )
 })
 

@@ -1,4 +1,5 @@
-/** How clients use a key, ready to be copied: what is here works as it stands. Pure. */
+/** How a key is used, ready to be copied. Each was run as it stands. Pure. */
+import { type Snippet, toCurl, toPython, toTypeScript } from '../snippets/chat.ts'
 
 export interface Access {
   /** Ends in `/v1`. */
@@ -8,71 +9,20 @@ export interface Access {
   model: string
 }
 
-export interface Snippet {
-  title: string
-  text: string
-}
-
-export const toSnippets = (access: Access): Snippet[] => [
-  { title: 'curl', text: toCurl(access) },
-  { title: 'TypeScript', text: toTypeScript(access) },
-  { title: 'Python', text: toPython(access) },
-  { title: 'Open WebUI', text: toOpenWebUi(access) },
-  { title: 'Environment', text: toEnvironment(access) },
-]
-
-/** For a shell. */
-const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
-
-function toCurl({ baseUrl, secret, model }: Access): string {
-  const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] })
+export function toSnippets(access: Access): Snippet[] {
+  const { baseUrl, secret, model } = access
+  const call = { baseUrl, secret, body: { model, messages: [{ role: 'user', content: 'Hello' }], stream: true } }
   return [
-    `curl -N ${baseUrl}/chat/completions \\`,
-    `  -H ${quote(`Authorization: Bearer ${secret}`)} \\`,
-    "  -H 'Content-Type: application/json' \\",
-    `  -d ${quote(body)}`,
-  ].join('\n')
+    { title: 'curl', text: toCurl(call) },
+    { title: 'TypeScript', text: toTypeScript(call) },
+    { title: 'Python', text: toPython(call) },
+    { title: 'Open WebUI', text: toOpenWebUi(access) },
+    { title: 'Environment', text: toEnvironment(access) },
+  ]
 }
-
-const toTypeScript = ({ baseUrl, secret, model }: Access) => `// npm install openai
-import OpenAI from 'openai'
-
-const client = new OpenAI({
-  baseURL: '${baseUrl}',
-  apiKey: '${secret}',
-})
-const stream = await client.chat.completions.create({
-  model: ${JSON.stringify(model)},
-  messages: [{ role: 'user', content: 'Hello' }],
-  stream: true,
-})
-for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.content ?? '')
-`
-
-const toPython = ({ baseUrl, secret, model }: Access) => `# pip install openai
-from openai import OpenAI
-
-client = OpenAI(
-    base_url="${baseUrl}",
-    api_key="${secret}",
-)
-stream = client.chat.completions.create(
-    model=${JSON.stringify(model)},
-    messages=[{"role": "user", "content": "Hello"}],
-    stream=True,
-)
-for chunk in stream:
-    print(chunk.choices[0].delta.content or "", end="", flush=True)
-`
 
 const toOpenWebUi = ({ baseUrl, secret }: Access) =>
-  [
-    '# pip install open-webui',
-    '# Read when it starts for the first time. Later: Admin Panel, Settings, Connections',
-    `OPENAI_API_BASE_URL=${baseUrl} \\`,
-    `OPENAI_API_KEY=${secret} \\`,
-    'open-webui serve',
-  ].join('\n')
+  [`OPENAI_API_BASE_URL=${baseUrl} \\`, `OPENAI_API_KEY=${secret} \\`, 'open-webui serve'].join('\n')
 
 const toEnvironment = ({ baseUrl, secret }: Access) =>
   [

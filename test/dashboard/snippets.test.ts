@@ -1,0 +1,100 @@
+/** Chat requests as code: what it would send is the request, letter by letter. What can be run here is run against a server. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { toCurl, toGo, toJavaScript, toPython, toTypeScript } from '../../src/dashboard/snippets/chat.ts'
+import { JSON_TEXT, PYTHON, SCRIPT, toLiteral } from '../../src/dashboard/snippets/literal.ts'
+
+const AWKWARD = `it's "quoted" \\" \`raw\` \${x} $(date) \u2028 \ufeff é日😀\n\tJSON\n`
+const body = {
+  model: 'a/b',
+  messages: [
+    { role: 'system', content: AWKWARD },
+    { role: 'user', content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(300)}` } }] },
+  ],
+  stream: true,
+  temperature: 0.5,
+  stop: null,
+  parallel_tool_calls: false,
+  top_k: 40,
+  'min-p': {},
+}
+
+test('a value is the same value as a literal', () => {
+  const values = [body, [], {}, [[]], AWKWARD, -1.5e-7, { __proto__: null, 'a-b': [true, null], $a: 1 }]
+  for (const value of values) {
+    expect(JSON.parse(toLiteral(value, JSON_TEXT))).toEqual(value)
+    expect(new Function(`return ${toLiteral(value, SCRIPT)}`)()).toEqual(value)
+  }
+  expect(toLiteral({ a: [true, null] }, PYTHON)).toBe('{"a": [True, None]}')
+  const own = JSON.parse('{"__proto__": 1}')
+  expect(Object.keys(new Function(`return ${toLiteral(own, SCRIPT)}`)())).toEqual(['__proto__'])
+})
+
+test('what has no room on a line has a line each', () => {
+  const text = toLiteral({ role: 'user', content: 'x'.repeat(90), n: [1, 2] }, SCRIPT)
+  expect(text).toBe(`{\n  role: 'user',\n  content: '${'x'.repeat(90)}',\n  n: [1, 2],\n}`)
+})
+
+test('Python is told apart what its library knows and what it does not', () => {
+  const text = toPython({ baseUrl: 'http://a/v1', secret: 'sk', body })
+  expect(text).toContain('    parallel_tool_calls=False,\n')
+  expect(text).toContain('    extra_body={"top_k": 40, "min-p": {}},\n)')
+})
+
+test('Go has the body in a raw string', () => {
+  const [, raw = ''] = /const body = `([^`]*)`/.exec(toGo({ baseUrl: 'http://a/v1', secret: 'sk', body })) ?? []
+  expect(JSON.parse(raw)).toEqual(body)
+  expect(raw).not.toContain('\ufeff')
+})
+
+describe('as it stands', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-snippets-'))
+  const asked: unknown[] = []
+  const frames = ['Hel', 'lo'].map((content) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`)
+  const server = Bun.serve({
+    ...{ port: 0, hostname: '127.0.0.1' },
+    async fetch(request) {
+      asked.push([new URL(request.url).pathname, request.headers.get('authorization'), await request.json()])
+      return new Response(`: keep-alive\n\n${frames.join('')}data: {"choices":[],"usage":{}}\n\ndata: [DONE]\n\n`, {
+        headers: { 'content-type': 'text/event-stream' },
+      })
+    },
+  })
+  const call = { baseUrl: `http://127.0.0.1:${server.port}/v1`, secret: "sk-'1", body }
+  beforeAll(() => {
+    asked.length = 0
+  })
+  afterAll(async () => {
+    await server.stop(true)
+    rmSync(folder, { recursive: true })
+  })
+
+  const run = async (words: string[], name?: string, text?: string) => {
+    const [command = '', ...others] = words
+    if (name !== undefined) await Bun.write(join(folder, name), String(text))
+    const child = Bun.spawn([command, ...others], { cwd: import.meta.dir, stdout: 'pipe', stderr: 'pipe' })
+    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+    if ((await child.exited) !== 0) throw new Error(stderr)
+    return stdout
+  }
+  const wasAsked = () => expect(asked.pop()).toEqual(['/v1/chat/completions', `Bearer ${call.secret}`, body])
+
+  test.skipIf(Bun.which('curl') === null)('curl sends it', async () => {
+    expect(await run(['sh', '-c', toCurl(call)])).toContain('"Hel"')
+    wasAsked()
+  })
+
+  test('JavaScript sends it', async () => {
+    expect(await run([process.execPath, join(folder, 'a.mjs')], 'a.mjs', toJavaScript(call))).toBe('Hello')
+    wasAsked()
+  })
+
+  test('TypeScript sends it', async () => {
+    const openai = JSON.stringify(Bun.resolveSync('openai', import.meta.dir))
+    const text = toTypeScript(call).replace("'openai'", openai)
+    expect(await run([process.execPath, join(folder, 'a.ts')], 'a.ts', text)).toBe('Hello')
+    wasAsked()
+  })
+})
