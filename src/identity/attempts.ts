@@ -1,54 +1,98 @@
 /**
- * How often somebody may be wrong: failures are counted by address, by name, and by both, within a quarter of an hour. An account
- * closes to one address soon and to all of them late, so that nobody is locked out by a stranger's few tries. Pure; in memory.
+ * How often somebody may be wrong within a quarter of an hour. A password is guessed at: failures are counted by address and account
+ * together, by address and by account, so that an account closes to one address soon and to all of them late. Where it was opened
+ * from before, what others do closes it to nobody. Codes have 128 bits, and a provider has doors of its own: their failures are
+ * counted by address alone, and nobody is kept out by what somebody elsewhere has tried. Pure; in memory.
  */
 import { toIp } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
 
+/** Who tries to come in, from where, and by what; each of these is counted by itself. */
+export interface Attempt {
+  address: string
+  nowMs: number
+  by: { password: string } | 'code' | 'provider'
+}
+
 const WINDOW_MS = 15 * 60_000
-const MOST = { both: 5, address: 20, name: 50 }
+const MOST = { both: 5, address: 20, account: 50, code: 20, provider: 5 }
 /** More are never remembered; the oldest are forgotten first. */
 const MOST_REMEMBERED = 10_000
 
 export class Attempts {
-  /** The times of failures, by whose they are; whoever failed last is last. */
+  /** The times of failures, by what they are counted for; what failed last is last. */
   readonly #failures = new Map<string, number[]>()
+  /** Accounts with the addresses that they were opened from. */
+  readonly #opened = new Set<string>()
 
-  /** How many are remembered. */
+  /** How much is remembered. */
   get size(): number {
-    return this.#failures.size
+    return this.#failures.size + this.#opened.size
   }
 
-  /** Throws `too_many_attempts` where this address, this name, or both together have failed too often. */
-  check(address: string, name: string, nowMs: number): void {
-    const waits = toSubjects(address, name).map(([subject, most]) => this.#waitMs(subject, most, nowMs))
-    const retryAfterMs = Math.max(...waits)
+  /**
+   * Does what may fail because somebody is wrong. That is counted before it is known, so that of many at once no more are tried than
+   * one after the other, and taken back where nobody was.
+   *
+   * @param isWrong which failures are theirs; by default those of codes and passwords. Throws `too_many_attempts`, and what the work
+   * throws.
+   */
+  async try<T>(attempt: Attempt, work: () => Promise<T>, isWrong = isGuess): Promise<T> {
+    const subjects = this.#subjectsOf(attempt)
+    this.#requireOpen(subjects, attempt.nowMs)
+    for (const [subject] of subjects) this.#count(subject, attempt.nowMs)
+    try {
+      const done = await work()
+      this.#takeBack(subjects, attempt.nowMs)
+      if (typeof attempt.by === 'object') this.opened(attempt.address, attempt.by.password)
+      return done
+    } catch (error) {
+      if (!isWrong(error)) this.#takeBack(subjects, attempt.nowMs)
+      throw error
+    }
+  }
+
+  /** Notes that an account was opened from there: who has proved themselves begins anew. */
+  opened(address: string, account: string): void {
+    const both = toBoth(address, account)
+    this.#failures.delete(both)
+    this.#opened.delete(both)
+    this.#opened.add(both)
+    forget(this.#opened, MOST_REMEMBERED)
+  }
+
+  /** What an attempt is counted for, and how often that may fail. */
+  #subjectsOf({ address, by }: Attempt): Subject[] {
+    const place = toNetwork(address)
+    if (typeof by === 'string') return [[`${by} ${place}`, MOST[by]]]
+    const both = toBoth(address, by.password)
+    const own: Subject = [both, MOST.both]
+    if (this.#opened.has(both)) return [own]
+    return [own, [`address ${place}`, MOST.address], [`account ${by.password}`, MOST.account]]
+  }
+
+  #requireOpen(subjects: readonly Subject[], nowMs: number): void {
+    const retryAfterMs = Math.max(...subjects.map(([subject, most]) => this.#waitMs(subject, most, nowMs)))
     if (retryAfterMs === 0) return
     const minutes = Math.ceil(retryAfterMs / 60_000)
     const message = `Too many wrong attempts. Wait ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} and try again.`
     throw new ServiceError({ kind: 'too_many_attempts', retryAfterMs }, message)
   }
 
-  failed(address: string, name: string, nowMs: number): void {
-    for (const [subject] of toSubjects(address, name)) {
-      const times = this.#recent(subject, nowMs)
-      this.#failures.delete(subject)
-      this.#failures.set(subject, [...times, nowMs])
-    }
-    for (const subject of this.#failures.keys()) {
-      if (this.#failures.size <= MOST_REMEMBERED) break
-      this.#failures.delete(subject)
-    }
+  #count(subject: string, nowMs: number): void {
+    const times = this.#recent(subject, nowMs)
+    this.#failures.delete(subject)
+    this.#failures.set(subject, [...times, nowMs])
+    forget(this.#failures, MOST_REMEMBERED)
   }
 
-  /** Takes back the failure that was counted at that time; who has proved themselves begins anew from there. */
-  succeeded(address: string, name: string, atMs: number): void {
-    const [[both], ...others] = toSubjects(address, name)
-    this.#failures.delete(both)
-    for (const [subject] of others) {
+  #takeBack(subjects: readonly Subject[], atMs: number): void {
+    for (const [subject] of subjects) {
       const times = this.#failures.get(subject) ?? []
       const at = times.lastIndexOf(atMs)
-      if (at >= 0) this.#failures.set(subject, times.toSpliced(at, 1))
+      if (at < 0) continue
+      if (times.length === 1) this.#failures.delete(subject)
+      else this.#failures.set(subject, times.toSpliced(at, 1))
     }
   }
 
@@ -65,14 +109,17 @@ export class Attempts {
 
 type Subject = [subject: string, most: number]
 
-function toSubjects(address: string, name: string): [Subject, Subject, Subject] {
-  const place = toNetwork(address)
-  return [
-    [JSON.stringify([place, name]), MOST.both],
-    [`address ${place}`, MOST.address],
-    [`name ${name}`, MOST.name],
-  ]
+const toBoth = (address: string, account: string) => JSON.stringify([toNetwork(address), account])
+
+function forget(kept: Map<string, unknown> | Set<string>, most: number): void {
+  for (const oldest of kept.keys()) {
+    if (kept.size <= most) break
+    kept.delete(oldest)
+  }
 }
+
+const isGuess = (error: unknown) =>
+  error instanceof ServiceError && (error.failure.kind === 'sign_in_failed' || error.failure.kind === 'code_wrong')
 
 /** Of IPv6, whoever has one address mostly has the 2^64 beside it. */
 export function toNetwork(address: string): string {

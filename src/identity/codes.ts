@@ -22,26 +22,23 @@ export function mintCode(): string {
 export const hashCode = (code: string) => hashToken(code.toLowerCase().replaceAll(/[\s-]/g, ''))
 
 const SETUP_MS = 15 * 60_000
-const SETUP_TRIES = 5
 
-/** The code by which the first owner is made: in the server's memory alone, for a quarter of an hour and five tries. */
+/**
+ * The code by which the first owner is made: in the server's memory alone, for a quarter of an hour. Wrong ones do not end it, or anybody
+ * could keep the owner out; no number of them finds it (`attempts.ts` says how many an address may try).
+ */
 export class SetupCode {
-  #made: { hash: string; endsMs: number; tries: number } | null = null
+  #made: { hash: string; endsMs: number } | null = null
 
   /** Makes one in place of the one before. */
   make(nowMs: number): string {
     const code = mintCode()
-    this.#made = { hash: hashCode(code), endsMs: nowMs + SETUP_MS, tries: SETUP_TRIES }
+    this.#made = { hash: hashCode(code), endsMs: nowMs + SETUP_MS }
     return code
   }
 
-  /** Tells whether it is the code. The last try ends it, right or wrong. */
-  try(code: string, nowMs: number): boolean {
-    const made = this.#made
-    if (made === null || nowMs >= made.endsMs) return false
-    made.tries--
-    if (made.tries === 0) this.end()
-    return hashCode(code) === made.hash
+  isRight(code: string, nowMs: number): boolean {
+    return this.#made !== null && nowMs < this.#made.endsMs && hashCode(code) === this.#made.hash
   }
 
   end(): void {

@@ -1,6 +1,6 @@
 /**
  * The doors: the first owner's code, an invitation's or a reset's code, a password. Each opens a session, whose secret the caller
- * puts into a cookie; the session that was there before ends. Failures are counted, and tell nobody what was wrong.
+ * puts into a cookie; the session that was there before ends. Failures are counted (`attempts.ts`), and tell nobody what was wrong.
  */
 import { mintId } from '../domain/id.ts'
 import type { Way } from '../domain/roles.ts'
@@ -62,18 +62,21 @@ export async function setUp(
 ): Promise<SignedIn> {
   requirePasswords(ways)
   const name = toName(credentials.name)
-  attempts.check(client.address, '', nowMs)
   requireGoodPassword(credentials.password, name)
-  if (!setupCode.try(code, nowMs)) throw wrongCode(attempts, client, '', nowMs)
-  const passwordHash = await hashPassword(credentials.password)
   const by = { actor: 'setup', nowMs }
-  const signedIn = await store.changeIdentity(by, ({ admins, keyRows }) => {
-    if (isSetUp(admins)) throw new ServiceError({ kind: 'already_set_up' }, 'There is an owner already: sign in.')
-    const admin = { ...decideAdmin(admins, { name, role: 'owner' }, by, keyRows), passwordHash }
-    const opened = open(admin, client, nowMs)
-    return { value: opened, change: { ...toCreation(admin), write: { admins: [admin], begin: opened.session } } }
+  const signedIn = await attempts.try({ address: client.address, nowMs, by: 'code' }, async () => {
+    if (!setupCode.isRight(code, nowMs)) throw wrongCode()
+    const passwordHash = await hashPassword(credentials.password)
+    return store.changeIdentity(by, ({ admins, keyRows }) => {
+      if (isSetUp(admins)) throw new ServiceError({ kind: 'already_set_up' }, 'There is an owner already: sign in.')
+      const admin = { ...decideAdmin(admins, { name, role: 'owner' }, by, keyRows), passwordHash }
+      const opened = open(admin, client, nowMs)
+      const write = { admins: [admin], begin: opened.session, end: toEnded(client) }
+      return { value: opened, change: { ...toCreation(admin), write } }
+    })
   })
   setupCode.end()
+  attempts.opened(client.address, name)
   return signedIn
 }
 
@@ -82,14 +85,13 @@ export async function signIn(deps: SignInDeps, typed: Credentials, client: Clien
   const { store, attempts } = deps
   requirePasswords(deps.ways)
   const name = toName(typed.name)
-  attempts.check(client.address, name, nowMs)
-  // Counted before it is known: of many at once, no more are tried than one after the other.
-  attempts.failed(client.address, name, nowMs)
-  const found = (await store.readAdmins()).find((admin) => admin.name === name)
-  const isRight = await isPassword(typed.password, found?.passwordHash ?? null)
-  if (!isRight || found === undefined || found.disabledMs !== null) throw signInFailed()
-  attempts.succeeded(client.address, name, nowMs)
-  return beginSession(store, found, client, nowMs)
+  const proved = await attempts.try({ address: client.address, nowMs, by: { password: name } }, async () => {
+    const found = (await store.readAdmins()).find((admin) => admin.name === name)
+    const isRight = await isPassword(typed.password, found?.passwordHash ?? null)
+    if (!isRight || found === undefined || found.disabledMs !== null) throw signInFailed()
+    return found
+  })
+  return beginSession(store, proved, client, nowMs)
 }
 
 /** Sets the password that somebody's code is for, and signs them in. Throws `password_off`, `code_wrong`, `invalid` and `too_many_attempts`. */
@@ -101,56 +103,60 @@ export async function useCode(
 ): Promise<SignedIn> {
   requirePasswords(ways)
   const name = toName(typed.name)
-  attempts.check(client.address, name, nowMs)
   requireGoodPassword(password, name)
-  const passwordHash = await hashPassword(password)
-  const known = (await store.readAdmins()).find((admin) => admin.name === name)
-  return store.changeIdentity({ actor: known?.id ?? '', nowMs }, ({ admins }) => {
-    const found = admins.find(({ id }) => id === known?.id)
-    if (!found || found.disabledMs !== null || !isInForce(found, code, nowMs))
-      throw wrongCode(attempts, client, name, nowMs)
-    const admin = { ...found, passwordHash, codeHash: null, codeExpiresMs: null }
-    const opened = open(admin, client, nowMs)
-    const record = { action: 'admins.password' as const, subject: admin.id, detail: { name } }
-    const write = { admins: [admin], begin: opened.session, end: { of: [admin.id] } }
-    return { value: opened, change: { ...record, write } }
+  const isTheirs = (admin: StoredAdmin) =>
+    admin.name === name && admin.disabledMs === null && isInForce(admin, code, nowMs)
+  const signedIn = await attempts.try({ address: client.address, nowMs, by: 'code' }, async () => {
+    // A guess costs no hash, whoever it is of.
+    const known = (await store.readAdmins()).find(isTheirs)
+    if (known === undefined) throw wrongCode()
+    const passwordHash = await hashPassword(password)
+    return store.changeIdentity({ actor: known.id, nowMs }, ({ admins }) => {
+      const found = admins.find(isTheirs)
+      if (found === undefined) throw wrongCode()
+      const admin = { ...found, passwordHash, codeHash: null, codeExpiresMs: null }
+      const opened = open(admin, client, nowMs)
+      const record = { action: 'admins.password' as const, subject: admin.id, detail: { name } }
+      const write = { admins: [admin], begin: opened.session, end: { ...toEnded(client), of: [admin.id] } }
+      return { value: opened, change: { ...record, write } }
+    })
   })
+  attempts.opened(client.address, name)
+  return signedIn
 }
 
-/** Opens a session for somebody who has proved who they are. */
+/** Opens a session for somebody who has proved who they are. Throws `sign_in_failed` where that has changed meanwhile. */
 export async function beginSession(
   store: IdentityStore,
-  { id }: Pick<StoredAdmin, 'id'>,
+  proved: Pick<StoredAdmin, 'id' | 'passwordHash'>,
   client: Client,
   nowMs: number,
 ): Promise<SignedIn> {
   await forgetOver(store, nowMs)
-  return store.changeIdentity({ actor: id, nowMs }, ({ admins }) => {
-    const admin = admins.find((one) => one.id === id)
-    // Disabled meanwhile.
-    if (!admin || admin.disabledMs !== null) throw signInFailed()
+  return store.changeIdentity({ actor: proved.id, nowMs }, ({ admins }) => {
+    const admin = admins.find((one) => one.id === proved.id)
+    // Disabled meanwhile, or given a code in place of the password: then no session of theirs is left.
+    if (!admin || admin.disabledMs !== null || admin.passwordHash !== proved.passwordHash) throw signInFailed()
     const opened = open(admin, client, nowMs)
     const detail = { name: admin.name, address: client.address, agent: opened.session.agent }
-    const write = { begin: opened.session, end: { ids: client.sessionId === null ? [] : [client.sessionId] } }
+    const write = { begin: opened.session, end: toEnded(client) }
     return { value: opened, change: { action: 'sessions.begin', subject: admin.id, detail, write } }
   })
 }
 
 /** Changes one's own password; all other sessions end. Throws `sign_in_failed`, `invalid` and `too_many_attempts`. */
 export async function changePassword(
-  { store, attempts }: SignInDeps,
+  { store, attempts }: Pick<SignInDeps, 'store' | 'attempts'>,
   { session, old, password }: { session: StoredSession; old: string; password: string },
   address: string,
   by: Actor,
 ): Promise<void> {
   const found = (await store.readAdmins()).find(({ id }) => id === session.adminId)
   if (!found) throw signInFailed()
-  attempts.check(address, found.name, by.nowMs)
   requireGoodPassword(password, found.name)
-  if (!(await isPassword(old, found.passwordHash))) {
-    attempts.failed(address, found.name, by.nowMs)
-    throw signInFailed('The old password is wrong.')
-  }
+  await attempts.try({ address, nowMs: by.nowMs, by: { password: found.name } }, async () => {
+    if (!(await isPassword(old, found.passwordHash))) throw signInFailed('The old password is wrong.')
+  })
   const passwordHash = await hashPassword(password)
   await store.changeIdentity(by, ({ admins }) => {
     const admin = admins.find(({ id }) => id === found.id)
@@ -161,6 +167,9 @@ export async function changePassword(
     return { value: null, change: { ...record, write } }
   })
 }
+
+/** The session that the browser had before, whoever's that was. */
+const toEnded = ({ sessionId }: Client) => ({ ids: sessionId === null ? [] : [sessionId] })
 
 function open(admin: StoredAdmin, { address, agent }: Client, nowMs: number): SignedIn {
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
@@ -173,13 +182,8 @@ const toName = (typed: string) => typed.trim().toLowerCase().slice(0, 200)
 const isInForce = ({ codeHash, codeExpiresMs }: StoredAdmin, code: string, nowMs: number) =>
   codeHash !== null && codeExpiresMs !== null && nowMs < codeExpiresMs && hashCode(code) === codeHash
 
-function wrongCode(attempts: Attempts, { address }: Client, name: string, nowMs: number): ServiceError {
-  attempts.failed(address, name, nowMs)
-  return new ServiceError(
-    { kind: 'code_wrong' },
-    'This code is wrong, was used already, or has ended: ask for a new one.',
-  )
-}
+const wrongCode = () =>
+  new ServiceError({ kind: 'code_wrong' }, 'This code is wrong, was used already, or has ended: ask for a new one.')
 
 const signInFailed = (message = 'The name or the password is wrong.') =>
   new ServiceError({ kind: 'sign_in_failed' }, message)

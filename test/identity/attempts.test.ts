@@ -1,76 +1,106 @@
 /** How often somebody may be wrong, and for whom that closes a door. */
 import { expect, test } from 'bun:test'
-import { Attempts } from '../../src/identity/attempts.ts'
+import { ServiceError } from '../../src/domain/service-error.ts'
+import { type Attempt, Attempts } from '../../src/identity/attempts.ts'
 
 const WINDOW = 15 * 60_000
-const isOpen = (attempts: Attempts, address: string, name: string, nowMs: number) => {
-  try {
-    attempts.check(address, name, nowMs)
-    return true
-  } catch {
-    return false
+const wrong = async () => {
+  throw new ServiceError({ kind: 'sign_in_failed' }, 'wrong')
+}
+/** A try by a password, unless something else is said. */
+const toTry = (address: string, by: Attempt['by'] | { name: string }, nowMs = 0): Attempt => ({
+  ...{ address, nowMs },
+  by: typeof by === 'object' && 'name' in by ? { password: by.name } : by,
+})
+const kindOf = (trying: Promise<unknown>) =>
+  trying.then(
+    () => 'open',
+    (error: unknown) => (error instanceof ServiceError ? error.failure.kind : String(error)),
+  )
+const isOpen = async (attempts: Attempts, attempt: Attempt) =>
+  (await kindOf(attempts.try(attempt, async () => {}))) === 'open'
+const fail = async (attempts: Attempts, times: number, toAttempt: (i: number) => Attempt) => {
+  for (let i = 0; i < times; i++) await kindOf(attempts.try(toAttempt(i), wrong))
+}
+const ann = { name: 'ann' }
+
+test('five failures close an account to one address, whatever address that has in its network', async () => {
+  const attempts = new Attempts()
+  await fail(attempts, 5, (i) => toTry(`2001:db8:0:1::${i}`, ann))
+  expect(await isOpen(attempts, toTry('2001:db8:0:1:ffff::9', ann, 1))).toBe(false)
+  expect(await isOpen(attempts, toTry('2001:db8:0:2::1', ann, 1))).toBe(true)
+  expect(await isOpen(attempts, toTry('2001:db8:0:1::1', { name: 'bob' }, 1))).toBe(true)
+  expect(await isOpen(attempts, toTry('2001:db8:0:1::1', ann, WINDOW))).toBe(true)
+})
+
+test('twenty close an address to all accounts, fifty an account to all addresses', async () => {
+  const attempts = new Attempts()
+  await fail(attempts, 20, (i) => toTry('192.0.2.1', { name: `name ${i}` }))
+  expect(await isOpen(attempts, toTry('192.0.2.1', { name: 'somebody else' }, 1))).toBe(false)
+  await fail(attempts, 50, (i) => toTry(`198.51.100.${i}`, ann))
+  expect(await isOpen(attempts, toTry('203.0.113.1', ann, 1))).toBe(false)
+})
+
+test('whoever has come in from an address is kept out there by nobody else, and may be wrong five times like all', async () => {
+  const attempts = new Attempts()
+  expect(await isOpen(attempts, toTry('192.0.2.1', ann))).toBe(true)
+  await fail(attempts, 20, (i) => toTry('192.0.2.1', { name: `name ${i}` }))
+  await fail(attempts, 50, (i) => toTry(`198.51.100.${i}`, ann))
+  expect(await isOpen(attempts, toTry('192.0.2.1', ann, 1))).toBe(true)
+  await fail(attempts, 5, () => toTry('192.0.2.1', ann, 1))
+  expect(await isOpen(attempts, toTry('192.0.2.1', ann, 2))).toBe(false)
+})
+
+test('each door has a count of its own, and no name that is typed reaches into another', async () => {
+  const attempts = new Attempts()
+  await fail(attempts, 20, () => toTry('192.0.2.1', 'code'))
+  await fail(attempts, 5, () => toTry('192.0.2.1', 'provider'))
+  for (const by of ['code', 'provider'] as const) {
+    expect(await isOpen(attempts, toTry('192.0.2.1', by, 1))).toBe(false)
+    expect(await isOpen(attempts, toTry('192.0.2.2', by, 1))).toBe(true)
   }
-}
-const fail = (attempts: Attempts, times: number, address: (i: number) => string, name: (i: number) => string) => {
-  for (let i = 0; i < times; i++) attempts.failed(address(i), name(i), 0)
-}
-
-test('five failures close an account to one address, whatever address that has in its network', () => {
-  const attempts = new Attempts()
-  fail(
-    attempts,
-    5,
-    (i) => `2001:db8:0:1::${i}`,
-    () => 'ann',
-  )
-  expect(isOpen(attempts, '2001:db8:0:1:ffff::9', 'ann', 1)).toBe(false)
-  expect(isOpen(attempts, '2001:db8:0:2::1', 'ann', 1)).toBe(true)
-  expect(isOpen(attempts, '2001:db8:0:1::1', 'bob', 1)).toBe(true)
-  expect(isOpen(attempts, '2001:db8:0:1::1', 'ann', WINDOW)).toBe(true)
+  expect(await isOpen(attempts, toTry('192.0.2.1', ann, 1))).toBe(true)
+  const names = ['', 'code 192.0.2.9', 'provider 192.0.2.9', 'oidc 192.0.2.9', 'address 192.0.2.9']
+  for (const name of names) await fail(attempts, 50, (i) => toTry(`198.51.100.${i}`, { name }))
+  for (const by of ['code', 'provider', ann] as const)
+    expect(await isOpen(attempts, toTry('192.0.2.9', by, 1))).toBe(true)
 })
 
-test('twenty close an address to all accounts, fifty an account to all addresses', () => {
-  const attempts = new Attempts()
-  fail(
-    attempts,
-    20,
-    () => '192.0.2.1',
-    (i) => `name ${i}`,
-  )
-  expect(isOpen(attempts, '192.0.2.1', 'somebody else', 1)).toBe(false)
-  fail(
-    attempts,
-    50,
-    (i) => `198.51.100.${i}`,
-    () => 'ann',
-  )
-  expect(isOpen(attempts, '203.0.113.1', 'ann', 1)).toBe(false)
+test('of many at once, no more are tried than one after the other', async () => {
+  for (const [by, most] of [
+    [ann, 5],
+    ['code', 20],
+    ['provider', 5],
+  ] as const) {
+    const attempts = new Attempts()
+    let tried = 0
+    const work = async () => {
+      tried++
+      await Promise.resolve()
+      return wrong()
+    }
+    await Promise.all(Array.from({ length: 40 }, () => kindOf(attempts.try(toTry('192.0.2.1', by), work, () => true))))
+    expect([by, tried]).toEqual([by, most])
+  }
 })
 
-test('who is right takes back what was counted beforehand', () => {
+test('who is right, and who fails for another reason than being wrong, is not counted', async () => {
   const attempts = new Attempts()
+  const busy = async () => {
+    throw new Error('the database is busy')
+  }
   for (let i = 0; i < 100; i++) {
-    attempts.check('192.0.2.1', 'ann', i)
-    attempts.failed('192.0.2.1', 'ann', i)
-    attempts.succeeded('192.0.2.1', 'ann', i)
+    expect(await isOpen(attempts, toTry('192.0.2.1', ann, i))).toBe(true)
+    expect(await kindOf(attempts.try(toTry('192.0.2.1', { name: 'bob' }, i), busy))).toContain('busy')
   }
-  expect(isOpen(attempts, '192.0.2.1', 'bob', 100)).toBe(true)
+  expect(await isOpen(attempts, toTry('192.0.2.1', { name: 'bob' }, 100))).toBe(true)
 })
 
-test('a flood of names and addresses is remembered only as far as there is room', () => {
+test('a flood of names and addresses is remembered only as far as there is room', async () => {
   const attempts = new Attempts()
-  fail(
-    attempts,
-    30_000,
-    (i) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`,
-    (i) => `name ${i}`,
-  )
-  fail(
-    attempts,
-    5,
-    () => '192.0.2.1',
-    () => 'ann',
-  )
-  expect(isOpen(attempts, '192.0.2.1', 'ann', 1)).toBe(false)
-  expect(attempts.size).toBeLessThanOrEqual(10_000)
+  await fail(attempts, 30_000, (i) => toTry(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`, { name: `name ${i}` }))
+  for (let i = 0; i < 11_000; i++) attempts.opened(`10.0.${i >> 8}.${i & 255}`, 'ann')
+  await fail(attempts, 5, () => toTry('192.0.2.1', ann))
+  expect(await isOpen(attempts, toTry('192.0.2.1', ann, 1))).toBe(false)
+  expect(attempts.size).toBeLessThanOrEqual(20_000)
 })

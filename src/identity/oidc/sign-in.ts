@@ -46,26 +46,25 @@ export async function endOidc(
   client: Client,
   nowMs: number,
 ): Promise<SignedIn> {
-  const tries = `oidc ${client.address}`
-  attempts.check(client.address, tries, nowMs)
-  const begun = secret === null ? null : pending.take(secret, url.searchParams.get('state') ?? '', nowMs)
-  if (begun === null) throw new ServiceError({ kind: 'sign_in_ended' }, ENDED)
-  // Whoever makes up what comes back has the provider asked or the log written: counted before it is known, as passwords are.
-  attempts.failed(client.address, tries, nowMs)
-  const claims = await provider.redeem(url, begun).catch((error: unknown) => {
-    if (isForgiven(error, url)) attempts.succeeded(client.address, tries, nowMs)
-    throw error
-  })
-  attempts.succeeded(client.address, tries, nowMs)
+  // Whoever makes up what comes back has the provider asked or the log written.
+  const { begun, claims } = await attempts.try(
+    { address: client.address, nowMs, by: 'provider' },
+    async () => {
+      const found = secret === null ? null : pending.take(secret, url.searchParams.get('state') ?? '', nowMs)
+      if (found === null) throw new ServiceError({ kind: 'sign_in_ended' }, ENDED)
+      return { begun: found, claims: await provider.redeem(url, found) }
+    },
+    (error) => !isForgiven(error, url),
+  )
   const admin = await admit(store, toClaimed(claims, settings), settings.claim, nowMs)
   if (admin.role === 'owner') setupCode.end()
   return beginSession(store, admin, { ...client, sessionId: client.sessionId ?? begun.sessionId }, nowMs)
 }
 
-/** A code that could not be asked for, or somebody who thought better of it there. */
+/** A sign-in that is none, a code that could not be asked for, or somebody who thought better of it there. */
 const isForgiven = (error: unknown, { searchParams }: URL) =>
   error instanceof ServiceError &&
-  error.failure.kind === (searchParams.has('code') ? 'provider_unavailable' : 'sign_in_failed')
+  ['sign_in_ended', searchParams.has('code') ? 'provider_unavailable' : 'sign_in_failed'].includes(error.failure.kind)
 
 const ENDED = 'This sign-in was not begun in this browser, has ended, or was used already: begin again.'
 

@@ -1,0 +1,148 @@
+/** Whoever guesses: how many guesses each door takes, what a guess tells and costs, and whom it keeps out. */
+import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import { inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
+import { type Browser, createFixture, type Fixture, PASSWORD } from '../admin/fixture.ts'
+
+let fixture: Fixture
+beforeEach(() => {
+  fixture = createFixture()
+})
+afterEach(() => fixture.close())
+
+const QUARTER = 15 * 60_000
+const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })
+const at = (address: string) => ({ headers: { 'x-test-address': address } })
+const owner = { name: 'owner', password: PASSWORD }
+const NEW = 'another way to the sea'
+
+const kindsOf = (answers: readonly { body: { error?: { kind: string } } }[]) =>
+  Object.fromEntries(
+    [...Map.groupBy(answers, ({ body }) => body.error?.kind ?? 'open')].map(([kind, all]) => [kind, all.length]),
+  )
+
+/** The hashes that were asked for, really made all the same. */
+async function countingHashes(work: () => Promise<unknown>): Promise<{ made: number; compared: string[] }> {
+  const made = spyOn(Bun.password, 'hash')
+  const compared = spyOn(Bun.password, 'verify')
+  try {
+    await work()
+    return { made: made.mock.calls.length, compared: compared.mock.calls.map(([, hash]) => String(hash)) }
+  } finally {
+    made.mockRestore()
+    compared.mockRestore()
+  }
+}
+
+describe('of twenty guesses at once, a door takes no more than one after the other', () => {
+  const guess = (browser: Browser, path: string, body: object) =>
+    Promise.all(Array.from({ length: 20 }, () => browser.ask('POST', path, { body })))
+
+  test('a password', async () => {
+    await fixture.signIn('owner')
+    const answers = await guess(fixture.createBrowser(), '/session', { ...owner, password: 'not the right one' })
+    expect(kindsOf(answers)).toEqual({ sign_in_failed: 5, too_many_attempts: 15 })
+  })
+
+  test('the old password of whoever has left a page open', async () => {
+    const browser = await fixture.signIn('owner')
+    const answers = await guess(browser, '/password', { old: 'not the right one', password: NEW })
+    expect(kindsOf(answers)).toEqual({ sign_in_failed: 5, too_many_attempts: 15 })
+  })
+
+  test.each(['/code', '/setup'])('a code at %s, of which an address may try twenty', async (path) => {
+    await inviteAdmin(fixture.identity, { name: 'ann', role: 'owner' }, by())
+    fixture.setupCode.make(fixture.clock.ms)
+    const body = { name: 'ann', password: PASSWORD, code: 'guessed' }
+    const browser = fixture.createBrowser()
+    const first = await guess(browser, path, body)
+    const then = await guess(browser, path, body)
+    expect(kindsOf([...first, ...then])).toEqual({ code_wrong: 20, too_many_attempts: 20 })
+  })
+})
+
+describe('a guess', () => {
+  test('at a password takes the same work and tells the same, whoever it is of', async () => {
+    await fixture.signIn('owner')
+    await fixture.signIn('viewer', 'disabled')
+    await inviteAdmin(fixture.identity, { name: 'invited', role: 'viewer' }, by())
+    await fixture.identity.changeIdentity(by(), ({ admins }) => {
+      const found = admins.filter(({ name }) => name === 'disabled').map((one) => ({ ...one, disabledMs: 1 }))
+      return { value: null, change: { action: 'admins.edit', subject: '', detail: {}, write: { admins: found } } }
+    })
+    const seen = new Set<string>()
+    for (const name of ['owner', 'disabled', 'invited', 'nobody']) {
+      const browser = fixture.createBrowser()
+      const { made, compared } = await countingHashes(async () => {
+        const { status, body } = await browser.ask('POST', '/session', {
+          body: { name, password: 'not the right one' },
+        })
+        seen.add(JSON.stringify([status, body]))
+      })
+      // Which algorithm, and at what cost.
+      expect([name, made, compared.map((hash) => hash.split('$').slice(0, 4).join('$'))]).toEqual([
+        ...[name, 0, ['$argon2id$v=19$m=19456,t=2,p=1']],
+      ])
+    }
+    expect(seen.size).toBe(1)
+  })
+
+  test('at a code costs no hash', async () => {
+    await inviteAdmin(fixture.identity, { name: 'ann', role: 'owner' }, by())
+    fixture.setupCode.make(fixture.clock.ms)
+    for (const name of ['ann', 'nobody'])
+      for (const path of ['/code', '/setup']) {
+        const body = { name, password: PASSWORD, code: 'guessed' }
+        const hashes = await countingHashes(() => fixture.createBrowser().ask('POST', path, { body }))
+        expect([name, path, hashes]).toEqual([name, path, { made: 0, compared: [] }])
+      }
+  })
+})
+
+describe('nobody keeps the rightful one out by guessing from elsewhere', () => {
+  test('not from the code by which the first owner is made', async () => {
+    const code = fixture.setupCode.make(fixture.clock.ms)
+    const stranger = fixture.createBrowser()
+    for (let i = 0; i < 100; i++)
+      await stranger.ask('POST', '/setup', { body: { ...owner, code: 'wrong' }, ...at(`198.51.100.${i}`) })
+    expect((await fixture.createBrowser().ask('POST', '/setup', { body: { ...owner, code } })).status).toBe(200)
+  })
+
+  test('not from a code of their own, nor by names that look like other doors', async () => {
+    await fixture.signIn('owner')
+    const { code } = await resetAdmin(fixture.identity, 'owner', by())
+    const stranger = fixture.createBrowser()
+    for (let i = 0; i < 60; i++)
+      for (const name of ['owner', '', 'code 203.0.113.7']) {
+        const body = { name, password: PASSWORD, code: 'guessed' }
+        await stranger.ask('POST', '/code', { body, ...at(`198.51.100.${i}`) })
+      }
+    const body = { name: 'owner', password: NEW, code }
+    expect((await fixture.createBrowser().ask('POST', '/code', { body })).status).toBe(200)
+  })
+
+  test('not where they have come in from before; where they never were, fifty in all close it for a quarter of an hour', async () => {
+    await fixture.signIn('owner')
+    const stranger = fixture.createBrowser()
+    for (let i = 0; i < 50; i++)
+      await stranger.ask('POST', '/session', { body: { ...owner, password: 'guessed' }, ...at(`198.51.100.${i}`) })
+    const signIn = (address: string) => fixture.createBrowser().ask('POST', '/session', { body: owner, ...at(address) })
+    expect((await signIn('203.0.113.7')).status).toBe(200)
+    expect((await signIn('192.0.2.1')).status).toBe(429)
+    fixture.clock.ms += QUARTER
+    expect((await signIn('192.0.2.1')).status).toBe(200)
+  })
+})
+
+test('a password that is taken away while it is being checked lets nobody in', async () => {
+  await fixture.signIn('owner')
+  const verify = Bun.password.verify
+  const checking = spyOn(Bun.password, 'verify').mockImplementation(async (...given) => {
+    await resetAdmin(fixture.identity, 'owner', by())
+    return verify(...given)
+  })
+  const { status } = await fixture.createBrowser().ask('POST', '/session', { body: owner })
+  expect(checking).toHaveBeenCalledTimes(1)
+  checking.mockRestore()
+  expect(status).toBe(401)
+  expect(await fixture.identity.readSessions()).toEqual([])
+})
