@@ -6,6 +6,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import { type AnyElysia, Elysia } from 'elysia'
 import type { Role } from '../domain/roles.ts'
+import { pathOf } from '../http/instance.ts'
 import { findBySession, findByToken, type Principal } from '../identity/principal.ts'
 import type { IdentityStore, StoredSession } from '../store/identity-store.ts'
 import { readCookie } from './cookie.ts'
@@ -36,11 +37,12 @@ export type Least = (typeof RANKS)[number]
 const rankOf = (role: Role | null) => RANKS.indexOf(role ?? 'door')
 
 const KIB = 1024
-/** Most of a body, which is parsed at once: catalogues are long, and whoever has none to apply has little to say. */
+/** Most of a body, which is parsed at once. */
 const MOST_BODY_BYTES: Readonly<Record<Role | 'nobody', number>> = {
-  ...{ nobody: 16 * KIB, member: 64 * KIB, viewer: 64 * KIB },
-  ...{ editor: 8 * KIB ** 2, owner: 8 * KIB ** 2 },
+  ...{ nobody: 16 * KIB, member: 64 * KIB, viewer: 64 * KIB, editor: 256 * KIB, owner: 256 * KIB },
 }
+/** Of a catalogue, by whoever may apply one. */
+const MOST_CATALOG_BYTES = 8 * KIB ** 2
 
 const visitors = new WeakMap<Request, Visitor>()
 /** What visitors were found by. */
@@ -69,7 +71,10 @@ export async function identify(request: Request, deps: AccessDeps): Promise<void
 export function requireShort(request: Request): void {
   const { headers } = request
   if (headers.has('transfer-encoding')) throw new AdminError(411, 'length_required', 'Send the length of the body.')
-  const most = MOST_BODY_BYTES[visitorOf(request).principal?.role ?? 'nobody']
+  const { principal } = visitorOf(request)
+  const isCatalog =
+    pathOf(request).startsWith(`${API_PATH}/catalog/`) && rankOf(principal?.role ?? null) >= rankOf('editor')
+  const most = isCatalog ? MOST_CATALOG_BYTES : MOST_BODY_BYTES[principal?.role ?? 'nobody']
   if (Number(headers.get('content-length')) > most)
     throw new AdminError(413, 'body_too_long', `The body is longer than ${most / KIB} KiB.`)
 }

@@ -3,6 +3,7 @@ import { ValidationError } from 'elysia'
 import { codeOf } from '../domain/error.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { NoRoute } from '../http/instance.ts'
+import { NOT_READ } from './json.ts'
 
 /** What the API refuses by itself, before a service is asked. */
 export class AdminError extends Error {
@@ -47,8 +48,7 @@ export function toRefusal(error: unknown): Response | null {
       : refuse(405, 'wrong_method', error.message, {}, { allow })
   }
   if (error instanceof ValidationError) return refuse(400, 'invalid', ...toSentence(error))
-  if (isParseError(error))
-    return refuse(400, 'invalid', 'The body must be JSON of at most 32 levels, with the content type application/json.')
+  if (isParseError(error)) return refuse(400, 'invalid', NOT_READ)
   if (codeOf(error).startsWith('SQLITE_BUSY'))
     return refuse(503, 'database_busy', 'Another process is writing to the database. Nothing was changed; try again.')
   if (codeOf(error).startsWith('SQLITE_FULL'))
@@ -80,7 +80,9 @@ const toSnake = (fields: object) =>
 function toSentence({ type, all }: ValidationError): [message: string, more: { field: string }] {
   const [first] = all
   const field = first && 'path' in first ? first.path.slice(1).replaceAll('/', '.') : ''
-  const problem = (first && 'summary' in first && first.summary) || 'It is not what is expected'
+  const said = (first && 'summary' in first && first.summary) || 'It is not what is expected'
+  // What was sent may be a secret, or long.
+  const [problem] = said.split(' but found: ')
   const where = field === '' ? `The ${type}` : `The field ${field}`
   return [`${where} is invalid: ${problem}.`, { field }]
 }

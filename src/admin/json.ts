@@ -1,19 +1,17 @@
 /**
- * Reads bodies that are JSON, and not deep: of one that does not fit, Elysia's error holds all of it indented, level by level, which
- * of 16 KB of brackets are a hundred megabytes and a second of the event loop.
+ * Reads bodies that are JSON, of so many levels and values: a body that does not fit is held and written by Elysia's error several
+ * times, indented, so that 16 KB of brackets would be a hundred megabytes, and each value costs a schema its look.
  */
+import { type JsonLimits, JsonScan } from '../domain/json-scan.ts'
 
-/** Nothing that the API takes comes near it. */
-const MOST_LEVELS = 32
+/** No catalogue that may be applied comes near it, and nothing else does. */
+const LIMITS: JsonLimits = { depth: 32, values: 200_000, escapes: 1_000_000, bare: 4 * 1024 ** 2 }
 
-/** Rejects for what is no JSON, or has too many levels; whatever is thrown here, Elysia takes for a body that cannot be parsed. */
+/** Rejects for what is no JSON, or too much of it; whatever is thrown here, Elysia takes for a body that cannot be parsed. */
 export async function readJson(request: Request): Promise<unknown> {
-  const body: unknown = JSON.parse(await request.text())
-  if (isWithin(body, MOST_LEVELS)) return body
-  throw new Error(`the body has more than ${MOST_LEVELS} levels`)
+  const text = await request.text()
+  if (new JsonScan(LIMITS).take(text) === null) return JSON.parse(text)
+  throw new Error('the body holds too much')
 }
 
-const isWithin = (value: unknown, levels: number): boolean =>
-  typeof value !== 'object' ||
-  value === null ||
-  (levels > 0 && Object.values(value).every((one) => isWithin(one, levels - 1)))
+export const NOT_READ = `The body must be JSON of at most ${LIMITS.depth} levels and ${LIMITS.values} values, with the content type application/json.`

@@ -104,38 +104,6 @@ describe('addresses', () => {
   })
 })
 
-test('bodies that are no JSON, too long or of unknown length are refused, and what they said is not repeated', async () => {
-  const browser = await fixture.signIn('owner')
-  const refused = [
-    [{ 'content-length': String(9 * 1024 ** 2) }, 413],
-    [{ 'transfer-encoding': 'chunked' }, 411],
-    [{ 'content-type': 'text/plain' }, 400],
-    [{ 'content-type': 'application/x-www-form-urlencoded' }, 400],
-  ] as const
-  for (const [headers, status] of refused) {
-    const answer = await browser.ask('POST', '/keys', { body: { name: 'dev' }, headers })
-    expect([headers, answer.status]).toEqual([headers, status])
-  }
-  const { status, body } = await browser.ask('POST', '/session', {
-    body: { name: 'owner', password: 1, secret: 'tell me' },
-  })
-  expect([status, body.error.kind]).toEqual([400, 'invalid'])
-  expect(JSON.stringify(body)).not.toContain('tell me')
-})
-
-test('whoever has little to say may say little: what nobody or a member sends is not parsed for long', async () => {
-  const team = await createTeam()
-  const [nobody, member, editor] = [
-    fixture.createBrowser(),
-    await fixture.signIn('member', 'mia', team.id),
-    await fixture.signIn('editor'),
-  ]
-  const body = { name: 'dev', models: Array(20_000).fill('a/b') }
-  expect((await nobody.ask('POST', '/session', { body })).body.error.kind).toBe('body_too_long')
-  expect((await member.ask('POST', '/own/keys', { body })).body.error.kind).toBe('body_too_long')
-  expect((await editor.ask('POST', '/keys', { body })).body.error.field).toBe('models')
-})
-
 test('who is disabled while a body is on its way changes nothing with it', async () => {
   const editor = await fixture.signIn('editor')
   const text = JSON.stringify({ name: 'late' })

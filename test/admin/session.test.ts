@@ -170,13 +170,3 @@ test('no password, code, cookie or token is in the log, the audit log or the dat
   ])
   for (const secret of secrets) expect(stored).not.toContain(secret)
 })
-
-test('a body that has many levels is refused before it is looked at', async () => {
-  let password: unknown = 'secret'
-  for (let level = 0; level < 32; level++) password = [password]
-  const { status, body } = await fixture.createBrowser().ask('POST', '/session', { body: { name: 'ann', password } })
-  expect([status, body.error]).toEqual([
-    400,
-    { kind: 'invalid', message: 'The body must be JSON of at most 32 levels, with the content type application/json.' },
-  ])
-})
