@@ -9,8 +9,14 @@ const COOKIES = {
 } as const
 type Kind = keyof typeof COOKIES
 
-/** With the prefix `__Host-` a browser takes it from this host alone, over TLS alone, for every path. */
-const nameOf = (kind: Kind, { isSecure }: OwnOrigin) => `${isSecure ? '__Host-' : ''}${COOKIES[kind].name}`
+/**
+ * With the prefix `__Host-` a browser takes it from this host alone, over TLS alone, for every path. Browsers send cookies to every
+ * port of a host: with the port in its name, servers beside each other do not sign each other's people out.
+ */
+function nameOf(kind: Kind, { origin, isSecure }: OwnOrigin): string {
+  const { port } = new URL(origin)
+  return `${isSecure ? '__Host-' : ''}${COOKIES[kind].name}${port === '' ? '' : `-${port}`}`
+}
 
 /** The secret that a request brings; null where it brings none. */
 export function readCookie(kind: Kind, headers: Headers, own: OwnOrigin): string | null {
@@ -25,4 +31,5 @@ export const toCookie = (kind: Kind, secret: string, own: OwnOrigin) => write(ki
 export const endCookie = (kind: Kind, own: OwnOrigin) => write(kind, '', 0, own)
 
 const write = (kind: Kind, value: string, seconds: number, own: OwnOrigin) =>
-  `${nameOf(kind, own)}=${value}; Path=/; HttpOnly; SameSite=${COOKIES[kind].sameSite}; Max-Age=${seconds}${own.isSecure ? '; Secure' : ''}`
+  // Whatever else is served on this machine is sent it below `/admin` alone.
+  `${nameOf(kind, own)}=${value}; Path=${own.isSecure ? '/' : '/admin'}; HttpOnly; SameSite=${COOKIES[kind].sameSite}; Max-Age=${seconds}${own.isSecure ? '; Secure' : ''}`

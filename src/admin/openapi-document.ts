@@ -48,7 +48,7 @@ const HEAD = {
     title: 'Tollgate, for its administrators',
     version: '1',
     description:
-      'What the dashboard and the commands do. Money is integer nano-dollars, times are ms since 1970. A body is JSON whose length is said, of 8 MiB at most, from members and viewers of 64 KiB, before sign-in of 16 KiB; it takes no fields beyond those that are named.',
+      'What the dashboard and the commands do. Money is integer nano-dollars, times are ms since 1970. A body is JSON whose length is said, of 256 KiB at most (a catalogue: 8 MiB), from members and viewers of 64 KiB, before sign-in of 16 KiB; it takes no fields beyond those that are named.',
   },
   servers: [{ url: '/' }],
   components: {
@@ -58,7 +58,7 @@ const HEAD = {
         in: 'cookie',
         name: '__Host-tollgate',
         description:
-          'Set by signing in. On this machine, without TLS, its name is `tollgate`. Changes need the header `origin`, too.',
+          'Set by signing in. On this machine, without TLS, its name is `tollgate`. Where the address has a port, that stands behind it: `tollgate-8787`. Changes need the header `origin`, too.',
       },
       token: {
         type: 'http',

@@ -49,8 +49,10 @@ interface Person {
 async function person(role: Role, name: string = role, team: string | null = null): Promise<Person> {
   const { admin } = await inviteAdmin(identity, { name, role, team }, by())
   const { secret } = await beginSession(identity, admin, CLIENT, by().nowMs)
-  return { id: admin.id, ask: (body = {}, init = {}) => post({ cookie: `tollgate=${secret}` }, body, init) }
+  return { id: admin.id, ask: (body = {}, init = {}) => post({ cookie: `${cookieName()}=${secret}` }, body, init) }
 }
+
+const cookieName = () => `tollgate-${new URL(gateway.app.origin).port}`
 
 const post = (headers: Record<string, string>, body: object, init: RequestInit = {}) =>
   fetch(`${gateway.app.origin}/admin/api/playground`, {

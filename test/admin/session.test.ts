@@ -1,6 +1,6 @@
 /** The doors: the first owner, invitations, passwords, sessions and their cookies. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { createFixture, type Fixture, PASSWORD, PUBLIC_URL } from './fixture.ts'
+import { createFixture, type Fixture, PASSWORD } from './fixture.ts'
 
 let fixture: Fixture
 beforeEach(() => {
@@ -45,31 +45,6 @@ describe('the first owner', () => {
       expect([status, body.error.kind, body.error.field]).toEqual([400, 'invalid', 'password'])
     },
   )
-})
-
-describe('the cookie', () => {
-  test('is out of reach for scripts and other sites; over https it is bound to the host', async () => {
-    await fixture.signIn('owner')
-    const body = { name: 'owner', password: PASSWORD }
-    const here = await fixture.createBrowser().ask('POST', '/session', { body })
-    expect(here.headers.get('set-cookie')).toMatch(
-      /^tollgate=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=\d+$/,
-    )
-    const there = await fixture.createBrowser(PUBLIC_URL).ask('POST', '/session', { body })
-    expect(there.headers.get('set-cookie')).toMatch(
-      /^__Host-tollgate=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=\d+; Secure$/,
-    )
-  })
-
-  test('is another after each sign-in, whatever the browser had before, and the old session ends', async () => {
-    const browser = await fixture.signIn('owner')
-    const before = browser.cookie
-    await browser.ask('POST', '/session', { body: { name: 'owner', password: PASSWORD } })
-    expect(browser.cookie).not.toBe(before)
-    const fixed = fixture.createBrowser()
-    expect((await fixed.ask('GET', '/keys', { headers: { cookie: before } })).status).toBe(401)
-    expect((await browser.ask('GET', '/sessions')).body.sessions).toHaveLength(1)
-  })
 })
 
 test('a session ends by itself: three days after its last use, and thirty after its beginning', async () => {

@@ -38,7 +38,11 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
 
   test('the session is kept in a cookie that no script reads and no other site sends, and nothing else is', async () => {
     const [cookie] = await owner.context.cookies()
-    expect(cookie).toMatchObject({ name: 'tollgate', httpOnly: true, sameSite: 'Strict' })
+    expect(cookie).toMatchObject({
+      name: `tollgate-${new URL(browsing.origin).port}`,
+      httpOnly: true,
+      sameSite: 'Strict',
+    })
     expect(await owner.page.evaluate('document.cookie + JSON.stringify({ ...localStorage })')).toBe('{}')
   })
 

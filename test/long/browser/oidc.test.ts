@@ -46,8 +46,11 @@ describe.skipIf(hasNoChromium)('through an identity provider', () => {
     await goThrough(visit, 'ann')
     await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
     expect(page.url()).toBe(`${browsing.origin}/admin/keys?state=all`)
-    const [cookie, ...others] = await visit.context.cookies(browsing.origin)
-    expect([cookie, others]).toMatchObject([{ name: 'tollgate', httpOnly: true, sameSite: 'Strict' }, []])
+    const [cookie, ...others] = await visit.context.cookies(`${browsing.origin}/admin`)
+    expect([cookie, others]).toMatchObject([
+      { name: `tollgate-${new URL(browsing.origin).port}`, httpOnly: true, sameSite: 'Strict' },
+      [],
+    ])
     await visit.close()
   })
 
