@@ -118,7 +118,9 @@ const toTags = (routes: readonly GuardedRoute[]) => [...new Set(routes.map(tagOf
 
 const toBody = (schema: TSchema & Body) => ({
   ...schema,
-  properties: mapValues(schema.properties ?? {}, (field, name) => ({ ...field, description: FIELDS[name] })),
+  ...(schema.properties && {
+    properties: mapValues(schema.properties, (field, name) => ({ ...field, description: FIELDS[name] })),
+  }),
 })
 
 const mapValues = <From, To>(record: Record<string, From>, map: (value: From, name: string) => To) =>

@@ -1,5 +1,6 @@
 /** What the server is set to: what is in force, where that is from and, for owners, changing it. */
-import { query, setQuery, toHrefWith } from '../address/address.ts'
+import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { ButtonLink } from '../ui/button.tsx'
 import { Problem } from '../ui/notice.tsx'
 import { type Setting, useSettings } from './data.ts'
 import { SettingDialog } from './dialog.tsx'
@@ -12,7 +13,7 @@ export function SettingsPage() {
   const topics = toTopics(settings ?? [])
   const open = topics.flatMap((topic) => topic.settings).find(({ name }) => name === query.value.get('setting'))
   return (
-    <SettingsFrame title="Settings">
+    <SettingsFrame title="Settings" actions={<ButtonLink href={toHref('/reference')}>API reference</ButtonLink>}>
       {problem && <Problem of={problem} retry={reload} />}
       {waiting > 0 && (
         <p class="note">

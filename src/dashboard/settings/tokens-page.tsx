@@ -36,7 +36,8 @@ const NoTokens = () => (
   <Empty title="No tokens yet">
     <p>
       A script does with a token what these pages do: it makes keys, reads usage, changes models. It can make neither
-      tokens nor people. To ask models, it needs a key.
+      tokens nor people. To ask models, it needs a key. What it can ask is in the{' '}
+      <a href={toHref('/reference?document=admin')}>API reference</a>.
     </p>
     {newToken()}
     <p class="dim">Or on the command line:</p>

@@ -126,7 +126,7 @@ function Account() {
         />
         <IconButton
           icon="help"
-          label="What the keyboard does"
+          label="Help: what the keyboard does, and the API"
           onClick={() => {
             closeMore()
             isHelpOpen.value = true

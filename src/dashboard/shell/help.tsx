@@ -1,7 +1,12 @@
-/** The list of what the keyboard does. */
+/** The list of what the keyboard does, and the way to what programs do. */
+import { toHref } from '../address/address.ts'
 import { Overlay } from '../ui/overlay.tsx'
 import { isHelpOpen } from './keyboard.ts'
 import { maySee, PAGES } from './pages.ts'
+
+const close = () => {
+  isHelpOpen.value = false
+}
 
 export function Help() {
   if (!isHelpOpen.value) return null
@@ -15,12 +20,8 @@ export function Help() {
     [['?'], 'This list'],
   ]
   return (
-    <Overlay
-      title="Keyboard"
-      onClose={() => {
-        isHelpOpen.value = false
-      }}
-    >
+    <Overlay title="Help" onClose={close}>
+      <h3>Keyboard</h3>
       <dl class="shortcuts">
         {lines.map(([keys, what]) => (
           <div key={what}>
@@ -33,6 +34,12 @@ export function Help() {
           </div>
         ))}
       </dl>
+      <p>
+        For programs:{' '}
+        <a href={toHref('/reference')} onClick={close}>
+          the API reference
+        </a>
+      </p>
     </Overlay>
   )
 }

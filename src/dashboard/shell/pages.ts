@@ -182,4 +182,10 @@ export const PAGES: readonly PageEntry[] = [
     offered: null,
     load: async () => (await import('../settings/new-token-page.tsx')).NewTokenPage,
   },
+  {
+    path: '/reference',
+    least: 'member',
+    offered: null,
+    load: async () => (await import('../reference/page.tsx')).ReferencePage,
+  },
 ]

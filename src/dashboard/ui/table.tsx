@@ -47,7 +47,7 @@ export function Table<Row>({ caption, columns, rows, idOf, isNew, most }: TableP
             ))}
           </tr>
         </thead>
-        <tbody role="rowgroup" onKeyDown={moveBetweenRows}>
+        <tbody role="rowgroup" onKeyDown={moveBetween('tr')}>
           {sorted(rows, by?.sortBy, sort.startsWith('-'))
             .slice(0, most)
             .map((row) => (
@@ -107,11 +107,12 @@ function sorted<Row>(rows: readonly Row[], by: Column<Row>['sortBy'], isDown: bo
   return rows.toSorted((a, b) => compare(by(a), by(b)) * (isDown ? -1 : 1))
 }
 
-function moveBetweenRows(event: KeyboardEvent): void {
+/** For a list: the arrows go from the link of one entry to that of the next. */
+export const moveBetween = (entry: 'tr' | 'li') => (event: KeyboardEvent) => {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
   const { target, currentTarget } = event
   if (step === undefined || !(target instanceof HTMLElement) || !(currentTarget instanceof HTMLElement)) return
-  const rows = [...currentTarget.querySelectorAll('tr')]
+  const rows = [...currentTarget.querySelectorAll(entry)]
   const next = rows[rows.findIndex((row) => row.contains(target)) + step]
   const link = next?.querySelector<HTMLElement>('a, button')
   if (!link) return

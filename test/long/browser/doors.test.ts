@@ -138,7 +138,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.keyboard.press('k')
     await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
     await page.keyboard.press('?')
-    await page.getByRole('dialog', { name: 'Keyboard' }).waitFor()
+    await page.getByRole('dialog', { name: 'Help' }).waitFor()
     await expectAccessible(page)
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
