@@ -5,7 +5,8 @@
 
 import { toShortId } from '../domain/id.ts'
 import { toDay } from '../domain/time.ts'
-import type { UsageGroup, UsageReport, UsageRow } from '../ledger/usage.ts'
+import type { UsageReport, UsageRow } from '../ledger/usage.ts'
+import type { UsageGroup } from '../ledger/usage-names.ts'
 import type { Figures, Percentiles } from '../ledger/usage-sums.ts'
 import type { Dimension } from '../store/usage-store.ts'
 import { toRounded } from './budget.ts'

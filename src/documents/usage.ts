@@ -1,5 +1,6 @@
 /** A report of usage under its columns' names, as `usage --json` and `--csv` print it and the admin API answers. Pure. */
-import type { UsageGroup, UsageReport } from '../ledger/usage.ts'
+import type { UsageReport } from '../ledger/usage.ts'
+import type { UsageGroup } from '../ledger/usage-names.ts'
 import type { Figures, Percentiles } from '../ledger/usage-sums.ts'
 import type { Dimension } from '../store/usage-store.ts'
 import { toColumn } from './columns.ts'

@@ -6,8 +6,6 @@
  */
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
-import { findKey, findTeam } from '../keys/find.ts'
-import type { Configuration } from '../store/config-store.ts'
 import type { Span } from '../store/ledger-store.ts'
 import {
   DIMENSIONS,
@@ -15,10 +13,11 @@ import {
   toDaily,
   type UsageCell,
   type UsageFilter,
-  type UsageQuery,
   type UsageReader,
 } from '../store/usage-store.ts'
 import { addUp, type Gathered } from './usage-groups.ts'
+import { createNaming, type Names, toIds, type UsageGroup } from './usage-names.ts'
+import { toCovered, toKept, toParts } from './usage-parts.ts'
 import { addSums, byCost, createSums, type Figures, type Sums, toFigures } from './usage-sums.ts'
 
 export interface UsageOptions {
@@ -33,18 +32,6 @@ export interface UsageOptions {
   limit: number
   /** How long it may take. */
   limitMs: number
-}
-
-/** A group: of its dimensions those that were asked for. Names are those of today; null where there is none, for a team or a user nobody's. */
-export interface UsageGroup {
-  key?: { id: string; name: string | null }
-  team?: { id: string; name: string | null } | null
-  model?: string
-  upstream?: string
-  endpoint?: string
-  user?: string | null
-  dayMs?: number
-  hourMs?: number
 }
 
 export interface UsageRow {
@@ -79,12 +66,6 @@ export function toDimensions(text: string): Dimension[] {
 
 const invalidBy = (rule: string) =>
   new ServiceError({ kind: 'invalid', field: 'by' }, `The field by is invalid: ${rule}.`)
-
-/** What names are looked for in. */
-type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>
-
-/** The key id of what is asked without a key. */
-const SYSTEM = 'system'
 
 /**
  * Reports usage. Sums of whole days and hours come from the rollup, which keeps them for good; parts of an hour, and users, from the
@@ -171,76 +152,4 @@ function toReport(
     untilMs: covered.untilMs,
     isMoved: covered.fromMs !== span.fromMs || covered.untilMs !== span.untilMs,
   }
-}
-
-type Part = Pick<UsageQuery, 'from' | 'span'>
-
-/** Whole hours by their sums, what is left before and behind them by the requests; if those are gone, the whole hour. */
-function toParts({ fromMs, untilMs }: Span, keptFromMs: number, days: Days): Part[] {
-  const startMs = hourOf(fromMs) < keptFromMs ? hourOf(fromMs) : Math.min(hourAfter(fromMs), untilMs)
-  const endMs = Math.max(startMs, hourOf(untilMs) < keptFromMs ? hourAfter(untilMs) : hourOf(untilMs))
-  const parts: Part[] = [
-    { from: 'requests', span: { fromMs, untilMs: startMs } },
-    ...toSums({ fromMs: startMs, untilMs: endMs }, days),
-    { from: 'requests', span: { fromMs: endMs, untilMs } },
-  ]
-  return parts.filter(({ span }) => span.fromMs < span.untilMs)
-}
-
-interface Days {
-  /** Whether their sums know what is asked for. */
-  known: boolean
-  /** Whether the one that the span ends in has nothing behind its end. */
-  isLastWhole: boolean
-}
-
-/** Whole days by theirs, what is left before and behind them by those of hours. */
-function toSums({ fromMs, untilMs }: Span, { known, isLastWhole }: Days): Part[] {
-  const startMs = known ? Math.min(dayOf(fromMs + DAY_MS - 1), untilMs) : untilMs
-  const endMs = Math.max(startMs, isLastWhole ? untilMs : dayOf(untilMs))
-  return [
-    { from: 'hours', span: { fromMs, untilMs: startMs } },
-    { from: 'days', span: { fromMs: startMs, untilMs: endMs } },
-    { from: 'hours', span: { fromMs: endMs, untilMs } },
-  ]
-}
-
-/** The hour that begins then, or next. */
-const hourAfter = (ms: number) => hourOf(ms + HOUR_MS - 1)
-
-function toKept({ fromMs, untilMs }: Span, keptFromMs: number): Part[] {
-  const span = { fromMs: Math.max(fromMs, keptFromMs), untilMs }
-  return span.fromMs < untilMs ? [{ from: 'requests', span }] : []
-}
-
-const toCovered = (parts: readonly Part[], { untilMs }: Span): Span => ({
-  fromMs: parts[0]?.span.fromMs ?? untilMs,
-  untilMs: parts.at(-1)?.span.untilMs ?? untilMs,
-})
-
-function toIds(where: UsageFilter, { keys, teams, aliases }: Names, nowMs: number): UsageFilter {
-  return {
-    ...where,
-    keys: (where.keys ?? []).map((text) => (text === SYSTEM ? SYSTEM : findKey(keys, text, nowMs).id)),
-    teams: (where.teams ?? []).map((text) => findTeam(teams, text).id),
-    models: (where.models ?? []).map((text) => aliases.find(({ alias }) => alias === text)?.model ?? text),
-  }
-}
-
-/** From the values of a group to what is said of it. */
-function createNaming(by: readonly Dimension[], { keys, teams }: Names) {
-  const namesOf = (rows: readonly { id: string; name: string }[]) => new Map(rows.map(({ id, name }) => [id, name]))
-  const [keyNames, teamNames] = [namesOf(keys), namesOf(teams)]
-  const named: Record<Dimension, (value: string | number) => UsageGroup> = {
-    key: (id) => ({ key: { id: String(id), name: keyNames.get(String(id)) ?? null } }),
-    team: (id) => ({ team: id === '' ? null : { id: String(id), name: teamNames.get(String(id)) ?? null } }),
-    model: (model) => ({ model: String(model) }),
-    upstream: (upstream) => ({ upstream: String(upstream) }),
-    endpoint: (endpoint) => ({ endpoint: String(endpoint) }),
-    user: (user) => ({ user: user === '' ? null : String(user) }),
-    day: (ms) => ({ dayMs: Number(ms) }),
-    hour: (ms) => ({ hourMs: Number(ms) }),
-  }
-  return (of: UsageCell['of']): UsageGroup =>
-    Object.assign({}, ...by.map((dimension, i) => named[dimension](of[i] ?? '')))
 }

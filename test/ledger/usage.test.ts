@@ -1,7 +1,8 @@
 /** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { addDuration, type Histogram, toPercentile } from '../../src/domain/histogram.ts'
-import { reportUsage, type UsageGroup, type UsageOptions } from '../../src/ledger/usage.ts'
+import { reportUsage, type UsageOptions } from '../../src/ledger/usage.ts'
+import type { UsageGroup } from '../../src/ledger/usage-names.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
