@@ -18,6 +18,7 @@ export const UsageQuery = t.Object(
     until: t.Optional(t.String()),
     ...{ key: Several, team: Several, model: Several, upstream: Several, endpoint: Several, user: Several },
     limit: t.Optional(t.Integer()),
+    latencies: t.Optional(t.Boolean()),
   },
   { additionalProperties: false },
 )
@@ -33,7 +34,7 @@ export const usageController = ({ reports, now }: AdminDeps) =>
 
 /** What a report of usage is asked for. Throws `invalid`. */
 export function toUsageOptions(request: Request, query: Static<typeof UsageQuery>, nowMs: number) {
-  const { by = 'key', since = '7d', until, limit = 1_000 } = query
+  const { by = 'key', since = '7d', until, limit = 1_000, latencies = true } = query
   const sinceMs = toTime('since', since, nowMs)
   const untilMs = toTimeOrNone('until', until, nowMs) ?? null
   if (sinceMs >= (untilMs ?? nowMs + 1)) throw new ServiceError({ kind: 'invalid', field: 'since' }, NO_SPAN)
@@ -45,7 +46,7 @@ export function toUsageOptions(request: Request, query: Static<typeof UsageQuery
     endpoints: toSeveral(request, 'endpoint'),
     users: toSeveral(request, 'user'),
   }
-  return { by: toDimensions(by), sinceMs, untilMs, where, limit: toLimit(limit, MOST_ROWS) }
+  return { by: toDimensions(by), sinceMs, untilMs, where, limit: toLimit(limit, MOST_ROWS), hasLatencies: latencies }
 }
 
 const NO_SPAN = 'The field since is invalid: it must be before until, and not in the future.'

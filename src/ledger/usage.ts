@@ -30,6 +30,8 @@ export interface UsageOptions {
   where: UsageFilter
   /** The most groups that are told apart: those that cost most. */
   limit: number
+  /** False: how long anything took is not told, which takes most of the time of a report with many groups. */
+  hasLatencies?: boolean
   /** How long it may take. */
   limitMs: number
 }
@@ -99,11 +101,16 @@ interface Asked {
   /** Whether it is about all that there is by now. */
   isOpen: boolean
   limit: number
+  hasLatencies?: boolean
 }
 
 type Read = Gathered & { covered: Span }
 
-function readGroups(reader: UsageReader, { by, where, span, isOpen, limit }: Asked, check: () => void): Read {
+function readGroups(
+  reader: UsageReader,
+  { by, where, span, isOpen, limit, hasLatencies = true }: Asked,
+  check: () => void,
+): Read {
   const needsRequests = by.includes('user') || (where.users?.length ?? 0) > 0
   const dayEndMs = dayOf(span.untilMs) + DAY_MS
   const days = {
@@ -115,7 +122,7 @@ function readGroups(reader: UsageReader, { by, where, span, isOpen, limit }: Ask
     const parts = needsRequests ? toKept(span, keptFromMs) : toParts(span, keptFromMs, days)
     const pages = function* (): Generator<readonly UsageCell[]> {
       for (const part of parts) {
-        for (const page of reader.pages({ ...part, by, where })) {
+        for (const page of reader.pages({ ...part, by, where, hasLatencies })) {
           check()
           yield page
         }

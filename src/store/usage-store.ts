@@ -41,6 +41,8 @@ export interface UsageQuery {
   span: Span
   by: readonly Dimension[]
   where: UsageFilter
+  /** False: histograms are left empty, which most of the work is for. */
+  hasLatencies?: boolean
 }
 
 /** What settled requests of one group come to. A group has any number of cells: they are to be added up. */

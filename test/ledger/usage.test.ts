@@ -335,6 +335,20 @@ test('a report that takes too long is given up, and holds up no checkpoint', () 
   connection.close()
 })
 
+test('without latencies all else is the same, from sums and from requests', () => {
+  commit(settle({ costNanoUsd: 7, durationMs: 900, user: 'x' }), settle({ createdMs: HOUR + DAY_MS, durationMs: 50 }))
+  const latency = { p50: null, p95: null, p99: null }
+  for (const by of [['key'], ['key', 'model'], ['day', 'model'], ['user']] as Dimension[][]) {
+    const whole = report({ by })
+    expect(whole.total.duration.p50).not.toBeNull()
+    const rows = whole.rows.map(({ group, figures }) => ({
+      group,
+      figures: { ...figures, firstToken: latency, duration: latency },
+    }))
+    expect(report({ by, hasLatencies: false }).rows).toEqual(rows)
+  }
+})
+
 describe('reading goes through the span alone', () => {
   const planOf = (query: Parameters<typeof toUsageStatement>[0]) =>
     folder.database

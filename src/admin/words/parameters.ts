@@ -9,6 +9,7 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
   since: 'From when on: ms since 1970, `7d` or `12h` (ago), or a date such as 2027-01-31.',
   until: 'Before when, as `since`.',
   limit: 'Rows at most.',
+  latencies: 'False: no percentiles, which take most of the time of a report with many groups.',
   before: '`next` of the page before.',
   by: 'One or two of key, team, model, upstream, endpoint, user, day and hour, with a comma between.',
   key: 'By id, a part of it, or name. Reports of usage take several: repeat it.',

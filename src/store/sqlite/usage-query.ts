@@ -77,33 +77,31 @@ const FROM: Record<Source, (daily: string | null) => string> = {
 const HALF = 30
 const toHalves = (sql: string) => `(${sql}) >> ${HALF}, (${sql}) & ${2 ** HALF - 1}`
 
-const MEASURED = HISTOGRAMS.map(([, counted]) => counted)
-const EACH = [...MEASURES.map(({ name, sql }) => (MONEY.includes(name) ? toHalves(sql) : sql)), ...MEASURED].join(', ')
+const EACH = MEASURES.map(({ name, sql }) => (MONEY.includes(name) ? toHalves(sql) : sql)).join(', ')
 
 /** What sums come to by the group: its histograms stand in one text. */
-const ADDED = [
-  ...MEASURES.map(({ name }) =>
-    MONEY.includes(name) ? `SUM(${name} >> ${HALF}), SUM(${name} & ${2 ** HALF - 1})` : `SUM(${name})`,
-  ),
-  ...HISTOGRAMS.map(([name]) => `group_concat(${name})`),
-].join(', ')
+const ADDED = MEASURES.map(({ name }) =>
+  MONEY.includes(name) ? `SUM(${name} >> ${HALF}), SUM(${name} & ${2 ** HALF - 1})` : `SUM(${name})`,
+).join(', ')
 /** The same where each of them is a group of its own. */
-const ALONE = [
-  ...MEASURES.map(({ name }) => (MONEY.includes(name) ? toHalves(name) : name)),
-  ...HISTOGRAMS.map(([name]) => name),
-].join(', ')
+const ALONE = MEASURES.map(({ name }) => (MONEY.includes(name) ? toHalves(name) : name)).join(', ')
 
-export function toUsageStatement({ from, by, where }: Omit<UsageQuery, 'span'>): UsageStatement {
+/** What the latencies of a row, or of many, are read from. */
+const toLatencies = (of: (name: string, counted: string) => string, isWanted: boolean) =>
+  HISTOGRAMS.map(([name, counted]) => (isWanted ? of(name, counted) : 'NULL')).join(', ')
+
+export function toUsageStatement({ from, by, where, hasLatencies = true }: Omit<UsageQuery, 'span'>): UsageStatement {
   const { conditions, values } = toConditions(from, where)
   const groups = by.map((dimension) => EXPRESSIONS[from][dimension]).join(', ')
   const which = [FROM[from](toDaily(by, where)), ...conditions].join(' AND ')
   const isAlone = from === 'days' && by.includes('day')
+  const added = `${ADDED}, ${toLatencies((name) => `group_concat(${name})`, hasLatencies)}`
   const sql = {
-    requests: `SELECT id, ${groups}, ${EACH} ${which} ORDER BY id LIMIT ${PAGE}`,
-    hours: `SELECT COUNT(*), ${groups}, ${ADDED} ${which} GROUP BY ${groups}`,
+    requests: `SELECT id, ${groups}, ${EACH}, ${toLatencies((_, counted) => counted, hasLatencies)} ${which} ORDER BY id LIMIT ${PAGE}`,
+    hours: `SELECT COUNT(*), ${groups}, ${added} ${which} GROUP BY ${groups}`,
     days: isAlone
-      ? `SELECT 1, ${groups}, ${ALONE} ${which}`
-      : `SELECT COUNT(*), ${groups}, ${ADDED} ${which} GROUP BY ${groups}`,
+      ? `SELECT 1, ${groups}, ${ALONE}, ${toLatencies((name) => name, hasLatencies)} ${which}`
+      : `SELECT COUNT(*), ${groups}, ${added} ${which} GROUP BY ${groups}`,
   }[from]
   const toHistogram = from === 'requests' ? createCounter() : (texts: Value) => sumHistograms(String(texts ?? ''))
   const counted = 1 + by.length
