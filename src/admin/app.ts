@@ -12,6 +12,7 @@ import { backupsController } from './backups.ts'
 import { catalogController } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, refuse, toRefusal } from './errors.ts'
+import { failuresController } from './failures.ts'
 import { readJson } from './json.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
@@ -46,6 +47,7 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
     .use(upstreamsController(deps))
     .use(catalogController(deps))
     .use(usageController(deps))
+    .use(failuresController(deps))
     .use(requestsController(deps))
     .use(auditController(deps))
     .use(openApiController(describe))

@@ -27,5 +27,15 @@ export function toTime(field: string, text: string, nowMs: number): number {
   throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)
 }
 
+/** The time that a report is about; null where it has no end. Throws `invalid`. */
+export function toSpan(since: string, until: string | undefined, nowMs: number) {
+  const sinceMs = toTime('since', since, nowMs)
+  const untilMs = toTimeOrNone('until', until, nowMs) ?? null
+  if (sinceMs >= (untilMs ?? nowMs + 1)) throw new ServiceError({ kind: 'invalid', field: 'since' }, NO_SPAN)
+  return { sinceMs, untilMs }
+}
+
+const NO_SPAN = 'The field since is invalid: it must be before until, and not in the future.'
+
 export const toTimeOrNone = (field: string, text: string | undefined, nowMs: number) =>
   text === undefined ? undefined : toTime(field, text, nowMs)

@@ -3,11 +3,13 @@
  * (`server/reports.ts`), where everybody who asks takes turns: whoever asks for too much at once is told so.
  */
 import type { AuditPageDocument } from '../documents/audit.ts'
+import type { FailuresDocument } from '../documents/failures.ts'
 import type { ChargeDocument, RequestPageDocument } from '../documents/request.ts'
 import type { UsageDocument } from '../documents/usage.ts'
 import type { Budget } from '../domain/settings.ts'
 import type { AuditOptions } from '../keys/audit-log.ts'
 import type { Standing } from '../keys/standing.ts'
+import type { FailuresOptions } from '../ledger/failures.ts'
 import type { WantedRequests } from '../ledger/request-filter.ts'
 import type { ListOptions } from '../ledger/requests.ts'
 import type { UsageOptions } from '../ledger/usage.ts'
@@ -39,6 +41,8 @@ export interface Reports {
   ): Promise<(owner: { id: string; budget: Budget | null }) => Standing>
   /** Throws what `reportUsage` throws. */
   usage(asker: Asker, options: Omit<UsageOptions, 'limitMs'>): Promise<Json<UsageDocument>>
+  /** Throws what `reportFailures` throws. */
+  failures(asker: Asker, options: Omit<FailuresOptions, 'limitMs'>): Promise<Json<FailuresDocument>>
   /** Throws what `listRequests` and `toRequestFilter` throw. */
   requests(asker: Asker, wanted: WantedPage): Promise<Json<RequestPageDocument>>
   /** Throws what `findRequest` throws. */

@@ -1,11 +1,10 @@
 /** Who spent what: `/admin/api/usage`, with the filters and the document of `tollgate usage`. */
 import type { Static } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
-import { ServiceError } from '../domain/service-error.ts'
 import { toDimensions } from '../ledger/usage.ts'
 import { access } from './access.ts'
 import type { AdminDeps } from './deps.ts'
-import { Several, toLimit, toSeveral, toTime, toTimeOrNone } from './query.ts'
+import { Several, toLimit, toSeveral, toSpan } from './query.ts'
 import { toAnswer } from './reports.ts'
 
 const MOST_ROWS = 10_000
@@ -35,9 +34,6 @@ export const usageController = ({ reports, now }: AdminDeps) =>
 /** What a report of usage is asked for. Throws `invalid`. */
 export function toUsageOptions(request: Request, query: Static<typeof UsageQuery>, nowMs: number) {
   const { by = 'key', since = '7d', until, limit = 1_000, latencies = true } = query
-  const sinceMs = toTime('since', since, nowMs)
-  const untilMs = toTimeOrNone('until', until, nowMs) ?? null
-  if (sinceMs >= (untilMs ?? nowMs + 1)) throw new ServiceError({ kind: 'invalid', field: 'since' }, NO_SPAN)
   const where = {
     keys: toSeveral(request, 'key'),
     teams: toSeveral(request, 'team'),
@@ -46,7 +42,11 @@ export function toUsageOptions(request: Request, query: Static<typeof UsageQuery
     endpoints: toSeveral(request, 'endpoint'),
     users: toSeveral(request, 'user'),
   }
-  return { by: toDimensions(by), sinceMs, untilMs, where, limit: toLimit(limit, MOST_ROWS), hasLatencies: latencies }
+  return {
+    by: toDimensions(by),
+    ...toSpan(since, until, nowMs),
+    where,
+    limit: toLimit(limit, MOST_ROWS),
+    hasLatencies: latencies,
+  }
 }
-
-const NO_SPAN = 'The field since is invalid: it must be before until, and not in the future.'

@@ -4,6 +4,7 @@
  */
 import type { WantedPage } from '../admin/reports.ts'
 import { toAuditPageDocument } from '../documents/audit.ts'
+import { toFailuresDocument } from '../documents/failures.ts'
 import { toChargeDocument, toNames, toRequestPageDocument } from '../documents/request.ts'
 import { toUsageDocument } from '../documents/usage.ts'
 import { toDefined } from '../domain/defined.ts'
@@ -11,11 +12,13 @@ import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { type AuditOptions, listAudit } from '../keys/audit-log.ts'
 import { readSpent, type Spent } from '../keys/standing.ts'
 import { readCharge } from '../ledger/charge.ts'
+import { type FailuresOptions, reportFailures } from '../ledger/failures.ts'
 import { findOwnRequest, toOwnFilter, toOwnRows } from '../ledger/own.ts'
 import { toRequestFilter } from '../ledger/request-filter.ts'
 import { findRequest, listRequests } from '../ledger/requests.ts'
 import { reportUsage, type UsageOptions } from '../ledger/usage.ts'
 import type { KeyRows } from '../store/config-store.ts'
+import { createFailureReader } from '../store/sqlite/failure-reader.ts'
 import { createIdentityStore } from '../store/sqlite/identity-store.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { openForLook } from '../store/sqlite/open.ts'
@@ -25,6 +28,7 @@ import { createUsageReader } from '../store/sqlite/usage-reader.ts'
 export type Question =
   | { kind: 'standings'; of: 'key' | 'team'; id: string | undefined }
   | { kind: 'usage'; options: UsageOptions }
+  | { kind: 'failures'; options: FailuresOptions }
   | { kind: 'requests'; wanted: WantedPage }
   | { kind: 'request'; id: string }
   | { kind: 'audit'; options: AuditOptions }
@@ -74,6 +78,14 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportR
         const where = { ...options.where, ...toFilter(rows) }
         const found = reportUsage(createUsageReader(sqlite), rows, { ...options, where }, { nowMs, clock })
         return toDocument(toUsageDocument(found, options.by, waiting))
+      }
+      case 'failures': {
+        const clock = performance.now.bind(performance)
+        const rows = limited(await store.read())
+        const { options } = question
+        const where = { ...options.where, ...toFilter(rows) }
+        const found = reportFailures(createFailureReader(sqlite), rows, { ...options, where }, { nowMs, clock })
+        return toDocument(toFailuresDocument(found, waiting))
       }
       case 'requests': {
         const { limit, before, sinceMs, untilMs, ...wanted } = question.wanted

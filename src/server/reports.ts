@@ -14,7 +14,7 @@ import type { Question, ReportReply, ReportRequest } from './report.ts'
 const MOST_ASKED = 16
 /** How long anybody waits for their turn, ms. */
 const PATIENCE_MS = 30_000
-/** What a report of usage may take, ms; and any report, if something holds it up. */
+/** What a report of usage or of failures may take, ms; and any report, if something holds it up. */
 const USAGE_MS = 10_000
 const LIMIT_MS = 20_000
 /** The thread has some 60 MB. */
@@ -70,6 +70,7 @@ export function createReports({ dataFolder, ledger, now, thread = startThread() 
       return toStandings(reply.spent)
     },
     usage: (asker, options) => askDocument(asker, { kind: 'usage', options: { ...options, limitMs: USAGE_MS } }),
+    failures: (asker, options) => askDocument(asker, { kind: 'failures', options: { ...options, limitMs: USAGE_MS } }),
     requests: (asker, wanted) => askDocument(asker, { kind: 'requests', wanted }),
     request: (asker, id) => askDocument(asker, { kind: 'request', id }),
     audit: (asker, options) => askDocument(asker, { kind: 'audit', options }),

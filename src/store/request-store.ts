@@ -16,7 +16,7 @@ export const REQUEST_STATUSES = [
 export type RequestStatus = (typeof REQUEST_STATUSES)[number]
 
 /** Those that did not end well. */
-export const UNWELL: readonly RequestStatus[] = ['failed', 'cut', 'abandoned']
+export const UNWELL = ['failed', 'cut', 'abandoned'] as const satisfies RequestStatus[]
 
 /** Which requests are wanted: those to which all of it applies. */
 export interface RequestFilter {

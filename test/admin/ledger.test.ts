@@ -155,3 +155,27 @@ test('members are told nothing of it', async () => {
   for (const path of ['/usage', '/requests', '/requests/live', '/requests/1234', '/audit'])
     expect((await member.ask('GET', path)).body.error.kind).toBe('role_too_small')
 })
+
+describe('failures', () => {
+  test('are told by their code, by the day or the hour', async () => {
+    settle({ status: 'failed', errorCode: 'upstream_timeout' })
+    settle({ status: 'cut', errorCode: null, createdMs: HOUR - DAY_MS })
+    settle()
+    expect(await read('/failures?since=30d')).toMatchObject({
+      failures: [
+        { at_ms: HOUR - 36 * 3_600_000, status: 'cut', error_code: null, requests: 1 },
+        { at_ms: HOUR - 12 * 3_600_000, status: 'failed', error_code: 'upstream_timeout', requests: 1 },
+      ],
+      ...{ rest: 0, since_ms: HOUR + 60_000 - 30 * DAY_MS, waiting: 0 },
+    })
+    expect((await read('/failures?step=hour&model=acme/*&since=1h')).failures).toMatchObject([{ at_ms: HOUR }])
+  })
+
+  test('refuse what they cannot be asked', async () => {
+    expect(await read('/failures?step=week')).toBe('400 invalid step')
+    expect(await read('/failures?user=x')).toStartWith('400 invalid')
+    expect(await read('/failures?limit=0')).toBe('400 invalid limit')
+    expect(await read('/failures?since=1h&until=2h')).toBe('400 invalid since')
+    expect(await read('/failures?key=nobody')).toBe('404 key_not_found')
+  })
+})

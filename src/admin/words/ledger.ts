@@ -1,5 +1,5 @@
 /** Usage, requests, and who changed what: of everybody's keys, and of a member's own. */
-import { AuditPage, ExplainedRequest, RequestPage, Usage } from '../../documents/schemas/ledger.ts'
+import { AuditPage, ExplainedRequest, Failures, RequestPage, Usage } from '../../documents/schemas/ledger.ts'
 import type { RouteWords, Words } from './route-words.ts'
 
 const NAMED = ['key_not_found', 'key_ambiguous', 'team_not_found', 'team_ambiguous'] as const
@@ -8,6 +8,13 @@ const usage: RouteWords = {
   summary: 'Tells who spent what',
   description: 'Grouped by one or two of key, team, model, upstream, endpoint, user, day and hour.',
   answer: Usage,
+  errors: ['report_too_long', ...NAMED],
+}
+const failures: RouteWords = {
+  summary: 'Tells which requests did not end well, by error code',
+  description:
+    'By the UTC hour or day in which they were created, as far back as requests are kept. `limit` is of codes.',
+  answer: Failures,
   errors: ['report_too_long', ...NAMED],
 }
 const list: RouteWords = {
@@ -42,6 +49,7 @@ const toOwn = (words: RouteWords): RouteWords => ({
 
 export const LEDGER = {
   'GET /usage': usage,
+  'GET /failures': failures,
   'GET /requests': list,
   'GET /requests/live': live,
   'GET /requests/:id': one,

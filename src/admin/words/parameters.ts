@@ -12,6 +12,7 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
   latencies: 'False: no percentiles, which take most of the time of a report with many groups.',
   before: '`next` of the page before.',
   by: 'One or two of key, team, model, upstream, endpoint, user, day and hour, with a comma between.',
+  step: 'The time that a row is of: day or hour.',
   key: 'By id, a part of it, or name. Reports of usage take several: repeat it.',
   team: 'By id, a part of it, or name. Reports of usage take several: repeat it.',
   model: 'A slug, an alias, or a pattern such as `openai/*`. Reports of usage take several: repeat it.',

@@ -1,7 +1,8 @@
 /** What is told of requests, of who spent what, and of who changed what. */
 import { Type } from '@sinclair/typebox'
-import { REQUEST_STATUSES } from '../../store/request-store.ts'
+import { REQUEST_STATUSES, UNWELL } from '../../store/request-store.ts'
 import type { AuditPageDocument } from '../audit.ts'
+import type { FailuresDocument } from '../failures.ts'
 import type { ChargeDocument, RequestDocument, RequestPageDocument } from '../request.ts'
 import type { UsageDocument } from '../usage.ts'
 import { Pricing } from './catalog.ts'
@@ -88,6 +89,24 @@ export const Usage = describes<UsageDocument>()(
     rest: orNull(Figures),
     total: Figures,
     since_ms: Time,
+    until_ms: Time,
+    waiting: Type.Integer({ description: 'Records that the database did not have yet.' }),
+  }),
+)
+
+export const Failures = describes<FailuresDocument>()(
+  Type.Object({
+    failures: Type.Array(
+      Type.Object({
+        at_ms: Type.Integer({ description: 'When the hour or the day begins, ms since 1970.' }),
+        ...{ status: wordOf(UNWELL), error_code: TextOrNull, requests: Count },
+      }),
+      { description: 'By time, and then by how many they are.' },
+    ),
+    rest: Type.Integer({ description: 'Requests with codes beyond `limit`.' }),
+    since_ms: Type.Integer({
+      description: 'What it covers begins later than was asked for where requests are no longer on record one by one.',
+    }),
     until_ms: Time,
     waiting: Type.Integer({ description: 'Records that the database did not have yet.' }),
   }),

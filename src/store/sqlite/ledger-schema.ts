@@ -53,6 +53,12 @@ const reserveColumns = () => ({
   reservedNanoUsd: count('reserved_nano_usd'),
 })
 
+/**
+ * Of requests that did not end well. An index has only those: a query uses it that says the same, letter by letter. A list of three
+ * would be a table of its own to SQLite, made anew for every row that is written: 2 µs each.
+ */
+export const UNWELL_SQL = `status <> 'ok' AND status <> 'open'`
+
 /** The ledger: one row a request, its first call inline. Tokens and cost are the sums over its calls. */
 export const requests = sqliteTable(
   'requests',
@@ -76,7 +82,13 @@ export const requests = sqliteTable(
      */
     firstCall: text('first_call'),
   },
-  (table) => [index('requests_open').on(table.instance).where(sql`${table.status} = 'open'`)],
+  (table) => [
+    index('requests_open').on(table.instance).where(sql`${table.status} = 'open'`),
+    // With all that failures are told apart and filtered by, so that they are counted from it alone.
+    index('requests_unwell')
+      .on(table.createdMs, table.errorCode, table.status, table.keyId, table.teamId, table.model, table.upstream)
+      .where(sql.raw(UNWELL_SQL)),
+  ],
 )
 
 /** Each additional call of a request, from its second on; written before it is made. */

@@ -22,6 +22,7 @@ import keyRevision from '../../../drizzle/0012_key_revision.sql' with { type: 't
 import identity from '../../../drizzle/0013_identity.sql' with { type: 'text' }
 import hiddenKeys from '../../../drizzle/0014_hidden_keys.sql' with { type: 'text' }
 import usageByDay from '../../../drizzle/0015_usage_by_day.sql' with { type: 'text' }
+import failuresIndex from '../../../drizzle/0016_failures_index.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -47,6 +48,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0013_identity', sql: identity },
   { name: '0014_hidden_keys', sql: hiddenKeys },
   { name: '0015_usage_by_day', sql: usageByDay },
+  { name: '0016_failures_index', sql: failuresIndex },
 ]
 
 export interface SchemaState {

@@ -121,7 +121,7 @@ const toSum = (high: Value | undefined, low: Value | undefined) =>
   (BigInt(Number(high)) << BigInt(HALF)) + BigInt(Number(low))
 
 /** Any of the values of a list will do, of each list that is there. */
-function toConditions(from: Source, where: UsageFilter): { conditions: string[]; values: string[] } {
+export function toConditions(from: Source, where: UsageFilter): { conditions: string[]; values: string[] } {
   const { key, team, model, upstream, endpoint, user } = EXPRESSIONS[from]
   const among = (expression: string, wanted: readonly string[] = []) =>
     wanted.length === 0 ? [] : [{ condition: `${expression} IN (${placeholders(wanted)})`, values: wanted }]

@@ -1,0 +1,1 @@
+CREATE INDEX `requests_unwell` ON `requests` (`created_ms`,`error_code`,`status`,`key_id`,`team_id`,`model`,`upstream`) WHERE status <> 'ok' AND status <> 'open';

@@ -1,0 +1,104 @@
+/** Reports of failures: every request that did not end well, by its code, once, and read from nothing but an index. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type FailuresOptions, reportFailures } from '../../src/ledger/failures.ts'
+import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
+import { createFailureReader, NEXT_FAILURE, toFailureStatement } from '../../src/store/sqlite/failure-reader.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { pruneSlice } from '../../src/store/sqlite/ledger-prune.ts'
+import { createFolder, type Folder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const NO_NAMES = { keys: [], teams: [], aliases: [] }
+
+let folder: Folder
+beforeEach(() => {
+  folder = createFolder()
+})
+afterEach(() => folder.close())
+
+const store = () => createLedgerStore(folder.database, async () => true)
+const commit = (...records: LedgerRecord[]) => store().apply(records)
+const settle = (fields: Parameters<typeof toSettled>[1] = {}) => settling(toSettled(toOpen(fields), fields))
+const fail = (errorCode: string | null, fields: Parameters<typeof toSettled>[1] = {}) =>
+  settle({ status: 'failed', errorCode, ...fields })
+
+function report(options: Partial<FailuresOptions> = {}, clock = () => 0) {
+  const asked = { by: 'day', sinceMs: 0, untilMs: null, where: {}, limit: 50, limitMs: 1_000, ...options } as const
+  return reportFailures(createFailureReader(folder.database), NO_NAMES, asked, { nowMs: HOUR + 3 * DAY_MS, clock })
+}
+const told = (options: Partial<FailuresOptions> = {}) =>
+  report(options).rows.map(({ atMs, status, errorCode, requests }) => [atMs, status, errorCode, requests])
+
+test('what failed, broke off or was given up is told by its code and time; what ended well, or is open, is not', () => {
+  const open = opening(toOpen())
+  commit(settle(), open, fail('upstream_timeout'), fail('upstream_timeout', { createdMs: HOUR + HOUR_MS }))
+  commit(
+    settle({ status: 'cut', errorCode: 'upstream_failed' }),
+    fail('upstream_timeout'),
+    fail(null, { createdMs: HOUR + HOUR_MS }),
+    fail(null, { createdMs: HOUR + HOUR_MS }),
+  )
+  expect(told({ by: 'hour' })).toEqual([
+    [HOUR, 'failed', 'upstream_timeout', 2],
+    [HOUR, 'cut', 'upstream_failed', 1],
+    [HOUR + HOUR_MS, 'failed', null, 2],
+    [HOUR + HOUR_MS, 'failed', 'upstream_timeout', 1],
+  ])
+  store().abandonOthers('elsewhere')
+  expect(told().filter(([, status]) => status === 'abandoned')).toEqual([
+    [HOUR - 12 * HOUR_MS, 'abandoned', 'abandoned', 1],
+  ])
+  // Its outcome turns up after all.
+  if (open.kind === 'open') commit(settling({ ...toSettled(open.row, {}), ...{ status: 'ok' } }))
+  expect(told().some(([, status]) => status === 'abandoned')).toBeFalse()
+})
+
+test('they are of the span alone, to the ms, and of what is filtered by', () => {
+  for (const [at, keyId, model, upstream, teamId] of [
+    [0, 'a', 'acme/large', 'paid', null],
+    [1, 'b', 'acme/small', 'paid', 'red'],
+    [DAY_MS, 'a', 'acme/small', 'spare', 'red'],
+  ] as const)
+    commit(fail('upstream_failed', { createdMs: HOUR + at, keyId, model, upstream, teamId }))
+  const count = (options: Partial<FailuresOptions>) =>
+    report(options).rows.reduce((sum, { requests }) => sum + requests, 0)
+  expect([
+    count({ sinceMs: HOUR + 1 }),
+    count({ untilMs: HOUR + DAY_MS }),
+    count({ sinceMs: HOUR, untilMs: HOUR + 1 }),
+  ]).toEqual([2, 2, 1])
+  expect(count({ where: { ownKeys: ['b'] } })).toBe(1)
+  expect([count({ where: { models: ['acme/s*'] } }), count({ where: { upstreams: ['spare'] } })]).toEqual([2, 1])
+})
+
+test('codes beyond a number are the rest, the most frequent ones told apart', () => {
+  commit(fail('a'), fail('b'), fail('b', { createdMs: HOUR + DAY_MS }), fail('c'))
+  expect(report({ limit: 1 })).toMatchObject({ rest: 2, rows: [{ errorCode: 'b' }, { errorCode: 'b' }] })
+})
+
+test('where requests were taken away it begins with those that are all there', () => {
+  commit(fail('a'), fail('b', { createdMs: HOUR + DAY_MS }))
+  pruneSlice(folder.database, { untilMs: HOUR + HOUR_MS, after: '', limit: 100, spared: [] }, HOUR)
+  expect(report()).toMatchObject({ sinceMs: HOUR + HOUR_MS, rows: [{ errorCode: 'b' }] })
+})
+
+test('a report that takes too long ends', () => {
+  let now = 0
+  commit(fail('a'), fail('a', { createdMs: HOUR + DAY_MS }))
+  expect(() => report({}, () => (now += 600))).toThrow('longer than 1 s')
+})
+
+test('it reads an index that has nothing but failures, and no row of the table', () => {
+  const planOf = (sql: string) =>
+    folder.database
+      .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`)
+      .all()
+      .map(({ detail }) => detail)
+      .filter((detail) => /^(SEARCH|SCAN)/.test(detail))
+  const where = { ownKeys: ['a'], keys: ['a'], teams: ['t'], models: ['acme/*'], upstreams: ['paid'] }
+  for (const sql of [toFailureStatement({}).sql, toFailureStatement(where).sql, NEXT_FAILURE])
+    expect(planOf(sql)).toEqual([
+      'SEARCH requests USING COVERING INDEX requests_unwell (created_ms>? AND created_ms<?)',
+    ])
+})
