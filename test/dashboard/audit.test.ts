@@ -56,6 +56,10 @@ test('of what is made, what it has; and what came with it', () => {
     { field: 'keys revoked', before: null, after: '2' },
   ])
   expect(toChanges(entry({ detail: { name: 'bob' } }))).toEqual([])
+  const moved = { before: { team_id: null }, after: { team_id: '0123456789abcdef' } }
+  expect(toChanges(entry({ detail: moved }), new Map([['0123456789abcdef', 'research']]))[0]?.fields).toEqual([
+    { field: 'team', before: 'none', after: 'research' },
+  ])
 })
 
 test('a setting without a row has its default', () => {

@@ -2,12 +2,23 @@
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
+import { useTeams } from '../teams/data.ts'
 import { FieldChanges } from '../ui/field-changes.tsx'
 import { When } from '../ui/figure.tsx'
 import { Choice } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { type AuditFilter, FILTERS, useAudit } from './data.ts'
-import { type AuditEntry, type ChangedThing, GROUPS, toActor, toChanges, toDeed, toObject, toPlace } from './words.ts'
+import {
+  type AuditEntry,
+  type ChangedThing,
+  GROUPS,
+  type Names,
+  toActor,
+  toChanges,
+  toDeed,
+  toObject,
+  toPlace,
+} from './words.ts'
 
 /** A change of more is folded. */
 const MOST_OPEN = 4
@@ -24,6 +35,7 @@ export function AuditPage() {
     [...FILTERS, 'before'].map((name) => [name, query.value.get(name) ?? '']),
   ) as AuditFilter
   const { data, problem, reload } = useAudit(filter)
+  const names = new Map(useTeams().data?.map(({ id, name }) => [id, name]))
   const isFiltered = FILTERS.some((name) => filter[name] !== '')
   return (
     <Page title="Changes">
@@ -38,7 +50,7 @@ export function AuditPage() {
       {data !== null && data.audit.length > 0 && (
         <ol class="audit">
           {data.audit.map((entry) => (
-            <Entry key={entry.id} of={entry} />
+            <Entry key={entry.id} of={entry} names={names} />
           ))}
         </ol>
       )}
@@ -86,7 +98,7 @@ const Nothing = () => (
   </Empty>
 )
 
-function Entry({ of: entry }: { of: AuditEntry }) {
+function Entry({ of: entry, names }: { of: AuditEntry; names: Names }) {
   const [object, place] = [toObject(entry), toPlace(entry)]
   const [by, who] = [entry.actor_name ?? entry.actor, toActor(entry)]
   return (
@@ -103,7 +115,7 @@ function Entry({ of: entry }: { of: AuditEntry }) {
           <When ms={entry.at_ms} />
         </span>
       </p>
-      <Changes of={toChanges(entry)} />
+      <Changes of={toChanges(entry, names)} />
     </li>
   )
 }

@@ -90,12 +90,20 @@ export interface ChangedThing {
 
 type Fields = Readonly<Record<string, unknown>>
 
+/** Names by ids, as far as whoever looks may know them. */
+export type Names = ReadonlyMap<string, string>
+
+const NO_NAMES: Names = new Map()
+
 /** What became of each field; a change of the catalogue has several things. */
-export function toChanges({ action, detail }: Pick<AuditEntry, 'action' | 'detail'>): ChangedThing[] {
+export function toChanges(
+  { action, detail }: Pick<AuditEntry, 'action' | 'detail'>,
+  names: Names = NO_NAMES,
+): ChangedThing[] {
   const [before, after] = [detail.before, detail.after].map((side) => (isObject(side) ? side : {})) as [Fields, Fields]
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
-  if (names.some((name) => /^(upstreams|models|aliases)\./.test(name))) {
-    const things = names.map((name) => ({
+  const rows = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  if (rows.some((name) => /^(upstreams|models|aliases)\./.test(name))) {
+    const things = rows.map((name) => ({
       name: toRowName(name),
       fields: toCatalogFields({ before: toFields(before[name]), after: toFields(after[name]) }),
     }))
@@ -104,10 +112,14 @@ export function toChanges({ action, detail }: Pick<AuditEntry, 'action' | 'detai
   }
   const others = Object.entries(detail).filter(([name]) => !['name', 'before', 'after'].includes(name))
   const fields = [
-    ...toFieldChanges(before, after, action === 'settings.edit' ? 'the default' : NONE).filter(
+    ...toFieldChanges(before, after, { names, none: action === 'settings.edit' ? 'the default' : NONE }).filter(
       ({ before: was, after: is }) => was !== null || is !== detail.name,
     ),
-    ...others.map(([name, value]) => ({ field: toLabel(name), before: null, after: toText(name, value) })),
+    ...others.map(([name, value]) => ({
+      field: toLabel(name),
+      before: null,
+      after: toText(name, value, { names, none: NONE }),
+    })),
   ]
   return fields.length === 0 ? [] : [{ name: null, fields }]
 }
@@ -118,14 +130,14 @@ const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Of what is made, what it has: what it has not says nothing. */
-function toFieldChanges(before: Fields, after: Fields, none: string): FieldChange[] {
+function toFieldChanges(before: Fields, after: Fields, words: Words): FieldChange[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((field) => {
     const wasThere = field in before
-    const [was, is] = [before, after].map((side) => (field in side ? toText(field, side[field], none) : null)) as [
+    const [was, is] = [before, after].map((side) => (field in side ? toText(field, side[field], words) : null)) as [
       string | null,
       string | null,
     ]
-    if (!wasThere && (is === null || is === none)) return []
+    if (!wasThere && (is === null || is === words.none)) return []
     return [{ field: toLabel(field), before: was, after: is }]
   })
 }
@@ -135,16 +147,23 @@ const toLabel = (field: string) => field.replace(/_(ms|nano_usd|id)$/, '').repla
 
 const NONE = 'none'
 
-function toText(field: string, value: unknown, none: string = NONE): string {
+interface Words {
+  names: Names
+  /** What a field says that has nothing. */
+  none: string
+}
+
+function toText(field: string, value: unknown, words: Words): string {
+  const { names, none } = words
   if (value === null || value === undefined || value === '') return none
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (typeof value === 'number' && field.endsWith('_ms')) return toUtc(value)
   if (typeof value === 'number' && field.endsWith('_nano_usd')) return toExactMoney(value)
-  if (typeof value === 'string') return field.endsWith('_id') ? `…${value.slice(-8)}` : value
-  if (Array.isArray(value)) return value.map((one) => toText('', one)).join(', ') || none
+  if (typeof value === 'string') return names.get(value) ?? (field.endsWith('_id') ? `…${value.slice(-8)}` : value)
+  if (Array.isArray(value)) return value.map((one) => toText('', one, { names, none: NONE })).join(', ') || none
   if (!isObject(value)) return String(value)
   const parts = Object.entries(value).filter(([, part]) => part !== null)
-  return parts.map(([name, part]) => `${toLabel(name)} ${toText(name, part)}`).join(', ') || NONE
+  return parts.map(([name, part]) => `${toLabel(name)} ${toText(name, part, { names, none: NONE })}`).join(', ') || NONE
 }
 
 /** A link shows a colleague the same, wherever they are. */
