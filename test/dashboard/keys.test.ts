@@ -62,6 +62,8 @@ test('a list shows those that are active, those of a team or a state, and those 
   expect(names({ state: 'revoked' })).toEqual(['gone'])
   expect(names({ team: 'research' })).toEqual(['ann'])
   expect(names({ search: ' OPENAI' })).toEqual(['Batch'])
+  expect(names({ search: 'ann Research' })).toEqual(['ann'])
+  expect(names({ search: 'ann openai' })).toEqual([])
   expect(names({ search: 'a1b2' })).toEqual(['ann', 'Batch'])
 })
 

@@ -7,7 +7,7 @@ import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Money, None, State, When } from '../ui/figure.tsx'
-import { Choice, SearchFilter } from '../ui/filters.tsx'
+import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { Sparkline } from '../ui/spark.tsx'
 import { type Column, Table } from '../ui/table.tsx'
@@ -87,9 +87,7 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
           No key is like that. <a href={toHref('/keys')}>Show all that are active</a>
         </p>
       )}
-      <p class="list-foot" aria-live="polite">
-        {shown.length === keys.length ? `${keys.length} in all` : `${shown.length} of ${keys.length}`}
-      </p>
+      <ListFoot shown={shown.length} all={keys.length} />
     </>
   )
 }

@@ -2,6 +2,7 @@
 import type { KeyDocument } from '../../documents/key.ts'
 import { toCount } from '../figures/counts.ts'
 import { toMoney } from '../figures/money.ts'
+import { hasWords } from '../figures/search.ts'
 
 export type Budgeted = Pick<
   KeyDocument,
@@ -62,20 +63,13 @@ export interface KeyFilter {
   state: string
 }
 
-/** Those whose name, owner, team, models, id or last four characters have what is searched for. */
+/** Those whose name, owner, team, models, id or last four characters have the words that are searched for. */
 export function filterKeys(keys: readonly KeyDocument[], { search, team, state }: KeyFilter): KeyDocument[] {
-  const wanted = search.trim().toLowerCase()
   return keys.filter((key) => {
     if (state !== 'all' && key.status !== (state === '' ? 'active' : state)) return false
     if (team !== '' && key.team !== team) return false
-    const texts = [
-      key.name,
-      key.owner ?? '',
-      key.team ?? '',
-      key.id,
-      ...key.models,
-      ...key.secrets.map(({ last_four }) => last_four),
-    ]
-    return wanted === '' || texts.some((text) => text.toLowerCase().includes(wanted))
+    const { name, owner, id, models, secrets } = key
+    const texts = [name, owner ?? '', key.team ?? '', id, ...models, ...secrets.map(({ last_four }) => last_four)]
+    return hasWords(texts, search)
   })
 }

@@ -7,7 +7,7 @@ import { Page } from '../shell/page.tsx'
 import { Button, ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Count, None, State } from '../ui/figure.tsx'
-import { Choice, SearchFilter } from '../ui/filters.tsx'
+import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
@@ -92,10 +92,9 @@ function List({ models }: { models: readonly ShownModel[] }) {
           No model is like that. <a href={toHref('/models')}>Show all of them</a>
         </p>
       )}
-      <p class="list-foot" aria-live="polite">
-        {shown.length === models.length ? `${models.length} in all` : `${shown.length} of ${models.length}`}. Prices are
-        for a million tokens.
-      </p>
+      <ListFoot shown={shown.length} all={models.length}>
+        . Prices are for a million tokens.
+      </ListFoot>
       {shown.length > most && (
         <p>
           <Button onClick={() => setMost(most + STEP)}>Show {Math.min(STEP, shown.length - most)} more</Button>

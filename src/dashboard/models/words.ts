@@ -3,6 +3,7 @@ import type { ShownModel, ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import type { Feature } from '../../domain/settings.ts'
 import type { PricingItem } from '../../domain/usage.ts'
+import { hasWords } from '../figures/search.ts'
 import { type Told, toUpstreamState } from '../upstreams/words.ts'
 
 export function toModelState({ enabled, is_ready }: Pick<ShownModel, 'enabled' | 'is_ready'>): Told {
@@ -52,13 +53,12 @@ export function filterModels(
   models: readonly ShownModel[],
   { search, state, upstream, feature }: ModelFilter,
 ): ShownModel[] {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean)
   return models.filter((model) => {
     if (state !== '' && toModelState(model).word.replace(' ', '_') !== state) return false
     if (upstream !== '' && !model.routes.some((route) => route.upstream === upstream)) return false
     if (feature !== '' && ![...model.supported_features, ...model.input_modalities].includes(feature)) return false
-    const text = [model.slug, model.name, model.owned_by, ...model.routes.map((route) => route.upstream_model)]
-    return words.every((word) => text.some((one) => one.toLowerCase().includes(word)))
+    const names = model.routes.map((route) => route.upstream_model)
+    return hasWords([model.slug, model.name, model.owned_by, ...names], search)
   })
 }
 

@@ -1,12 +1,13 @@
 /** The models that a member's team may use, with what they cost. */
-import { query, toHref } from '../address/address.ts'
+import { toHref } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { toPrices } from '../figures/prices.ts'
+import { hasWords } from '../figures/search.ts'
 import { Page } from '../shell/page.tsx'
 import { Copyable } from '../ui/copy.tsx'
 import { Count, State } from '../ui/figure.tsx'
-import { SearchFilter } from '../ui/filters.tsx'
+import { ListFoot, SearchFilter, searched } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
@@ -53,8 +54,7 @@ const NoModels = () => (
 )
 
 function List({ models }: { models: readonly Model[] }) {
-  const search = query.value.get('search') ?? ''
-  const shown = models.filter(({ id, name }) => `${id} ${name}`.toLowerCase().includes(search.trim().toLowerCase()))
+  const shown = models.filter(({ id, name }) => hasWords([id, name], searched()))
   return (
     <>
       <search class="filters">
@@ -67,9 +67,7 @@ function List({ models }: { models: readonly Model[] }) {
           No model has that in its name. <a href={toHref('/models')}>Show all</a>
         </p>
       )}
-      <p class="list-foot" aria-live="polite">
-        {shown.length === models.length ? `${models.length} in all` : `${shown.length} of ${models.length}`}
-      </p>
+      <ListFoot shown={shown.length} all={models.length} />
     </>
   )
 }

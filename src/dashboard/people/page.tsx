@@ -1,11 +1,13 @@
 /** Those who sign in, for owners: administrators, and members, who have keys of their own. */
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { ways } from '../api/session.ts'
+import { hasWords } from '../figures/search.ts'
 import { Page } from '../shell/page.tsx'
 import { useTeams } from '../teams/data.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { None, State, When } from '../ui/figure.tsx'
+import { ListFoot, SearchFilter, searched } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { type Person, usePeople, useSessions } from './data.ts'
@@ -57,6 +59,7 @@ const OnlyYou = () => (
 
 function List({ people }: { people: readonly Person[] }) {
   const teams = new Map(useTeams().data?.map(({ id, name }) => [id, name]))
+  const teamOf = ({ team_id }: Person) => teams.get(team_id ?? '') ?? ''
   const seen = new Map<string, number>()
   for (const { admin_id, seen_ms } of useSessions().data ?? [])
     seen.set(admin_id, Math.max(seen_ms, seen.get(admin_id) ?? 0))
@@ -80,8 +83,8 @@ function List({ people }: { people: readonly Person[] }) {
           {
             name: 'team',
             title: 'Team',
-            sortBy: ({ team_id }: Person) => teams.get(team_id ?? '') ?? '',
-            cell: ({ team_id }: Person) => teams.get(team_id ?? '') ?? <None />,
+            sortBy: teamOf,
+            cell: (person: Person) => teamOf(person) || <None />,
           },
         ]
       : []),
@@ -103,5 +106,20 @@ function List({ people }: { people: readonly Person[] }) {
       },
     },
   ]
-  return <Table caption="People" columns={columns} rows={people} idOf={({ id }) => id} />
+  const shown = people.filter((one) => hasWords([one.id, one.name, one.role, one.status, teamOf(one)], searched()))
+  return (
+    <div>
+      <search class="filters">
+        <SearchFilter what="people" />
+      </search>
+      {shown.length > 0 ? (
+        <Table caption="People" columns={columns} rows={shown} idOf={({ id }) => id} />
+      ) : (
+        <p class="dim">
+          Nobody has these words. <a href={toHref('/people')}>Show all</a>
+        </p>
+      )}
+      <ListFoot shown={shown.length} all={people.length} />
+    </div>
+  )
 }

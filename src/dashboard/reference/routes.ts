@@ -1,4 +1,5 @@
 /** An OpenAPI document as its page shows it: routes in groups, found by words. Pure. */
+import { hasWords } from '../figures/search.ts'
 import { type Field, resolve, type Schema, type Schemas, toField, toShapes } from './schema.ts'
 
 type Content = Readonly<Record<string, { schema?: Schema }>>
@@ -102,23 +103,15 @@ const toAnswer = (status: string, { description, headers = {}, content = {} }: A
 
 /** Those that have all of these words: in what they are called and do, or in what they take. */
 export function findRoutes(groups: readonly Group[], search: string, schemas: Schemas): Group[] {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean)
-  const isFound = (route: Route) => {
-    const text = toText(route, schemas)
-    return words.every((word) => text.includes(word))
-  }
   return groups
-    .map(({ name, routes }) => ({ name, routes: routes.filter(isFound) }))
+    .map(({ name, routes }) => ({ name, routes: routes.filter((route) => hasWords(toTexts(route, schemas), search)) }))
     .filter(({ routes }) => routes.length > 0)
 }
 
-const toText = ({ method, path, group, summary, role, parameters, body }: Route, schemas: Schemas) =>
-  [
-    ...[method, path, group, summary, role ?? ''],
-    ...parameters.map(({ name }) => name),
-    ...(body
-      ? toShapes(resolve(body.schema, schemas), schemas).flatMap(({ fields }) => fields.map(({ name }) => name))
-      : []),
-  ]
-    .join(' ')
-    .toLowerCase()
+const toTexts = ({ method, path, group, summary, role, parameters, body }: Route, schemas: Schemas) => [
+  ...[method, path, group, summary, role ?? ''],
+  ...parameters.map(({ name }) => name),
+  ...(body
+    ? toShapes(resolve(body.schema, schemas), schemas).flatMap(({ fields }) => fields.map(({ name }) => name))
+    : []),
+]

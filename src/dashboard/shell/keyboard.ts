@@ -29,8 +29,27 @@ export function listenToKeys(): void {
   })
 }
 
+/** Of a page that is still being read, the field comes with its list: it is waited for until something else is done. */
+function focusSearch(): void {
+  const focus = () => {
+    const field = document.querySelector<HTMLElement>('[data-search]')
+    field?.focus()
+    return field !== null
+  }
+  if (focus()) return
+  const watch = new MutationObserver(() => focus() && stop())
+  const stop = () => {
+    watch.disconnect()
+    for (const other of OTHER_DEEDS) removeEventListener(other, stop, true)
+  }
+  watch.observe(document.body, { childList: true, subtree: true })
+  for (const other of OTHER_DEEDS) addEventListener(other, stop, true)
+}
+
+const OTHER_DEEDS = ['keydown', 'pointerdown', 'popstate'] as const
+
 const ACTIONS: Readonly<Record<string, () => void>> = {
-  '/': () => document.querySelector<HTMLElement>('[data-search]')?.focus(),
+  '/': focusSearch,
   n: () => document.querySelector<HTMLElement>('[data-new]')?.click(),
   '?': () => {
     isHelpOpen.value = true

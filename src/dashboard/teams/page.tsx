@@ -2,12 +2,14 @@
 import type { TeamDocument } from '../../documents/team.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
+import { hasWords } from '../figures/search.ts'
 import { BudgetCell, toBudgetShare } from '../keys/budget.tsx'
 import { toShortLimits, toShortModels } from '../keys/words.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Money, None } from '../ui/figure.tsx'
+import { ListFoot, SearchFilter, searched } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { useTeams } from './data.ts'
@@ -26,14 +28,28 @@ export function TeamsPage() {
   return (
     <Page title="Teams" actions={teams !== null && teams.length > 0 && newTeam()}>
       {problem && <Problem of={problem} retry={reload} />}
-      {teams !== null &&
-        (teams.length === 0 ? (
-          <NoTeams />
-        ) : (
-          <Table caption="Teams" columns={COLUMNS} rows={teams} idOf={({ id }) => id} />
-        ))}
+      {teams !== null && (teams.length === 0 ? <NoTeams /> : <List teams={teams} />)}
       {open !== null && <TeamDrawer key={open} id={open} onClose={() => setQuery({ team: null })} />}
     </Page>
+  )
+}
+
+function List({ teams }: { teams: readonly TeamDocument[] }) {
+  const shown = teams.filter(({ id, name, models }) => hasWords([id, name, ...models], searched()))
+  return (
+    <>
+      <search class="filters">
+        <SearchFilter what="teams" />
+      </search>
+      {shown.length > 0 ? (
+        <Table caption="Teams" columns={COLUMNS} rows={shown} idOf={({ id }) => id} />
+      ) : (
+        <p class="dim">
+          No team has these words. <a href={toHref('/teams')}>Show all</a>
+        </p>
+      )}
+      <ListFoot shown={shown.length} all={teams.length} />
+    </>
   )
 }
 

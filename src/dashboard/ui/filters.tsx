@@ -1,4 +1,5 @@
 /** What narrows a list. All of it stands in the address. */
+import type { ComponentChildren } from 'preact'
 import { query, setQuery } from '../address/address.ts'
 
 export type Option = readonly [value: string, text: string]
@@ -33,14 +34,25 @@ export const Choice = ({ name, label, value, options, restarts }: ChoiceProps) =
   </select>
 )
 
+/** The words that `SearchFilter` has put into the address. */
+export const searched = (): string => query.value.get('search') ?? ''
+
 /** @param what is searched, such as `keys`. The address has its words as `search`. */
 export const SearchFilter = ({ what }: { what: string }) => (
   <input
     type="search"
     aria-label={`Search ${what}`}
     placeholder={`Search ${what}`}
-    value={query.value.get('search') ?? ''}
+    value={searched()}
     data-search
     onInput={({ currentTarget: { value } }) => setQuery({ search: value })}
   />
+)
+
+/** Below a list: how many of all are shown. */
+export const ListFoot = ({ shown, all, children }: { shown: number; all: number; children?: ComponentChildren }) => (
+  <p class="list-foot" aria-live="polite">
+    {shown === all ? `${all} in all` : `${shown} of ${all}`}
+    {children}
+  </p>
 )

@@ -6,7 +6,7 @@ import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Count, None, State, When } from '../ui/figure.tsx'
-import { Choice, SearchFilter } from '../ui/filters.tsx'
+import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { useUpstreams } from './data.ts'
@@ -75,9 +75,7 @@ function List({ upstreams }: { upstreams: readonly ShownUpstream[] }) {
           No upstream is like that. <a href={toHref('/upstreams')}>Show all of them</a>
         </p>
       )}
-      <p class="list-foot" aria-live="polite">
-        {shown.length === upstreams.length ? `${upstreams.length} in all` : `${shown.length} of ${upstreams.length}`}
-      </p>
+      <ListFoot shown={shown.length} all={upstreams.length} />
     </>
   )
 }

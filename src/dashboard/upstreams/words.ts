@@ -1,6 +1,7 @@
 /** Upstreams in words, and which of them a list shows. Pure. */
 import type { ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
 import { toCount, toLatency } from '../figures/counts.ts'
+import { hasWords } from '../figures/search.ts'
 
 export type StateKind = 'good' | 'warn' | 'bad' | 'off'
 
@@ -93,11 +94,9 @@ export function filterUpstreams(
   upstreams: readonly ShownUpstream[],
   { search, state }: { search: string; state: string },
 ): ShownUpstream[] {
-  const wanted = search.trim().toLowerCase()
   return upstreams.filter((upstream) => {
     if (state !== '' && (state === 'unwell' ? !isUnwell(upstream) : upstream.state !== state)) return false
-    const texts = [upstream.id, upstream.dialect, upstream.base_url ?? '', upstream.reason ?? '']
-    return texts.some((text) => text.toLowerCase().includes(wanted))
+    return hasWords([upstream.id, upstream.dialect, upstream.base_url ?? '', upstream.reason ?? ''], search)
   })
 }
 

@@ -72,6 +72,28 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByText('Each member of this team may have 1 keys').waitFor()
   })
 
+  test('people and teams are searched, also by who is quicker than the list', async () => {
+    const { page } = owner
+    const list = '**/admin/api/teams'
+    const gate = Promise.withResolvers<void>()
+    await page.route(list, async (route) => {
+      await gate.promise
+      await route.continue()
+    })
+    await owner.open('/teams', 'Teams')
+    await page.keyboard.press('/')
+    gate.resolve()
+    await page.getByRole('link', { name: 'research' }).waitFor()
+    expect(await page.evaluate('document.activeElement.type')).toBe('search')
+    await page.unroute(list)
+    await page.keyboard.type('nobody')
+    await page.getByText('0 of 1').waitFor()
+    await owner.open('/people?search=member+RESEARCH', 'People')
+    await page.getByText('1 of 2').waitFor()
+    await page.getByRole('link', { name: 'bob' }).waitFor()
+    await expectAccessible(page)
+  })
+
   test('they change their password, and the old one is asked for', async () => {
     const { page } = member
     await member.open('/account', 'Your account')
