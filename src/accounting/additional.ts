@@ -1,6 +1,9 @@
 /** What a request of several calls comes to, and what is on record of each. Most requests make one call and need neither. */
+
+import type { EndedCall } from '../domain/ended-calls.ts'
 import { UpstreamError } from '../domain/error.ts'
 import { toFirstCall } from '../domain/first-call.ts'
+import { costNanoUsd } from '../domain/price.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { SettledCall } from '../store/ledger-rows.ts'
 import { type Bill, toBilled } from './bill.ts'
@@ -33,6 +36,19 @@ export function toFirst(calls: readonly Call[], bills: readonly Bill[]): string 
   const { upstream, upstreamModel, priceId } = call.target
   const target = { upstream: upstream.id, upstreamModel, lane: 'translated' as const, priceId }
   return toFirstCall({ ...target, ...toEnd(call, bill), estimated: bill.estimated ? 1 : 0 })
+}
+
+/** What is known of a call that has ended; null where it is under way, or where what it came to must first be counted. */
+export function toEndedCall({ number, target, meter }: Call): EndedCall | null {
+  const { isUnpaid, outcome } = meter
+  const usage = isUnpaid ? NO_USAGE : meter.usage
+  if (usage === null || !(isUnpaid || outcome === 'ok')) return null
+  const { estimated: _, ...counts } = toBilled({
+    usage,
+    estimated: false,
+    costNanoUsd: costNanoUsd(target.pricing, usage),
+  })
+  return { number, status: isUnpaid ? 'failed' : 'ok', counts: isUnpaid ? { ...counts, costNanoUsd: 0 } : counts }
 }
 
 /** How a call ended, as its row says it. */

@@ -34,7 +34,7 @@ export function toBill(
   const { target, body, meter } = call
   const { outcome, usage } = meter
   const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
-  if (status === 'failed' && !meter.isGivenUp) return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
+  if (meter.isUnpaid) return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
   const isKept = usage !== null && isKeptForHour(call, usage)
   const heard = isKept ? toKeptForHour(usage) : usage
   if (status === 'ok' && heard && meter.isReported) return charge(target, status, heard, isKept)

@@ -3,6 +3,7 @@
  * has opened, an additional one gets a row of `calls` here, and room in the budget. What each of them used is read off its
  * meter when the request is settled.
  */
+import { toEndedBefore } from '../domain/ended-calls.ts'
 import { type GatewayError, noLongerWanted } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
@@ -11,6 +12,7 @@ import type { Reservation } from '../limits/limiter.ts'
 import type { OpenCall, OpenRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { estimate } from '../tokens/estimate.ts'
+import { toEndedCall } from './additional.ts'
 import { Call, type CallDeps, type PlannedCall } from './call.ts'
 import { askForAll, type Pending, type Reserve, toReserve } from './cost.ts'
 
@@ -34,6 +36,8 @@ export class CallLog {
   readonly #firstReserve: Reserve
   readonly #recording: Promise<void>[] = []
   readonly #pending = new Set<Pending>()
+  /** Numbers of calls of which one that was begun later says how they ended. */
+  readonly #told = new Set<number>()
   #isClosed = false
   /** How many calls were begun; a first target that was passed over counts as one. */
   count = 0
@@ -121,7 +125,7 @@ export class CallLog {
         requestId: row.id,
         number: this.count + 1,
         instance: row.instance,
-        // Nothing was asked of the first target: a crash must not charge it.
+        endedBefore: this.#tellEnded(),
         reason: isPassedOver || reason === 'first' ? 'fallback' : reason,
         upstream: target.upstream.id,
         upstreamModel: target.upstreamModel,
@@ -141,6 +145,13 @@ export class CallLog {
     } finally {
       this.#pending.delete(next)
     }
+  }
+
+  /** What those came to that have ended, and that were not told of yet. */
+  #tellEnded(): string | null {
+    const ended = this.#calls.flatMap((call) => (this.#told.has(call.number) ? [] : (toEndedCall(call) ?? [])))
+    for (const { number } of ended) this.#told.add(number)
+    return toEndedBefore(ended)
   }
 
   async #record(call: Call, opened: OpenCall, pending: Pending): Promise<void> {

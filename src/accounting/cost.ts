@@ -124,7 +124,8 @@ export interface Pending {
 }
 
 /**
- * What a request asks for with all of its calls: what those have come to that have ended, and what the others may come to.
+ * What a request asks for with all of its calls: what those have come to that have ended, and what the others may come to. A kill
+ * charges the same (`toEndedCalls`): it must not bring a budget over its end.
  *
  * @param row of the request, where the first call's reserve stands.
  */
@@ -145,8 +146,7 @@ export function askForAll(
   }
   for (const { target, body, row: additional, meter } of calls) {
     const { outcome, usage } = meter
-    // Of one that failed nothing is paid, unless it was given up unheard.
-    if (outcome === 'failed' && !meter.isGivenUp) continue
+    if (meter.isUnpaid) continue
     if (outcome !== 'ok' || usage === null) add(target, body, additional ?? row)
     else {
       tokens += usage.prompt + usage.completion

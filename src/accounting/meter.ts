@@ -68,6 +68,11 @@ export class Meter {
     return this.error instanceof UpstreamError && this.error.isTooLong
   }
 
+  /** Whether its upstream failed at it before the first word: nothing is paid for that. */
+  get isUnpaid(): boolean {
+    return this.outcome === 'failed' && !this.isGivenUp
+  }
+
   /**
    * Whether it failed because we stopped reading or waiting: its upstream may have worked, and charge for it. One that has not
    * even begun a stream in time has not.

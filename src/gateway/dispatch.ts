@@ -157,8 +157,7 @@ function permitFor({ limiter, monotonicMs }: DispatchDeps, upstream: Upstream, t
 }
 
 /** What fails is not counted by a provider either; what broke off and says nothing stays at its estimate. */
-const toTokens = ({ outcome, isGivenUp, usage }: Meter) =>
-  outcome === 'failed' && !isGivenUp ? 0 : usage ? usage.prompt + usage.completion : null
+const toTokens = ({ isUnpaid, usage }: Meter) => (isUnpaid ? 0 : usage ? usage.prompt + usage.completion : null)
 
 function toNews({ outcome, error }: Meter): CallNews {
   if (outcome === 'ok') return 'ok'

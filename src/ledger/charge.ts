@@ -17,7 +17,7 @@ import type { RequestReader } from '../store/request-store.ts'
 export type Basis = 'tokens' | 'free' | 'nothing' | 'reserve' | 'open' | 'unknown'
 
 /** A call under its columns, the first one like the others. */
-export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance' | 'reason'> {
+export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance' | 'reason' | 'endedBefore'> {
   reason: 'first' | AdditionalReason
   basis: Basis
   /** The version of the price; null where it is charged by none. */
@@ -56,7 +56,7 @@ export function readCharge(reader: Pick<RequestReader, 'calls' | 'price'>, reque
 
 type Call = Omit<ChargedCall, 'basis' | 'price' | 'charge' | 'workedOutNanoUsd'>
 
-const toAdditional = ({ requestId: _, instance: __, reason, ...call }: StoredCall): Call => ({
+const toAdditional = ({ requestId: _, instance: __, endedBefore: ___, reason, ...call }: StoredCall): Call => ({
   ...call,
   reason: reason as AdditionalReason,
 })

@@ -18,7 +18,7 @@ export function toFrame(record: LedgerRecord): Frame {
   if (record.kind !== 'settle' || !record.calls) return frame(JSON.stringify(record))
   const row: Record<string, unknown> = record.row
   const calls = record.calls.map(({ requestId: _, ...call }) =>
-    Object.fromEntries(Object.entries(call).filter(([field, value]) => row[field] !== value)),
+    Object.fromEntries(Object.entries(call).filter(([field, value]) => (row[field] ?? null) !== value)),
   )
   return frame(JSON.stringify({ ...record, calls }))
 }
@@ -50,5 +50,5 @@ export function fromLine(line: string): LedgerRecord | null {
 /** What a call may have in common with its request, not what the request alone has. */
 function toShared(row: SettledRow): Omit<SettledCall, 'requestId' | 'number' | 'reason'> {
   const { id, keyId, teamId, model, endpoint, stream, user, attempts, firstCall, ...shared } = row
-  return shared
+  return { ...shared, endedBefore: null }
 }

@@ -1,13 +1,14 @@
 /**
  * What becomes of requests and calls that nobody will settle: those of an instance that is gone cost what they had reserved,
- * estimated, and a store writes it down when a start gives them up. One that was refused costs nothing. Pure.
+ * estimated, where nobody knows what they came to, and a store writes it down when a start gives them up. One that was refused costs nothing. Pure.
  */
+import { type EndedCall, fromEndedBefore, sumOfCounts } from '../domain/ended-calls.ts'
 import { fromFirstCall, toFirstCall } from '../domain/first-call.ts'
-import type { AdditionalReason, ClosedCall, ClosedRow, OpenCall, OpenRow, SettledRow } from './ledger-rows.ts'
+import type { ClosedCall, ClosedRow, OpenCall, OpenRow, SettledRow } from './ledger-rows.ts'
 
 /**
- * A request that no living instance will settle, with its additional calls: it costs what those of its calls had reserved
- * that may have cost something, and names the target of the last of them.
+ * A request that no living instance will settle, with its additional calls: it costs what those of them came to that are on record as
+ * ended, and of the others what they had reserved. It names the target of the last of them.
  *
  * @param additional all its calls from the second on, by number.
  */
@@ -16,54 +17,34 @@ export function toAbandoned(
   additional: readonly OpenCall[],
 ): { row: ClosedRow; calls: ClosedCall[] } {
   const { upstream, upstreamModel, lane, priceId } = additional.at(-1) ?? row
-  const first = { ...row, reason: null }
-  const perhapsPaid = new Set<Reserve>(
-    toPerhapsPaid<Reserve & { reason: AdditionalReason | null }>([first, ...additional]),
+  const ended = new Map(
+    additional.flatMap(({ endedBefore }) => fromEndedBefore(endedBefore).map((call) => [call.number, call])),
   )
+  const first = toEnd(row, ended.get(1))
+  const calls = additional.map((call) => ({ ...call, ...toEnd(call, ended.get(call.number)) }))
   const attempts = 1 + additional.length
   // A row that was given up before names its last call then.
   const target = row.firstCall ? fromFirstCall(row.firstCall) : row
-  const firstCall = attempts > 1 ? toFirstCall({ ...target, ...givenUp(perhapsPaid.has(first) ? [row] : []) }) : null
-  return {
-    row: { ...row, upstream, upstreamModel, lane, priceId, ...givenUp([...perhapsPaid]), attempts, firstCall },
-    calls: additional.map((call) => (perhapsPaid.has(call) ? toAbandonedCall(call) : { ...call, ...givenUp([]) })),
-  }
-}
-
-/**
- * Of the calls of a request, by number, those that may have cost something: what a retry or a fallback was made in the
- * place of had failed by then. Of several at a time nobody knows which one it was.
- */
-function toPerhapsPaid<T extends { reason: AdditionalReason | null }>(calls: readonly T[]): T[] {
-  const perhapsPaid: T[] = []
-  let together: T[] = []
-  for (const call of calls) {
-    if (call.reason === 'retry' || call.reason === 'fallback') {
-      perhapsPaid.push(...(together.some(({ reason }) => reason === 'fan_out') ? together : together.slice(0, -1)))
-      together = []
-    }
-    together.push(call)
-  }
-  return [...perhapsPaid, ...together]
+  const firstCall = attempts > 1 ? toFirstCall({ ...target, ...first }) : null
+  const sums = sumOfCounts([first, ...calls])
+  return { row: { ...row, upstream, upstreamModel, lane, priceId, ...GIVEN_UP, ...sums, attempts, firstCall }, calls }
 }
 
 /** The row of an additional call whose request is not there. */
-export const toAbandonedCall = (call: OpenCall): ClosedCall => ({ ...call, ...givenUp([call]) })
+export const toAbandonedCall = (call: OpenCall): ClosedCall => ({ ...call, ...toEnd(call, undefined) })
 
 type Reserve = Pick<OpenRow, 'reservedPromptTokens' | 'reservedCompletionTokens' | 'reservedNanoUsd'>
 
-const givenUp = (reserves: readonly Reserve[]) => ({
-  ...NOTHING_USED,
-  status: 'abandoned' as const,
-  errorCode: 'abandoned',
-  promptTokens: sumOf(reserves, 'reservedPromptTokens'),
-  completionTokens: sumOf(reserves, 'reservedCompletionTokens'),
-  estimated: 1,
-  costNanoUsd: sumOf(reserves, 'reservedNanoUsd'),
-})
-
-const sumOf = (reserves: readonly Reserve[], field: keyof Reserve) =>
-  reserves.reduce((sum, reserve) => sum + reserve[field], 0)
+/** How a call has ended, as far as that is known. */
+function toEnd(reserve: Reserve, ended: EndedCall | undefined) {
+  if (ended) return { ...NOTHING_USED, ...ended.counts, status: ended.status, errorCode: null }
+  return {
+    ...GIVEN_UP,
+    promptTokens: reserve.reservedPromptTokens,
+    completionTokens: reserve.reservedCompletionTokens,
+    costNanoUsd: reserve.reservedNanoUsd,
+  }
+}
 
 /** What is on record of a call that nobody has the outcome of, or that was never made. */
 const NOTHING_USED = {
@@ -84,6 +65,8 @@ const NOTHING_USED = {
   costNanoUsd: 0,
   upstreamRequestId: null,
 }
+
+const GIVEN_UP = { ...NOTHING_USED, status: 'abandoned', errorCode: 'abandoned', estimated: 1 } as const
 
 /** The end of a request that was turned away although its row was written: nothing was asked of anybody. */
 export function toRefused(row: OpenRow): SettledRow {

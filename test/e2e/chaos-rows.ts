@@ -6,6 +6,7 @@ export interface CallRow {
   request_id: string
   number: number
   reason: string
+  ended_before: string | null
   upstream: string
   status: string
   error_code: string | null
@@ -21,7 +22,7 @@ export interface CallRow {
   cost_nano_usd: number
 }
 
-export interface Row extends Omit<CallRow, 'request_id' | 'number' | 'reason'> {
+export interface Row extends Omit<CallRow, 'request_id' | 'number' | 'reason' | 'ended_before'> {
   id: string
   instance: string
   key_id: string
@@ -112,22 +113,12 @@ export function toParts(row: Row): Part[] {
   return [first, ...further]
 }
 
-/**
- * What a row costs that a kill has given up: the reserves of its calls, but for those that another call was made in the
- * place of, where they were made one by one.
- */
+/** What a row costs that a kill has given up: what its calls came to that were on record as ended, and the reserves of the others. */
 export function toGivenUp(row: Row): number {
-  let sum = 0
-  let tries = [{ reason: 'first', reserved: row.reserved_nano_usd }]
-  const close = (isLast: boolean) => {
-    const paid = isLast || tries.some(({ reason }) => reason === 'fan_out') ? tries : tries.slice(0, -1)
-    for (const { reserved } of paid) sum += reserved
-    tries = []
-  }
-  for (const { reason, reserved_nano_usd: reserved } of row.calls) {
-    if (reason === 'retry' || reason === 'fallback') close(false)
-    tries.push({ reason, reserved })
-  }
-  close(true)
-  return sum
+  const ended: { number: number; cost_nano_usd?: number }[] = row.calls.flatMap((call) =>
+    JSON.parse(call.ended_before ?? '[]'),
+  )
+  const costs = new Map(ended.map(({ number, cost_nano_usd = 0 }) => [number, cost_nano_usd]))
+  const calls = [{ number: 1, reserved_nano_usd: row.reserved_nano_usd }, ...row.calls]
+  return calls.reduce((sum, call) => sum + (costs.get(call.number) ?? call.reserved_nano_usd), 0)
 }

@@ -90,7 +90,10 @@ test('a request under way has no charge yet, and one that a start gave up costs 
 })
 
 test('what a fallback was made in the place of costs nothing where nobody knows how it ended', () => {
-  const read = chargeOf(opening(row), calling(toCall(row, 2, { reason: 'fallback' })))
+  const read = chargeOf(
+    opening(row),
+    calling(toCall(row, 2, { reason: 'fallback', endedBefore: '[{"number":1,"status":"failed"}]' })),
+  )
   createLedgerStore(folder.database, async () => true).abandonOthers('another')
   expect(read()).toMatchObject({
     calls: [

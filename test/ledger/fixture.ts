@@ -113,6 +113,7 @@ export function toCall(row: OpenRow, number: number, fields: Partial<OpenCall> =
     number,
     instance: row.instance,
     reason: 'fan_out',
+    endedBefore: null,
     upstream: 'spare',
     upstreamModel: 'large-v2',
     lane: 'translated',

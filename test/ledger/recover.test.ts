@@ -2,11 +2,11 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type EndedCall, sumOfCounts, toEndedBefore } from '../../src/domain/ended-calls.ts'
 import { listSegments } from '../../src/ledger/journal-folder.ts'
 import { toRecordLine } from '../../src/ledger/line.ts'
 import { recover } from '../../src/ledger/recover.ts'
 import { toAbandoned } from '../../src/store/ledger-abandoned.ts'
-import type { OpenCall } from '../../src/store/ledger-rows.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import {
@@ -54,23 +54,29 @@ test('every segment is replayed, whoever wrote it, and what no settle ends is gi
   expect(listSegments(folder.journal)).toEqual([])
 })
 
-test('a request that was killed costs nothing for calls that another one was made in the place of', async () => {
-  const cost = (...reasons: OpenCall['reason'][]) => {
+test('a request that was killed costs what its calls came to as far as that is on record, and else what they had reserved', async () => {
+  const cost = (...told: (readonly number[])[]) => {
     const row = toOpen({ reservedNanoUsd: 1 })
-    const calls = reasons.map((reason, at) => toCall(row, at + 2, { reason, reservedNanoUsd: 10 ** (at + 1) }))
+    const calls = told.map((costs, at) =>
+      // Of those before it, what some came to: 0 for one that failed.
+      toCall(row, at + 2, { endedBefore: toEndedBefore(costs.map(toEnded)), reservedNanoUsd: 10 ** (at + 1) }),
+    )
     const given = toAbandoned(row, calls)
     const own = given.calls.reduce((sum, call) => sum + call.costNanoUsd, 0)
     expect(given.row.costNanoUsd - own).toBe(given.row.costNanoUsd % 10)
     return given.row.costNanoUsd
   }
+  const toEnded = (costNanoUsd: number, at: number): EndedCall => ({
+    number: at + 1,
+    status: costNanoUsd === 0 ? 'failed' : 'ok',
+    counts: { ...sumOfCounts([]), costNanoUsd },
+  })
   expect(cost()).toBe(1)
-  expect(cost('fallback')).toBe(10)
-  expect(cost('fallback', 'retry', 'retry')).toBe(1_000)
-  // The second answer came, and was not good enough; the third did not come.
-  expect(cost('schema', 'schema', 'fallback')).toBe(1_011)
-  // Of several at a time nobody knows which one failed, and the others may have been paid.
-  expect(cost('fan_out', 'fallback', 'fan_out')).toBe(1_111)
-  expect(cost('fallback', 'fan_out', 'retry')).toBe(1_110)
+  expect(cost([])).toBe(11)
+  expect(cost([0])).toBe(10)
+  expect(cost([0], [0, 0], [0, 0, 0])).toBe(1_000)
+  // The first two answers came, and were not good enough; of the third nothing is known.
+  expect(cost([7], [7, 40])).toBe(147)
 })
 
 test('a request that was killed between its calls costs what all of them had reserved', async () => {

@@ -100,6 +100,8 @@ export const calls = sqliteTable(
     instance: text('instance').notNull(),
     /** Why it was made: `retry`, `fallback`, `limit`, `fan_out` or `schema`. */
     reason: text('reason').notNull(),
+    /** What those before it came to that had ended by then, and that no row before says: `domain/ended-calls.ts`. */
+    endedBefore: text('ended_before'),
     ...targetColumns(),
     ...reserveColumns(),
     ...outcomeColumns(),

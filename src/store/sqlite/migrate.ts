@@ -23,6 +23,7 @@ import identity from '../../../drizzle/0013_identity.sql' with { type: 'text' }
 import hiddenKeys from '../../../drizzle/0014_hidden_keys.sql' with { type: 'text' }
 import usageByDay from '../../../drizzle/0015_usage_by_day.sql' with { type: 'text' }
 import failuresIndex from '../../../drizzle/0016_failures_index.sql' with { type: 'text' }
+import whatHadEnded from '../../../drizzle/0017_what_had_ended.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -49,6 +50,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0014_hidden_keys', sql: hiddenKeys },
   { name: '0015_usage_by_day', sql: usageByDay },
   { name: '0016_failures_index', sql: failuresIndex },
+  { name: '0017_what_had_ended', sql: whatHadEnded },
 ]
 
 export interface SchemaState {
