@@ -3,6 +3,7 @@
  * what it loads, by name. Nothing is loaded before somebody comes to look, and no name reaches a file system.
  */
 import { gunzipSync } from 'node:zlib'
+import { once } from '../domain/once.ts'
 import { accepts } from '../http/accepts.ts'
 import { PAGE, type Packed } from './bundle.ts'
 
@@ -44,23 +45,17 @@ interface File {
   type: string
   gzip: Uint8Array<ArrayBuffer>
   br: Uint8Array<ArrayBuffer> | null
+  /** As it is, once somebody has asked for that. */
+  plain: Uint8Array<ArrayBuffer> | null
 }
 
-export function createPages(load: () => Promise<Record<string, Packed>> = loadOwn): Pages {
-  let loading: Promise<Map<string, File>> | null = null
-  const files = () => {
-    loading ??= load().then(unpack)
-    // Whoever comes next may have more luck.
-    loading.catch(() => {
-      loading = null
-    })
-    return loading
-  }
+export function createPages(load: () => Promise<Record<string, Packed>> = loadOwn, unzip = gunzipSync): Pages {
+  const files = once(async () => unpack(await load()))
   return {
     async serve(asset, request) {
       if (asset === PAGE) return null
-      const file = (await files()).get(asset ?? PAGE)
-      return file ? toResponse(file, asset === null ? FOR_PAGE : FOR_ASSET, request) : null
+      const file = (await files.get()).get(asset ?? PAGE)
+      return file ? toResponse(file, asset === null ? FOR_PAGE : FOR_ASSET, request, unzip) : null
     },
   }
 }
@@ -75,14 +70,17 @@ const unpack = (packed: Record<string, Packed>) =>
   new Map(
     Object.entries(packed).map(([name, { type, gzip, br }]): [string, File] => [
       name,
-      { type, gzip: Uint8Array.fromBase64(gzip), br: br === undefined ? null : Uint8Array.fromBase64(br) },
+      { type, gzip: Uint8Array.fromBase64(gzip), br: br === undefined ? null : Uint8Array.fromBase64(br), plain: null },
     ]),
   )
 
-function toResponse({ type, gzip, br }: File, headers: Record<string, string>, request: Request): Response {
+function toResponse(file: File, headers: Record<string, string>, request: Request, unzip: typeof gunzipSync): Response {
+  const { type, gzip, br } = file
   const answer = (body: Uint8Array<ArrayBuffer>, encoding: Record<string, string>) =>
     new Response(body, { headers: { ...headers, 'content-type': type, ...encoding } })
   if (br && accepts(request, 'br')) return answer(br, { 'content-encoding': 'br' })
   if (accepts(request, 'gzip')) return answer(gzip, { 'content-encoding': 'gzip' })
-  return answer(gunzipSync(gzip), {})
+  // Whoever asks for it a thousand times costs no more than once.
+  file.plain ??= unzip(gzip)
+  return answer(file.plain, {})
 }

@@ -4,6 +4,7 @@ import type { AdminDeps } from '../admin/deps.ts'
 import { createFileThread } from '../catalog/file-thread.ts'
 import type { IpRange } from '../domain/ip.ts'
 import { toIpText } from '../domain/ip.ts'
+import { once } from '../domain/once.ts'
 import { createIpOf } from '../http/client-ip.ts'
 import type { Listener } from '../http/instance.ts'
 import { Attempts } from '../identity/attempts.ts'
@@ -48,8 +49,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     follow: liveRequests.follow,
     keepOpen: (request: Request) => listener?.server?.timeout(request, 0),
   }
-  let made: Promise<Admin & { close(): void }> | null = null
-  const load = async () => {
+  const made = once(async (): Promise<Admin & { close(): void }> => {
     const [{ createAdminApi }, { createReports }, oidc] = await Promise.all([
       import('../admin/app.ts'),
       import('./reports.ts'),
@@ -68,12 +68,11 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       addressOf,
     })
     return { ...admin, close: reports.close }
-  }
+  })
 
   return {
     async handle(request: Request): Promise<Response> {
-      made ??= load()
-      return (await made).handle(request)
+      return (await made.get()).handle(request)
     },
     /** @param app the instance that has the connections. */
     listensOn(app: Listener): void {
@@ -83,7 +82,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     },
     /** Ends what it has begun. */
     async close(): Promise<void> {
-      const admin = await made?.catch(() => null)
+      const admin = await made.begun()?.catch(() => null)
       admin?.close()
       catalogFiles.close()
     },

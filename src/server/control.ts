@@ -4,6 +4,7 @@
  */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { GatewayError } from '../domain/error.ts'
+import { once } from '../domain/once.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { LARGEST_BODY_BYTES } from '../http/app.ts'
 import { toErrorResponse } from '../http/error-response.ts'
@@ -100,16 +101,11 @@ export function createControlRoutes({
       return { draining: true }
     })
   if (answers) {
-    const more = once(() => createInstance(options).use(answers(routes)))
-    routes.all('/system/*', ({ request }) => more().handle(request))
+    // A start does not wait for it.
+    const more = once(async () => createInstance(options).use(answers(routes)))
+    routes.all('/system/*', async ({ request }) => (await more.get()).handle(request))
   }
   return routes
-}
-
-/** Made when it is first asked for: a start does not wait for it. */
-function once<T>(make: () => T): () => T {
-  let made: T | null = null
-  return () => (made ??= make())
 }
 
 /** Null where the text is not the JSON of one. */

@@ -121,8 +121,8 @@ describe('revokeKey', () => {
       .set({ lastFour: secret.slice(-4) })
       .where(eq(keySecrets.keyId, other.key.id))
       .run()
-    // Another store: this one has read that key already.
-    await expect(revokeKey(createConfigStore(folder.database), secret.slice(-4), by(4))).rejects.toThrow(
+    // Over another connection: what reads this one has that key already.
+    await expect(revokeKey(createConfigStore(folder.other()), secret.slice(-4), by(4))).rejects.toThrow(
       `may mean 2 keys: ${key.id}, ${other.key.id}.`,
     )
   })

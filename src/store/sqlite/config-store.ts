@@ -10,7 +10,7 @@ import type { AuditQuery, ConfigStore, Settings } from '../config-store.ts'
 import { readCatalog, readSealed, writeCatalog } from './catalog-rows.ts'
 import { readVersions, toHistory } from './catalog-versions.ts'
 import { change, untilFree, writeSettings } from './change.ts'
-import { createKeyReader, writeKeys } from './key-rows.ts'
+import { toKeyReader, writeKeys } from './key-rows.ts'
 import { readRevision } from './revision.ts'
 import * as schema from './schema.ts'
 import { createWatch } from './watch.ts'
@@ -25,7 +25,7 @@ export type Transaction = Parameters<Parameters<Connection['transaction']>[0]>[0
 
 export function createConfigStore(sqlite: Database): ConfigStore {
   const database = toTables(sqlite)
-  const readKeys = createKeyReader()
+  const readKeys = toKeyReader(sqlite)
 
   return {
     read: async () =>

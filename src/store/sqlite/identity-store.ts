@@ -5,11 +5,11 @@ import type { IdentityRows, IdentityStore, IdentityWrite } from '../identity-sto
 import { change, untilFree } from './change.ts'
 import { type Transaction, toTables } from './config-store.ts'
 import { adminSessions, admins, adminTokens } from './identity-schema.ts'
-import { createKeyReader, writeKeys } from './key-rows.ts'
+import { toKeyReader, writeKeys } from './key-rows.ts'
 
 export function createIdentityStore(sqlite: Database): IdentityStore {
   const database = toTables(sqlite)
-  const readKeys = createKeyReader()
+  const readKeys = toKeyReader(sqlite)
   const read = (tx: Transaction): IdentityRows => ({
     ...{ admins: readAdmins(tx), tokens: readTokens(tx) },
     keyRows: () => readKeys(tx),

@@ -2,6 +2,7 @@
  * The rows of keys and teams, read and written in the transactions of `config-store.ts`. Whoever reads them again reads only the
  * keys that were written since: of ten thousand, all would take a server's loop a tenth of a second with each change.
  */
+import type { Database } from 'bun:sqlite'
 import { asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
 import { type Budget, type Limits, PERIODS, type Period } from '../../domain/settings.ts'
 import type { KeyRows, KeyWrite, StoredKey, StoredTeam } from '../config-store.ts'
@@ -18,8 +19,14 @@ interface Known {
   keys: readonly StoredKey[]
 }
 
-/** Reads keys and teams again and again, and keeps the keys that it has read: nobody changes those. */
-export function createKeyReader(): (tx: Transaction) => KeyRows {
+type KeyReader = (tx: Transaction) => KeyRows
+
+const readers = new WeakMap<Database, KeyReader>()
+
+/** Reads keys and teams of a database again and again, and keeps the keys that it has read: nobody changes those. All stores share it. */
+export const toKeyReader = (sqlite: Database): KeyReader => readers.getOrInsertComputed(sqlite, createKeyReader)
+
+function createKeyReader(): KeyReader {
   let known: Known | null = null
 
   return (tx) => {

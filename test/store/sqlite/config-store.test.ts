@@ -27,8 +27,7 @@ test('a change waits for another writer without holding up the event loop', asyn
 
 test('whoever reads keys again has what a newcomer reads, whoever changed them meanwhile', async () => {
   const folder = createFolder()
-  const sqlite = folder.database
-  const stores = [createConfigStore(sqlite), createConfigStore(folder.other())] as const
+  const stores = [createConfigStore(folder.database), createConfigStore(folder.other())] as const
   const names = ['a', 'b', 'c', 'd'] as const
   const changes = fc.record({
     by: fc.nat({ max: 1 }),
@@ -54,7 +53,9 @@ test('whoever reads keys again has what a newcomer reads, whoever changed them m
         const failing = fails ? [key('e', { teamId: 'nowhere' })] : []
         const changing = stores[by as 0 | 1].changeKeys(BY, () => decided({ keys: [...write, ...failing] }))
         await (fails ? expect(changing).rejects.toThrow() : changing)
-        expect(await stores[reader as 0 | 1].read()).toEqual(await createConfigStore(sqlite).read())
+        const newcomer = folder.other()
+        expect(await stores[reader as 0 | 1].read()).toEqual(await createConfigStore(newcomer).read())
+        newcomer.close()
       }
     }),
     { numRuns: 60 },

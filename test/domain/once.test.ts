@@ -1,0 +1,23 @@
+/** What is made when it is first asked for. */
+import { expect, test } from 'bun:test'
+import { once } from '../../src/domain/once.ts'
+
+test('it is made once, for all who ask, and not before', async () => {
+  let times = 0
+  const made = once(async () => ++times)
+  expect(made.begun()).toBeNull()
+  expect(await Promise.all([made.get(), made.get(), made.begun()])).toEqual([1, 1, 1])
+  expect([await made.get(), times]).toEqual([1, 1])
+})
+
+test('what failed is told to all who waited for it, and tried again for whoever comes next', async () => {
+  let times = 0
+  const made = once(async () => {
+    if (++times === 1) throw new Error('no room')
+    return times
+  })
+  const waiting = await Promise.allSettled([made.get(), made.get()])
+  expect(waiting.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect(made.begun()).toBeNull()
+  expect(await made.get()).toBe(2)
+})
