@@ -17,7 +17,9 @@ afterEach(() => fixture.close())
 
 const download = (name: string) =>
   fixture.admin.handle(
-    new Request(`http://127.0.0.1/admin/api/backups/${name}`, { headers: { host: '127.0.0.1', cookie: owner.cookie } }),
+    new Request(`http://127.0.0.1/admin/api/backups/${name}`, {
+      headers: { host: '127.0.0.1:4000', cookie: owner.cookie },
+    }),
   )
 const list = async () => (await owner.ask('GET', '/backups')).body
 const made = async () => {

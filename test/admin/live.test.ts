@@ -10,7 +10,7 @@ let fixture: Fixture
 let headers: Record<string, string>
 beforeEach(async () => {
   fixture = createFixture()
-  headers = { host: '127.0.0.1', cookie: (await fixture.signIn('viewer')).cookie }
+  headers = { host: '127.0.0.1:4000', cookie: (await fixture.signIn('viewer')).cookie }
 })
 afterEach(async () => {
   await fixture.live.end()
@@ -72,7 +72,7 @@ test('one person may follow so often at a time, which keeps nobody else out, and
     429,
     'too_many_tails',
   ])
-  const token = { host: '127.0.0.1', ...(await fixture.tokenHeaders('read')) }
+  const token = { host: '127.0.0.1:4000', ...(await fixture.tokenHeaders('read')) }
   expect((await follow('', undefined, token)).status).toBe(200)
   leaving.abort()
   expect((await follow()).status).toBe(200)

@@ -76,7 +76,7 @@ test('who has no key is told of no request', async () => {
 })
 
 test('of requests as they finish, they are told of their own', async () => {
-  const headers = { host: '127.0.0.1', cookie: mia.cookie }
+  const headers = { host: '127.0.0.1:4000', cookie: mia.cookie }
   const following = await fixture.admin.handle(
     new Request('http://127.0.0.1/admin/api/own/requests/live', { headers, signal: new AbortController().signal }),
   )
