@@ -86,6 +86,13 @@ export const PAGES: readonly PageEntry[] = [
     load: async () => (await import('../own/models-page.tsx')).OwnModelsPage,
   },
   {
+    path: '/usage',
+    least: 'member',
+    isOfMembers: true,
+    offered: { label: 'Usage', icon: 'overview', letter: 'u', isInBar: false },
+    load: async () => (await import('../own/usage-page.tsx')).OwnUsagePage,
+  },
+  {
     path: '/team',
     least: 'member',
     isOfMembers: true,

@@ -72,6 +72,22 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByText('Each member of this team may have 1 keys').waitFor()
   })
 
+  test('what their own keys have spent is told to them, and leads to the requests', async () => {
+    const { page } = member
+    await member.open('/usage', 'Usage')
+    await page.getByText('Nothing was asked in 7 days').waitFor()
+    const body = JSON.stringify({ model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] })
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+    await fetch(`${browsing.server.baseUrl}/chat/completions`, { method: 'POST', headers, body })
+    await page.getByRole('button', { name: 'Today' }).click()
+    await page.getByRole('heading', { name: '1 request today' }).waitFor()
+    await page.getByRole('table', { name: 'By model' }).getByRole('link', { name: 'tollgate/demo' }).waitFor()
+    await expectAccessible(page)
+    await page.getByRole('table', { name: 'By key' }).getByRole('link', { name: 'laptop' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
+    await page.getByRole('table', { name: 'Requests' }).getByRole('link', { name: 'tollgate/demo' }).waitFor()
+  })
+
   test('people and teams are searched, also by who is quicker than the list', async () => {
     const { page } = owner
     const list = '**/admin/api/teams'

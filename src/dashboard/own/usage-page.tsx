@@ -1,0 +1,162 @@
+/** What a member's own keys have spent: in all, day by day, and which key and model it went to. */
+import { useRef } from 'preact/hooks'
+import { query, toHref } from '../address/address.ts'
+import { withQuery } from '../address/match.ts'
+import { api, ask } from '../api/client.ts'
+import { useLoaded } from '../api/loaded.ts'
+import { toExactCount } from '../figures/counts.ts'
+import { toMoney } from '../figures/money.ts'
+import { toDay, toMoment } from '../figures/times.ts'
+import { type Range, toRange, toSpan, toWanted, type Wanted } from '../overview/range.ts'
+import { CustomRange, Ranges } from '../overview/ranges.tsx'
+import { type Share, toShares, toTotals } from '../overview/series.ts'
+import { Page } from '../shell/page.tsx'
+import { Bar, Count, Money, nowMs } from '../ui/figure.tsx'
+import { Empty, Problem } from '../ui/notice.tsx'
+import { Columns } from '../ui/spark.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+
+const FRESH_MS = 30_000
+const MOST_ROWS = 1_000
+
+const useUsage = (wanted: Wanted) =>
+  useLoaded(`own/usage?${JSON.stringify(wanted)}`, () => readUsage(wanted), { everyMs: FRESH_MS })
+
+type Usage = Awaited<ReturnType<typeof readUsage>>
+
+async function readUsage(wanted: Wanted) {
+  const range = toRange(wanted, Date.now())
+  const report = (by: string) => ask(api.own.usage.get({ query: { ...toSpan(range), by, limit: MOST_ROWS } }))
+  const [byTime, byKey, byModel] = await Promise.all([report(range.by), report('key'), report('model')])
+  const rows = new Map(byTime.usage.map((row) => [Number(row[`${range.by}_ms`]), toTotals(row)]))
+  return {
+    range,
+    total: toTotals(byTime.total),
+    tokens: Number(byTime.total.prompt_tokens ?? 0) + Number(byTime.total.completion_tokens ?? 0),
+    columns: range.columns.map((ms) => {
+      const { requests = 0, costNanoUsd = 0 } = rows.get(ms) ?? {}
+      return { ms, requests, costNanoUsd }
+    }),
+    ...{ keys: toShares('key', byKey), models: toShares('model', byModel) },
+  }
+}
+
+export function OwnUsagePage() {
+  const wanted = toWanted(query.value, Date.now())
+  const { data, problem, reload } = useUsage(wanted)
+  // What was there stays until what was asked for is.
+  const before = useRef<Usage | null>(null)
+  if (data !== null) before.current = data
+  const usage = data ?? before.current
+  return (
+    <Page title="Usage" actions={<Ranges wanted={wanted} />}>
+      {problem && <Problem of={problem} retry={reload} />}
+      {wanted.name === 'custom' && <CustomRange of={wanted} />}
+      {usage !== null && (usage.total.requests === 0 ? <Nothing of={usage.range} /> : <Shown of={usage} />)}
+    </Page>
+  )
+}
+
+const Nothing = ({ of: { text } }: { of: Range }) => (
+  <Empty title={`Nothing was asked ${text}`}>
+    <p>
+      What <a href={toHref('/keys')}>your keys</a> spend is told here: what it costs, day by day, by key and by model.
+    </p>
+  </Empty>
+)
+
+const Shown = ({ of: usage }: { of: Usage }) => (
+  <div class="sections">
+    <dl class="headline">
+      <div>
+        <dt>cost</dt>
+        <dd>
+          <Money nanoUsd={usage.total.costNanoUsd} isEstimated={usage.total.isEstimated} />
+        </dd>
+      </div>
+      <div>
+        <dt>requests</dt>
+        <dd>
+          <a href={toRequests(usage.range)}>
+            <Count count={usage.total.requests} />
+          </a>
+        </dd>
+      </div>
+      <div>
+        <dt>tokens</dt>
+        <dd>
+          <Count count={usage.tokens} />
+        </dd>
+      </div>
+    </dl>
+    <OverTime of={usage} />
+    <Shares title="By key" name="key" rows={usage.keys} range={usage.range} />
+    <Shares title="By model" name="model" rows={usage.models} range={usage.range} />
+    <p class="list-foot">Days and hours are those of UTC, as budgets have them.</p>
+  </div>
+)
+
+const toRequests = (range: Range, of: Record<string, string> = {}) =>
+  toHref(`/requests${withQuery('', { ...of, ...toSpan(range) })}`)
+
+function OverTime({ of: { columns, total, range } }: { of: Usage }) {
+  const isFree = total.costNanoUsd === 0
+  const toText = ({ requests, costNanoUsd }: Pick<Usage['total'], 'requests' | 'costNanoUsd'>) =>
+    `${toExactCount(requests)} ${requests === 1 ? 'request' : 'requests'}${isFree ? '' : `, ${toMoney(costNanoUsd)}`}`
+  const toTime = range.by === 'day' ? toDay : toMoment
+  return (
+    <section class="panel">
+      <h2>
+        {toText(total)} {range.text}
+      </h2>
+      <Columns
+        values={columns.map(({ requests, costNanoUsd }) => (isFree ? requests : costNanoUsd))}
+        label={`By ${range.by}: ${toText(total)}`}
+        titleOf={(index) => {
+          const column = columns[index]
+          return column ? `${toTime(column.ms, nowMs.value, 'UTC')}: ${toText(column)}` : ''
+        }}
+      />
+    </section>
+  )
+}
+
+interface SharesProps {
+  title: string
+  name: 'key' | 'model'
+  rows: readonly Share[]
+  range: Range
+}
+
+function Shares({ title, name, rows, range }: SharesProps) {
+  const columns: readonly Column<Share>[] = [
+    {
+      name: 'name',
+      title: name === 'key' ? 'Key' : 'Model',
+      cell: ({ id, name: shown }) => (
+        <a class="row-link" href={toRequests(range, { [name]: id ?? '' })}>
+          {shown}
+        </a>
+      ),
+    },
+    {
+      name: 'share',
+      title: 'Share',
+      isOnPhone: false,
+      cell: ({ share }) => <Bar share={share} kind="good" label={`${Math.round(share * 100)} %`} />,
+    },
+    { name: 'requests', title: 'Requests', isFigure: true, cell: ({ requests }) => <Count count={requests} /> },
+    {
+      name: 'cost',
+      title: 'Cost',
+      isFigure: true,
+      cell: ({ costNanoUsd, isEstimated }) => <Money nanoUsd={costNanoUsd} isEstimated={isEstimated} />,
+    },
+  ]
+  return (
+    <section class="drawer-part">
+      <h2>{title}</h2>
+      <Table caption={title} columns={columns} rows={rows} idOf={({ id, name: shown }) => id ?? shown} />
+    </section>
+  )
+}
