@@ -7,11 +7,11 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows, CatalogWrite, UpstreamRow } from '../store/catalog-rows.ts'
 import { explainAddress, hostOf } from './address.ts'
 
-/** Resolves the name of a host. Without an answer it resolves to nothing; it never rejects. */
-export type LookUp = (host: string) => Promise<readonly string[]>
+/** Resolves the name of a host: to nothing for one that is none, to null where nobody has said. It never rejects. */
+export type LookUp = (host: string) => Promise<readonly string[] | null>
 
 /** What the names of hosts resolve to. */
-export type Resolved = ReadonlyMap<string, readonly string[]>
+export type Resolved = ReadonlyMap<string, readonly string[] | null>
 
 /** At once: upstreams that are used have theirs looked up by the same few threads. */
 const MOST_HOSTS = 50
@@ -83,6 +83,8 @@ export const isSamePlace = (one: Place, other: Place) => one.dialect === other.d
 
 type Place = Pick<UpstreamRow, 'dialect' | 'baseUrl'>
 
+const UNKNOWN = 'its name was not looked up in time, and may lead anywhere: try again.'
+
 /** Throws `invalid` where it may not be at its address. What stood there before may stay. */
 export function requireAddress(
   row: UpstreamRow,
@@ -95,7 +97,7 @@ export function requireAddress(
   const addresses = resolved.get(hostOf(row.baseUrl))
   if (addresses === undefined)
     throw new ServiceError({ kind: 'catalog_changed' }, `The upstream ${row.id} was changed meanwhile. Try again.`)
-  const problem = explainAddress(row.baseUrl, row.local, addresses)
+  const problem = addresses === null ? UNKNOWN : explainAddress(row.baseUrl, row.local, addresses)
   if (problem === null) return
   throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${problem}`)
 }

@@ -14,6 +14,7 @@ import { isSetUp } from '../identity/sign-in.ts'
 import type { ClientIp } from '../keys/allowed-ips.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { LiveRequests } from './live-requests.ts'
+import { createLookUp } from './look-up.ts'
 
 export interface AdminSurfaceDeps
   extends Pick<
@@ -26,6 +27,8 @@ export interface AdminSurfaceDeps
   ledger: Pick<Ledger, 'flush'>
   liveRequests: Pick<LiveRequests, 'follow'>
   trustedProxies: readonly IpRange[]
+  /** Whether upstreams are reached through a proxy. */
+  isProxied: boolean
 }
 
 /** A sentence for whoever has started a server that everybody seems to use from one address; null where that is not so. */
@@ -38,7 +41,7 @@ export const toAddressWarning = ({
     : null
 
 export function createAdminSurface(surface: AdminSurfaceDeps) {
-  const { dataFolder, ledger, liveRequests, trustedProxies, oidcSettings, ...deps } = surface
+  const { dataFolder, ledger, liveRequests, trustedProxies, oidcSettings, isProxied, ...deps } = surface
   const { identity, now } = deps
   const setupCode = new SetupCode()
   const catalogFiles = createFileThread()
@@ -62,7 +65,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       oidc,
       live,
       catalogFiles,
-      lookUp,
+      lookUp: createLookUp({ isProxied }),
       setupCode,
       attempts: new Attempts(),
       addressOf,
@@ -88,7 +91,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     },
     /** Makes the code by which the first owner signs in; null where there is one, or nobody signs in with a password. */
     async setupCode(): Promise<string | null> {
-      if (!deps.ways.includes('password') || isSetUp(await identity.readAdmins())) return null
+      if (!deps.ways.includes('password') || isSetUp(await identity.readAdmins(), deps.ways)) return null
       return setupCode.make(now())
     },
   }
@@ -100,16 +103,6 @@ async function loadOidc(settings: OidcSettings, { log, now }: Pick<AdminSurfaceD
     import('../identity/oidc/pending.ts'),
   ])
   return { settings, provider: createProvider({ settings, log, now }), pending: new PendingSignIns() }
-}
-
-const LOOK_UP_MS = 5_000
-
-/** As the system resolves names, which is how upstreams are reached. */
-async function lookUp(host: string): Promise<string[]> {
-  const { lookup } = await import('node:dns/promises')
-  const found = lookup(host, { all: true }).catch(() => [])
-  const late = Bun.sleep(LOOK_UP_MS).then(() => [])
-  return (await Promise.race([found, late])).map(({ address }) => address)
 }
 
 /** Where a browser finds the dashboard: under a name that it answers to, or else on this machine. */

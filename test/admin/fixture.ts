@@ -67,8 +67,8 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   const environment: Record<string, string> = {}
   const serving = createServing(store, vault, environment)
   const catalogFiles = createFileThread()
-  /** What names of hosts resolve to; others are not there. */
-  const hosts: Record<string, string[]> = {}
+  /** What names of hosts resolve to, null where nobody says; others are not there. */
+  const hosts: Record<string, string[] | null> = {}
   const lookedUp: string[] = []
   const live = createLiveRequests({ snapshot: () => serving.snapshot() ?? EMPTY, checkMs: 20 })
   // As on its thread, which `server/reports.test.ts` starts.
@@ -89,7 +89,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     attempts: new Attempts(),
     lookUp: async (host) => {
       lookedUp.push(host)
-      return hosts[host] ?? []
+      return host in hosts ? (hosts[host] ?? null) : []
     },
     reports: createReports({ dataFolder: folder.path, ledger: { flush }, now, thread }),
     live: { follow: live.follow, keepOpen() {} },

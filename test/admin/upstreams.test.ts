@@ -243,6 +243,7 @@ const REFUSED: [what: string, fields: object, field: string][] = [
   ['a link-local address, local as it may be', { base_url: 'http://169.254.169.254/latest', local: true }, 'base_url'],
   ['the link behind a name', { base_url: 'http://metadata.example.com/latest', local: true }, 'base_url'],
   ['an inner address behind a name', { base_url: 'http://inside.example.com' }, 'base_url'],
+  ['a name that nobody resolves in time', { base_url: 'http://slow.example.com', local: true }, 'base_url'],
   ['a limit of nothing', { limits: { rpm: 0 } }, 'limits.rpm'],
   ['a limit that is none', { limits: { bytes: 1 } }, 'limits.bytes'],
   ['a deadline of nothing', { deadlines: { idle_ms: 0 } }, 'deadlines.idle_ms'],
@@ -257,6 +258,7 @@ describe('an upstream', () => {
   test('with what it may not have is refused with the field, and nothing is made', async () => {
     fixture.hosts['metadata.example.com'] = ['169.254.169.254']
     fixture.hosts['inside.example.com'] = ['93.184.216.34', '192.168.7.7']
+    fixture.hosts['slow.example.com'] = null
     for (const [what, fields, field] of REFUSED) {
       const { status, body } = await ask('POST', '/upstreams', { ...NEW, ...fields })
       expect([what, status, body.error?.field]).toEqual([what, 400, field])
