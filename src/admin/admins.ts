@@ -17,7 +17,7 @@ const AdminFields = {
 const AdminBody = exactly({ ...AdminFields, name: Type.String(), role: oneOf(ROLES) })
 const AdminPatch = exactly({ ...AdminFields, disabled: Type.Optional(Type.Boolean()) })
 
-export function adminsController({ identity, now }: AdminDeps) {
+export function adminsController({ identity, ways, now }: AdminDeps) {
   const by = actors({ now })
 
   return new Elysia({ name: 'admins' })
@@ -30,7 +30,7 @@ export function adminsController({ identity, now }: AdminDeps) {
     .patch(
       '/admins/:id',
       async ({ principal, params: { id }, body }) => {
-        const { admin, revoked, moved } = await editAdmin(identity, id, body, by(principal))
+        const { admin, revoked, moved } = await editAdmin(identity, id, body, by(principal), ways)
         return { ...toAdminDocument(admin), keys_revoked: revoked.length, keys_moved: moved.length }
       },
       { least: 'owner', body: AdminPatch },

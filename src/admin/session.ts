@@ -34,7 +34,8 @@ export function sessionController(deps: AdminDeps) {
     .get(
       '/session',
       async ({ visitor: { principal } }) => {
-        if (principal === null) return { name: null, role: null, is_set_up: isSetUp(await identity.readAdmins()), ways }
+        if (principal === null)
+          return { name: null, role: null, is_set_up: isSetUp(await identity.readAdmins(), ways), ways }
         return { name: principal.name, role: principal.role, is_set_up: true, ways }
       },
       { least: 'door' },

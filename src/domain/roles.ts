@@ -12,4 +12,5 @@ export const TOKEN_SCOPES = ['read', 'write'] as const
 export type TokenScope = (typeof TOKEN_SCOPES)[number]
 
 /** How people sign in: by a name and a password, or through an identity provider (OpenID Connect). */
-export type Way = 'password' | 'oidc'
+export const WAYS = ['password', 'oidc'] as const
+export type Way = (typeof WAYS)[number]

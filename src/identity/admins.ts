@@ -4,12 +4,13 @@
  */
 import { type Difference, toDifference } from '../domain/difference.ts'
 import { mintId } from '../domain/id.ts'
-import type { Role } from '../domain/roles.ts'
+import { type Role, WAYS, type Way } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { findTeam } from '../keys/find.ts'
 import type { Actor, Decided, KeyRows, StoredKey } from '../store/config-store.ts'
 import type { IdentityStore, IdentityWrite, StoredAdmin } from '../store/identity-store.ts'
 import { hashCode, mintCode } from './codes.ts'
+import { requireSignInName, toSignInName } from './names.ts'
 
 export interface AdminOptions {
   name: string
@@ -31,9 +32,6 @@ export interface CodedAdmin {
 /** An invitation may wait in a mailbox; whoever has lost a password stands at the door. */
 const CODE_MS = { invite: 7 * 86_400_000, reset: 3_600_000 }
 
-/** A sign-in name, such as an address of mail; it is compared without case. */
-const NAME = /^[^\s\p{Cc}]{1,200}$/u
-
 /** Makes somebody who may sign in. Throws `invalid`, `admin_exists`, `team_not_found` and `team_ambiguous`. */
 export function inviteAdmin(store: IdentityStore, options: AdminOptions, by: Actor): Promise<CodedAdmin> {
   return store.changeIdentity(by, ({ admins, keyRows }) => {
@@ -51,9 +49,7 @@ export function decideAdmin(
   by: Actor,
   keyRows: () => KeyRows,
 ): StoredAdmin {
-  const name = typed.trim().toLowerCase()
-  if (!NAME.test(name))
-    throw new ServiceError({ kind: 'invalid', field: 'name' }, 'The name must have 1 to 200 characters and no spaces.')
+  const name = requireSignInName(typed)
   if (admins.some((admin) => admin.name === name))
     throw new ServiceError({ kind: 'admin_exists', admin: name }, `There is somebody called '${name}' already.`)
   return {
@@ -82,9 +78,17 @@ export interface EditedAdmin {
 
 /**
  * Changes somebody's role or team, or disables them: then their sessions end and keys of their own are revoked. Keys of a member go
- * with them into another team. Throws `invalid`, `admin_not_found`, `last_owner`, `team_not_found` and `team_ambiguous`.
+ * with them into another team; whoever is no member any more keeps them, where they are.
+ *
+ * @param ways how people sign in here; whoever does not know takes all of them. Throws `invalid`, `admin_not_found`, `last_owner`, `team_not_found` and `team_ambiguous`.
  */
-export function editAdmin(store: IdentityStore, which: string, changes: AdminChanges, by: Actor): Promise<EditedAdmin> {
+export function editAdmin(
+  store: IdentityStore,
+  which: string,
+  changes: AdminChanges,
+  by: Actor,
+  ways: readonly Way[] = WAYS,
+): Promise<EditedAdmin> {
   return store.changeIdentity<EditedAdmin>(by, ({ admins, keyRows }) => {
     const found = findAdmin(admins, which)
     const { role = found.role, disabled = found.disabledMs !== null } = changes
@@ -92,7 +96,7 @@ export function editAdmin(store: IdentityStore, which: string, changes: AdminCha
     const teamId = toTeamId(role, team, keyRows)
     const disabledMs = disabled ? (found.disabledMs ?? by.nowMs) : null
     const admin = { ...found, role, teamId, disabledMs }
-    requireOwner(admins, admin)
+    requireOwner(admins, admin, ways)
     return decideEdit(found, admin, keyRows, by)
   })
 }
@@ -171,7 +175,7 @@ export const readNames = async (store: Pick<IdentityStore, 'readAdmins'>): Promi
 
 /** By id or name. Throws `admin_not_found`. */
 export function findAdmin(admins: readonly StoredAdmin[], which: string): StoredAdmin {
-  const found = admins.find(({ id, name }) => id === which || name === which.trim().toLowerCase())
+  const found = admins.find(({ id, name }) => id === which || name === toSignInName(which))
   if (found) return found
   const message = `There is nobody called '${which.slice(0, 200)}'.`
   throw new ServiceError({ kind: 'admin_not_found', admin: which }, message)
@@ -194,11 +198,16 @@ export function toTeamId(role: Role, team: string | null, keyRows: () => KeyRows
   return team === null ? null : findTeam(keyRows().teams, team).id
 }
 
+/** Whether somebody can sign in as an owner by one of these ways. */
+export const isOwnerAt = (ways: readonly Way[], admin: StoredAdmin): boolean =>
+  admin.role === 'owner' &&
+  admin.disabledMs === null &&
+  ways.some((way) => (way === 'password' ? admin.passwordHash : admin.oidcSubject) !== null)
+
 /** Throws `last_owner` where nobody would be left who may change administrators. */
-function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin): void {
-  const isOwner = (admin: StoredAdmin) => admin.role === 'owner' && statusOf(admin) === 'active'
+function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin, ways: readonly Way[]): void {
   const after = admins.map((admin) => (admin.id === changed.id ? changed : admin))
-  if (!admins.some(isOwner) || after.some(isOwner)) return
+  if (!admins.some((admin) => isOwnerAt(ways, admin)) || after.some((admin) => isOwnerAt(ways, admin))) return
   throw new ServiceError({ kind: 'last_owner' }, 'There would be no owner left who can sign in.')
 }
 

@@ -8,9 +8,10 @@ import { ServiceError } from '../domain/service-error.ts'
 import { hashToken } from '../keys/token.ts'
 import type { Actor } from '../store/config-store.ts'
 import type { IdentityStore, StoredAdmin, StoredSession } from '../store/identity-store.ts'
-import { decideAdmin, statusOf, toCreation } from './admins.ts'
+import { decideAdmin, isOwnerAt, toCreation } from './admins.ts'
 import type { Attempts } from './attempts.ts'
 import { hashCode, type SetupCode } from './codes.ts'
+import { toSignInName } from './names.ts'
 import { hashPassword, isPassword, requireGoodPassword } from './passwords.ts'
 import { forgetOver } from './principal.ts'
 
@@ -42,8 +43,8 @@ export interface Credentials {
 }
 
 /** Whether somebody can sign in as an owner: before, the setup code makes the first. */
-export const isSetUp = (admins: readonly StoredAdmin[]): boolean =>
-  admins.some((admin) => admin.role === 'owner' && statusOf(admin) === 'active')
+export const isSetUp = (admins: readonly StoredAdmin[], ways: readonly Way[]): boolean =>
+  admins.some((admin) => isOwnerAt(ways, admin))
 
 /** Throws `password_off` where nobody signs in with a password. */
 export function requirePasswords(ways: readonly Way[]): void {
@@ -61,14 +62,15 @@ export async function setUp(
   nowMs: number,
 ): Promise<SignedIn> {
   requirePasswords(ways)
-  const name = toName(credentials.name)
+  const name = toSignInName(credentials.name)
   requireGoodPassword(credentials.password, name)
   const by = { actor: 'setup', nowMs }
   const signedIn = await attempts.try({ address: client.address, nowMs, by: 'code' }, async () => {
     if (!setupCode.isRight(code, nowMs)) throw wrongCode()
     const passwordHash = await hashPassword(credentials.password)
     return store.changeIdentity(by, ({ admins, keyRows }) => {
-      if (isSetUp(admins)) throw new ServiceError({ kind: 'already_set_up' }, 'There is an owner already: sign in.')
+      if (isSetUp(admins, ways))
+        throw new ServiceError({ kind: 'already_set_up' }, 'There is an owner already: sign in.')
       const admin = { ...decideAdmin(admins, { name, role: 'owner' }, by, keyRows), passwordHash }
       const opened = open(admin, client, nowMs)
       const write = { admins: [admin], begin: opened.session, end: toEnded(client) }
@@ -84,7 +86,7 @@ export async function setUp(
 export async function signIn(deps: SignInDeps, typed: Credentials, client: Client, nowMs: number): Promise<SignedIn> {
   const { store, attempts } = deps
   requirePasswords(deps.ways)
-  const name = toName(typed.name)
+  const name = toSignInName(typed.name)
   const proved = await attempts.try({ address: client.address, nowMs, by: { password: name } }, async () => {
     const found = (await store.readAdmins()).find((admin) => admin.name === name)
     const isRight = await isPassword(typed.password, found?.passwordHash ?? null)
@@ -102,7 +104,7 @@ export async function useCode(
   nowMs: number,
 ): Promise<SignedIn> {
   requirePasswords(ways)
-  const name = toName(typed.name)
+  const name = toSignInName(typed.name)
   requireGoodPassword(password, name)
   const isTheirs = (admin: StoredAdmin) =>
     admin.name === name && admin.disabledMs === null && isInForce(admin, code, nowMs)
@@ -176,8 +178,6 @@ function open(admin: StoredAdmin, { address, agent }: Client, nowMs: number): Si
   const begun = { id: mintId(nowMs), adminId: admin.id, createdMs: nowMs, seenMs: nowMs }
   return { admin, session: { ...begun, hash: hashToken(secret), address, agent: agent.slice(0, 200) }, secret }
 }
-
-const toName = (typed: string) => typed.trim().toLowerCase().slice(0, 200)
 
 const isInForce = ({ codeHash, codeExpiresMs }: StoredAdmin, code: string, nowMs: number) =>
   codeHash !== null && codeExpiresMs !== null && nowMs < codeExpiresMs && hashCode(code) === codeHash

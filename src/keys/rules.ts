@@ -2,11 +2,12 @@
 import { toIpRange, toIpRangeText } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { type Budget, type Limits, MAX_LIMIT } from '../domain/settings.ts'
+import { isVisible } from '../domain/visible.ts'
 
-/** A name of a key or a team. One with control characters could be shown, but not typed; two with spaces around them look alike. */
-export const isName = (text: string) => /^\P{Cc}{1,200}$/u.test(text) && text.length <= 200 && text === text.trim()
+/** A name of a key, a team or a token. One with invisible characters could be shown, but not typed; two with spaces around them look alike. */
+export const isName = (text: string) => text !== '' && text.length <= 200 && text === text.trim() && isVisible(text)
 
-export const NAME_RULE = 'must have 1 to 200 characters, no control characters and no spaces around it'
+export const NAME_RULE = 'must have 1 to 200 characters, none of them invisible, and no spaces around it'
 
 /** A pattern of an allow-list, such as `openai/*`. */
 export const isPattern = (text: string) => /^\S{1,200}$/.test(text)

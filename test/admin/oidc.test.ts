@@ -157,6 +157,18 @@ describe('a name that is somebody else’s already', () => {
     expect((await fixture.createBrowser().ask('POST', '/code', { body: typed })).status).toBe(400)
   })
 
+  test.each([
+    ['mike@example.com', 'mi\u212ae@example.com'],
+    ['mike@example.com', '\uff4dike@example.com'],
+    ['zo\u00eb@example.com', 'zoe\u0308@example.com'],
+  ])('%s is not taken by %s, which looks the same in another form', async (name, email) => {
+    await inviteAdmin(fixture.identity, { name, role: 'owner' }, by())
+    provider.claims = { ...ANN, email }
+    expect((await signIn()).answer.status).toBe(409)
+    provider.claims = { ...ANN, email: name.toUpperCase().replace('Ë', 'ë') }
+    expect((await signIn()).answer.status).toBe(303)
+  })
+
   test('is not taken over from who signs in as another subject', async () => {
     await signIn()
     provider.claims = { ...ANN, sub: 'ann-2' }

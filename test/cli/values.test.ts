@@ -67,7 +67,7 @@ describe('toName', () => {
     expect([toName(' Zoë’s team ', ''), toName('x'.repeat(200), '')]).toEqual(['Zoë’s team', 'x'.repeat(200)])
     for (const text of ['', '  ', 'x'.repeat(201)]) expect(() => toName(text, '')).toThrow('1 to 200 characters')
     for (const text of ['a\nb', 'a\u001b[2Jb', '\u0085x\u009b'])
-      expect(() => toName(text, '')).toThrow('no control characters')
+      expect(() => toName(text, '')).toThrow('none of them invisible')
     expect(() => toName(undefined, 'say who')).toThrow('--name is missing: say who.')
   })
 })

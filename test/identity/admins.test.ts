@@ -21,6 +21,21 @@ test('names are compared without case, and each is there once', async () => {
   await expect(again).rejects.toThrow("There is somebody called 'ann@example.com' already.")
 })
 
+test.each(['an\u200bn', 'ann\u202e', '\u3164', 'an n', '', 'a'.repeat(201)])('nobody is called %j', async (name) => {
+  const inviting = inviteAdmin(fixture.identity, { name, role: 'viewer' }, by())
+  await expect(inviting).rejects.toThrow(
+    'The name must have 1 to 200 characters, none of them invisible, and no spaces.',
+  )
+})
+
+test('a name is the same in each form of its letters, also where it is typed to sign in', async () => {
+  await fixture.signIn('viewer', 'zo\u00eb')
+  const inviting = inviteAdmin(fixture.identity, { name: 'ＺＯE\u0308', role: 'owner' }, by())
+  await expect(inviting).rejects.toThrow("There is somebody called 'zo\u00eb' already.")
+  const body = { name: 'Zoe\u0308', password: PASSWORD }
+  expect((await fixture.createBrowser().ask('POST', '/session', { body })).status).toBe(200)
+})
+
 test('a member has a team, and nobody else has', async () => {
   await createTeam(fixture.store, { name: 'research' }, by())
   const { identity } = fixture
@@ -76,6 +91,19 @@ test('who is disabled is signed out at once, and keys of their own are revoked',
   expect(again.body.error.kind).toBe('sign_in_failed')
 })
 
+test('keys of their own stay in force with who is no member any more, in their team, and end when they are disabled', async () => {
+  const team = await createTeam(fixture.store, { name: 'research' }, by())
+  await fixture.signIn('member', 'mia', 'research')
+  const [mia] = await fixture.identity.readAdmins()
+  await createKey(fixture.store, { name: 'of mia', team: 'research', ownerId: mia?.id ?? '' }, by())
+  await editAdmin(fixture.identity, 'mia', { role: 'editor' }, by())
+  const own = async () =>
+    (await listKeys(fixture.store, fixture.clock.ms)).map(({ status, teamId }) => [status, teamId])
+  expect(await own()).toEqual([['active', team.id]])
+  await editAdmin(fixture.identity, 'mia', { disabled: true }, by())
+  expect(await own()).toEqual([['revoked', team.id]])
+})
+
 test('keys of their own go with a member into another team', async () => {
   for (const name of ['research', 'sales']) await createTeam(fixture.store, { name }, by())
   await fixture.signIn('member', 'mia', 'research')
@@ -100,6 +128,29 @@ test('the last owner who can sign in stays one', async () => {
     await expect(editAdmin(fixture.identity, 'ann', changes, by())).rejects.toThrow('no owner left')
   await fixture.createBrowser().ask('POST', '/code', { body: { name: 'bob', code, password: PASSWORD } })
   expect((await editAdmin(fixture.identity, 'ann', { role: 'editor' }, by())).admin.role).toBe('editor')
+})
+
+test('an owner who signs in otherwise than people do here is none who could stay the last one', async () => {
+  const { identity } = fixture
+  const ann = await fixture.signIn('owner', 'ann')
+  const { admin } = await inviteAdmin(identity, { name: 'bob', role: 'owner' }, by())
+  const bob = { ...admin, oidcSubject: 'https://login.example.com bob' }
+  const change = { action: 'admins.edit' as const, subject: bob.id, detail: {}, write: { admins: [bob] } }
+  await identity.changeIdentity(by(), () => ({ value: null, change }))
+  const id = (await identity.readAdmins())[0]?.id
+  expect((await ann.ask('PATCH', `/admins/${id}`, { body: { disabled: true } })).body.error.kind).toBe('last_owner')
+  for (const [ways, isSetUpFor] of [
+    [['password'], 'ann'],
+    [['oidc'], 'bob'],
+  ] as const)
+    for (const who of ['ann', 'bob']) {
+      const editing = editAdmin(identity, who, { role: 'viewer' }, by(), ways)
+      if (who === isSetUpFor) await expect(editing).rejects.toThrow('no owner left')
+      else {
+        await editing
+        await editAdmin(identity, who, { role: 'owner' }, by(), ways)
+      }
+    }
 })
 
 test('what is done to them is on record, and by whom', async () => {

@@ -7,6 +7,7 @@ import type { IdentityStore, StoredAdmin } from '../../store/identity-store.ts'
 import { decideAdmin, decideEdit, toCreation, toTeamId } from '../admins.ts'
 import type { Attempts } from '../attempts.ts'
 import type { SetupCode } from '../codes.ts'
+import { isSameMailbox, toSignInName } from '../names.ts'
 import { beginSession, type Client, type SignedIn } from '../sign-in.ts'
 import { type Claimed, toClaimed } from './claims.ts'
 import { mintSecret, type PendingSignIn, type PendingSignIns } from './pending.ts'
@@ -96,9 +97,11 @@ async function admit(store: IdentityStore, claimed: Claimed, claim: string, nowM
  */
 function find(admins: readonly StoredAdmin[], claimed: Claimed): StoredAdmin | null {
   const known = admins.find(({ oidcSubject }) => oidcSubject === claimed.subject)
-  const named = known ?? admins.find(({ name }) => name === claimed.name?.trim().toLowerCase())
+  const { name: claimedName } = claimed
+  const named = known ?? admins.find(({ name }) => claimedName !== null && name === toSignInName(claimedName))
   if (named === undefined) return null
-  if (known === undefined && !(claimed.isNameProved && isOpen(named))) {
+  const isVouched = claimed.isNameProved && claimedName !== null && isSameMailbox(named.name, claimedName)
+  if (known === undefined && !(isVouched && isOpen(named))) {
     const message = `There is somebody called '${named.name}' here already, who signs in otherwise: ask an owner.`
     throw new ServiceError({ kind: 'admin_exists', admin: named.name }, message)
   }
