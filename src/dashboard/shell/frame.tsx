@@ -17,6 +17,12 @@ type Offered = PageEntry & { offered: NonNullable<PageEntry['offered']> }
 
 const offered = () => PAGES.filter((page): page is Offered => page.offered !== null && maySee(page))
 
+/** Those that a phone has room for. */
+const inBar = () =>
+  offered()
+    .filter(({ offered: { isInBar } }) => isInBar)
+    .slice(0, 4)
+
 /** A page is also that of the addresses below it. */
 const isOpen = (path: string) =>
   path === '/' ? address.value.path === '/' : `${address.value.path}/`.startsWith(`${path}/`)
@@ -51,12 +57,9 @@ export const Frame = ({ children }: { children: ComponentChildren }) => (
       {children}
     </main>
     <nav class="bar-nav" aria-label="Pages">
-      {offered()
-        .filter(({ offered: { isInBar } }) => isInBar)
-        .slice(0, 4)
-        .map((page) => (
-          <PageLink key={page.path} page={page} />
-        ))}
+      {inBar().map((page) => (
+        <PageLink key={page.path} page={page} />
+      ))}
       <button
         type="button"
         class="page-link"
@@ -85,7 +88,7 @@ const More = () => (
   <Overlay title="More" onClose={closeMore}>
     <ul class="more">
       {offered()
-        .filter(({ offered: { isInBar } }) => !isInBar)
+        .filter((page) => !inBar().includes(page))
         .map((page) => (
           <li key={page.path}>
             <PageLink page={page} onClick={closeMore} />
