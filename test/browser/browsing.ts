@@ -100,9 +100,11 @@ async function visit(
     if (elsewhere === undefined || !page.url().startsWith(elsewhere)) complaints.push(complaint)
   }
   page.on('console', (message) => {
+    const { url } = message.location()
     const isRefusal =
-      /status of 4\d\d/.test(message.text()) && message.location().url.startsWith(`${origin}/admin/api/`)
-    // What the API refuses is told of there, too, and is what some tests are about.
+      (/status of 4\d\d/.test(message.text()) && url.startsWith(`${origin}/admin/api/`)) ||
+      (/status of 5\d\d/.test(message.text()) && url === `${origin}/admin/api/playground`)
+    // What the API refuses, or an upstream fails at, is told of there, too, and is what some tests are about.
     if (['error', 'warning'].includes(message.type()) && !isRefusal) complain(message.text())
   })
   page.on('pageerror', (error) => complain(String(error)))

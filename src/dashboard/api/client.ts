@@ -5,7 +5,7 @@
 import { treaty } from '@elysiajs/eden'
 import type { AdminApi } from '../../admin/app.ts'
 import { Refusal } from './refusal.ts'
-import { session } from './session.ts'
+import { endSession } from './session.ts'
 
 /** Dates stay what they are: texts and numbers. */
 export const api = treaty<AdminApi>(location.origin, { parseDate: false }).admin.api
@@ -23,11 +23,11 @@ export async function ask<T>(answering: Promise<Answer<T>>): Promise<T> {
   })
   if (error === null) return data as T
   const refusal = toRefusal(error.value, status)
-  if (refusal.kind === 'signed_out') session.value = { state: 'out', isSetUp: true }
+  if (refusal.kind === 'signed_out') endSession()
   throw refusal
 }
 
-const UNREACHABLE = () =>
+export const UNREACHABLE = () =>
   new Refusal('The server does not answer. Where it is being started anew, try again in a moment.', 'unreachable')
 
 function toRefusal(value: unknown, status: number): Refusal {

@@ -4,17 +4,25 @@ import { ROLES, type Role, type Way } from '../../domain/roles.ts'
 
 export type Session =
   | { state: 'unknown' }
-  /** Nobody: before the first owner is made there is nobody to sign in as. */
-  | { state: 'out'; isSetUp: boolean }
+  /** Nobody: before the first owner is made there is nobody to sign in as. `isOver`: a session has ended that nobody signed out of. */
+  | { state: 'out'; isSetUp: boolean; isOver?: boolean }
   | { state: 'in'; name: string; role: Role }
 
 export const session = signal<Session>({ state: 'unknown' })
 
+/** The server knows the session no more. */
+export function endSession(): void {
+  session.value = { state: 'out', isSetUp: true, isOver: true }
+}
+
 /** How people sign in here. */
 export const ways = signal<readonly Way[]>(['password'])
 
+/** Null for nobody. */
+export const roleOf = (): Role | null => (session.value.state === 'in' ? session.value.role : null)
+
 /** Whether it is a member: somebody who has keys of their own and sees nobody else's. */
-export const isMember = (): boolean => session.value.state === 'in' && session.value.role === 'member'
+export const isMember = (): boolean => roleOf() === 'member'
 
 /** Whether whoever has signed in may do what is for this role and those above it. */
 export function may(least: Role): boolean {

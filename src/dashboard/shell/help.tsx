@@ -16,7 +16,8 @@ export function Help() {
     [['n'], 'Make something new'],
     ...offered.map(({ letter, label }): [string[], string] => [['g', letter], `Go to ${label}`]),
     [['↑', '↓'], 'Go through a list'],
-    [['Esc'], 'Close what is open'],
+    [['Esc'], 'Close what is open, stop an answer'],
+    [['Ctrl', '↵'], 'Send what is written, in the playground'],
     [['?'], 'This list'],
   ]
   return (

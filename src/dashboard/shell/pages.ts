@@ -4,7 +4,7 @@
  */
 import type { ComponentType } from 'preact'
 import type { Role } from '../../domain/roles.ts'
-import { isMember, may } from '../api/session.ts'
+import { isMember, may, roleOf } from '../api/session.ts'
 import type { IconName } from '../ui/icon.tsx'
 
 export interface PageProps {
@@ -19,6 +19,8 @@ export interface PageEntry {
   least: Role
   /** For members and nobody else: what they have of their own. The same address may be another page to others. */
   isOfMembers?: boolean
+  /** For whom it is not, though their role has more than that of `least`. */
+  except?: Role
   /** How it stands among the others; null for one that only links lead to. */
   offered: {
     label: string
@@ -32,7 +34,8 @@ export interface PageEntry {
 }
 
 /** Whether whoever has signed in has it. */
-export const maySee = ({ least, isOfMembers = false }: PageEntry): boolean => may(least) && (!isOfMembers || isMember())
+export const maySee = ({ least, isOfMembers = false, except }: PageEntry): boolean =>
+  may(least) && (!isOfMembers || isMember()) && (except === undefined || roleOf() !== except)
 
 export const PAGES: readonly PageEntry[] = [
   {
@@ -98,6 +101,13 @@ export const PAGES: readonly PageEntry[] = [
     isOfMembers: true,
     offered: { label: 'Team', icon: 'teams', letter: 't', isInBar: true },
     load: async () => (await import('../own/team-page.tsx')).OwnTeamPage,
+  },
+  {
+    path: '/playground',
+    least: 'member',
+    except: 'viewer',
+    offered: { label: 'Playground', icon: 'playground', letter: 'p', isInBar: true },
+    load: async () => (await import('../playground/page.tsx')).PlaygroundPage,
   },
   {
     path: '/models',

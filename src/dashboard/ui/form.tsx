@@ -92,25 +92,26 @@ export function Form({ of, submit, kind = 'main', isReady = true, beside, childr
 }
 
 interface FieldProps<Values extends Record<string, string>> {
-  of: FormState<Values>
+  of: Pick<FormState<Values>, 'values' | 'set'>
   /** As its column; what the API refuses is told by it. */
   name: keyof Values & string
   label: string
   hint?: ComponentChildren
+  /** What is wrong with what stands in it, where that is known before it is sent. */
+  wrong?: string | undefined
 }
 
-/** Its ids, and whether the last answer was about it. */
-function useField(name: string) {
+/** Its ids, and whether it is wrong as it stands, or was by the last answer. */
+function useField(name: string, wrong: string | undefined) {
   const id = useId()
   const { problem } = useContext(Sent)
-  const isWrong = problem?.field === name
-  return { id, hintId: `${id}-hint`, isWrong }
+  return { id, hintId: `${id}-hint`, isWrong: wrong !== undefined || problem?.field === name }
 }
 
-const Hint = ({ id, children }: { id: string; children: ComponentChildren }) =>
-  children ? (
-    <p class="hint" id={id}>
-      {children}
+const Hint = ({ id, wrong, children }: { id: string; wrong: string | undefined; children: ComponentChildren }) =>
+  children || wrong ? (
+    <p class={wrong ? 'hint wrong' : 'hint'} id={id}>
+      {wrong ?? children}
     </p>
   ) : null
 
@@ -128,8 +129,8 @@ type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
 }
 
 export function TextField<Values extends Record<string, string>>(props: TextProps<Values>) {
-  const { of, name, label, hint, type = 'text', inputMode, autoComplete = 'off', placeholder, autoFocus } = props
-  const { id, hintId, isWrong } = useField(name)
+  const { of, name, label, hint, wrong, type = 'text', inputMode, autoComplete = 'off', placeholder, autoFocus } = props
+  const { id, hintId, isWrong } = useField(name, wrong)
   useEffect(() => {
     // A browser goes by the attribute in a dialog, and else once only.
     if (autoFocus) document.getElementById(id)?.focus()
@@ -137,7 +138,7 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
   const shared = {
     ...{ id, name, placeholder, inputMode, autoComplete, spellcheck: false },
     value: of.values.value[name],
-    'aria-describedby': hint ? hintId : undefined,
+    'aria-describedby': hint || wrong ? hintId : undefined,
     'aria-invalid': isWrong,
     autofocus: autoFocus,
     class: props.isCode ? 'code-input' : undefined,
@@ -156,7 +157,9 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
       ) : (
         <textarea {...shared} rows={props.lines} />
       )}
-      <Hint id={hintId}>{hint}</Hint>
+      <Hint id={hintId} wrong={wrong}>
+        {hint}
+      </Hint>
     </div>
   )
 }
@@ -166,15 +169,16 @@ export function SelectField<Values extends Record<string, string>>({
   name,
   label,
   hint,
+  wrong,
   options,
 }: FieldProps<Values> & { options: readonly (readonly [value: string, text: string])[] }) {
-  const { id, hintId, isWrong } = useField(name)
+  const { id, hintId, isWrong } = useField(name, wrong)
   return (
     <div class="field">
       <label for={id}>{label}</label>
       <select
         {...{ id, name }}
-        aria-describedby={hint ? hintId : undefined}
+        aria-describedby={hint || wrong ? hintId : undefined}
         aria-invalid={isWrong}
         onChange={({ currentTarget: { value } }) => of.set({ [name]: value } as Partial<Values>)}
       >
@@ -184,7 +188,9 @@ export function SelectField<Values extends Record<string, string>>({
           </option>
         ))}
       </select>
-      <Hint id={hintId}>{hint}</Hint>
+      <Hint id={hintId} wrong={wrong}>
+        {hint}
+      </Hint>
     </div>
   )
 }

@@ -1,0 +1,143 @@
+/** Where the next message is written, with its pictures, and from where it is sent or what is under way is stopped. */
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { Button, IconButton } from '../ui/button.tsx'
+import { Icon } from '../ui/icon.tsx'
+import { findModel, type OfferedModel } from './data.ts'
+import { PictureList } from './picture-list.tsx'
+import { readPictures } from './pictures.ts'
+import { PICTURE_TYPES } from './request.ts'
+import { stopAll } from './run.ts'
+import { showField } from './settings-fields.tsx'
+import { addOnly, blocked, draft, findWrong, isAnswering, send, thread } from './state.ts'
+import { isDue } from './thread.ts'
+
+interface ComposerProps {
+  models: readonly OfferedModel[]
+  chosen: readonly string[]
+}
+
+const toFiles = (list: FileList | null | undefined) => [...(list ?? [])]
+
+export function Composer({ models, chosen }: ComposerProps) {
+  const files = useRef<HTMLInputElement>(null)
+  const at = useRef<HTMLTextAreaElement>(null)
+  const [problem, setProblem] = useState<string | null>(null)
+  const { text, pictures } = draft.value
+  const isOn = isAnswering.value
+  const isEmpty = text.trim() === '' && pictures.length === 0
+  const isAnyDue = chosen.some((_, side) => isDue(thread.value, side === 0 ? 0 : 1))
+  const blind = chosen.filter((slug) => findModel(models, slug)?.input_modalities.includes('image') === false)
+
+  const add = async (picked: readonly File[]) => {
+    if (picked.length === 0) return
+    const read = await readPictures(picked).catch(() => ({ pictures: [], problem: 'That file cannot be read.' }))
+    draft.value = { ...draft.value, pictures: [...draft.value.pictures, ...read.pictures] }
+    setProblem(read.problem)
+    at.current?.focus()
+  }
+  const go = () => {
+    setProblem(null)
+    const wrong = findWrong()
+    if (wrong !== null) showField(wrong)
+    else send(chosen)
+  }
+  const latest = useRef(go)
+  latest.current = go
+  // Of the page, so that what tools return is sent in the same way.
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      const isMeant = event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.defaultPrevented
+      if (!isMeant || !(event.target instanceof HTMLElement) || !event.target.matches('[data-sends]')) return
+      event.preventDefault()
+      latest.current()
+    }
+    document.addEventListener('keydown', onKeyDown)
+    return () => document.removeEventListener('keydown', onKeyDown)
+  }, [])
+  const said = blocked.value ?? problem
+  return (
+    <section
+      class="composer"
+      aria-label="Next message"
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault()
+        void add(toFiles(event.dataTransfer?.files))
+      }}
+    >
+      <div role="alert">
+        {said !== null && (
+          <p class="turn-ending bad">
+            <Icon name="warning" />
+            <span>{said}</span>
+          </p>
+        )}
+      </div>
+      <PictureList
+        pictures={pictures}
+        remove={(index) => {
+          draft.value = { ...draft.value, pictures: pictures.filter((_, one) => one !== index) }
+          at.current?.focus()
+        }}
+      />
+      {pictures.length > 0 && blind.length > 0 && (
+        <p class="hint">{blind.join(' and ')} may not take pictures: the list of models does not say so.</p>
+      )}
+      <textarea
+        ref={at}
+        class="grows"
+        aria-label="Message"
+        placeholder={thread.value.length === 0 ? 'Ask something' : 'Go on'}
+        rows={2}
+        value={text}
+        data-sends
+        onInput={({ currentTarget: { value } }) => {
+          draft.value = { ...draft.value, text: value }
+        }}
+        onPaste={(event) => {
+          const pasted = toFiles(event.clipboardData?.files)
+          if (pasted.length === 0) return
+          event.preventDefault()
+          void add(pasted)
+        }}
+      />
+      <div class="composer-foot">
+        <input
+          ref={files}
+          type="file"
+          accept={PICTURE_TYPES.join(',')}
+          multiple
+          hidden
+          onChange={({ currentTarget }) => {
+            void add(toFiles(currentTarget.files))
+            currentTarget.value = ''
+          }}
+        />
+        <IconButton
+          icon="picture"
+          label="Add pictures: PNG, JPEG, WebP or GIF, 23 MB together at most"
+          onClick={() => files.current?.click()}
+        />
+        <p class="hint composer-hint">
+          <kbd>Ctrl</kbd> <kbd>Enter</kbd> sends, <kbd>Esc</kbd> stops
+        </p>
+        <Button
+          kind="quiet"
+          title="Puts it into the thread, and asks nobody yet"
+          disabled={isOn || isEmpty}
+          onClick={() => addOnly(chosen)}
+        >
+          Add only
+        </Button>
+        <Button
+          kind={isOn ? 'bad' : 'main'}
+          icon={isOn ? 'stop' : 'up'}
+          aria-disabled={!isOn && isEmpty && !isAnyDue}
+          onClick={isOn ? stopAll : go}
+        >
+          {isOn ? 'Stop' : 'Send'}
+        </Button>
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,91 @@
+/** The playground: chat with any model that one may use, or with two of them side by side. */
+import { useEffect, useState } from 'preact/hooks'
+import { toHref } from '../address/address.ts'
+import { may } from '../api/session.ts'
+import { Page } from '../shell/page.tsx'
+import { Button } from '../ui/button.tsx'
+import { announce, Empty, Problem } from '../ui/notice.tsx'
+import { CodeDialog } from './code-dialog.tsx'
+import { Composer } from './composer.tsx'
+import { toChosen, useModels } from './data.ts'
+import { ModelsPicker } from './models-picker.tsx'
+import { stopAll } from './run.ts'
+import { SettingsFields } from './settings-fields.tsx'
+import { bringBack, clear, cleared, editing, isAnswering, thread } from './state.ts'
+import { ThreadView } from './thread-view.tsx'
+
+export function PlaygroundPage() {
+  const { data: models, problem, reload } = useModels()
+  const [isCode, setCode] = useState(false)
+  useEffect(() => {
+    document.addEventListener('keydown', stopByKey)
+    return () => document.removeEventListener('keydown', stopByKey)
+  }, [])
+  const chosen = toChosen(models ?? [])
+  const actions = (
+    <>
+      <Button icon="code" disabled={chosen.length === 0} onClick={() => setCode(true)}>
+        As code
+      </Button>
+      <Button icon="remove" disabled={thread.value.length === 0} onClick={clearAll}>
+        Clear
+      </Button>
+    </>
+  )
+  return (
+    <Page title="Playground" actions={actions}>
+      {problem && <Problem of={problem} retry={reload} />}
+      {models !== null && chosen.length === 0 && <NoModels />}
+      {models !== null && chosen.length > 0 && (
+        <div class="play">
+          <section class="panel play-setup" aria-label="What is asked of whom">
+            <ModelsPicker models={models} chosen={chosen} />
+            <SettingsFields />
+          </section>
+          {thread.value.length === 0 ? <Nothing /> : <ThreadView models={models} chosen={chosen} />}
+          <Composer models={models} chosen={chosen} />
+        </div>
+      )}
+      {isCode && <CodeDialog chosen={chosen} onClose={() => setCode(false)} />}
+    </Page>
+  )
+}
+
+function stopByKey(event: KeyboardEvent): void {
+  if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('dialog[open]')) return
+  if (isAnswering.value && editing.value === null) stopAll()
+}
+
+function clearAll(): void {
+  clear()
+  announce('The thread is cleared.')
+  document.querySelector<HTMLElement>('.composer textarea')?.focus()
+}
+
+const Nothing = () => (
+  <div class="play-nothing">
+    <p>
+      What you write here goes to the model, and its answer comes as it is written. It is kept in this tab alone: once
+      that is closed or loaded anew, it is gone. What it costs is on record, as any request.
+    </p>
+    {cleared.value !== null && cleared.value.length > 0 && (
+      <Button icon="again" onClick={bringBack}>
+        Bring back what was cleared
+      </Button>
+    )}
+  </div>
+)
+
+const NoModels = () => (
+  <Empty title="No model to try">
+    <p>
+      {may('editor') ? (
+        <>
+          Once there is a model, it can be tried here. <a href={toHref('/models')}>Look at the models</a>
+        </>
+      ) : (
+        'Once your team may use a model, it can be tried here. An owner or an editor says which.'
+      )}
+    </p>
+  </Empty>
+)

@@ -1,0 +1,106 @@
+/** Asks the server for one answer, and tells of it as it comes. Several may be under way. */
+import { signal } from '@preact/signals'
+import { UNREACHABLE } from '../api/client.ts'
+import { endSession } from '../api/session.ts'
+import { announce } from '../ui/notice.tsx'
+import { breakOff, stop, takeData } from './chunks.ts'
+import { toFailure } from './failure.ts'
+import { toFigures, toSpoken } from './figures.ts'
+import { toTooLong } from './request.ts'
+import { createEventReader } from './stream.ts'
+import { type Answer, isRunning } from './thread.ts'
+
+/** However fast it comes, it is drawn so often at most. */
+const DRAWN_EVERY_MS = 50
+const TICK_MS = 100
+
+/** The clock by which answers are measured, while one is under way. */
+export const clock = signal(performance.now())
+
+const running = new Map<number, AbortController>()
+let ticking: ReturnType<typeof setInterval> | undefined
+
+function begin(id: number, controller: AbortController): void {
+  running.set(id, controller)
+  clock.value = performance.now()
+  ticking ??= setInterval(() => {
+    clock.value = performance.now()
+  }, TICK_MS)
+}
+
+function finish(id: number): void {
+  running.delete(id)
+  clock.value = performance.now()
+  if (running.size > 0) return
+  clearInterval(ticking)
+  ticking = undefined
+}
+
+/** Stops one, where it is under way. */
+export const end = (id: number): void => running.get(id)?.abort()
+
+export function stopAll(): void {
+  for (const controller of running.values()) controller.abort()
+}
+
+/** @param show is given the answer whenever there is more of it, and once it has ended, in whichever way. */
+export async function run(first: Answer, body: object, show: (answer: Answer) => void): Promise<void> {
+  let answer = first
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const draw = () => {
+    timer = undefined
+    show(answer)
+  }
+  const take = (next: Answer) => {
+    if (answer.firstMs === null && next.firstMs !== null) announce(toSpoken(next, toFigures(next, null, next.firstMs)))
+    answer = next
+    timer ??= setTimeout(draw, DRAWN_EVERY_MS)
+  }
+  const controller = new AbortController()
+  begin(first.id, controller)
+  try {
+    await read(first, JSON.stringify(body), controller.signal, take)
+  } catch (error) {
+    const now = performance.now()
+    if (controller.signal.aborted) answer = stop(answer, now)
+    else answer = breakOff(answer, answer.requestId === null ? UNREACHABLE().message : 'The connection was lost', now)
+    // A fault of this page, and not of the network, which the browser tells as TypeError.
+    if (!controller.signal.aborted && !(error instanceof TypeError)) console.error(error)
+  }
+  if (isRunning(answer)) answer = breakOff(answer, 'The connection ended before it did', performance.now())
+  clearTimeout(timer)
+  draw()
+  finish(first.id)
+  announce(toSpoken(answer, toFigures(answer, null, performance.now())))
+}
+
+const ADDRESS = '/admin/api/playground'
+
+async function read(first: Answer, body: string, signal: AbortSignal, take: (answer: Answer) => void): Promise<void> {
+  const tooLong = toTooLong(body)
+  if (tooLong !== null) return take(breakOff(first, tooLong, performance.now()))
+  const headers = { 'content-type': 'application/json' }
+  const response = await fetch(ADDRESS, { method: 'POST', headers, body, signal })
+  const requestId = response.headers.get('x-request-id')?.replace(/^req_/, '') ?? null
+  if (!response.ok || response.body === null) {
+    const failure = toFailure(response.status, await response.text())
+    take(breakOff({ ...first, requestId: failure.isOnRecord ? requestId : null }, failure.message, performance.now()))
+    if (failure.isSignedOut) endSession()
+    return
+  }
+  let answer: Answer = { ...first, requestId }
+  take(answer)
+  const toEvents = createEventReader()
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const now = performance.now()
+    for (const data of toEvents(value)) {
+      answer = takeData(answer, data, now)
+      if (!isRunning(answer)) break
+    }
+    take(answer)
+    if (!isRunning(answer)) return void reader.cancel()
+  }
+}

@@ -1,0 +1,190 @@
+/** What goes along with every request: the system message, and folded away tools, the form of the answer, parameters. */
+import type { ComponentChildren } from 'preact'
+import { Button } from '../ui/button.tsx'
+import { SelectField, TextField } from '../ui/form.tsx'
+import { EFFORTS, type Field, NUMBERS, type Settings, toParametersText, VERBOSITIES } from './settings.ts'
+import { read, settings } from './state.ts'
+import { EXAMPLE_SCHEMA, EXAMPLE_TOOLS, readTools } from './tools.ts'
+
+const set = (changes: Partial<Settings>) => {
+  settings.value = { ...settings.value, ...changes }
+}
+const form = { values: settings, set }
+
+/** Opens what a field is folded into, and goes there. */
+export function showField(name: Field): void {
+  const field = document.querySelector<HTMLElement>(`.play-setup [name="${name}"]`)
+  const folded = field?.closest('details')
+  if (folded) folded.open = true
+  field?.focus()
+}
+
+export const SettingsFields = () => (
+  <div class="play-settings">
+    <Folded title="System message" said={settings.value.system.trim() === '' ? '' : firstLine(settings.value.system)}>
+      <TextField of={form} name="system" label="System message" lines={4} hint="What the model is told first." />
+    </Folded>
+    <ToolsPart />
+    <FormatPart />
+    <ParametersPart />
+  </div>
+)
+
+const MOST_SHOWN = 60
+const firstLine = (text: string) => {
+  const line = text.trim().split('\n', 1)[0] ?? ''
+  return line.length > MOST_SHOWN ? `${line.slice(0, MOST_SHOWN).toWellFormed()}…` : line
+}
+
+interface FoldedProps {
+  title: string
+  /** What is in it, where it is closed. */
+  said: string
+  isWrong?: boolean
+  children: ComponentChildren
+}
+
+const Folded = ({ title, said, isWrong = false, children }: FoldedProps) => (
+  <details>
+    <summary>
+      {title}
+      {isWrong && <span class="state bad">to be mended</span>}
+      {!isWrong && said !== '' && <span class="play-said">{said}</span>}
+    </summary>
+    <div class="form">{children}</div>
+  </details>
+)
+
+const PARALLEL = [
+  ['', 'as the model does'],
+  ['yes', 'yes'],
+  ['no', 'no, one at a time'],
+] as const
+
+function ToolsPart() {
+  const { tools: typed } = settings.value
+  const { problems } = read.value
+  const found = typed.trim() === '' ? { tools: [] } : readTools(typed)
+  const names = 'tools' in found ? found.tools.map(({ name }) => name) : []
+  return (
+    <Folded title="Tools" said={names.join(', ')} isWrong={problems.tools !== undefined}>
+      <TextField
+        of={form}
+        name="tools"
+        label="Tools, as JSON"
+        lines={8}
+        isCode
+        wrong={problems.tools}
+        hint="A list as the API takes it. Where one is called, you type what it returns."
+      />
+      {typed.trim() === '' && (
+        <div>
+          <Button onClick={() => set({ tools: EXAMPLE_TOOLS })}>Put in an example</Button>
+        </div>
+      )}
+      {names.length > 0 && (
+        <div class="fields">
+          <SelectField
+            of={form}
+            name="tool_choice"
+            label="What is called"
+            options={[
+              ['', 'what the model chooses'],
+              ['required', 'at least one'],
+              ['none', 'none'],
+              ...names.map((name) => [`tool ${name}`, name] as const),
+            ]}
+          />
+          <SelectField of={form} name="parallel_tool_calls" label="Several at a time" options={PARALLEL} />
+        </div>
+      )}
+    </Folded>
+  )
+}
+
+const FORMATS = [
+  ['', 'text'],
+  ['json_object', 'JSON, of any form'],
+  ['json_schema', 'JSON by a schema'],
+] as const
+
+function FormatPart() {
+  const { format, schema } = settings.value
+  const { problems } = read.value
+  const said = format === '' ? '' : (FORMATS.find(([value]) => value === format)?.[1] ?? '')
+  return (
+    <Folded title="Form of the answer" said={said} isWrong={problems.schema !== undefined}>
+      <SelectField of={form} name="format" label="The answer is" options={FORMATS} />
+      {format === 'json_schema' && (
+        <>
+          <TextField of={form} name="schema" label="JSON schema" lines={8} isCode wrong={problems.schema} />
+          {schema.trim() === '' && (
+            <div>
+              <Button onClick={() => set({ schema: EXAMPLE_SCHEMA })}>Put in an example</Button>
+            </div>
+          )}
+          <SelectField
+            of={form}
+            name="strict"
+            label="Strict"
+            hint="Strict: every property is required and no other is allowed, and what comes fits."
+            options={[
+              ['yes', 'yes'],
+              ['no', 'no'],
+            ]}
+          />
+        </>
+      )}
+    </Folded>
+  )
+}
+
+const toOptions = (words: readonly string[]) => [
+  ['', 'as the model does'] as const,
+  ...words.map((word) => [word, word] as const),
+]
+
+function ParametersPart() {
+  const { problems } = read.value
+  const isWrong = [...NUMBERS.map(({ name }) => name), 'stop' as const, 'others' as const].some(
+    (name) => problems[name] !== undefined,
+  )
+  return (
+    <Folded title="Parameters" said={toParametersText(settings.value)} isWrong={isWrong}>
+      <div class="fields">
+        {NUMBERS.map(({ name, label, isWhole = false }) => (
+          <TextField
+            key={name}
+            of={form}
+            name={name}
+            label={label}
+            inputMode={name === 'seed' ? 'text' : isWhole ? 'numeric' : 'decimal'}
+            placeholder="as the model does"
+            wrong={problems[name]}
+          />
+        ))}
+        <SelectField of={form} name="reasoning_effort" label="Reasoning" options={toOptions(EFFORTS)} />
+        <SelectField of={form} name="verbosity" label="Verbosity" options={toOptions(VERBOSITIES)} />
+      </div>
+      <TextField
+        of={form}
+        name="stop"
+        label="Stops"
+        lines={2}
+        isCode
+        wrong={problems.stop}
+        hint="The answer ends before any of these: one a line, four at most, \n for the end of a line."
+      />
+      <TextField
+        of={form}
+        name="others"
+        label="Other fields, as JSON"
+        lines={2}
+        isCode
+        wrong={problems.others}
+        placeholder='{ "top_k": 40 }'
+        hint="What some upstreams know beside these."
+      />
+    </Folded>
+  )
+}

@@ -1,0 +1,156 @@
+/**
+ * What the playground holds for as long as this tab is open, whatever page is shown meanwhile: in memory alone. Who signs out takes it along;
+ * where a session has ended by itself, whoever signs in again under the same name goes on where they were.
+ */
+import { computed, effect, signal } from '@preact/signals'
+import { session } from '../api/session.ts'
+import { estimatePrompt } from './figures.ts'
+import { toBody, toMessages } from './request.ts'
+import { end, run, stopAll } from './run.ts'
+import { type Field, NO_SETTINGS, readSettings, type Settings } from './settings.ts'
+import type { Picture, Side, Thread } from './thread.ts'
+import * as edits from './thread.ts'
+
+export interface Draft {
+  text: string
+  pictures: readonly Picture[]
+}
+
+const NO_DRAFT: Draft = { text: '', pictures: [] }
+
+export const thread = signal<Thread>([])
+export const settings = signal<Settings>(NO_SETTINGS)
+export const draft = signal<Draft>(NO_DRAFT)
+/** Which message is being edited, by its id. */
+export const editing = signal<number | null>(null)
+/** Why nothing was asked, in a sentence. */
+export const blocked = signal<string | null>(null)
+/** A thread that was cleared, for who did not mean it. */
+export const cleared = signal<Thread | null>(null)
+
+export const read = computed(() => readSettings(settings.value))
+export const isAnswering = computed(() => edits.answersOf(thread.value).some(edits.isRunning))
+
+let made = 0
+const newId = () => ++made
+
+export function change(edit: (thread: Thread) => Thread): void {
+  thread.value = edit(thread.value)
+}
+
+function forget(): void {
+  stopAll()
+  thread.value = []
+  settings.value = NO_SETTINGS
+  draft.value = NO_DRAFT
+  for (const one of [editing, blocked, cleared]) one.value = null
+}
+
+let owner: string | null = null
+effect(() => {
+  const { value } = session
+  const isAnother = value.state === 'in' && owner !== null && owner !== value.name
+  if (isAnother || (value.state === 'out' && !value.isOver)) forget()
+  if (value.state === 'in') owner = value.name
+})
+
+/** What the first wrong field is called, before anything is asked; null where all are right. */
+export function findWrong(): Field | null {
+  const [wrong] = Object.entries(read.value.problems) as [Field, string][]
+  blocked.value = wrong ? wrong[1] : null
+  return wrong ? wrong[0] : null
+}
+
+/** Asks a model for what comes next at the end of a round, or in the place of one of its answers. */
+export function ask(roundId: number, side: Side, model: string, instead: number | null = null): void {
+  if (findWrong() !== null) return
+  const answer = edits.newAnswer(newId(), model, performance.now())
+  change((before) =>
+    instead === null ? edits.addAnswer(before, roundId, side, answer) : edits.replaceAnswer(before, instead, answer),
+  )
+  const upTo = thread.value.slice(0, thread.value.findIndex(({ id }) => id === roundId) + 1)
+  const body = toBody(model, toMessages(settings.value.system, upTo, side, answer.id), read.value.fields)
+  void run({ ...answer, promptTokens: estimatePrompt(body) }, body, (next) =>
+    change((before) => edits.changeAnswer(before, answer.id, () => next)),
+  )
+}
+
+/** Asks every model whose turn it is at the end of the thread. */
+export function askAll(models: readonly string[]): void {
+  const last = thread.value.at(-1)
+  for (const [at, model] of models.entries()) {
+    const side = at === 0 ? 0 : 1
+    if (last && edits.isDue(thread.value, side)) ask(last.id, side, model)
+  }
+}
+
+/** Puts what is typed behind the thread. Returns whether it did. */
+function addDraft(models: readonly string[]): boolean {
+  const { text, pictures } = draft.value
+  const waiting = models.some((_, at) => {
+    const last = edits.lastAnswer(thread.value, at === 0 ? 0 : 1)
+    return edits.openCalls(last).length > 0
+  })
+  blocked.value = waiting ? 'A tool was called: type its result above first, or remove that answer.' : null
+  if (waiting) return false
+  change((before) => [...before, edits.newRound(newId(), text, pictures)])
+  draft.value = NO_DRAFT
+  cleared.value = null
+  return true
+}
+
+const hasDraft = () => draft.value.text.trim() !== '' || draft.value.pictures.length > 0
+
+export function send(models: readonly string[]): void {
+  if (isAnswering.value || findWrong() !== null) return
+  if (hasDraft() && !addDraft(models)) return
+  askAll(models)
+}
+
+/** For those who write a thread before they have it answered. */
+export function addOnly(models: readonly string[]): void {
+  if (!isAnswering.value && hasDraft()) addDraft(models)
+}
+
+export function askAgain(roundId: number, models: readonly string[]): void {
+  if (isAnswering.value || findWrong() !== null) return
+  change((before) => edits.dropAnswers(before, roundId))
+  for (const [at, model] of models.entries()) ask(roundId, at === 0 ? 0 : 1, model)
+}
+
+/** An answer that somebody writes themselves. */
+export function write(roundId: number, side: Side): void {
+  const answer = edits.newAnswer(newId(), null, 0)
+  change((before) => edits.addAnswer(before, roundId, side, answer))
+  editing.value = answer.id
+}
+
+export function removeAnswer(id: number): void {
+  end(id)
+  change((before) => edits.removeAnswer(before, id))
+}
+
+export function removeRound(id: number): void {
+  for (const answer of thread.value.find((round) => round.id === id)?.answers.flat() ?? []) end(answer.id)
+  change((before) => edits.removeRound(before, id))
+}
+
+export const beginSecond = () => change((before) => edits.beginSecond(before, newId))
+
+export function dropSide(side: Side): void {
+  for (const round of thread.value) for (const answer of round.answers[side]) end(answer.id)
+  change((before) => edits.dropSide(before, side))
+}
+
+export function clear(): void {
+  stopAll()
+  cleared.value = thread.value
+  thread.value = []
+  editing.value = null
+  blocked.value = null
+}
+
+export function bringBack(): void {
+  if (cleared.value) thread.value = cleared.value
+  cleared.value = null
+}

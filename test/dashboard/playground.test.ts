@@ -1,0 +1,339 @@
+/** The playground: what is typed, how it becomes a request, and how a stream becomes an answer. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { chooseModels, chooseSecond, toOfferText } from '../../src/dashboard/playground/choice.ts'
+import { breakOff, stop, takeData, toEnding } from '../../src/dashboard/playground/chunks.ts'
+import { toFailure } from '../../src/dashboard/playground/failure.ts'
+import { estimatePrompt, toFigures, toSpoken } from '../../src/dashboard/playground/figures.ts'
+import { readJson } from '../../src/dashboard/playground/json-text.ts'
+import { checkPicture, toBody, toCodeBody, toMessages, toTooLong } from '../../src/dashboard/playground/request.ts'
+import { NO_SETTINGS, readSettings, type Settings, toParametersText } from '../../src/dashboard/playground/settings.ts'
+import { createEventReader } from '../../src/dashboard/playground/stream.ts'
+import * as threads from '../../src/dashboard/playground/thread.ts'
+import { EXAMPLE_SCHEMA, EXAMPLE_TOOLS, readTools } from '../../src/dashboard/playground/tools.ts'
+import { validate } from '../../src/formats/chat/validate.ts'
+
+const { addAnswer, beginSecond, changeAnswer, dropSide, isDue, newAnswer, newRound, openCalls, replaceAnswer } = threads
+
+const PIXEL = { name: 'a.png', url: 'data:image/png;base64,AAAA' }
+
+/** An answer that has come to its end. */
+const answer = (id: number, changes: Partial<threads.Answer> = {}): threads.Answer => ({
+  ...newAnswer(id, 'a/b', 0),
+  ...{ state: 'done', text: `answer ${id}`, ...changes },
+})
+
+const call = (changes: Partial<threads.Call> = {}): threads.Call => ({
+  ...{ id: 'c1', kind: 'function', name: 'f', input: '{}', result: null, ...changes },
+})
+
+describe('JSON that is typed', () => {
+  const cases: [text: string, problem: string][] = [
+    ['', 'line 1, column 1: there is nothing'],
+    ['{"a": 1,}', 'line 1, column 9: a comma before } is one too many, or a name in double quotes is missing here'],
+    ['[\n  1\n  2\n]', 'line 3, column 3: a comma or ] is missing here'],
+    ["{'a': 1}", 'line 1, column 2: texts stand in straight double quotes: "'],
+    ['{"a" 1}', 'line 1, column 6: a colon is missing here'],
+    ['{"a": "b\n"}', 'line 1, column 7: this text has no end: " is missing'],
+    ['{"a": "\\x"}', 'line 1, column 8: a backslash stands before one of "\\/bfnrtu alone: write \\\\'],
+    ['{"a": [1', 'line 1, column 9: it ends before its ]'],
+    ['{} {}', 'line 1, column 4: it is over, and something follows'],
+    ['{"a": tru}', 'line 1, column 7: a value is missing here'],
+    ['// no\n{}', 'line 1, column 1: JSON has no comments'],
+  ]
+  test.each(cases)('%j says where it is wrong', (text, problem) => {
+    expect(readJson(text)).toEqual({ problem })
+  })
+
+  test('is wrong where, and only where, it is no JSON, and within its text', () => {
+    const text = fc
+      .tuple(fc.json(), fc.nat(), fc.constantFrom(...'{}[]",:\\x\n 0'))
+      .map(
+        ([json, at, char]) => json.slice(0, at % (json.length + 1)) + char + json.slice((at % (json.length + 1)) + 1),
+      )
+    fc.assert(
+      fc.property(text, (typed) => {
+        const read = readJson(typed)
+        if ('value' in read) return
+        const [, line, column] = /^line (\d+), column (\d+): ./.exec(read.problem) ?? []
+        expect(Number(column)).toBeLessThanOrEqual((typed.split('\n')[Number(line) - 1] ?? '').length + 1)
+      }),
+    )
+  })
+
+  test('of many megabytes is read like any other', () => {
+    expect(readJson(`["${'x'.repeat(5_000_000)}",]`)).toMatchObject({
+      problem: expect.stringContaining('one too many'),
+    })
+  })
+})
+
+describe('settings', () => {
+  const read = (changes: Partial<Settings>) => readSettings({ ...NO_SETTINGS, ...changes })
+
+  test('are fields of a request that the gateway takes', () => {
+    const { fields, problems } = read({
+      ...{ temperature: '0,2', top_p: '1', max_completion_tokens: '50', seed: '-7', frequency_penalty: '-2' },
+      ...{ stop: 'END\n\\n', reasoning_effort: 'low', verbosity: 'high', others: '{"top_k": 40}' },
+      ...{ tools: EXAMPLE_TOOLS, tool_choice: 'tool get_weather', parallel_tool_calls: 'no' },
+      ...{ format: 'json_schema', schema: EXAMPLE_SCHEMA },
+    })
+    expect(problems).toEqual({})
+    expect(fields).toMatchObject({
+      ...{ temperature: 0.2, seed: -7, stop: ['END', '\n'], top_k: 40, parallel_tool_calls: false },
+      tool_choice: { type: 'function', function: { name: 'get_weather' } },
+      response_format: { json_schema: { name: 'answer', strict: true } },
+    })
+    const body = toBody('a/b', toMessages('Be short.', [newRound(1, 'Hi', [PIXEL])], 0), fields)
+    expect(validate(structuredClone(body))).toEqual(body as never)
+  })
+
+  test('that say nothing leave nothing', () => {
+    expect(read({})).toEqual({ fields: {}, problems: {} })
+    expect(read({ tools: '[]', tool_choice: 'required' }).fields).toEqual({})
+    expect(read({ tools: EXAMPLE_TOOLS, tool_choice: 'tool gone' }).fields.tool_choice).toBeUndefined()
+  })
+
+  const wrong: [changes: Partial<Settings>, problem: string][] = [
+    [{ temperature: '3' }, 'Temperature is from 0 to 2.'],
+    [{ temperature: 'hot' }, 'Temperature is a number.'],
+    [{ max_completion_tokens: '0' }, 'Most tokens: 1 or more.'],
+    [{ max_completion_tokens: '1.5' }, 'Most tokens is a whole number.'],
+    [{ stop: 'a\nb\nc\nd\ne' }, 'At most 4, one a line.'],
+    [{ tools: '[{]' }, 'This is no JSON: line 1, column 3: a comma before ] is one too many'],
+    [{ tools: '[1]' }, 'The tool is no object.'],
+    [{ tools: '[{"name":"f"},{"name":"f"}]' }, 'Two tools are called f.'],
+    [{ tools: '[{"name":"f"},{"type":"function","function":{"name":"a b"}}]' }, 'Tool 2 has a name with more than'],
+    [{ format: 'json_schema', schema: '[]' }, 'A schema is an object'],
+    [{ format: 'json_schema', schema: '' }, 'This is no JSON: line 1, column 1: there is nothing.'],
+    [{ others: '{"model":"x"}' }, 'model is set on this page.'],
+    [{ others: '[]' }, 'Other fields are an object'],
+  ]
+  test.each(wrong)('%j is said in a sentence', (changes, problem) => {
+    const [said, ...more] = Object.entries(read(changes).problems)
+    expect(more).toEqual([])
+    expect(Object.keys(changes)).toContain(String(said?.[0]))
+    expect(said?.[1]).toStartWith(problem)
+  })
+
+  test('a schema may stand in what requests have around it, and gives its name', () => {
+    const schema = { type: 'object', title: 'Weather' }
+    const formatOf = (json: object) =>
+      read({ format: 'json_schema', schema: JSON.stringify(json), strict: 'no' }).fields
+    const named = { type: 'json_schema', json_schema: { name: 'Weather', schema, strict: false } }
+    expect(formatOf(schema)).toEqual({ response_format: named })
+    expect(formatOf(named)).toEqual({ response_format: named })
+    expect(formatOf(named.json_schema)).toEqual({ response_format: named })
+  })
+
+  test('a function without what stands around it will do', () => {
+    expect(readTools('{"name":"f"}')).toEqual({
+      tools: [{ type: 'function', name: 'f', json: { type: 'function', function: { name: 'f' } } }],
+    })
+  })
+
+  test('are told in words where they are folded', () => {
+    expect(toParametersText({ ...NO_SETTINGS, temperature: '0.2', stop: 'END' })).toBe('temperature 0.2, stops')
+  })
+})
+
+describe('a thread', () => {
+  const two = addAnswer(addAnswer([newRound(1, 'One', []), newRound(2, 'Two', [])], 1, 0, answer(3)), 2, 0, answer(4))
+
+  test('is told to a model up to an answer, system first, without what came to nothing', () => {
+    const failed = addAnswer(two, 1, 0, answer(5, { state: 'failed', text: '' }))
+    expect(toMessages('Be short.', failed, 0, 4)).toEqual([
+      { role: 'system', content: 'Be short.' },
+      { role: 'user', content: 'One' },
+      { role: 'assistant', content: 'answer 3' },
+      { role: 'user', content: 'Two' },
+    ])
+  })
+
+  test('what failed gives way to the next answer, and one that is written anew to what replaces it', () => {
+    const failed = addAnswer([newRound(1, 'One', [])], 1, 0, answer(2, { state: 'failed', text: '' }))
+    expect(threads.answersOf(addAnswer(failed, 1, 0, answer(3))).map(({ id }) => id)).toEqual([3])
+    expect(threads.answersOf(replaceAnswer(addAnswer(two, 1, 0, answer(5)), 3, answer(6))).map(({ id }) => id)).toEqual(
+      [6, 4],
+    )
+  })
+
+  test('a second model has the same past, and the last question is for it to answer', () => {
+    let id = 10
+    const both = beginSecond(two, () => ++id)
+    expect(both.map(({ answers }) => answers[1].map(({ text }) => text))).toEqual([['answer 3'], []])
+    expect([isDue(both, 0), isDue(both, 1)]).toEqual([false, true])
+    expect(new Set(threads.answersOf(both).map((one) => one.id)).size).toBe(3)
+    expect(dropSide(both, 0).map(({ answers }) => answers.map(({ length }) => length))).toEqual([
+      [1, 0],
+      [0, 0],
+    ])
+  })
+
+  test('calls of tools wait for their results, which go back with them', () => {
+    const calling = { text: '', reasoning: 'Hm.', calls: [call(), call({ id: 'c2', kind: 'custom', input: 'x' })] }
+    let thread = addAnswer([newRound(1, 'One', [])], 1, 0, answer(2, calling))
+    expect([isDue(thread, 0), openCalls(threads.lastAnswer(thread, 0)).length]).toEqual([false, 2])
+    thread = changeAnswer(thread, 2, (one) => ({ ...one, calls: one.calls.map((each) => ({ ...each, result: '4' })) }))
+    expect(isDue(thread, 0)).toBe(true)
+    const [, message, ...results] = toMessages('', thread, 0)
+    expect(message).toEqual({
+      ...{ role: 'assistant', content: null, reasoning_content: 'Hm.' },
+      tool_calls: [
+        { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } },
+        { id: 'c2', type: 'custom', custom: { name: 'f', input: 'x' } },
+      ],
+    })
+    expect(results.map(({ tool_call_id: id, content }) => [id, content])).toEqual([
+      ['c1', '4'],
+      ['c2', '4'],
+    ])
+    const body = toBody('a/b', toMessages('', thread, 0), {})
+    expect(validate(structuredClone(body))).toEqual(body as never)
+  })
+
+  test('calls of an answer that broke off are not told: they may be half a call', () => {
+    const thread = addAnswer([newRound(1, 'One', [])], 1, 0, answer(2, { state: 'cut', calls: [call()] }))
+    expect(toMessages('', thread, 0).at(-1)).toEqual({ role: 'assistant', content: 'answer 2' })
+    expect(openCalls(threads.lastAnswer(thread, 0))).toEqual([])
+  })
+
+  test('as code it is what was asked last, or what is being typed', () => {
+    const lastOf = (text: string, thread: threads.Thread = two) =>
+      (toCodeBody('a/b', { system: '', thread, side: 0 }, { text, pictures: [] }, {}).messages as unknown[]).at(-1)
+    expect(lastOf('')).toEqual({ role: 'user', content: 'Two' })
+    expect(lastOf('Three')).toEqual({ role: 'user', content: 'Three' })
+    expect(lastOf('', [])).toEqual({ role: 'user', content: 'Hello' })
+  })
+
+  test('beyond what the gateway takes it is not sent', () => {
+    expect(toTooLong('é'.repeat(16 * 1024 ** 2))).toBeNull()
+    expect(toTooLong(`${'é'.repeat(16 * 1024 ** 2)}x`)).toContain('32 MB is the most')
+  })
+})
+
+describe('a stream', () => {
+  test('is the same events however it is cut, with any ends of lines', () => {
+    const text = ': keep-alive\n\ndata: {"a":1}\r\n\r\ndata:b\rdata: c\r\revent: x\n\nid: 1\ndata: [DONE]\n\ndata: rest'
+    fc.assert(
+      fc.property(fc.array(fc.nat(text.length)), (cuts) => {
+        const read = createEventReader()
+        const ends = [...cuts, text.length].sort((a, b) => a - b)
+        const events = ends.flatMap((end, at) => read(text.slice(ends[at - 1] ?? 0, end)))
+        expect(events).toEqual(['{"a":1}', 'b\nc', '[DONE]'])
+      }),
+    )
+  })
+
+  const frame = (delta: object, finish: string | null = null) =>
+    JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }], usage: null })
+  const take = (...frames: string[]) =>
+    frames.reduce((taken, data, at) => takeData(taken, data, 100 * (at + 1)), newAnswer(1, 'a/b', 0, 1_000))
+  const USAGE = JSON.stringify({
+    choices: [],
+    usage: {
+      ...{ prompt_tokens: 10, completion_tokens: 8, cost_nano_usd: 1_234 },
+      completion_tokens_details: { reasoning_tokens: 4 },
+    },
+  })
+
+  test('becomes an answer with its reasoning, its calls and what it cost', () => {
+    const taken = take(
+      frame({ role: 'assistant', content: '' }),
+      frame({ reasoning: 'Hm', reasoning_content: 'Hm' }),
+      frame({ content: 'Hé' }),
+      frame({ tool_calls: [{ index: 1, id: 'c2', type: 'function', function: { name: 'g', arguments: '' } }] }),
+      frame({ tool_calls: [{ index: 0, id: 'c1', type: 'custom', custom: { name: 'f', input: 'x' } }] }),
+      frame({ tool_calls: [{ index: 1, function: { arguments: '{"a"' } }] }),
+      frame({ tool_calls: [{ index: 1, function: { arguments: ':1}' } }] }),
+      frame({}, 'tool_calls'),
+      USAGE,
+      '[DONE]',
+    )
+    expect(taken).toMatchObject({
+      ...{ state: 'done', text: 'Hé', reasoning: 'Hm', finish: 'tool_calls', firstMs: 200, endedMs: 1_000, bytes: 15 },
+      usage: { promptTokens: 10, completionTokens: 8, reasoningTokens: 4, costNanoUsd: 1_234 },
+    })
+    expect(taken.calls).toEqual([call({ kind: 'custom', input: 'x' }), call({ id: 'c2', name: 'g', input: '{"a":1}' })])
+  })
+
+  test('that breaks off never looks complete', () => {
+    const error = JSON.stringify({ error: { message: 'The upstream stopped.', type: 'server_error' } })
+    expect(take(error)).toMatchObject({ state: 'failed', problem: 'The upstream stopped.' })
+    expect(take(frame({ content: 'x' }), error)).toMatchObject({
+      ...{ state: 'cut', text: 'x', problem: 'The answer broke off. The upstream stopped.' },
+    })
+    expect(take(frame({ content: 'x' }), '{"choi')).toMatchObject({ state: 'cut' })
+    expect(breakOff(take(frame({ content: 'x' })), 'the connection ended', 300)).toMatchObject({
+      ...{ state: 'cut', endedMs: 300, problem: 'The answer broke off. The connection ended.' },
+    })
+  })
+
+  test('says what is not ordinary about its end', () => {
+    expect(toEnding(take(frame({ content: 'x' }, 'stop'), '[DONE]'))).toBeNull()
+    expect(toEnding(take(frame({ content: 'x' }, 'length'), '[DONE]'))).toContain('most tokens')
+    expect(toEnding(take(frame({ refusal: 'No.' }, 'stop'), '[DONE]'))).toBe('The model refused.')
+    expect(stop(take(frame({ content: 'x' })), 5).state).toBe('stopped')
+  })
+
+  const PRICING = [{ prompt: '0.000001', completion: '0.00001' }]
+
+  test('is measured while it comes, and counted once it is there', () => {
+    const writing = take(frame({ role: 'assistant' }), frame({ content: 'x'.repeat(400) }))
+    expect(toFigures(writing, PRICING, 1_200)).toEqual({
+      ...{ firstMs: 200, tookMs: 1_200, tokens: 100, tokensPerSecond: 100, nanoUsd: 2_000_000, isEstimated: true },
+    })
+    expect(toFigures(writing, null, 1_200).nanoUsd).toBeNull()
+    // Of eight tokens four were thought before the first was shown.
+    expect(toFigures(take(frame({ content: 'x' }), USAGE, '[DONE]'), PRICING, 9_999)).toEqual({
+      ...{ firstMs: 100, tookMs: 300, tokens: 8, tokensPerSecond: 20, nanoUsd: 1_234, isEstimated: false },
+    })
+    expect(toFigures(take(), PRICING, 500)).toMatchObject({ firstMs: null, tokensPerSecond: null, nanoUsd: 0 })
+  })
+
+  test('is told to those who hear the page', () => {
+    const done = take(frame({ content: 'x' }), USAGE, '[DONE]')
+    expect(toSpoken(done, toFigures(done, PRICING, 0))).toBe('a/b has answered: 8 tokens in 300 ms, $0.000001234.')
+    const failed = breakOff(take(), 'no', 5)
+    expect(toSpoken(failed, toFigures(failed, PRICING, 0))).toBe('a/b has not answered. No.')
+  })
+
+  test('a prompt is estimated by its text, a picture by itself', () => {
+    expect(estimatePrompt({ messages: [{ content: 'x'.repeat(4_000) }] })).toBeWithin(1_000, 1_020)
+    const picture = { image_url: { url: `data:image/png;base64,${'A'.repeat(4_000_000)}` } }
+    expect(estimatePrompt([picture])).toBeWithin(700, 900)
+  })
+})
+
+test('what comes in the place of a stream is a sentence, and on record where a model was asked', () => {
+  const of = (status: number, error: object) => toFailure(status, JSON.stringify({ error }))
+  const nothing = { isSignedOut: false, isOnRecord: false }
+  expect(of(401, { kind: 'signed_out', message: 'Sign in first.' })).toEqual({
+    ...{ message: 'Sign in first.', isSignedOut: true, isOnRecord: false },
+  })
+  expect(of(404, { message: 'There is no such model.', code: 'model_not_found' })).toEqual({
+    ...{ message: 'There is no such model.', ...nothing },
+  })
+  expect(of(502, { message: 'It failed.', code: 'upstream_failed' }).isOnRecord).toBe(true)
+  expect(toFailure(502, '<html>Bad gateway')).toEqual({
+    ...{ message: 'Something on the way to the server failed (502).', ...nothing },
+  })
+})
+
+test('models: what the address names is asked, else one that is ready', () => {
+  const offer = (slug: string, is_ready: boolean | null = true) => ({ slug, is_ready, pricing: [] })
+  const models = [offer('a/down', false), offer('tollgate/demo'), offer('b/up')]
+  expect(chooseModels(models, null, null)).toEqual(['b/up'])
+  expect(chooseModels(models.slice(0, 2), null, null)).toEqual(['tollgate/demo'])
+  expect(chooseModels(models, 'gone', 'b/up')).toEqual(['gone', 'b/up'])
+  expect(chooseModels([], null, null)).toEqual([])
+  expect(models.map(({ slug }) => chooseSecond(models, slug))).toEqual([...['tollgate/demo', 'b/up', 'tollgate/demo']])
+  expect(toOfferText(offer('a/down', false))).toBe('a/down · free · not ready')
+})
+
+test('pictures are of a kind and a size that models and the gateway take', () => {
+  const check = (type: string, mib: number) => checkPicture({ name: 'a', type, size: mib * 1024 ** 2 })
+  expect(check('image/png', 2)).toBeNull()
+  expect(check('image/heic', 2)).toContain('PNG, JPEG, WebP or GIF')
+  expect(check('image/png', 30)).toBe('a has 30 MB, and a request has room for 23 MB of pictures. Make it smaller.')
+})

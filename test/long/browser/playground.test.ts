@@ -1,0 +1,275 @@
+/** The playground, as a person chats on it: with the demo model, and with an upstream that waits, calls, fails and breaks off when it is told to. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import {
+  type Browsing,
+  expectAccessible,
+  hasNoChromium,
+  PASSWORD,
+  startBrowsing,
+  type Visit,
+} from '../../browser/browsing.ts'
+import { type ScriptedUpstream, startUpstream } from '../../support/upstream.ts'
+import { errorAnswer, type StreamEnd, type StreamStep } from '../../support/upstream-answers.ts'
+
+const FACTS = `context_length: 128000, max_output_length: 4096, input_modalities: [text, image], output_modalities: [text],
+      supported_features: [tools, reasoning, structured_outputs, json_mode]`
+
+const toCatalog = (url: string) => `version: 1
+upstreams:
+  demo: { dialect: demo, local: true }
+  theirs: { dialect: openai, base_url: "${url}", local: true }
+models:
+  tollgate/demo: { name: Demo, ${FACTS}, routes: [{ upstream: demo, model: demo }] }
+  acme/large:
+    { name: Large, ${FACTS}, pricing: [{ prompt: "0.000001", completion: "0.00001" }],
+      routes: [{ upstream: theirs, model: m, pricing: [{ prompt: "0.000001", completion: "0.00001" }] }] }
+`
+
+/** What a chat completion of theirs is made of. */
+const frame = (delta: object, finish: string | null = null): StreamStep => ({
+  ...{ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' },
+  choices: [{ index: 0, delta, finish_reason: finish }],
+})
+const answer = (steps: StreamStep[], end: StreamEnd = 'done') => ({ kind: 'stream' as const, steps, end })
+const USAGE: StreamStep = {
+  ...{ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [] },
+  usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
+}
+
+const PIXEL = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+
+describe.skipIf(hasNoChromium)('in a browser', () => {
+  let upstream: ScriptedUpstream
+  let browsing: Browsing
+  let visit: Visit
+  let page: Page
+  const message = () => page.getByLabel('Message', { exact: true })
+  const say = async (text: string) => {
+    await message().fill(text)
+    await page.keyboard.press('Control+Enter')
+  }
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).last().click()
+  const last = (model: string) => page.getByRole('article', { name: `Answer of ${model}` }).last()
+  const recordOf = (model: string) => last(model).getByRole('link', { name: /^…/ })
+  beforeAll(async () => {
+    upstream = await startUpstream()
+    browsing = await startBrowsing(['--retries', '0', '--leave', 'off'])
+    const file = await browsing.place.write('catalog.yaml', toCatalog(upstream.url))
+    expect((await browsing.place.run('catalog', 'apply', file)).stderr).not.toContain('error')
+    visit = await browsing.visit()
+    page = visit.page
+    await browsing.setUp(visit, 'ann')
+  })
+  afterAll(async () => {
+    await visit?.close()
+    await browsing?.close()
+    await upstream?.stop()
+  })
+
+  test('an empty page says that nothing of it is kept, and its first answer comes from the demo', async () => {
+    await page.keyboard.press('g')
+    await page.keyboard.press('p')
+    await page.getByRole('heading', { level: 1, name: 'Playground' }).waitFor()
+    await page.getByText('once that is closed or loaded anew, it is gone').waitFor()
+    await page.getByLabel('Model', { exact: true }).selectOption('tollgate/demo')
+    expect(page.url()).toContain('model=tollgate%2Fdemo')
+    await expectAccessible(page)
+    await say('Hello <b>you</b>')
+    await recordOf('tollgate/demo').waitFor()
+    const text = await last('tollgate/demo').textContent()
+    expect(text).toContain('You wrote: Hello <b>you</b>')
+    expect(text).toMatch(/First token\d+ ms.*Tokens\d\d.*Cost\$0\.00/)
+    await expectAccessible(page)
+  })
+
+  test('its request is on record by the key of whoever asked, and the thread is there for who comes back', async () => {
+    await recordOf('tollgate/demo').click()
+    await page.getByRole('heading', { level: 1, name: /^Request/ }).waitFor()
+    await page.getByRole('link', { name: 'playground of ann' }).waitFor()
+    await page.goBack()
+    await page.getByText('You wrote: Hello <b>you</b>').waitFor()
+  })
+
+  test('an answer is shown and measured while it is written, its reasoning folded, until it is stopped by Escape', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const before = [frame({ role: 'assistant', reasoning_content: 'Hm, the sea.' }), frame({ content: 'Blue it is' })]
+    upstream.script(answer([...before, { until: promise }, frame({ content: 'never' }), frame({}, 'stop')]))
+    await visit.open('/playground?model=acme%2Flarge', 'Playground')
+    await say('The sea?')
+    await page.getByText('Blue it is').waitFor()
+    await last('acme/large').getByText('~$0.0000').waitFor()
+    expect(await page.getByText('Hm, the sea.').isVisible()).toBe(false)
+    await expectAccessible(page)
+    await page.keyboard.press('Escape')
+    await last('acme/large').getByText('Stopped.').waitFor()
+    await upstream.waitFor((seen) => seen.at(-1)?.abortedAtMs !== null, 'the call to end')
+    resolve()
+    await last('acme/large').locator('summary').click()
+    await page.getByText('Hm, the sea.').waitFor()
+    expect(await page.getByText('never').count()).toBe(0)
+  })
+
+  test('what fails and what breaks off is said in a sentence, and is asked again', async () => {
+    upstream.script(answer([frame({ content: 'Half a' })], 'cut'))
+    await say('Again')
+    await last('acme/large').getByText('The answer broke off.').waitFor()
+    expect(await last('acme/large').textContent()).toContain('Half a')
+    upstream.script(errorAnswer(500))
+    await press('Have acme/large answer anew')
+    await last('acme/large').getByText('answered 500').waitFor()
+    await expectAccessible(page)
+    upstream.script(answer([frame({ content: 'Whole' }), frame({}, 'stop'), USAGE]))
+    await press('Ask acme/large')
+    await last('acme/large').getByText('Whole').waitFor()
+    await last('acme/large').getByText('$0.00006', { exact: true }).waitFor()
+    const sent = upstream.requests.at(-1)?.json?.messages
+    expect(sent).toEqual([
+      { role: 'user', content: 'The sea?' },
+      { role: 'assistant', content: 'Blue it is' },
+      { role: 'user', content: 'Again' },
+    ])
+  })
+
+  test('messages are edited, removed and asked again', async () => {
+    await press('Edit message 1')
+    await page.getByLabel('Message 1', { exact: true }).last().fill('The wood?')
+    await page.keyboard.press('Control+Enter')
+    await page.getByText('The wood?').waitFor()
+    await recordOf('acme/large').waitFor()
+    expect(upstream.requests.at(-1)?.json?.messages).toEqual([{ role: 'user', content: 'The wood?' }])
+    await press('Remove message 2 and its answers')
+    expect(await page.getByRole('article', { name: /^Message/ }).count()).toBe(1)
+    await press('Clear')
+    await press('Bring back what was cleared')
+    await page.getByText('The wood?').waitFor()
+    await press('Clear')
+  })
+
+  test('wrong tools are told with their line, and nothing is sent until they are mended', async () => {
+    const before = upstream.requests.length
+    await page.locator('summary', { hasText: 'Tools' }).click()
+    await page.getByLabel('Tools, as JSON').fill('[\n  {"name": "get_weather",}\n]')
+    await page.getByText('This is no JSON: line 2, column 26').waitFor()
+    await page.locator('summary', { hasText: 'Tools' }).click()
+    await say('What does get_weather say?')
+    await page.getByRole('alert').getByText('line 2, column 26').waitFor()
+    await page.getByLabel('Tools, as JSON').and(page.locator(':focus')).waitFor()
+    expect(upstream.requests.length).toBe(before)
+    await page.getByLabel('Tools, as JSON').fill('')
+    await press('Put in an example')
+    await page.locator('summary', { hasText: 'Parameters' }).click()
+    await page.getByLabel('Temperature').fill('0.5')
+    await expectAccessible(page)
+  })
+
+  test('two models answer side by side, and each goes on once its tool has answered', async () => {
+    await press('Compare with another')
+    await page.getByLabel('Beside it').selectOption('tollgate/demo')
+    upstream.script(answer([frame({ content: 'I do not know' }), frame({}, 'stop'), USAGE]))
+    await message().focus()
+    await page.keyboard.press('Control+Enter')
+    await last('acme/large').getByText('I do not know').waitFor()
+    await last('tollgate/demo').getByText('"city"').waitFor()
+    expect(upstream.requests.at(-1)?.json).toMatchObject({ temperature: 0.5, tools: [{ type: 'function' }] })
+    await expectAccessible(page)
+    await say('And now?')
+    await page.getByText('A tool was called').waitFor()
+    await message().fill('')
+    await page.getByLabel('What it returns').fill('{"degrees": 21}')
+    await page.keyboard.press('Control+Enter')
+    await last('tollgate/demo').getByText('The tools answered: {"degrees": 21}').waitFor()
+    expect(await page.getByRole('article', { name: 'Answer of acme/large' }).count()).toBe(1)
+  })
+
+  test('the request is there as code, and does what it says', async () => {
+    await press('As code')
+    await expectAccessible(page)
+    const { stdout } = await browsing.place.run('keys', 'create', '--name', 'dev', '--json')
+    const text = (await page.locator('.code code').textContent()) ?? ''
+    if (Bun.which('curl') !== null) {
+      const ran = await Bun.$`sh -c ${text.replace('YOUR_KEY', JSON.parse(stdout).key)}`.quiet().text()
+      expect(ran).toContain('I do not know')
+      expect(upstream.requests.at(-1)?.json).toMatchObject({ temperature: 0.5, stream: true })
+    }
+    for (const language of ['TypeScript', 'Python', 'JavaScript', 'Go']) {
+      await page.getByRole('tab', { name: language, exact: true }).click()
+      await page.locator('.code code', { hasText: 'get_weather' }).waitFor()
+    }
+    await page.keyboard.press('Escape')
+  })
+
+  test('a picture goes along, and a file that is none does not', async () => {
+    await press('Clear')
+    await page.locator('input[type=file]').setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: PIXEL })
+    await page.getByText('a.txt is no picture that models take').waitFor()
+    await page.locator('input[type=file]').setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: PIXEL })
+    await page.getByRole('img', { name: 'a.png' }).waitFor()
+    await expectAccessible(page)
+    await say('What is it?')
+    await last('acme/large').getByText('I do not know').waitFor()
+    const url = `data:image/png;base64,${PIXEL.toString('base64')}`
+    expect(upstream.requests.at(-1)?.json?.messages).toEqual([
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'What is it?' },
+          { type: 'image_url', image_url: { url } },
+        ],
+      },
+    ])
+  })
+
+  test('a model that is gone is said to be, and the thread outlives a session that has ended', async () => {
+    await press('Without tollgate/demo')
+    await page.getByText('What is it?').waitFor()
+    await visit.open('/playground?model=acme%2Fgone', 'Playground')
+    await page.getByText('There is no such model for you now').waitFor()
+    await say('Hello?')
+    await last('acme/gone').getByText('model not found: `acme/gone`').waitFor()
+    await page.getByLabel('Model', { exact: true }).selectOption('tollgate/demo')
+    await visit.context.clearCookies()
+    await say('Still there?')
+    await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+    await page.getByLabel('Name').fill('ann')
+    await page.getByLabel('Password').fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByText('Still there?').waitFor()
+    await press('Ask tollgate/demo')
+    await last('tollgate/demo').getByText('You wrote: Still there?').waitFor()
+    await press('Sign out')
+    await page.getByLabel('Name').fill('ann')
+    await page.getByLabel('Password').fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByText('once that is closed or loaded anew, it is gone').waitFor()
+  })
+
+  test('a phone in the dark has all of it', async () => {
+    const phone = await browsing.visit({ width: 390, colours: 'dark', state: await visit.context.storageState() })
+    await phone.open('/playground?model=tollgate%2Fdemo&beside=tollgate%2Fdemo', 'Playground')
+    await phone.page.getByLabel('Message', { exact: true }).fill('Hello')
+    await phone.page.getByRole('button', { name: 'Send', exact: true }).click()
+    await phone.page.getByText('On record').nth(1).waitFor()
+    await expectAccessible(phone.page)
+    expect(await phone.page.evaluate('document.documentElement.scrollWidth')).toBe(390)
+    await phone.close()
+  })
+
+  test('a viewer is not offered it', async () => {
+    const { stdout } = await browsing.place.run('admin', 'create', 'vic', '--role', 'viewer')
+    const viewer = await browsing.visit()
+    await viewer.open('/', 'Sign in')
+    await viewer.page.getByRole('link', { name: 'Use a code' }).click()
+    await viewer.page.getByLabel('Name').fill('vic')
+    await viewer.page.getByLabel('Code').fill(stdout.trim())
+    await viewer.page.getByLabel('New password').fill(PASSWORD)
+    await viewer.page.keyboard.press('Enter')
+    await viewer.page.getByRole('navigation').first().waitFor()
+    expect(await viewer.page.getByRole('link', { name: 'Playground' }).count()).toBe(0)
+    await viewer.open('/playground', 'Not for your role')
+    await viewer.close()
+  })
+})
