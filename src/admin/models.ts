@@ -8,7 +8,6 @@ import type { EditBy, Edited } from '../catalog/edit.ts'
 import { editModel, type ModelChanges, resetModel } from '../catalog/edit-model.ts'
 import { deleteRoute, type RouteChanges, setRoute } from '../catalog/edit-route.ts'
 import { findModel } from '../catalog/find.ts'
-import { toEditDocument } from '../documents/catalog.ts'
 import { toAliasDocuments, toModelDocuments, toShownModel } from '../documents/model.ts'
 import { toKnown } from '../documents/readiness.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
@@ -18,7 +17,7 @@ import type { PricingItem } from '../domain/usage.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
-import { actors } from './actor.ts'
+import { changesByHand } from './by-hand.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, orNone, PlanQuery } from './schema.ts'
 
@@ -50,7 +49,7 @@ const RouteBody = exactly({
 const NOT_NEEDED = new Map()
 
 export function modelsController({ store, serving, now }: AdminDeps) {
-  const by = actors({ now })
+  const byHand = changesByHand({ serving, now })
   const toDocuments = (rows: CatalogRows) =>
     toModelDocuments(rows, toKnown(toUpstreamDocuments(rows.upstreams, NOT_NEEDED, serving.upstreams()), true))
 
@@ -67,13 +66,9 @@ export function modelsController({ store, serving, now }: AdminDeps) {
   const change = async (
     slug: string,
     principal: Principal,
-    { plan: isPlan = false }: { plan?: boolean },
+    query: { plan?: boolean },
     work: (by: EditBy) => Promise<Edited>,
-  ) => {
-    const edited = await work({ ...by(principal), isPlan })
-    if (!isPlan) await serving.refresh()
-    return { planned: isPlan, ...toEditDocument(edited), model: await show(slug) }
-  }
+  ) => ({ ...(await byHand(principal, query, work)), model: await show(slug) })
 
   return new Elysia({ name: 'models' })
     .use(access())

@@ -7,7 +7,6 @@ import { Elysia } from 'elysia'
 import type { EditBy, Edited } from '../catalog/edit.ts'
 import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
 import { findUpstream } from '../catalog/find.ts'
-import { toEditDocument } from '../documents/catalog.ts'
 import { toUpstreamDocuments } from '../documents/upstream.ts'
 import { toDefined } from '../domain/defined.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -15,7 +14,7 @@ import { DIALECTS } from '../domain/settings.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { access } from './access.ts'
-import { actors } from './actor.ts'
+import { changesByHand } from './by-hand.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
@@ -44,7 +43,7 @@ const Patch = exactly(Fields)
 const Body = exactly({ ...Fields, id: Type.String({ maxLength: 100 }), dialect: oneOf(DIALECTS) })
 
 export function upstreamsController({ store, vault, lookUp, serving, now }: AdminDeps) {
-  const by = actors({ now })
+  const byHand = changesByHand({ serving, now })
   const deps = { store, vault, lookUp }
   const toDocuments = async (rows: readonly UpstreamRow[]) =>
     toUpstreamDocuments(rows, await vault.open(await store.readSealed()), serving.upstreams())
@@ -59,13 +58,9 @@ export function upstreamsController({ store, vault, lookUp, serving, now }: Admi
   const change = async (
     id: string,
     principal: Principal,
-    { plan: isPlan = false }: { plan?: boolean },
+    query: { plan?: boolean },
     work: (by: EditBy) => Promise<Edited>,
-  ) => {
-    const edited = await work({ ...by(principal), isPlan })
-    if (!isPlan) await serving.refresh()
-    return { planned: isPlan, ...toEditDocument(edited), upstream: await show(id) }
-  }
+  ) => ({ ...(await byHand(principal, query, work)), upstream: await show(id) })
 
   return new Elysia({ name: 'upstreams' })
     .use(access())
