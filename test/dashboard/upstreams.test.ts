@@ -7,7 +7,6 @@ import {
   toCredential,
   toStrip,
   toTestText,
-  toUpstreamLimits,
 } from '../../src/dashboard/upstreams/words.ts'
 import type { ShownUpstream } from '../../src/documents/upstream.ts'
 
@@ -60,13 +59,6 @@ describe('in words', () => {
     expect(told('ready', null, 213)).toBe('It answers, after 213 ms.')
     expect(told('down', 'connection refused', 2)).toBe('It cannot be reached, after 2 ms: connection refused')
     expect(told('of another version')).toBe('of another version.')
-  })
-
-  test('limits', () => {
-    expect(toUpstreamLimits({ rpm: null, tpm: null, concurrency: null })).toBe('')
-    expect(toUpstreamLimits({ rpm: 60, tpm: 100_000, concurrency: 4 })).toBe(
-      '60 requests, 100k tokens a minute; 4 at a time',
-    )
   })
 })
 

@@ -101,6 +101,13 @@ export function useLoaded<T>(name: string, load: () => Promise<T>, { everyMs }: 
   return { data: entry.data.value as T | null, problem: entry.problem.value, reload: () => reload(entry) }
 }
 
+/** What was there stays until what was asked for is: the newest that there was; null before the first. */
+export function useNewest<T>(data: T | null): T | null {
+  const newest = useRef<T | null>(null)
+  if (data !== null) newest.current = data
+  return newest.current
+}
+
 /** Runs something again and again, and at once when somebody comes back to the page. Returns what ends that. */
 function whileVisible(run: () => void, everyMs: number): () => void {
   const runVisibly = () => {

@@ -5,8 +5,10 @@ import { isMember } from '../api/session.ts'
 import { toDay } from '../figures/times.ts'
 import { Button } from '../ui/button.tsx'
 import { Id } from '../ui/copy.tsx'
+import { EditForm } from '../ui/edit-form.tsx'
+import { Fact, TimeFact } from '../ui/facts.tsx'
 import { nowMs, State, When } from '../ui/figure.tsx'
-import { Form, useForm } from '../ui/form.tsx'
+import { useForm } from '../ui/form.tsx'
 import { Problem, tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { editKey, mayChangeKeys, useKey } from './data.ts'
@@ -56,16 +58,9 @@ function Facts({ of: key }: { of: KeyDocument }) {
   return (
     <dl class="facts">
       <SharedFacts of={key} />
-      {key.owner !== null && !isMember() && (
-        <>
-          <dt>Owner</dt>
-          <dd>{key.owner}</dd>
-        </>
-      )}
-      <dt>Team</dt>
-      <dd>{key.team ?? 'none'}</dd>
-      <dt>Last used</dt>
-      <dd>
+      {key.owner !== null && !isMember() && <Fact name="Owner">{key.owner}</Fact>}
+      <Fact name="Team">{key.team ?? 'none'}</Fact>
+      <Fact name="Last used">
         {key.last_used_ms === null ? (
           'never'
         ) : (
@@ -73,17 +68,10 @@ function Facts({ of: key }: { of: KeyDocument }) {
             <When ms={key.last_used_ms} /> for <code>{key.last_model}</code>
           </>
         )}
-      </dd>
-      <dt>Ends</dt>
-      <dd>{key.expires_ms === null ? 'never' : <When ms={key.expires_ms} />}</dd>
-      {key.allowed_ips.length > 0 && (
-        <>
-          <dt>Used from</dt>
-          <dd>{key.allowed_ips.join(', ')}</dd>
-        </>
-      )}
-      <dt>Secrets</dt>
-      <dd>
+      </Fact>
+      <Fact name="Ends">{key.expires_ms === null ? 'never' : <When ms={key.expires_ms} />}</Fact>
+      {key.allowed_ips.length > 0 && <Fact name="Used from">{key.allowed_ips.join(', ')}</Fact>}
+      <Fact name="Secrets">
         {key.secrets.map(({ last_four, created_ms, expires_ms }) => (
           <p key={created_ms}>
             <code>…{last_four}</code> made <When ms={created_ms} />
@@ -94,19 +82,9 @@ function Facts({ of: key }: { of: KeyDocument }) {
             )}
           </p>
         ))}
-      </dd>
-      <dt>Made</dt>
-      <dd>
-        <When ms={key.created_ms} />
-      </dd>
-      {key.revoked_ms !== null && (
-        <>
-          <dt>Revoked</dt>
-          <dd>
-            <When ms={key.revoked_ms} />
-          </dd>
-        </>
-      )}
+      </Fact>
+      <TimeFact name="Made" ms={key.created_ms} />
+      <TimeFact name="Revoked" ms={key.revoked_ms} />
     </dl>
   )
 }
@@ -117,17 +95,12 @@ function Edit({ of: key, onDone }: { of: KeyDocument; onDone(): void }) {
     tell('Changed. It holds from the next request on.')
     onDone()
   })
-  const cancel = (
-    <Button kind="quiet" onClick={onDone}>
-      Cancel
-    </Button>
-  )
   return (
-    <Form of={form} submit="Save" beside={cancel}>
+    <EditForm of={form} onCancel={onDone}>
       <KeyFields
         form={form}
         kept={key.expires_ms === null ? null : `As before: ${toDay(key.expires_ms, nowMs.value)}`}
       />
-    </Form>
+    </EditForm>
   )
 }

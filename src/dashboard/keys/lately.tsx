@@ -4,6 +4,7 @@ import { toHref } from '../address/address.ts'
 import { toExactCount } from '../figures/counts.ts'
 import { toMoney } from '../figures/money.ts'
 import { toDay } from '../figures/times.ts'
+import { STATUS_KINDS } from '../requests/words.ts'
 import { Latency, Money, nowMs, State, When } from '../ui/figure.tsx'
 import { Columns } from '../ui/spark.tsx'
 import { useDays, useLastRequests } from './data.ts'
@@ -36,8 +37,6 @@ export function LastDays({ of: key }: { of: KeyDocument }) {
     </section>
   )
 }
-
-const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const
 
 export function LastRequests({ of: key }: { of: KeyDocument }) {
   const requests = useLastRequests(key.id).data ?? []

@@ -1,8 +1,9 @@
 /** A secret, which is shown this once: to be copied, with what to do with it, and the first request that comes with it. */
 import { useEffect, useState } from 'preact/hooks'
-import { Code, CopyButton } from '../ui/copy.tsx'
+import { Code } from '../ui/copy.tsx'
 import { When } from '../ui/figure.tsx'
 import { announce } from '../ui/notice.tsx'
+import { Secret, ShownOnce } from '../ui/secret.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { findModel, useKey } from './data.ts'
 import { toSnippets } from './snippets.ts'
@@ -23,14 +24,8 @@ export function Made({ id, secret, lastUsedMs }: MadeProps) {
   const tabs = toSnippets(access).map(({ title, text }) => ({ title, content: <Code text={text} label={title} /> }))
   return (
     <div class="made">
-      <div class="secret">
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-        <code tabIndex={0}>{secret}</code>
-        <CopyButton text={secret} label="Copy the key" kind="main" />
-      </div>
-      <p>
-        <strong>Shown once.</strong> Only a hash of it is kept: keep it now, where secrets are kept.
-      </p>
+      <Secret text={secret} label="Copy the key" />
+      <ShownOnce />
       <FirstRequest id={id} lastUsedMs={lastUsedMs} />
       <h2>Use it</h2>
       <Tabs label="Clients" tabs={tabs} />

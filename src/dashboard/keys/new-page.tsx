@@ -1,16 +1,15 @@
 /** A new key: one screen, on which a name is enough. */
 import { useState } from 'preact/hooks'
 import { toHref } from '../address/address.ts'
+import { FormPage } from '../shell/form-page.tsx'
 import { NotForYou, Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
-import { Form, useForm } from '../ui/form.tsx'
+import { useForm } from '../ui/form.tsx'
 import { announce } from '../ui/notice.tsx'
 import { makeKey, mayChangeKeys } from './data.ts'
 import { KeyFields } from './fields.tsx'
 import { NEW_KEY } from './form-values.ts'
 import { Made } from './made.tsx'
-
-const above = <a href={toHref('/keys')}>Keys</a>
 
 export function NewKeyPage() {
   const [made, setMade] = useState<Awaited<ReturnType<typeof makeKey>> | null>(null)
@@ -24,7 +23,7 @@ export function NewKeyPage() {
     return (
       <Page
         title={`Key ${made.name}`}
-        above={above}
+        above={<a href={toHref('/keys')}>Keys</a>}
         actions={<ButtonLink href={toHref(`/keys?key=${made.id}`)}>I have kept it</ButtonLink>}
       >
         <Made id={made.id} secret={made.key} lastUsedMs={null} />
@@ -32,12 +31,8 @@ export function NewKeyPage() {
     )
   }
   return (
-    <Page title="New key" above={above}>
-      <div class="panel narrow">
-        <Form of={form} submit="Make the key" beside={<a href={toHref('/keys')}>Cancel</a>}>
-          <KeyFields form={form} kept={null} />
-        </Form>
-      </div>
-    </Page>
+    <FormPage title="New key" list={['/keys', 'Keys']} form={form} submit="Make the key">
+      <KeyFields form={form} kept={null} />
+    </FormPage>
   )
 }

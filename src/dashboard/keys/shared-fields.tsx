@@ -13,6 +13,15 @@ const PERIOD_OPTIONS = [
   ['total', 'in all'],
 ] as const
 
+/** Of upstreams, too. */
+export const RateFields = ({ form }: { form: FormState<{ rpm: string; tpm: string; concurrency: string }> }) => (
+  <div class="fields">
+    <TextField of={form} name="rpm" label="Requests a minute" inputMode="numeric" placeholder="no limit" />
+    <TextField of={form} name="tpm" label="Tokens a minute" inputMode="numeric" placeholder="no limit" />
+    <TextField of={form} name="concurrency" label="At a time" inputMode="numeric" placeholder="no limit" />
+  </div>
+)
+
 export const LimitFields = ({ form }: SharedFieldsProps) => (
   <fieldset>
     <legend>Budget and limits</legend>
@@ -20,11 +29,7 @@ export const LimitFields = ({ form }: SharedFieldsProps) => (
       <TextField of={form} name="budget" label="Budget" before="$" inputMode="decimal" placeholder="none" />
       <SelectField of={form} name="budget_period" label="Each" options={PERIOD_OPTIONS} />
     </div>
-    <div class="fields">
-      <TextField of={form} name="rpm" label="Requests a minute" inputMode="numeric" placeholder="no limit" />
-      <TextField of={form} name="tpm" label="Tokens a minute" inputMode="numeric" placeholder="no limit" />
-      <TextField of={form} name="concurrency" label="At a time" inputMode="numeric" placeholder="no limit" />
-    </div>
+    <RateFields form={form} />
   </fieldset>
 )
 

@@ -1,9 +1,8 @@
 /** What a member's own keys have spent: in all, day by day, and which key and model it went to. */
-import { useRef } from 'preact/hooks'
 import { query, toHref } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
 import { api, ask } from '../api/client.ts'
-import { useLoaded } from '../api/loaded.ts'
+import { useLoaded, useNewest } from '../api/loaded.ts'
 import { toExactCount } from '../figures/counts.ts'
 import { toMoney } from '../figures/money.ts'
 import { toDay, toMoment } from '../figures/times.ts'
@@ -44,10 +43,7 @@ async function readUsage(wanted: Wanted) {
 export function OwnUsagePage() {
   const wanted = toWanted(query.value, Date.now())
   const { data, problem, reload } = useUsage(wanted)
-  // What was there stays until what was asked for is.
-  const before = useRef<Usage | null>(null)
-  if (data !== null) before.current = data
-  const usage = data ?? before.current
+  const usage = useNewest(data)
   return (
     <Page title="Usage" actions={<Ranges wanted={wanted} />}>
       {problem && <Problem of={problem} retry={reload} />}

@@ -1,7 +1,8 @@
 /** A code that lets somebody set a password, which is shown this once: to be given to them. */
 import { toHref } from '../address/address.ts'
-import { Code, CopyButton } from '../ui/copy.tsx'
+import { Code } from '../ui/copy.tsx'
 import { When } from '../ui/figure.tsx'
+import { Secret } from '../ui/secret.tsx'
 
 interface CodedProps {
   name: string
@@ -18,11 +19,7 @@ export function Coded({ name, code, expiresMs }: CodedProps) {
         <strong>{name}</strong> opens this link and sets a password of their own, which nobody else ever knows.
       </p>
       <Code text={link} label="Link for them" />
-      <div class="secret">
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-        <code tabIndex={0}>{code}</code>
-        <CopyButton text={code} label="Copy the code" kind="main" />
-      </div>
+      <Secret text={code} label="Copy the code" />
       <p>
         <strong>Shown once.</strong> It works one time, for <code>{name}</code>
         {expiresMs !== null && (

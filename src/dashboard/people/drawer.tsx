@@ -4,8 +4,10 @@ import { session } from '../api/session.ts'
 import { useTeams } from '../teams/data.ts'
 import { Button } from '../ui/button.tsx'
 import { Id } from '../ui/copy.tsx'
-import { State, When } from '../ui/figure.tsx'
-import { Form, useForm } from '../ui/form.tsx'
+import { EditForm } from '../ui/edit-form.tsx'
+import { Fact, TimeFact } from '../ui/facts.tsx'
+import { State } from '../ui/figure.tsx'
+import { useForm } from '../ui/form.tsx'
 import { Problem, tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { disable, editPerson, type Person, useSessions } from './data.ts'
@@ -55,38 +57,21 @@ function Facts({ of: person }: { of: Person }) {
   const team = useTeams().data?.find(({ id }) => id === person.team_id)
   return (
     <dl class="facts">
-      <dt>Role</dt>
-      <dd>
+      <Fact name="Role">
         {person.role}
         {isMe(person) && ' (you)'}
-      </dd>
-      {person.team_id !== null && (
-        <>
-          <dt>Team</dt>
-          <dd>{team?.name ?? <Id id={person.team_id} />}</dd>
-        </>
-      )}
-      <dt>Signs in</dt>
-      <dd>
+      </Fact>
+      {person.team_id !== null && <Fact name="Team">{team?.name ?? <Id id={person.team_id} />}</Fact>}
+      <Fact name="Signs in">
         {toWays(person)}
         {person.has_password && person.disabled_ms === null && (
           <p class="hint">
             Lost? Where the server runs, <code>tollgate admin reset {person.name}</code> prints a code for a new one.
           </p>
         )}
-      </dd>
-      <dt>Made</dt>
-      <dd>
-        <When ms={person.created_ms} />
-      </dd>
-      {person.disabled_ms !== null && (
-        <>
-          <dt>Disabled</dt>
-          <dd>
-            <When ms={person.disabled_ms} />
-          </dd>
-        </>
-      )}
+      </Fact>
+      <TimeFact name="Made" ms={person.created_ms} />
+      <TimeFact name="Disabled" ms={person.disabled_ms} />
     </dl>
   )
 }
@@ -105,15 +90,10 @@ function Edit({ of: person, onDone }: { of: Person; onDone(): void }) {
     tell(moved === 0 ? 'Changed.' : `Changed; ${moved === 1 ? 'a key' : `${moved} keys`} went with them.`)
     onDone()
   })
-  const cancel = (
-    <Button kind="quiet" onClick={onDone}>
-      Cancel
-    </Button>
-  )
   return (
-    <Form of={form} submit="Save" beside={cancel}>
+    <EditForm of={form} onCancel={onDone}>
       <PersonFields form={form} />
-    </Form>
+    </EditForm>
   )
 }
 

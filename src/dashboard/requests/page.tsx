@@ -1,7 +1,7 @@
 /** Requests, newest first, as they end: filtered by what the address says, older ones page by page. */
-import { useRef } from 'preact/hooks'
 import type { RequestDocument } from '../../documents/request.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { useNewest } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'
 import { toMoment } from '../figures/times.ts'
 import { useKeys, useModels } from '../keys/data.ts'
@@ -24,10 +24,7 @@ export function RequestsPage() {
   const isWanted = mayFollow && !query.value.has('paused')
   const { data, problem, reload } = useRequests(filters, before)
   const { arrived, state } = useLive(filters, isWanted, reload)
-  // What was there stays until what was asked for is.
-  const last = useRef<typeof data>(null)
-  if (data !== null) last.current = data
-  const page = data ?? last.current
+  const page = useNewest(data)
   const rows = page === null ? [] : toShown(mayFollow ? arrived : [], page.requests)
   return (
     <Page title="Requests" actions={mayFollow && <Live state={state} isWanted={isWanted} />}>

@@ -3,15 +3,15 @@ import { useState } from 'preact/hooks'
 import { toHref } from '../address/address.ts'
 import { NEW_EXPIRY } from '../keys/expiry.ts'
 import { ExpiryFields } from '../keys/expiry-fields.tsx'
+import { FormPage } from '../shell/form-page.tsx'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
-import { Code, CopyButton } from '../ui/copy.tsx'
-import { Form, SelectField, TextField, useForm } from '../ui/form.tsx'
+import { Code } from '../ui/copy.tsx'
+import { SelectField, TextField, useForm } from '../ui/form.tsx'
 import { announce } from '../ui/notice.tsx'
+import { Secret, ShownOnce } from '../ui/secret.tsx'
 import { makeToken } from './data.ts'
 import { toCurl } from './snippet.ts'
-
-const above = <a href={toHref('/settings/tokens')}>Tokens</a>
 
 export function NewTokenPage() {
   const [made, setMade] = useState<Awaited<ReturnType<typeof makeToken>> | null>(null)
@@ -24,18 +24,12 @@ export function NewTokenPage() {
     return (
       <Page
         title={`Token ${made.name}`}
-        above={above}
+        above={<a href={toHref('/settings/tokens')}>Tokens</a>}
         actions={<ButtonLink href={toHref('/settings/tokens')}>I have kept it</ButtonLink>}
       >
         <div class="made">
-          <div class="secret">
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-            <code tabIndex={0}>{made.token}</code>
-            <CopyButton text={made.token} label="Copy the token" kind="main" />
-          </div>
-          <p>
-            <strong>Shown once.</strong> Only a hash of it is kept: keep it now, where secrets are kept.
-          </p>
+          <Secret text={made.token} label="Copy the token" />
+          <ShownOnce />
           <h2>Use it</h2>
           <Code label="Command that lists all keys" text={toCurl(location.origin, made.token)} />
         </div>
@@ -43,28 +37,24 @@ export function NewTokenPage() {
     )
   }
   return (
-    <Page title="New token" above={above}>
-      <div class="panel narrow">
-        <Form of={form} submit="Make the token" beside={<a href={toHref('/settings/tokens')}>Cancel</a>}>
-          <TextField
-            of={form}
-            name="name"
-            label="Name"
-            hint="The script that it is for. What it changes is told by it."
-            autoFocus
-          />
-          <SelectField
-            of={form}
-            name="scope"
-            label="May"
-            options={[
-              ['read', 'read: what a viewer may'],
-              ['write', 'write: what an editor may'],
-            ]}
-          />
-          <ExpiryFields form={form} />
-        </Form>
-      </div>
-    </Page>
+    <FormPage title="New token" list={['/settings/tokens', 'Tokens']} form={form} submit="Make the token">
+      <TextField
+        of={form}
+        name="name"
+        label="Name"
+        hint="The script that it is for. What it changes is told by it."
+        autoFocus
+      />
+      <SelectField
+        of={form}
+        name="scope"
+        label="May"
+        options={[
+          ['read', 'read: what a viewer may'],
+          ['write', 'write: what an editor may'],
+        ]}
+      />
+      <ExpiryFields form={form} />
+    </FormPage>
   )
 }

@@ -1,5 +1,6 @@
 /** One token, and taking it back. */
 import { Id } from '../ui/copy.tsx'
+import { Fact, TimeFact } from '../ui/facts.tsx'
 import { When } from '../ui/figure.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
@@ -20,26 +21,13 @@ export function TokenDialog({ of: token, onClose }: { of: Token; onClose(): void
         <span class="dim">id</span> <Id id={token.id} />
       </p>
       <dl class="facts">
-        <dt>May</dt>
-        <dd>{SCOPE_WORDS[token.scope]}</dd>
-        <dt>Secret</dt>
-        <dd>
+        <Fact name="May">{SCOPE_WORDS[token.scope]}</Fact>
+        <Fact name="Secret">
           <code>{token.token}</code>
-        </dd>
-        <dt>Ends</dt>
-        <dd>{token.expires_ms === null ? 'never' : <When ms={token.expires_ms} />}</dd>
-        <dt>Made</dt>
-        <dd>
-          <When ms={token.created_ms} />
-        </dd>
-        {token.revoked_ms !== null && (
-          <>
-            <dt>Revoked</dt>
-            <dd>
-              <When ms={token.revoked_ms} />
-            </dd>
-          </>
-        )}
+        </Fact>
+        <Fact name="Ends">{token.expires_ms === null ? 'never' : <When ms={token.expires_ms} />}</Fact>
+        <TimeFact name="Made" ms={token.created_ms} />
+        <TimeFact name="Revoked" ms={token.revoked_ms} />
       </dl>
       {token.revoked_ms === null && (
         <Form of={form} submit="Revoke it for good" kind="bad">

@@ -86,7 +86,7 @@ const PageLink = ({ page: { path, offered }, onClick }: { page: Offered; onClick
 /** What the bar has no room for. */
 const More = () => (
   <Overlay title="More" onClose={closeMore}>
-    <ul class="more">
+    <ul>
       {offered()
         .filter((page) => !inBar().includes(page))
         .map((page) => (

@@ -8,8 +8,10 @@ import { SharedFacts, Spent } from '../keys/shared-facts.tsx'
 import { STATUS_KINDS } from '../keys/words.ts'
 import { Button } from '../ui/button.tsx'
 import { Id } from '../ui/copy.tsx'
-import { Money, State, When } from '../ui/figure.tsx'
-import { Form, useForm } from '../ui/form.tsx'
+import { EditForm } from '../ui/edit-form.tsx'
+import { Fact, TimeFact } from '../ui/facts.tsx'
+import { Money, State } from '../ui/figure.tsx'
+import { useForm } from '../ui/form.tsx'
 import { Problem, tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
 import { editTeam, useTeam } from './data.ts'
@@ -50,12 +52,10 @@ export function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
 const Facts = ({ of: team }: { of: TeamDocument }) => (
   <dl class="facts">
     <SharedFacts of={team} />
-    <dt>Members</dt>
-    <dd>{team.max_keys === null ? 'as many keys each as they like' : `${team.max_keys} keys each at most`}</dd>
-    <dt>Made</dt>
-    <dd>
-      <When ms={team.created_ms} />
-    </dd>
+    <Fact name="Members">
+      {team.max_keys === null ? 'as many keys each as they like' : `${team.max_keys} keys each at most`}
+    </Fact>
+    <TimeFact name="Made" ms={team.created_ms} />
   </dl>
 )
 
@@ -65,15 +65,10 @@ function Edit({ of: team, onDone }: { of: TeamDocument; onDone(): void }) {
     tell('Changed. It holds from the next request on.')
     onDone()
   })
-  const cancel = (
-    <Button kind="quiet" onClick={onDone}>
-      Cancel
-    </Button>
-  )
   return (
-    <Form of={form} submit="Save" beside={cancel}>
+    <EditForm of={form} onCancel={onDone}>
       <TeamFields form={form} />
-    </Form>
+    </EditForm>
   )
 }
 

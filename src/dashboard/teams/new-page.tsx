@@ -1,7 +1,7 @@
 /** A new team: a name is enough. */
-import { open, toHref } from '../address/address.ts'
-import { Page } from '../shell/page.tsx'
-import { Form, useForm } from '../ui/form.tsx'
+import { open } from '../address/address.ts'
+import { FormPage } from '../shell/form-page.tsx'
+import { useForm } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
 import { makeTeam } from './data.ts'
 import { TeamFields } from './fields.tsx'
@@ -14,12 +14,8 @@ export function NewTeamPage() {
     open(`/teams?team=${id}`)
   })
   return (
-    <Page title="New team" above={<a href={toHref('/teams')}>Teams</a>}>
-      <div class="panel narrow">
-        <Form of={form} submit="Make the team" beside={<a href={toHref('/teams')}>Cancel</a>}>
-          <TeamFields form={form} />
-        </Form>
-      </div>
-    </Page>
+    <FormPage title="New team" list={['/teams', 'Teams']} form={form} submit="Make the team">
+      <TeamFields form={form} />
+    </FormPage>
   )
 }

@@ -4,6 +4,7 @@ import type { ShownUpstream } from '../../documents/upstream.ts'
 import { toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { toLatency } from '../figures/counts.ts'
+import { toLimitsText } from '../keys/words.ts'
 import { Button } from '../ui/button.tsx'
 import { State, When } from '../ui/figure.tsx'
 import { Problem } from '../ui/notice.tsx'
@@ -13,7 +14,7 @@ import { useUpstreams } from './data.ts'
 import { Failures, LastError } from './failures.tsx'
 import { Strip } from './strip.tsx'
 import { TestButton } from './test-button.tsx'
-import { toBreaker, toCredential, toFailedText, toOriginWord, toUpstreamLimits, toUpstreamState } from './words.ts'
+import { toBreaker, toCredential, toFailedText, toOriginWord, toUpstreamState } from './words.ts'
 
 export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: upstreams, problem, reload } = useUpstreams()
@@ -125,7 +126,7 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
         <dt>Local</dt>
         <dd>{local ? 'yes: it costs nothing, and keys for local models may use it' : 'no'}</dd>
         <dt>Limits</dt>
-        <dd>{toUpstreamLimits(upstream.limits) || 'none'}</dd>
+        <dd>{toLimitsText(upstream.limits) || 'none'}</dd>
         <dt>Deadlines</dt>
         <dd>
           headers {toLatency(deadlines.headers_ms)}, first token {toLatency(deadlines.first_token_ms)}, between tokens{' '}

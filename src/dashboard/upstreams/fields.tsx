@@ -1,5 +1,6 @@
 /** What one says of an upstream, when it is made and later. */
 import type { ShownUpstream } from '../../documents/upstream.ts'
+import { RateFields } from '../keys/shared-fields.tsx'
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { losesCredential, type UpstreamValues } from './form-values.ts'
@@ -56,11 +57,7 @@ export function UpstreamFields({ form, before }: { form: FormState<UpstreamValue
       )}
       <fieldset>
         <legend>What its provider allows</legend>
-        <div class="fields">
-          <TextField of={form} name="rpm" label="Requests a minute" inputMode="numeric" placeholder="no limit" />
-          <TextField of={form} name="tpm" label="Tokens a minute" inputMode="numeric" placeholder="no limit" />
-          <TextField of={form} name="concurrency" label="At a time" inputMode="numeric" placeholder="no limit" />
-        </div>
+        <RateFields form={form} />
       </fieldset>
     </>
   )

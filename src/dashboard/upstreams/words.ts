@@ -77,18 +77,6 @@ export function toTestText({ state, reason, ms }: UpstreamTest): Told {
   return { kind, word: `${word}${after}${reason === null ? '.' : `: ${reason}`}` }
 }
 
-/** Such as `60 requests, 100k tokens a minute; 4 at a time`; '' without any. */
-export function toUpstreamLimits({ rpm, tpm, concurrency }: ShownUpstream['limits']): string {
-  const rates = [
-    ...(rpm === null ? [] : [`${toCount(rpm)} requests`]),
-    ...(tpm === null ? [] : [`${toCount(tpm)} tokens`]),
-  ]
-  return [
-    ...(rates.length === 0 ? [] : [`${rates.join(', ')} a minute`]),
-    ...(concurrency === null ? [] : [`${toCount(concurrency)} at a time`]),
-  ].join('; ')
-}
-
 /** Those in a state and with the words in their name, address or dialect. A state of '' is any. */
 export function filterUpstreams(
   upstreams: readonly ShownUpstream[],
