@@ -1,4 +1,4 @@
-/** How a key is used, ready to be copied. Each was run as it stands. Pure. */
+/** How clients use a key, ready to be copied: what is here works as it stands. Pure. */
 import { type Snippet, toCurl, toPython, toTypeScript } from '../snippets/chat.ts'
 
 export interface Access {
@@ -22,7 +22,13 @@ export function toSnippets(access: Access): Snippet[] {
 }
 
 const toOpenWebUi = ({ baseUrl, secret }: Access) =>
-  [`OPENAI_API_BASE_URL=${baseUrl} \\`, `OPENAI_API_KEY=${secret} \\`, 'open-webui serve'].join('\n')
+  [
+    '# pip install open-webui',
+    '# Read when it starts for the first time. Later: Admin Panel, Settings, Connections',
+    `OPENAI_API_BASE_URL=${baseUrl} \\`,
+    `OPENAI_API_KEY=${secret} \\`,
+    'open-webui serve',
+  ].join('\n')
 
 const toEnvironment = ({ baseUrl, secret }: Access) =>
   [
