@@ -1,17 +1,16 @@
 /** One request: where it went and when, what was counted, and how its cost comes about. */
 import type { ChargeDocument } from '../../documents/request.ts'
 import { toHref } from '../address/address.ts'
-import { toExactCount, toLatency } from '../figures/counts.ts'
-import { toExactMoney } from '../figures/money.ts'
-import { toPerMillion } from '../figures/prices.ts'
+import { toExactCount } from '../figures/counts.ts'
 import { Page } from '../shell/page.tsx'
 import type { PageProps } from '../shell/pages.ts'
 import { CopyButton } from '../ui/copy.tsx'
-import { Count, Latency, Money, None, nowMs, State, When } from '../ui/figure.tsx'
+import { Count, Latency, Money, None, State, When } from '../ui/figure.tsx'
 import { Problem } from '../ui/notice.tsx'
+import { Calls } from './calls.tsx'
+import { Charge } from './charge.tsx'
 import { useRequest } from './data.ts'
-import { toCallBars } from './timing.ts'
-import { BASES, REASONS, STATUS_KINDS, toFailureText, toKindText } from './words.ts'
+import { STATUS_KINDS, toFailureText } from './words.ts'
 
 export function RequestPage({ params: { id = '' } }: PageProps) {
   const first = useRequest(id, false)
@@ -78,20 +77,7 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
         </p>
       )}
     </section>
-    <section class="panel">
-      <h2>What it cost</h2>
-      {request.calls.map((call) => (
-        <Arithmetic key={call.number} of={call} isOne={request.calls.length === 1} />
-      ))}
-      <p>
-        On record <strong class="figure-text">{toExactMoney(request.cost_nano_usd)}</strong>
-        {request.agrees === true && ', which is what comes out.'}
-        {request.agrees === false &&
-          (request.worked_out_nano_usd === null
-            ? '. It cannot be worked out again from what is on record.'
-            : `. Worked out again it is ${toExactMoney(request.worked_out_nano_usd)}.`)}
-      </p>
-    </section>
+    <Charge of={request} />
     <p class="list-foot">No prompt and no answer is stored.</p>
   </div>
 )
@@ -100,54 +86,6 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
 function Again({ id }: { id: string }) {
   useRequest(id, true)
   return null
-}
-
-type Call = ChargeDocument['calls'][number]
-
-function Calls({ of: request }: { of: ChargeDocument }) {
-  const { ms, bars } = toCallBars(request, request.calls, nowMs.value)
-  return (
-    <section class="panel">
-      <h2>{request.calls.length === 1 ? 'One call' : `${request.calls.length} calls`}</h2>
-      <ol class="calls">
-        {request.calls.map((call, at) => (
-          <li key={call.number}>
-            <p class="call-line">
-              <strong>{call.upstream}</strong> <code>{call.upstream_model}</code>
-              {call.number > 1 && <span>{REASONS[call.reason] ?? call.reason}</span>}
-              <State kind={STATUS_KINDS[call.status]}>{call.status}</State>
-              <span class="dim">{toCallText(call)}</span>
-            </p>
-            <div class="call-room" aria-hidden="true">
-              <span class="call-waiting" style={{ left: `${bars[at]?.start}%`, width: `${bars[at]?.waiting}%` }} />
-              <span
-                class="call-answering"
-                style={{
-                  left: `${(bars[at]?.start ?? 0) + (bars[at]?.waiting ?? 0)}%`,
-                  width: `${bars[at]?.answering}%`,
-                }}
-              />
-            </div>
-          </li>
-        ))}
-      </ol>
-      <p class="call-scale dim" aria-hidden="true">
-        <span>0</span>
-        <span>{toLatency(ms)}</span>
-      </p>
-    </section>
-  )
-}
-
-function toCallText(call: Call): string {
-  const parts = [
-    toFailureText(call),
-    ...(call.first_token_ms === null ? [] : [`first token ${toLatency(call.first_token_ms)}`]),
-    ...(call.duration_ms === null
-      ? []
-      : [`${call.status === 'ok' ? 'done' : 'over'} after ${toLatency(call.duration_ms)}`]),
-  ]
-  return parts.filter((part) => part !== '').join(', ')
 }
 
 const DETAILS = [
@@ -166,58 +104,3 @@ function toTokensText(request: ChargeDocument): string {
   )
   return `${[`${toExactCount(prompt)} in the prompt, ${toExactCount(completion)} in the answer`, ...details].join('; ')}.`
 }
-
-const Arithmetic = ({ of: call, isOne }: { of: Call; isOne: boolean }) => (
-  <div class="arithmetic">
-    {!isOne && (
-      <h3>
-        Call {call.number}, {call.upstream}
-      </h3>
-    )}
-    {call.charge === null ? (
-      <p>{BASES[call.basis] ?? call.basis}</p>
-    ) : (
-      <table>
-        <caption class="unseen">How the cost of call {call.number} comes about</caption>
-        <thead>
-          <tr>
-            <th scope="col">What</th>
-            <th scope="col" class="figure">
-              Count
-            </th>
-            <th scope="col" class="figure">
-              Each
-            </th>
-            <th scope="col" class="figure">
-              USD
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {call.charge.lines.map(({ kind, count, usd_each, usd }) => (
-            <tr key={kind}>
-              <th scope="row">{toKindText(kind)}</th>
-              <td class="figure">{toExactCount(count)}</td>
-              <td class="figure" title={`$${usd_each}`}>
-                {kind === 'request' ? `$${usd_each}` : `${toPerMillion(usd_each)} per million`}
-              </td>
-              <td class="figure">${usd}</td>
-            </tr>
-          ))}
-          <tr>
-            <th scope="row">sum</th>
-            <td />
-            <td />
-            <td class="figure">${call.charge.usd}</td>
-          </tr>
-        </tbody>
-      </table>
-    )}
-    {call.price !== null && (
-      <p class="dim">
-        By the price of <code>{call.price.model}</code>
-        {call.price.upstream !== null && ` at ${call.price.upstream}`} of <When ms={call.price.created_ms} />.
-      </p>
-    )}
-  </div>
-)

@@ -1,20 +1,16 @@
 /** Requests, newest first, as they end: filtered by what the address says, older ones page by page. */
-import type { RequestDocument } from '../../documents/request.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { useNewest } from '../api/loaded.ts'
-import { isMember } from '../api/session.ts'
-import { toMoment } from '../figures/times.ts'
-import { useKeys, useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
 import { Button } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
-import { Count, Latency, Money, None, nowMs, State, When } from '../ui/figure.tsx'
-import { Choice, type Option, withChosen } from '../ui/filters.tsx'
+import { Count, State } from '../ui/figure.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { Table } from '../ui/table.tsx'
+import { COLUMNS } from './columns.tsx'
 import { type LiveState, toShown, useLive, useRequests } from './data.ts'
-import { FILTER_NAMES, type RequestFilters, STATES, TIMES, toFilters } from './filters.ts'
-import { STATUS_KINDS, toFailureText } from './words.ts'
+import { FILTER_NAMES, toFilters } from './filters.ts'
+import { Narrow } from './narrow.tsx'
 
 export function RequestsPage() {
   const filters = toFilters(query.value)
@@ -74,72 +70,6 @@ const Live = ({ state, isWanted }: { state: LiveState; isWanted: boolean }) => (
   </>
 )
 
-/** What is not offered, and may come with a link. */
-const FROM_LINKS = [
-  ['upstream', 'Upstream', 'All upstreams'],
-  ['team', 'Team', 'All teams'],
-] as const
-
-/** Links say a time in ms. */
-const toTimeText = (word: string, text: string) =>
-  /^\d+$/.test(text) ? `${word} ${toMoment(Number(text), nowMs.value)}` : text
-
-function Narrow({ filters }: { filters: RequestFilters }) {
-  const keys = useKeys().data ?? []
-  const models = useModels().data ?? []
-  const isNarrow = FILTER_NAMES.some((name) => filters[name] !== '')
-  return (
-    <search class="filters">
-      <Choice
-        name="key"
-        restarts="before"
-        label="Key"
-        value={filters.key}
-        options={withChosen([['', 'All keys'], ...keys.map(({ id, name }): Option => [id, name])], filters.key)}
-      />
-      <Choice
-        name="model"
-        restarts="before"
-        label="Model"
-        value={filters.model}
-        options={withChosen([['', 'All models'], ...models.map(({ slug }): Option => [slug, slug])], filters.model)}
-      />
-      <Choice name="state" restarts="before" label="How they ended" value={filters.state} options={STATES} />
-      <Choice
-        name="since"
-        restarts="before"
-        label="Time"
-        value={filters.since}
-        options={withChosen(TIMES, filters.since, toTimeText('Since', filters.since))}
-      />
-      {filters.until !== '' && (
-        <Choice
-          name="until"
-          restarts="before"
-          label="Until"
-          value={filters.until}
-          options={withChosen([['', 'Until now']], filters.until, toTimeText('Until', filters.until))}
-        />
-      )}
-      {FROM_LINKS.map(
-        ([name, label, all]) =>
-          filters[name] !== '' &&
-          !isMember() && (
-            <Choice
-              key={name}
-              name={name}
-              restarts="before"
-              label={label}
-              value={filters[name]}
-              options={withChosen([['', all]], filters[name])}
-            />
-          ),
-      )}
-      {isNarrow && <a href={toHref('/requests')}>Show all</a>}
-    </search>
-  )
-}
-
 const NoRequests = ({ isNarrow }: { isNarrow: boolean }) =>
   isNarrow ? (
     <p class="dim">
@@ -160,62 +90,3 @@ const NoRequests = ({ isNarrow }: { isNarrow: boolean }) =>
 const ASKING = `curl ${location.origin}/v1/chat/completions \\
   -H "Authorization: Bearer $TOLLGATE_KEY" -H "Content-Type: application/json" \\
   -d '{"model":"tollgate/demo","messages":[{"role":"user","content":"Hello"}]}'`
-
-const COLUMNS: readonly Column<RequestDocument>[] = [
-  {
-    name: 'model',
-    title: 'Model',
-    cell: ({ id, model }) => (
-      <a class="row-link" href={toHref(`/requests/${id}`)}>
-        {model}
-      </a>
-    ),
-  },
-  {
-    name: 'status',
-    title: 'State',
-    cell: (request) => (
-      <span title={toFailureText(request) || undefined}>
-        <State kind={STATUS_KINDS[request.status]}>{request.status}</State>
-      </span>
-    ),
-  },
-  { name: 'key', title: 'Key', cell: ({ key, key_id }) => key ?? `…${key_id.slice(-8)}` },
-  {
-    name: 'upstream',
-    title: 'Upstream',
-    isOnPhone: false,
-    cell: ({ upstream, attempts }) => (attempts > 1 ? `${upstream}, call ${attempts}` : upstream),
-  },
-  {
-    name: 'tokens',
-    title: 'Tokens in, out',
-    isFigure: true,
-    isOnPhone: false,
-    cell: ({ prompt_tokens, completion_tokens }) => (
-      <>
-        <Count count={prompt_tokens} /> → <Count count={completion_tokens} />
-      </>
-    ),
-  },
-  {
-    name: 'first',
-    title: 'First token',
-    isFigure: true,
-    isOnPhone: false,
-    cell: ({ first_token_ms }) => (first_token_ms === null ? <None /> : <Latency ms={first_token_ms} />),
-  },
-  {
-    name: 'took',
-    title: 'Took',
-    isFigure: true,
-    cell: ({ duration_ms }) => (duration_ms === null ? <None /> : <Latency ms={duration_ms} />),
-  },
-  {
-    name: 'cost',
-    title: 'Cost',
-    isFigure: true,
-    cell: ({ cost_nano_usd, estimated }) => <Money nanoUsd={cost_nano_usd} isEstimated={estimated === 1} />,
-  },
-  { name: 'at', title: 'When', isFigure: true, cell: ({ created_ms }) => <When ms={created_ms} /> },
-]

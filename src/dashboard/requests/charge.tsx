@@ -1,0 +1,79 @@
+/** How what a request cost comes about: each call's counts by its price, and what is on record. */
+import type { ChargeDocument } from '../../documents/request.ts'
+import { toExactCount } from '../figures/counts.ts'
+import { toExactMoney } from '../figures/money.ts'
+import { toPerMillion } from '../figures/prices.ts'
+import { When } from '../ui/figure.tsx'
+import { BASES, toKindText } from './words.ts'
+
+export const Charge = ({ of: request }: { of: ChargeDocument }) => (
+  <section class="panel">
+    <h2>What it cost</h2>
+    {request.calls.map((call) => (
+      <Arithmetic key={call.number} of={call} isOne={request.calls.length === 1} />
+    ))}
+    <p>
+      On record <strong class="figure-text">{toExactMoney(request.cost_nano_usd)}</strong>
+      {request.agrees === true && ', which is what comes out.'}
+      {request.agrees === false &&
+        (request.worked_out_nano_usd === null
+          ? '. It cannot be worked out again from what is on record.'
+          : `. Worked out again it is ${toExactMoney(request.worked_out_nano_usd)}.`)}
+    </p>
+  </section>
+)
+
+const Arithmetic = ({ of: call, isOne }: { of: ChargeDocument['calls'][number]; isOne: boolean }) => (
+  <div class="arithmetic">
+    {!isOne && (
+      <h3>
+        Call {call.number}, {call.upstream}
+      </h3>
+    )}
+    {call.charge === null ? (
+      <p>{BASES[call.basis] ?? call.basis}</p>
+    ) : (
+      <table>
+        <caption class="unseen">How the cost of call {call.number} comes about</caption>
+        <thead>
+          <tr>
+            <th scope="col">What</th>
+            <th scope="col" class="figure">
+              Count
+            </th>
+            <th scope="col" class="figure">
+              Each
+            </th>
+            <th scope="col" class="figure">
+              USD
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {call.charge.lines.map(({ kind, count, usd_each, usd }) => (
+            <tr key={kind}>
+              <th scope="row">{toKindText(kind)}</th>
+              <td class="figure">{toExactCount(count)}</td>
+              <td class="figure" title={`$${usd_each}`}>
+                {kind === 'request' ? `$${usd_each}` : `${toPerMillion(usd_each)} per million`}
+              </td>
+              <td class="figure">${usd}</td>
+            </tr>
+          ))}
+          <tr>
+            <th scope="row">sum</th>
+            <td />
+            <td />
+            <td class="figure">${call.charge.usd}</td>
+          </tr>
+        </tbody>
+      </table>
+    )}
+    {call.price !== null && (
+      <p class="dim">
+        By the price of <code>{call.price.model}</code>
+        {call.price.upstream !== null && ` at ${call.price.upstream}`} of <When ms={call.price.created_ms} />.
+      </p>
+    )}
+  </div>
+)
