@@ -55,12 +55,16 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
 /** What a typed client goes by. */
 export type AdminApi = ReturnType<typeof routesOf>
 
-/** What no answer may be without: none is kept by a browser, read by another site, or taken for something else. */
+/** What no answer may be without: none is kept by a browser, read or framed by another site, told to one, or taken for something else. */
 const HEADERS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
   'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
 } as const
+/** Of what is no page. */
+const POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 export function createAdminApi(deps: AdminDeps) {
   const toResponse = (error: unknown, request: Request): Response => {
@@ -88,6 +92,7 @@ export function createAdminApi(deps: AdminDeps) {
     async handle(request: Request): Promise<Response> {
       const response = await app.handle(request)
       for (const [name, value] of Object.entries(HEADERS)) response.headers.set(name, value)
+      if (!response.headers.has('content-security-policy')) response.headers.set('content-security-policy', POLICY)
       return response
     },
   }

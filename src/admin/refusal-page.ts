@@ -43,7 +43,6 @@ const toPage = (status: number, message: string): Response =>
       headers: {
         'content-type': 'text/html; charset=utf-8',
         'content-security-policy': POLICY,
-        'referrer-policy': 'no-referrer',
       },
     },
   )

@@ -15,6 +15,9 @@ export interface AdminSurface {
 /** What is there or below is never opened to pages of other origins. */
 export const isForAdmins = (path: string) => path === '/admin' || path.startsWith('/admin/')
 
+/** Where there is no page and nothing that one would load; after an update there may be. */
+const NOTHING = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' }
+
 export function adminController({ admin, pages }: AdminSurface) {
   const toApi = ({ request }: { request: Request }) => admin.handle(request)
   const app = new Elysia({ name: 'admin' })
@@ -24,8 +27,9 @@ export function adminController({ admin, pages }: AdminSurface) {
   if (pages === null) return app
   const serve = async (asset: string | null, request: Request) => {
     const response = await pages.serve(asset, request)
-    if (response === null) throw new GatewayError('unknown_url', `Invalid URL (GET ${pathOf(request).slice(0, 200)})`)
-    return response
+    if (response !== null) return response
+    const message = `Invalid URL (GET ${pathOf(request).slice(0, 200)})`
+    throw new GatewayError('unknown_url', message, { headers: NOTHING })
   }
   const toPage = ({ request }: { request: Request }) => serve(null, request)
   return app

@@ -13,7 +13,7 @@ import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
 import { answerError } from './error-response.ts'
 import { healthController, type ReadinessDeps } from './health.ts'
-import { createInstance, methodsOf, NoRoute, type Route } from './instance.ts'
+import { createInstance, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
 import { findMeant } from './meant.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 import { openApiController } from './openapi.ts'
@@ -32,10 +32,11 @@ export function createApp(deps: AppDeps) {
   const cors = createCors(deps.corsOrigins)
   const app = createInstance({
     toResponse(error, request) {
-      const preflight = cors?.preflight(request, toRequestId(mintId(deps.now())))
+      const opening = isForAdmins(pathOf(request)) ? null : cors
+      const preflight = opening?.preflight(request, toRequestId(mintId(deps.now())))
       if (preflight) return preflight
       const response = answerError(deps, request, toGatewayError(app.routes, error))
-      return cors?.open(response, request) ?? response
+      return opening?.open(response, request) ?? response
     },
     // For connections that have not proved a key, and for those between two requests.
     idleSeconds: IDLE_SECONDS,
