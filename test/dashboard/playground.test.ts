@@ -105,7 +105,8 @@ describe('settings', () => {
     [{ tools: '[{"name":"f"},{"name":"f"}]' }, 'Two tools are called f.'],
     [{ tools: '[{"name":"f"},{"type":"function","function":{"name":"a b"}}]' }, 'Tool 2 has a name with more than'],
     [{ format: 'json_schema', schema: '[]' }, 'A schema is an object'],
-    [{ format: 'json_schema', schema: '' }, 'This is no JSON: line 1, column 1: there is nothing.'],
+    [{ format: 'json_schema', schema: '{' }, 'This is no JSON: line 1, column 2: it ends before its }.'],
+    [{ schema: ' ', format: 'json_schema' }, 'The schema is missing'],
     [{ others: '{"model":"x"}' }, 'model is set on this page.'],
     [{ others: '[]' }, 'Other fields are an object'],
   ]
@@ -273,7 +274,8 @@ describe('a stream', () => {
     expect(toEnding(take(frame({ content: 'x' }, 'stop'), '[DONE]'))).toBeNull()
     expect(toEnding(take(frame({ content: 'x' }, 'length'), '[DONE]'))).toContain('most tokens')
     expect(toEnding(take(frame({ refusal: 'No.' }, 'stop'), '[DONE]'))).toBe('The model refused.')
-    expect(stop(take(frame({ content: 'x' })), 5).state).toBe('stopped')
+    expect(stop(take(frame({ content: 'x' })), 5)).toMatchObject({ state: 'stopped', endedMs: 5 })
+    expect(stop(take(), 5).problem).toBe('Stopped before its first word.')
   })
 
   const PRICING = [{ prompt: '0.000001', completion: '0.00001' }]

@@ -7,7 +7,8 @@ import { announce } from '../ui/notice.tsx'
 import { AnswerFiguresLine } from './answer-figures.tsx'
 import { CallView } from './call-view.tsx'
 import { toEnding } from './chunks.ts'
-import { backToEdit, EditText, toComposer } from './edit-text.tsx'
+import { EditText } from './edit-text.tsx'
+import { backToEdit, toComposer } from './focus.ts'
 import { end } from './run.ts'
 import { ask, change, editing, isAnswering, removeAnswer } from './state.ts'
 import { type Answer, changeAnswer, hasContent, isRunning, openCalls, type Round, type Side } from './thread.ts'
@@ -28,12 +29,16 @@ export function AnswerView(props: AnswerProps) {
   const { answer, pricing } = props
   const isOn = isRunning(answer)
   const name = answer.model ?? 'You, for the model'
+  const stop = () => {
+    end(answer.id)
+    toComposer()
+  }
   return (
     <article class="turn answer" aria-label={`Answer of ${name}`} aria-busy={isOn}>
       <header class="turn-head">
         <h2>{answer.model === null ? name : <code>{name}</code>}</h2>
         {isOn ? (
-          <Button kind="quiet" icon="stop" onClick={() => end(answer.id)}>
+          <Button kind="quiet" icon="stop" onClick={stop}>
             Stop
           </Button>
         ) : (
@@ -100,6 +105,10 @@ function Tools({ round, side, answer, model, isLast }: AnswerProps) {
   const { id, text } = answer
   const isBusy = isAnswering.value
   const of = answer.model ?? 'your own answer'
+  const askNow = (instead: number | null) => {
+    ask(round.id, side, model, instead)
+    toComposer()
+  }
   const remove = () => {
     removeAnswer(id)
     announce('Removed.')
@@ -119,19 +128,9 @@ function Tools({ round, side, answer, model, isLast }: AnswerProps) {
           }}
         />
       )}
-      <IconButton
-        icon="again"
-        label={`Have ${model} answer anew`}
-        disabled={isBusy}
-        onClick={() => ask(round.id, side, model, id)}
-      />
+      <IconButton icon="again" label={`Have ${model} answer anew`} disabled={isBusy} onClick={() => askNow(id)} />
       {isLast && hasContent(answer) && openCalls(answer).length === 0 && (
-        <IconButton
-          icon="right"
-          label={`Have ${model} go on`}
-          disabled={isBusy}
-          onClick={() => ask(round.id, side, model)}
-        />
+        <IconButton icon="right" label={`Have ${model} go on`} disabled={isBusy} onClick={() => askNow(null)} />
       )}
       <IconButton icon="remove" label={`Remove the answer of ${of}`} disabled={isBusy} onClick={remove} />
     </div>

@@ -105,7 +105,7 @@ export function breakOff(answer: Answer, why: string, nowMs: number): Answer {
 export const stop = (answer: Answer, nowMs: number): Answer => ({
   ...answer,
   state: 'stopped',
-  problem: 'Stopped. What was written until then is on record, and charged.',
+  problem: `Stopped${answer.firstMs === null ? ' before its first word.' : '. What was written until then is on record, and charged.'}`,
   endedMs: nowMs,
 })
 

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { findModel, type OfferedModel } from './data.ts'
+import { isLong } from './long-text.tsx'
 import { PictureList } from './picture-list.tsx'
 import { readPictures } from './pictures.ts'
 import { PICTURE_TYPES } from './request.ts'
@@ -59,6 +60,7 @@ export function Composer({ models, chosen }: ComposerProps) {
     <section
       class="composer"
       aria-label="Next message"
+      tabIndex={-1}
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event) => {
         event.preventDefault()
@@ -85,7 +87,7 @@ export function Composer({ models, chosen }: ComposerProps) {
       )}
       <textarea
         ref={at}
-        class="grows"
+        class={isLong(text) ? 'is-long' : 'grows'}
         aria-label="Message"
         placeholder={thread.value.length === 0 ? 'Ask something' : 'Go on'}
         rows={2}

@@ -1,6 +1,7 @@
-/** A message of the thread while it is edited, and where the focus goes before and after. */
+/** A message of the thread while it is edited. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button } from '../ui/button.tsx'
+import { isLong } from './long-text.tsx'
 
 interface EditProps {
   text: string
@@ -29,7 +30,7 @@ export function EditText({ text, label, save, cancel, also }: EditProps) {
     <div class="turn-edit">
       <textarea
         ref={at}
-        class="grows"
+        class={isLong(text) ? 'is-long' : 'grows'}
         aria-label={label}
         value={typed}
         rows={3}
@@ -52,10 +53,3 @@ export function EditText({ text, label, save, cancel, also }: EditProps) {
     </div>
   )
 }
-
-/** After it is drawn. */
-const focusSoon = (selector: string) =>
-  requestAnimationFrame(() => document.querySelector<HTMLElement>(selector)?.focus())
-
-export const backToEdit = (id: number) => void focusSoon(`[data-edit="${id}"]`)
-export const toComposer = () => void focusSoon('.composer textarea')

@@ -6,6 +6,7 @@ import { Button, IconButton } from '../ui/button.tsx'
 import { Count, State } from '../ui/figure.tsx'
 import { chooseSecond, toOfferText } from './choice.ts'
 import { findModel, type OfferedModel } from './data.ts'
+import { focusSoon } from './focus.ts'
 import { beginSecond, dropSide, isAnswering } from './state.ts'
 
 interface PickerProps {
@@ -18,10 +19,12 @@ export function ModelsPicker({ models, chosen }: PickerProps) {
   const compare = () => {
     setQuery({ model: first, beside: chooseSecond(models, first) })
     beginSecond()
+    focusSoon('.play-models [name="beside"]')
   }
   const drop = (side: 0 | 1) => {
     dropSide(side)
     setQuery({ model: chosen[side === 0 ? 1 : 0] ?? null, beside: null })
+    focusSoon('.play-models [name="model"]')
   }
   return (
     <div class="play-models" data-two={second !== undefined}>
@@ -56,7 +59,7 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
       <label for={id}>{label}</label>
       <div class="play-model">
         <select
-          id={id}
+          {...{ id, name }}
           aria-describedby={`${id}-facts`}
           disabled={isAnswering.value}
           onChange={({ currentTarget: { value } }) => setQuery({ [name]: value })}

@@ -8,6 +8,7 @@ import { announce, Empty, Problem } from '../ui/notice.tsx'
 import { CodeDialog } from './code-dialog.tsx'
 import { Composer } from './composer.tsx'
 import { toChosen, useModels } from './data.ts'
+import { toComposer } from './focus.ts'
 import { ModelsPicker } from './models-picker.tsx'
 import { stopAll } from './run.ts'
 import { SettingsFields } from './settings-fields.tsx'
@@ -59,7 +60,12 @@ function stopByKey(event: KeyboardEvent): void {
 function clearAll(): void {
   clear()
   announce('The thread is cleared.')
-  document.querySelector<HTMLElement>('.composer textarea')?.focus()
+  toComposer()
+}
+
+function undoClear(): void {
+  bringBack()
+  toComposer()
 }
 
 const Nothing = () => (
@@ -69,7 +75,7 @@ const Nothing = () => (
       that is closed or loaded anew, it is gone. What it costs is on record, as any request.
     </p>
     {cleared.value !== null && cleared.value.length > 0 && (
-      <Button icon="again" onClick={bringBack}>
+      <Button icon="again" onClick={undoClear}>
         Bring back what was cleared
       </Button>
     )}

@@ -1,7 +1,9 @@
 /** What was asked: a message of the person, with its pictures. */
 import { IconButton } from '../ui/button.tsx'
 import { announce } from '../ui/notice.tsx'
-import { backToEdit, EditText, toComposer } from './edit-text.tsx'
+import { EditText } from './edit-text.tsx'
+import { backToEdit, toComposer } from './focus.ts'
+import { LongText } from './long-text.tsx'
 import { PictureList } from './picture-list.tsx'
 import { askAgain, change, editing, isAnswering, removeRound } from './state.ts'
 import { changeRound, type Round } from './thread.ts'
@@ -25,6 +27,10 @@ export function QuestionView({ round, chosen, number }: QuestionProps) {
     change((thread) =>
       changeRound(thread, id, (one) => ({ ...one, pictures: one.pictures.filter((_, index) => index !== at) })),
     )
+  const again = () => {
+    askAgain(id, chosen)
+    toComposer()
+  }
   const remove = () => {
     removeRound(id)
     announce('Removed, with its answers.')
@@ -45,12 +51,7 @@ export function QuestionView({ round, chosen, number }: QuestionProps) {
               editing.value = id
             }}
           />
-          <IconButton
-            icon="again"
-            label={`Ask message ${number} again`}
-            disabled={isBusy}
-            onClick={() => askAgain(id, chosen)}
-          />
+          <IconButton icon="again" label={`Ask message ${number} again`} disabled={isBusy} onClick={again} />
           <IconButton
             icon="remove"
             label={`Remove message ${number} and its answers`}
@@ -73,12 +74,12 @@ export function QuestionView({ round, chosen, number }: QuestionProps) {
             label: 'Save and ask again',
             run: (next) => {
               save(next)
-              askAgain(id, chosen)
+              again()
             },
           }}
         />
       ) : (
-        text !== '' && <p class="turn-text">{text}</p>
+        text !== '' && <LongText text={text} />
       )}
     </article>
   )

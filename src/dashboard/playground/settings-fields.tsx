@@ -11,6 +11,12 @@ const set = (changes: Partial<Settings>) => {
 }
 const form = { values: settings, set }
 
+/** The button for it is gone then. */
+const putIn = (name: 'tools' | 'schema', text: string) => {
+  set({ [name]: text })
+  showField(name)
+}
+
 /** Opens what a field is folded into, and goes there. */
 export function showField(name: Field): void {
   const field = document.querySelector<HTMLElement>(`.play-setup [name="${name}"]`)
@@ -79,7 +85,7 @@ function ToolsPart() {
       />
       {typed.trim() === '' && (
         <div>
-          <Button onClick={() => set({ tools: EXAMPLE_TOOLS })}>Put in an example</Button>
+          <Button onClick={() => putIn('tools', EXAMPLE_TOOLS)}>Put in an example</Button>
         </div>
       )}
       {names.length > 0 && (
@@ -120,7 +126,7 @@ function FormatPart() {
           <TextField of={form} name="schema" label="JSON schema" lines={8} isCode wrong={problems.schema} />
           {schema.trim() === '' && (
             <div>
-              <Button onClick={() => set({ schema: EXAMPLE_SCHEMA })}>Put in an example</Button>
+              <Button onClick={() => putIn('schema', EXAMPLE_SCHEMA)}>Put in an example</Button>
             </div>
           )}
           <SelectField

@@ -98,7 +98,8 @@ function takeFormat(settings: Settings, fields: Record<string, unknown>, problem
   if (settings.format === 'json_object') fields.response_format = { type: 'json_object' }
   if (settings.format !== 'json_schema') return
   const read = readJson(settings.schema)
-  if ('problem' in read) problems.schema = `This is no JSON: ${read.problem}.`
+  if (settings.schema.trim() === '') problems.schema = 'The schema is missing: the form that the answer has.'
+  else if ('problem' in read) problems.schema = `This is no JSON: ${read.problem}.`
   else if (!isObject(read.value)) problems.schema = 'A schema is an object: { "type": "object", … }.'
   else fields.response_format = toFormat(read.value, settings.strict === 'yes')
 }

@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { Button } from '../ui/button.tsx'
 import { AnswerView } from './answer-view.tsx'
 import { findModel, type OfferedModel } from './data.ts'
+import { toComposer } from './focus.ts'
 import { QuestionView } from './question-view.tsx'
 import { ask, isAnswering, thread, write } from './state.ts'
 import { isDue, isRunning, type Round, type Side } from './thread.ts'
@@ -75,7 +76,13 @@ function SideView({ round, side, model, models, isLast }: SideProps) {
       ))}
       {isItsTurn && (
         <p class="play-turn">
-          <Button icon="right" onClick={() => ask(round.id, side, model)}>
+          <Button
+            icon="right"
+            onClick={() => {
+              ask(round.id, side, model)
+              toComposer()
+            }}
+          >
             Ask {model}
           </Button>
           {answers.length === 0 && (

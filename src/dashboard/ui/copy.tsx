@@ -73,13 +73,17 @@ export function Copyable({ text }: { text: string }) {
   )
 }
 
+/** A browser takes seconds to lay out what is much longer, a picture written as text for one. */
+const MOST_SHOWN = 50_000
+
 /** A command or a piece of code, with its button. */
 export const Code = ({ text, label }: { text: string; label: string }) => (
   <div class="code">
     {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
     <pre tabIndex={0}>
-      <code>{text}</code>
+      <code>{text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN).toWellFormed()} …` : text}</code>
     </pre>
+    {text.length > MOST_SHOWN && <p class="hint">This is its beginning. What is copied is all of it.</p>}
     <CopyButton text={text} what={label} />
   </div>
 )
