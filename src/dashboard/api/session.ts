@@ -24,6 +24,9 @@ export const roleOf = (): Role | null => (session.value.state === 'in' ? session
 /** Whether it is a member: somebody who has keys of their own and sees nobody else's. */
 export const isMember = (): boolean => roleOf() === 'member'
 
+/** Whether whoever has signed in may chat in the playground. */
+export const mayTry = (): boolean => roleOf() !== null && roleOf() !== 'viewer'
+
 /** Whether whoever has signed in may do what is for this role and those above it. */
 export function may(least: Role): boolean {
   const { value } = session

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { ShownRoute } from '../../documents/model.ts'
 import { toHref } from '../address/address.ts'
-import { may } from '../api/session.ts'
+import { may, mayTry } from '../api/session.ts'
 import { isFree, toPrices } from '../figures/prices.ts'
 import { Button } from '../ui/button.tsx'
 import { Count, State, When } from '../ui/figure.tsx'
@@ -51,6 +51,7 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
           <History of={model} />
           <p class="links">
             <a href={toHref(`/requests?model=${encodeURIComponent(slug)}`)}>Requests for it</a>
+            {mayTry() && model.enabled && <a href={toHref(`/playground?model=${encodeURIComponent(slug)}`)}>Try it</a>}
           </p>
           {may('editor') && (
             <div class="form-foot">

@@ -34,6 +34,15 @@ const COLUMNS: readonly Column<Model>[] = [
     sortBy: ({ context_length }) => context_length,
     cell: ({ context_length }) => <Count count={context_length} />,
   },
+  {
+    name: 'try',
+    title: 'Playground',
+    cell: ({ id }) => (
+      <a href={toHref(`/playground?model=${encodeURIComponent(id)}`)}>
+        Try it<span class="unseen">: {id}</span>
+      </a>
+    ),
+  },
   { name: 'takes', title: 'Takes', isOnPhone: false, cell: ({ input_modalities }) => input_modalities.join(', ') },
 ]
 

@@ -1,7 +1,7 @@
 /** The first run: three steps, each ticked by itself once it has happened.. */
 import type { ComponentChildren } from 'preact'
 import { toHref } from '../address/address.ts'
-import { may } from '../api/session.ts'
+import { may, mayTry } from '../api/session.ts'
 import { mayChangeKeys, useKeys, useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
@@ -51,6 +51,11 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
           </p>
         ) : (
           <p>No model is ready{unready === null ? ': there is none yet' : `: ${unready}`}.</p>
+        )}
+        {ready.length > 0 && mayTry() && (
+          <p>
+            <a href={toHref('/playground')}>Try {ready.length === 1 ? 'it' : 'one'} in the playground</a>
+          </p>
         )}
         {may('owner') && ready.every((slug) => slug === 'tollgate/demo') && (
           <details open={ready.length === 0}>
