@@ -7,6 +7,7 @@ import { type CodedAdmin, editAdmin, inviteAdmin, inviteAgain } from '../identit
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
+import { inForce } from './in-force.ts'
 import { exactly, oneOf, orNone } from './schema.ts'
 
 const AdminFields = {
@@ -17,11 +18,12 @@ const AdminFields = {
 const AdminBody = exactly({ ...AdminFields, name: Type.String(), role: oneOf(ROLES) })
 const AdminPatch = exactly({ ...AdminFields, disabled: Type.Optional(Type.Boolean()) })
 
-export function adminsController({ identity, ways, now }: AdminDeps) {
+export function adminsController({ identity, ways, serving, now }: AdminDeps) {
   const by = actors({ now })
 
   return new Elysia({ name: 'admins' })
     .use(access())
+    .onAfterHandle(inForce({ serving }))
     .get('/admins', async () => ({ admins: (await identity.readAdmins()).map(toAdminDocument) }), { least: 'owner' })
     .post('/admins', async ({ principal, body }) => toCodedDocument(await inviteAdmin(identity, body, by(principal))), {
       least: 'owner',

@@ -9,16 +9,18 @@ import { toFirstStanding } from '../keys/standing.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
+import { inForce } from './in-force.ts'
 import { KeyBody, KeyPatch, RotateBody, toKeyChanges, toOverlapMs } from './key-body.ts'
 import type { Asker } from './reports.ts'
 
-export function keysController({ store, identity, reports, now }: AdminDeps) {
+export function keysController({ store, identity, reports, serving, now }: AdminDeps) {
   const standing = async (asker: Asker, key: ListedKey) =>
     toKeyDocument(key, (await reports.standings(asker, 'key', key.id))(key), await readNames(identity))
   const by = actors({ now })
 
   return new Elysia({ name: 'keys' })
     .use(access())
+    .onAfterHandle(inForce({ serving }))
     .get(
       '/keys',
       async ({ asker }) => {

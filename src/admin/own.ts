@@ -15,6 +15,7 @@ import { showTeam } from '../keys/teams.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
+import { inForce } from './in-force.ts'
 import { OwnBody, OwnPatch, RotateBody, toOverlapMs, toOwnChanges } from './key-body.ts'
 
 export function ownController({ store, identity, reports, serving, now }: AdminDeps) {
@@ -26,6 +27,7 @@ export function ownController({ store, identity, reports, serving, now }: AdminD
 
   return new Elysia({ name: 'own', prefix: '/own' })
     .use(access())
+    .onAfterHandle(inForce({ serving }))
     .get(
       '/team',
       async ({ principal }) => {

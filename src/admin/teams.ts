@@ -10,6 +10,7 @@ import type { StoredTeam } from '../store/config-store.ts'
 import { access } from './access.ts'
 import { actors } from './actor.ts'
 import type { AdminDeps } from './deps.ts'
+import { inForce } from './in-force.ts'
 import type { Asker } from './reports.ts'
 import { exactly, orNone, Shared } from './schema.ts'
 import { toSharedChanges } from './shared-body.ts'
@@ -18,13 +19,14 @@ const TeamFields = { ...Shared, max_keys: orNone(Type.Integer()) }
 const TeamBody = exactly({ ...TeamFields, name: Type.String() })
 const TeamPatch = exactly({ ...TeamFields, name: Type.Optional(Type.String()) })
 
-export function teamsController({ store, identity, reports, now }: AdminDeps) {
+export function teamsController({ store, identity, reports, serving, now }: AdminDeps) {
   const standing = async (asker: Asker, team: StoredTeam) =>
     toTeamDocument(team, (await reports.standings(asker, 'team', team.id))(team))
   const by = actors({ now })
 
   return new Elysia({ name: 'teams' })
     .use(access())
+    .onAfterHandle(inForce({ serving }))
     .get(
       '/teams',
       async ({ asker }) => {

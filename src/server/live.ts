@@ -96,8 +96,9 @@ export async function createLive(deps: LiveDeps) {
     prober,
     /** In force now: requests read it off here. */
     snapshot: first,
-    /** Reads the configuration again and takes it over. */
-    async refresh(): Promise<void> {
+    /** Reads the configuration again and takes it over; not where this revision of it is in force. */
+    async refresh(revision?: number): Promise<void> {
+      if (revision === live.snapshot.revision) return
       const next = await read()
       // Of two that read at once, the later answer may be the older one.
       if (next.revision < live.snapshot.revision) return

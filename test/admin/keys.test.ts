@@ -37,6 +37,16 @@ test('a key is made, its secret told once; edited, rotated, revoked; all of it o
   )
 })
 
+test('what is changed holds before it is told', async () => {
+  const namesOf = () => [...(fixture.serving.snapshot()?.secrets.values() ?? [])].map(({ key }) => key.name)
+  const { body: dev } = await browser.ask('POST', '/keys', { body: { name: 'dev' } })
+  expect(namesOf()).toEqual(['dev'])
+  await browser.ask('PATCH', `/keys/${dev.id}`, { body: { name: 'prod' } })
+  expect(namesOf()).toEqual(['prod'])
+  await browser.ask('POST', '/teams', { body: { name: 'research' } })
+  expect([...(fixture.serving.snapshot()?.teams.values() ?? [])].map(({ name }) => name)).toEqual(['research'])
+})
+
 test.each([
   ['a field that is none', { name: 'dev', colour: 'red' }, 'colour'],
   ['a number that is a text', { name: 'dev', rpm: '60' }, 'rpm'],
