@@ -290,7 +290,10 @@ describe('a stream', () => {
     expect(toFigures(take(frame({ content: 'x' }), USAGE, '[DONE]'), PRICING, 9_999)).toEqual({
       ...{ firstMs: 100, tookMs: 300, tokens: 8, tokensPerSecond: 20, nanoUsd: 1_234, isEstimated: false },
     })
-    expect(toFigures(take(), PRICING, 500)).toMatchObject({ firstMs: null, tokensPerSecond: null, nanoUsd: 0 })
+    expect(toFigures(take(), PRICING, 500)).toMatchObject({ firstMs: null, tokensPerSecond: null, nanoUsd: null })
+    const failed = breakOff(take(), 'no', 5)
+    expect(toFigures(failed, PRICING, 5).nanoUsd).toBe(0)
+    expect(toFigures({ ...failed, requestId: 'a' }, PRICING, 5).nanoUsd).toBeNull()
   })
 
   test('is told to those who hear the page', () => {

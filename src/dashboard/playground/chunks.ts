@@ -1,4 +1,5 @@
 /** The chunks of a streamed completion, taken into an answer one by one. Pure. */
+import { isObject, readJson } from './json-text.ts'
 import type { Answer, AnswerUsage, Call } from './thread.ts'
 
 interface CallDelta {
@@ -35,18 +36,19 @@ const UTF8 = new TextEncoder()
  */
 export function takeData(answer: Answer, data: string, nowMs: number): Answer {
   if (data === '[DONE]') return { ...answer, state: 'done', endedMs: nowMs }
-  let chunk: Chunk
-  try {
-    chunk = JSON.parse(data)
-  } catch {
-    return breakOff(answer, 'it has a part that cannot be read', nowMs)
-  }
+  const chunk = readChunk(data)
+  if (chunk === null) return breakOff(answer, 'it has a part that cannot be read', nowMs)
   if (chunk.error) return breakOff(answer, chunk.error.message ?? 'the model failed', nowMs)
   let taken = answer
   if (chunk.usage) taken = { ...taken, usage: toUsage(chunk.usage) }
   const [choice] = chunk.choices ?? []
   if (choice?.finish_reason) taken = { ...taken, finish: choice.finish_reason }
   return choice?.delta ? takeDelta(taken, choice.delta, nowMs) : taken
+}
+
+function readChunk(data: string): Chunk | null {
+  const read = readJson(data)
+  return 'value' in read && isObject(read.value) ? read.value : null
 }
 
 function takeDelta(answer: Answer, { content, reasoning, refusal, tool_calls: deltas }: Delta, nowMs: number): Answer {
@@ -105,7 +107,10 @@ export function breakOff(answer: Answer, why: string, nowMs: number): Answer {
 export const stop = (answer: Answer, nowMs: number): Answer => ({
   ...answer,
   state: 'stopped',
-  problem: `Stopped${answer.firstMs === null ? ' before its first word.' : '. What was written until then is on record, and charged.'}`,
+  problem:
+    answer.firstMs === null
+      ? 'Stopped before its first word.'
+      : 'Stopped. What it has come to until then is on record.',
   endedMs: nowMs,
 })
 

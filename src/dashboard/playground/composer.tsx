@@ -1,5 +1,6 @@
 /** Where the next message is written, with its pictures, and from where it is sent or what is under way is stopped. */
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { MODIFIER } from '../shell/keyboard.ts'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { findModel, type OfferedModel } from './data.ts'
@@ -121,7 +122,7 @@ export function Composer({ models, chosen }: ComposerProps) {
           onClick={() => files.current?.click()}
         />
         <p class="hint composer-hint">
-          <kbd>Ctrl</kbd> <kbd>Enter</kbd> sends, <kbd>Esc</kbd> stops
+          <kbd>{MODIFIER}</kbd> <kbd>Enter</kbd> sends, <kbd>Esc</kbd> stops
         </p>
         <Button
           kind="quiet"

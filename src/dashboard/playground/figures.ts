@@ -18,7 +18,7 @@ export interface AnswerFigures {
   tookMs: number
   tokens: number
   tokensPerSecond: number | null
-  /** Null where no price is known. */
+  /** Null where it cannot be told. */
   nanoUsd: number | null
   /** Whether tokens and cost are estimated from what was written so far. */
   isEstimated: boolean
@@ -42,9 +42,10 @@ export function toFigures(answer: Answer, pricing: readonly PricingItem[] | null
   }
 }
 
-function toCost({ promptTokens, firstMs }: Answer, pricing: readonly PricingItem[] | null, completion: number) {
-  // What fails before its first word costs nothing.
-  if (firstMs === null) return 0
+function toCost(answer: Answer, pricing: readonly PricingItem[] | null, completion: number): number | null {
+  const { promptTokens, firstMs, state, requestId } = answer
+  // What is refused before any model is asked costs nothing; of what was asked and came to nothing, only the record knows.
+  if (firstMs === null) return state === 'failed' && requestId === null ? 0 : null
   return pricing && costNanoUsd(pricing, { ...NO_USAGE, prompt: promptTokens, completion })
 }
 

@@ -75,6 +75,7 @@ export async function run(first: Answer, body: object, show: (answer: Answer) =>
 }
 
 const ADDRESS = '/admin/api/playground'
+const UNMET = 'It does not fit the schema, though the model was told so.'
 
 async function read(first: Answer, body: string, signal: AbortSignal, take: (answer: Answer) => void): Promise<void> {
   const tooLong = toTooLong(body)
@@ -88,7 +89,8 @@ async function read(first: Answer, body: string, signal: AbortSignal, take: (ans
     if (failure.isSignedOut) endSession()
     return
   }
-  let answer: Answer = { ...first, requestId }
+  const isUnmet = response.headers.get('x-tollgate-schema') === 'unmet'
+  let answer: Answer = { ...first, requestId, problem: isUnmet ? UNMET : null }
   take(answer)
   const toEvents = createEventReader()
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()

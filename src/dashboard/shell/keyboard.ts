@@ -10,6 +10,9 @@ import { maySee, PAGES } from './pages.ts'
 /** Whether the list is open. */
 export const isHelpOpen = signal(false)
 
+/** What is held down with another key, as the keyboard has it written on. */
+export const MODIFIER = /Mac|iP/.test(navigator.platform) ? '⌘' : 'Ctrl'
+
 const SEQUENCE_MS = 1_500
 
 /** Called once. */
