@@ -15,7 +15,7 @@ const MOST_ROWS = 1_000
 const Text = Type.Optional(Type.String())
 
 const Filter = {
-  ...{ key: Text, team: Text, model: Text, upstream: Text, user: Text },
+  ...{ key: Text, team: Text, model: Text, upstream: Text, user: Text, error_code: Text },
   /** `ok`, `failed`, `cut`, `abandoned`, `open`; several with commas, or repeated. */
   status: Several,
   /** True for those that did not end well. */
@@ -82,8 +82,9 @@ export function toWantedPage(
 
 export function toWanted(
   request: Request,
-  { status: _, errors, ...filter }: Static<typeof FilterQuery>,
+  { status: _, errors, error_code: errorCode, ...others }: Static<typeof FilterQuery>,
 ): WantedRequests {
+  const filter = { ...others, ...toDefined({ errorCode }) }
   const named = toSeveral(request, 'status')
   if (named.length === 0) return { ...filter, ...(errors ? { statuses: UNWELL } : {}) }
   if (errors) throw invalidStatus('errors and status say the same: give one of them')

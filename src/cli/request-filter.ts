@@ -14,15 +14,16 @@ export interface FilterFlags {
   status?: string[]
   errors?: boolean
   user?: string
+  errorCode?: string
 }
 
 export function toFilter(
-  { key, team, model, upstream, user, status, errors }: FilterFlags,
+  { key, team, model, upstream, user, errorCode, status, errors }: FilterFlags,
   rows: Pick<Configuration, 'keys' | 'teams' | 'aliases'>,
   nowMs: number,
 ): RequestFilter {
   const statuses = toStatuses(status, errors)
-  return toRequestFilter(toDefined({ key, team, model, upstream, user, statuses }), rows, nowMs)
+  return toRequestFilter(toDefined({ key, team, model, upstream, user, errorCode, statuses }), rows, nowMs)
 }
 
 function toStatuses(status?: readonly string[], errors?: boolean): readonly RequestStatus[] | undefined {

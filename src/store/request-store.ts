@@ -31,11 +31,13 @@ export interface RequestFilter {
   statuses?: readonly RequestStatus[]
   /** As its client named it. */
   user?: string
+  /** Such as `upstream_timeout`. */
+  errorCode?: string
 }
 
 /** Whether a request is wanted: what a store's own search says, for one that is at hand. */
 export function isWanted(row: Omit<StoredRequest, 'firstCall'>, filter: RequestFilter): boolean {
-  const { ownKeys, keyId, teamId, model, upstream, statuses, user } = filter
+  const { ownKeys, keyId, teamId, model, upstream, statuses, user, errorCode } = filter
   return (
     (ownKeys === undefined || ownKeys.includes(row.keyId)) &&
     (keyId === undefined || row.keyId === keyId) &&
@@ -43,7 +45,8 @@ export function isWanted(row: Omit<StoredRequest, 'firstCall'>, filter: RequestF
     (model === undefined || matches(model, row.model)) &&
     (upstream === undefined || row.upstream === upstream) &&
     (statuses === undefined || statuses.includes(row.status)) &&
-    (user === undefined || row.user === user)
+    (user === undefined || row.user === user) &&
+    (errorCode === undefined || row.errorCode === errorCode)
   )
 }
 

@@ -100,10 +100,11 @@ describe('requests', () => {
 
   test('are filtered as `requests list` filters them', async () => {
     settle()
-    settle({ status: 'failed', model: 'other/x' })
+    settle({ status: 'failed', model: 'other/x', errorCode: 'upstream_timeout' })
     settle({ status: 'cut', user: 'ann' })
     const count = async (query: string) => (await read(`/requests?${query}`)).requests.length
     expect(await Promise.all(['errors=true', 'status=ok,cut', 'status=ok&status=failed'].map(count))).toEqual([2, 2, 2])
+    expect(await count('error_code=upstream_timeout')).toBe(1)
     expect(await Promise.all(['user=ann', 'model=other/*', 'key=system', 'until=1h'].map(count))).toEqual([1, 1, 0, 0])
   })
 

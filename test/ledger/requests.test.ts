@@ -76,7 +76,7 @@ describe('pages', () => {
 const ROWS: Partial<OpenRow & Outcome>[] = [
   { keyId: 'key-b', model: 'acme/large' },
   { teamId: 'team-a', model: 'acme/[x]?' },
-  { model: 'other/large', upstream: 'spare', status: 'failed' },
+  { model: 'other/large', upstream: 'spare', status: 'failed', errorCode: 'upstream_timeout' },
   { user: 'ada', status: 'cut' },
 ]
 
@@ -92,6 +92,7 @@ test.each<[RequestFilter, number[]]>([
   [{ statuses: ['failed', 'cut'] }, [3, 2]],
   [{ user: 'ada' }, [3]],
   [{ user: 'ada', statuses: ['ok'] }, []],
+  [{ errorCode: 'upstream_timeout' }, [2]],
 ])('the filter %j finds what it names, on record as in passing', async (filter, wanted) => {
   const rows = put(...ROWS)
   expect((await list(filter)).requests).toEqual(wanted)

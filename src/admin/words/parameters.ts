@@ -20,6 +20,7 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
   endpoint: 'Such as `chat`.',
   user: 'As its client named it. Reports of usage take several: repeat it.',
   status: 'One of ok, failed, cut, abandoned and open; several with commas, or repeated.',
+  error_code: 'Such as `upstream_timeout`.',
   errors: 'Those alone that did not end well.',
   actor: 'Who: `cli`, `server`, or the id or the name of somebody who may sign in.',
   action: 'Such as `keys.edit`, or `keys` for all of that group.',

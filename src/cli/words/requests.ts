@@ -20,6 +20,7 @@ export function addRequests(program: Command, context: Context): void {
         collect,
       )
       .option('--errors', 'that did not end well: failed, cut, abandoned')
+      .option('--error-code <code>', 'that ended with this error, such as upstream_timeout')
       .option('--user <user>', 'whose client said that they are of this user')
   filtered('list')
     .description(

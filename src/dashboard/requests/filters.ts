@@ -6,6 +6,10 @@ export interface RequestFilters {
   model: string
   upstream: string
   team: string
+  /** As clients name theirs. */
+  user: string
+  /** An error code. */
+  code: string
   /** `errors`: those that did not end well; a status. */
   state: string
   /** How long ago they may have begun, `1h`, or since when, in ms. */
@@ -30,7 +34,7 @@ export const TIMES = [
   ['7d', 'In the last 7 days'],
 ] as const
 
-export const FILTER_NAMES = ['key', 'model', 'upstream', 'team', 'state', 'since', 'until'] as const
+export const FILTER_NAMES = ['key', 'model', 'upstream', 'team', 'user', 'code', 'state', 'since', 'until'] as const
 
 export const toFilters = (query: URLSearchParams): RequestFilters =>
   Object.fromEntries(FILTER_NAMES.map((name) => [name, query.get(name) ?? ''])) as unknown as RequestFilters
@@ -40,13 +44,16 @@ interface LiveQuery {
   model?: string
   upstream?: string
   team?: string
+  user?: string
+  error_code?: string
   errors?: boolean
   status?: string
 }
 
 /** What those who follow are asked with: what has just ended is of no other time. */
-export function toLiveQuery({ key, model, upstream, team, state }: RequestFilters): LiveQuery {
-  const named = Object.fromEntries(Object.entries({ key, model, upstream, team }).filter(([, value]) => value !== ''))
+export function toLiveQuery({ key, model, upstream, team, user, code, state }: RequestFilters): LiveQuery {
+  const fields = { key, model, upstream, team, user, error_code: code }
+  const named = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
   if (state === 'errors') return { ...named, errors: true }
   return { ...named, ...(state !== '' && { status: state }) }
 }

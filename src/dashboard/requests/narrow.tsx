@@ -11,6 +11,8 @@ import { FILTER_NAMES, type RequestFilters, STATES, TIMES } from './filters.ts'
 const FROM_LINKS = [
   ['upstream', 'Upstream', 'All upstreams'],
   ['team', 'Team', 'All teams'],
+  ['user', 'User', 'All users'],
+  ['code', 'Error', 'All errors'],
 ] as const
 
 /** Links say a time in ms. */

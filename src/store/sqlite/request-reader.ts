@@ -37,6 +37,7 @@ function toConditions(search: RequestSearch): { sql: string; values: Value[] } {
   add('upstream = ?', search.upstream)
   if (statuses) add(`status IN (${placeholders(statuses)})`, ...statuses)
   add('user = ?', search.user)
+  add('error_code = ?', search.errorCode)
   add('created_ms >= ?', search.sinceMs)
   add('created_ms < ?', search.untilMs)
   if (idEnd !== undefined) add('substr(id, ?) = ?', -idEnd.length, idEnd)
