@@ -4,6 +4,7 @@
  */
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { createWorkplace, type RunningBinary, type RunOptions, type Workplace } from '../support/binary.ts'
 
@@ -44,31 +45,40 @@ export interface Browsing {
   /** Such as `http://127.0.0.1:4000`. */
   origin: string
   visit(options?: VisitOptions): Promise<Visit>
-  /** Makes the first owner, by the code that `tollgate admin code` prints. */
-  setUp(visit: Visit, name: string): Promise<void>
+  /** Makes the first owner, by the code that `tollgate admin code` prints. @param title of the page that follows. */
+  setUp(visit: Visit, name: string, title?: string): Promise<void>
   close(): Promise<void>
 }
 
-/** Starts a browser, and a server in an empty folder. */
-export async function startBrowsing(args: string[] = [], options: RunOptions = {}): Promise<Browsing> {
+/**
+ * Starts a browser, and a server in an empty folder.
+ *
+ * @param prepare writes what is in the data folder before the server starts.
+ */
+export async function startBrowsing(
+  args: string[] = [],
+  options: RunOptions = {},
+  prepare?: (dataFolder: string) => Promise<void>,
+): Promise<Browsing> {
   const place = createWorkplace()
   const isRoot = process.getuid?.() === 0
   let browser: Browser | null = null
   try {
     browser = await chromium.launch({ executablePath: String(CHROMIUM), args: isRoot ? ['--no-sandbox'] : [] })
+    await prepare?.(join(place.folder, 'data'))
     const server = await place.serve(args, options)
     const { origin } = new URL(server.baseUrl)
     const opened = browser
     return {
       ...{ place, server, origin },
       visit: (options) => visit(opened, origin, options),
-      async setUp({ page, open }, name) {
+      async setUp({ page, open }, name, title = 'Start') {
         const { stdout } = await place.run('admin', 'code')
         await open(`/setup#${stdout.trim()}`, 'Set up the dashboard')
         await page.getByLabel('Your name').fill(name)
         await page.getByLabel('Password').fill(PASSWORD)
         await page.getByRole('button', { name: 'Set it up' }).click()
-        await page.getByRole('heading', { level: 1, name: 'Start' }).waitFor()
+        await page.getByRole('heading', { level: 1, name: title }).waitFor()
       },
       async close() {
         await opened.close()

@@ -1,0 +1,63 @@
+/**
+ * Takes pictures of the dashboard over two made-up months (`month.ts`): those that the README shows, or of any pages, light and dark, on a
+ * desk and on a phone.
+ *
+ *     bun test/pictures/take.ts                       docs/overview-light.png, docs/overview-dark.png
+ *     bun test/pictures/take.ts FOLDER / /keys …      of these pages, into FOLDER
+ */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { startBrowsing } from '../browser/browsing.ts'
+import { writeMonth } from './month.ts'
+
+const DOCS = join(import.meta.dir, '../../docs')
+/** Charts are drawn, figures are there. */
+const SETTLED_MS = 1_500
+
+const LOOKS = [
+  ['light', { colours: 'light' }],
+  ['dark', { colours: 'dark' }],
+  ['phone-light', { colours: 'light', width: 390 }],
+  ['phone-dark', { colours: 'dark', width: 390 }],
+] as const
+
+const toName = (path: string) =>
+  path
+    .replaceAll(/[^a-z0-9]+/gi, ' ')
+    .trim()
+    .replaceAll(' ', '-') || 'overview'
+
+const [folder, ...paths] = Bun.argv.slice(2)
+// Something answers where the upstreams are: they are ready.
+const upstream = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ object: 'list', data: [] }) })
+const browsing = await startBrowsing(
+  [],
+  { environment: { OPENAI_API_KEY: 'none', ANTHROPIC_API_KEY: 'none' } },
+  (data) => writeMonth(data, Date.now(), `http://127.0.0.1:${upstream.port}/v1`),
+)
+try {
+  const first = await browsing.visit()
+  await browsing.setUp(first, 'ann', 'Overview')
+  const state = await first.context.storageState()
+  await first.close()
+  mkdirSync(folder ?? DOCS, { recursive: true })
+  // What the README shows is as much as a screen does.
+  const wanted =
+    folder === undefined
+      ? [{ path: '/?range=30d', isWhole: false, name: 'overview' }]
+      : paths.map((path) => ({ path, isWhole: true, name: toName(path) }))
+  for (const [look, options] of folder === undefined ? LOOKS.slice(0, 2) : LOOKS) {
+    const visit = await browsing.visit({ ...options, state })
+    for (const { path, isWhole, name } of wanted) {
+      const into = join(folder ?? DOCS, `${name}-${look}.png`)
+      await visit.page.goto(`${browsing.origin}/admin${path}`)
+      await visit.page.waitForTimeout(SETTLED_MS)
+      await visit.page.screenshot({ path: into, fullPage: isWhole })
+      console.log(into, `${Math.round(Bun.file(into).size / 1_000)} kB`)
+    }
+    await visit.close()
+  }
+} finally {
+  await browsing.close()
+  await upstream.stop(true)
+}
