@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import { toCsv } from '../../src/dashboard/overview/csv.ts'
 import { toAmountDelta, toPointsDelta, toTimeDelta } from '../../src/dashboard/overview/delta.ts'
+import { OTHERS, toFailures, UNKNOWN } from '../../src/dashboard/overview/failures.ts'
 import { byUse, toForecast } from '../../src/dashboard/overview/forecast.ts'
+import { toBusiest, toHeat, toHeatSpan, toShade } from '../../src/dashboard/overview/heat.ts'
+import { marksOf, toIdAfter, toMarks } from '../../src/dashboard/overview/marks.ts'
 import { toPart, toQuery, toRange, toWanted } from '../../src/dashboard/overview/range.ts'
-import { OTHER, toColumns, toCosts, toShares, toStack } from '../../src/dashboard/overview/series.ts'
+import { OTHER, toColumns, toCosts, toStack } from '../../src/dashboard/overview/series.ts'
+import { toLines, toShares } from '../../src/dashboard/overview/shares.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -191,4 +195,90 @@ test('a file for spreadsheets quotes what needs it, and no name in it is run as 
       ],
     ),
   ).toBe('Day,"a,b (USD)"\r\nNov 22,0.5\r\n\'=1+1,\r\n')
+})
+
+describe('failures', () => {
+  const columns = toColumns(
+    [0, 1, 2].map((day) => ({ day_ms: WEEK.sinceMs + day * DAY, requests: 100, errors: 8, cuts: 2 })),
+    WEEK,
+  )
+  const failure = (code: string | null, day: number, requests: number) => ({
+    ...{ at_ms: WEEK.sinceMs + day * DAY, error_code: code, requests },
+  })
+
+  test('are told by their code, most frequent first, and come to what the sums say, whatever is known of them', () => {
+    const rows = [failure('b', 1, 3), failure('a', 1, 4), failure('a', 2, 6), failure(null, 2, 1)]
+    const series = toFailures(rows, columns, WEEK, WEEK.sinceMs + DAY)
+    expect(series.map(({ name, total }) => [name, total])).toEqual([
+      ['a', 10],
+      ['b', 3],
+      [OTHERS, 7],
+      [UNKNOWN, 10],
+    ])
+    expect(series[0]?.values).toEqual([0, 4, 6, null, null, null, null])
+  })
+
+  test('beyond five codes are others', () => {
+    const rows = ['a', 'b', 'c', 'd', 'e', 'f'].map((code, at) => failure(code, 0, at === 0 ? 5 : 1))
+    expect(toFailures(rows, columns.slice(0, 1), WEEK, 0).map(({ name, total }) => [name, total])).toEqual([
+      ...[
+        ['a', 5],
+        ['b', 1],
+        ['c', 1],
+        ['d', 1],
+        ['e', 1],
+      ],
+      [OTHERS, 1],
+    ])
+  })
+})
+
+test('how each of a list went is what it cost, or what it was asked where all is free', () => {
+  const row = (key: string, day: number, cost: number) => ({
+    ...{ key_id: key, day_ms: WEEK.sinceMs + day * DAY, requests: 2, cost_nano_usd: cost },
+  })
+  expect(toLines('key', [row('a', 0, 5), row('a', 6, 7), row('b', 1, 0)], WEEK)).toEqual(
+    new Map([
+      ['a', [5, 0, 0, 0, 0, 0, 7]],
+      ['b', [0, 0, 0, 0, 0, 0, 0]],
+    ]),
+  )
+  expect(toLines('key', [row('b', 1, 0)], WEEK).get('b')?.[1]).toBe(2)
+})
+
+describe('when it is used', () => {
+  test('is told of the seven days that the range ends with', () => {
+    expect(toHeatSpan(null, NOW)).toEqual({ sinceMs: WEEK.sinceMs, untilMs: null })
+    const end = Date.UTC(2026, 10, 10)
+    expect(toHeatSpan(end, NOW)).toEqual({ sinceMs: end - 7 * DAY, untilMs: end })
+    expect(toHeatSpan(end + HOUR, NOW).untilMs).toBe(end + DAY)
+  })
+
+  test('has nothing for hours that have not begun, and knows the busiest', () => {
+    const rows = [
+      { hour_ms: WEEK.sinceMs + 3 * HOUR, requests: 4 },
+      { hour_ms: WEEK.sinceMs + 6 * DAY, requests: 9 },
+    ]
+    const days = toHeat(rows, WEEK.sinceMs, NOW)
+    expect([days[0]?.hours[3], days[0]?.hours[4], days[6]?.hours[14], days[6]?.hours[15]]).toEqual([4, 0, 0, null])
+    expect(toBusiest(days)).toEqual({ ms: WEEK.sinceMs + 6 * DAY, requests: 9 })
+    expect([toShade(0, 9), toShade(1, 9), toShade(9, 9)]).toEqual([0, 1, 5])
+    expect(toBusiest(toHeat([], WEEK.sinceMs, NOW))).toBeNull()
+  })
+})
+
+test('changes of the catalogue are marks within their column, and no others', () => {
+  const entry = (action: string, ms: number) => ({
+    ...{ id: '0f'.repeat(16), at_ms: ms, actor: 'cli', actor_name: null, action, subject: 'x', detail: {} },
+  })
+  const audit = [
+    entry('models.edit', WEEK.sinceMs + 2 * DAY + DAY / 4),
+    entry('keys.create', WEEK.sinceMs + DAY),
+    entry('catalog.apply', WEEK.sinceMs - 1),
+    entry('catalog.apply', WEEK.sinceMs),
+  ]
+  const marks = toMarks(audit, WEEK)
+  expect(marks.map(({ at }) => at)).toEqual([-0.5, 1.75])
+  expect([marksOf(marks, 0).length, marksOf(marks, 1).length, marksOf(marks, 2).length]).toEqual([1, 0, 1])
+  expect(toIdAfter('0f'.repeat(16))).toBe(`${'0f'.repeat(15)}10`)
 })

@@ -1,8 +1,14 @@
-/** A chart: what it answers as its title, the picture or a table of the same, what each colour is, and the table as a file. */
+/** A chart: what it answers as its title, the picture or a table of the same, what each colour is, and both as files. */
+import type { ComponentChildren } from 'preact'
+import { useRef } from 'preact/hooks'
 import { query, setQuery } from '../address/address.ts'
 import { Button } from '../ui/button.tsx'
 import { type Cell, toCsv } from './csv.ts'
-import { Plot, type PlotProps, pointed } from './plot.tsx'
+import { type PlotProps, pointed } from './draw.ts'
+import { MarkLines } from './mark-lines.tsx'
+import { marksOf } from './marks.ts'
+import { Plot } from './plot.tsx'
+import { save } from './save.ts'
 
 interface ChartProps extends Omit<PlotProps, 'describe'> {
   /** In the address, and in the name of its file. */
@@ -19,10 +25,15 @@ interface ChartProps extends Omit<PlotProps, 'describe'> {
   /** What stands in the file, exactly: its unit is in the heading. */
   toCell(value: number): Cell
   unit: string
+  /** Where what a series counts is looked at one by one; null for nowhere. */
+  hrefOf?(series: number): string | null
+  /** Beside its other buttons. */
+  tools?: ComponentChildren
 }
 
 export function Chart(props: ChartProps) {
-  const { name, title, series, columnText, valueText, wholeText, total, label } = props
+  const { name, title, series, columnText, valueText, wholeText, total, label, marks, hrefOf, tools } = props
+  const room = useRef<HTMLElement>(null)
   const isTable = query.value.get('table') === name
   const at = pointed.value
   const isPointed = at !== null && at < (series[0]?.values.length ?? 0)
@@ -33,17 +44,23 @@ export function Chart(props: ChartProps) {
   const describe = (column: number) =>
     `${columnText(column)}: ${series.map((one) => `${one.name} ${textAt(one.values, column)}`).join(', ')}`
   return (
-    <section class="panel chart" aria-label={label}>
+    <section ref={room} class="panel chart" aria-label={label}>
       <header class="chart-head">
         <h2>{title}</h2>
         <p class="chart-tools">
+          {tools}
           <Button kind="quiet" onClick={() => setQuery({ table: isTable ? null : name })}>
             {isTable ? 'Chart' : 'Table'}
             <span class="unseen">: {label}</span>
           </Button>
-          <Button kind="quiet" onClick={() => save(props)}>
+          <Button kind="quiet" onClick={() => saveTable(props)}>
             CSV<span class="unseen">: {label}</span>
           </Button>
+          {!isTable && (
+            <Button kind="quiet" onClick={() => savePicture(props, room.current)}>
+              PNG<span class="unseen">: {label}</span>
+            </Button>
+          )}
         </p>
       </header>
       {isTable ? <Figures {...props} textAt={textAt} /> : <Plot {...props} describe={describe} />}
@@ -55,17 +72,21 @@ export function Chart(props: ChartProps) {
               <li key={one.name}>
                 <span class={`swatch ${one.colour.slice(2)}`} />
                 <span class="legend-name" title={one.name}>
-                  {one.name}
+                  <Behind href={hrefOf?.(index) ?? null}>{one.name}</Behind>
                 </span>
                 <span class="figure-text">{isPointed ? textAt(one.values, at) : total(index)}</span>
               </li>
             ))}
           </ul>
+          {isPointed && <MarkLines of={marksOf(marks, at)} />}
         </>
       )}
     </section>
   )
 }
+
+const Behind = ({ href, children }: { href: string | null; children: ComponentChildren }) =>
+  href === null ? <span>{children}</span> : <a href={href}>{children}</a>
 
 const countOf = ({ series }: Pick<ChartProps, 'series'>) => series[0]?.values.length ?? 0
 
@@ -102,7 +123,7 @@ const Figures = ({
   </section>
 )
 
-function save({ name, series, columnHeading, columnIso, toCell, unit }: ChartProps): void {
+function saveTable({ name, series, columnHeading, columnIso, toCell, unit }: ChartProps): void {
   const rows = Array.from({ length: countOf({ series }) }, (_, at) => [
     columnIso(at),
     ...series.map(({ values }) => {
@@ -111,9 +132,14 @@ function save({ name, series, columnHeading, columnIso, toCell, unit }: ChartPro
     }),
   ])
   const text = toCsv([columnHeading, ...series.map((one) => `${one.name} (${unit})`)], rows)
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }))
-  link.download = `tollgate-${name}.csv`
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), 1_000)
+  save(`tollgate-${name}.csv`, new Blob([text], { type: 'text/csv' }))
+}
+
+async function savePicture({ name, title, label, wholeText, series, total }: ChartProps, room: HTMLElement | null) {
+  const plot = room?.querySelector('canvas')
+  if (!plot) return
+  const { toPng } = await import('./png.ts')
+  const legend = series.map((one, at) => ({ name: one.name, colour: one.colour, text: total(at) ?? '' }))
+  const picture = await toPng({ title, note: `${label}. ${wholeText}, in UTC.`, legend, plot })
+  if (picture) save(`tollgate-${name}.png`, picture)
 }

@@ -1,13 +1,23 @@
-/** What the overview reads: reports of usage over the ledger, how budgets and upstreams stand, what was changed lately. */
+/**
+ * What the overview reads: reports of usage and of failures over the ledger, how budgets and upstreams stand, what was changed lately. The
+ * figures and the first charts come first; what is smaller, once those are there.
+ */
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
-import { toRange, toSpan, type Wanted } from './range.ts'
-import { toColumns, toCosts, toShares, toTotals } from './series.ts'
+import { toFailures } from './failures.ts'
+import { toHeat, toHeatSpan } from './heat.ts'
+import { toMarks } from './marks.ts'
+import { type Range, toRange, toSpan, type Wanted } from './range.ts'
+import { toColumns, toCosts, toTotals } from './series.ts'
+import { type List, toLines, toShares } from './shares.ts'
 
 const FRESH_MS = 30_000
+const SLOW_MS = 5 * 60_000
 const MOST_ROWS = 10_000
 /** In each list of what costs most. */
 const FEW = 7
+/** Rows of the audit log that are looked through for marks. */
+const MOST_CHANGES = 300
 
 /** Ids of keys and teams, names of models; '' for all. */
 export interface Filters {
@@ -25,30 +35,41 @@ export const useOverview = (wanted: Wanted, filters: Filters) =>
 export const useHasRequests = () =>
   useLoaded('has requests', async () => (await ask(api.requests.get({ query: { limit: 1 } }))).requests.length > 0)
 
+const toWhere = (filters: Filters) => Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== ''))
+
 async function readOverview(wanted: Wanted, filters: Filters) {
   const range = toRange(wanted, Date.now())
-  const where = Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== ''))
-  const span = toSpan(range)
+  const [where, span] = [toWhere(filters), toSpan(range)]
   const report = (by: string, limit: number) => ask(api.usage.get({ query: { ...where, ...span, by, limit } }))
+  const list = (by: List) => readList(by, range, filters)
   const before = { since: String(range.before.sinceMs), until: String(range.before.untilMs) }
-  const [costs, columns, earlier, byKey, byTeam, byModel, standing] = await Promise.all([
+  const [costs, columns, earlier, failures, key, team, model, upstream, standing] = await Promise.all([
     report(`${range.by},model`, MOST_ROWS),
     report(range.by, MOST_ROWS),
     ask(api.usage.get({ query: { ...where, ...before, by: 'model', limit: 1 } })),
-    report('key', FEW),
-    report('team', FEW),
-    report('model', FEW),
+    ask(api.failures.get({ query: { ...where, ...span, step: range.by } })),
+    list('key'),
+    list('team'),
+    list('model'),
+    list('upstream'),
     readStanding(),
   ])
+  const drawn = toColumns(columns.usage, range)
   return {
-    range,
+    ...{ range, filters },
     costs: toCosts(costs.usage, range),
-    columns: toColumns(columns.usage, range),
+    columns: drawn,
+    failures: toFailures(failures.failures, drawn, range, failures.since_ms),
     now: toTotals(columns.total),
     before: toTotals(earlier.total),
-    tops: { key: toShares('key', byKey), team: toShares('team', byTeam), model: toShares('model', byModel) },
+    tops: { key, team, model, upstream },
     ...standing,
   }
+}
+
+async function readList(by: List, range: Range, filters: Filters) {
+  const query = { ...toWhere(filters), ...toSpan(range), by, limit: FEW, latencies: false }
+  return toShares(by, await ask(api.usage.get({ query })))
 }
 
 /** What is so now, whatever the range. */
@@ -62,3 +83,48 @@ async function readStanding() {
   ])
   return { keys, teams, upstreams: upstreams.filter(({ enabled }) => enabled), reasons, audit }
 }
+
+/** Names what is read of a range with what it is narrowed to. */
+const toName = (what: string, { range, filters }: Overview) =>
+  `${what}?${JSON.stringify([range.sinceMs, range.untilMs, filters])}`
+
+/** How each of a list went, column by column. */
+export const useLines = (by: List, overview: Overview, ids: readonly string[]) =>
+  useLoaded(
+    `${toName(`lines of ${by}`, overview)} ${ids}`,
+    async () => {
+      if (ids.length === 0) return new Map<string, number[]>()
+      const { range, filters } = overview
+      const query = { ...toWhere(filters), ...toSpan(range), by: `${range.by},${by}`, latencies: false }
+      const { usage } = await ask(api.usage.get({ query: { ...query, [by]: [...ids], limit: MOST_ROWS } }))
+      return toLines(by, usage, range)
+    },
+    { everyMs: SLOW_MS },
+  )
+
+/** Users are in no sums: the requests of the whole range are gone through, which is why they are read when they are wanted. */
+export const useUsers = (overview: Overview) =>
+  useLoaded(toName('users', overview), () => readList('user', overview.range, overview.filters))
+
+/** Requests by the hour, of the last days of the range. */
+export const useHeat = (overview: Overview) =>
+  useLoaded(
+    toName('heat', overview),
+    async () => {
+      const span = toHeatSpan(overview.range.untilMs, Date.now())
+      const query = { ...toWhere(overview.filters), ...toSpan(span), by: 'hour', limit: MOST_ROWS, latencies: false }
+      return toHeat((await ask(api.usage.get({ query }))).usage, span.sinceMs, Date.now())
+    },
+    { everyMs: SLOW_MS },
+  )
+
+/** What was changed of the catalogue within the range. */
+export const useMarks = ({ range }: Overview) =>
+  useLoaded(
+    `marks?${range.sinceMs} ${range.untilMs}`,
+    async () => {
+      const query = { since: String(range.sinceMs), limit: MOST_CHANGES }
+      return toMarks((await ask(api.audit.get({ query }))).audit, range)
+    },
+    { everyMs: SLOW_MS },
+  )

@@ -5,14 +5,14 @@ import { withQuery } from '../address/match.ts'
 import { toExactCount } from '../figures/counts.ts'
 import { Count, Latency, Money, None, Percent } from '../ui/figure.tsx'
 import { Icon } from '../ui/icon.tsx'
-import type { Filters, Overview } from './data.ts'
+import type { Overview } from './data.ts'
 import { type Delta, toAmountDelta, toPointsDelta, toTimeDelta } from './delta.ts'
 import { toSpan } from './range.ts'
 import { isReady } from './standing.ts'
 
 const FEW = 20
 
-export function Headline({ of: { now, before, range, upstreams }, filters }: { of: Overview; filters: Filters }) {
+export function Headline({ of: { now, before, range, filters, upstreams } }: { of: Overview }) {
   const than = range.before.text
   const toRequests = (changes: Record<string, string> = {}) =>
     toHref(`/requests${withQuery('', { ...filters, ...toSpan(range), ...changes })}`)

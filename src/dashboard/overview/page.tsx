@@ -8,8 +8,9 @@ import { Choice, type Option, withChosen } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
 import { Budgets, Changed, NotReady } from './beside.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
-import { type Filters, type Overview, useHasRequests, useOverview } from './data.ts'
+import { type Filters, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'
 import { Headline } from './headline.tsx'
+import { HeatStrip } from './heat-strip.tsx'
 import { toWanted } from './range.ts'
 import { CustomRange, Ranges } from './ranges.tsx'
 import { Tops } from './tops.tsx'
@@ -40,7 +41,7 @@ function Shown() {
         <div class="overview" aria-busy={data === null}>
           {wanted.name === 'custom' && <CustomRange of={wanted} />}
           <Narrow filters={filters} of={shown} />
-          <Headline of={shown} filters={filters} />
+          <Headline of={shown} />
           <div class="overview-parts">
             <div class="overview-column">
               {shown.now.requests === 0 ? (
@@ -53,11 +54,8 @@ function Shown() {
                 </Empty>
               ) : (
                 <>
-                  <CostChart of={shown} />
-                  <div class="halves">
-                    <LatencyChart of={shown} />
-                    <FailedChart of={shown} />
-                  </div>
+                  <Charts of={shown} />
+                  <HeatStrip of={shown} />
                   <Tops of={shown} />
                 </>
               )}
@@ -72,6 +70,19 @@ function Shown() {
         </div>
       )}
     </Page>
+  )
+}
+
+function Charts({ of }: { of: Overview }) {
+  const marks = useMarks(of).data ?? []
+  return (
+    <>
+      <CostChart of={of} marks={marks} />
+      <div class="halves">
+        <LatencyChart of={of} marks={marks} />
+        <FailedChart of={of} marks={marks} />
+      </div>
+    </>
   )
 }
 

@@ -19,7 +19,7 @@ const MOST = 7
 const toNumber = (value: string | number | null | undefined) => Number(value ?? 0)
 
 /** Which column a row belongs to; -1 for none. */
-const toIndex = ({ columns, sinceMs, stepMs, by }: Range, row: UsageFields) => {
+export const toIndex = ({ columns, sinceMs, stepMs, by }: Range, row: UsageFields) => {
   const at = Math.floor((toNumber(row[`${by}_ms`]) - sinceMs) / stepMs)
   return at < columns.length ? at : -1
 }
@@ -75,6 +75,9 @@ export interface Column {
   /** Null where nothing was measured. */
   firstTokenP50Ms: number | null
   firstTokenP95Ms: number | null
+  /** Of whole requests. */
+  durationP50Ms: number | null
+  durationP95Ms: number | null
 }
 
 /** What each column has. @param rows by time. */
@@ -86,6 +89,8 @@ export function toColumns(rows: readonly UsageFields[], range: Range): Column[] 
       ...{ ms, requests: toNumber(row.requests), failed: toNumber(row.errors), cut: toNumber(row.cuts) },
       firstTokenP50Ms: toNullable(row.first_token_p50_ms),
       firstTokenP95Ms: toNullable(row.first_token_p95_ms),
+      durationP50Ms: toNullable(row.duration_p50_ms),
+      durationP95Ms: toNullable(row.duration_p95_ms),
     }
   })
 }
@@ -102,6 +107,8 @@ export interface Totals {
   badShare: number | null
   firstTokenP50Ms: number | null
   firstTokenP95Ms: number | null
+  durationP50Ms: number | null
+  durationP95Ms: number | null
 }
 
 export function toTotals(total: UsageFields): Totals {
@@ -113,33 +120,7 @@ export function toTotals(total: UsageFields): Totals {
     badShare: requests === 0 ? null : (failed + cut) / requests,
     firstTokenP50Ms: toNullable(total.first_token_p50_ms),
     firstTokenP95Ms: toNullable(total.first_token_p95_ms),
+    durationP50Ms: toNullable(total.duration_p50_ms),
+    durationP95Ms: toNullable(total.duration_p95_ms),
   }
-}
-
-export interface Share {
-  /** What it is asked for by; null where it is nobody's. */
-  id: string | null
-  name: string
-  costNanoUsd: number
-  isEstimated: boolean
-  requests: number
-  /** Of the cost of all; of their requests where nothing cost anything. */
-  share: number
-}
-
-/** The first few of a report by one thing, and what share of the whole each is. */
-export function toShares(
-  by: 'key' | 'team' | 'model',
-  { usage, total }: { usage: readonly UsageFields[]; total: UsageFields },
-): Share[] {
-  const whole = toTotals(total)
-  return usage.map((row) => {
-    const { costNanoUsd, isEstimated, requests } = toTotals(row)
-    const id = row[`${by}_id`] ?? row[by] ?? null
-    return {
-      ...{ id: id === null ? null : String(id), name: String(row[by] ?? id ?? `without a ${by}`) },
-      ...{ costNanoUsd, isEstimated, requests },
-      share: whole.costNanoUsd > 0 ? costNanoUsd / whole.costNanoUsd : requests / (whole.requests || 1),
-    }
-  })
 }

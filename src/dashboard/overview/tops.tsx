@@ -1,51 +1,136 @@
-/** Who and what costs most: a press on one narrows the page to it. */
-import { toHrefWith } from '../address/address.ts'
+/** Who and what costs most: how each went, what share of all it is, and the requests behind it. A press on one narrows the page to it. */
+import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { withQuery } from '../address/match.ts'
 import { toPercent } from '../figures/counts.ts'
+import { Button } from '../ui/button.tsx'
 import { Bar, Count, Money } from '../ui/figure.tsx'
-import type { Overview } from './data.ts'
-import type { Share } from './series.ts'
+import { Problem } from '../ui/notice.tsx'
+import { Sparkline } from '../ui/spark.tsx'
+import { type Overview, useLines, useUsers } from './data.ts'
+import { toSpan } from './range.ts'
+import type { List, Share } from './shares.ts'
 
-const TITLES = { key: 'Keys', model: 'Models', team: 'Teams' } as const
+const TITLES = { key: 'Keys', model: 'Models', team: 'Teams', upstream: 'Upstreams', user: 'Users' } as const
 
-export const Tops = ({ of: { tops } }: { of: Overview }) => (
+export const Tops = ({ of }: { of: Overview }) => (
   <div class="tops">
-    {(['key', 'model', 'team'] as const)
+    {(['key', 'model', 'team', 'upstream'] as const)
       // Where nobody has a team, their list says nothing.
-      .filter((by) => tops[by].some(({ id }) => id !== null))
+      .filter((by) => of.tops[by].some(({ id }) => id !== null))
       .map((by) => (
-        <section key={by} class="panel top">
-          <h2>{TITLES[by]}</h2>
-          <table>
-            <caption class="unseen">{TITLES[by]} that cost most</caption>
-            <thead class="unseen">
-              <tr>
-                <th scope="col">Name and share</th>
-                <th scope="col">Requests</th>
-                <th scope="col">Cost</th>
-              </tr>
-            </thead>
-            <tbody>
-              {tops[by].map((share) => (
-                <Row key={share.id} by={by} of={share} />
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <Top key={by} by={by} of={of} shares={of.tops[by]} />
       ))}
+    {query.value.has('users') ? <Users of={of} /> : <NoUsers />}
   </div>
 )
 
-const Row = ({ by, of }: { by: 'key' | 'model' | 'team'; of: Share }) => (
-  <tr>
-    <th scope="row" title={of.name}>
-      {of.id === null ? of.name : <a href={toHrefWith({ [by]: of.id })}>{of.name}</a>}
-      <Bar share={of.share} kind="good" label={`${toPercent(of.share)} of all`} />
-    </th>
-    <td class="figure dim">
-      <Count count={of.requests} />
-    </td>
-    <td class="figure">
-      <Money nanoUsd={of.costNanoUsd} isEstimated={of.isEstimated} />
-    </td>
-  </tr>
+const NoUsers = () => (
+  <section class="panel top">
+    <h2>Users</h2>
+    <p class="dim">As clients name theirs. All requests of the time are gone through for them.</p>
+    <p>
+      <Button onClick={() => setQuery({ users: '1' })}>Show users</Button>
+    </p>
+  </section>
 )
+
+function Users({ of }: { of: Overview }) {
+  const { data, problem, reload } = useUsers(of)
+  if (problem)
+    return (
+      <section class="panel top">
+        <h2>Users</h2>
+        <Problem of={problem} retry={reload} />
+      </section>
+    )
+  return data === null ? (
+    <section class="panel top" aria-busy="true">
+      <h2>Users</h2>
+    </section>
+  ) : (
+    <Top by="user" of={of} shares={data} />
+  )
+}
+
+function Top({ by, of, shares }: { by: List; of: Overview; shares: readonly Share[] }) {
+  return (
+    <section class="panel top">
+      <h2>{TITLES[by]}</h2>
+      <table>
+        <caption class="unseen">{TITLES[by]} that cost most</caption>
+        <thead class="unseen">
+          <tr>
+            <th scope="col">Name and share</th>
+            <th scope="col">Requests, and how it went</th>
+            <th scope="col">Cost</th>
+          </tr>
+        </thead>
+        {by === 'user' ? <Rows by={by} of={of} shares={shares} /> : <RowsWithLines by={by} of={of} shares={shares} />}
+      </table>
+    </section>
+  )
+}
+
+interface RowsProps {
+  by: List
+  of: Overview
+  shares: readonly Share[]
+}
+
+function RowsWithLines(props: RowsProps) {
+  const ids = props.shares.flatMap(({ id }) => id ?? [])
+  return <Rows {...props} lines={useLines(props.by, props.of, ids).data ?? new Map()} />
+}
+
+function Rows({ by, of, shares, lines }: RowsProps & { lines?: ReadonlyMap<string, readonly number[]> }) {
+  return (
+    <tbody>
+      {shares.map((share) => (
+        <tr key={share.id}>
+          <th scope="row" title={share.name}>
+            <Name by={by} of={share} />
+            <Bar share={share.share} kind="good" label={`${toPercent(share.share)} of all`} />
+          </th>
+          <td class="figure dim">
+            <Behind by={by} of={of} share={share} />
+            {lines && <Line of={share} line={lines.get(String(share.id)) ?? []} />}
+          </td>
+          <td class="figure">
+            <Money nanoUsd={share.costNanoUsd} isEstimated={share.isEstimated} />
+            <span class="top-share">{toPercent(share.share)}</span>
+          </td>
+        </tr>
+      ))}
+    </tbody>
+  )
+}
+
+/** A line has two points at least. */
+const Line = ({ of, line }: { of: Share; line: readonly number[] }) =>
+  line.length > 1 ? <Sparkline values={line} label={`${of.name} over time`} /> : null
+
+function Name({ by, of: { id, name } }: { by: List; of: Share }) {
+  if (id === null || by === 'user') return <>{name}</>
+  const href = by === 'upstream' ? toHref(`/upstreams?upstream=${encodeURIComponent(id)}`) : toHrefWith({ [by]: id })
+  return <a href={href}>{name}</a>
+}
+
+/** The requests that a row is of. */
+function Behind({
+  by,
+  of: { range, filters },
+  share: { id, name, requests },
+}: {
+  by: List
+  of: Overview
+  share: Share
+}) {
+  if (id === null) return <Count count={requests} />
+  const path = `/requests${withQuery('', { ...filters, ...toSpan(range), [by]: id })}`
+  return (
+    <a href={toHref(path)}>
+      <Count count={requests} />
+      <span class="unseen"> requests of {name}</span>
+    </a>
+  )
+}

@@ -1,0 +1,171 @@
+/** Draws a picture of figures over time with uPlot, and has its crosshair follow that of all pictures of the page. `plot.tsx` loads it. */
+import { effect, signal } from '@preact/signals'
+import type uPlot from 'uplot'
+import { colourOf } from '../shell/theme.ts'
+import type { Mark } from './marks.ts'
+import { toStack } from './series.ts'
+
+export interface PlotSeries {
+  name: string
+  colour: `--${string}`
+  values: readonly (number | null)[]
+}
+
+export interface PlotProps {
+  label: string
+  kind: 'stack' | 'lines'
+  series: readonly PlotSeries[]
+  height: number
+  /** What stands below a column. */
+  columnText(at: number): string
+  /** A value at the axis. */
+  valueText(value: number): string
+  /** All of a column in words, for those who hear it. */
+  describe(at: number): string
+  /** Thin marks, at columns and parts of them. */
+  marks: readonly Mark[]
+  /** Some columns were chosen, from one to another. */
+  onSelect?(from: number, to: number): void
+}
+
+/** The column that is pointed to, in all pictures of the page. */
+export const pointed = signal<number | null>(null)
+/** Where a choice of several began that is made by the keyboard. */
+export const anchored = signal<number | null>(null)
+
+const LABEL_WIDTH = 64
+/** px: less is a press of somebody whose hand is not still. */
+const LEAST_DRAG = 6
+const FONT = '12px system-ui, sans-serif'
+
+export interface Drawn {
+  redraw(): void
+  end(): void
+}
+
+/** @param toMarks asked each time when it is drawn. */
+export function draw(UPlot: typeof uPlot, room: HTMLElement, props: PlotProps, toMarks: () => readonly Mark[]): Drawn {
+  const plot = new UPlot(toOptions(UPlot, props, room.clientWidth, toMarks), toData(props), room)
+  const watching = new ResizeObserver(() => plot.setSize({ width: room.clientWidth, height: props.height }))
+  watching.observe(room)
+  const stop = effect(() => {
+    const { value } = pointed
+    plot.setCursor({ left: value === null ? -10 : plot.valToPos(value, 'x'), top: value === null ? -10 : 10 }, false)
+    mark(plot, anchored.value, value)
+  })
+  return {
+    redraw: () => plot.redraw(false),
+    end() {
+      stop()
+      watching.disconnect()
+      plot.destroy()
+    },
+  }
+}
+
+/** Shows which columns are chosen; none where one end is missing. */
+function mark(plot: uPlot, from: number | null, to: number | null): void {
+  if (from === null || to === null) {
+    if (plot.cursor.event == null) plot.setSelect({ ...plot.select, left: 0, width: 0 }, false)
+    return
+  }
+  const left = plot.valToPos(Math.min(from, to) - 0.5, 'x')
+  plot.setSelect(
+    {
+      left,
+      width: plot.valToPos(Math.max(from, to) + 0.5, 'x') - left,
+      top: 0,
+      height: plot.bbox.height / devicePixelRatio,
+    },
+    false,
+  )
+}
+
+/** px */
+const [MARK_WIDTH, MARK_TIP] = [1, 4]
+
+/** A line from top to bottom with a tip, below which the columns are still to be seen. */
+function drawMarks(plot: uPlot, marks: readonly Mark[], colour: string): void {
+  const { ctx, bbox } = plot
+  const tip = MARK_TIP * devicePixelRatio
+  ctx.save()
+  Object.assign(ctx, { strokeStyle: colour, fillStyle: colour, lineWidth: MARK_WIDTH * devicePixelRatio })
+  for (const { at } of marks) {
+    const x = plot.valToPos(at, 'x', true)
+    ctx.setLineDash([tip / 2, tip / 2])
+    ctx.beginPath()
+    ctx.moveTo(x, bbox.top)
+    ctx.lineTo(x, bbox.top + bbox.height)
+    ctx.stroke()
+    ctx.beginPath()
+    ctx.moveTo(x - tip, bbox.top)
+    ctx.lineTo(x + tip, bbox.top)
+    ctx.lineTo(x, bbox.top + 1.5 * tip)
+    ctx.fill()
+  }
+  ctx.restore()
+}
+
+/** Of a stack the highest first, so that those below are drawn over it. */
+function toData({ kind, series }: PlotProps): uPlot.AlignedData {
+  const values = kind === 'stack' ? toStack(series).reverse() : series.map((one) => [...one.values])
+  return [(values[0] ?? []).map((_, at) => at), ...values]
+}
+
+function toOptions(
+  UPlot: typeof uPlot,
+  props: PlotProps,
+  width: number,
+  toMarks: () => readonly Mark[],
+): uPlot.Options {
+  const { kind, series, height, columnText, valueText } = props
+  const count = series[0]?.values.length ?? 0
+  const [dim, line] = [colourOf('--dim'), colourOf('--line')]
+  const axis = { stroke: dim, font: FONT, ticks: { show: false } }
+  const toSeries = ({ name, colour }: PlotSeries): uPlot.Series => {
+    const stroke = colourOf(colour)
+    if (kind === 'lines') return { label: name, stroke, width: 2, points: { show: true, size: 5, fill: stroke } }
+    const paths = UPlot.paths.bars?.({ size: [0.76, 48] })
+    return { label: name, stroke, fill: stroke, width: 0, points: { show: false }, ...(paths && { paths }) }
+  }
+  const toTicks = (plot: uPlot) => {
+    const step = Math.max(1, Math.ceil((count * LABEL_WIDTH) / Math.max(LABEL_WIDTH, plot.width - LABEL_WIDTH)))
+    return Array.from({ length: Math.ceil(count / step) }, (_, at) => count - 1 - at * step).reverse()
+  }
+  return {
+    ...{ width, height, legend: { show: false }, padding: [8, 20, 0, 0] },
+    cursor: {
+      drag: { x: props.onSelect !== undefined, y: false, setScale: false, dist: LEAST_DRAG },
+      ...{ y: false, points: { show: kind === 'lines' } },
+    },
+    scales: {
+      x: { time: false, range: () => [-0.5, count - 0.5] },
+      y: { range: (_, __, most) => [0, (most || 1) * 1.08] },
+    },
+    axes: [
+      { ...axis, grid: { show: false }, size: 26, splits: toTicks, values: (_, ticks) => ticks.map(columnText) },
+      {
+        ...axis,
+        ...{ grid: { stroke: line, width: 1 }, size: LABEL_WIDTH, space: 40 },
+        values: (_, ticks) => ticks.map(valueText),
+      },
+    ],
+    series: [{}, ...(kind === 'stack' ? series.toReversed() : series).map(toSeries)],
+    hooks: {
+      draw: [(plot) => drawMarks(plot, toMarks(), dim)],
+      setSelect: [
+        (plot) => {
+          const { left, width } = plot.select
+          if (width === 0) return
+          plot.setSelect({ ...plot.select, left: 0, width: 0 }, false)
+          props.onSelect?.(plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x'))
+        },
+      ],
+      setCursor: [
+        (plot) => {
+          if (plot.cursor.event != null) pointed.value = plot.cursor.idx ?? null
+        },
+      ],
+    },
+  }
+}

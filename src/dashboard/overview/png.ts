@@ -1,0 +1,64 @@
+/** A chart as a picture for other people: its title, its legend and what it is of, in the colours that the page has now. */
+import { colourOf } from '../shell/theme.ts'
+
+interface Pictured {
+  title: string
+  /** Of what and of when: `From Nov 3 to Nov 9, UTC`. */
+  note: string
+  legend: readonly { name: string; colour: `--${string}`; text: string }[]
+  /** As it is on the page. */
+  plot: HTMLCanvasElement
+}
+
+const PAD = 24
+const LINE = 22
+const TITLE = '600 16px system-ui, sans-serif'
+const TEXT = '13px system-ui, sans-serif'
+/** px of a part of the legend. */
+const LEAST_COLUMN = 260
+const SWATCH = 10
+
+export function toPng({ title, note, legend, plot }: Pictured): Promise<Blob | null> {
+  const scale = devicePixelRatio
+  const width = plot.width / scale + 2 * PAD
+  const columns = Math.max(1, Math.floor((width - 2 * PAD) / LEAST_COLUMN))
+  const top = PAD + 2 * LINE + 8
+  const below = top + plot.height / scale + 12
+  const canvas = document.createElement('canvas')
+  canvas.width = width * scale
+  canvas.height = (below + Math.ceil(legend.length / columns) * LINE + PAD) * scale
+  const draw = canvas.getContext('2d')
+  if (draw === null) return Promise.resolve(null)
+  draw.scale(scale, scale)
+  draw.fillStyle = colourOf('--panel')
+  draw.fillRect(0, 0, width, canvas.height)
+  draw.textBaseline = 'middle'
+  const write = (
+    text: string,
+    x: number,
+    y: number,
+    { font = TEXT, colour = '--text', most = width - x - PAD } = {},
+  ) => {
+    draw.font = font
+    draw.fillStyle = colourOf(colour as `--${string}`)
+    draw.fillText(fit(draw, text, most), x, y)
+  }
+  write(title, PAD, PAD + LINE / 2, { font: TITLE })
+  write(note, PAD, PAD + 1.5 * LINE, { colour: '--dim' })
+  draw.drawImage(plot, PAD, top, plot.width / scale, plot.height / scale)
+  const column = (width - 2 * PAD) / columns
+  for (const [at, { name, colour, text }] of legend.entries()) {
+    const [x, y] = [PAD + (at % columns) * column, below + Math.floor(at / columns) * LINE + LINE / 2]
+    draw.fillStyle = colourOf(colour)
+    draw.fillRect(x, y - SWATCH / 2, SWATCH, SWATCH)
+    write(text === '' ? name : `${name}  ${text}`, x + SWATCH + 8, y, { most: column - SWATCH - 16 })
+  }
+  return new Promise((resolve) => canvas.toBlob(resolve, 'image/png'))
+}
+
+function fit(draw: CanvasRenderingContext2D, text: string, most: number): string {
+  if (draw.measureText(text).width <= most) return text
+  let end = text.length
+  while (end > 1 && draw.measureText(`${text.slice(0, end)}…`).width > most) end--
+  return `${text.slice(0, end)}…`
+}
