@@ -4,6 +4,7 @@ import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts
 import type { OidcSettings } from '../../src/identity/oidc/settings.ts'
 import { createTeam } from '../../src/keys/teams.ts'
 import { CLIENT, type IdentityProvider, startIdentityProvider } from '../support/identity-provider.ts'
+import { until } from '../support/until.ts'
 import { type Answer, type Browser, createFixture, type Fixture, PASSWORD, PUBLIC_URL } from './fixture.ts'
 
 let provider: IdentityProvider
@@ -410,7 +411,29 @@ describe('a provider that fails', () => {
       begun.status === 303 ? await comeBack(browser, await provider.visit(begun.headers.get('location'))) : begun
     expect([answer.status, answer.text]).toEqual(isDown)
     provider.interrupt = null
+    fixture.clock.ms += 5_000
     expect((await signIn()).answer.status).toBe(303)
+  })
+
+  test('is left alone for five seconds, however many strangers begin a sign-in', async () => {
+    const asked = () => provider.asked.filter((path) => path.startsWith('/.well-known')).length
+    const written = async () => (await fixture.logged()).split('provider_failed').length - 1
+    provider.interrupt = () => new Response('busy', { status: 503 })
+    const begin = async () => (await fixture.createBrowser().ask('GET', '/oidc')).status
+    for (let i = 0; i < 20; i++) expect(await begin()).toBe(503)
+    expect([asked(), await written()]).toEqual([1, 1])
+    fixture.clock.ms += 5_000
+    for (let i = 0; i < 20; i++) expect(await begin()).toBe(503)
+    expect([asked(), await written()]).toEqual([2, 2])
+    provider.interrupt = null
+    fixture.clock.ms += 5_000
+    expect(await begin()).toBe(303)
+    // What is known of it serves on, and is not asked for by each.
+    provider.interrupt = () => new Response('busy', { status: 503 })
+    fixture.clock.ms += 61 * MINUTE
+    for (let i = 0; i < 20; i++) expect(await begin()).toBe(303)
+    await until('the provider to be asked', () => asked() > 3)
+    expect(asked()).toBe(4)
   })
 
   test('and is not there is told as down; those who have a session keep it', async () => {

@@ -14,6 +14,8 @@ import { isUnavailable, toCause, wasRefused } from './trouble.ts'
 
 const WAIT_MS = 10_000
 const REFRESH_MS = 3_600_000
+/** Not asked again for so long after it failed: anybody may begin a sign-in, and each would ask it, and be in the log. */
+const PAUSE_MS = 5_000
 /** How far its clock may be from ours. */
 const SKEW_SECONDS = 60
 
@@ -34,10 +36,16 @@ export interface Provider {
   redeem(url: URL, signIn: PendingSignIn): Promise<Claims>
 }
 
+/** That it is being asked what it is, or was in vain. */
+interface Asked {
+  answer: Promise<Configuration>
+  failedMs: number | null
+}
+
 export function createProvider({ settings, log, now, waitMs = WAIT_MS }: ProviderDeps): Provider {
   const { issuer, clientId, clientSecret, claim } = settings
   let kept: { configuration: Configuration; atMs: number } | null = null
-  let asked: Promise<Configuration> | null = null
+  let asked: Asked | null = null
 
   async function discover(): Promise<Configuration> {
     const client = await import('openid-client')
@@ -67,12 +75,23 @@ export function createProvider({ settings, log, now, waitMs = WAIT_MS }: Provide
 
   function configured(): Promise<Configuration> {
     if (kept !== null && now() - kept.atMs < REFRESH_MS) return Promise.resolve(kept.configuration)
-    asked ??= asking(() => within(waitMs, discover())).finally(() => {
-      asked = null
-    })
-    if (kept === null) return asked
-    asked.catch(() => {})
+    if (asked === null || (asked.failedMs !== null && Math.abs(now() - asked.failedMs) >= PAUSE_MS)) asked = begin()
+    if (kept === null) return asked.answer
     return Promise.resolve(kept.configuration)
+  }
+
+  /** Whoever comes while it is asked waits for the same answer; one that failed is theirs, too, who come soon after. */
+  function begin(): Asked {
+    const begun: Asked = { answer: asking(() => within(waitMs, discover())), failedMs: null }
+    begun.answer.then(
+      () => {
+        asked = null
+      },
+      () => {
+        begun.failedMs = now()
+      },
+    )
+    return begun
   }
 
   async function ask(url: URL, { state, nonce, codeVerifier, redirectUri }: PendingSignIn): Promise<Claims> {
