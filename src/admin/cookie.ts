@@ -1,5 +1,5 @@
 /** Cookies (RFC 6265bis): of sessions, and of sign-ins that wait for an identity provider. Scripts of a page cannot read them. */
-import { PENDING_MS } from '../identity/oidc/pending.ts'
+import { PENDING_MS } from '../identity/pending.ts'
 import type { OwnOrigin } from './origins.ts'
 
 /** What another site's request brings: nothing of a session; of a sign-in, what must come back when a provider sends the browser. */

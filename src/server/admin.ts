@@ -9,7 +9,9 @@ import { createIpOf } from '../http/client-ip.ts'
 import type { Listener } from '../http/instance.ts'
 import { Attempts } from '../identity/attempts.ts'
 import { SetupCode } from '../identity/codes.ts'
+import type { PendingSignIn } from '../identity/oidc/provider.ts'
 import type { OidcSettings } from '../identity/oidc/settings.ts'
+import { Pending } from '../identity/pending.ts'
 import { isSetUp } from '../identity/sign-in.ts'
 import type { ClientIp } from '../keys/allowed-ips.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -98,11 +100,8 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
 }
 
 async function loadOidc(settings: OidcSettings, { log, now }: Pick<AdminSurfaceDeps, 'log' | 'now'>) {
-  const [{ createProvider }, { PendingSignIns }] = await Promise.all([
-    import('../identity/oidc/provider.ts'),
-    import('../identity/oidc/pending.ts'),
-  ])
-  return { settings, provider: createProvider({ settings, log, now }), pending: new PendingSignIns() }
+  const { createProvider } = await import('../identity/oidc/provider.ts')
+  return { settings, provider: createProvider({ settings, log, now }), pending: new Pending<PendingSignIn>() }
 }
 
 /** Where a browser finds the dashboard: under a name that it answers to, or else on this machine. */

@@ -12,9 +12,9 @@ import { ANY_KEY, listModels } from '../../src/http/models.ts'
 import { inviteAdmin } from '../../src/identity/admins.ts'
 import { Attempts } from '../../src/identity/attempts.ts'
 import { SetupCode } from '../../src/identity/codes.ts'
-import { PendingSignIns } from '../../src/identity/oidc/pending.ts'
-import { createProvider } from '../../src/identity/oidc/provider.ts'
+import { createProvider, type PendingSignIn } from '../../src/identity/oidc/provider.ts'
 import type { OidcSettings } from '../../src/identity/oidc/settings.ts'
+import { Pending } from '../../src/identity/pending.ts'
 import { createToken } from '../../src/identity/tokens.ts'
 import { createLog } from '../../src/log.ts'
 import { createAllBackends, testUpstream } from '../../src/server/backends.ts'
@@ -76,7 +76,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   const flush = async () => ({ applied: 0, waiting: 0 })
   const log = createLog({ now, write: async (text) => void lines.push(text.toString()) })
   const toOidc = (settings: OidcSettings) => ({
-    ...{ settings, pending: new PendingSignIns() },
+    ...{ settings, pending: new Pending<PendingSignIn>() },
     provider: createProvider({ ...{ settings, log, now }, ...(waitMs === undefined ? {} : { waitMs }) }),
   })
   /** How a backup is made, until a test says otherwise. */

@@ -8,7 +8,6 @@ import { ServiceError } from '../../domain/service-error.ts'
 import type { Log } from '../../log.ts'
 import { type Claims, findClaim } from './claims.ts'
 import { fetchBounded } from './fetch.ts'
-import type { PendingSignIn } from './pending.ts'
 import type { OidcSettings } from './settings.ts'
 import { isUnavailable, toCause, wasRefused } from './trouble.ts'
 
@@ -18,6 +17,18 @@ const REFRESH_MS = 3_600_000
 const PAUSE_MS = 5_000
 /** How far its clock may be from ours. */
 const SKEW_SECONDS = 60
+
+/** One that was begun, and that the browser is to come back to. */
+export interface PendingSignIn {
+  /** What must come back with the browser, in the ID token, and to the provider's token endpoint (RFC 7636). */
+  state: string
+  nonce: string
+  codeVerifier: string
+  /** Where the provider sends the browser back to. */
+  redirectUri: string
+  /** Of the session that the browser had. */
+  sessionId: string | null
+}
 
 export interface ProviderDeps {
   settings: OidcSettings

@@ -8,10 +8,10 @@ import { decideAdmin, decideEdit, toCreation, toTeamId } from '../admins.ts'
 import type { Attempts } from '../attempts.ts'
 import type { SetupCode } from '../codes.ts'
 import { isSameMailbox, toSignInName } from '../names.ts'
+import { mintSecret, type Pending } from '../pending.ts'
 import { beginSession, type Client, type SignedIn } from '../sign-in.ts'
 import { type Claimed, toClaimed } from './claims.ts'
-import { mintSecret, type PendingSignIn, type PendingSignIns } from './pending.ts'
-import type { Provider } from './provider.ts'
+import type { PendingSignIn, Provider } from './provider.ts'
 import type { OidcSettings } from './settings.ts'
 
 export interface OidcDeps {
@@ -20,7 +20,7 @@ export interface OidcDeps {
   setupCode: SetupCode
   settings: OidcSettings
   provider: Provider
-  pending: PendingSignIns
+  pending: Pending<PendingSignIn>
 }
 
 /** Begins: where the browser goes, and what it must bring back as a cookie. Throws as the provider does. */
@@ -51,7 +51,8 @@ export async function endOidc(
   const { begun, claims } = await attempts.try(
     { address: client.address, nowMs, by: 'provider' },
     async () => {
-      const found = secret === null ? null : pending.take(secret, url.searchParams.get('state') ?? '', nowMs)
+      // A state that is wrong leaves it to whom it belongs: any page could send a browser here with one.
+      const found = pending.take(secret, nowMs, ({ state }) => state === url.searchParams.get('state'))
       if (found === null) throw new ServiceError({ kind: 'sign_in_ended' }, ENDED)
       return { begun: found, claims: await provider.redeem(url, found) }
     },
