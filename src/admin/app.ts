@@ -20,6 +20,7 @@ import { oidcController } from './oidc.ts'
 import { type Described, openApiController } from './openapi.ts'
 import { ownController } from './own.ts'
 import { ownLedgerController } from './own-ledger.ts'
+import { passkeysController } from './passkeys.ts'
 import { PLAYGROUND, playgroundController } from './playground.ts'
 import { requestsController } from './requests.ts'
 import { sessionController } from './session.ts'
@@ -33,6 +34,7 @@ import { usageController } from './usage.ts'
 const routesOf = (deps: AdminDeps, describe: () => Described) =>
   new Elysia({ prefix: API_PATH, normalize: false })
     .use(sessionController(deps))
+    .use(passkeysController(deps))
     .use(oidcController(deps))
     .use(keysController(deps))
     .use(ownController(deps))

@@ -1,10 +1,11 @@
-/** Cookies (RFC 6265bis): of sessions, and of sign-ins that wait for an identity provider. Scripts of a page cannot read them. */
+/** Cookies (RFC 6265bis): of sessions, and of what waits for an identity provider or an authenticator. Scripts of a page cannot read them. */
 import { PENDING_MS } from '../identity/pending.ts'
 import type { OwnOrigin } from './origins.ts'
 
 /** What another site's request brings: nothing of a session; of a sign-in, what must come back when a provider sends the browser. */
 const COOKIES = {
   session: { name: 'tollgate', sameSite: 'Strict', seconds: 30 * 86_400 },
+  passkey: { name: 'tollgate-passkey', sameSite: 'Strict', seconds: PENDING_MS / 1_000 },
   signIn: { name: 'tollgate-sign-in', sameSite: 'Lax', seconds: PENDING_MS / 1_000 },
 } as const
 type Kind = keyof typeof COOKIES

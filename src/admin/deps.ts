@@ -3,6 +3,7 @@ import type { BackupShelf } from '../backup/shelf.ts'
 import type { FileThread } from '../catalog/file-thread.ts'
 import type { LookUp } from '../catalog/remote.ts'
 import type { OidcDeps } from '../identity/oidc/sign-in.ts'
+import type { PasskeyDeps } from '../identity/passkeys/passkeys.ts'
 import type { SignInDeps } from '../identity/sign-in.ts'
 import type { Log } from '../log.ts'
 import type { ConfigStore } from '../store/config-store.ts'
@@ -12,7 +13,7 @@ import type { AccessDeps } from './access.ts'
 import type { LastingAsker, Reports } from './reports.ts'
 import type { Serving } from './serving.ts'
 
-export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'> {
+export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<PasskeyDeps, 'pendingPasskeys'> {
   store: ConfigStore
   vault: Vault
   reports: Reports

@@ -20,7 +20,7 @@ export class AdminError extends Error {
 /** What a service has refused; what is not here is a conflict with how things are: 409. */
 const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
   ...{ invalid: 400, catalog_invalid: 400, report_too_long: 400, code_wrong: 400 },
-  ...{ sign_in_failed: 401, no_team: 403, too_many_attempts: 429, sign_in_ended: 400 },
+  ...{ sign_in_failed: 401, no_team: 403, too_many_attempts: 429, sign_in_ended: 400, challenge_ended: 400 },
   ...{ password_off: 403, no_role: 403, admin_disabled: 403, provider_wrong: 502, provider_unavailable: 503 },
   ...{
     key_not_found: 404,
@@ -28,6 +28,7 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
     admin_not_found: 404,
     token_not_found: 404,
     session_not_found: 404,
+    passkey_not_found: 404,
     backup_not_found: 404,
   },
   ...{ owners_only: 403, secret_unusable: 500, catalog_not_read: 503 },

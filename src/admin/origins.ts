@@ -3,6 +3,7 @@
  * to this address anew (DNS rebinding) comes with another host, one of another site with another origin. Pure.
  */
 import { isIn, toIp, toIpRange } from '../domain/ip.ts'
+import type { RelyingParty } from '../identity/passkeys/verify.ts'
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 const LOOPBACK = ['127.0.0.0/8', '::1'].map(toIpRange).filter((range) => 'bits' in range)
@@ -23,6 +24,16 @@ export function toOwnOrigin(host: string | null, publicUrls: readonly string[]):
   return url !== null && url.host === host?.toLowerCase() && isLoopback(url.hostname)
     ? { origin: url.origin, isSecure: false }
     : null
+}
+
+/**
+ * For whom passkeys are that are made or used there; null where browsers know none: they take names alone, and a name over plain HTTP only
+ * where that is this machine's (W3C WebAuthn, 5.1.3 and 13.4.9).
+ */
+export function toRelyingParty({ origin, isSecure }: OwnOrigin): RelyingParty | null {
+  const { hostname } = new URL(origin)
+  const isName = toIp(hostname.replace(/^\[(.*)\]$/, '$1')) === null
+  return isName && (isSecure || hostname === 'localhost') ? { id: hostname, origin } : null
 }
 
 function isLoopback(hostname: string): boolean {

@@ -8,7 +8,7 @@ import { type Client, changePassword, isSetUp, type SignedIn, setUp, signIn, use
 import { access, requireSession } from './access.ts'
 import { endCookie, toCookie } from './cookie.ts'
 import type { AdminDeps } from './deps.ts'
-import type { OwnOrigin } from './origins.ts'
+import { type OwnOrigin, toRelyingParty } from './origins.ts'
 import { exactly } from './schema.ts'
 
 const Credentials = { name: Type.String({ maxLength: 200 }), password: Type.String({ maxLength: 1_000 }) }
@@ -33,10 +33,11 @@ export function sessionController(deps: AdminDeps) {
     .use(access())
     .get(
       '/session',
-      async ({ visitor: { principal } }) => {
+      async ({ visitor: { own, principal } }) => {
+        const how = { ways, passkeys: ways.includes('password') && toRelyingParty(own) !== null }
         if (principal === null)
-          return { name: null, role: null, is_set_up: isSetUp(await identity.readAdmins(), ways), ways }
-        return { name: principal.name, role: principal.role, is_set_up: true, ways }
+          return { name: null, role: null, is_set_up: isSetUp(await identity.readAdmins(), ways), ...how }
+        return { name: principal.name, role: principal.role, is_set_up: true, ...how }
       },
       { least: 'door' },
     )

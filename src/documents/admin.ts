@@ -1,7 +1,7 @@
-/** Those who sign in, their sessions and tokens, under their columns' names: nothing of it lets anybody in. */
+/** Those who sign in, their sessions, passkeys and tokens, under their columns' names: nothing of it lets anybody in. */
 import { statusOf } from '../identity/admins.ts'
 import { TOKEN_PREFIX } from '../identity/principal.ts'
-import type { StoredAdmin, StoredSession, StoredToken } from '../store/identity-store.ts'
+import type { StoredAdmin, StoredPasskey, StoredSession, StoredToken } from '../store/identity-store.ts'
 
 export const toAdminDocument = (admin: StoredAdmin) => ({
   id: admin.id,
@@ -24,6 +24,14 @@ export const toSessionDocument = (session: StoredSession, current: string | null
   created_ms: session.createdMs,
   seen_ms: session.seenMs,
   is_current: session.id === current,
+})
+
+export const toPasskeyDocument = (passkey: StoredPasskey) => ({
+  id: passkey.id,
+  name: passkey.name,
+  rp_id: passkey.rpId,
+  created_ms: passkey.createdMs,
+  used_ms: passkey.usedMs,
 })
 
 export const toTokenDocument = (token: StoredToken) => ({

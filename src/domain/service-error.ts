@@ -36,10 +36,14 @@ export type ServiceFailure =
   | { kind: 'code_wrong' }
   /** Name or password: nobody is told which. */
   | { kind: 'sign_in_failed' }
-  /** Nobody signs in with a password here. */
+  /** Nobody signs in with a password here, nor with a passkey. */
   | { kind: 'password_off' }
   /** Nothing waits for whoever comes back from an identity provider. */
   | { kind: 'sign_in_ended' }
+  /** What a passkey was to answer to has ended, or was answered already. */
+  | { kind: 'challenge_ended' }
+  | { kind: 'passkey_not_found' }
+  | { kind: 'too_many_passkeys'; most: number }
   | { kind: 'provider_unavailable' }
   /** An identity provider has said what cannot be used. */
   | { kind: 'provider_wrong' }

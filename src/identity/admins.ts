@@ -144,7 +144,7 @@ export const inviteAgain = (store: IdentityStore, which: string, by: Actor): Pro
   })
 
 /**
- * Gives somebody a code to set a new password with; the old one and all sessions end at once. Throws `admin_not_found`, and
+ * Gives somebody a code to set a new password with; the old one, all passkeys and all sessions end at once. Throws `admin_not_found`, and
  * `invalid` for who is disabled. Not for the admin API: whoever sits at an owner's browser would take everybody's place.
  */
 export const resetAdmin = (store: IdentityStore, which: string, by: Actor): Promise<CodedAdmin> =>
@@ -157,15 +157,17 @@ function giveCode(
   by: Actor,
   check: (found: StoredAdmin) => void,
 ): Promise<CodedAdmin> {
-  return store.changeIdentity(by, ({ admins }) => {
+  return store.changeIdentity(by, ({ admins, passkeys }) => {
     const found = findAdmin(admins, which)
     if (found.disabledMs !== null)
       throw new ServiceError({ kind: 'invalid', field: 'name' }, `'${found.name}' is disabled: enable them first.`)
     check(found)
     const code = mintCode()
     const admin = { ...found, codeHash: hashCode(code), codeExpiresMs: by.nowMs + lastsMs, passwordHash: null }
-    const record = { action: 'admins.code' as const, subject: admin.id, detail: { name: admin.name } }
-    return { value: { admin, code }, change: { ...record, write: { admins: [admin], end: { of: [admin.id] } } } }
+    const remove = passkeys().flatMap(({ id, adminId }) => (adminId === admin.id ? [id] : []))
+    const detail = { name: admin.name, ...(remove.length > 0 ? { passkeys_removed: remove.length } : {}) }
+    const write = { admins: [admin], remove, end: { of: [admin.id] } }
+    return { value: { admin, code }, change: { action: 'admins.code', subject: admin.id, detail, write } }
   })
 }
 

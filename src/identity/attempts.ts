@@ -1,8 +1,8 @@
 /**
  * How often somebody may be wrong within a quarter of an hour. A password is guessed at: failures are counted by address and account
  * together, by address and by account, so that an account closes to one address soon and to all of them late. Where it was opened
- * from before, what others do closes it to nobody. Codes have 128 bits, and a provider has doors of its own: their failures are
- * counted by address alone, and nobody is kept out by what somebody elsewhere has tried. Pure; in memory.
+ * from before, what others do closes it to nobody. Codes have 128 bits, passkeys more, and a provider has doors of its own: their
+ * failures are counted by address alone, and nobody is kept out by what somebody elsewhere has tried. Pure; in memory.
  */
 import { toIp } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -11,11 +11,11 @@ import { ServiceError } from '../domain/service-error.ts'
 export interface Attempt {
   address: string
   nowMs: number
-  by: { password: string } | 'code' | 'provider'
+  by: { password: string } | 'code' | 'passkey' | 'provider'
 }
 
 const WINDOW_MS = 15 * 60_000
-const MOST = { both: 5, address: 20, account: 50, code: 20, provider: 5 }
+const MOST = { both: 5, address: 20, account: 50, code: 20, passkey: 20, provider: 5 }
 /** More are never remembered; the oldest are forgotten first. */
 const MOST_REMEMBERED = 10_000
 
@@ -34,7 +34,7 @@ export class Attempts {
    * Does what may fail because somebody is wrong. That is counted before it is known, so that of many at once no more are tried than
    * one after the other, and taken back where nobody was.
    *
-   * @param isWrong which failures are theirs; by default those of codes and passwords. Throws `too_many_attempts`, and what the work
+   * @param isWrong which failures are theirs; by default those of codes, passkeys and passwords. Throws `too_many_attempts`, and what the work
    * throws.
    */
   async try<T>(attempt: Attempt, work: () => Promise<T>, isWrong = isGuess): Promise<T> {

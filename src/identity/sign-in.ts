@@ -7,7 +7,7 @@ import type { Way } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { hashToken } from '../keys/token.ts'
 import type { Actor } from '../store/config-store.ts'
-import type { IdentityStore, StoredAdmin, StoredSession } from '../store/identity-store.ts'
+import type { IdentityRows, IdentityStore, IdentityWrite, StoredAdmin, StoredSession } from '../store/identity-store.ts'
 import { decideAdmin, isOwnerAt, toCreation } from './admins.ts'
 import type { Attempts } from './attempts.ts'
 import { hashCode, type SetupCode } from './codes.ts'
@@ -46,11 +46,11 @@ export interface Credentials {
 export const isSetUp = (admins: readonly StoredAdmin[], ways: readonly Way[]): boolean =>
   admins.some((admin) => isOwnerAt(ways, admin))
 
-/** Throws `password_off` where nobody signs in with a password. */
+/** Throws `password_off` where nobody signs in with a password, nor then with a passkey, which stands in for one. */
 export function requirePasswords(ways: readonly Way[]): void {
   if (ways.includes('password')) return
   const message =
-    'Nobody signs in with a password here: use the identity provider. Where that fails for good, whoever runs this server starts it with --password-sign-in on; a code of `tollgate admin reset` then lets in who has no password.'
+    'Nobody signs in with a password or a passkey here: use the identity provider. Where that fails for good, whoever runs this server starts it with --password-sign-in on; a code of `tollgate admin reset` then lets in who has no password.'
   throw new ServiceError({ kind: 'password_off' }, message)
 }
 
@@ -127,21 +127,32 @@ export async function useCode(
   return signedIn
 }
 
-/** Opens a session for somebody who has proved who they are. Throws `sign_in_failed` where that has changed meanwhile. */
+/** What becomes of that by which somebody has come in, and what is on record of it. */
+export interface Use {
+  write: Pick<IdentityWrite, 'passkeys'>
+  detail: Record<string, string>
+}
+
+/**
+ * Opens a session for somebody who has proved who they are. Throws `sign_in_failed` where that has changed meanwhile.
+ * @param toUse what they came in by, as it is by now; it may refuse.
+ */
 export async function beginSession(
   store: IdentityStore,
   proved: Pick<StoredAdmin, 'id' | 'passwordHash'>,
   client: Client,
   nowMs: number,
+  toUse: (rows: IdentityRows) => Use = () => ({ write: {}, detail: {} }),
 ): Promise<SignedIn> {
   await forgetOver(store, nowMs)
-  return store.changeIdentity({ actor: proved.id, nowMs }, ({ admins }) => {
-    const admin = admins.find((one) => one.id === proved.id)
+  return store.changeIdentity({ actor: proved.id, nowMs }, (rows) => {
+    const admin = rows.admins.find((one) => one.id === proved.id)
     // Disabled meanwhile, or given a code in place of the password: then no session of theirs is left.
     if (!admin || admin.disabledMs !== null || admin.passwordHash !== proved.passwordHash) throw signInFailed()
     const opened = open(admin, client, nowMs)
-    const detail = { name: admin.name, address: client.address, agent: opened.session.agent }
-    const write = { begin: opened.session, end: toEnded(client) }
+    const use = toUse(rows)
+    const detail = { name: admin.name, address: client.address, agent: opened.session.agent, ...use.detail }
+    const write = { ...use.write, begin: opened.session, end: toEnded(client) }
     return { value: opened, change: { action: 'sessions.begin', subject: admin.id, detail, write } }
   })
 }

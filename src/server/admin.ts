@@ -69,6 +69,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       catalogFiles,
       lookUp: createLookUp({ isProxied }),
       setupCode,
+      pendingPasskeys: new Pending(),
       attempts: new Attempts(),
       addressOf,
     })

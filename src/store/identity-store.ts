@@ -1,5 +1,5 @@
 /**
- * The contract of a store of those who sign in: administrators and members, their sessions, and tokens for scripts. `identity/`
+ * The contract of a store of those who sign in: administrators and members, their sessions and passkeys, and tokens for scripts. `identity/`
  * works with any; `sqlite/` has the first. Types only. A change is decided as those of `config-store.ts` are, in one transaction
  * with its audit row; it is a new revision of the configuration only where keys change.
  */
@@ -36,6 +36,25 @@ export interface StoredSession {
   seenMs: number
 }
 
+/** A key pair of somebody's authenticator (W3C WebAuthn), of which this is the half that proves the other. */
+export interface StoredPasskey {
+  id: string
+  adminId: string
+  name: string
+  /** The authenticator's own id of it, in base64url. */
+  credentialId: string
+  /** As COSE has it (RFC 9052), in base64url. */
+  publicKey: string
+  /** How often it was used, by the authenticator's count; 0 = it keeps none. */
+  counter: number
+  /** How browsers reach the authenticator, such as `internal`. */
+  transports: readonly string[]
+  /** The name of the host that it is for: browsers use it nowhere else. */
+  rpId: string
+  createdMs: number
+  usedMs: number | null
+}
+
 export interface StoredToken {
   id: string
   name: string
@@ -52,14 +71,19 @@ export interface StoredToken {
 export interface IdentityRows {
   admins: StoredAdmin[]
   tokens: StoredToken[]
+  /** Read where they are asked for. */
+  passkeys(): StoredPasskey[]
   /** Read where they are asked for: there may be thousands. */
   keyRows(): KeyRows
 }
 
-/** Admins, tokens, keys and teams become as they are given, whole; what is not given stays. */
+/** Admins, passkeys, tokens, keys and teams become as they are given, whole; what is not given stays. */
 export interface IdentityWrite extends KeyWrite {
   admins?: StoredAdmin[]
   tokens?: StoredToken[]
+  passkeys?: StoredPasskey[]
+  /** Passkeys that are removed, by their ids. */
+  remove?: readonly string[]
   begin?: StoredSession
   /** Sessions that end: those of these ids, and all of these administrators but for the one that is kept. */
   end?: { ids?: readonly string[]; of?: readonly string[]; keep?: string }
@@ -69,6 +93,10 @@ export interface IdentityStore {
   readAdmins(): Promise<StoredAdmin[]>
   /** Oldest first. */
   readTokens(): Promise<StoredToken[]>
+  /** Oldest first; of everybody where nobody is named. */
+  readPasskeys(adminId?: string): Promise<StoredPasskey[]>
+  /** By the authenticator's id of it, with whose it is. */
+  findPasskey(credentialId: string): Promise<{ passkey: StoredPasskey; admin: StoredAdmin } | null>
   findToken(hash: string): Promise<StoredToken | null>
   /** With whose it is. */
   findSession(hash: string): Promise<{ session: StoredSession; admin: StoredAdmin } | null>

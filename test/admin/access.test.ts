@@ -38,7 +38,8 @@ test('every route but the doors is closed to nobody, to keys of models and to to
 test('the doors are those that are meant to be open, and no others', () => {
   const doors = eachRoute().filter(({ least }) => least === 'door')
   expect(doors.map(({ method, path }) => `${method} ${path}`)).toEqual([
-    ...['GET /session', 'POST /setup', 'POST /session', 'POST /code', 'GET /oidc', 'GET /oidc/callback'],
+    ...['GET /session', 'POST /setup', 'POST /session', 'POST /code'],
+    ...['POST /session/passkey/options', 'POST /session/passkey', 'GET /oidc', 'GET /oidc/callback'],
   ])
 })
 

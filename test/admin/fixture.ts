@@ -86,7 +86,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     backups: createShelf({ dataFolder: folder.path, store, make, log }),
     ...{ store, vault, identity, serving, catalogFiles, setupCode, now, log, publicUrls: [PUBLIC_URL] },
     ...{ ways: oidc ? ways : ['password'], oidc: oidc ? toOidc(oidc) : null },
-    attempts: new Attempts(),
+    ...{ attempts: new Attempts(), pendingPasskeys: new Pending() },
     lookUp: async (host) => {
       lookedUp.push(host)
       return host in hosts ? (hosts[host] ?? null) : []
@@ -142,9 +142,9 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   type Browser = ReturnType<typeof createBrowser>
 
   /** Somebody of that role, signed in; the first owner where there is none. */
-  async function signIn(role: Role, name: string = role, team: string | null = null): Promise<Browser> {
+  async function signIn(role: Role, name: string = role, team: string | null = null, at?: string): Promise<Browser> {
     const { code } = await inviteAdmin(identity, { name, role, team }, { actor: 'test', nowMs: clock.ms })
-    const browser = createBrowser()
+    const browser = createBrowser(at)
     const { status } = await browser.ask('POST', '/code', { body: { name, code, password: PASSWORD } })
     if (status !== 200) throw new Error(`signing in as ${role} answered ${status}`)
     return browser

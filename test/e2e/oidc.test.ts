@@ -44,7 +44,13 @@ test('who has a group with a role comes in, who has none does not, and no passwo
   const { answer, cookie } = await signIn(here, provider.issuer, 'ann')
   expect([answer.status, answer.headers.get('location')]).toEqual([303, '/admin'])
   const session = await fetch(`${here}/admin/api/session`, { headers: { cookie } })
-  expect(await session.json()).toEqual({ name: 'ann@example.com', role: 'owner', is_set_up: true, ways: ['oidc'] })
+  expect(await session.json()).toEqual({
+    name: 'ann@example.com',
+    role: 'owner',
+    is_set_up: true,
+    ways: ['oidc'],
+    passkeys: false,
+  })
 
   const refused = await signIn(here, provider.issuer, 'bo')
   expect([refused.answer.status, await refused.answer.text()]).toEqual([403, expect.stringContaining('no role here')])

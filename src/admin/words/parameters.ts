@@ -31,6 +31,7 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
 export const FIELDS: Readonly<Record<string, string>> = {
   name: 'What it is called: of those in force, no two are called the same. Of people, what they sign in with.',
   password: 'The one to sign in with from now on, or at this door.',
+  response: "What an authenticator has said, as `toJSON()` of a browser's `PublicKeyCredential` has it.",
   old: 'The password until now.',
   code: 'Good for one use.',
   role: 'What they may do.',

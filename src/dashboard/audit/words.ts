@@ -21,6 +21,8 @@ const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   ...{ 'backups.create': 'made the backup', 'backups.download': 'downloaded the backup' },
   ...{ 'admins.create': 'added', 'admins.edit': 'changed', 'admins.code': 'gave a new code to' },
   ...{ 'admins.password': 'set the password of' },
+  ...{ 'passkeys.create': 'added the passkey', 'passkeys.edit': 'renamed the passkey' },
+  ...{ 'passkeys.remove': 'removed the passkey' },
   ...{ 'sessions.begin': 'began a session of', 'sessions.end': 'ended a session of' },
   ...{ 'tokens.create': 'made the token', 'tokens.revoke': 'revoked the token' },
 }
@@ -31,6 +33,7 @@ export const GROUPS = [
   ['keys', 'Keys'],
   ['teams', 'Teams'],
   ['admins', 'People'],
+  ['passkeys', 'Passkeys'],
   ['sessions', 'Sessions'],
   ['tokens', 'Tokens'],
   ['models', 'Models'],

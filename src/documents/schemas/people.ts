@@ -1,7 +1,7 @@
 /** What is told of those who sign in. */
 import { Type } from '@sinclair/typebox'
 import { ROLES, TOKEN_SCOPES } from '../../domain/roles.ts'
-import type { toAdminDocument, toSessionDocument, toTokenDocument } from '../admin.ts'
+import type { toAdminDocument, toPasskeyDocument, toSessionDocument, toTokenDocument } from '../admin.ts'
 import { describes, Flag, orNull, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
 
 export const Admin = describes<ReturnType<typeof toAdminDocument>>()(
@@ -30,6 +30,16 @@ export const Session = describes<ReturnType<typeof toSessionDocument>>()(
   }),
 )
 
+export const Passkey = describes<ReturnType<typeof toPasskeyDocument>>()(
+  Type.Object({
+    id: Text,
+    name: Text,
+    rp_id: Type.String({ description: 'The name of the host that it signs in at.' }),
+    created_ms: Time,
+    used_ms: TimeOrNull,
+  }),
+)
+
 export const Token = describes<ReturnType<typeof toTokenDocument>>()(
   Type.Object({
     id: Text,
@@ -51,4 +61,7 @@ export const Who = Type.Object({
   role: orNull(wordOf(ROLES)),
   is_set_up: Type.Boolean({ description: 'Whether there is an owner who can sign in.' }),
   ways: Type.Array(wordOf(['password', 'oidc'] as const), { description: 'How people sign in.' }),
+  passkeys: Type.Boolean({
+    description: 'Whether those with a password sign in with passkeys, too, at the address that was asked.',
+  }),
 })

@@ -40,6 +40,30 @@ export const adminSessions = sqliteTable(
   (table) => [index('admin_sessions_admin').on(table.adminId)],
 )
 
+export const adminPasskeys = sqliteTable(
+  'admin_passkeys',
+  {
+    id: text('id').primaryKey(),
+    adminId: text('admin_id')
+      .notNull()
+      .references(() => admins.id),
+    name: text('name').notNull(),
+    /** The authenticator's own id of it, in base64url. */
+    credentialId: text('credential_id').notNull().unique(),
+    /** As COSE has it (RFC 9052), in base64url. */
+    publicKey: text('public_key').notNull(),
+    /** How often it was used, by the authenticator's count; 0 = it keeps none. */
+    counter: integer('counter').notNull(),
+    /** How browsers reach the authenticator, such as `internal`. */
+    transports: text('transports', { mode: 'json' }).$type<readonly string[]>().notNull(),
+    /** The name of the host that it is for: browsers use it nowhere else. */
+    rpId: text('rp_id').notNull(),
+    createdMs: integer('created_ms').notNull(),
+    usedMs: integer('used_ms'),
+  },
+  (table) => [index('admin_passkeys_admin').on(table.adminId)],
+)
+
 export const adminTokens = sqliteTable('admin_tokens', {
   id: text('id').primaryKey(),
   name: text('name').notNull(),

@@ -4,7 +4,7 @@ import { and, asc, desc, eq, inArray, lt, ne, or } from 'drizzle-orm'
 import type { IdentityRows, IdentityStore, IdentityWrite } from '../identity-store.ts'
 import { change, untilFree } from './change.ts'
 import { type Transaction, toTables } from './config-store.ts'
-import { adminSessions, admins, adminTokens } from './identity-schema.ts'
+import { adminPasskeys, adminSessions, admins, adminTokens } from './identity-schema.ts'
 import { toKeyReader, writeKeys } from './key-rows.ts'
 
 export function createIdentityStore(sqlite: Database): IdentityStore {
@@ -12,12 +12,23 @@ export function createIdentityStore(sqlite: Database): IdentityStore {
   const readKeys = toKeyReader(sqlite)
   const read = (tx: Transaction): IdentityRows => ({
     ...{ admins: readAdmins(tx), tokens: readTokens(tx) },
+    passkeys: () => readPasskeys(tx),
     keyRows: () => readKeys(tx),
   })
 
   return {
     readAdmins: async () => readAdmins(database),
     readTokens: async () => readTokens(database),
+    readPasskeys: async (adminId) => readPasskeys(database, adminId),
+    async findPasskey(credentialId) {
+      const found = database
+        .select({ passkey: adminPasskeys, admin: admins })
+        .from(adminPasskeys)
+        .innerJoin(admins, eq(admins.id, adminPasskeys.adminId))
+        .where(eq(adminPasskeys.credentialId, credentialId))
+        .get()
+      return found ?? null
+    },
     findToken: async (hash) => database.select().from(adminTokens).where(eq(adminTokens.hash, hash)).get() ?? null,
     async findSession(hash) {
       const found = database
@@ -62,12 +73,26 @@ const readAdmins = (tx: Reader) => tx.select().from(admins).orderBy(asc(admins.c
 const readTokens = (tx: Reader) =>
   tx.select().from(adminTokens).orderBy(asc(adminTokens.createdMs), asc(adminTokens.id)).all()
 
+const readPasskeys = (tx: Reader, adminId?: string) =>
+  tx
+    .select()
+    .from(adminPasskeys)
+    .where(adminId === undefined ? undefined : eq(adminPasskeys.adminId, adminId))
+    .orderBy(asc(adminPasskeys.createdMs), asc(adminPasskeys.id))
+    .all()
+
 function writeIdentity(tx: Transaction, write: IdentityWrite): void {
   writeKeys(tx, write)
   for (const row of write.admins ?? [])
     tx.insert(admins).values(row).onConflictDoUpdate({ target: admins.id, set: row }).run()
   for (const row of write.tokens ?? [])
     tx.insert(adminTokens).values(row).onConflictDoUpdate({ target: adminTokens.id, set: row }).run()
+  for (const row of write.passkeys ?? [])
+    tx.insert(adminPasskeys).values(row).onConflictDoUpdate({ target: adminPasskeys.id, set: row }).run()
+  if (write.remove)
+    tx.delete(adminPasskeys)
+      .where(inArray(adminPasskeys.id, [...write.remove]))
+      .run()
   const { ids = [], of = [], keep = '' } = write.end ?? {}
   if (ids.length > 0)
     tx.delete(adminSessions)

@@ -24,6 +24,7 @@ import hiddenKeys from '../../../drizzle/0014_hidden_keys.sql' with { type: 'tex
 import usageByDay from '../../../drizzle/0015_usage_by_day.sql' with { type: 'text' }
 import failuresIndex from '../../../drizzle/0016_failures_index.sql' with { type: 'text' }
 import whatHadEnded from '../../../drizzle/0017_what_had_ended.sql' with { type: 'text' }
+import passkeys from '../../../drizzle/0018_passkeys.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -51,6 +52,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0015_usage_by_day', sql: usageByDay },
   { name: '0016_failures_index', sql: failuresIndex },
   { name: '0017_what_had_ended', sql: whatHadEnded },
+  { name: '0018_passkeys', sql: passkeys },
 ]
 
 export interface SchemaState {

@@ -1,0 +1,189 @@
+/**
+ * Passkeys of one's own: made by an authenticator for whoever is signed in and knows their password, which they then stand in for.
+ * Somebody without one signs in through an identity provider, which has passkeys of its own, and says at each sign-in what they may do.
+ */
+import type { PublicKeyCredentialCreationOptionsJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
+import { toDifference } from '../../domain/difference.ts'
+import { mintId } from '../../domain/id.ts'
+import type { Way } from '../../domain/roles.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+import { isName, NAME_RULE } from '../../keys/rules.ts'
+import type { Actor } from '../../store/config-store.ts'
+import type { IdentityStore, StoredAdmin, StoredPasskey, StoredSession } from '../../store/identity-store.ts'
+import type { Attempts } from '../attempts.ts'
+import { isPassword } from '../passwords.ts'
+import { mintSecret, type Pending } from '../pending.ts'
+import { requirePasswords } from '../sign-in.ts'
+import { ALGORITHMS, type Asked, type RelyingParty, verifyNew } from './verify.ts'
+
+/** What an authenticator was asked: to make a passkey for whoever has this session, or by which somebody signs in: null. */
+export interface PendingPasskey extends Asked {
+  forSession: string | null
+}
+
+export interface PasskeyDeps {
+  store: IdentityStore
+  attempts: Attempts
+  /** How people sign in here. */
+  ways: readonly Way[]
+  pendingPasskeys: Pending<PendingPasskey>
+}
+
+/** Of each person. */
+const MOST = 20
+/** WebAuthn's own bound of an id, 1,023 bytes, in base64url; and more than any public key takes. */
+const MOST_CHARACTERS = { credentialId: 1_364, publicKey: 2_000 }
+/** How long a browser waits for somebody to find their authenticator. */
+export const ASK_MS = 5 * 60_000
+
+/**
+ * Begins to add one: what the browser asks the authenticator for, and what it must bring back as a cookie. Throws `password_off`,
+ * `sign_in_failed`, `invalid`, `too_many_passkeys` and `too_many_attempts`.
+ */
+export async function beginPasskey(
+  { store, attempts, ways, pendingPasskeys }: PasskeyDeps,
+  { session, password, party }: { session: StoredSession; password: string; party: RelyingParty },
+  address: string,
+  nowMs: number,
+): Promise<{ options: PublicKeyCredentialCreationOptionsJSON; secret: string }> {
+  requirePasswords(ways)
+  const admin = (await store.readAdmins()).find(({ id }) => id === session.adminId)
+  if (!admin) throw wrongPassword()
+  requirePassword(admin)
+  await attempts.try({ address, nowMs, by: { password: admin.name } }, async () => {
+    if (!(await isPassword(password, admin.passwordHash))) throw wrongPassword()
+  })
+  const own = await store.readPasskeys(admin.id)
+  requireRoom(own)
+  const challenge = mintSecret()
+  const secret = pendingPasskeys.begin({ challenge, party, forSession: session.id }, address, nowMs)
+  return { options: toOptions(admin, challenge, party, own), secret }
+}
+
+const toOptions = (
+  { id, name }: StoredAdmin,
+  challenge: string,
+  party: RelyingParty,
+  own: readonly StoredPasskey[],
+): PublicKeyCredentialCreationOptionsJSON => ({
+  rp: { id: party.id, name: 'Tollgate' },
+  user: { id: toUserHandle(id), name, displayName: name },
+  challenge,
+  pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
+  timeout: ASK_MS,
+  attestation: 'none',
+  // It offers itself, so that nobody types a name; and it knows its owner by a finger, a face or a PIN.
+  authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+  excludeCredentials: own
+    .filter(({ rpId }) => rpId === party.id)
+    .map(({ credentialId: id, transports }) => ({ id, type: 'public-key', transports: [...transports] as Transports })),
+})
+
+type Transports = NonNullable<RegistrationResponseJSON['response']['transports']>
+
+/** What an authenticator keeps of whom a passkey is of. */
+export const toUserHandle = (adminId: string) => Buffer.from(adminId).toString('base64url')
+
+/**
+ * Adds what the authenticator has made.
+ * @param secret what the browser has brought. Throws `password_off`, `challenge_ended`, `invalid` and `too_many_passkeys`.
+ */
+export async function addPasskey(
+  { store, ways, pendingPasskeys }: PasskeyDeps,
+  { name, response, secret }: { name: string; response: RegistrationResponseJSON; secret: string | null },
+  { id: sessionId, adminId }: StoredSession,
+  by: Actor,
+): Promise<StoredPasskey> {
+  requirePasswords(ways)
+  requireName(name)
+  const asked = takeAsked(pendingPasskeys, secret, sessionId, by.nowMs)
+  const made = await verifyNew(response, asked).catch(() => {
+    throw refused()
+  })
+  for (const field of ['credentialId', 'publicKey'] as const)
+    if (made[field].length > MOST_CHARACTERS[field]) throw refused()
+  return store.changeIdentity(by, ({ admins, passkeys }) => {
+    const all = passkeys()
+    const admin = admins.find(({ id }) => id === adminId)
+    // Disabled, or given a code in place of the password, while the authenticator was asked.
+    if (!admin || admin.disabledMs !== null) throw refused()
+    requirePassword(admin)
+    requireRoom(all.filter((passkey) => passkey.adminId === adminId))
+    if (all.some(({ credentialId }) => credentialId === made.credentialId)) throw refused()
+    const { transports = [] } = response.response
+    const passkey = {
+      ...{ id: mintId(by.nowMs), adminId, name, ...made, transports, rpId: asked.party.id },
+      ...{ createdMs: by.nowMs, usedMs: null },
+    }
+    const detail = { name, ...toDifference({}, { rp_id: passkey.rpId }) }
+    const change = { action: 'passkeys.create' as const, subject: passkey.id, detail, write: { passkeys: [passkey] } }
+    return { value: passkey, change }
+  })
+}
+
+/** Throws `invalid` and `passkey_not_found`. */
+export function renamePasskey(
+  store: IdentityStore,
+  id: string,
+  name: string,
+  adminId: string,
+  by: Actor,
+): Promise<StoredPasskey> {
+  requireName(name)
+  return store.changeIdentity(by, ({ passkeys }) => {
+    const found = find(passkeys(), id, adminId)
+    const passkey = { ...found, name }
+    const difference = toDifference({ name: found.name }, { name })
+    const record = { action: 'passkeys.edit' as const, subject: id, detail: { name, ...difference } }
+    return { value: passkey, change: difference && { ...record, write: { passkeys: [passkey] } } }
+  })
+}
+
+/** Removes one: nobody signs in with it any more. Throws `passkey_not_found`. */
+export function removePasskey(store: IdentityStore, id: string, adminId: string, by: Actor): Promise<StoredPasskey> {
+  return store.changeIdentity(by, ({ passkeys }) => {
+    const found = find(passkeys(), id, adminId)
+    const record = { action: 'passkeys.remove' as const, subject: id, detail: { name: found.name } }
+    return { value: found, change: { ...record, write: { remove: [id] } } }
+  })
+}
+
+/** What was asked of an authenticator, which is then good no more. Throws `challenge_ended`. */
+export function takeAsked(
+  pending: Pending<PendingPasskey>,
+  secret: string | null,
+  session: string | null,
+  nowMs: number,
+): Asked {
+  const found = pending.take(secret, nowMs, ({ forSession }) => forSession === session)
+  if (found !== null) return found
+  const message = 'This took too long, was begun elsewhere, or is done already: begin again.'
+  throw new ServiceError({ kind: 'challenge_ended' }, message)
+}
+
+function find(passkeys: readonly StoredPasskey[], wanted: string, adminId: string): StoredPasskey {
+  const found = passkeys.find((passkey) => passkey.id === wanted && passkey.adminId === adminId)
+  if (found) return found
+  throw new ServiceError({ kind: 'passkey_not_found' }, 'You have no such passkey: it may have been removed.')
+}
+
+function requirePassword({ passwordHash }: StoredAdmin): void {
+  if (passwordHash !== null) return
+  const message = 'A passkey stands in for a password, and you have none: you sign in through the identity provider.'
+  throw new ServiceError({ kind: 'invalid', field: 'password' }, message)
+}
+
+function requireRoom({ length }: readonly StoredPasskey[]): void {
+  if (length < MOST) return
+  const message = `You have ${MOST} passkeys, and more are not kept: remove one first.`
+  throw new ServiceError({ kind: 'too_many_passkeys', most: MOST }, message)
+}
+
+function requireName(name: string): void {
+  if (!isName(name)) throw new ServiceError({ kind: 'invalid', field: 'name' }, `The name of a passkey ${NAME_RULE}.`)
+}
+
+const wrongPassword = () => new ServiceError({ kind: 'sign_in_failed' }, 'The password is wrong.')
+
+const refused = () =>
+  new ServiceError({ kind: 'invalid', field: 'response' }, 'This passkey cannot be taken: begin again, or use another.')
