@@ -258,6 +258,11 @@ describe('a stream', () => {
     expect(taken.calls).toEqual([call({ kind: 'custom', input: 'x' }), call({ id: 'c2', name: 'g', input: '{"a":1}' })])
   })
 
+  test('with a gap between its calls has those that there are', () => {
+    const tool = { index: 1, id: 'c2', type: 'function', function: { name: 'g', arguments: '{}' } }
+    expect(take(frame({ tool_calls: [tool] }), '[DONE]').calls).toEqual([call({ id: 'c2', name: 'g' })])
+  })
+
   test('that breaks off never looks complete', () => {
     const error = JSON.stringify({ error: { message: 'The upstream stopped.', type: 'server_error' } })
     expect(take(error)).toMatchObject({ state: 'failed', problem: 'The upstream stopped.' })

@@ -35,7 +35,8 @@ const UTF8 = new TextEncoder()
  * @param nowMs by the clock of its `startedMs`
  */
 export function takeData(answer: Answer, data: string, nowMs: number): Answer {
-  if (data === '[DONE]') return { ...answer, state: 'done', endedMs: nowMs }
+  // Calls that were left out in between are none.
+  if (data === '[DONE]') return { ...answer, state: 'done', calls: answer.calls.filter(Boolean), endedMs: nowMs }
   const chunk = readChunk(data)
   if (chunk === null) return breakOff(answer, 'it has a part that cannot be read', nowMs)
   if (chunk.error) return breakOff(answer, chunk.error.message ?? 'the model failed', nowMs)

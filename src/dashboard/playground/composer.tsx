@@ -62,10 +62,14 @@ export function Composer({ models, chosen }: ComposerProps) {
       class="composer"
       aria-label="Next message"
       tabIndex={-1}
-      onDragOver={(event) => event.preventDefault()}
+      onDragOver={(event) => {
+        if (event.dataTransfer?.types.includes('Files')) event.preventDefault()
+      }}
       onDrop={(event) => {
+        const dropped = toFiles(event.dataTransfer?.files)
+        if (dropped.length === 0) return
         event.preventDefault()
-        void add(toFiles(event.dataTransfer?.files))
+        void add(dropped)
       }}
     >
       <div role="alert">
@@ -99,7 +103,8 @@ export function Composer({ models, chosen }: ComposerProps) {
         }}
         onPaste={(event) => {
           const pasted = toFiles(event.clipboardData?.files)
-          if (pasted.length === 0) return
+          // Tables and pages are copied as text with a picture of it.
+          if (pasted.length === 0 || event.clipboardData?.types.includes('text/plain')) return
           event.preventDefault()
           void add(pasted)
         }}

@@ -12,7 +12,7 @@ import { toComposer } from './focus.ts'
 import { ModelsPicker } from './models-picker.tsx'
 import { stopAll } from './run.ts'
 import { SettingsFields } from './settings-fields.tsx'
-import { bringBack, clear, cleared, editing, isAnswering, thread } from './state.ts'
+import { bringBack, clear, cleared, isAnswering, thread } from './state.ts'
 import { ThreadView } from './thread-view.tsx'
 
 export function PlaygroundPage() {
@@ -39,6 +39,9 @@ export function PlaygroundPage() {
       {models !== null && chosen.length === 0 && <NoModels />}
       {models !== null && chosen.length > 0 && (
         <div class="play">
+          <p class="dim">
+            Nothing here is kept: once this tab is closed or loaded anew, it is gone. What it costs is on record.
+          </p>
           <section class="panel play-setup" aria-label="What is asked of whom">
             <ModelsPicker models={models} chosen={chosen} />
             <SettingsFields />
@@ -54,7 +57,7 @@ export function PlaygroundPage() {
 
 function stopByKey(event: KeyboardEvent): void {
   if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('dialog[open]')) return
-  if (isAnswering.value && editing.value === null) stopAll()
+  if (isAnswering.value) stopAll()
 }
 
 function clearAll(): void {
@@ -70,10 +73,7 @@ function undoClear(): void {
 
 const Nothing = () => (
   <div class="play-nothing">
-    <p>
-      What you write here goes to the model, and its answer comes as it is written. It is kept in this tab alone: once
-      that is closed or loaded anew, it is gone. What it costs is on record, as any request.
-    </p>
+    <p>What you write goes to the model, and its answer comes here as it is written.</p>
     {cleared.value !== null && cleared.value.length > 0 && (
       <Button icon="again" onClick={undoClear}>
         Bring back what was cleared

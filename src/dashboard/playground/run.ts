@@ -103,6 +103,6 @@ async function read(first: Answer, body: string, signal: AbortSignal, take: (ans
       if (!isRunning(answer)) break
     }
     take(answer)
-    if (!isRunning(answer)) return void reader.cancel()
+    if (!isRunning(answer)) return void reader.cancel().catch(() => {})
   }
 }

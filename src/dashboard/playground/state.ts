@@ -4,6 +4,7 @@
  */
 import { computed, effect, signal } from '@preact/signals'
 import { session } from '../api/session.ts'
+import { stop } from './chunks.ts'
 import { estimatePrompt } from './figures.ts'
 import { toBody, toMessages } from './request.ts'
 import { end, run, stopAll } from './run.ts'
@@ -144,7 +145,9 @@ export function dropSide(side: Side): void {
 
 export function clear(): void {
   stopAll()
-  cleared.value = thread.value
+  cleared.value = edits.changeAnswers(thread.value, (answer) =>
+    edits.isRunning(answer) ? stop(answer, performance.now()) : answer,
+  )
   thread.value = []
   editing.value = null
   blocked.value = null

@@ -120,6 +120,10 @@ export function changeAnswer(thread: Thread, id: number, change: (answer: Answer
   )
 }
 
+/** Each of them. */
+export const changeAnswers = (thread: Thread, change: (answer: Answer) => Answer): Thread =>
+  thread.map((round) => ({ ...round, answers: [round.answers[0].map(change), round.answers[1].map(change)] }))
+
 export function removeAnswer(thread: Thread, id: number): Thread {
   const place = findAnswer(thread, id)
   if (!place) return thread

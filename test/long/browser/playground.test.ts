@@ -74,7 +74,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.keyboard.press('g')
     await page.keyboard.press('p')
     await page.getByRole('heading', { level: 1, name: 'Playground' }).waitFor()
-    await page.getByText('once that is closed or loaded anew, it is gone').waitFor()
+    await page.getByText('once this tab is closed or loaded anew, it is gone').waitFor()
     await page.getByLabel('Model', { exact: true }).selectOption('tollgate/demo')
     expect(page.url()).toContain('model=tollgate%2Fdemo')
     await expectAccessible(page)
@@ -132,6 +132,18 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
       { role: 'assistant', content: 'Blue it is' },
       { role: 'user', content: 'Again' },
     ])
+  })
+
+  test('a thread that is cleared while it is answered stops, and comes back stopped', async () => {
+    upstream.script(answer([frame({ content: 'On and' })], 'hang'))
+    await say('And on')
+    await page.getByText('On and').waitFor()
+    await press('Clear')
+    await press('Bring back what was cleared')
+    await last('acme/large').getByText('Stopped.').waitFor()
+    expect(await page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0)
+    await press('Remove message 3 and its answers')
+    upstream.script(answer([frame({ content: 'Whole' }), frame({}, 'stop'), USAGE]))
   })
 
   test('messages are edited, removed and asked again', async () => {
@@ -244,7 +256,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByLabel('Name').fill('ann')
     await page.getByLabel('Password').fill(PASSWORD)
     await page.keyboard.press('Enter')
-    await page.getByText('once that is closed or loaded anew, it is gone').waitFor()
+    await page.getByText('What you write goes to the model').waitFor()
   })
 
   test('a phone in the dark has all of it', async () => {
