@@ -18,7 +18,9 @@ test.each([
   ['src/README.md', join(ROOT, 'src'), maintainers],
   ['test/README.md', join(ROOT, 'test'), testers],
 ])('every file that %s links to exists', (_, folder, text) => {
-  const links = [...text.matchAll(/\]\(([^)]+)\)/g)].flatMap(([, to]) => (to && !to.startsWith('http') ? [to] : []))
+  const links = [...text.matchAll(/\]\(([^)]+)\)|(?:src|srcset)="([^"]+)"/g)]
+    .map(([, to, picture]) => to ?? picture)
+    .flatMap((to) => (to && !to.startsWith('http') ? [to] : []))
   expect(links.length).toBeGreaterThan(3)
   expect(links.filter((to) => !existsSync(join(folder, to.replace(/#.*/, ''))))).toEqual([])
 })
