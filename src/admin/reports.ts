@@ -24,7 +24,7 @@ export interface Asker {
 }
 
 /** Who asks for an answer that lasts. */
-export type LastingAsker = Required<Pick<Asker, 'id' | 'signal'>>
+export type LastingAsker = Required<Pick<Asker, 'id' | 'signal'>> & Pick<Asker, 'ownerId'>
 
 /** A document as JSON text: it goes to whoever asked as it is, and the loop never goes through its rows. */
 export type Json<Document> = string & { readonly holds?: Document }

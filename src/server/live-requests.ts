@@ -9,8 +9,8 @@ import type { RequestFilter } from '../store/request-store.ts'
 import type { TailLine } from './protocol.ts'
 import { Tails } from './tails.ts'
 
-/** Pages of all, and of one person or token. */
-const MOST = { all: 32, each: 6 }
+/** Pages of all, of all members together, who keep out nobody that sees more than they do, and of one person or token. */
+const MOST = { all: 32, members: 16, each: 6 }
 /** How often it is looked whether whoever follows may still do so. */
 const CHECK_MS = 15_000
 
@@ -34,6 +34,7 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
     toText: (line) => toEvent(line, namesOf(snapshot())),
   })
   const counts = new Map<string, number>()
+  let members = 0
 
   return {
     finished: tails.finished.bind(tails),
@@ -42,17 +43,24 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
      *
      * @param isLetIn whether they still may; looked at every so often.
      */
-    follow({ id, signal }: LastingAsker, filter: RequestFilter, isLetIn: () => Promise<boolean>): Response | null {
+    follow(
+      { id, signal, ownerId }: LastingAsker,
+      filter: RequestFilter,
+      isLetIn: () => Promise<boolean>,
+    ): Response | null {
       const count = counts.get(id) ?? 0
-      if (count >= MOST.each) return null
+      const isMember = ownerId !== undefined
+      if (count >= MOST.each || (isMember && members >= MOST.members)) return null
       const over = new AbortController()
       const look = async () => {
         if (!(await isLetIn().catch(() => false))) over.abort()
       }
       const timer = setInterval(look, checkMs).unref()
       counts.set(id, count + 1)
+      if (isMember) members++
       const leave = () => {
         clearInterval(timer)
+        if (isMember) members--
         const left = (counts.get(id) ?? 1) - 1
         if (left === 0) counts.delete(id)
         else counts.set(id, left)

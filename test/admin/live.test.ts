@@ -78,6 +78,18 @@ test('one person may follow so often at a time, which keeps nobody else out, and
   expect((await follow()).status).toBe(200)
 })
 
+test('however many pages members have open, there is room for those who see more than they do', async () => {
+  const leaving = new AbortController()
+  const open = (id: string, signal = new AbortController().signal) =>
+    fixture.live.follow({ id, signal, ownerId: id }, {}, async () => true) !== null
+  expect(open('member 0', leaving.signal)).toBe(true)
+  const opened = Array.from({ length: 40 }, (_, i) => open(`member ${i}`))
+  expect(opened.filter((isOpen) => isOpen)).toHaveLength(15)
+  expect((await follow()).status).toBe(200)
+  leaving.abort()
+  expect([open('member 41'), open('member 42')]).toEqual([true, false])
+})
+
 test('whoever is let in no more is told nothing more', async () => {
   await fixture.signIn('owner')
   const page = await follow()
