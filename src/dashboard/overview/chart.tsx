@@ -14,6 +14,8 @@ interface ChartProps extends Omit<PlotProps, 'describe'> {
   /** In the address, and in the name of its file. */
   name: string
   title: string
+  /** The time that it is of, as a part of a sentence: `in 7 days`. */
+  spanText: string
   /** What the values beside the colours are of, where no column is pointed to. */
   wholeText: string
   /** Of a series in all; null for what does not add up. */
@@ -135,11 +137,11 @@ function saveTable({ name, series, columnHeading, columnIso, toCell, unit }: Cha
   save(`tollgate-${name}.csv`, new Blob([text], { type: 'text/csv' }))
 }
 
-async function savePicture({ name, title, label, wholeText, series, total }: ChartProps, room: HTMLElement | null) {
+async function savePicture({ name, title, label, spanText, series, total }: ChartProps, room: HTMLElement | null) {
   const plot = room?.querySelector('canvas')
   if (!plot) return
   const { toPng } = await import('./png.ts')
   const legend = series.map((one, at) => ({ name: one.name, colour: one.colour, text: total(at) ?? '' }))
-  const picture = await toPng({ title, note: `${label}. ${wholeText}, in UTC.`, legend, plot })
+  const picture = await toPng({ title, note: `${label}, ${spanText} (UTC)`, legend, plot })
   if (picture) save(`tollgate-${name}.png`, picture)
 }

@@ -26,6 +26,7 @@ const toShared = ({ of: { range }, marks }: OverviewProps) => {
   const { columns, by } = range
   return {
     marks,
+    spanText: range.text,
     columnText: (at: number) => {
       const text = toMoment(columns[at] ?? 0, nowMs.value, 'UTC')
       return by === 'hour' ? text.slice(-5) : toDay(columns[at] ?? 0, nowMs.value, 'UTC')

@@ -3,7 +3,7 @@ import { colourOf } from '../shell/theme.ts'
 
 interface Pictured {
   title: string
-  /** Of what and of when: `From Nov 3 to Nov 9, UTC`. */
+  /** Of what and of when: `Cost by day and model, in 7 days (UTC)`. */
   note: string
   legend: readonly { name: string; colour: `--${string}`; text: string }[]
   /** As it is on the page. */
@@ -14,13 +14,15 @@ const PAD = 24
 const LINE = 22
 const TITLE = '600 16px system-ui, sans-serif'
 const TEXT = '13px system-ui, sans-serif'
+/** px: room for a title beside a small plot. */
+const LEAST_WIDTH = 640
 /** px of a part of the legend. */
 const LEAST_COLUMN = 260
 const SWATCH = 10
 
 export function toPng({ title, note, legend, plot }: Pictured): Promise<Blob | null> {
   const scale = devicePixelRatio
-  const width = plot.width / scale + 2 * PAD
+  const width = Math.max(LEAST_WIDTH, plot.width / scale + 2 * PAD)
   const columns = Math.max(1, Math.floor((width - 2 * PAD) / LEAST_COLUMN))
   const top = PAD + 2 * LINE + 8
   const below = top + plot.height / scale + 12

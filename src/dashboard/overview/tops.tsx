@@ -58,6 +58,11 @@ function Top({ by, of, shares }: { by: List; of: Overview; shares: readonly Shar
       <h2>{TITLES[by]}</h2>
       <table>
         <caption class="unseen">{TITLES[by]} that cost most</caption>
+        <colgroup>
+          <col />
+          <col class="top-figure" />
+          <col class="top-figure" />
+        </colgroup>
         <thead class="unseen">
           <tr>
             <th scope="col">Name and share</th>
