@@ -61,7 +61,7 @@ test('a passkey signs in whoever added it, without a name, in a session of its o
   expect(await list(browser)).toMatchObject([{ name: 'laptop', used_ms: fixture.clock.ms }])
   expect((await enter(fixture.createBrowser(AT))).status).toBe(200)
   expect(actions().slice(-3)).toMatchObject([
-    { action: 'passkeys.create', detail: { name: 'laptop', after: { rp_id: 'localhost' } } },
+    { action: 'passkeys.create', detail: { name: 'laptop', after: { host: 'localhost' } } },
     { action: 'sessions.begin', detail: { name: 'owner', passkey: 'laptop' } },
     { action: 'sessions.begin', detail: { name: 'owner', passkey: 'laptop' } },
   ])

@@ -30,6 +30,8 @@ export interface Visit {
 }
 
 interface VisitOptions {
+  /** The name of this machine, where its address will not do. */
+  host?: 'localhost'
   colours?: 'light' | 'dark'
   /** CSS pixels; a phone has 390. */
   width?: number
@@ -71,7 +73,7 @@ export async function startBrowsing(
     const opened = browser
     return {
       ...{ place, server, origin },
-      visit: (options) => visit(opened, origin, options),
+      visit: ({ host = '127.0.0.1', ...options } = {}) => visit(opened, origin.replace('127.0.0.1', host), options),
       async setUp({ page, open }, name, title = 'Start') {
         const { stdout } = await place.run('admin', 'code')
         await open(`/setup#${stdout.trim()}`, 'Set up the dashboard')

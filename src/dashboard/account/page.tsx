@@ -1,10 +1,11 @@
-/** What everybody who has signed in has: their sessions, their password. */
+/** What everybody who has signed in has: their sessions, their password, their passkeys. */
 import { session, ways } from '../api/session.ts'
 import { changePassword, useSessions } from '../people/data.ts'
 import { Sessions } from '../people/sessions.tsx'
 import { Page } from '../shell/page.tsx'
 import { Form, TextField, useForm } from '../ui/form.tsx'
 import { Problem, tell } from '../ui/notice.tsx'
+import { Passkeys } from './passkeys.tsx'
 
 export function AccountPage() {
   const { data, problem, reload } = useSessions()
@@ -27,6 +28,7 @@ export function AccountPage() {
           <Sessions of={sessions} />
         </section>
         {ways.value.includes('password') && <Password />}
+        {ways.value.includes('password') && <Passkeys />}
       </div>
     </Page>
   )

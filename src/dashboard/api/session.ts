@@ -21,6 +21,9 @@ export const ways = signal<readonly Way[]>(['password'])
 /** Null for nobody. */
 export const roleOf = (): Role | null => (session.value.state === 'in' ? session.value.role : null)
 
+/** Whether passkeys sign in at the address that the page has. */
+export const takesPasskeys = signal(false)
+
 /** Whether it is a member: somebody who has keys of their own and sees nobody else's. */
 export const isMember = (): boolean => roleOf() === 'member'
 

@@ -1,10 +1,11 @@
 /**
- * The way in: with a password; through an identity provider; with a code, for those who were invited; and for the first owner, with
+ * The way in: with a password or a passkey; through an identity provider; with a code, for those who were invited; and for the first owner, with
  * the code that the server prints. Whatever page was asked for is there once somebody has signed in.
  */
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { address, open, toHref } from '../address/address.ts'
+import { hasPasskeys, prepare } from '../api/authenticator.ts'
 import type { Refusal } from '../api/refusal.ts'
 import { session, ways } from '../api/session.ts'
 import { ButtonLink } from '../ui/button.tsx'
@@ -12,7 +13,7 @@ import { CopyButton } from '../ui/copy.tsx'
 import { Form, TextField, useForm } from '../ui/form.tsx'
 import { Mark } from '../ui/mark.tsx'
 import { Problem } from '../ui/notice.tsx'
-import { keepWished, PROVIDER_HREF, setUp, signIn, useCode } from './enter.ts'
+import { keepWished, PROVIDER_HREF, setUp, signIn, signInByPasskey, useCode } from './enter.ts'
 
 /** The code may stand in the address, behind the `#`, which a browser sends to nobody. */
 function takeCode(): string {
@@ -94,11 +95,25 @@ function SignIn() {
         <TextField of={form} name="name" label="Name" autoComplete="username" autoFocus />
         <TextField of={form} name="password" label="Password" type="password" autoComplete="current-password" />
       </Form>
+      {hasPasskeys() && <WithPasskey />}
       {ways.value.includes('oidc') && <ProviderLink />}
       <p class="door-more">
         Invited, or lost your password? <a href={toHref(PATHS.code)}>Use a code</a>
       </p>
     </Door>
+  )
+}
+
+function WithPasskey() {
+  useEffect(() => void prepare().catch(() => {}), [])
+  const form = useForm({}, async () => {
+    await signInByPasskey()
+    leaveDoor()
+  })
+  return (
+    <Form of={form} submit="Sign in with a passkey" kind="plain">
+      {null}
+    </Form>
   )
 }
 

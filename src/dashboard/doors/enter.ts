@@ -1,12 +1,14 @@
 /** The ways in and out: each ends with a session that pages go by. */
 import { address, open } from '../address/address.ts'
+import { usePasskey } from '../api/authenticator.ts'
 import { api, ask } from '../api/client.ts'
-import { session, ways } from '../api/session.ts'
+import { session, takesPasskeys, ways } from '../api/session.ts'
 
 /** Finds out who has signed in. */
 export async function loadSession(): Promise<void> {
   const found = await ask(api.session.get())
   ways.value = found.ways
+  takesPasskeys.value = found.passkeys
   session.value =
     found.name === null
       ? { state: 'out', isSetUp: found.is_set_up }
@@ -36,6 +38,14 @@ export interface Credentials {
 
 export async function signIn(credentials: Credentials): Promise<void> {
   await ask(api.session.post(credentials))
+  await loadSession()
+}
+
+/** By a passkey that the browser finds: it knows whose it is. */
+export async function signInByPasskey(): Promise<void> {
+  const { options } = await ask(api.session.passkey.options.post())
+  const response = await usePasskey(options)
+  await ask(api.session.passkey.post({ response }))
   await loadSession()
 }
 

@@ -52,8 +52,8 @@ interface FormProps {
   of: FormState<any>
   /** What its button says. */
   submit: string
-  /** For what takes something away. */
-  kind?: 'main' | 'bad'
+  /** `bad` takes something away; `plain` stands beside what matters more. */
+  kind?: 'main' | 'bad' | 'plain'
   isReady?: boolean
   /** Stands beside the button. */
   beside?: ComponentChildren

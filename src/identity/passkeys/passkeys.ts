@@ -115,7 +115,7 @@ export async function addPasskey(
       ...{ id: mintId(by.nowMs), adminId, name, ...made, transports, rpId: asked.party.id },
       ...{ createdMs: by.nowMs, usedMs: null },
     }
-    const detail = { name, ...toDifference({}, { rp_id: passkey.rpId }) }
+    const detail = { name, ...toDifference({}, { host: passkey.rpId }) }
     const change = { action: 'passkeys.create' as const, subject: passkey.id, detail, write: { passkeys: [passkey] } }
     return { value: passkey, change }
   })

@@ -1,0 +1,111 @@
+/** Passkeys at an address that is a name, with an authenticator that the browser pretends to have. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { CDPSession } from 'playwright-core'
+import {
+  type Browsing,
+  expectAccessible,
+  hasNoChromium,
+  PASSWORD,
+  startBrowsing,
+  type Visit,
+} from '../../browser/browsing.ts'
+
+/** CTAP 2 within the device, which knows its owner. */
+const AUTHENTICATOR = {
+  protocol: 'ctap2' as const,
+  transport: 'internal' as const,
+  hasResidentKey: true,
+  hasUserVerification: true,
+  isUserVerified: true,
+  automaticPresenceSimulation: true,
+}
+
+describe.skipIf(hasNoChromium)('in a browser', () => {
+  let browsing: Browsing
+  let visit: Visit
+  let devtools: CDPSession
+  let authenticatorId: string
+  beforeAll(async () => {
+    browsing = await startBrowsing()
+    visit = await browsing.visit({ host: 'localhost' })
+    devtools = await visit.context.newCDPSession(visit.page)
+    await devtools.send('WebAuthn.enable')
+    const added = await devtools.send('WebAuthn.addVirtualAuthenticator', { options: AUTHENTICATOR })
+    authenticatorId = added.authenticatorId
+    await browsing.setUp(visit, 'ann')
+  })
+  afterAll(async () => {
+    await visit?.close()
+    await browsing?.close()
+  })
+
+  test('somebody adds a passkey with their password, signs out, and in by it', async () => {
+    const { page } = visit
+    await visit.open('/account', 'Your account')
+    await page.getByRole('button', { name: 'Add a passkey' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('laptop')
+    await expectAccessible(page)
+    await page.getByLabel('Your password').fill('not the password')
+    await page.keyboard.press('Enter')
+    await page.getByText('The password is wrong.').waitFor()
+    await page.getByLabel('Your password').fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByText(/^laptop at localhost, added/).waitFor()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await expectAccessible(page)
+    await signOut()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Your account' }).waitFor()
+    await page.getByText(/^laptop at localhost, added .* used/).waitFor()
+  })
+
+  test('one and the same device makes no second one', async () => {
+    const { page } = visit
+    await visit.open('/account', 'Your account')
+    await page.getByRole('button', { name: 'Add a passkey' }).click()
+    await page.getByLabel('Your password').fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByText('There is a passkey of yours on this device already.').waitFor()
+    await page.keyboard.press('Escape')
+  })
+
+  test('who is not known to their device does not come in, and is told', async () => {
+    const { page } = visit
+    await devtools.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: false })
+    await visit.open('/account', 'Your account')
+    await signOut()
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.getByText('Nothing came of it').waitFor()
+    await devtools.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: true })
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Your account' }).waitFor()
+  })
+
+  test('a passkey has another name, and is removed: then it signs nobody in', async () => {
+    const { page } = visit
+    await visit.open('/account', 'Your account')
+    await page.getByRole('button', { name: 'Rename the passkey laptop' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('stolen laptop')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Remove the passkey stolen laptop' }).click()
+    await page.getByRole('button', { name: 'Remove it' }).click()
+    await page.getByText(/^stolen laptop at/).waitFor({ state: 'detached' })
+    await signOut()
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.getByText('This passkey does not sign you in').waitFor()
+  })
+
+  test('at an address that is a number, none is offered', async () => {
+    const other = await browsing.visit()
+    await other.open('/', 'Sign in')
+    expect(await other.page.getByRole('button', { name: 'passkey' }).count()).toBe(0)
+    await other.close()
+  })
+
+  async function signOut() {
+    const { page } = visit
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+  }
+})
