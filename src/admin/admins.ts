@@ -1,7 +1,7 @@
 /** Those who may sign in: `/admin/api/admins`. A code to set a password with is in one answer, that of its making. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { toAdminDocument } from '../documents/admin.ts'
+import { toAdminDocument, toAdminDocuments } from '../documents/admin.ts'
 import { ROLES } from '../domain/roles.ts'
 import { type CodedAdmin, editAdmin, inviteAdmin, inviteAgain } from '../identity/admins.ts'
 import { access } from './access.ts'
@@ -24,7 +24,11 @@ export function adminsController({ identity, ways, serving, now }: AdminDeps) {
   return new Elysia({ name: 'admins' })
     .use(access())
     .onAfterHandle(inForce({ serving }))
-    .get('/admins', async () => ({ admins: (await identity.readAdmins()).map(toAdminDocument) }), { least: 'owner' })
+    .get(
+      '/admins',
+      async () => ({ admins: toAdminDocuments(await identity.readAdmins(), await identity.countPasskeys()) }),
+      { least: 'owner' },
+    )
     .post('/admins', async ({ principal, body }) => toCodedDocument(await inviteAdmin(identity, body, by(principal))), {
       least: 'owner',
       body: AdminBody,
@@ -33,7 +37,8 @@ export function adminsController({ identity, ways, serving, now }: AdminDeps) {
       '/admins/:id',
       async ({ principal, params: { id }, body }) => {
         const { admin, revoked, moved } = await editAdmin(identity, id, body, by(principal), ways)
-        return { ...toAdminDocument(admin), keys_revoked: revoked.length, keys_moved: moved.length }
+        const passkeys = (await identity.countPasskeys()).get(admin.id) ?? 0
+        return { ...toAdminDocument(admin, passkeys), keys_revoked: revoked.length, keys_moved: moved.length }
       },
       { least: 'owner', body: AdminPatch },
     )
@@ -44,8 +49,9 @@ export function adminsController({ identity, ways, serving, now }: AdminDeps) {
     )
 }
 
+/** Whoever has a code has no passkeys: a reset removes them. */
 const toCodedDocument = ({ admin, code }: CodedAdmin) => ({
-  ...toAdminDocument(admin),
+  ...toAdminDocument(admin, 0),
   code,
   code_expires_ms: admin.codeExpiresMs,
 })

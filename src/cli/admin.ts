@@ -4,7 +4,7 @@
  */
 
 import type { Database } from 'bun:sqlite'
-import { toAdminDocument, toTokenDocument } from '../documents/admin.ts'
+import { toAdminDocument, toAdminDocuments, toTokenDocument } from '../documents/admin.ts'
 import { toShortId } from '../domain/id.ts'
 import type { Role, TokenScope } from '../domain/roles.ts'
 import { toDay } from '../domain/time.ts'
@@ -41,18 +41,19 @@ export async function showCode(io: Context): Promise<void> {
 }
 
 export async function list(io: Context): Promise<void> {
-  const { admins, teams } = await withStore(io, { readonly: true }, async (store, sqlite) => {
+  const { admins, passkeys, teams } = await withStore(io, { readonly: true }, async (store, sqlite) => {
+    const identity = createIdentityStore(sqlite)
     const names = new Map((await listTeams(store)).map(({ id, name }) => [id, name]))
-    return { admins: await createIdentityStore(sqlite).readAdmins(), teams: names }
+    return { admins: await identity.readAdmins(), passkeys: await identity.countPasskeys(), teams: names }
   })
-  if (io.json) return printJson(io, { admins: admins.map(toAdminDocument) })
+  if (io.json) return printJson(io, { admins: toAdminDocuments(admins, passkeys) })
   if (admins.length === 0) return io.stderr('Nobody may sign in yet. Make the first owner with: tollgate admin code\n')
   const rows = admins.map((admin) => [
     ...[toShortId(admin.id), toShort(admin.name), admin.role],
     toShort(admin.teamId === null ? '-' : (teams.get(admin.teamId) ?? '-')),
-    ...[statusOf(admin), toTime(admin.createdMs)],
+    ...[statusOf(admin), String(passkeys.get(admin.id) ?? '-'), toTime(admin.createdMs)],
   ])
-  io.stdout(toTable(['ID', 'NAME', 'ROLE', 'TEAM', 'STATUS', 'CREATED'], rows, io.paint))
+  io.stdout(toTable(['ID', 'NAME', 'ROLE', 'TEAM', 'STATUS', 'PASSKEYS', 'CREATED'], rows, io.paint))
 }
 
 export async function create(name: string, { role = 'viewer', team }: AdminFlags, io: Context) {
@@ -70,10 +71,13 @@ export async function edit(who: string, { role, team, disable, enable }: AdminFl
   }
   if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --role editor or --disable.')
   const by = { actor: 'cli', nowMs: io.nowMs() }
-  const { admin, difference, revoked, moved } = await withIdentity(io, (store) => editAdmin(store, who, changes, by))
+  const { admin, difference, revoked, moved, passkeys } = await withIdentity(io, async (store) => {
+    const edited = await editAdmin(store, who, changes, by)
+    return { ...edited, passkeys: (await store.countPasskeys()).get(edited.admin.id) ?? 0 }
+  })
   if (io.json)
     return printJson(io, {
-      ...toAdminDocument(admin),
+      ...toAdminDocument(admin, passkeys),
       changed: Object.keys(difference?.after ?? {}),
       keys_revoked: revoked.length,
       keys_moved: moved.length,
@@ -90,12 +94,18 @@ export async function edit(who: string, { role, team, disable, enable }: AdminFl
 export async function reset(who: string, io: Context): Promise<void> {
   const by = { actor: 'cli', nowMs: io.nowMs() }
   const { admin, code } = await withIdentity(io, (store) => resetAdmin(store, who, by))
-  printCode(admin, code, `${toAdminName(admin)} is signed out everywhere, and the old password has ended`, io)
+  printCode(
+    admin,
+    code,
+    `${toAdminName(admin)} is signed out everywhere, and the old password and passkeys have ended`,
+    io,
+  )
 }
 
 function printCode(admin: StoredAdmin, code: string, what: string, io: Context): void {
   if (io.json) {
-    printJson(io, { ...toAdminDocument(admin), code, code_expires_ms: admin.codeExpiresMs })
+    // Whoever has a code has no passkeys: a reset removes them.
+    printJson(io, { ...toAdminDocument(admin, 0), code, code_expires_ms: admin.codeExpiresMs })
     return
   }
   const until = admin.codeExpiresMs === null ? '' : ` until ${toTime(admin.codeExpiresMs)} UTC`

@@ -3,7 +3,8 @@ import { statusOf } from '../identity/admins.ts'
 import { TOKEN_PREFIX } from '../identity/principal.ts'
 import type { StoredAdmin, StoredPasskey, StoredSession, StoredToken } from '../store/identity-store.ts'
 
-export const toAdminDocument = (admin: StoredAdmin) => ({
+/** @param passkeys how many they have. */
+export const toAdminDocument = (admin: StoredAdmin, passkeys: number) => ({
   id: admin.id,
   name: admin.name,
   role: admin.role,
@@ -11,9 +12,14 @@ export const toAdminDocument = (admin: StoredAdmin) => ({
   status: statusOf(admin),
   has_password: admin.passwordHash !== null,
   oidc: admin.oidcSubject !== null,
+  passkeys,
   created_ms: admin.createdMs,
   disabled_ms: admin.disabledMs,
 })
+
+/** Of all, with their numbers of passkeys by their ids. */
+export const toAdminDocuments = (admins: readonly StoredAdmin[], passkeys: ReadonlyMap<string, number>) =>
+  admins.map((admin) => toAdminDocument(admin, passkeys.get(admin.id) ?? 0))
 
 /** @param current the id of the session that asks. */
 export const toSessionDocument = (session: StoredSession, current: string | null) => ({

@@ -95,6 +95,8 @@ export interface IdentityStore {
   readTokens(): Promise<StoredToken[]>
   /** Oldest first; of everybody where nobody is named. */
   readPasskeys(adminId?: string): Promise<StoredPasskey[]>
+  /** How many each administrator has who has any, by their ids. */
+  countPasskeys(): Promise<ReadonlyMap<string, number>>
   /** By the authenticator's id of it, with whose it is. */
   findPasskey(credentialId: string): Promise<{ passkey: StoredPasskey; admin: StoredAdmin } | null>
   findToken(hash: string): Promise<StoredToken | null>

@@ -60,6 +60,7 @@ test('a passkey signs in whoever added it, without a name, in a session of its o
   expect((await browser.ask('GET', '/keys', { headers: { cookie: before } })).status).toBe(401)
   expect(await list(browser)).toMatchObject([{ name: 'laptop', used_ms: fixture.clock.ms }])
   expect((await enter(fixture.createBrowser(AT))).status).toBe(200)
+  expect((await browser.ask('GET', '/admins')).body.admins).toMatchObject([{ name: 'owner', passkeys: 1 }])
   expect(actions().slice(-3)).toMatchObject([
     { action: 'passkeys.create', detail: { name: 'laptop', after: { host: 'localhost' } } },
     { action: 'sessions.begin', detail: { name: 'owner', passkey: 'laptop' } },

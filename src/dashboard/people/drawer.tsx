@@ -79,9 +79,13 @@ function Facts({ of: person }: { of: Person }) {
 export const isMe = ({ name }: Pick<Person, 'name'>) => session.value.state === 'in' && session.value.name === name
 
 /** Such as `with a password`. */
-export function toWays({ has_password, oidc }: Pick<Person, 'has_password' | 'oidc'>): string {
-  if (oidc) return has_password ? 'through the identity provider, or with a password' : 'through the identity provider'
-  return has_password ? 'with a password' : 'not yet: the code was not used'
+function toWays({ has_password, oidc, passkeys }: Pick<Person, 'has_password' | 'oidc' | 'passkeys'>): string {
+  const found = [
+    ...(oidc ? ['through the identity provider'] : []),
+    ...(has_password ? ['with a password'] : []),
+    ...(passkeys > 0 ? [passkeys === 1 ? 'with a passkey' : `with ${passkeys} passkeys`] : []),
+  ]
+  return found.join(', or ') || 'not yet: the code was not used'
 }
 
 function Edit({ of: person, onDone }: { of: Person; onDone(): void }) {

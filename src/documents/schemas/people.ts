@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { ROLES, TOKEN_SCOPES } from '../../domain/roles.ts'
 import type { toAdminDocument, toPasskeyDocument, toSessionDocument, toTokenDocument } from '../admin.ts'
-import { describes, Flag, orNull, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
+import { Count, describes, Flag, orNull, Text, TextOrNull, Time, TimeOrNull, wordOf } from './describes.ts'
 
 export const Admin = describes<ReturnType<typeof toAdminDocument>>()(
   Type.Object({
@@ -13,6 +13,7 @@ export const Admin = describes<ReturnType<typeof toAdminDocument>>()(
     status: wordOf(['active', 'invited', 'disabled'] as const),
     has_password: Flag,
     oidc: Flag,
+    passkeys: Count,
     created_ms: Time,
     disabled_ms: TimeOrNull,
   }),

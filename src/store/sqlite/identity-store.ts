@@ -1,6 +1,6 @@
 /** The store of those who sign in, in SQLite: contract in `../identity-store.ts`. */
 import type { Database } from 'bun:sqlite'
-import { and, asc, desc, eq, inArray, lt, ne, or } from 'drizzle-orm'
+import { and, asc, count, desc, eq, inArray, lt, ne, or } from 'drizzle-orm'
 import type { IdentityRows, IdentityStore, IdentityWrite } from '../identity-store.ts'
 import { change, untilFree } from './change.ts'
 import { type Transaction, toTables } from './config-store.ts'
@@ -20,6 +20,11 @@ export function createIdentityStore(sqlite: Database): IdentityStore {
     readAdmins: async () => readAdmins(database),
     readTokens: async () => readTokens(database),
     readPasskeys: async (adminId) => readPasskeys(database, adminId),
+    async countPasskeys() {
+      const { adminId } = adminPasskeys
+      const counted = database.select({ adminId, passkeys: count() }).from(adminPasskeys).groupBy(adminId).all()
+      return new Map(counted.map((row) => [row.adminId, row.passkeys]))
+    },
     async findPasskey(credentialId) {
       const found = database
         .select({ passkey: adminPasskeys, admin: admins })
