@@ -3,7 +3,7 @@
  * one upstream, interleaved round by round so that a busy machine is unfair to all alike. Then what a server keeps of what
  * has passed (soak) and what a dead upstream costs (failover). Prints tables and writes the same as JSON.
  *
- * `--quick` shortens everything · `--only json1,json32,json64k,streams200,streams1000,cold,soak,failover,day-two` (`json` and
+ * `--quick` shortens everything · `--only json1,json32,json64k,streams200,streams1000,cold,soak,failover,day-two,dashboard` (`json` and
  * `streams` mean all of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` (all that there are here) · `--peers
  * FILE` (other gateways, see `peers.ts`) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the build to measure
  * (dist/tollgate), TOLLGATE_BEFORE another one, `before`. What the figures mean: README.md in this folder.
@@ -13,8 +13,10 @@ import { cpus, tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { messageOf } from '../../src/domain/error.ts'
+import { CHROMIUM } from '../browser/chromium.ts'
 import { measureCold } from './cold.ts'
 import { type CostShape, measureCost } from './cost.ts'
+import { measureDashboard } from './dashboard.ts'
 import { measureDayTwo } from './day-two.ts'
 import { measureFailover } from './failover.ts'
 import { JSON_LOADS, LOADS } from './loads.ts'
@@ -65,9 +67,12 @@ const FAILOVER = { rounds: 3, seconds: quick ? 1 : 2 }
 const DAY_TWO = quick
   ? { requests: 100_000, keys: 1_000, rounds: 2, seconds: 1, starts: 3 }
   : { requests: 1_000_000, keys: 10_000, rounds: 4, seconds: 3, starts: 7 }
+const DASHBOARD = quick
+  ? { requests: 100_000, keys: 100, visits: 3, rounds: 2, seconds: 1 }
+  : { requests: 1_000_000, keys: 1_000, visits: 5, rounds: 6, seconds: 3 }
 const LIMIT_MS = 30 * 60_000
 
-const PARTS = [...LOADS, 'cold', 'soak', 'failover', 'day-two'] as const
+const PARTS = [...LOADS, 'cold', 'soak', 'failover', 'day-two', 'dashboard'] as const
 type Part = (typeof PARTS)[number]
 const GROUPS: Record<string, readonly Part[]> = { json: JSON_LOADS, streams: ['streams200', 'streams1000'] }
 
@@ -157,15 +162,20 @@ async function measure(
     await timed('day two', async () => {
       report.dayTwo = await measureDayTwo(root, origin, DAY_TWO)
     })
+  if (parts.includes('dashboard'))
+    await timed('dashboard', async () => {
+      report.dashboard = await measureDashboard(root, origin, DASHBOARD)
+    })
   await upstream.stop()
   return report
 }
 
 const parts = chooseParts()
 const needsWrk = parts.some(
-  (part) => part === 'failover' || part === 'day-two' || JSON_LOADS.some((load) => load === part),
+  (part) => ['failover', 'day-two', 'dashboard'].includes(part) || JSON_LOADS.some((load) => load === part),
 )
 if (needsWrk && !Bun.which('wrk')) fail('wrk is not installed: apt-get install -y wrk')
+if (parts.includes('dashboard') && !CHROMIUM) fail('Chromium is not installed: apt-get install -y chromium')
 const root = mkdtempSync(join(tmpdir(), 'tollgate-bench-'))
 guardChildren(LIMIT_MS)
 process.on('exit', () => rmSync(root, { recursive: true, force: true }))

@@ -1,11 +1,13 @@
 /** The benchmark's result: its JSON shape, and the same as text. Pure. */
 import type { ColdResult } from './cold.ts'
+import type { DashboardResult } from './dashboard.ts'
 import type { DayTwoResult } from './day-two.ts'
 import type { FailoverResult } from './failover.ts'
 import type { JsonResult } from './json-load.ts'
 import type { JsonLoad, Load } from './loads.ts'
 import type { Death } from './mortal.ts'
 import { cpuOf, RATIO_TITLES, toRatioCells } from './ratios.ts'
+import { toDashboardTables } from './report-dashboard.ts'
 import { toDayTwoTables } from './report-day-two.ts'
 import { toFailoverTables, toSoakTables } from './report-faults.ts'
 import { toSummaryTable } from './report-summary.ts'
@@ -34,6 +36,7 @@ export interface Report {
   bun: string
   subjects: Record<string, SubjectReport>
   dayTwo?: DayTwoResult
+  dashboard?: DashboardResult
   /** How long each part took, in seconds. */
   took: Record<string, number>
 }
@@ -51,6 +54,7 @@ export function toText(report: Report): string {
     ...toSoakTables(report),
     ...toFailoverTables(report),
     ...toDayTwoTables(report),
+    ...toDashboardTables(report),
     ...toSummaryTable(report),
     `\ntook ${Object.entries(report.took)
       .map(([part, seconds]) => `${toFigure(seconds, 0)} s (${part})`)

@@ -7,9 +7,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { createWorkplace, type RunningBinary, type RunOptions, type Workplace } from '../support/binary.ts'
-
-const CHROMIUM =
-  process.env.CHROMIUM ?? ['chromium', 'chromium-browser', 'google-chrome'].map((name) => Bun.which(name)).find(Boolean)
+import { CHROMIUM } from './chromium.ts'
 
 /** For `describe.skipIf`. */
 export const hasNoChromium = !CHROMIUM

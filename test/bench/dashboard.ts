@@ -1,0 +1,142 @@
+/**
+ * What the dashboard costs: how long its pages wait for the API on a long past, and what a chat request costs while pages of it are
+ * open and live. In Chromium, and the build under test alone.
+ */
+import { type Browser, type BrowserContext, chromium, type Page, type Request } from 'playwright-core'
+import { PASSWORD } from '../browser/browsing.ts'
+import { CHROMIUM } from '../browser/chromium.ts'
+import type { History } from './history.ts'
+import { type JsonResult, loadJson } from './json-load.ts'
+import { CONNECTIONS, serve, writePast } from './past.ts'
+import type { Subject } from './subjects.ts'
+import { median, medians } from './table.ts'
+import { BINARY, MODEL } from './tollgate.ts'
+
+export interface DashboardShape extends History {
+  /** How often each page is opened. */
+  visits: number
+  rounds: number
+  seconds: number
+}
+
+export interface DashboardResult {
+  /** Of a page's questions to the API the one that took longest, and from the page's first byte until all were answered, ms. */
+  pages: { path: string; slowest: string; slowestMs: number; allMs: number }[]
+  beside: { pages: string; load: Record<keyof JsonResult, number> }[]
+}
+
+/** Those that read something: forms to make things and the doors have nothing to wait for. */
+const PAGES = [
+  ...['/', '/?range=today', '/?range=30d', '/?range=30d&key=past%207', `/?range=30d&model=${MODEL}`],
+  ...['/start', '/keys', '/keys?state=all&key=past%207', '/keys/new'],
+  ...['/requests', '/requests?status=failed', '/requests?key=past%207', `/requests?model=${MODEL}`],
+  ...['/models', `/models?model=${MODEL}`, '/models/catalog', '/upstreams', '/upstreams?upstream=heavy'],
+  ...['/teams', '/people', '/account', '/audit', '/playground', '/reference'],
+  ...['/settings', '/settings/server', '/settings/backups', '/settings/tokens'],
+]
+/** They ask again by themselves; the second is told of every request as it ends. */
+const LIVE = ['/', '/requests']
+
+export async function measureDashboard(
+  root: string,
+  upstream: string,
+  shape: DashboardShape,
+): Promise<DashboardResult> {
+  console.error(`dashboard: writing ${shape.requests} requests of ${shape.keys} keys`)
+  const past = await writePast(shape, root, upstream)
+  const server = await serve(past, upstream)
+  const browser = await chromium.launch({ executablePath: String(CHROMIUM), args: ['--no-sandbox'] })
+  try {
+    const context = await enter(browser, server, past.data)
+    const pages: DashboardResult['pages'] = []
+    for (const path of PAGES) pages.push(await measurePage(context, server, path, shape.visits))
+    return { pages, beside: await measureBeside(context, server, past.folder, shape) }
+  } finally {
+    await browser.close()
+    await server.process.drain()
+  }
+}
+
+/** A browser in which the first owner has signed in. */
+async function enter(browser: Browser, { origin }: Subject, data: string): Promise<BrowserContext> {
+  const child = Bun.spawn([BINARY, 'admin', 'code', '--data', data], { stdout: 'pipe' })
+  const code = (await child.stdout.text()).trim()
+  const context = await browser.newContext({ viewport: { width: 1_280, height: 800 } })
+  const page = await context.newPage()
+  await page.goto(`${origin}/admin/setup#${code}`)
+  await page.getByLabel('Your name').fill('bench')
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Set it up' }).click()
+  await page.waitForURL((url) => !url.pathname.endsWith('/setup'))
+  await page.close()
+  return context
+}
+
+async function measurePage(context: BrowserContext, server: Subject, path: string, visits: number) {
+  console.error(`dashboard: ${path}`)
+  const slowest: { name: string; ms: number }[] = []
+  const all: number[] = []
+  for (let visit = 0; visit < visits; visit++) {
+    const page = await context.newPage()
+    const { answers, ms } = await readPage(page, `${server.origin}/admin${path}`)
+    await page.close()
+    slowest.push(answers.reduce((slow, one) => (one.ms > slow.ms ? one : slow), { name: '-', ms: 0 }))
+    all.push(ms)
+  }
+  const slowestMs = median(slowest.map(({ ms }) => ms))
+  const name = slowest.toSorted((a, b) => Math.abs(a.ms - slowestMs) - Math.abs(b.ms - slowestMs))[0]?.name ?? '-'
+  return { path, slowest: name, slowestMs, allMs: median(all) }
+}
+
+/** So long a page asks for nothing when it has all that it wants. */
+const QUIET_MS = 400
+
+/** Opens a page and waits until it asks for nothing more; what is sent live has no end. */
+async function readPage(page: Page, url: string) {
+  const answers: { name: string; ms: number }[] = []
+  const open = new Set<Request>()
+  let lastMs = performance.now()
+  const isOfApi = (request: Request) =>
+    request.url().includes('/admin/api/') && request.resourceType() !== 'eventsource'
+  page.on('request', (request) => {
+    lastMs = performance.now()
+    if (isOfApi(request)) open.add(request)
+  })
+  page.on('requestfinished', (request) => {
+    if (!open.delete(request)) return
+    lastMs = performance.now()
+    const { requestStart, responseEnd } = request.timing()
+    answers.push({ name: new URL(request.url()).pathname.slice('/admin/api'.length), ms: responseEnd - requestStart })
+  })
+  page.on('requestfailed', (request) => open.delete(request))
+  const began = performance.now()
+  await page.goto(url)
+  while (open.size > 0 || performance.now() - lastMs < QUIET_MS) await Bun.sleep(5)
+  return { answers, ms: lastMs - began }
+}
+
+async function measureBeside(
+  context: BrowserContext,
+  server: Subject,
+  folder: string,
+  { rounds, seconds }: DashboardShape,
+): Promise<DashboardResult['beside']> {
+  await loadJson(server, folder, CONNECTIONS, 4 * seconds)
+  const beside = [
+    { pages: 'none', paths: [] as string[], loads: [] as JsonResult[] },
+    { pages: LIVE.join(' and '), paths: LIVE, loads: [] as JsonResult[] },
+  ]
+  for (let round = 0; round < rounds; round++)
+    for (const { pages, paths, loads } of beside) {
+      console.error(`dashboard: requests beside open pages: ${pages}`)
+      const open: Page[] = []
+      for (const path of paths) {
+        const page = await context.newPage()
+        await readPage(page, `${server.origin}/admin${path}`)
+        open.push(page)
+      }
+      loads.push(await loadJson(server, folder, CONNECTIONS, seconds))
+      for (const page of open) await page.close()
+    }
+  return beside.map(({ pages, loads }) => ({ pages, load: medians(loads) }))
+}

@@ -1,0 +1,29 @@
+/** What the dashboard costs, as tables. Pure. */
+import type { Report } from './report.ts'
+import { toFigure, toRatio, toTable } from './table.ts'
+
+/** Returns nothing where it was not measured. */
+export function toDashboardTables({ dashboard }: Report): string[] {
+  if (dashboard === undefined) return []
+  const { pages, beside } = dashboard
+  const base = beside[0]?.load.cpuMicrosPerRequest
+  return [
+    '\npages of the dashboard on the long past: what each asks of the API',
+    toTable(
+      ['page', 'slowest ms', 'all ms', 'slowest'],
+      pages.map(({ path, slowest, slowestMs, allMs }) => [path, toFigure(slowestMs, 0), toFigure(allMs, 0), slowest]),
+    ),
+    '\nrequests while pages of the dashboard are open',
+    toTable(
+      ['open', 'req/s', 'p50 ms', 'p99 ms', 'CPU us/req', 'to none'],
+      beside.map(({ pages: open, load }) => [
+        open,
+        toFigure(load.requestsPerSecond, 0),
+        toFigure(load.p50Ms, 2),
+        toFigure(load.p99Ms, 2),
+        toFigure(load.cpuMicrosPerRequest),
+        toRatio(load.cpuMicrosPerRequest, base),
+      ]),
+    ),
+  ]
+}
