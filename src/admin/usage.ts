@@ -17,7 +17,7 @@ export const UsageQuery = t.Object(
     until: t.Optional(t.String()),
     ...{ key: Several, team: Several, model: Several, upstream: Several, endpoint: Several, user: Several },
     limit: t.Optional(t.Integer()),
-    latencies: t.Optional(t.Boolean()),
+    figures: t.Optional(t.UnionEnum(['all', 'spend'])),
   },
   { additionalProperties: false },
 )
@@ -33,7 +33,7 @@ export const usageController = ({ reports, now }: AdminDeps) =>
 
 /** What a report of usage is asked for. Throws `invalid`. */
 export function toUsageOptions(request: Request, query: Static<typeof UsageQuery>, nowMs: number) {
-  const { by = 'key', since = '7d', until, limit = 1_000, latencies = true } = query
+  const { by = 'key', since = '7d', until, limit = 1_000, figures = 'all' } = query
   const where = {
     keys: toSeveral(request, 'key'),
     teams: toSeveral(request, 'team'),
@@ -47,6 +47,6 @@ export function toUsageOptions(request: Request, query: Static<typeof UsageQuery
     ...toSpan(since, until, nowMs),
     where,
     limit: toLimit(limit, MOST_ROWS),
-    hasLatencies: latencies,
+    figures,
   }
 }

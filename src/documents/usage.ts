@@ -2,7 +2,7 @@
 import type { UsageReport } from '../ledger/usage.ts'
 import type { UsageGroup } from '../ledger/usage-names.ts'
 import type { Figures, Percentiles } from '../ledger/usage-sums.ts'
-import type { Dimension } from '../store/usage-store.ts'
+import type { Dimension, UsageFigures } from '../store/usage-store.ts'
 import { toColumn } from './columns.ts'
 
 declare global {
@@ -27,18 +27,27 @@ export interface UsageDocument {
 }
 
 /** To be written by `JSON.stringify` as it is: it keeps every integer exact. */
-export const toUsageDocument = (
+export function toUsageDocument(
   { rows, rest, total, sinceMs, untilMs }: UsageReport,
   by: readonly Dimension[],
   waiting: number,
-): UsageDocument => ({
-  usage: rows.map(({ group, figures }) => toJsonFields({ ...toGroupFields(by, group), ...toFigureFields(figures) })),
-  rest: rest && { groups: rest.groups, ...toJsonFields(toFigureFields(rest.figures)) },
-  total: toJsonFields(toFigureFields(total)),
-  since_ms: sinceMs,
-  until_ms: untilMs,
-  waiting,
-})
+  told: UsageFigures = 'all',
+): UsageDocument {
+  const toFields = (figures: Figures) => {
+    const fields = Object.entries(toFigureFields(figures))
+    return Object.fromEntries(fields.map(([name, value]) => [name, told === 'all' || SPEND.has(name) ? value : null]))
+  }
+  return {
+    usage: rows.map(({ group, figures }) => toJsonFields({ ...toGroupFields(by, group), ...toFields(figures) })),
+    rest: rest && { groups: rest.groups, ...toJsonFields(toFields(rest.figures)) },
+    total: toJsonFields(toFields(total)),
+    since_ms: sinceMs,
+    until_ms: untilMs,
+    waiting,
+  }
+}
+
+const SPEND: ReadonlySet<string> = new Set(['requests', 'cost_nano_usd', 'estimated_cost_nano_usd', 'estimated_share'])
 
 const toPercentileFields = (name: string, { p50, p95, p99 }: Percentiles): UsageFields => ({
   [`${name}_p50_ms`]: p50,

@@ -12,6 +12,7 @@ import {
   type Dimension,
   toDaily,
   type UsageCell,
+  type UsageFigures,
   type UsageFilter,
   type UsageReader,
 } from '../store/usage-store.ts'
@@ -30,8 +31,8 @@ export interface UsageOptions {
   where: UsageFilter
   /** The most groups that are told apart: those that cost most. */
   limit: number
-  /** False: how long anything took is not told, which takes most of the time of a report with many groups. */
-  hasLatencies?: boolean
+  /** What is told of each group: all of it where nothing is said. */
+  figures?: UsageFigures
   /** How long it may take. */
   limitMs: number
 }
@@ -101,14 +102,14 @@ interface Asked {
   /** Whether it is about all that there is by now. */
   isOpen: boolean
   limit: number
-  hasLatencies?: boolean
+  figures?: UsageFigures
 }
 
 type Read = Gathered & { covered: Span }
 
 function readGroups(
   reader: UsageReader,
-  { by, where, span, isOpen, limit, hasLatencies = true }: Asked,
+  { by, where, span, isOpen, limit, figures = 'all' }: Asked,
   check: () => void,
 ): Read {
   const needsRequests = by.includes('user') || (where.users?.length ?? 0) > 0
@@ -122,7 +123,7 @@ function readGroups(
     const parts = needsRequests ? toKept(span, keptFromMs) : toParts(span, keptFromMs, days)
     const pages = function* (): Generator<readonly UsageCell[]> {
       for (const part of parts) {
-        for (const page of reader.pages({ ...part, by, where, hasLatencies })) {
+        for (const page of reader.pages({ ...part, by, where, figures })) {
           check()
           yield page
         }

@@ -77,7 +77,7 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportR
         const { options } = question
         const where = { ...options.where, ...toFilter(rows) }
         const found = reportUsage(createUsageReader(sqlite), rows, { ...options, where }, { nowMs, clock })
-        return toDocument(toUsageDocument(found, options.by, waiting))
+        return toDocument(toUsageDocument(found, options.by, waiting, options.figures))
       }
       case 'failures': {
         const clock = performance.now.bind(performance)

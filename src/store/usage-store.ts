@@ -31,6 +31,9 @@ export interface UsageFilter {
 /** What is counted of requests beside their cost. `errors` ended `failed` or `abandoned`, `cuts` broke off. */
 export type UsageCount = 'requests' | 'errors' | 'cuts' | keyof ReturnType<typeof tokenColumns>
 
+/** `spend`: requests and what they cost, and nothing of the rest, which most of the work is for. */
+export type UsageFigures = 'all' | 'spend'
+
 export interface UsageQuery {
   /**
    * `days`: sums of whole days, of one thing at a time (`toDaily`); `hours`: those of whole hours, which know no users; `requests`:
@@ -41,8 +44,7 @@ export interface UsageQuery {
   span: Span
   by: readonly Dimension[]
   where: UsageFilter
-  /** False: histograms are left empty, which most of the work is for. */
-  hasLatencies?: boolean
+  figures?: UsageFigures
 }
 
 /** What settled requests of one group come to. A group has any number of cells: they are to be added up. */

@@ -1,7 +1,7 @@
 /** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { addDuration, type Histogram, toPercentile } from '../../src/domain/histogram.ts'
-import { reportUsage, type UsageOptions } from '../../src/ledger/usage.ts'
+import { reportUsage, type UsageOptions, type UsageReport } from '../../src/ledger/usage.ts'
 import type { UsageGroup } from '../../src/ledger/usage-names.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
@@ -335,17 +335,21 @@ test('a report that takes too long is given up, and holds up no checkpoint', () 
   connection.close()
 })
 
-test('without latencies all else is the same, from sums and from requests', () => {
+test('of what was spent alone it tells the same, from sums and from requests', () => {
   commit(settle({ costNanoUsd: 7, durationMs: 900, user: 'x' }), settle({ createdMs: HOUR + DAY_MS, durationMs: 50 }))
-  const latency = { p50: null, p95: null, p99: null }
   for (const by of [['key'], ['key', 'model'], ['day', 'model'], ['user']] as Dimension[][]) {
     const whole = report({ by })
     expect(whole.total.duration.p50).not.toBeNull()
-    const rows = whole.rows.map(({ group, figures }) => ({
-      group,
-      figures: { ...figures, firstToken: latency, duration: latency },
-    }))
-    expect(report({ by, hasLatencies: false }).rows).toEqual(rows)
+    const toSpend = ({ rows, total }: UsageReport) =>
+      [...rows, { group: null, figures: total }].map(({ group, figures }) => [
+        group,
+        figures.requests,
+        figures.costNanoUsd,
+        figures.estimatedShare,
+      ])
+    const spend = report({ by, figures: 'spend' })
+    expect(toSpend(spend)).toEqual(toSpend(whole))
+    expect(spend.total.duration.p50).toBeNull()
   }
 })
 

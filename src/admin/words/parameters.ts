@@ -9,7 +9,8 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
   since: 'From when on: ms since 1970, `7d` or `12h` (ago), or a date such as 2027-01-31.',
   until: 'Before when, as `since`.',
   limit: 'Rows at most.',
-  latencies: 'False: no percentiles, which take most of the time of a report with many groups.',
+  figures:
+    'What is told of each group. `spend`: requests and cost, and null for the rest, which takes most of the time of a report with many groups.',
   before: '`next` of the page before.',
   by: 'One or two of key, team, model, upstream, endpoint, user, day and hour, with a comma between.',
   step: 'The time that a row is of: day or hour.',

@@ -68,7 +68,7 @@ async function readOverview(wanted: Wanted, filters: Filters) {
 }
 
 async function readList(by: List, range: Range, filters: Filters) {
-  const query = { ...toWhere(filters), ...toSpan(range), by, limit: FEW, latencies: false }
+  const query = { ...toWhere(filters), ...toSpan(range), by, limit: FEW, figures: 'spend' as const }
   return toShares(by, await ask(api.usage.get({ query })))
 }
 
@@ -95,7 +95,7 @@ export const useLines = (by: List, overview: Overview, ids: readonly string[]) =
     async () => {
       if (ids.length === 0) return new Map<string, number[]>()
       const { range, filters } = overview
-      const query = { ...toWhere(filters), ...toSpan(range), by: `${range.by},${by}`, latencies: false }
+      const query = { ...toWhere(filters), ...toSpan(range), by: `${range.by},${by}`, figures: 'spend' as const }
       const { usage } = await ask(api.usage.get({ query: { ...query, [by]: [...ids], limit: MOST_ROWS } }))
       return toLines(by, usage, range)
     },
@@ -112,7 +112,13 @@ export const useHeat = (overview: Overview) =>
     toName('heat', overview),
     async () => {
       const span = toHeatSpan(overview.range.untilMs, Date.now())
-      const query = { ...toWhere(overview.filters), ...toSpan(span), by: 'hour', limit: MOST_ROWS, latencies: false }
+      const query = {
+        ...toWhere(overview.filters),
+        ...toSpan(span),
+        by: 'hour',
+        limit: MOST_ROWS,
+        figures: 'spend' as const,
+      }
       return toHeat((await ask(api.usage.get({ query }))).usage, span.sinceMs, Date.now())
     },
     { everyMs: SLOW_MS },

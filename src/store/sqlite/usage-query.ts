@@ -5,6 +5,7 @@ import {
   toDaily,
   type UsageCell,
   type UsageCount,
+  type UsageFigures,
   type UsageFilter,
   type UsageQuery,
 } from '../usage-store.ts'
@@ -77,31 +78,43 @@ const FROM: Record<Source, (daily: string | null) => string> = {
 const HALF = 30
 const toHalves = (sql: string) => `(${sql}) >> ${HALF}, (${sql}) & ${2 ** HALF - 1}`
 
-const EACH = MEASURES.map(({ name, sql }) => (MONEY.includes(name) ? toHalves(sql) : sql)).join(', ')
+/** The figures that a statement selects, each as `of` reads it; what is not wanted is null. */
+const toMeasures = (figures: UsageFigures, of: (measure: (typeof MEASURES)[number]) => string) =>
+  MEASURES.map((measure) => (figures === 'all' || SPEND.has(measure.name) ? of(measure) : 'NULL')).join(', ')
+
+const SPEND: ReadonlySet<string> = new Set(['requests', ...MONEY])
+
+const isMoney = ({ name }: { name: string }) => MONEY.includes(name)
+
+/** Of one request. */
+const toEach = (figures: UsageFigures) =>
+  `${toMeasures(figures, (one) => (isMoney(one) ? toHalves(one.sql) : one.sql))}, ${toLatencies(figures, (_, counted) => counted)}`
 
 /** What sums come to by the group: its histograms stand in one text. */
-const ADDED = MEASURES.map(({ name }) =>
-  MONEY.includes(name) ? `SUM(${name} >> ${HALF}), SUM(${name} & ${2 ** HALF - 1})` : `SUM(${name})`,
-).join(', ')
+const toAdded = (figures: UsageFigures) =>
+  `${toMeasures(figures, (one) =>
+    isMoney(one) ? `SUM(${one.name} >> ${HALF}), SUM(${one.name} & ${2 ** HALF - 1})` : `SUM(${one.name})`,
+  )}, ${toLatencies(figures, (name) => `group_concat(${name})`)}`
+
 /** The same where each of them is a group of its own. */
-const ALONE = MEASURES.map(({ name }) => (MONEY.includes(name) ? toHalves(name) : name)).join(', ')
+const toAlone = (figures: UsageFigures) =>
+  `${toMeasures(figures, (one) => (isMoney(one) ? toHalves(one.name) : one.name))}, ${toLatencies(figures, (name) => name)}`
 
 /** What the latencies of a row, or of many, are read from. */
-const toLatencies = (of: (name: string, counted: string) => string, isWanted: boolean) =>
-  HISTOGRAMS.map(([name, counted]) => (isWanted ? of(name, counted) : 'NULL')).join(', ')
+const toLatencies = (figures: UsageFigures, of: (name: string, counted: string) => string) =>
+  HISTOGRAMS.map(([name, counted]) => (figures === 'all' ? of(name, counted) : 'NULL')).join(', ')
 
-export function toUsageStatement({ from, by, where, hasLatencies = true }: Omit<UsageQuery, 'span'>): UsageStatement {
+export function toUsageStatement({ from, by, where, figures = 'all' }: Omit<UsageQuery, 'span'>): UsageStatement {
   const { conditions, values } = toConditions(from, where)
   const groups = by.map((dimension) => EXPRESSIONS[from][dimension]).join(', ')
   const which = [FROM[from](toDaily(by, where)), ...conditions].join(' AND ')
   const isAlone = from === 'days' && by.includes('day')
-  const added = `${ADDED}, ${toLatencies((name) => `group_concat(${name})`, hasLatencies)}`
   const sql = {
-    requests: `SELECT id, ${groups}, ${EACH}, ${toLatencies((_, counted) => counted, hasLatencies)} ${which} ORDER BY id LIMIT ${PAGE}`,
-    hours: `SELECT COUNT(*), ${groups}, ${added} ${which} GROUP BY ${groups}`,
+    requests: `SELECT id, ${groups}, ${toEach(figures)} ${which} ORDER BY id LIMIT ${PAGE}`,
+    hours: `SELECT COUNT(*), ${groups}, ${toAdded(figures)} ${which} GROUP BY ${groups}`,
     days: isAlone
-      ? `SELECT 1, ${groups}, ${ALONE}, ${toLatencies((name) => name, hasLatencies)} ${which}`
-      : `SELECT COUNT(*), ${groups}, ${added} ${which} GROUP BY ${groups}`,
+      ? `SELECT 1, ${groups}, ${toAlone(figures)} ${which}`
+      : `SELECT COUNT(*), ${groups}, ${toAdded(figures)} ${which} GROUP BY ${groups}`,
   }[from]
   const toHistogram = from === 'requests' ? createCounter() : (texts: Value) => sumHistograms(String(texts ?? ''))
   const counted = 1 + by.length
