@@ -99,6 +99,8 @@ describe('settings', () => {
     [{ temperature: 'hot' }, 'Temperature is a number.'],
     [{ max_completion_tokens: '0' }, 'Most tokens: 1 or more.'],
     [{ max_completion_tokens: '1.5' }, 'Most tokens is a whole number.'],
+    [{ max_completion_tokens: '1,000' }, 'Most tokens is a whole number.'],
+    [{ seed: '1.000' }, 'Seed is a whole number.'],
     [{ stop: 'a\nb\nc\nd\ne' }, 'At most 4, one a line.'],
     [{ tools: '[{]' }, 'This is no JSON: line 1, column 3: a comma before ] is one too many'],
     [{ tools: '[1]' }, 'The tool is no object.'],

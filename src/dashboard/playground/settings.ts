@@ -65,7 +65,8 @@ function readNumber(typed: string, { label, least, most, isWhole = false }: Numb
   const text = typed.trim().replaceAll(',', '.')
   if (text === '') return null
   const number = Number(text)
-  if (Number.isNaN(number) || (isWhole && !Number.isSafeInteger(number)))
+  // 1,000 and 1.000 would be taken for 1.
+  if (Number.isNaN(number) || (isWhole && (text.includes('.') || !Number.isSafeInteger(number))))
     return `${label} is a ${isWhole ? 'whole ' : ''}number.`
   if (number >= least && number <= most) return number
   return most === Number.MAX_SAFE_INTEGER ? `${label}: ${least} or more.` : `${label} is from ${least} to ${most}.`
