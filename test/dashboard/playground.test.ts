@@ -173,6 +173,17 @@ describe('a thread', () => {
     ])
   })
 
+  test('what a second model has said stays where it is set beside the first one again', () => {
+    const both = addAnswer(
+      beginSecond(two, () => 11),
+      2,
+      1,
+      answer(12),
+    )
+    const again = beginSecond(addAnswer([...both, newRound(20, 'Three', [])], 20, 0, answer(21)), () => 22)
+    expect(again.map(({ answers }) => answers[1].map(({ id }) => id))).toEqual([[11], [12], []])
+  })
+
   test('calls of tools wait for their results, which go back with them', () => {
     const calling = { text: '', reasoning: 'Hm.', calls: [call(), call({ id: 'c2', kind: 'custom', input: 'x' })] }
     let thread = addAnswer([newRound(1, 'One', [])], 1, 0, answer(2, calling))

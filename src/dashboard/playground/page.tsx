@@ -1,6 +1,6 @@
 /** The playground: chat with any model that one may use, or with two of them side by side. */
 import { useEffect, useState } from 'preact/hooks'
-import { toHref } from '../address/address.ts'
+import { query, setQuery, toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { Button } from '../ui/button.tsx'
@@ -12,7 +12,7 @@ import { toComposer } from './focus.ts'
 import { ModelsPicker } from './models-picker.tsx'
 import { stopAll } from './run.ts'
 import { SettingsFields } from './settings-fields.tsx'
-import { bringBack, clear, cleared, isAnswering, thread } from './state.ts'
+import { bringBack, clear, cleared, isAnswering, named, thread } from './state.ts'
 import { ThreadView } from './thread-view.tsx'
 
 export function PlaygroundPage() {
@@ -23,6 +23,7 @@ export function PlaygroundPage() {
     return () => document.removeEventListener('keydown', stopByKey)
   }, [])
   const chosen = toChosen(models ?? [])
+  useEffect(() => keepNamed(chosen), [`${chosen}`, query.value, thread.value.length > 0])
   const actions = (
     <>
       <Button icon="code" disabled={chosen.length === 0} onClick={() => setCode(true)}>
@@ -53,6 +54,14 @@ export function PlaygroundPage() {
       {isCode && <CodeDialog chosen={chosen} onClose={() => setCode(false)} />}
     </Page>
   )
+}
+
+/** Whoever comes by a link that names no model goes on with those that they had; and a thread stays with those that it was begun with. */
+function keepNamed(chosen: readonly string[]): void {
+  const isNamed = query.value.has('model')
+  if (isNamed || (named.value.length === 0 && thread.value.length > 0)) named.value = chosen
+  const [model, beside = null] = named.value
+  if (model !== undefined && !isNamed) setQuery({ model, beside })
 }
 
 function stopByKey(event: KeyboardEvent): void {

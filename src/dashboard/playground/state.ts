@@ -22,6 +22,8 @@ const NO_DRAFT: Draft = { text: '', pictures: [] }
 export const thread = signal<Thread>([])
 export const settings = signal<Settings>(NO_SETTINGS)
 export const draft = signal<Draft>(NO_DRAFT)
+/** The models that the thread is with: those that the address has named last. */
+export const named = signal<readonly string[]>([])
 /** Which message is being edited, by its id. */
 export const editing = signal<number | null>(null)
 /** Why nothing was asked, in a sentence. */
@@ -44,6 +46,7 @@ function forget(): void {
   thread.value = []
   settings.value = NO_SETTINGS
   draft.value = NO_DRAFT
+  named.value = []
   for (const one of [editing, blocked, cleared]) one.value = null
 }
 

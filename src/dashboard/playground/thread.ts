@@ -156,10 +156,19 @@ export function findAnswer(thread: Thread, id: number): Place | null {
 export const dropAnswers = (thread: Thread, roundId: number): Thread =>
   changeRound(thread, roundId, (round) => ({ ...round, answers: [[], []] }))
 
-/** With what was said to the first model as the past of the second one, but for the last round: that is for it to answer. */
+/**
+ * With what was said to the first model as the past of the second one, where that has none of its own, but for the last round: that is for
+ * it to answer.
+ */
 export const beginSecond = (thread: Thread, newId: () => number): Thread =>
   thread.map((round, at) =>
-    withSide(round, 1, at === thread.length - 1 ? [] : round.answers[0].map((answer) => ({ ...answer, id: newId() }))),
+    at === thread.length - 1 || round.answers[1].length > 0
+      ? round
+      : withSide(
+          round,
+          1,
+          round.answers[0].map((answer) => ({ ...answer, id: newId() })),
+        ),
   )
 
 /** Without the side of one model; the other one is the first then. */

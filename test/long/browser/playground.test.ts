@@ -197,6 +197,16 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     expect(await page.getByRole('article', { name: 'Answer of acme/large' }).count()).toBe(1)
   })
 
+  test('whoever comes back by a link to the page alone finds both of them, and what they said', async () => {
+    const playground = page.getByRole('link', { name: 'Playground', exact: true }).first()
+    for (const link of [page.getByRole('link', { name: 'Models', exact: true }).first(), playground, playground]) {
+      await link.click()
+    }
+    await last('acme/large').getByText('I do not know').waitFor()
+    await last('tollgate/demo').getByText('The tools answered').waitFor()
+    expect(new URL(page.url()).searchParams.get('beside')).toBe('tollgate/demo')
+  })
+
   test('the request is there as code, and does what it says', async () => {
     await press('As code')
     await expectAccessible(page)
