@@ -38,7 +38,7 @@ export function addAdmin(program: Command, context: Context): void {
     .action(async (who: string, flags: AdminFlags) => (await import('../admin.ts')).edit(who, flags, context))
   admin
     .command('reset')
-    .description('for whoever has lost the password: ends it, passkeys and all sessions, and prints a code to set a new one with')
+    .description('for whoever has lost the password: ends it, passkeys and sessions, and prints a code for a new one')
     .argument('<who>', WHO)
     .action(async (who: string) => (await import('../admin.ts')).reset(who, context))
   addTokens(admin, context)
