@@ -32,6 +32,7 @@ import {
 import type { Stage } from './create.ts'
 import { listJournal } from './files.ts'
 import { copyDatabase, copySecret, isOfFolder, requireBackup, unusable } from './given.ts'
+import { endSessions, type KeptPeople, type KnownPeople, keepShutOut, readPeople } from './people.ts'
 import { type Kept, type KnownKeys, keepRevoked, readKnown } from './revoked.ts'
 import { beginSwap, cancelSwap, findMounted, settleSwap, swap } from './swap.ts'
 
@@ -39,7 +40,7 @@ export interface RestoreOptions {
   dataFolder: string
   /** Full path of the backup. */
   file: string
-  /** Lets keys and secrets in again that were revoked or ended since. */
+  /** Lets keys, secrets, people and tokens in again that were revoked, ended or disabled since. */
   asItWas?: boolean
   /** Take it although an audit of it has findings. */
   force?: boolean
@@ -54,7 +55,7 @@ export interface Restored extends Examined, Completed {
   /** Where that is which was replaced; null where there was nothing. */
   replaced: string | null
   /** What was not let come back; null where everything was, or nothing was there before. */
-  kept: Kept | null
+  kept: (Kept & { people: KeptPeople }) | null
   isSecretRestored: boolean
 }
 
@@ -86,7 +87,11 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     const completed = await prepareCopy(copy, file, nowMs)
     const examined = examineCopy(copy, { onHour })
     if (examined.findings.length > 0 && !force) throw toFindings(file, examined)
-    const kept = before && !asItWas ? keepRevoked(copy, before.known, nowMs) : null
+    const kept =
+      before && !asItWas
+        ? { ...keepRevoked(copy, before.known, nowMs), people: keepShutOut(copy, before.people) }
+        : null
+    endSessions(copy)
     note(copy, options, before, examined, kept)
     copy.close()
     syncPath(path)
@@ -100,9 +105,10 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   }
 }
 
-/** What the database that is there says of its keys and its ledger. */
+/** What the database that is there says of its keys, its people and its ledger. */
 interface Replaced extends Held {
   known: KnownKeys
+  people: KnownPeople
 }
 
 /** Null where there was never one, or nobody has to know what it says. */
@@ -118,7 +124,7 @@ function readReplaced(dataFolder: string, asItWas: boolean, busyMs: number): Rep
   try {
     if (lost !== null) throw new Error('the database is gone, or empty.')
     using sqlite = openDatabase(path, { busyMs, readonly: true })
-    return { known: readKnown(sqlite), ...readHeld(sqlite) }
+    return { known: readKnown(sqlite), people: readPeople(sqlite), ...readHeld(sqlite) }
   } catch (error) {
     // Whoever writes to it now would write to what is replaced.
     if (isBusy(codeOf(error))) throw error
@@ -146,11 +152,13 @@ function note(
   { file, asItWas = false, nowMs }: RestoreOptions,
   before: Held | null,
   after: Held,
-  kept: Kept | null,
+  kept: Restored['kept'],
 ): void {
   const toSide = ({ requests, newestMs }: Held) => ({ requests, newest_ms: newestMs })
   const keys = { as_it_was: asItWas, kept_revoked: kept?.revoked ?? [], secrets_ended: kept?.secretsEnded ?? 0 }
-  const detail = { name: basename(file), before: before && toSide(before), after: { ...toSide(after), ...keys } }
+  const people = { kept_disabled: kept?.people.disabled ?? [], tokens_kept_revoked: kept?.people.tokens ?? [] }
+  const is = { ...toSide(after), ...keys, ...people }
+  const detail = { name: basename(file), before: before && toSide(before), after: is }
   copy
     .query('INSERT INTO audit (id, at_ms, actor, action, subject, detail) VALUES (?, ?, ?, ?, ?, ?)')
     .run(mintId(nowMs), nowMs, 'cli', RESTORE, 'database', JSON.stringify(detail))

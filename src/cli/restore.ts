@@ -34,14 +34,21 @@ function toLines(file: string, done: Restored, dataFolder: string): string {
     lines.push(
       `Keys that were given another secret since, which the backup does not have: ${kept.withoutSecret.join(', ')}. Give each a new one with: tollgate keys rotate`,
     )
+  if (kept && kept.people.disabled.length > 0)
+    lines.push(`Disabled since, and kept so: ${kept.people.disabled.join(', ')}.`)
+  if (kept && kept.people.tokens.length > 0)
+    lines.push(`Tokens revoked since, and kept so: ${kept.people.tokens.join(', ')}.`)
   lines.push('All else is as it was then: limits of keys and teams, the catalogue, what budgets have used up.')
-  if (kept === null) lines.push(UNSEEN)
+  if (kept === null) lines.push(...UNSEEN)
   if (replaced !== null) lines.push(`What it replaces is in ${replaced}; delete that once nobody misses it.`)
   return lines.map((line) => `${toPrintable(line)}\n`).join('')
 }
 
 /** It was asked for, or nothing there could tell which those are. */
-const UNSEEN = 'Keys that were revoked after it was made let in again: look over them with: tollgate keys list'
+const UNSEEN = [
+  'Keys that were revoked after it was made let in again: look over them with: tollgate keys list',
+  'So do people who were disabled, and tokens that were revoked: tollgate admin list, tollgate admin token list',
+]
 
 const toDocument = (file: string, done: Restored) => ({
   file,
@@ -53,6 +60,8 @@ const toDocument = (file: string, done: Restored) => ({
   kept_revoked: done.kept?.revoked ?? [],
   secrets_ended: done.kept?.secretsEnded ?? 0,
   without_secret: done.kept?.withoutSecret ?? [],
+  kept_disabled: done.kept?.people.disabled ?? [],
+  tokens_kept_revoked: done.kept?.people.tokens ?? [],
   secret_restored: done.isSecretRestored,
   replaced: done.replaced,
   findings: done.findings.map((finding) => ({ ...finding, message: toSentence(finding) })),

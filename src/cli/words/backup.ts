@@ -16,7 +16,7 @@ export function addBackup(program: Command, context: Context): void {
     .command('restore')
     .description('put a backup in the place of the database, which is kept; the server is stopped')
     .argument('<file>', 'a backup, or the tollgate.db of a copied data folder')
-    .option('--as-it-was', 'let in again whom the replaced database had revoked since')
+    .option('--as-it-was', 'let in again whom the replaced database had revoked or disabled since')
     .option('--force', 'restore it although its ledger does not add up')
     .action(async (file: string, flags: RestoreFlags) => (await import('../restore.ts')).restore(file, flags, context))
 }
