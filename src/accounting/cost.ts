@@ -41,6 +41,8 @@ export const tokensOf = ({ reservedPromptTokens, reservedCompletionTokens }: Res
 export interface PlannedCalls {
   target: Target
   body: CanonicalRequest
+  /** What each of them reads by the estimate, which its row reserves. */
+  promptTokens: number
   /** How many, each of so many choices. */
   calls: number
   choices: number
@@ -80,7 +82,8 @@ class PlannedCost implements Counting {
       const bound = bounds[at]
       if (!bound) return null
       likely.push(priceOf(plan, bound.tokens))
-      most.push(priceOf(plan, tokensOn(plan.target.upstreamModel, bound)))
+      // A kill charges what the row reserves, which may be more than is counted.
+      most.push(priceOf(plan, Math.max(plan.promptTokens, tokensOn(plan.target.upstreamModel, bound))))
     }
     return { likelyNanoUsd: spentNanoUsd + this.join(likely), mostNanoUsd: spentNanoUsd + this.join(most) }
   }
@@ -89,20 +92,18 @@ class PlannedCost implements Counting {
 /**
  * What a request asks for that one of several targets answers: the most of any of them.
  *
- * @param promptTokens by the estimate.
  * @param mostPromptTokens what it reads at most; null where it is under no budget.
  */
 export function askForAny(
   counter: Pick<Counter, 'bound'>,
   shareId: string,
   plans: readonly PlannedCalls[],
-  promptTokens: number,
   mostPromptTokens: number | null,
 ): Ask {
   let tokens = 0
   let nanoUsd = 0
   for (const plan of plans) {
-    tokens = Math.max(tokens, (promptTokens + outputOf(plan)) * plan.calls)
+    tokens = Math.max(tokens, (plan.promptTokens + outputOf(plan)) * plan.calls)
     if (mostPromptTokens !== null) nanoUsd = Math.max(nanoUsd, priceOf(plan, mostPromptTokens))
   }
   if (mostPromptTokens === null) return { tokens, nanoUsd }
@@ -125,7 +126,7 @@ export interface Pending {
 
 /**
  * What a request asks for with all of its calls: what those have come to that have ended, and what the others may come to. A kill
- * charges the same (`toEndedCalls`): it must not bring a budget over its end.
+ * charges the same (`toEndedCall`): it must not bring a budget over its end.
  *
  * @param row of the request, where the first call's reserve stands.
  */
@@ -142,7 +143,7 @@ export function askForAll(
   const plans: PlannedCalls[] = []
   const add = (target: Target, body: CanonicalRequest, reserve: Reserve) => {
     tokens += tokensOf(reserve)
-    plans.push({ target, body, calls: 1, choices: body.n ?? 1 })
+    plans.push({ target, body, promptTokens: reserve.reservedPromptTokens, calls: 1, choices: body.n ?? 1 })
   }
   for (const { target, body, row: additional, meter } of calls) {
     const { outcome, usage } = meter

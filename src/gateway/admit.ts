@@ -131,19 +131,19 @@ function toAsk(
 ): Ask {
   const plans: PlannedCalls[] = []
   for (const target of targets) {
-    const plan = toPlan(body, target)
+    const plan = toPlan(body, task.promptTokens, target)
     const [first] = plans
     // Most routes cost what their model does, and prices take a while to work out.
     if (first === undefined || !isLike(first, plan)) plans.push(plan)
   }
   const most = isBudgeted ? task.mostPromptTokens + bytesOfExtras(body) : null
-  return askForAny(counter, key.shareId, plans, task.promptTokens, most)
+  return askForAny(counter, key.shareId, plans, most)
 }
 
 /** In however many calls of one choice. */
-const toPlan = (body: CanonicalRequest, target: Target): PlannedCalls => {
+const toPlan = (body: CanonicalRequest, promptTokens: number, target: Target): PlannedCalls => {
   const calls = toCalls(body, target)
-  return { target, body, calls, choices: (body.n ?? 1) / calls }
+  return { target, body, promptTokens, calls, choices: (body.n ?? 1) / calls }
 }
 
 const toCalls = (body: CanonicalRequest, target: Target): number => {

@@ -1,7 +1,13 @@
 /** The most that a call may cost, before anybody knows what it does. */
-import { expect, test } from 'bun:test'
-import { toMostNanoUsd } from '../../src/accounting/cost.ts'
+import { afterAll, expect, test } from 'bun:test'
+import { askForAll, askForAny, toMostNanoUsd, toReserve } from '../../src/accounting/cost.ts'
 import type { PricingItem } from '../../src/domain/usage.ts'
+import { createCounter } from '../../src/tokens/count.ts'
+import { estimate } from '../../src/tokens/estimate.ts'
+import { toTarget } from '../support/snapshot.ts'
+
+const counter = createCounter()
+afterAll(() => counter.close())
 
 test('what a call may cost at most has its prompt written to a cache for as long as has a price', () => {
   const body = { model: 'm', messages: [] }
@@ -10,4 +16,22 @@ test('what a call may cost at most has its prompt written to a cache for as long
   const write = { input_cache_write: '0.000002' }
   expect([{}, write, { ...write, input_cache_write_1h: '0.000003' }].map(most)).toEqual([10_000, 20_000, 30_000])
   expect(most({ input_cache_write_1h: '0.000003' })).toBe(30_000)
+})
+
+test('what is held once it was counted is no less than a kill would charge, of a text with fewer tokens than are estimated', async () => {
+  const pricing = [{ prompt: '0.000001', completion: '0.000001' }]
+  const target = { ...toTarget(), upstreamModel: 'gpt-5', pricing }
+  const body = { model: 'm', messages: [{ role: 'user' as const, content: ' '.repeat(4_000) }], max_tokens: 10 }
+  const estimated = estimate(body, target.maxOutputLength)
+  const reserve = toReserve(target, estimated, body)
+  const plan = { target, body, promptTokens: estimated.promptTokens, calls: 1, choices: 1 }
+  const asks = [
+    askForAny(counter, 'key', [plan], 4_000),
+    askForAll(counter, 'key', reserve, true, [], [{ target, body, reserve }]),
+  ]
+  for (const { counting } of asks) {
+    const cost = await counting?.count()
+    expect(cost?.likelyNanoUsd).toBeLessThan(reserve.reservedNanoUsd)
+    expect(cost?.mostNanoUsd).toBeGreaterThanOrEqual(reserve.reservedNanoUsd)
+  }
 })
