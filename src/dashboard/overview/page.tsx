@@ -1,6 +1,6 @@
 /** What it costs, who asks, what fails and what is not ready: the first page, once anything was asked. */
-import { useRef } from 'preact/hooks'
 import { query, toHrefWith } from '../address/address.ts'
+import { useNewest } from '../api/loaded.ts'
 import { useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
 import { StartPage } from '../start/page.tsx'
@@ -30,10 +30,7 @@ function Shown() {
   ]
   const filters = { key, team, model }
   const { data, problem, reload } = useOverview(wanted, filters)
-  // What was there stays until what was asked for is.
-  const before = useRef<Overview | null>(null)
-  if (data !== null) before.current = data
-  const shown = data ?? before.current
+  const shown = useNewest(data)
   return (
     <Page title="Overview" actions={<Ranges wanted={wanted} />}>
       {problem && <Problem of={problem} retry={reload} />}
