@@ -115,7 +115,7 @@ export function FailedChart(props: OverviewProps) {
   const { columns, now, range, failures } = of
   const bad = now.failed + now.cut
   const [first] = failures
-  const isMostly = failures.length > 1 && first?.code && first.total > bad * 0.4
+  const isMostly = failures.length > 1 && first?.code && first.total > bad / 2
   const none: PlotSeries[] = [
     { name: 'failed', colour: '--bad', values: columns.map(({ requests }) => (requests === 0 ? null : 0)) },
   ]
