@@ -4,10 +4,11 @@ import { toAmountDelta, toPointsDelta, toTimeDelta } from '../../src/dashboard/o
 import { OTHERS, toFailures, UNKNOWN } from '../../src/dashboard/overview/failures.ts'
 import { byUse, toForecast } from '../../src/dashboard/overview/forecast.ts'
 import { toBusiest, toHeat, toHeatSpan, toShade } from '../../src/dashboard/overview/heat.ts'
-import { marksOf, toIdAfter, toMarks } from '../../src/dashboard/overview/marks.ts'
+import { marksOf, toIdAfter, toMarks, toMarksQuery } from '../../src/dashboard/overview/marks.ts'
 import { toPart, toQuery, toRange, toWanted } from '../../src/dashboard/overview/range.ts'
 import { OTHER, toColumns, toCosts, toStack } from '../../src/dashboard/overview/series.ts'
 import { toLines, toShares } from '../../src/dashboard/overview/shares.ts'
+import { mintId } from '../../src/domain/id.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -281,4 +282,11 @@ test('changes of the catalogue are marks within their column, and no others', ()
   expect(marks.map(({ at }) => at)).toEqual([-0.5, 1.75])
   expect([marksOf(marks, 0).length, marksOf(marks, 1).length, marksOf(marks, 2).length]).toEqual([1, 0, 1])
   expect(toIdAfter('0f'.repeat(16))).toBe(`${'0f'.repeat(15)}10`)
+})
+
+test('marks of a time that is past are looked for there, however much was changed since', () => {
+  const { before = '', since } = toMarksQuery({ sinceMs: WEEK.sinceMs, untilMs: WEEK.sinceMs + DAY })
+  expect([since, /^[0-9a-f]{32}$/.test(before)]).toEqual([String(WEEK.sinceMs), true])
+  expect([mintId(WEEK.sinceMs + DAY - 1) < before, mintId(WEEK.sinceMs + DAY + HOUR) < before]).toEqual([true, false])
+  expect(toMarksQuery(WEEK)).not.toHaveProperty('before')
 })

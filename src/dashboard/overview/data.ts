@@ -6,7 +6,7 @@ import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { toFailures } from './failures.ts'
 import { toHeat, toHeatSpan } from './heat.ts'
-import { toMarks } from './marks.ts'
+import { toMarks, toMarksQuery } from './marks.ts'
 import { type Range, toRange, toSpan, type Wanted } from './range.ts'
 import { toColumns, toCosts, toTotals } from './series.ts'
 import { type List, toLines, toShares } from './shares.ts'
@@ -16,8 +16,6 @@ const SLOW_MS = 5 * 60_000
 const MOST_ROWS = 10_000
 /** In each list of what costs most. */
 const FEW = 7
-/** Rows of the audit log that are looked through for marks. */
-const MOST_CHANGES = 300
 
 /** Ids of keys and teams, names of models; '' for all. */
 export interface Filters {
@@ -128,9 +126,6 @@ export const useHeat = (overview: Overview) =>
 export const useMarks = ({ range }: Overview) =>
   useLoaded(
     `marks?${range.sinceMs} ${range.untilMs}`,
-    async () => {
-      const query = { since: String(range.sinceMs), limit: MOST_CHANGES }
-      return toMarks((await ask(api.audit.get({ query }))).audit, range)
-    },
+    async () => toMarks((await ask(api.audit.get({ query: toMarksQuery(range) }))).audit, range),
     { everyMs: SLOW_MS },
   )

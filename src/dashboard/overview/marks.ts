@@ -1,4 +1,5 @@
 /** What was changed of the catalogue while people asked: thin marks in the charts, each with its row of the audit log. Pure. */
+import { toFirstId } from '../../domain/id.ts'
 import type { AuditEntry } from '../audit/words.ts'
 import type { Range } from './range.ts'
 
@@ -10,6 +11,18 @@ export interface Mark {
   /** Where it is, in columns: 2.25 is a quarter into the third one, whose middle is 2. */
   at: number
 }
+
+/** Rows of the audit log that are looked through: as many as it gives at once. */
+const MOST_CHANGES = 1_000
+/** Ids run a little ahead of their time. */
+const SLACK_MS = 60_000
+
+/** The rows that marks are among: of a time that is past, not those that came behind it. */
+export const toMarksQuery = ({ sinceMs, untilMs }: Pick<Range, 'sinceMs' | 'untilMs'>) => ({
+  since: String(sinceMs),
+  ...(untilMs !== null && { before: toFirstId(untilMs + SLACK_MS).padEnd(32, '0') }),
+  limit: MOST_CHANGES,
+})
 
 /** Oldest first. */
 export const toMarks = (
