@@ -20,7 +20,8 @@ const COLUMNS = {
 
 export type Counts = Record<keyof typeof COLUMNS, number>
 
-const FIELDS = Object.keys(COLUMNS) as (keyof Counts)[]
+/** What of a request is the sum over its calls. */
+export const COUNTS = Object.keys(COLUMNS) as (keyof Counts)[]
 
 /** `failed`: before its first word, which costs nothing. */
 export interface EndedCall {
@@ -36,7 +37,7 @@ export const toEndedBefore = (ended: readonly EndedCall[]): string | null =>
 const toWritten = ({ number, status, counts }: EndedCall) => ({
   number,
   status,
-  ...Object.fromEntries(FIELDS.filter((field) => counts[field] > 0).map((field) => [COLUMNS[field], counts[field]])),
+  ...Object.fromEntries(COUNTS.filter((field) => counts[field] > 0).map((field) => [COLUMNS[field], counts[field]])),
 })
 
 /** Reads the column. Of what was written by `toEndedBefore` alone, and of journals from before it, which have none. */
@@ -46,11 +47,11 @@ export function fromEndedBefore(text: string | null | undefined): EndedCall[] {
 }
 
 const toCounts = (columns: Readonly<Record<string, number>>): Counts =>
-  Object.fromEntries(FIELDS.map((field) => [field, columns[COLUMNS[field]] ?? 0])) as Counts
+  Object.fromEntries(COUNTS.map((field) => [field, columns[COLUMNS[field]] ?? 0])) as Counts
 
 /** What all of these come to. */
 export function sumOfCounts(all: readonly Counts[]): Counts {
   return Object.fromEntries(
-    FIELDS.map((field) => [field, all.reduce((sum, counts) => sum + counts[field], 0)]),
+    COUNTS.map((field) => [field, all.reduce((sum, counts) => sum + counts[field], 0)]),
   ) as Counts
 }

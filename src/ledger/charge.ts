@@ -2,6 +2,7 @@
  * Works out again what a request was charged, call by call, from what is on record alone: tokens, and the version of the price
  * that each call was charged by. It calculates as the charge was calculated, by the same code, and says where the two differ.
  */
+import { COUNTS } from '../domain/ended-calls.ts'
 import { fromFirstCall } from '../domain/first-call.ts'
 import { type Charge, toCharge } from '../domain/price.ts'
 import type { Usage } from '../domain/usage.ts'
@@ -61,25 +62,11 @@ const toAdditional = ({ requestId: _, instance: __, endedBefore: ___, reason, ..
   reason: reason as AdditionalReason,
 })
 
-const SUMS = [
-  'promptTokens',
-  'cachedTokens',
-  'cacheWriteTokens',
-  'cacheWrite1hTokens',
-  'completionTokens',
-  'reasoningTokens',
-  'audioPromptTokens',
-  'audioCompletionTokens',
-  'imageTokens',
-  'imageCompletionTokens',
-  'costNanoUsd',
-] as const
-
 /** The first call stands inline: of several, its tokens and its cost are what the others have not. */
 function toFirst(request: StoredRequest, additional: readonly StoredCall[]): Call {
   const { id, instance, keyId, teamId, model, endpoint, stream, user, attempts, firstCall, ...call } = request
   const rest = { ...call }
-  for (const field of SUMS) for (const other of additional) rest[field] -= other[field]
+  for (const field of COUNTS) for (const other of additional) rest[field] -= other[field]
   return { ...rest, ...(firstCall === null ? {} : fromFirstCall(firstCall)), number: 1, reason: 'first' }
 }
 
