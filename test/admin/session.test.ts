@@ -95,40 +95,22 @@ test('a new password ends all other sessions, and needs the old one', async () =
   expect(old.status).toBe(401)
 })
 
-describe('wrong attempts', () => {
+test('wrong attempts close an account to one address after five, and to nobody else', async () => {
   const wrong = { name: 'owner', password: 'not the right one' }
-
-  test('close an account to one address after five, and to nobody else', async () => {
-    await fixture.signIn('owner')
-    const browser = fixture.createBrowser()
-    for (let i = 0; i < 5; i++) expect((await browser.ask('POST', '/session', { body: wrong })).status).toBe(401)
-    const right = { name: 'owner', password: PASSWORD }
-    const locked = await browser.ask('POST', '/session', { body: right })
-    expect([locked.status, locked.body.error.kind]).toEqual([429, 'too_many_attempts'])
-    expect(Number(locked.headers.get('retry-after'))).toBeGreaterThan(60)
-    const elsewhere = await browser.ask('POST', '/session', {
-      body: right,
-      headers: { 'x-test-address': '198.51.100.1' },
-    })
-    expect(elsewhere.status).toBe(200)
-    fixture.clock.ms += 15 * MINUTE
-    expect((await browser.ask('POST', '/session', { body: right })).status).toBe(200)
+  await fixture.signIn('owner')
+  const browser = fixture.createBrowser()
+  for (let i = 0; i < 5; i++) expect((await browser.ask('POST', '/session', { body: wrong })).status).toBe(401)
+  const right = { name: 'owner', password: PASSWORD }
+  const locked = await browser.ask('POST', '/session', { body: right })
+  expect([locked.status, locked.body.error.kind]).toEqual([429, 'too_many_attempts'])
+  expect(Number(locked.headers.get('retry-after'))).toBeGreaterThan(60)
+  const elsewhere = await browser.ask('POST', '/session', {
+    body: right,
+    headers: { 'x-test-address': '198.51.100.1' },
   })
-
-  test('many at once are no more than one after the other', async () => {
-    await fixture.signIn('owner')
-    const browsers = Array.from({ length: 12 }, () => fixture.createBrowser())
-    const answers = await Promise.all(browsers.map((browser) => browser.ask('POST', '/session', { body: wrong })))
-    expect(answers.filter(({ status }) => status === 401)).toHaveLength(5)
-  })
-
-  test('tell nobody whether there is such a name', async () => {
-    await fixture.signIn('owner')
-    const browser = fixture.createBrowser()
-    const known = await browser.ask('POST', '/session', { body: wrong })
-    const unknown = await browser.ask('POST', '/session', { body: { ...wrong, name: 'nobody' } })
-    expect(unknown.body).toEqual(known.body)
-  })
+  expect(elsewhere.status).toBe(200)
+  fixture.clock.ms += 15 * MINUTE
+  expect((await browser.ask('POST', '/session', { body: right })).status).toBe(200)
 })
 
 test('no password, code, cookie or token is in the log, the audit log or the database', async () => {
