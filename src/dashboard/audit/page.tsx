@@ -6,7 +6,8 @@ import { useTeams } from '../teams/data.ts'
 import { FieldChanges } from '../ui/field-changes.tsx'
 import { When } from '../ui/figure.tsx'
 import { Choice } from '../ui/filters.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
+import { RowsRoom, Unread } from '../ui/unread.tsx'
 import { type AuditFilter, FILTERS, useAudit } from './data.ts'
 import {
   type AuditEntry,
@@ -45,7 +46,9 @@ export function AuditPage() {
         <Typed name="actor" label="By whom" value={filter.actor} />
         <Typed name="subject" label="Name or id of what was changed" value={filter.subject} isSearch />
       </search>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={data} problem={problem} retry={reload}>
+        <RowsRoom />
+      </Unread>
       {data !== null && data.audit.length === 0 && (isFiltered ? <NothingLikeThat /> : <Nothing />)}
       {data !== null && data.audit.length > 0 && (
         <ol class="audit">

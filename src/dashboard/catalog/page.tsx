@@ -6,8 +6,9 @@ import { Page } from '../shell/page.tsx'
 import { Button } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { When } from '../ui/figure.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { Unread } from '../ui/unread.tsx'
 import { ApplyDrawer } from './apply.tsx'
 import { useVersions } from './data.ts'
 import { ExportDrawer } from './export.tsx'
@@ -27,7 +28,7 @@ export function CatalogPage() {
   )
   return (
     <Page title="Catalogue" above={<a href={toHref('/models')}>Models</a>} actions={actions}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={versions} problem={problem} retry={reload} />
       {versions !== null &&
         (versions.length === 0 ? (
           <NoVersions />

@@ -3,8 +3,9 @@ import { useState } from 'preact/hooks'
 import { may } from '../api/session.ts'
 import { Button } from '../ui/button.tsx'
 import { When } from '../ui/figure.tsx'
-import { Problem, tell } from '../ui/notice.tsx'
+import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
+import { FactsRoom, Unread } from '../ui/unread.tsx'
 import { revert, useVersion } from './data.ts'
 import { Plan } from './plan.tsx'
 import { PlannedForm } from './planned-form.tsx'
@@ -15,7 +16,9 @@ export function VersionDrawer({ number, isNewest, onClose }: { number: number; i
   const [isReverting, setReverting] = useState(false)
   return (
     <Overlay kind="drawer" title={`Version ${number}`} onClose={onClose}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={version} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
       {version !== null && (
         <>
           <p>

@@ -9,8 +9,9 @@ import { EditForm } from '../ui/edit-form.tsx'
 import { Fact, TimeFact } from '../ui/facts.tsx'
 import { nowMs, State, When } from '../ui/figure.tsx'
 import { useForm } from '../ui/form.tsx'
-import { Problem, tell } from '../ui/notice.tsx'
+import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
+import { FactsRoom, Unread } from '../ui/unread.tsx'
 import { editKey, mayChangeKeys, useKey } from './data.ts'
 import { KeyFields } from './fields.tsx'
 import { toValues } from './form-values.ts'
@@ -26,7 +27,9 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const close = () => setOpen(null)
   return (
     <Overlay kind="drawer" title={key?.name ?? 'Key'} onClose={onClose}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={key} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
       {key !== null && (
         <>
           <p class="drawer-line">

@@ -11,8 +11,14 @@ import { useDays, useLastRequests } from './data.ts'
 import { DAYS, type Day } from './days.ts'
 
 export function LastDays({ of: key }: { of: KeyDocument }) {
-  const days = useDays().data?.get(key.id)
-  if (!days) return null
+  const days = useDays().data
+  if (days !== null) return <Days of={days.get(key.id) ?? []} />
+  // Its room is there before it is.
+  return key.last_used_ms === null ? null : <div class="lately" />
+}
+
+function Days({ of: days }: { of: readonly Day[] }) {
+  if (days.length === 0) return null
   const isFree = days.every(({ costNanoUsd }) => costNanoUsd === 0)
   const textOf = (requests: number, costNanoUsd: number) =>
     `${toExactCount(requests)} ${requests === 1 ? 'request' : 'requests'}${isFree ? '' : `, ${toMoney(costNanoUsd)}`}`
@@ -22,13 +28,14 @@ export function LastDays({ of: key }: { of: KeyDocument }) {
     sum(({ costNanoUsd }) => costNanoUsd),
   )
   return (
-    <section>
+    <section class="lately">
       <h3 class="lately-title">
         {total} in {DAYS} days
       </h3>
       <Columns
         values={days.map(({ requests, costNanoUsd }) => (isFree ? requests : costNanoUsd))}
         label={`By day: ${total}`}
+        isLastUnderWay
         titleOf={(index) => {
           const day = days[index]
           return day ? `${toDay(day.ms, nowMs.value, 'UTC')}: ${textOf(day.requests, day.costNanoUsd)}` : ''
@@ -59,7 +66,7 @@ export function LastRequests({ of: key }: { of: KeyDocument }) {
           </li>
         ))}
       </ul>
-      <p>
+      <p class="lately-all">
         <a href={toHref(`/requests?key=${key.id}`)}>All of its requests</a>
       </p>
     </section>

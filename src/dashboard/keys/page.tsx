@@ -8,9 +8,10 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Money, None, State, When } from '../ui/figure.tsx'
 import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
 import { Sparkline } from '../ui/spark.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { Unread } from '../ui/unread.tsx'
 import { BudgetCell, toBudgetShare } from './budget.tsx'
 import { mayChangeKeys, useDays, useKeys } from './data.ts'
 import { DAYS, type Day } from './days.ts'
@@ -29,7 +30,7 @@ export function KeysPage() {
   const open = query.value.get('key')
   return (
     <Page title="Keys" actions={keys !== null && keys.length > 0 && newKey()}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={keys} problem={problem} retry={reload} />
       {keys !== null && (keys.length === 0 ? <NoKeys /> : <List keys={keys} />)}
       {open !== null && <KeyDrawer key={open} id={open} onClose={() => setQuery({ key: null })} />}
     </Page>
@@ -171,7 +172,7 @@ function columnsFor(keys: readonly KeyDocument[], days: ReadonlyMap<string, read
         // Its room is there before it is.
         if (!used) return <span class="sparkline" />
         const label = `${toExactCount(toRequests(used))} requests in ${DAYS} days`
-        return <Sparkline values={used.map(({ requests }) => requests)} label={label} />
+        return <Sparkline values={used.map(({ requests }) => requests)} label={label} isLastUnderWay />
       },
     }),
   ]

@@ -6,8 +6,8 @@ import { may, mayTry } from '../api/session.ts'
 import { isFree, toPrices } from '../figures/prices.ts'
 import { Button } from '../ui/button.tsx'
 import { Count, State, When } from '../ui/figure.tsx'
-import { Problem } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
+import { FactsRoom, Unread } from '../ui/unread.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
 import { TestButton } from '../upstreams/test-button.tsx'
 import { toOriginWord } from '../upstreams/words.ts'
@@ -25,7 +25,9 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
   const close = () => setOpen(null)
   return (
     <Overlay kind="drawer" title={slug} onClose={onClose}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={model} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
       {model && (
         <>
           <Standing of={model} />

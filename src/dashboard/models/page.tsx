@@ -8,8 +8,9 @@ import { Button, ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Count, None, State } from '../ui/figure.tsx'
 import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { Unread } from '../ui/unread.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
 import { useModels } from './data.ts'
 import { ModelDrawer } from './drawer.tsx'
@@ -22,7 +23,7 @@ export function ModelsPage() {
   const open = query.value.get('model')
   return (
     <Page title="Models" actions={<ButtonLink href={toHref('/models/catalog')}>The catalogue</ButtonLink>}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={models} problem={problem} retry={reload} />
       {models !== null && (models.length === 0 ? <NoModels /> : <List models={models} />)}
       {open !== null && <ModelDrawer key={open} slug={open} onClose={() => setQuery({ model: null })} />}
     </Page>

@@ -6,6 +6,7 @@ import { Page } from '../shell/page.tsx'
 import { StartPage } from '../start/page.tsx'
 import { Choice, type Option, withChosen } from '../ui/filters.tsx'
 import { Empty, Problem } from '../ui/notice.tsx'
+import { PageRoom, Unread } from '../ui/unread.tsx'
 import { Budgets, Changed, NotReady } from './beside.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
 import { type Filters, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'
@@ -13,6 +14,7 @@ import { Headline } from './headline.tsx'
 import { HeatStrip } from './heat-strip.tsx'
 import { toWanted } from './range.ts'
 import { CustomRange, Ranges } from './ranges.tsx'
+import { OverviewRoom } from './room.tsx'
 import { Tops } from './tops.tsx'
 
 export function OverviewPage() {
@@ -20,7 +22,12 @@ export function OverviewPage() {
   // Whoever asks for a range wants to see it, whatever is in it.
   if (hasRequests || query.value.has('range') || query.value.has('from')) return <Shown />
   if (problem) return <Problem of={problem} retry={reload} />
-  return hasRequests === null ? null : <StartPage />
+  if (hasRequests === false) return <StartPage />
+  return (
+    <PageRoom>
+      <OverviewRoom />
+    </PageRoom>
+  )
 }
 
 function Shown() {
@@ -33,7 +40,9 @@ function Shown() {
   const shown = useNewest(data)
   return (
     <Page title="Overview" actions={<Ranges wanted={wanted} />}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={shown} problem={problem} retry={reload}>
+        <OverviewRoom />
+      </Unread>
       {shown !== null && (
         <div class="overview" aria-busy={data === null}>
           {wanted.name === 'custom' && <CustomRange of={wanted} />}

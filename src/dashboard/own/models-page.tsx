@@ -8,8 +8,9 @@ import { Page } from '../shell/page.tsx'
 import { Copyable } from '../ui/copy.tsx'
 import { Count, State } from '../ui/figure.tsx'
 import { ListFoot, SearchFilter, searched } from '../ui/filters.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { Unread } from '../ui/unread.tsx'
 
 const FRESH_MS = 15_000
 
@@ -50,7 +51,7 @@ export function OwnModelsPage() {
   const { data: models, problem, reload } = useModels()
   return (
     <Page title="Models">
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={models} problem={problem} retry={reload} />
       {models !== null && (models.length === 0 ? <NoModels /> : <List models={models} />)}
     </Page>
   )

@@ -4,7 +4,7 @@ import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { SharedFacts, Spent } from '../keys/shared-facts.tsx'
 import { Page } from '../shell/page.tsx'
-import { Problem } from '../ui/notice.tsx'
+import { FactsRoom, Unread } from '../ui/unread.tsx'
 
 const FRESH_MS = 15_000
 
@@ -14,7 +14,9 @@ export function OwnTeamPage() {
   const { data: team, problem, reload } = useTeam()
   return (
     <Page title={team === null ? 'Team' : `Team ${team.name}`}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={team} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
       {team !== null && (
         <div class="sections narrow">
           <Spent of={team} />

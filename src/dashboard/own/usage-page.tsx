@@ -12,9 +12,10 @@ import { toTotals } from '../overview/series.ts'
 import { type Share, toShares } from '../overview/shares.ts'
 import { Page } from '../shell/page.tsx'
 import { Bar, Count, Money, nowMs } from '../ui/figure.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
 import { Columns } from '../ui/spark.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { FactsRoom, Unread } from '../ui/unread.tsx'
 
 const FRESH_MS = 30_000
 const MOST_ROWS = 1_000
@@ -47,7 +48,9 @@ export function OwnUsagePage() {
   const usage = useNewest(data)
   return (
     <Page title="Usage" actions={<Ranges wanted={wanted} />}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={usage} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
       {wanted.name === 'custom' && <CustomRange of={wanted} />}
       {usage !== null && (usage.total.requests === 0 ? <Nothing of={usage.range} /> : <Shown of={usage} />)}
     </Page>

@@ -8,8 +8,9 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { None, State, When } from '../ui/figure.tsx'
 import { ListFoot, SearchFilter, searched } from '../ui/filters.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { Unread } from '../ui/unread.tsx'
 import { type Person, usePeople, useSessions } from './data.ts'
 import { isMe, PersonDrawer } from './drawer.tsx'
 import { STATUS_KINDS } from './words.ts'
@@ -26,7 +27,7 @@ export function PeoplePage() {
   const havePasswords = ways.value.includes('password')
   return (
     <Page title="People" actions={people !== null && people.length > 1 && havePasswords && inviteLink()}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={people} problem={problem} retry={reload} />
       {people !== null && (
         <div class="sections">
           <List people={people} />

@@ -6,7 +6,7 @@ import { Page } from '../shell/page.tsx'
 import type { PageProps } from '../shell/pages.ts'
 import { CopyButton } from '../ui/copy.tsx'
 import { Count, Latency, Money, None, State, When } from '../ui/figure.tsx'
-import { Problem } from '../ui/notice.tsx'
+import { FactsRoom, Unread } from '../ui/unread.tsx'
 import { Calls } from './calls.tsx'
 import { Charge } from './charge.tsx'
 import { useRequest } from './data.ts'
@@ -21,7 +21,9 @@ export function RequestPage({ params: { id = '' } }: PageProps) {
       above={<a href={toHref('/requests')}>Requests</a>}
       actions={<CopyButton text={id} label="Copy id" />}
     >
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={request} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
       {request !== null && <Explained of={request} />}
     </Page>
   )

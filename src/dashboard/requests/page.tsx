@@ -5,8 +5,9 @@ import { Page } from '../shell/page.tsx'
 import { Button } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Count, State } from '../ui/figure.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
 import { Table } from '../ui/table.tsx'
+import { Unread } from '../ui/unread.tsx'
 import { COLUMNS } from './columns.tsx'
 import { type LiveState, toShown, useLive, useRequests } from './data.ts'
 import { FILTER_NAMES, toFilters } from './filters.ts'
@@ -24,7 +25,7 @@ export function RequestsPage() {
   const rows = page === null ? [] : toShown(mayFollow ? arrived : [], page.requests)
   return (
     <Page title="Requests" actions={mayFollow && <Live state={state} isWanted={isWanted} />}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={page} problem={problem} retry={reload} />
       {page !== null && (
         <>
           <Narrow filters={filters} />

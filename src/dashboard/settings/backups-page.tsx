@@ -3,8 +3,9 @@
 import { Button } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { When } from '../ui/figure.tsx'
-import { announce, Empty, Problem, tell } from '../ui/notice.tsx'
+import { announce, Empty, tell } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { RowsRoom, Unread } from '../ui/unread.tsx'
 import { makeBackup, useBackups } from './data.ts'
 import { SettingsFrame } from './frame.tsx'
 import { toBytes } from './words.ts'
@@ -54,7 +55,9 @@ export function BackupsPage() {
   )
   return (
     <SettingsFrame title="Backups" actions={data !== null && data.backups.length > 0 && button}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={data} problem={problem} retry={reload}>
+        <RowsRoom />
+      </Unread>
       {data?.failed && (
         <p class="note">
           <span class="state bad">The last one could not be made</span> {data.failed}

@@ -1,7 +1,7 @@
 /** What the server is set to: what is in force, where that is from and, for owners, changing it. */
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { ButtonLink } from '../ui/button.tsx'
-import { Problem } from '../ui/notice.tsx'
+import { RowsRoom, Unread } from '../ui/unread.tsx'
 import { type Setting, useSettings } from './data.ts'
 import { SettingDialog } from './dialog.tsx'
 import { SettingsFrame } from './frame.tsx'
@@ -14,7 +14,9 @@ export function SettingsPage() {
   const open = topics.flatMap((topic) => topic.settings).find(({ name }) => name === query.value.get('setting'))
   return (
     <SettingsFrame title="Settings" actions={<ButtonLink href={toHref('/reference')}>API reference</ButtonLink>}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={settings} problem={problem} retry={reload}>
+        <RowsRoom />
+      </Unread>
       {waiting > 0 && (
         <p class="note">
           <span class="state warn">{waiting === 1 ? 'One change waits' : `${waiting} changes wait`}</span> for the next

@@ -1,6 +1,6 @@
 /** How the server is doing: whether all is well and, where it is not, why and what to do. */
 import { Count, State, When } from '../ui/figure.tsx'
-import { Problem } from '../ui/notice.tsx'
+import { FactsRoom, Unread } from '../ui/unread.tsx'
 import { useStatus } from './data.ts'
 import { SettingsFrame } from './frame.tsx'
 import { toBytes } from './words.ts'
@@ -11,7 +11,9 @@ export function ServerPage() {
   const { data: status, problem, reload } = useStatus()
   return (
     <SettingsFrame title="Server">
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={status} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
       {status !== null && (
         <div class="sections">
           <Wellbeing of={status} />

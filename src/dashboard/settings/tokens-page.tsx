@@ -3,8 +3,9 @@ import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { nowMs, State, When } from '../ui/figure.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { RowsRoom, Unread } from '../ui/unread.tsx'
 import { type Token, useTokens } from './data.ts'
 import { SettingsFrame } from './frame.tsx'
 import { TokenDialog } from './token-dialog.tsx'
@@ -20,7 +21,9 @@ export function TokensPage() {
   const open = tokens?.find(({ id }) => id === query.value.get('token'))
   return (
     <SettingsFrame title="Tokens" actions={tokens !== null && tokens.length > 0 && newToken()}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={tokens} problem={problem} retry={reload}>
+        <RowsRoom />
+      </Unread>
       {tokens !== null &&
         (tokens.length === 0 ? (
           <NoTokens />

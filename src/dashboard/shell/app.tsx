@@ -9,6 +9,7 @@ import { Doors } from '../doors/doors.tsx'
 import { loadSession } from '../doors/enter.ts'
 import { Mark } from '../ui/mark.tsx'
 import { Empty, Notices, Problem } from '../ui/notice.tsx'
+import { PageRoom, RowsRoom } from '../ui/unread.tsx'
 import { Frame } from './frame.tsx'
 import { Help } from './help.tsx'
 import { NotForYou, Page } from './page.tsx'
@@ -94,7 +95,12 @@ function Loading({ page, params }: PageProps & { page: PageEntry }) {
     load(page).then(() => draw(1), setProblem)
   }, [page])
   if (Content) return <Content params={params} />
-  if (problem === null) return null
+  if (problem === null)
+    return (
+      <PageRoom>
+        <RowsRoom />
+      </PageRoom>
+    )
   // After an upgrade of the server, the page that is open asks for pieces that are gone.
   return <Problem of={toRefusal(problem)} retry={() => location.reload()} />
 }

@@ -1,4 +1,4 @@
-/** The first run: three steps, each ticked by itself once it has happened.. */
+/** The first run: three steps, each ticked by itself once it has happened. */
 import type { ComponentChildren } from 'preact'
 import { toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
@@ -8,7 +8,7 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { When } from '../ui/figure.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { Problem } from '../ui/notice.tsx'
+import { RowsRoom, Unread } from '../ui/unread.tsx'
 import { toSteps } from './steps.ts'
 
 const LOOK_MS = 3_000
@@ -20,7 +20,9 @@ export function StartPage() {
   const retry = () => void Promise.all([keys.reload(), models.reload()])
   return (
     <Page title="Start">
-      {problem && <Problem of={problem} retry={retry} />}
+      <Unread of={keys.data && models.data} problem={problem} retry={retry}>
+        <RowsRoom />
+      </Unread>
       {keys.data && models.data && <Steps {...toSteps(keys.data, models.data)} />}
     </Page>
   )

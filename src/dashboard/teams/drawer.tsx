@@ -12,8 +12,9 @@ import { EditForm } from '../ui/edit-form.tsx'
 import { Fact, TimeFact } from '../ui/facts.tsx'
 import { Money, State } from '../ui/figure.tsx'
 import { useForm } from '../ui/form.tsx'
-import { Problem, tell } from '../ui/notice.tsx'
+import { tell } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
+import { FactsRoom, Unread } from '../ui/unread.tsx'
 import { editTeam, useTeam } from './data.ts'
 import { TeamFields } from './fields.tsx'
 import { toValues } from './form-values.ts'
@@ -23,7 +24,9 @@ export function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const [isEdited, setEdited] = useState(false)
   return (
     <Overlay kind="drawer" title={team?.name ?? 'Team'} onClose={onClose}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={team} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
       {team !== null && (
         <>
           <p class="drawer-line">

@@ -10,8 +10,9 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Money, None } from '../ui/figure.tsx'
 import { ListFoot, SearchFilter, searched } from '../ui/filters.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { Unread } from '../ui/unread.tsx'
 import { useTeams } from './data.ts'
 import { TeamDrawer } from './drawer.tsx'
 
@@ -27,7 +28,7 @@ export function TeamsPage() {
   const open = query.value.get('team')
   return (
     <Page title="Teams" actions={teams !== null && teams.length > 0 && newTeam()}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={teams} problem={problem} retry={reload} />
       {teams !== null && (teams.length === 0 ? <NoTeams /> : <List teams={teams} />)}
       {open !== null && <TeamDrawer key={open} id={open} onClose={() => setQuery({ team: null })} />}
     </Page>

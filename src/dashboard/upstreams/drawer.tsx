@@ -7,8 +7,8 @@ import { toLatency } from '../figures/counts.ts'
 import { toLimitsText } from '../keys/words.ts'
 import { Button } from '../ui/button.tsx'
 import { State, When } from '../ui/figure.tsx'
-import { Problem } from '../ui/notice.tsx'
 import { Overlay } from '../ui/overlay.tsx'
+import { FactsRoom, Unread } from '../ui/unread.tsx'
 import { EditUpstream, RemoveUpstream } from './change.tsx'
 import { useUpstreams } from './data.ts'
 import { Failures, LastError } from './failures.tsx'
@@ -23,7 +23,9 @@ export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void })
   const close = () => setOpen(null)
   return (
     <Overlay kind="drawer" title={id} onClose={onClose}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={upstreams} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
       {upstreams !== null && upstream === undefined && (
         <p>There is no upstream of this name. It may have been removed.</p>
       )}

@@ -7,8 +7,9 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Count, None, State, When } from '../ui/figure.tsx'
 import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
-import { Empty, Problem } from '../ui/notice.tsx'
+import { Empty } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { Unread } from '../ui/unread.tsx'
 import { useUpstreams } from './data.ts'
 import { UpstreamDrawer } from './drawer.tsx'
 import { filterUpstreams, toBreakers, toCredential, toUpstreamState } from './words.ts'
@@ -25,7 +26,7 @@ export function UpstreamsPage() {
   const open = query.value.get('upstream')
   return (
     <Page title="Upstreams" actions={upstreams !== null && upstreams.length > 0 && newUpstream()}>
-      {problem && <Problem of={problem} retry={reload} />}
+      <Unread of={upstreams} problem={problem} retry={reload} />
       {upstreams !== null && (upstreams.length === 0 ? <NoUpstreams /> : <List upstreams={upstreams} />)}
       {open !== null && <UpstreamDrawer key={open} id={open} onClose={() => setQuery({ upstream: null })} />}
     </Page>
