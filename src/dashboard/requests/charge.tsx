@@ -54,7 +54,7 @@ const Arithmetic = ({ of: call, isOne }: { of: ChargeDocument['calls'][number]; 
             <tr key={kind}>
               <th scope="row">{toKindText(kind)}</th>
               <td class="figure">{toExactCount(count)}</td>
-              <td class="figure" title={`$${usd_each}`}>
+              <td class="figure each" title={`$${usd_each}`}>
                 {kind === 'request' ? `$${usd_each}` : `${toPerMillion(usd_each)} per million`}
               </td>
               <td class="figure">${usd}</td>

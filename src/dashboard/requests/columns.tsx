@@ -53,6 +53,7 @@ export const COLUMNS: readonly Column<RequestDocument>[] = [
     name: 'took',
     title: 'Took',
     isFigure: true,
+    isOnPhone: false,
     cell: ({ duration_ms }) => (duration_ms === null ? <None /> : <Latency ms={duration_ms} />),
   },
   {

@@ -19,7 +19,7 @@ export interface RequestFilters {
 }
 
 export const STATES = [
-  ['', 'However they ended'],
+  ['', 'In any state'],
   ['errors', 'Did not end well'],
   ['ok', 'Ended well'],
   ['failed', 'Failed'],

@@ -39,7 +39,7 @@ export function Narrow({ filters }: { filters: RequestFilters }) {
         value={filters.model}
         options={withChosen([['', 'All models'], ...models.map(({ slug }): Option => [slug, slug])], filters.model)}
       />
-      <Choice name="state" restarts="before" label="How they ended" value={filters.state} options={STATES} />
+      <Choice name="state" restarts="before" label="State" value={filters.state} options={STATES} />
       <Choice
         name="since"
         restarts="before"
