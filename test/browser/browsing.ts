@@ -151,14 +151,22 @@ interface Finding {
   nodes: { target: string[]; failureSummary: string }[]
 }
 
-/** Throws what axe-core finds that keeps people from using the page as it stands: what it calls serious or critical. */
-export async function expectAccessible(page: Page): Promise<void> {
+/**
+ * Throws what axe-core finds that keeps people from using the page as it stands: what it calls serious or critical, and what is too small to
+ * be hit.
+ *
+ * @param rules those of axe-core that are looked for; all where nothing is said.
+ */
+export async function expectAccessible(page: Page, rules?: readonly string[]): Promise<void> {
+  if (rules?.length === 0) return
   // Half faded in, text has less contrast than it will have.
   await page.evaluate(FADED)
   await page.evaluate(AXE)
-  const findings: Finding[] = await page.evaluate(
-    "axe.run({ resultTypes: ['violations'] }).then((run) => run.violations)",
-  )
+  const options = {
+    resultTypes: ['violations'],
+    ...(rules ? { runOnly: { type: 'rule', values: rules } } : { rules: { 'target-size': { enabled: true } } }),
+  }
+  const findings: Finding[] = await page.evaluate(`axe.run(${JSON.stringify(options)}).then((run) => run.violations)`)
   const grave = findings.filter(({ impact }) => impact === 'serious' || impact === 'critical')
   expect(
     grave.map(({ id, nodes }) => ({ id, where: nodes.map(({ target, failureSummary }) => [target, failureSummary]) })),

@@ -1,4 +1,4 @@
-/** The ways in and out, the keyboard, and every page for whoever does not see it, on a phone and in both colours. */
+/** The ways in and out, and the keyboard. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Browsing,
@@ -8,18 +8,6 @@ import {
   startBrowsing,
   type Visit,
 } from '../../browser/browsing.ts'
-
-/** Beside those that are offered at the side. */
-const OTHERS = [
-  ...['/keys?state=revoked', '/keys/new', '/nothing'],
-  ...['/models?model=tollgate%2Fdemo', '/models/catalog', '/models/catalog?version=1'],
-  ...['/upstreams?upstream=demo', '/upstreams/new'],
-  ...['/teams/new', '/people/new', '/account', '/settings?setting=keep', '/settings/server', '/settings/backups'],
-  ...['/settings/tokens', '/settings/tokens/new'],
-]
-
-/** Their paths below `/admin`. */
-const OFFERED = "[...document.querySelectorAll('.side nav a')].map(({ pathname }) => pathname.slice('/admin'.length))"
 
 describe.skipIf(hasNoChromium)('in a browser', () => {
   let browsing: Browsing
@@ -156,26 +144,6 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.keyboard.type('hand')
     await page.getByText(/^1 (in all|of \d+)$/).waitFor()
     expect(page.url()).toEndWith('/admin/keys?search=hand')
-    await visit.close()
-  })
-
-  test.each([
-    ['light', 1_280],
-    ['dark', 390],
-  ] as const)('every page is fit for everybody, in %s, %d wide', async (colours, width) => {
-    await browsing.place.run('keys', 'create', '--name', `${colours} ${width}`, '--budget', '20/month', '--rpm', '60')
-    const visit = await browsing.visit({ colours, width, state })
-    const { page } = visit
-    await visit.open('/', 'Start')
-    const offered: string[] = await page.evaluate(OFFERED)
-    expect(offered.length).toBeGreaterThan(1)
-    for (const path of [...offered, ...OTHERS]) {
-      await page.goto(`${browsing.origin}/admin${path}`)
-      await page.getByRole('heading', { level: 1 }).waitFor()
-      await expectAccessible(page)
-      const overflow = 'Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)'
-      expect([path, await page.evaluate(overflow)]).toEqual([path, 0])
-    }
     await visit.close()
   })
 })
