@@ -45,6 +45,8 @@ export interface BudgetCharge {
 /** What is this much smaller than a budget is held as it is: to count it would hardly make room. */
 const SMALL = 1_000
 
+const NOTHING: Cost = { likelyNanoUsd: 0, mostNanoUsd: 0 }
+
 /** What one request holds on each budget that it is under. */
 export class BudgetReservation {
   readonly #budgets: Budgets
@@ -52,6 +54,8 @@ export class BudgetReservation {
   #held: number
   /** Null once it was counted, or cannot be. */
   #counting: Counting | null
+  /** Of what was asked for since, and had room in what is held. */
+  #within: Counting | null = null
   #isOver = false
 
   constructor(budgets: Budgets, charges: readonly BudgetCharge[], { mostNanoUsd }: Cost, counting: Counting | null) {
@@ -69,9 +73,13 @@ export class BudgetReservation {
     return this.#charges.length > 0
   }
 
-  /** Makes it hold at least so much, on all of them or on none. */
-  raise({ likelyNanoUsd, mostNanoUsd }: Cost): BudgetRefusal | null {
-    if (this.#isOver || mostNanoUsd <= this.#held) return null
+  /** Makes it hold at least so much, on all of them or on none; also once it is counted. */
+  raise({ likelyNanoUsd, mostNanoUsd }: Cost, counting: Counting | null): BudgetRefusal | null {
+    if (this.#isOver) return null
+    if (mostNanoUsd <= this.#held) {
+      this.#within = counting
+      return null
+    }
     const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
     const refusal = findFull(now, likelyNanoUsd, this.#held)
     if (refusal !== null) return refusal
@@ -83,13 +91,15 @@ export class BudgetReservation {
 
   /** Has it counted, once, and holds no more than that says. Never rejects. */
   async count(): Promise<void> {
-    const counting = this.#counting
+    const [counting, within] = [this.#counting, this.#within]
     if (counting === null) return
-    const cost = await counting.count()
+    const [all, more] = await Promise.all([counting.count(), within === null ? NOTHING : within.count()])
     // It may have been raised or settled meanwhile.
     if (this.#counting !== counting) return
+    if (this.#within !== within) return this.count()
     this.#setCounted()
-    if (cost !== null) this.#hold(Math.min(this.#held, cost.mostNanoUsd))
+    if (all === null || more === null) return
+    this.#hold(Math.min(this.#held, Math.max(all.mostNanoUsd, more.mostNanoUsd)))
   }
 
   /** Turns the reservation into what was spent, also beyond the budget. Once. */

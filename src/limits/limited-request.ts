@@ -133,14 +133,14 @@ export class LimitedRequest implements EnteredRequest, Reservation {
 
   raise(ask: Ask): GatewayError | null | Promise<GatewayError | null> {
     const { tokens, counting = null } = ask
-    const decided = this.#raise(tokens, toWorst(ask))
+    const decided = this.#raise(tokens, toWorst(ask), counting)
     if (decided === null) return null
-    return this.#refuseOrCount(decided, counting, (cost) => this.#raise(tokens, cost))
+    return this.#refuseOrCount(decided, counting, (cost) => this.#raise(tokens, cost, counting))
   }
 
-  #raise(tokens: number, cost: Cost): BudgetRefusal | null {
+  #raise(tokens: number, cost: Cost, counting: Counting | null): BudgetRefusal | null {
     if (this.#isOver) return null
-    const full = this.#budget?.raise(cost) ?? null
+    const full = this.#budget?.raise(cost, counting) ?? null
     if (full === null) {
       this.#keySlot?.raise(tokens)
       this.#teamSlot?.raise(tokens)

@@ -26,6 +26,8 @@ function createCounts() {
       }
       return { ...cents(worst), counting: { leastNanoUsd: () => least * CENT, count } }
     },
+    /** Lets the first of them end. */
+    endOne: () => waiting.shift()?.(),
     /** Lets all counts end, and those that begin thereby. */
     async end() {
       while (waiting.length > 0) {
@@ -130,6 +132,25 @@ describe('an additional call', () => {
     expect(await raised).toBeNull()
     expect(standing(limiter, key, null, at(0)).reserved).toBe(11 * CENT)
   })
+
+  test.each(['before', 'while'])(
+    'that fits into what is held keeps its room, asked for %s that is counted',
+    async (when) => {
+      const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+      const reservation = enter(limiter, key).admit(counts.ask(6, [2, 2]), at(0)) as Reservation
+      const raise = () => expect(reservation.raise(counts.ask(5, [4, 4]))).toBeNull()
+      if (when === 'before') raise()
+      // What it is counted for finds no room all the same.
+      const refused = enter(limiter, key).admit(counts.ask(12, [9, 9]), at(0))
+      counts.endOne()
+      await Bun.sleep(0)
+      expect(counts.begun).toBeGreaterThan(1)
+      if (when === 'while') raise()
+      await counts.end()
+      expect(await refused).toBeInstanceOf(GatewayError)
+      expect(standing(limiter, key, null, at(0)).reserved).toBe(4 * CENT)
+    },
+  )
 
   test('is refused where its count does not fit either, and holds what it held', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
