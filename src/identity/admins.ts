@@ -176,7 +176,7 @@ export const readNames = async (store: Pick<IdentityStore, 'readAdmins'>): Promi
   new Map((await store.readAdmins()).map(({ id, name }) => [id, name]))
 
 /** By id or name. Throws `admin_not_found`. */
-export function findAdmin(admins: readonly StoredAdmin[], which: string): StoredAdmin {
+function findAdmin(admins: readonly StoredAdmin[], which: string): StoredAdmin {
   const found = admins.find(({ id, name }) => id === which || name === toSignInName(which))
   if (found) return found
   const message = `There is nobody called '${which.slice(0, 200)}'.`

@@ -32,7 +32,7 @@ export async function findBySession(store: IdentityStore, secret: string, nowMs:
   return toPrincipal(admin, session)
 }
 
-export const toPrincipal = ({ id, name, role, teamId }: StoredAdmin, session: StoredSession): Principal => ({
+const toPrincipal = ({ id, name, role, teamId }: StoredAdmin, session: StoredSession): Principal => ({
   ...{ id, name, role, teamId, session },
 })
 

@@ -4,7 +4,7 @@ import type { UsageFields } from './series.ts'
 
 export const HEAT_DAYS = 7
 /** Shades beside the one of nothing. */
-export const SHADES = 5
+const SHADES = 5
 
 export interface HeatDay {
   /** Its beginning. */

@@ -2,8 +2,7 @@
 import type { Range } from './range.ts'
 import { toIndex, toTotals, type UsageFields } from './series.ts'
 
-export const LISTS = ['key', 'model', 'team', 'upstream', 'user'] as const
-export type List = (typeof LISTS)[number]
+export type List = 'key' | 'model' | 'team' | 'upstream' | 'user'
 
 export interface Share {
   /** What it is asked for by; null where it is nobody's. */

@@ -80,7 +80,7 @@ export function ask(roundId: number, side: Side, model: string, instead: number 
 }
 
 /** Asks every model whose turn it is at the end of the thread. */
-export function askAll(models: readonly string[]): void {
+function askAll(models: readonly string[]): void {
   const last = thread.value.at(-1)
   for (const [at, model] of models.entries()) {
     const side = at === 0 ? 0 : 1

@@ -136,14 +136,14 @@ export function removeAnswer(thread: Thread, id: number): Thread {
   )
 }
 
-export interface Place {
+interface Place {
   round: Round
   side: Side
   /** Among the answers of its side. */
   at: number
 }
 
-export function findAnswer(thread: Thread, id: number): Place | null {
+function findAnswer(thread: Thread, id: number): Place | null {
   for (const round of thread)
     for (const side of [0, 1] as const) {
       const at = round.answers[side].findIndex((answer) => answer.id === id)
