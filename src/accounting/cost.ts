@@ -61,6 +61,9 @@ const sum: Join = (costs) => costs.reduce((before, cost) => before + cost, 0)
 
 /** What several plans come to, and what has been spent beside them. Worked out where a budget has no room for the worst case alone. */
 class PlannedCost implements Counting {
+  /** Of each plan, what its calls read at most by a count; empty until they were counted. */
+  #counted: number[] = []
+
   constructor(
     readonly counter: Pick<Counter, 'bound'>,
     readonly shareId: string,
@@ -76,16 +79,27 @@ class PlannedCost implements Counting {
   async count(): Promise<Cost | null> {
     const { counter, shareId, plans, spentNanoUsd } = this
     const likely: number[] = []
-    const most: number[] = []
+    const counted: number[] = []
     const bounds = await Promise.all(plans.map(({ body }) => counter.bound(shareId, body)))
     for (const [at, plan] of plans.entries()) {
       const bound = bounds[at]
       if (!bound) return null
       likely.push(priceOf(plan, bound.tokens))
-      // A kill charges what the row reserves, which may be more than is counted.
-      most.push(priceOf(plan, Math.max(plan.promptTokens, tokensOn(plan.target.upstreamModel, bound))))
+      counted.push(tokensOn(plan.target.upstreamModel, bound))
     }
-    return { likelyNanoUsd: spentNanoUsd + this.join(likely), mostNanoUsd: spentNanoUsd + this.join(most) }
+    this.#counted = counted
+    const costOf = (tokens: readonly number[]) =>
+      spentNanoUsd + this.join(plans.map((plan, at) => priceOf(plan, tokens[at] ?? 0)))
+    return {
+      likelyNanoUsd: spentNanoUsd + this.join(likely),
+      mostNanoUsd: costOf(counted),
+      reservedNanoUsd: costOf(plans.map(({ promptTokens }) => promptTokens)),
+    }
+  }
+
+  /** What a call to the first of its targets reads: by the estimate, or by a count that has come to less. */
+  toPromptTokens(estimated: number): number {
+    return Math.min(estimated, this.#counted[0] ?? estimated)
   }
 }
 
@@ -99,7 +113,7 @@ export function askForAny(
   shareId: string,
   plans: readonly PlannedCalls[],
   mostPromptTokens: number | null,
-): Ask {
+): Ask & { counting?: PlannedCost } {
   let tokens = 0
   let nanoUsd = 0
   for (const plan of plans) {

@@ -9,14 +9,7 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
-import {
-  type Ask,
-  type EnteredRequest,
-  isLimited,
-  type Limiter,
-  type Moment,
-  type Reservation,
-} from '../limits/limiter.ts'
+import { type EnteredRequest, isLimited, type Limiter, type Moment, type Reservation } from '../limits/limiter.ts'
 import { order, resolve } from '../routing/route.ts'
 import type { Counter } from '../tokens/count.ts'
 import { bytesOfExtras, DEFAULT_OUTPUT_TOKENS, type Estimate, toCap } from '../tokens/estimate.ts'
@@ -78,7 +71,6 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
   const [first] = targets
   if (!first) return noneReady(health, fitting)
   // 2. Is there room? Tokens and budgets, as one reservation.
-  const reserve = toReserve(first, toEstimate(task.promptTokens, body, first), body)
   const ask = isLimited(key, team) ? toAsk(deps.counter, asked, body, targets, isBudgeted) : NOTHING
   const admitting = entered.admit(ask, now)
   const reservation = admitting instanceof Promise ? await admitting : admitting
@@ -88,10 +80,13 @@ export async function admit(deps: AdmitDeps, asked: Asked): Promise<Decision<Adm
     reservation.cancel()
     return stopping()
   }
+  // Where it was admitted by a count, no more than that is held: a kill must not charge it by the estimate.
+  const promptTokens = ask.counting?.toPromptTokens(task.promptTokens) ?? task.promptTokens
+  const reserve = toReserve(first, toEstimate(promptTokens, body, first), body)
   return { body, slug: model.facts.id, targets, first, reserve, reservation }
 }
 
-const NOTHING: Ask = { tokens: 0, nanoUsd: 0 }
+const NOTHING: ReturnType<typeof toAsk> = { tokens: 0, nanoUsd: 0 }
 
 /** The targets in order; who is at the limit of its provider comes after all others. */
 function choose(
@@ -128,7 +123,7 @@ function toAsk(
   body: CanonicalRequest,
   targets: readonly Target[],
   isBudgeted: boolean,
-): Ask {
+): ReturnType<typeof askForAny> {
   const plans: PlannedCalls[] = []
   for (const target of targets) {
     const plan = toPlan(body, task.promptTokens, target)

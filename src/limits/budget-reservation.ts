@@ -26,6 +26,8 @@ export interface Cost {
   likelyNanoUsd: number
   /** At most: so much is held until it is known. */
   mostNanoUsd: number
+  /** What the rows that are on record reserve, which a kill charges, though it be more than is counted: no less is held. */
+  reservedNanoUsd: number
 }
 
 /** How it is found out what a request of a nearly spent budget may cost: by the worst case first, which is known at once. */
@@ -42,10 +44,12 @@ export interface BudgetCharge {
   readonly usage: PeriodUsage
 }
 
+const toHeld = ({ mostNanoUsd, reservedNanoUsd }: Cost) => Math.max(mostNanoUsd, reservedNanoUsd)
+
 /** What is this much smaller than a budget is held as it is: to count it would hardly make room. */
 const SMALL = 1_000
 
-const NOTHING: Cost = { likelyNanoUsd: 0, mostNanoUsd: 0 }
+const NOTHING: Cost = { likelyNanoUsd: 0, mostNanoUsd: 0, reservedNanoUsd: 0 }
 
 /** What one request holds on each budget that it is under. */
 export class BudgetReservation {
@@ -74,9 +78,11 @@ export class BudgetReservation {
   }
 
   /** Makes it hold at least so much, on all of them or on none; also once it is counted. */
-  raise({ likelyNanoUsd, mostNanoUsd }: Cost, counting: Counting | null): BudgetRefusal | null {
+  raise(cost: Cost, counting: Counting | null): BudgetRefusal | null {
+    const { likelyNanoUsd } = cost
+    const heldNanoUsd = toHeld(cost)
     if (this.#isOver) return null
-    if (mostNanoUsd <= this.#held) {
+    if (heldNanoUsd <= this.#held) {
       this.#within = counting
       return null
     }
@@ -85,7 +91,7 @@ export class BudgetReservation {
     if (refusal !== null) return refusal
     // What was counted is only a part of it from here on.
     this.#setCounted()
-    this.#hold(mostNanoUsd)
+    this.#hold(heldNanoUsd)
     return null
   }
 
@@ -99,7 +105,7 @@ export class BudgetReservation {
     if (this.#within !== within) return this.count()
     this.#setCounted()
     if (all === null || more === null) return
-    this.#hold(Math.min(this.#held, Math.max(all.mostNanoUsd, more.mostNanoUsd)))
+    this.#hold(Math.min(this.#held, Math.max(toHeld(all), toHeld(more))))
   }
 
   /** Turns the reservation into what was spent, also beyond the budget. Once. */

@@ -15,7 +15,11 @@ import type { RateLimiter, RateRefusal, Slot } from './rates.ts'
 /** Whoever is refused for one of these and comes again should not have used up its rate by waiting. */
 const GIVES_BACK: ReadonlySet<ErrorKind> = new Set(['token_limit', 'insufficient_quota', 'overloaded', 'over_share'])
 
-const toWorst = ({ nanoUsd }: Ask): Cost => ({ likelyNanoUsd: nanoUsd, mostNanoUsd: nanoUsd })
+const toWorst = ({ nanoUsd }: Ask): Cost => ({
+  likelyNanoUsd: nanoUsd,
+  mostNanoUsd: nanoUsd,
+  reservedNanoUsd: 0,
+})
 
 const isBudgetRefusal = (decided: unknown): decided is BudgetRefusal =>
   decided !== null && typeof decided === 'object' && 'askedNanoUsd' in decided

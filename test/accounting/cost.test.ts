@@ -18,7 +18,7 @@ test('what a call may cost at most has its prompt written to a cache for as long
   expect(most({ input_cache_write_1h: '0.000003' })).toBe(30_000)
 })
 
-test('what is held once it was counted is no less than a kill would charge, of a text with fewer tokens than are estimated', async () => {
+test('beside what a count comes to stands what a kill would charge, of a text with fewer tokens than are estimated', async () => {
   const pricing = [{ prompt: '0.000001', completion: '0.000001' }]
   const target = { ...toTarget(), upstreamModel: 'gpt-5', pricing }
   const body = { model: 'm', messages: [{ role: 'user' as const, content: ' '.repeat(4_000) }], max_tokens: 10 }
@@ -32,6 +32,6 @@ test('what is held once it was counted is no less than a kill would charge, of a
   for (const { counting } of asks) {
     const cost = await counting?.count()
     expect(cost?.likelyNanoUsd).toBeLessThan(reserve.reservedNanoUsd)
-    expect(cost?.mostNanoUsd).toBeGreaterThanOrEqual(reserve.reservedNanoUsd)
+    expect(cost?.reservedNanoUsd).toBe(reserve.reservedNanoUsd)
   }
 })

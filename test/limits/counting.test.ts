@@ -16,8 +16,13 @@ function createCounts() {
     /** How many were begun. */
     begun: 0,
     /** An ask for so many cents at worst, which a count finds to be `likely`, and `most` at most; null where it finds nothing. */
-    ask(worst: number, found: [likely: number, most: number] | null, least = 0): Ask {
-      const cost: Cost | null = found && { likelyNanoUsd: found[0] * CENT, mostNanoUsd: found[1] * CENT }
+    ask(worst: number, found: [likely: number, most: number, reserved?: number] | null, least = 0): Ask {
+      const [likely, most, reserved = 0] = found ?? [0, 0]
+      const cost: Cost | null = found && {
+        likelyNanoUsd: likely * CENT,
+        mostNanoUsd: most * CENT,
+        reservedNanoUsd: reserved * CENT,
+      }
       const count = () => {
         this.begun++
         const { promise, resolve } = Promise.withResolvers<void>()
@@ -63,6 +68,14 @@ describe('a request', () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     expect(await decide(counts, [enter(limiter, key).admit(counts.ask(12, [3, 5]), at(0))])).toEqual([true])
     expect(standing(limiter, key, null, at(0)).reserved).toBe(5 * CENT)
+  })
+
+  test('that is on record with more than was counted afterwards is held at that', async () => {
+    const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
+    void enter(limiter, key).admit(counts.ask(8, [1, 2, 3]), at(0))
+    // What is not on record yet will be, by its count.
+    expect(await decide(counts, [enter(limiter, key).admit(counts.ask(8, [4, 6, 7]), at(0))])).toEqual([true])
+    expect(standing(limiter, key, null, at(0)).reserved).toBe(9 * CENT)
   })
 
   test('that still does not fit has all that is under way counted, its team’s other keys among them', async () => {
