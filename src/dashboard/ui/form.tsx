@@ -30,6 +30,8 @@ export function useForm<Values extends Record<string, string>>(
     ...{ values, isBusy, problem },
     set(changes) {
       values.value = { ...values.value, ...changes }
+      // What was refused is being mended.
+      if (problem.value?.field && problem.value.field in changes) problem.value = null
     },
     async submit() {
       if (isBusy.value) return
@@ -45,7 +47,7 @@ export function useForm<Values extends Record<string, string>>(
   }
 }
 
-const Sent = createContext<{ problem: Refusal | null }>({ problem: null })
+const Sent = createContext<{ problem: Refusal | null; isAtField: boolean }>({ problem: null, isAtField: false })
 
 interface FormProps {
   // biome-ignore lint/suspicious/noExplicitAny: whatever fields it has
@@ -63,6 +65,9 @@ interface FormProps {
 export function Form({ of, submit, kind = 'main', isReady = true, beside, children }: FormProps) {
   const at = useRef<HTMLFormElement>(null)
   const { problem, isBusy } = of
+  // In a part of the form that is folded nobody would see it.
+  const field = problem.value && at.current?.querySelector(`[name="${problem.value.field}"][aria-invalid]`)
+  const isAtField = field?.checkVisibility() ?? false
   const send = async (event: Event) => {
     event.preventDefault()
     await of.submit()
@@ -72,9 +77,9 @@ export function Form({ of, submit, kind = 'main', isReady = true, beside, childr
   }
   return (
     <form ref={at} class="form" onSubmit={send} noValidate>
-      <Sent.Provider value={{ problem: problem.value }}>{children}</Sent.Provider>
+      <Sent.Provider value={{ problem: problem.value, isAtField }}>{children}</Sent.Provider>
       <div class="form-problem" role="alert">
-        {problem.value && (
+        {problem.value && !isAtField && (
           <p>
             <Icon name="warning" />
             {problem.value.message}
@@ -101,19 +106,39 @@ interface FieldProps<Values extends Record<string, string>> {
   wrong?: string | undefined
 }
 
-/** Its ids, and whether it is wrong as it stands, or was by the last answer. */
+/** Its ids, whether it is wrong as it stands or was by the last answer, and what is said of that below it. */
 function useField(name: string, wrong: string | undefined) {
   const id = useId()
-  const { problem } = useContext(Sent)
-  return { id, hintId: `${id}-hint`, isWrong: wrong !== undefined || problem?.field === name }
+  const { problem, isAtField } = useContext(Sent)
+  const refused = problem?.field === name ? problem.message : undefined
+  return {
+    ...{ id, hintId: `${id}-hint` },
+    isWrong: wrong !== undefined || refused !== undefined,
+    refused: isAtField && wrong === undefined ? refused : undefined,
+  }
 }
 
-const Hint = ({ id, wrong, children }: { id: string; wrong: string | undefined; children: ComponentChildren }) =>
-  children || wrong ? (
+interface HintProps {
+  id: string
+  wrong: string | undefined
+  /** What the last answer said of it. */
+  refused: string | undefined
+  children: ComponentChildren
+}
+
+function Hint({ id, wrong, refused, children }: HintProps) {
+  if (refused)
+    return (
+      <p class="hint wrong" id={id} role="alert">
+        {refused}
+      </p>
+    )
+  return children || wrong ? (
     <p class={wrong ? 'hint wrong' : 'hint'} id={id}>
       {wrong ?? children}
     </p>
   ) : null
+}
 
 type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
   type?: 'text' | 'password' | 'search' | 'date'
@@ -130,7 +155,7 @@ type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
 
 export function TextField<Values extends Record<string, string>>(props: TextProps<Values>) {
   const { of, name, label, hint, wrong, type = 'text', inputMode, autoComplete = 'off', placeholder, autoFocus } = props
-  const { id, hintId, isWrong } = useField(name, wrong)
+  const { id, hintId, isWrong, refused } = useField(name, wrong)
   useEffect(() => {
     // A browser goes by the attribute in a dialog, and else once only.
     if (autoFocus) document.getElementById(id)?.focus()
@@ -138,7 +163,7 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
   const shared = {
     ...{ id, name, placeholder, inputMode, autoComplete, spellcheck: false },
     value: of.values.value[name],
-    'aria-describedby': hint || wrong ? hintId : undefined,
+    'aria-describedby': hint || wrong || refused ? hintId : undefined,
     'aria-invalid': isWrong,
     autofocus: autoFocus,
     class: props.isCode ? 'code-input' : undefined,
@@ -157,9 +182,7 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
       ) : (
         <textarea {...shared} rows={props.lines} />
       )}
-      <Hint id={hintId} wrong={wrong}>
-        {hint}
-      </Hint>
+      <Hint {...{ id: hintId, wrong, refused }}>{hint}</Hint>
     </div>
   )
 }
@@ -172,13 +195,13 @@ export function SelectField<Values extends Record<string, string>>({
   wrong,
   options,
 }: FieldProps<Values> & { options: readonly (readonly [value: string, text: string])[] }) {
-  const { id, hintId, isWrong } = useField(name, wrong)
+  const { id, hintId, isWrong, refused } = useField(name, wrong)
   return (
     <div class="field">
       <label for={id}>{label}</label>
       <select
         {...{ id, name }}
-        aria-describedby={hint || wrong ? hintId : undefined}
+        aria-describedby={hint || wrong || refused ? hintId : undefined}
         aria-invalid={isWrong}
         onChange={({ currentTarget: { value } }) => of.set({ [name]: value } as Partial<Values>)}
       >
@@ -188,9 +211,7 @@ export function SelectField<Values extends Record<string, string>>({
           </option>
         ))}
       </select>
-      <Hint id={hintId} wrong={wrong}>
-        {hint}
-      </Hint>
+      <Hint {...{ id: hintId, wrong, refused }}>{hint}</Hint>
     </div>
   )
 }

@@ -9,6 +9,9 @@ import {
   type Visit,
 } from '../../browser/browsing.ts'
 
+/** What is said of the field that has the focus. */
+const DESCRIBED = "document.getElementById(document.activeElement.getAttribute('aria-describedby')).textContent"
+
 describe.skipIf(hasNoChromium)('in a browser', () => {
   let browsing: Browsing
   let owner: Visit
@@ -135,6 +138,12 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'New key' }).waitFor()
     expect(await page.evaluate('document.activeElement.name')).toBe('name')
     await page.keyboard.type('by hand')
+    await page.getByLabel('Budget', { exact: true }).fill('lots')
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').getByText('Write dollars, such as 20 or 0.50.').waitFor()
+    expect(await page.evaluate(DESCRIBED)).toBe('Write dollars, such as 20 or 0.50.')
+    await page.keyboard.press('Control+a')
+    await page.keyboard.press('Delete')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'Key by hand' }).waitFor()
     await page.keyboard.press('g')
