@@ -3,7 +3,7 @@
  * has opened, an additional one gets a row of `calls` here, and room in the budget. What each of them used is read off its
  * meter when the request is settled.
  */
-import { toEndedBefore } from '../domain/ended-calls.ts'
+import { type EndedCall, toEndedBefore } from '../domain/ended-calls.ts'
 import { type GatewayError, noLongerWanted } from '../domain/error.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
@@ -36,7 +36,7 @@ export class CallLog {
   readonly #firstReserve: Reserve
   readonly #recording: Promise<void>[] = []
   readonly #pending = new Set<Pending>()
-  /** Numbers of calls of which one that was begun later says how they ended. */
+  /** Numbers of calls of which one that is on record says how they ended. */
   readonly #told = new Set<number>()
   #isClosed = false
   /** How many calls were begun; a first target that was passed over counts as one. */
@@ -121,11 +121,12 @@ export class CallLog {
       const refusal = raising instanceof Promise ? await raising : raising
       if (refusal) throw refusal
       if (this.#isClosed || signal.aborted) throw noLongerWanted()
+      const ended = this.#calls.flatMap((one) => (this.#told.has(one.number) ? [] : (toEndedCall(one) ?? [])))
       const opened: OpenCall = {
         requestId: row.id,
         number: this.count + 1,
         instance: row.instance,
-        endedBefore: this.#tellEnded(),
+        endedBefore: toEndedBefore(ended),
         reason: isPassedOver || reason === 'first' ? 'fallback' : reason,
         upstream: target.upstream.id,
         upstreamModel: target.upstreamModel,
@@ -135,7 +136,7 @@ export class CallLog {
         ...reserve,
       }
       const call = this.#add(target, body, opened)
-      const recorded = this.#record(call, opened, next)
+      const recorded = this.#record(call, opened, next, ended)
       this.#recording.push(recorded)
       await recorded
       if (!this.#isClosed && !signal.aborted) return call
@@ -147,15 +148,9 @@ export class CallLog {
     }
   }
 
-  /** What those came to that have ended, and that were not told of yet. */
-  #tellEnded(): string | null {
-    const ended = this.#calls.flatMap((call) => (this.#told.has(call.number) ? [] : (toEndedCall(call) ?? [])))
-    for (const { number } of ended) this.#told.add(number)
-    return toEndedBefore(ended)
-  }
-
-  async #record(call: Call, opened: OpenCall, pending: Pending): Promise<void> {
+  async #record(call: Call, opened: OpenCall, pending: Pending, told: readonly EndedCall[]): Promise<void> {
     await this.#deps.ledger.openCall(opened)
+    for (const { number } of told) this.#told.add(number)
     this.#pending.delete(pending)
     this.#calls.push(call)
   }
