@@ -4,6 +4,7 @@ import { toHref } from '../address/address.ts'
 import { toExactCount } from '../figures/counts.ts'
 import { Page } from '../shell/page.tsx'
 import type { PageProps } from '../shell/pages.ts'
+import { toCurl } from '../snippets/chat.ts'
 import { CopyButton } from '../ui/copy.tsx'
 import { Count, Latency, Money, None, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Unread } from '../ui/unread.tsx'
@@ -80,9 +81,20 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
       )}
     </section>
     <Charge of={request} />
-    <p class="list-foot">No prompt and no answer is stored.</p>
+    <footer class="request-foot">
+      <p class="list-foot">No prompt and no answer is stored.</p>
+      <CopyButton text={toAgain(request)} label="Copy as curl" what="one like it, with another prompt" />
+    </footer>
   </div>
 )
+
+/** A request to the same model. What was asked is nowhere to be had. */
+const toAgain = ({ model }: ChargeDocument) =>
+  toCurl({
+    baseUrl: `${location.origin}/v1`,
+    secret: 'YOUR_KEY',
+    body: { model, messages: [{ role: 'user', content: 'Hello' }], stream: true },
+  })
 
 /** Reads it again while it is under way. */
 function Again({ id }: { id: string }) {

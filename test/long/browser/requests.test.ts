@@ -65,6 +65,10 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('button', { name: 'Copy id' }).click()
     const id = await page.evaluate('navigator.clipboard.readText()')
     expect(page.url()).toEndWith(`/requests/${id}`)
+    await page.getByRole('button', { name: 'Copy as curl' }).click()
+    const command = await page.evaluate('navigator.clipboard.readText()')
+    expect(command).toContain(`curl -N ${browsing.origin}/v1/chat/completions`)
+    expect(command).toContain('"model":"tollgate/demo"')
     await expectAccessible(page)
   })
 
