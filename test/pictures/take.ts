@@ -11,8 +11,8 @@ import { startBrowsing } from '../browser/browsing.ts'
 import { writeMonth } from './month.ts'
 
 const DOCS = join(import.meta.dir, '../../docs')
-/** Charts are drawn, figures are there. */
-const SETTLED_MS = 1_500
+/** Once all of it is there: charts are drawn, what moves has come to rest. */
+const SETTLED_MS = 800
 
 const LOOKS = [
   ['light', { colours: 'light' }],
@@ -51,6 +51,8 @@ try {
     for (const { path, isWhole, name } of wanted) {
       const into = join(folder ?? DOCS, `${name}-${look}.png`)
       await visit.page.goto(`${browsing.origin}/admin${path}`)
+      await visit.page.getByRole('heading', { level: 1 }).waitFor()
+      await visit.page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' })
       await visit.page.waitForTimeout(SETTLED_MS)
       await visit.page.screenshot({ path: into, fullPage: isWhole })
       console.log(into, `${Math.round(Bun.file(into).size / 1_000)} kB`)
