@@ -84,7 +84,7 @@ async function readStanding() {
 
 /** Names what is read of a range with what it is narrowed to. */
 const toName = (what: string, { range, filters }: Overview) =>
-  `${what}?${JSON.stringify([range.sinceMs, range.untilMs, filters])}`
+  `${what}?${JSON.stringify([range.sinceMs, range.untilMs, range.by, range.columns.length, filters])}`
 
 /** How each of a list went, column by column. */
 export const useLines = (by: List, overview: Overview, ids: readonly string[]) =>
