@@ -19,6 +19,9 @@ const read = (): Address => ({ path: location.pathname.slice(ROOT.length) || '/'
 export const address = signal<Address>(read())
 export const query = computed(() => new URLSearchParams(address.value.query))
 
+/** What is named there, such as the key whose drawer is open; null for nothing, and for an empty name. */
+export const named = (name: string): string | null => query.value.get(name) || null
+
 /** The link to a path such as `/keys?state=all`. */
 export const toHref = (path: string): string =>
   path.startsWith('/?') || path === '/' ? ROOT + path.slice(1) : ROOT + path

@@ -1,6 +1,6 @@
 /** Keys: all of them, searched and filtered by what the address says, and the drawer of one. */
 import type { KeyDocument } from '../../documents/key.ts'
-import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { isMember } from '../api/session.ts'
 import { toExactCount } from '../figures/counts.ts'
 import { Page } from '../shell/page.tsx'
@@ -27,7 +27,7 @@ export const newKey = () =>
 
 export function KeysPage() {
   const { data: keys, problem, reload } = useKeys()
-  const open = query.value.get('key')
+  const open = named('key')
   return (
     <Page title="Keys" actions={keys !== null && keys.length > 0 && newKey()}>
       <Unread of={keys} problem={problem} retry={reload} />

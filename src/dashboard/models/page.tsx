@@ -1,7 +1,7 @@
 /** Models: all of the catalogue, searched and filtered by what the address says, and the drawer of one. */
 import { useState } from 'preact/hooks'
 import type { ShownModel } from '../../documents/model.ts'
-import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { isFree } from '../figures/prices.ts'
 import { Page } from '../shell/page.tsx'
 import { Button, ButtonLink } from '../ui/button.tsx'
@@ -20,7 +20,7 @@ import { FEATURE_WORDS, filterModels, toFeatures, toModelState } from './words.t
 
 export function ModelsPage() {
   const { data: models, problem, reload } = useModels()
-  const open = query.value.get('model')
+  const open = named('model')
   return (
     <Page title="Models" actions={<ButtonLink href={toHref('/models/catalog')}>The catalogue</ButtonLink>}>
       <Unread of={models} problem={problem} retry={reload} />

@@ -1,6 +1,6 @@
 /** Teams: keys that share limits, a list of models and a budget. */
 import type { TeamDocument } from '../../documents/team.ts'
-import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { named, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { hasWords } from '../figures/search.ts'
 import { BudgetCell, toBudgetShare } from '../keys/budget.tsx'
@@ -25,7 +25,7 @@ const newTeam = () =>
 
 export function TeamsPage() {
   const { data: teams, problem, reload } = useTeams()
-  const open = query.value.get('team')
+  const open = named('team')
   return (
     <Page title="Teams" actions={teams !== null && teams.length > 0 && newTeam()}>
       <Unread of={teams} problem={problem} retry={reload} />

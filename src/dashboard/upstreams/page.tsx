@@ -1,6 +1,6 @@
 /** Upstreams: all of them with how they are, and the drawer of one. */
 import type { ShownUpstream } from '../../documents/upstream.ts'
-import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
@@ -23,7 +23,7 @@ const newUpstream = () =>
 
 export function UpstreamsPage() {
   const { data: upstreams, problem, reload } = useUpstreams()
-  const open = query.value.get('upstream')
+  const open = named('upstream')
   return (
     <Page title="Upstreams" actions={upstreams !== null && upstreams.length > 0 && newUpstream()}>
       <Unread of={upstreams} problem={problem} retry={reload} />
