@@ -1,6 +1,6 @@
 /** What a request of several calls comes to, and what is on record of each. Most requests make one call and need neither. */
 
-import type { EndedCall } from '../domain/ended-calls.ts'
+import { type EndedCall, sumOfCounts } from '../domain/ended-calls.ts'
 import { UpstreamError } from '../domain/error.ts'
 import { toFirstCall } from '../domain/first-call.ts'
 import { costNanoUsd } from '../domain/price.ts'
@@ -40,15 +40,12 @@ export function toFirst(calls: readonly Call[], bills: readonly Bill[]): string 
 
 /** What is known of a call that has ended; null where it is under way, or where what it came to must first be counted. */
 export function toEndedCall({ number, target, meter }: Call): EndedCall | null {
-  const { isUnpaid, outcome } = meter
-  const usage = isUnpaid ? NO_USAGE : meter.usage
-  if (usage === null || !(isUnpaid || outcome === 'ok')) return null
-  const { estimated: _, ...counts } = toBilled({
-    usage,
-    estimated: false,
-    costNanoUsd: costNanoUsd(target.pricing, usage),
-  })
-  return { number, status: isUnpaid ? 'failed' : 'ok', counts: isUnpaid ? { ...counts, costNanoUsd: 0 } : counts }
+  const { isUnpaid, outcome, usage } = meter
+  if (isUnpaid) return { number, status: 'failed', counts: sumOfCounts([]) }
+  if (outcome !== 'ok' || usage === null) return null
+  const bill = { usage, estimated: false, costNanoUsd: costNanoUsd(target.pricing, usage) }
+  const { estimated: _, ...counts } = toBilled(bill)
+  return { number, status: 'ok', counts }
 }
 
 /** How a call ended, as its row says it. */

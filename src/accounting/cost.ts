@@ -14,6 +14,7 @@ import { tokensOn } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
 import { type Estimate, toCap, worstPrompt } from '../tokens/estimate.ts'
 import { toMedia } from '../tokens/prompt.ts'
+import { toEndedCall } from './additional.ts'
 import type { Call } from './call.ts'
 
 /** As the call's row says it. */
@@ -140,7 +141,7 @@ export interface Pending {
 
 /**
  * What a request asks for with all of its calls: what those have come to that have ended, and what the others may come to. A kill
- * charges the same (`toEndedCall`): it must not bring a budget over its end.
+ * charges the same, by the same piece: it must not bring a budget over its end.
  *
  * @param row of the request, where the first call's reserve stands.
  */
@@ -159,13 +160,13 @@ export function askForAll(
     tokens += tokensOf(reserve)
     plans.push({ target, body, promptTokens: reserve.reservedPromptTokens, calls: 1, choices: body.n ?? 1 })
   }
-  for (const { target, body, row: additional, meter } of calls) {
-    const { outcome, usage } = meter
-    if (meter.isUnpaid) continue
-    if (outcome !== 'ok' || usage === null) add(target, body, additional ?? row)
+  for (const call of calls) {
+    const ended = toEndedCall(call)
+    if (ended === null) add(call.target, call.body, call.row ?? row)
     else {
-      tokens += usage.prompt + usage.completion
-      spentNanoUsd += costNanoUsd(target.pricing, usage)
+      const { promptTokens, completionTokens, costNanoUsd } = ended.counts
+      tokens += promptTokens + completionTokens
+      spentNanoUsd += costNanoUsd
     }
   }
   for (const { target, body, reserve } of pending) add(target, body, reserve)
