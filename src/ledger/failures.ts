@@ -2,9 +2,9 @@
  * Which failures there were: requests that did not end well, by their error code, over time. Sums do not know codes, so that it goes as
  * far back as requests are kept one by one. It blocks its thread for as long as it takes, as `usage.ts` does.
  */
-import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../domain/time.ts'
 import type { FailureCell, FailureFilter, FailureReader } from '../store/failure-store.ts'
+import { createLimit } from './report-limit.ts'
 import { type Names, toIds } from './usage-names.ts'
 
 export interface FailuresOptions {
@@ -41,13 +41,12 @@ export function reportFailures(
   { nowMs, clock }: { nowMs: number; clock: () => number },
 ): FailuresReport {
   const filter = toIds(where, names, nowMs)
-  const endMs = clock() + limitMs
+  const check = createLimit(limitMs, clock)
   const codes = new Map<string | null, { requests: number; cells: Map<string, FailureCell> }>()
   let rest = 0
   const span = { fromMs: Math.max(sinceMs, reader.keptFromMs()), untilMs: untilMs ?? hourOf(nowMs) + HOUR_MS }
   for (const page of reader.pages({ span, stepMs: by === 'hour' ? HOUR_MS : DAY_MS, where: filter })) {
-    if (clock() > endMs)
-      throw new ServiceError({ kind: 'report_too_long' }, `The report took longer than ${limitMs / 1_000} s.`)
+    check()
     for (const cell of page) {
       const known = codes.get(cell.errorCode)
       const code = known ?? { requests: 0, cells: new Map() }

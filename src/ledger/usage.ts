@@ -16,6 +16,7 @@ import {
   type UsageFilter,
   type UsageReader,
 } from '../store/usage-store.ts'
+import { createLimit } from './report-limit.ts'
 import { addUp, type Gathered } from './usage-groups.ts'
 import { createNaming, type Names, toIds, type UsageGroup } from './usage-names.ts'
 import { toCovered, toKept, toParts } from './usage-parts.ts'
@@ -86,11 +87,7 @@ export function reportUsage(
 ): UsageReport {
   const where = toIds(options.where, names, nowMs)
   const span = { fromMs: options.sinceMs, untilMs: options.untilMs ?? hourOf(nowMs) + HOUR_MS }
-  const endMs = clock() + options.limitMs
-  const check = () => {
-    if (clock() <= endMs) return
-    throw new ServiceError({ kind: 'report_too_long' }, `The report took longer than ${options.limitMs / 1_000} s.`)
-  }
+  const check = createLimit(options.limitMs, clock)
   const isOpen = options.untilMs === null
   return toReport(readGroups(reader, { ...options, where, span, isOpen }, check), options, { reader, names, span })
 }

@@ -62,6 +62,8 @@ export async function report(request: ReportRequest): Promise<ReportReply> {
   }
 }
 
+const clock = performance.now.bind(performance)
+
 async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportRequest): Promise<ReportReply> {
   // Closed before the answer: a connection that were kept would read on in a database that a restore has put away.
   const { sqlite, store } = openForLook(dataFolder)
@@ -72,19 +74,15 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting }: ReportR
       case 'standings':
         return { kind: 'spent', spent: readSpent(createLedgerReader(sqlite), question.of, nowMs, question.id) }
       case 'usage': {
-        const clock = performance.now.bind(performance)
         const rows = limited(await store.read())
-        const { options } = question
-        const where = { ...options.where, ...toFilter(rows) }
-        const found = reportUsage(createUsageReader(sqlite), rows, { ...options, where }, { nowMs, clock })
+        const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
+        const found = reportUsage(createUsageReader(sqlite), rows, options, { nowMs, clock })
         return toDocument(toUsageDocument(found, options.by, waiting, options.figures))
       }
       case 'failures': {
-        const clock = performance.now.bind(performance)
         const rows = limited(await store.read())
-        const { options } = question
-        const where = { ...options.where, ...toFilter(rows) }
-        const found = reportFailures(createFailureReader(sqlite), rows, { ...options, where }, { nowMs, clock })
+        const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
+        const found = reportFailures(createFailureReader(sqlite), rows, options, { nowMs, clock })
         return toDocument(toFailuresDocument(found, waiting))
       }
       case 'requests': {
