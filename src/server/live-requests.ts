@@ -1,6 +1,7 @@
 /**
  * The requests of this server as they finish, for pages of the dashboard: server-sent events, a document each, under the rules of
- * `tails.ts`. A page that reads too slowly is told how many it has missed. `admin.ts` makes it.
+ * `tails.ts`. A page shows the newest hundred: of thousands a second it is told a few hundred, and how many were left out, so that
+ * whoever looks on costs those who ask nothing that can be measured. `admin.ts` makes it.
  */
 import type { LastingAsker } from '../admin/reports.ts'
 import { type Names, toFinishedDocument } from '../documents/request.ts'
@@ -31,6 +32,8 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
     // A proxy that holds back what it has would show nothing for minutes.
     headers: { 'x-accel-buffering': 'no' },
     alive: ':\n\n',
+    mostWaiting: 50,
+    gatherMs: 250,
     toText: (line) => toEvent(line, namesOf(snapshot())),
   })
   const counts = new Map<string, number>()

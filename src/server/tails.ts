@@ -1,16 +1,14 @@
 /**
  * Who follows the requests of a running server as they finish: over its control socket, a line each, and in the dashboard
- * (`live-requests.ts`). What comes is gathered for a moment, so that thousands a second are few writes; a reader that does not keep
- * up loses lines and is told how many. Where nobody follows, a request costs one look.
+ * (`live-requests.ts`). What comes is gathered for a moment, so that thousands a second are few writes; of more than are kept for
+ * that moment, or for a reader that is slower, the newest stay, and how many were left out is told before them. Where nobody follows, a
+ * request costs one look; where somebody does, it costs its text only if that is written.
  */
 import type { Finished } from '../accounting/settle.ts'
 import { redact } from '../log.ts'
 import { isWanted, type RequestFilter } from '../store/request-store.ts'
 import type { TailLine } from './protocol.ts'
 
-/** Lines of one that wait for its reader; some 700 bytes each. */
-const MAX_WAITING = 1_000
-const GATHER_MS = 50
 /** Clients and proxies give up on a connection that says nothing for minutes. */
 const ALIVE_MS = 15_000
 /** Whoever reads nothing does not hold up a stop for longer. */
@@ -27,6 +25,9 @@ export interface TailForm {
   headers?: Record<string, string>
   /** What says nothing but that there is somebody: first of all, and then now and then. */
   alive: string
+  /** Requests that are kept for a reader; some 700 bytes each. */
+  mostWaiting: number
+  gatherMs: number
   toText(line: TailLine): string
 }
 
@@ -35,12 +36,18 @@ const LINES: TailForm = {
   most: 8,
   type: 'application/x-ndjson',
   alive: '\n',
+  mostWaiting: 1_000,
+  gatherMs: 50,
   toText: (line) => `${JSON.stringify(line)}\n`,
 }
 
+/** A finished request, as text once somebody reads it. */
+type Line = () => string
+
 class Tail {
-  #waiting: string[] = []
+  #waiting: Line[] = []
   #dropped = 0
+  #last = ''
   #isOver = false
   #wake = () => {}
 
@@ -49,19 +56,18 @@ class Tail {
     readonly form: TailForm,
   ) {}
 
-  push(line: string): void {
-    if (this.#waiting.length >= MAX_WAITING) {
+  push(line: Line): void {
+    if (this.#waiting.length >= this.form.mostWaiting) {
+      this.#waiting.shift()
       this.#dropped++
-      return
     }
     this.#waiting.push(line)
     this.#wake()
   }
 
-  /** What is waiting is still written, and this line behind it. */
-  end(line?: string): void {
-    if (this.#dropped > 0) this.#waiting.push(this.#takeDropped())
-    if (line !== undefined) this.#waiting.push(line)
+  /** What is waiting is still written, and this text behind it. */
+  end(last = ''): void {
+    this.#last += last
     this.#isOver = true
     this.#wake()
   }
@@ -75,7 +81,7 @@ class Tail {
       controller.flush()
       // A direct stream takes all that is written unless this is awaited (https://github.com/oven-sh/bun/issues/32469).
       if (typeof written !== 'number') await written
-      if (this.#isOver && this.#waiting.length === 0) return
+      if (this.#isOver && this.#waiting.length === 0 && this.#last === '') return
       text = await this.#next()
     }
   }
@@ -87,18 +93,20 @@ class Tail {
       const timer = setTimeout(resolve, ALIVE_MS)
       if (this.#waiting.length === 0) await promise
       clearTimeout(timer)
-      if (this.#waiting.length > 0 && !this.#isOver) await Bun.sleep(GATHER_MS)
+      if (this.#waiting.length > 0 && !this.#isOver) await Bun.sleep(this.form.gatherMs)
     }
-    const lines = this.#waiting
-    this.#waiting = []
-    if (this.#dropped > 0) lines.push(this.#takeDropped())
-    return lines.length > 0 ? lines.join('') : this.form.alive
+    return this.#take() || this.form.alive
   }
 
-  #takeDropped(): string {
-    const line = this.form.toText({ dropped: this.#dropped })
+  /** All that is to be written, which then waits no more. */
+  #take(): string {
+    const dropped = this.#dropped > 0 ? this.form.toText({ dropped: this.#dropped }) : ''
+    const lines = this.#waiting.map((toText) => toText()).join('')
+    const last = this.#last
     this.#dropped = 0
-    return line
+    this.#waiting = []
+    this.#last = ''
+    return dropped + lines + last
   }
 }
 
@@ -114,12 +122,12 @@ export class Tails {
   /** A listener to finished requests. */
   finished({ row, reason }: Pick<Finished, 'row' | 'reason'>): void {
     if (this.#tails.size === 0) return
-    let line: string | null = null
-    for (const tail of this.#tails.keys()) {
-      if (!isWanted(row, tail.filter)) continue
-      line ??= redact(this.#form.toText({ row, reason }))
-      tail.push(line)
+    let text: string | null = null
+    const toText = () => {
+      text ??= redact(this.#form.toText({ row, reason }))
+      return text
     }
+    for (const tail of this.#tails.keys()) if (isWanted(row, tail.filter)) tail.push(toText)
   }
 
   /**

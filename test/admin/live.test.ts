@@ -52,14 +52,18 @@ test('each is an event, under columns’ names and the present name of its key, 
   expect((await follow()).status).toBe(429)
 })
 
-test('a page that reads too slowly is told how many it has missed', async () => {
+test('of more than a page shows the newest are told, and before them how many were left out', async () => {
   const page = await follow()
-  for (let n = 0; n < 3_000; n++) finish()
+  for (let n = 0; n < 3_000; n++) finish({ user: String(n) })
   const [text] = await Promise.all([page.text(), fixture.live.end()])
-  expect(toEvents(text).slice(-2)).toEqual([
-    ['dropped', { dropped: 2_000 }],
+  const events = toEvents(text)
+  expect([events[0], events.at(-1)]).toEqual([
+    ['dropped', { dropped: 2_950 }],
     ['end', { end: 'stopped' }],
   ])
+  expect(events.slice(1, -1)).toMatchObject(
+    Array.from({ length: 50 }, (_, n) => ['message', { user: String(2_950 + n) }]),
+  )
 })
 
 test('one person may follow so often at a time, which keeps nobody else out, and one that leaves makes room', async () => {

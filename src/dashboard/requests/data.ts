@@ -14,6 +14,8 @@ const MOST_ROWS = 100
 const FRESH_MS = 3_000
 /** However many end at a time, the page is drawn so often at most. */
 const DRAWN_EVERY_MS = 500
+/** So long after the last were left out the list is read again, and has them. */
+const CALM_MS = 2_000
 
 export const useRequests = (filters: RequestFilters, before: string | null) => {
   const query = toListQuery(filters, before, PAGE_ROWS)
@@ -29,8 +31,11 @@ export const useRequest = (id: string, isOpen: boolean) =>
     isOpen ? { everyMs: FRESH_MS } : {},
   )
 
-/** `waiting`: the server does not answer, and is asked again by itself; `refused`: it tells nobody more. */
-export type LiveState = 'off' | 'live' | 'waiting' | 'refused'
+/**
+ * `busy`: more end than are told, and the list has gaps until fewer do; `waiting`: the server does not answer, and is asked again by itself;
+ * `refused`: it tells nobody more.
+ */
+export type LiveState = 'off' | 'live' | 'busy' | 'waiting' | 'refused'
 
 interface Arrived {
   /** The address that they came from: those of other filters are of no use. */
@@ -55,6 +60,7 @@ export function useLive(filters: RequestFilters, isWanted: boolean, reload: () =
     let source: EventSource | null = null
     let waiting: RequestDocument[] = []
     let timer: ReturnType<typeof setTimeout> | undefined
+    let calm: ReturnType<typeof setTimeout> | undefined
     const take = () => {
       timer = undefined
       const taken = waiting
@@ -65,21 +71,30 @@ export function useLive(filters: RequestFilters, isWanted: boolean, reload: () =
     const stop = () => {
       source?.close()
       source = null
+      clearTimeout(calm)
       setState('off')
+    }
+    const beginAnew = () => {
+      setState('live')
+      latest.current()
     }
     const follow = () => {
       const opened = new EventSource(address)
       source = opened
-      opened.onopen = () => {
-        setState('live')
-        latest.current()
-      }
+      opened.onopen = beginAnew
       opened.onmessage = ({ data }) => {
         waiting = [...waiting, JSON.parse(data)].slice(-MOST_ROWS)
         timer ??= setTimeout(take, DRAWN_EVERY_MS)
       }
-      opened.addEventListener('dropped', () => latest.current())
-      opened.onerror = () => setState(opened.readyState === EventSource.CLOSED ? 'refused' : 'waiting')
+      opened.addEventListener('dropped', () => {
+        setState('busy')
+        clearTimeout(calm)
+        calm = setTimeout(beginAnew, CALM_MS)
+      })
+      opened.onerror = () => {
+        clearTimeout(calm)
+        setState(opened.readyState === EventSource.CLOSED ? 'refused' : 'waiting')
+      }
     }
     const look = () => {
       if (document.hidden) return stop()

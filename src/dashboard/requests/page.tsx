@@ -57,6 +57,7 @@ export function RequestsPage() {
 
 const LIVE_WORDS: Record<LiveState, readonly [kind: 'good' | 'warn' | 'off', text: string]> = {
   live: ['good', 'Live'],
+  busy: ['good', 'Live: more end than fit'],
   off: ['off', 'Not live'],
   waiting: ['warn', 'Connecting'],
   refused: ['off', 'Not live: as many follow as may'],
