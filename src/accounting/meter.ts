@@ -4,7 +4,7 @@
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
-import type { Usage } from '../domain/usage.ts'
+import type { ModelUsage, Usage } from '../domain/usage.ts'
 import type { CapturedOutput } from '../tokens/count.ts'
 
 /** Of one choice; what is beyond it is counted by the ratio of what came before. */
@@ -33,6 +33,12 @@ export class Meter {
   onEnd: ((meter: Meter) => void) | null = null
   /** What the upstream reported; null where it did not. */
   usage: Usage | null = null
+  /** What it reported of other models within the call. */
+  others: readonly ModelUsage[] = []
+  /** How it said that it serves the call; null for as most are. */
+  mode: string | null = null
+  /** What it charges by its own word, where it has said so at its end. */
+  chargedNanoUsd: number | null = null
   /** Whether something was said after that: an upstream that reports while it still writes has not reported all. */
   #isOutdated = false
   /** Whether some reasoning was sent as a summary of it, or encrypted. */
@@ -114,7 +120,14 @@ export class Meter {
           break
         case 'usage':
           this.usage = event.usage
+          this.others = event.others ?? []
           this.#isOutdated = false
+          break
+        case 'mode':
+          this.mode = event.mode
+          break
+        case 'charged':
+          this.chargedNanoUsd = event.nanoUsd
           break
         case 'done':
           this.end('ok')
@@ -166,6 +179,7 @@ export class Meter {
   #capture(texts: Captured[], choice: number, text: string): void {
     if (text === '') return
     this.#isOutdated = true
+    this.chargedNanoUsd = null
     this.firstTokenMs ??= this.elapsedMs
     while (texts.length <= choice) texts.push({ text: '', pieces: [], chars: 0, more: 0 })
     const kept = texts[choice] as Captured
@@ -186,6 +200,7 @@ export class Meter {
     if (typeof transcript === 'string') this.#capture(this.#answer, 0, transcript)
     if (typeof data !== 'string' || data === '') return
     this.#isOutdated = true
+    this.chargedNanoUsd = null
     this.firstTokenMs ??= this.elapsedMs
     this.#audioChars += data.length
   }

@@ -9,7 +9,7 @@
  * once, the last one counts, and it is what the upstream knew of what came before it; `done` or `failure` comes last, once.
  */
 import type { UpstreamError } from './error.ts'
-import type { Usage } from './usage.ts'
+import type { ModelUsage, Usage } from './usage.ts'
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'
 
@@ -58,7 +58,12 @@ export type AnswerEvent =
   | { kind: 'audio'; choice: number; audio: object }
   | { kind: 'finish'; choice: number; reason: FinishReason }
   | { kind: 'origin'; origin: AnswerOrigin }
-  | { kind: 'usage'; usage: Usage }
+  /** `others`, where other models worked within the call: what they used is not among `usage`. */
+  | { kind: 'usage'; usage: Usage; others?: readonly ModelUsage[] }
+  /** How the upstream serves the call, where that may have a price of its own: see `toMode`. The last one counts. */
+  | { kind: 'mode'; mode: string | null }
+  /** What the upstream charges for the call by its own word, in integer nano-dollars. The last one counts, if nothing is said after it. */
+  | { kind: 'charged'; nanoUsd: number }
   /** The upstream's own word that the answer is complete. */
   | { kind: 'done' }
   /** It is not, and nothing more comes. */

@@ -14,6 +14,8 @@ export interface Usage {
   /** Parts of `prompt` that were audio and images, as far as they were not read from a cache or written to one. */
   audioPrompt: number
   imagePrompt: number
+  /** Part of `prompt` that tools of the provider read into it, and nobody sent. It costs what the rest of the prompt does. */
+  toolPrompt: number
   /** All tokens written, reasoning included. */
   completion: number
   /** Part of `completion` that was reasoning. */
@@ -21,6 +23,15 @@ export interface Usage {
   /** Parts of `completion` that were audio and images, and no reasoning. */
   audioCompletion: number
   imageCompletion: number
+  /** How often the provider searched the web. */
+  webSearches: number
+}
+
+/** What a model other than the one that was called has used within the call, such as an advisor. */
+export interface ModelUsage {
+  /** As its upstream calls it. */
+  model: string
+  usage: Usage
 }
 
 /** What a request used and cost, as its client is told: the sums over its calls. */
@@ -37,10 +48,12 @@ export const NO_USAGE: Usage = {
   cacheWrite1h: 0,
   audioPrompt: 0,
   imagePrompt: 0,
+  toolPrompt: 0,
   completion: 0,
   reasoning: 0,
   audioCompletion: 0,
   imageCompletion: 0,
+  webSearches: 0,
 }
 
 /** One item of a model's `pricing`: decimal strings, USD per token (`request`: per call). */

@@ -98,8 +98,10 @@ async function readOn({ events }: Answer, rest: AnswerStream): Promise<readonly 
 }
 
 /** Whether it is something that a client reads: with the first of these an answer has begun. */
-const isContent = ({ kind }: AnswerEvent) =>
-  kind !== 'origin' && kind !== 'usage' && kind !== 'finish' && kind !== 'done' && kind !== 'failure'
+const isContent = ({ kind }: AnswerEvent) => !NO_CONTENT.has(kind)
+const NO_CONTENT: ReadonlySet<AnswerEvent['kind']> = new Set([
+  ...(['origin', 'usage', 'mode', 'charged', 'finish', 'done', 'failure'] as const),
+])
 
 function toReason(last: UpstreamError | undefined, round: number): CallReason {
   if (last === undefined) return 'first'

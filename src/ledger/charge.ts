@@ -5,7 +5,7 @@
 import { COUNTS } from '../domain/ended-calls.ts'
 import { fromFirstCall } from '../domain/first-call.ts'
 import { type Charge, toCharge } from '../domain/price.ts'
-import type { Usage } from '../domain/usage.ts'
+import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { PriceRow } from '../store/catalog-rows.ts'
 import type { AdditionalReason, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestReader } from '../store/request-store.ts'
@@ -86,6 +86,7 @@ function toFixed(call: Call, basis: Basis): number | null {
 
 /** What was counted, from the columns that hold it. */
 const toUsage = (call: Call): Usage => ({
+  ...NO_USAGE,
   prompt: call.promptTokens,
   cacheRead: call.cachedTokens,
   cacheWrite: call.cacheWriteTokens - call.cacheWrite1hTokens,

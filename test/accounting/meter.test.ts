@@ -134,3 +134,29 @@ test('usage that comes again and again is what was said last', () => {
   const meter = listen([usage(5, 1)], [text('a')], [usage(5, 2)], [usage(5, 3)], [DONE])
   expect(meter.usage).toEqual({ ...NO_USAGE, prompt: 5, completion: 3 })
 })
+
+describe('What decides on the price beside tokens', () => {
+  test('is read off the events: how the call is served, what it charges, and what other models used', () => {
+    const others = [{ model: 'advisor-v1', usage: { ...NO_USAGE, prompt: 7 } }]
+    const meter = listen(
+      [{ kind: 'mode', mode: 'priority' }],
+      [{ kind: 'mode', mode: 'flex' }, text('Hi')],
+      [{ kind: 'usage', usage: { ...NO_USAGE, prompt: 3, completion: 1 }, others }],
+      [{ kind: 'charged', nanoUsd: 12 }, { kind: 'done' }],
+    )
+    expect(meter.mode).toBe('flex')
+    expect(meter.others).toEqual(others)
+    expect(meter.chargedNanoUsd).toBe(12)
+  })
+
+  test('a charge is of what came before it: once more is said, it is none', () => {
+    const meter = listen([{ kind: 'charged', nanoUsd: 12 }, text('more')])
+    expect(meter.chargedNanoUsd).toBeNull()
+  })
+
+  test('a later report of usage stands in the place of the one before, other models included', () => {
+    const others = [{ model: 'advisor-v1', usage: { ...NO_USAGE, prompt: 7 } }]
+    const usage = { ...NO_USAGE, prompt: 3 }
+    expect(listen([{ kind: 'usage', usage, others }], [{ kind: 'usage', usage }]).others).toEqual([])
+  })
+})

@@ -79,6 +79,8 @@ export class ChatWriter implements Writer {
         this.#head = toHead(this.#identity, event.origin)
         return ''
       case 'usage':
+      case 'mode':
+      case 'charged':
       case 'done':
       case 'failure':
         return ''

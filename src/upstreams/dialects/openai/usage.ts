@@ -46,10 +46,12 @@ function toUsage(value: unknown): Usage | null {
     cacheWrite1h,
     audioPrompt: heard.audio,
     imagePrompt: heard.images,
+    toolPrompt: 0,
     completion,
     reasoning: thought,
     audioCompletion: spoken.audio,
     imageCompletion: spoken.images,
+    webSearches: 0,
   }
 }
 
