@@ -2,6 +2,7 @@
  * What a model's entry must mean: its name, its prices, its routes, and that every fact is there, from itself or from the
  * known ones. Called by `check.ts` for entries whose fields may have other problems. Pure.
  */
+import { toMode } from '../domain/mode.ts'
 import { FEATURES } from '../domain/settings.ts'
 import { isObject, toList } from '../validation/explain-words.ts'
 import { FACT_FIELDS, type Facts, lacksPrice } from './complete.ts'
@@ -84,10 +85,11 @@ function* checkLengths({ context_length: context, max_output_length: output }: E
 }
 
 function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
+  const seen = new Set<string>()
   for (const [index, item] of toItems(pricing).entries()) {
     const entry = toEntry(item)
     for (const [field, value] of Object.entries(entry)) {
-      if (field !== 'min_prompt_tokens' && typeof value === 'string' && !DECIMAL.test(value))
+      if (!CONDITIONS.has(field) && typeof value === 'string' && !DECIMAL.test(value))
         yield issue(
           [...at, index, field],
           `'${value.slice(0, 40)}' is no price: write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
@@ -98,13 +100,40 @@ function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
         [...at, index, 'image'],
         'no upstream says how many images it was paid for, so a price of each cannot be charged: write image_token, the price of a token of an image in the prompt.',
       )
-    const conditional = entry.min_prompt_tokens !== undefined
+    const { mode } = entry
+    const problem = typeof mode === 'string' ? explainMode(mode) : null
+    if (problem) yield issue([...at, index, 'mode'], problem)
+    const conditional = entry.min_prompt_tokens !== undefined || mode !== undefined
     if (index === 0 && conditional)
-      yield issue([...at, 0], 'the first price holds for every request and has no min_prompt_tokens.')
+      yield issue([...at, 0], 'the first price holds for every request and has no min_prompt_tokens and no mode.')
     if (index > 0 && !conditional && isObject(item))
-      yield issue([...at, index], 'min_prompt_tokens is missing: a further price must say from where on it holds.')
+      yield issue(
+        [...at, index],
+        'min_prompt_tokens is missing: a further price must say from where on it holds, or by its mode for which calls.',
+      )
+    const condition = JSON.stringify([entry.min_prompt_tokens ?? null, mode ?? null])
+    if (index > 0 && conditional && seen.has(condition))
+      yield issue([...at, index], 'there is another price for the same: only one of the two can hold.')
+    seen.add(condition)
+    if (typeof mode === 'string' && entry.min_prompt_tokens !== undefined && !hasBase(pricing, mode))
+      yield issue([...at, index], `the mode ${mode} has no price without min_prompt_tokens: shorter prompts need one.`)
   }
 }
+
+/** What says for which calls an item holds. */
+const CONDITIONS: ReadonlySet<string> = new Set(['min_prompt_tokens', 'mode'])
+
+function explainMode(mode: string): string | null {
+  const served = toMode(...mode.split('+'))
+  if (served === mode) return null
+  const advice = served === null ? 'served so, a call costs the price without one' : `write '${served}'`
+  return `'${mode.slice(0, 40)}' is no mode: ${advice}.`
+}
+
+const hasBase = (pricing: unknown, mode: string) =>
+  toItems(pricing)
+    .map(toEntry)
+    .some((item) => item.mode === mode && item.min_prompt_tokens === undefined)
 
 /** Names the facts that neither the entry nor the known ones have, and what a route claims beyond them. */
 function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Generator<Issue> {

@@ -138,7 +138,10 @@ function toRoute(route: ModelEntry['routes'][number]): DeclaredRoute {
   }
 }
 
-/** Sorts the conditional prices, so that the ledger may read them in order. */
-export function toPrices(pricing: PricingEntry | undefined): PricingItem[] | undefined {
-  return pricing?.toSorted((a, b) => (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0))
-}
+export const toPrices = (pricing: PricingEntry | undefined): PricingItem[] | undefined => pricing?.toSorted(byCondition)
+
+/** Sorts prices so that of those that hold for a call the last one counts: the usual ones first, then those of each mode. */
+export const byCondition = (a: PricingItem, b: PricingItem): number =>
+  compare(a.mode ?? '', b.mode ?? '') || (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0)
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)

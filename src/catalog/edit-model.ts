@@ -6,6 +6,7 @@ import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, KeptCatalog, ModelRow, PriceRow, RouteRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { APPLIED_DIGEST } from './apply.ts'
+import { byCondition } from './complete.ts'
 import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
 import { findModel, isRoute } from './find.ts'
 import { isSameRow } from './states.ts'
@@ -53,7 +54,7 @@ export function toPrice(
   of: Pick<PriceRow, 'model' | 'upstream'>,
   createdMs: number,
 ): { pricing: PricingItem[]; priceId: string; rows: PriceRow[] } {
-  const sorted = pricing.toSorted((a, b) => (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0))
+  const sorted = pricing.toSorted(byCondition)
   if (before?.priceId && Bun.deepEquals(before.pricing, sorted))
     return { pricing: sorted, priceId: before.priceId, rows: [] }
   const row: PriceRow = { ...of, pricing: sorted, id: mintTag(), createdMs }

@@ -3,9 +3,10 @@
  * catalogue entry leaves out and nothing else; `file.ts` loads them only when an entry lacks something, because
  * unpacking them costs some 20 ms. Prices become exact decimal strings here: no floating point touches money.
  */
+import { toMode } from '../domain/mode.ts'
 import { FEATURES, type Feature, MODALITIES, type Modality } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
-import type { Facts } from './complete.ts'
+import { byCondition, type Facts } from './complete.ts'
 import knownPath from './known.json.gz' with { type: 'file' }
 
 interface Cost {
@@ -28,6 +29,8 @@ export interface KnownModel {
   limit: { context: number; output: number }
   modalities: { input: string[]; output: string[] }
   cost?: Cost
+  /** Dearer or cheaper ways in which its provider serves it, and what a request asks for them by. */
+  experimental?: { modes?: Record<string, { cost?: Partial<Cost>; provider?: { body?: Record<string, unknown> } }> }
 }
 
 export type KnownProviders = Record<string, { models: Record<string, KnownModel> }>
@@ -64,7 +67,7 @@ export function toFacts(model: KnownModel): Partial<Facts> {
   if (model.tool_call) features.add('tools')
   if (model.structured_output) features.add('json_mode').add('structured_outputs')
   if (model.reasoning) features.add('reasoning')
-  const pricing = model.cost && toPricing(model.cost)
+  const pricing = model.cost && toPricing(model.cost, model)
   return {
     name: model.name,
     ...(context > 0 ? { contextLength: context } : {}),
@@ -81,23 +84,35 @@ function toModalities(names: string[]): Modality[] {
   return MODALITIES.filter((modality) => present.has(modality))
 }
 
-function toPricing(cost: Cost): PricingItem[] | null {
-  const first = toItem(cost)
+function toPricing(cost: Cost, model: KnownModel): PricingItem[] | null {
+  const { name } = model
+  const first = toItem(cost, name)
   if (!first) return null
   const tiers = (cost.tiers ?? []).flatMap((tier) => {
-    const item = toItem({ ...cost, ...tier })
+    const item = toItem({ ...cost, ...tier }, name)
     return item ? { ...item, min_prompt_tokens: tier.tier.size } : []
   })
-  return [first, ...tiers.sort((a, b) => a.min_prompt_tokens - b.min_prompt_tokens)]
+  const modes = Object.entries(model.experimental?.modes ?? {}).flatMap(([called, { cost: own, provider }]) => {
+    // As the provider will say that it served it, whatever the list calls it.
+    const mode = toMode(provider?.body?.service_tier, provider?.body?.speed) ?? toMode(called)
+    const item = own && mode !== null ? toItem({ ...cost, ...own }, name) : null
+    return item && mode !== null ? { ...item, mode } : []
+  })
+  return [first, ...tiers, ...modes].sort(byCondition)
 }
 
-function toItem(cost: Cost): PricingItem | null {
+/** Anthropic's rule for all its models, of which the list has the first half: what is kept for an hour costs twice the prompt. */
+const isClaude = (name: string, { input = 0, cache_write: write }: Cost) =>
+  /\bclaude\b/i.test(name) && write !== undefined && Math.abs(write - 1.25 * input) < 1e-9
+
+function toItem(cost: Cost, name: string): PricingItem | null {
   if (cost.input === undefined || cost.output === undefined) return null
   return {
     prompt: toPerToken(cost.input),
     completion: toPerToken(cost.output),
     ...(cost.cache_read === undefined ? {} : { input_cache_read: toPerToken(cost.cache_read) }),
     ...(cost.cache_write === undefined ? {} : { input_cache_write: toPerToken(cost.cache_write) }),
+    ...(isClaude(name, cost) ? { input_cache_write_1h: toPerToken(2 * cost.input) } : {}),
     ...(cost.reasoning === undefined ? {} : { internal_reasoning: toPerToken(cost.reasoning) }),
     ...(cost.input_audio === undefined ? {} : { audio: toPerToken(cost.input_audio) }),
     ...(cost.output_audio === undefined ? {} : { audio_completion: toPerToken(cost.output_audio) }),

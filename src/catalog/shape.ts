@@ -68,6 +68,8 @@ const Pricing = Type.Array(
     /** Known, so that `check-model.ts` can tell what to write in its place. */
     image: price(),
     request: price(),
+    web_search: price(),
+    mode: Type.Optional(text()),
     min_prompt_tokens: Type.Optional(Type.Integer({ minimum: 1 })),
   }),
   { minItems: 1 },

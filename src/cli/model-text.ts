@@ -42,14 +42,29 @@ function toPriceText({ upstream, pricing, created_ms: ms, in_force: inForce }: P
   return `${when}: ${toPrices(pricing)}`
 }
 
+/** For which calls an item holds, such as `served as flex, beyond 200000 prompt tokens`; '' for all that no other says. */
+export function toConditionText({
+  mode,
+  min_prompt_tokens: beyond,
+}: Pick<PricingItem, 'mode' | 'min_prompt_tokens'>): string {
+  const parts = [
+    mode === undefined ? '' : `served as ${mode}`,
+    beyond === undefined ? '' : `beyond ${beyond} prompt tokens`,
+  ]
+  return parts.filter(Boolean).join(', ')
+}
+
 /** Such as `USD for a million tokens: prompt 1.25, completion 10; beyond 200000 prompt tokens: prompt 2.50, completion 15`. */
 function toPrices(pricing: readonly PricingItem[]): string {
   if (pricing.length === 0) return 'free'
-  const items = pricing.map(({ min_prompt_tokens: beyond, ...prices }) => {
+  const items = pricing.map(({ min_prompt_tokens: _, mode: __, ...prices }, at) => {
+    const condition = toConditionText(pricing[at] ?? {})
     const parts = Object.entries(prices).map(([what, price]) =>
-      what === 'request' || what === 'image' ? `${what} ${price} each` : `${what} ${toPerMillion(String(price))}`,
+      what === 'request' || what === 'image' || what === 'web_search'
+        ? `${what} ${price} each`
+        : `${what} ${toPerMillion(String(price))}`,
     )
-    return `${beyond === undefined ? '' : `beyond ${beyond} prompt tokens: `}${parts.join(', ')}`
+    return `${condition === '' ? '' : `${condition}: `}${parts.join(', ')}`
   })
   return `USD for a million tokens: ${items.join('; ')}`
 }

@@ -8,6 +8,7 @@ import { count } from '../domain/words.ts'
 import type { ChargedCall, RequestCharge } from '../ledger/charge.ts'
 import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
 import { toPerMillion } from './model-table.ts'
+import { toConditionText } from './model-text.ts'
 import { toElapsed, toNote } from './request-rows.ts'
 
 export function toRequestText(charge: RequestCharge, names: Names): string {
@@ -152,8 +153,8 @@ function toEstimate({ estimated, status }: ChargedCall): string {
 
 function toLines({ charge }: ChargedCall): string {
   if (charge === null) return ''
-  const beyond = charge.item?.min_prompt_tokens
-  const tier = beyond === undefined ? '' : `    Beyond ${beyond} prompt tokens:\n`
+  const condition = toConditionText(charge.item ?? {})
+  const tier = condition === '' ? '' : `    ${condition[0]?.toUpperCase()}${condition.slice(1)}:\n`
   const rows = charge.lines.map((line) => [`    ${line.count}`, toKind(line), toEach(line), `$${line.usd}`])
   const rounded = toUsd(charge.nanoUsd) === charge.usd ? '' : `, rounded $${toUsd(charge.nanoUsd)}`
   const [head = [], ...rest] = [...rows, ['    =', '', '', `$${charge.usd}${rounded}`]]
@@ -163,11 +164,12 @@ function toLines({ charge }: ChargedCall): string {
 /** Such as `cache write 1h tokens`; `call` for the fee of one. */
 function toKind({ kind, count: n }: ChargeLine): string {
   if (kind === 'request') return 'call'
+  if (kind === 'webSearches') return n === 1 ? 'web search' : 'web searches'
   return count(n, `${toKindName(kind).replaceAll('_', ' ')} token`).slice(String(n).length + 1)
 }
 
 /** The price of each, and which one that is where the kind has none of its own. */
 function toEach({ kind, price, usdEach }: ChargeLine): string {
-  if (kind === 'request') return `x $${usdEach}`
+  if (kind === 'request' || kind === 'webSearches') return `x $${usdEach}`
   return `x $${toPerMillion(usdEach)} a million (${price})`
 }

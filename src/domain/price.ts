@@ -2,66 +2,21 @@
  * Exact money: what a call costs in integer nano-dollars, from decimal strings and BigInt, rounded once, half up, and the
  * same written out for whoever asks how it came about. No floating point touches it. Pure.
  */
+import { KINDS, type Kind, lacking, MAX_DECIMALS, type Prices, priceOf, toTariff } from './price-sheet.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
-/** Prices are held as integers of 10^-18 USD: a decimal string may have this many places. */
-const MAX_DECIMALS = 18
 const ATTO_PER_NANO = 1_000_000_000n
-
-interface Prices<T> {
-  prompt: T
-  completion: T
-  cacheRead: T
-  cacheWrite: T
-  cacheWrite1h: T
-  reasoning: T
-  audioPrompt: T
-  imagePrompt: T
-  audioCompletion: T
-  imageCompletion: T
-  request: T
-}
-
-/** By which price of an item each count is charged: the first of these names that the item has. `request` is free without one. */
-const CHARGED_BY = {
-  prompt: ['prompt'],
-  cacheRead: ['input_cache_read', 'prompt'],
-  cacheWrite: ['input_cache_write', 'prompt'],
-  cacheWrite1h: ['input_cache_write_1h', 'input_cache_write', 'prompt'],
-  audioPrompt: ['audio', 'prompt'],
-  imagePrompt: ['image_token', 'prompt'],
-  completion: ['completion'],
-  reasoning: ['internal_reasoning', 'completion'],
-  audioCompletion: ['audio_completion', 'audio', 'completion'],
-  imageCompletion: ['image_token_completion', 'completion'],
-  request: ['request'],
-} as const satisfies Record<keyof Prices<unknown>, readonly (keyof PricingItem)[]>
-
-type Kind = keyof typeof CHARGED_BY
-const KINDS = Object.keys(CHARGED_BY) as Kind[]
-
-interface Tariff {
-  item: PricingItem
-  moreThan: number
-  atto: Prices<bigint>
-  /** The same in units of 10^-12 where they are whole, as nearly all are: sums of those are much quicker, and as exact. */
-  pico: Prices<number> | null
-}
-
-/** Parses a plain decimal such as `0.00000015` to units of 10^-18. Throws on anything else. */
-export function toAtto(decimal: string): bigint {
-  const match = /^(\d+)(?:\.(\d{1,18}))?$/.exec(decimal)
-  if (!match) throw new RangeError(`not a price: ${decimal}`)
-  return BigInt((match[1] ?? '0') + (match[2] ?? '').padEnd(MAX_DECIMALS, '0'))
-}
+const PICO_PER_NANO = 1_000
 
 /**
  * Charges one call. A missing price of a kind of tokens costs as `prompt` or `completion`, that of audio in an answer as
  * `audio`, where there is one; of several items the last one whose condition holds counts. No pricing = free.
+ *
+ * @param mode how its upstream served it; null for as most are.
  */
-export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage): number {
+export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage, mode: string | null = null): number {
   if (pricing.length === 0) return 0
-  const tariff = pick(tariffsOf(pricing), usage.prompt)
+  const tariff = toTariff(pricing, usage.prompt, mode)
   if (!tariff) return 0
   const plain = toPlain(usage)
   const written = toWritten(usage)
@@ -71,9 +26,34 @@ export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage): numb
   return Number((toAttoSum(tariff.atto, plain, written, usage) + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
 }
 
-/** Tokens of the prompt that have no kind of their own. */
-const toPlain = ({ prompt, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt }: Usage) =>
-  Math.max(0, prompt - cacheRead - cacheWrite - cacheWrite1h - audioPrompt - imagePrompt)
+/** What a charge leaves out, or reckons by a price that is not its own. */
+export type Unpriced = keyof PricingItem
+
+const NONE: readonly Unpriced[] = []
+
+/**
+ * Names what of a call has no price, by the names that those prices have in the catalogue; `mode`: the sheet has none for calls that
+ * are served so. Of nothing that is free as a whole.
+ */
+export function findUnpriced(
+  pricing: readonly PricingItem[],
+  usage: Usage,
+  mode: string | null = null,
+): readonly Unpriced[] {
+  if (pricing.length === 0) return NONE
+  const { webSearches, audioPrompt, audioCompletion, imageCompletion } = usage
+  if (mode === null && webSearches + audioPrompt + audioCompletion + imageCompletion === 0) return NONE
+  const item = toTariff(pricing, usage.prompt, mode)?.item
+  if (!item) return NONE
+  return [...(mode !== null && item.mode !== mode ? (['mode'] as const) : []), ...lacking(item, usage)]
+}
+
+/** Tokens of the prompt that have no kind of their own. Where more were cached than there are, some were both read and written. */
+function toPlain({ prompt, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt }: Usage): number {
+  const written = cacheWrite + cacheWrite1h
+  const cached = cacheRead + written > prompt ? Math.max(cacheRead, written) : cacheRead + written
+  return Math.max(0, prompt - cached - audioPrompt - imagePrompt)
+}
 
 /** The same of the answer. */
 const toWritten = ({ completion, reasoning, audioCompletion, imageCompletion }: Usage) =>
@@ -81,7 +61,7 @@ const toWritten = ({ completion, reasoning, audioCompletion, imageCompletion }: 
 
 /** One product of the sum that a call costs. */
 export interface ChargeLine {
-  /** What is counted: tokens of a kind that no other line counts, or the call itself (`request`). */
+  /** What is counted: tokens of a kind that no other line counts, searches of the web, or the call itself (`request`). */
   kind: Kind
   count: number
   /** The name in the catalogue of the price that it is charged by: of a kind without a price of its own, another one's. */
@@ -101,13 +81,16 @@ export interface Charge {
   usd: string
   /** The same, rounded: what `costNanoUsd` says. */
   nanoUsd: number
+  /** What it leaves out: see `findUnpriced`. */
+  unpriced: readonly Unpriced[]
 }
 
 /** Writes out how the cost of a call comes about. Lines without a count are left out. */
-export function toCharge(pricing: readonly PricingItem[], usage: Usage): Charge {
-  const nanoUsd = costNanoUsd(pricing, usage)
-  const tariff = pick(tariffsOf(pricing), usage.prompt)
-  if (!tariff) return { item: null, lines: [], usd: '0', nanoUsd }
+export function toCharge(pricing: readonly PricingItem[], usage: Usage, mode: string | null = null): Charge {
+  const nanoUsd = costNanoUsd(pricing, usage, mode)
+  const unpriced = findUnpriced(pricing, usage, mode)
+  const tariff = toTariff(pricing, usage.prompt, mode)
+  if (!tariff) return { item: null, lines: [], usd: '0', nanoUsd, unpriced }
   const { item, atto } = tariff
   const counts: Record<Kind, number> = { ...usage, prompt: toPlain(usage), completion: toWritten(usage), request: 1 }
   const lines = KINDS.flatMap((kind): ChargeLine[] => {
@@ -116,11 +99,8 @@ export function toCharge(pricing: readonly PricingItem[], usage: Usage): Charge 
     if (price === null || count === 0) return []
     return [{ kind, count, price, usdEach: String(item[price]), usd: fromAtto(atto[kind] * BigInt(count)) }]
   })
-  return { item, lines, usd: fromAtto(toAttoSum(atto, counts.prompt, counts.completion, usage)), nanoUsd }
-}
-
-function priceOf(item: PricingItem, kind: Kind): keyof PricingItem | null {
-  return CHARGED_BY[kind].find((name) => item[name] !== undefined) ?? null
+  const usd = fromAtto(toAttoSum(atto, counts.prompt, counts.completion, usage))
+  return { item, lines, usd, nanoUsd, unpriced }
 }
 
 /** Writes units of 10^-18 as a decimal without zeros that say nothing. */
@@ -129,8 +109,6 @@ function fromAtto(atto: bigint): string {
   const fraction = digits.slice(-MAX_DECIMALS).replace(/0+$/, '')
   return fraction === '' ? digits.slice(0, -MAX_DECIMALS) : `${digits.slice(0, -MAX_DECIMALS)}.${fraction}`
 }
-
-const PICO_PER_NANO = 1_000
 
 function toPico(price: Prices<number>, plain: number, written: number, usage: Usage): number {
   return (
@@ -144,7 +122,8 @@ function toPico(price: Prices<number>, plain: number, written: number, usage: Us
     price.audioPrompt * usage.audioPrompt +
     price.imagePrompt * usage.imagePrompt +
     price.audioCompletion * usage.audioCompletion +
-    price.imageCompletion * usage.imageCompletion
+    price.imageCompletion * usage.imageCompletion +
+    price.webSearches * usage.webSearches
   )
 }
 
@@ -166,64 +145,7 @@ function toAttoSum(price: Prices<bigint>, plain: number, written: number, usage:
     price.audioPrompt * BigInt(usage.audioPrompt) +
     price.imagePrompt * BigInt(usage.imagePrompt) +
     price.audioCompletion * BigInt(usage.audioCompletion) +
-    price.imageCompletion * BigInt(usage.imageCompletion)
+    price.imageCompletion * BigInt(usage.imageCompletion) +
+    price.webSearches * BigInt(usage.webSearches)
   )
-}
-
-/** Parsed pricing, kept as long as the snapshot that holds the strings. */
-const parsed = new WeakMap<readonly PricingItem[], Tariff[]>()
-
-function tariffsOf(pricing: readonly PricingItem[]): Tariff[] {
-  const known = parsed.get(pricing)
-  if (known) return known
-  const tariffs = pricing.map(toTariff)
-  parsed.set(pricing, tariffs)
-  return tariffs
-}
-
-function toTariff(item: PricingItem): Tariff {
-  const of = (kind: Kind) => {
-    const price = priceOf(item, kind)
-    return price === null ? 0n : toAtto(String(item[price]))
-  }
-  const atto = {
-    prompt: of('prompt'),
-    completion: of('completion'),
-    cacheRead: of('cacheRead'),
-    cacheWrite: of('cacheWrite'),
-    cacheWrite1h: of('cacheWrite1h'),
-    reasoning: of('reasoning'),
-    audioPrompt: of('audioPrompt'),
-    imagePrompt: of('imagePrompt'),
-    audioCompletion: of('audioCompletion'),
-    imageCompletion: of('imageCompletion'),
-    request: of('request'),
-  }
-  return { item, moreThan: item.min_prompt_tokens ?? -1, atto, pico: toPicoPrices(atto) }
-}
-
-const ATTO_PER_PICO = 1_000_000n
-
-function toPicoPrices(atto: Prices<bigint>): Prices<number> | null {
-  const isWhole = Object.values(atto).every((price: bigint) => price % ATTO_PER_PICO === 0n)
-  const of = (price: bigint) => Number(price / ATTO_PER_PICO)
-  if (!isWhole) return null
-  return {
-    prompt: of(atto.prompt),
-    completion: of(atto.completion),
-    cacheRead: of(atto.cacheRead),
-    cacheWrite: of(atto.cacheWrite),
-    cacheWrite1h: of(atto.cacheWrite1h),
-    reasoning: of(atto.reasoning),
-    audioPrompt: of(atto.audioPrompt),
-    imagePrompt: of(atto.imagePrompt),
-    audioCompletion: of(atto.audioCompletion),
-    imageCompletion: of(atto.imageCompletion),
-    request: of(atto.request),
-  }
-}
-
-function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
-  const [first] = tariffs
-  return tariffs.length === 1 ? first : (tariffs.findLast((tariff) => promptTokens > tariff.moreThan) ?? first)
 }

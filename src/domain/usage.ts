@@ -1,6 +1,6 @@
 /**
  * Tokens of one call, in the one shape that price, ledger and receipt share. Dialects fill it from whatever an
- * upstream reports.
+ * upstream reports. What was read from a cache and what was written to one may overlap: only where both together are more than `prompt`.
  */
 export interface Usage {
   /** All tokens read, cached and cache-writing ones included. */
@@ -56,7 +56,7 @@ export const NO_USAGE: Usage = {
   webSearches: 0,
 }
 
-/** One item of a model's `pricing`: decimal strings, USD per token (`request`: per call). */
+/** One item of a model's `pricing`, whole in itself: decimal strings, USD per token (`request`: per call). */
 export interface PricingItem {
   prompt: string
   completion: string
@@ -73,8 +73,12 @@ export interface PricingItem {
   /** USD per image, as some providers publish it: shown to clients, and never charged. */
   image?: string
   request?: string
-  /** The item holds for requests with more prompt tokens than this (strictly). The first item has no condition. */
+  /** Each search of the web by the provider. */
+  web_search?: string
+  /** The item holds for requests with more prompt tokens than this (strictly), for all of them. The first item has no condition. */
   min_prompt_tokens?: number
+  /** The item holds for calls that their upstream says it served so, such as `flex`: see `toMode`. */
+  mode?: string
 }
 
 const NANO_PER_USD = 1_000_000_000

@@ -75,7 +75,7 @@ upstreams:
 models:
   openai/gpt-4o-mini: { routes: [{ upstream: openai, model: gpt-4o-mini }] }
   openai/gpt-5*: { routes: [{ upstream: openai, model: "gpt-5*" }] }
-  v/own: { name: "0.10", ${FACTS}, listed: false, pricing: [{ prompt: "0.000000150", completion: "0.0000006000000000", request: "0" }, { prompt: "1", completion: "1", min_prompt_tokens: 7 }], routes: [{ upstream: openai, model: own, weight: 3 }, { upstream: here, model: "null", priority: 2, enabled: false, max_output_length: 5, supported_features: [] }] }
+  v/own: { name: "0.10", ${FACTS}, listed: false, pricing: [{ prompt: "0.000000150", completion: "0.0000006000000000", request: "0" }, { prompt: "1", completion: "1", min_prompt_tokens: 7 }, { prompt: "2", completion: "2", web_search: "0.01", mode: flex }], routes: [{ upstream: openai, model: own, weight: 3 }, { upstream: here, model: "null", priority: 2, enabled: false, max_output_length: 5, supported_features: [] }] }
   v/old: { name: Old, ${FACTS}, created: 5, enabled: false, routes: [{ upstream: here, model: old }] }
 aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
 `,
@@ -169,6 +169,7 @@ function drawText(seed: number): string {
   const pricing = () => [
     { prompt: price(), completion: price(), ...maybe({ input_cache_read: price() }), ...maybe({ audio: price() }) },
     ...(flag() ? [{ prompt: price(), completion: price(), min_prompt_tokens: 1 + pick(1e6) }] : []),
+    ...(flag() ? [{ prompt: price(), completion: price(), web_search: price(), mode: any(['flex', 'fast+us']) }] : []),
   ]
   const span = () => `${1 + pick(5_000)}${any(['ms', 's', 'm'])}`
   const ids = some(['a', 'b-c', 'd.e', '7', 'null'])

@@ -234,6 +234,43 @@ aliases:
       /:6: models.v\/m.pricing\[0\]: the first price/,
     ],
     [
+      'a mode on the first price',
+      priced('[{ prompt: "1", completion: "0", mode: flex }]'),
+      /:6: models.v\/m.pricing\[0\]: the first price/,
+    ],
+    [
+      'a further price without a condition',
+      priced('[{ prompt: "1", completion: "0" }, { prompt: "2", completion: "0" }]'),
+      /:6: models.v\/m.pricing\[1\]: min_prompt_tokens is missing: .* or by its mode/,
+    ],
+    [
+      'a mode under another name than it will be served by',
+      priced('[{ prompt: "1", completion: "0" }, { prompt: "2", completion: "0", mode: ON_DEMAND_FLEX }]'),
+      /:6: models.v\/m.pricing\[1\].mode: 'ON_DEMAND_FLEX' is no mode: write 'flex'/,
+    ],
+    [
+      'a mode that is none',
+      priced('[{ prompt: "1", completion: "0" }, { prompt: "2", completion: "0", mode: default }]'),
+      /:6: models.v\/m.pricing\[1\].mode: 'default' is no mode: served so, a call costs the price without one/,
+    ],
+    [
+      'a mode that has a price of long prompts alone',
+      priced('[{ prompt: "1", completion: "0" }, { prompt: "2", completion: "0", mode: flex, min_prompt_tokens: 9 }]'),
+      /:6: models.v\/m.pricing\[1\]: the mode flex has no price without min_prompt_tokens/,
+    ],
+    [
+      'two prices for the same',
+      priced(
+        '[{ prompt: "1", completion: "0" }, { prompt: "2", completion: "0", mode: flex }, { prompt: "3", completion: "0", mode: flex }]',
+      ),
+      /:6: models.v\/m.pricing\[2\]: there is another price for the same/,
+    ],
+    [
+      'a fee that is no decimal',
+      priced('[{ prompt: "1", completion: "0", web_search: "1c" }]'),
+      /:6: models.v\/m.pricing\[0\].web_search: '1c' is no price/,
+    ],
+    [
       'a paid route without a price',
       withModel(`{ ${FACTS}, routes: [{ upstream: u, model: m }] }`),
       /:6: models.v\/m: pricing is missing/,

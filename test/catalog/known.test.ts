@@ -35,7 +35,7 @@ describe('the shipped facts', () => {
       Object.values(models).flatMap((model) => toFacts(model).pricing ?? []),
     )
     expect(prices.length).toBeGreaterThan(1_000)
-    for (const { min_prompt_tokens: _, ...item } of prices)
+    for (const { min_prompt_tokens: _, mode: __, ...item } of prices)
       for (const price of Object.values(item)) expect(price).toMatch(/^\d{1,9}(\.\d{1,18})?$/)
   })
 
@@ -44,6 +44,23 @@ describe('the shipped facts', () => {
       inputModalities: ['text', 'image', 'file', 'audio', 'video'],
       supportedFeatures: ['tools', 'json_mode', 'structured_outputs', 'reasoning'],
       pricing: [{ prompt: '0.00000125' }, { prompt: '0.0000025', min_prompt_tokens: 200_000 }],
+    })
+  })
+
+  test('have the prices of modes, by what the provider says when it has served so', async () => {
+    const known = await loadKnown()
+    expect(findFacts(known, 'openai/gpt-5.4', []).pricing).toContainEqual({
+      ...{ prompt: '0.000005', completion: '0.00003', input_cache_read: '0.0000005', mode: 'priority' },
+    })
+    expect(findFacts(known, 'anthropic/claude-opus-4-6', []).pricing).toContainEqual({
+      ...{ prompt: '0.00003', completion: '0.00015', input_cache_read: '0.000003', input_cache_write: '0.0000375' },
+      ...{ input_cache_write_1h: '0.00006', mode: 'fast' },
+    })
+  })
+
+  test('have what an hour in the cache costs at Anthropic, which is twice the prompt', async () => {
+    expect(findFacts(await loadKnown(), 'anthropic/claude-opus-4-6', []).pricing?.[0]).toMatchObject({
+      ...{ prompt: '0.000005', input_cache_write: '0.00000625', input_cache_write_1h: '0.00001' },
     })
   })
 })

@@ -1,7 +1,8 @@
 /** Money, against a second implementation: fractions of BigInt, in which nothing is ever scaled or assumed. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { costNanoUsd, toAtto, toCharge } from '../../src/domain/price.ts'
+import { costNanoUsd, findUnpriced, toCharge } from '../../src/domain/price.ts'
+import { toAtto } from '../../src/domain/price-sheet.ts'
 import { NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
 import { createPicker } from '../support/random.ts'
 
@@ -22,7 +23,7 @@ describe('a cost', () => {
     const price = () => `0.${String(pick(1_000)).padStart(6 + pick(7), '0')}${pick(10)}${pick(10)}`
     for (let round = 0; round < 2_000; round++) {
       const item = { prompt: price(), completion: price(), input_cache_read: price(), input_cache_write: price() }
-      const more = { input_cache_write_1h: price(), internal_reasoning: price(), request: price() }
+      const more = { input_cache_write_1h: price(), internal_reasoning: price(), request: price(), web_search: price() }
       const media = { audio: price(), audio_completion: price(), image_token: price(), image_token_completion: price() }
       const some = () => 1 + pick(2e6)
       const [plain, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt] = [
@@ -34,7 +35,9 @@ describe('a cost', () => {
         some(),
       ]
       const [written, reasoning, audioCompletion, imageCompletion] = [some(), some(), some(), some()]
+      const webSearches = pick(5)
       const usage = toUsage({
+        webSearches,
         prompt: plain + cacheRead + cacheWrite + cacheWrite1h + audioPrompt + imagePrompt,
         completion: written + reasoning + audioCompletion + imageCompletion,
         ...{ cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt },
@@ -52,6 +55,7 @@ describe('a cost', () => {
         times(toFraction(media.audio_completion), audioCompletion),
         times(toFraction(media.image_token_completion), imageCompletion),
         toFraction(more.request),
+        times(toFraction(more.web_search), webSearches),
       ].reduce(plus)
       expect(costNanoUsd([{ ...item, ...more, ...media }], usage)).toBe(roundHalfUp(times(usd, 1_000_000_000)))
     }
@@ -110,6 +114,25 @@ describe('a cost', () => {
       10_000_000,
     ],
     [
+      'each search of the web has its fee',
+      [{ prompt: '0.000001', completion: '0', web_search: '0.01' }],
+      { prompt: 10, webSearches: 3 },
+      30_010_000,
+    ],
+    [
+      'what tools of the provider read costs what the rest of the prompt does',
+      [{ prompt: '0.000001', completion: '0' }],
+      { prompt: 10, toolPrompt: 7 },
+      10_000,
+    ],
+    [
+      'of tokens that were both read from a cache and written to it none is lost, and each is paid for both',
+      [{ prompt: '0.001', completion: '0', input_cache_read: '0.0001', input_cache_write: '0.00125' }],
+      { prompt: 1_000, cacheRead: 700, cacheWrite: 900 },
+      // 100 plain, 700 read, 900 written
+      100_000_000 + 70_000_000 + 1_125_000_000,
+    ],
+    [
       'parts larger than their whole never make it negative',
       [{ prompt: '1', completion: '1', input_cache_read: '0' }],
       { prompt: 1, cacheRead: 5, completion: 1, reasoning: 1 },
@@ -129,6 +152,71 @@ describe('a cost', () => {
     const costs = [100, 101, 200, 201].map((prompt) => costNanoUsd(pricing, toUsage({ prompt })))
     expect(costs).toEqual([100_000, 202_000, 400_000, 603_000])
   })
+
+  test('counts cached tokens to choose the tier, and charges them by it', () => {
+    const pricing: PricingItem[] = [
+      { prompt: '0.00000125', completion: '0', input_cache_read: '0.000000125' },
+      { prompt: '0.0000025', completion: '0', input_cache_read: '0.00000025', min_prompt_tokens: 200_000 },
+    ]
+    // 50,001 of the prompt are plain: by those alone it would be of the lower tier.
+    expect(costNanoUsd(pricing, toUsage({ prompt: 200_001, cacheRead: 150_000 }))).toBe(50_001 * 2_500 + 150_000 * 250)
+  })
+})
+
+describe('a mode', () => {
+  const pricing: PricingItem[] = [
+    { prompt: '0.000002', completion: '0.00001', input_cache_read: '0.0000002' },
+    { prompt: '0.000004', completion: '0.00002', min_prompt_tokens: 100 },
+    { prompt: '0.000001', completion: '0.000005', mode: 'flex' },
+    { prompt: '0.000005', completion: '0.00003', mode: 'priority' },
+    { prompt: '0.00001', completion: '0.00006', mode: 'priority', min_prompt_tokens: 100 },
+  ]
+  const short = toUsage({ prompt: 100, cacheRead: 50, completion: 10 })
+  const long = toUsage({ prompt: 101, completion: 10 })
+  const scenarios: [string, string | null, Usage, number, string[]][] = [
+    ['served as most are', null, short, 50 * 2_000 + 50 * 200 + 10 * 10_000, []],
+    ['in flex, the whole of it', 'flex', short, 100 * 1_000 + 10 * 5_000, []],
+    ['dearer', 'priority', short, 100 * 5_000 + 10 * 30_000, []],
+    ['dearer and long', 'priority', long, 101 * 10_000 + 10 * 60_000, []],
+    ['in a mode of no price, the usual one', 'fast+us', short, 50 * 2_000 + 50 * 200 + 10 * 10_000, ['mode']],
+    ['in a mode that has none for this length, the usual one', 'flex', long, 101 * 4_000 + 10 * 20_000, ['mode']],
+  ]
+  for (const [name, mode, usage, cost, unpriced] of scenarios) {
+    test(`${name}, costs as the sheet says, and what has no price is named`, () => {
+      expect(costNanoUsd(pricing, usage, mode)).toBe(cost)
+      expect(findUnpriced(pricing, usage, mode)).toEqual(unpriced as never)
+      expect(toCharge(pricing, usage, mode)).toMatchObject({ nanoUsd: cost, unpriced })
+    })
+  }
+})
+
+describe('what has no price', () => {
+  const text: PricingItem[] = [{ prompt: '0.000001', completion: '0.000002' }]
+  const whole: PricingItem[] = [
+    { ...text[0], prompt: '1', completion: '1', audio: '1', image_token_completion: '1', web_search: '0.01' },
+  ]
+  const scenarios: [string, PricingItem[], Partial<Usage>, string[]][] = [
+    ['nothing of a call of text', text, { prompt: 5, cacheRead: 1, cacheWrite: 1, completion: 3, reasoning: 1 }, []],
+    ['nothing of an image that is read, which costs as text', text, { prompt: 5, imagePrompt: 4 }, []],
+    ['a search', text, { prompt: 5, webSearches: 1 }, ['web_search']],
+    [
+      'audio, either way',
+      text,
+      { prompt: 5, audioPrompt: 4, completion: 5, audioCompletion: 4 },
+      ['audio', 'audio_completion'],
+    ],
+    ['an image that is written', text, { completion: 5, imageCompletion: 4 }, ['image_token_completion']],
+    [
+      'nothing where all of them have one',
+      whole,
+      { prompt: 5, audioPrompt: 4, completion: 9, audioCompletion: 4, imageCompletion: 4, webSearches: 2 },
+      [],
+    ],
+    ['nothing of what is free as a whole', [], { prompt: 5, audioPrompt: 4, webSearches: 1 }, []],
+  ]
+  for (const [name, pricing, usage, unpriced] of scenarios) {
+    test(`is ${name}`, () => expect(findUnpriced(pricing, toUsage(usage))).toEqual(unpriced as never))
+  }
 })
 
 test('a price that is no plain decimal is refused', () => {
@@ -171,7 +259,8 @@ test('a charge written out names each price that counts, and its lines come to w
     ],
     usd: '0.000455',
     nanoUsd: 455_000,
+    unpriced: [],
   })
   expect(toCharge(pricing, NO_USAGE).lines).toMatchObject([{ kind: 'request', usd: '0.01' }])
-  expect(toCharge([], usage)).toEqual({ item: null, lines: [], usd: '0', nanoUsd: 0 })
+  expect(toCharge([], usage)).toEqual({ item: null, lines: [], usd: '0', nanoUsd: 0, unpriced: [] })
 })

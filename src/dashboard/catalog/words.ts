@@ -59,11 +59,15 @@ function toText(field: string, value: unknown): string {
 }
 
 /** Each price by what it is for, as people compare it and as it is. */
-function toPriceFields({ min_prompt_tokens: least, ...prices }: Readonly<Record<string, string>>): [string, string][] {
-  const above = least === undefined ? '' : ` above ${toExactCount(Number(least))}`
+function toPriceFields({
+  min_prompt_tokens: least,
+  mode,
+  ...prices
+}: Readonly<Record<string, string>>): [string, string][] {
+  const above = `${mode === undefined ? '' : `, ${mode}`}${least === undefined ? '' : ` above ${toExactCount(Number(least))}`}`
   return Object.entries(prices).map(([name, usd]) => [
     `price: ${toWords(name)}${above}`,
-    name === 'request' ? `$${usd} each` : `${toPerMillion(usd)} per million ($${usd} a token)`,
+    name === 'request' || name === 'web_search' ? `$${usd} each` : `${toPerMillion(usd)} per million ($${usd} a token)`,
   ])
 }
 

@@ -1,9 +1,8 @@
 /** Prices: for a million tokens, as people compare them, beside what a token costs exactly. */
 import type { PricingItem } from '../../domain/usage.ts'
-import { toExactCount } from '../figures/counts.ts'
 import { toPerMillion } from '../figures/prices.ts'
 import { None } from '../ui/figure.tsx'
-import { toPriceLines } from './words.ts'
+import { toCondition, toPriceLines } from './words.ts'
 
 export const PerMillion = ({ usd }: { usd: string | undefined }) =>
   usd === undefined ? (
@@ -20,10 +19,8 @@ export const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
     <p>Nothing is charged: it is local.</p>
   ) : (
     pricing.map((item) => (
-      <table key={item.min_prompt_tokens ?? 0} class="prices">
-        {item.min_prompt_tokens !== undefined && (
-          <caption>Where the prompt has more than {toExactCount(item.min_prompt_tokens)} tokens</caption>
-        )}
+      <table key={`${item.mode} ${item.min_prompt_tokens}`} class="prices">
+        {toCondition(item) !== '' && <caption>{toCondition(item)}</caption>}
         <thead>
           <tr>
             <th scope="col">
@@ -43,16 +40,19 @@ export const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
               </td>
             </tr>
           ))}
-          {item.request !== undefined && (
-            <tr>
-              <th scope="row">A request</th>
-              <td />
-              <td>
-                <code>${item.request}</code>
-              </td>
-            </tr>
-          )}
+          {item.request !== undefined && <Fee of="A request" usd={item.request} />}
+          {item.web_search !== undefined && <Fee of="A search of the web" usd={item.web_search} />}
         </tbody>
       </table>
     ))
   )
+
+const Fee = ({ of: what, usd }: { of: string; usd: string }) => (
+  <tr>
+    <th scope="row">{what}</th>
+    <td />
+    <td>
+      <code>${usd}</code>
+    </td>
+  </tr>
+)

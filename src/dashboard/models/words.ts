@@ -3,6 +3,7 @@ import type { ShownModel, ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import type { Feature } from '../../domain/settings.ts'
 import type { PricingItem } from '../../domain/usage.ts'
+import { toExactCount } from '../figures/counts.ts'
 import { hasWords } from '../figures/search.ts'
 import { type Told, toUpstreamState } from '../upstreams/words.ts'
 
@@ -115,6 +116,16 @@ export function toRouteHealth(
   if (target?.reason) return { kind: 'warn', word: 'put last', reason: target.reason }
   if (!upstream) return { kind: 'good', word: 'ready', reason: null }
   return { ...toUpstreamState(upstream), reason: upstream.reason }
+}
+
+/** For which calls an item holds; '' for all of which no other says it. */
+export function toCondition({
+  mode,
+  min_prompt_tokens: least,
+}: Pick<PricingItem, 'mode' | 'min_prompt_tokens'>): string {
+  const long = least === undefined ? '' : `where the prompt has more than ${toExactCount(least)} tokens`
+  if (mode === undefined) return long.replace('w', 'W')
+  return `Served as ${mode}${long === '' ? '' : `, ${long}`}`
 }
 
 const PRICE_WORDS = {

@@ -55,7 +55,9 @@ const Arithmetic = ({ of: call, isOne }: { of: ChargeDocument['calls'][number]; 
               <th scope="row">{toKindText(kind)}</th>
               <td class="figure">{toExactCount(count)}</td>
               <td class="figure each" title={`$${usd_each}`}>
-                {kind === 'request' ? `$${usd_each}` : `${toPerMillion(usd_each)} per million`}
+                {kind === 'request' || kind === 'web_searches'
+                  ? `$${usd_each}`
+                  : `${toPerMillion(usd_each)} per million`}
               </td>
               <td class="figure">${usd}</td>
             </tr>

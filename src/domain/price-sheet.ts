@@ -1,0 +1,168 @@
+/**
+ * Pricing items as numbers to reckon with: which price each count is charged by, and which item holds for a call. `price.ts` adds
+ * up. Pure.
+ */
+import type { PricingItem, Usage } from './usage.ts'
+
+/** Prices are held as integers of 10^-18 USD: a decimal string may have this many places. */
+export const MAX_DECIMALS = 18
+
+export interface Prices<T> {
+  prompt: T
+  completion: T
+  cacheRead: T
+  cacheWrite: T
+  cacheWrite1h: T
+  reasoning: T
+  audioPrompt: T
+  imagePrompt: T
+  audioCompletion: T
+  imageCompletion: T
+  webSearches: T
+  request: T
+}
+
+/** By which price of an item each count is charged: the first of these names that the item has. The last two are free without one. */
+const CHARGED_BY = {
+  prompt: ['prompt'],
+  cacheRead: ['input_cache_read', 'prompt'],
+  cacheWrite: ['input_cache_write', 'prompt'],
+  cacheWrite1h: ['input_cache_write_1h', 'input_cache_write', 'prompt'],
+  audioPrompt: ['audio', 'prompt'],
+  imagePrompt: ['image_token', 'prompt'],
+  completion: ['completion'],
+  reasoning: ['internal_reasoning', 'completion'],
+  audioCompletion: ['audio_completion', 'audio', 'completion'],
+  imageCompletion: ['image_token_completion', 'completion'],
+  webSearches: ['web_search'],
+  request: ['request'],
+} as const satisfies Record<keyof Prices<unknown>, readonly (keyof PricingItem)[]>
+
+export type Kind = keyof typeof CHARGED_BY
+export const KINDS = Object.keys(CHARGED_BY) as Kind[]
+
+/** The name of the price that a kind is charged by; null where the item has none for it. */
+export function priceOf(item: PricingItem, kind: Kind): keyof PricingItem | null {
+  return CHARGED_BY[kind].find((name) => item[name] !== undefined) ?? null
+}
+
+/** Counts whose price is far from that of text, wherever they have one: to charge them as text may be much too little. */
+const NEEDED = {
+  webSearches: ['web_search'],
+  audioPrompt: ['audio'],
+  audioCompletion: ['audio_completion', 'audio'],
+  imageCompletion: ['image_token_completion'],
+} as const satisfies Partial<Record<keyof Usage, readonly (keyof PricingItem)[]>>
+
+/** What an item lacks of what a call has used, by the names of those prices. */
+export function lacking(item: PricingItem, usage: Usage): (keyof PricingItem)[] {
+  return (Object.keys(NEEDED) as (keyof typeof NEEDED)[]).flatMap((count) =>
+    usage[count] > 0 && NEEDED[count].every((name) => item[name] === undefined) ? NEEDED[count][0] : [],
+  )
+}
+
+export interface Tariff {
+  item: PricingItem
+  moreThan: number
+  atto: Prices<bigint>
+  /** The same in units of 10^-12 where they are whole, as nearly all are: sums of those are much quicker, and as exact. */
+  pico: Prices<number> | null
+}
+
+/** Items by how a call is served, each list in order. */
+interface Sheet {
+  usual: Tariff[]
+  modes: ReadonlyMap<string, Tariff[]>
+}
+
+/** Parses a plain decimal such as `0.00000015` to units of 10^-18. Throws on anything else. */
+export function toAtto(decimal: string): bigint {
+  const match = /^(\d+)(?:\.(\d{1,18}))?$/.exec(decimal)
+  if (!match) throw new RangeError(`not a price: ${decimal}`)
+  return BigInt((match[1] ?? '0') + (match[2] ?? '').padEnd(MAX_DECIMALS, '0'))
+}
+
+/**
+ * The item that a call is charged by: of those of its mode, or without one, the last whose condition holds. A mode that the sheet
+ * does not have is charged as the usual one, and so is a prompt of a size for which it has the usual price alone.
+ */
+export function toTariff(
+  pricing: readonly PricingItem[],
+  promptTokens: number,
+  mode: string | null,
+): Tariff | undefined {
+  const { usual, modes } = sheetOf(pricing)
+  const tariff = pick(usual, promptTokens)
+  if (mode === null) return tariff
+  const served = modes.get(mode)?.findLast(({ moreThan }) => promptTokens > moreThan)
+  return served && served.moreThan >= (tariff?.moreThan ?? -1) ? served : tariff
+}
+
+function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
+  const [first] = tariffs
+  return tariffs.length === 1 ? first : (tariffs.findLast((tariff) => promptTokens > tariff.moreThan) ?? first)
+}
+
+/** How calls may be served that the sheet has prices of their own for. */
+export const modesOf = (pricing: readonly PricingItem[]): Iterable<string> => sheetOf(pricing).modes.keys()
+
+/** Parsed pricing, kept as long as the snapshot that holds the strings. */
+const parsed = new WeakMap<readonly PricingItem[], Sheet>()
+
+function sheetOf(pricing: readonly PricingItem[]): Sheet {
+  const known = parsed.get(pricing)
+  if (known) return known
+  const modes = new Map<string, Tariff[]>()
+  const usual: Tariff[] = []
+  for (const item of pricing) {
+    const list = item.mode === undefined ? usual : modes.getOrInsertComputed(item.mode, () => [])
+    list.push(parse(item))
+  }
+  const sheet = { usual, modes }
+  parsed.set(pricing, sheet)
+  return sheet
+}
+
+function parse(item: PricingItem): Tariff {
+  const of = (kind: Kind) => {
+    const price = priceOf(item, kind)
+    return price === null ? 0n : toAtto(String(item[price]))
+  }
+  const atto = {
+    prompt: of('prompt'),
+    completion: of('completion'),
+    cacheRead: of('cacheRead'),
+    cacheWrite: of('cacheWrite'),
+    cacheWrite1h: of('cacheWrite1h'),
+    reasoning: of('reasoning'),
+    audioPrompt: of('audioPrompt'),
+    imagePrompt: of('imagePrompt'),
+    audioCompletion: of('audioCompletion'),
+    imageCompletion: of('imageCompletion'),
+    webSearches: of('webSearches'),
+    request: of('request'),
+  }
+  return { item, moreThan: item.min_prompt_tokens ?? -1, atto, pico: toPicoPrices(atto) }
+}
+
+const ATTO_PER_PICO = 1_000_000n
+
+function toPicoPrices(atto: Prices<bigint>): Prices<number> | null {
+  const isWhole = Object.values(atto).every((price: bigint) => price % ATTO_PER_PICO === 0n)
+  const of = (price: bigint) => Number(price / ATTO_PER_PICO)
+  if (!isWhole) return null
+  return {
+    prompt: of(atto.prompt),
+    completion: of(atto.completion),
+    cacheRead: of(atto.cacheRead),
+    cacheWrite: of(atto.cacheWrite),
+    cacheWrite1h: of(atto.cacheWrite1h),
+    reasoning: of(atto.reasoning),
+    audioPrompt: of(atto.audioPrompt),
+    imagePrompt: of(atto.imagePrompt),
+    audioCompletion: of(atto.audioCompletion),
+    imageCompletion: of(atto.imageCompletion),
+    webSearches: of(atto.webSearches),
+    request: of(atto.request),
+  }
+}
