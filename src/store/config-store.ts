@@ -125,6 +125,8 @@ export type KeyStore = Pick<ConfigStore, 'readKeys' | 'changeKeys'>
 export interface ConfigStore {
   /** Everything, as of one moment. */
   read(): Promise<Configuration>
+  /** That of `read`, by itself. */
+  readRevision(): Promise<number>
   readKeys(): Promise<KeyRows>
   readCatalog(): Promise<CatalogRows>
   /** Credentials that administrators have typed in; the rows do not have them. */

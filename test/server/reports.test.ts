@@ -1,7 +1,10 @@
 /** Reports on their thread: as of now, in turn, in bounds, and none once the server has stopped. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import type { ReportReply, ReportRequest } from '../../src/server/report.ts'
+import { editKey } from '../../src/keys/edit.ts'
+import { createKey } from '../../src/keys/service.ts'
+import { type ReportReply, type ReportRequest, report } from '../../src/server/report.ts'
 import { createReports } from '../../src/server/reports.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import type { AskOptions, NoReply } from '../../src/threads/thread.ts'
 import { createFolder, type Folder, HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
@@ -12,6 +15,8 @@ beforeEach(() => {
 })
 afterEach(() => folder.close())
 
+const BY = { actor: 'test', nowMs: 1 }
+const USAGE = { sinceMs: 0, untilMs: null, where: {}, limit: 10 } as const
 const ANN = { id: 'ann' }
 const BOB = { id: 'bob' }
 
@@ -23,7 +28,7 @@ test('the thread reads what was settled before it was asked, and is gone with th
     return { applied: 1, waiting: 3 }
   }
   const reports = createReports({ dataFolder: folder.path, ledger: { flush }, now: () => HOUR + 5_000 })
-  const usage = { by: ['model'], sinceMs: 0, untilMs: null, where: {}, limit: 10 } as const
+  const usage = { ...USAGE, by: ['model'] } as const
   const [standingOf, found, page, charge, refused] = await Promise.all([
     reports.standings(ANN, 'key'),
     reports.usage(ANN, usage),
@@ -40,6 +45,28 @@ test('the thread reads what was settled before it was asked, and is gone with th
   expect(refused).toEqual({ kind: 'request_not_found', request: 'ffffffff' })
   reports.close()
   expect(await reports.audit(ANN, { limit: 1 }).catch((error) => error.kind)).toBe('stopping')
+})
+
+test('a key that is renamed has its new name in the next report, and another folder its own keys', async () => {
+  const other = createFolder()
+  try {
+    const usage = { kind: 'usage', options: { ...USAGE, by: ['key'], limitMs: 10_000 } } as const
+    const ask = async ({ path }: Folder): Promise<string[]> => {
+      const reply = await report({ dataFolder: path, question: usage, nowMs: HOUR, waiting: 0 })
+      if (reply.kind !== 'document') throw new Error(JSON.stringify(reply))
+      return JSON.parse(reply.json).usage.map(({ key }: { key: string | null }) => key)
+    }
+    for (const { database } of [folder, other]) {
+      const store = createConfigStore(database)
+      const { key } = await createKey(store, { name: 'dev' }, BY)
+      createLedgerStore(database, async () => true).apply([settling(toSettled(toOpen({ keyId: key.id })))])
+    }
+    expect([await ask(folder), await ask(other)]).toEqual([['dev'], ['dev']])
+    await editKey(createConfigStore(folder.database), 'dev', { name: 'prod' }, BY)
+    expect([await ask(folder), await ask(other), await ask(folder)]).toEqual([['prod'], ['dev'], ['prod']])
+  } finally {
+    other.close()
+  }
 })
 
 /** A thread whose questions are answered by the test, and a ledger that counts how often it was to apply its journal. */

@@ -139,6 +139,7 @@ export function testConfigStore(name: string, open: () => StorePair): void {
       await store.changeCatalog({ ...BY, nowMs: 2_000 }, () => decided(ALL))
       const { revision, teams, models } = await pair.other.read()
       expect([revision, teams, models]).toEqual([2, [team('t')], [MODEL]])
+      expect(await pair.other.readRevision()).toBe(2)
       expect(await store.readAudit()).toEqual([
         { id: expect.any(String), atMs: 2_000, actor: 'test', ...RECORD },
         { id: expect.any(String), atMs: 1_000, actor: 'test', ...RECORD },

@@ -35,6 +35,7 @@ export function createConfigStore(sqlite: Database): ConfigStore {
         ...readKeys(tx),
         ...readCatalog(tx),
       })),
+    readRevision: async () => database.transaction(readRevision),
     readKeys: async () => database.transaction(readKeys),
     readCatalog: async () => database.transaction(readCatalog),
     readSealed: async () => database.transaction(readSealed),
