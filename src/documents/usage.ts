@@ -35,7 +35,7 @@ export function toUsageDocument(
 ): UsageDocument {
   const toFields = (figures: Figures) => {
     const fields = Object.entries(toFigureFields(figures))
-    return Object.fromEntries(fields.map(([name, value]) => [name, told === 'all' || SPEND.has(name) ? value : null]))
+    return Object.fromEntries(told === 'all' ? fields : fields.filter(([name]) => SPEND.has(name)))
   }
   return {
     usage: rows.map(({ group, figures }) => toJsonFields({ ...toGroupFields(by, group), ...toFields(figures) })),

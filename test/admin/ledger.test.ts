@@ -44,6 +44,13 @@ describe('usage', () => {
     expect(text).toContain(`"cost_nano_usd":${6n * BigInt(Number.MAX_SAFE_INTEGER)},`)
   })
 
+  test('tells of spend alone where that is wanted, and so in few bytes', async () => {
+    settle({ costNanoUsd: 7 })
+    const { usage, total } = await read('/usage?by=model&figures=spend')
+    const spend = { requests: 1, cost_nano_usd: 7, estimated_cost_nano_usd: 0, estimated_share: 0 }
+    expect([usage, total]).toEqual([[{ model: 'acme/large', ...spend }], spend])
+  })
+
   test('is filtered by names as people give them, several of each', async () => {
     const by = { actor: 'test', nowMs: 1 }
     const [{ key: ann }, { key: bob }] = [

@@ -10,7 +10,7 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
   until: 'Before when, as `since`.',
   limit: 'Rows at most.',
   figures:
-    'What is told of each group. `spend`: requests and cost, and null for the rest, which takes most of the time of a report with many groups.',
+    'What is told of each group. `spend`: requests and cost, and nothing of the rest, which takes most of the time of a report with many groups.',
   before: '`next` of the page before.',
   by: 'One or two of key, team, model, upstream, endpoint, user, day and hour, with a comma between.',
   step: 'The time that a row is of: day or hour.',
