@@ -39,17 +39,12 @@ async function readOverview(wanted: Wanted, filters: Filters) {
   const range = toRange(wanted, Date.now())
   const [where, span] = [toWhere(filters), toSpan(range)]
   const report = (by: string, limit: number) => ask(api.usage.get({ query: { ...where, ...span, by, limit } }))
-  const list = (by: List) => readList(by, range, filters)
   const before = { since: String(range.before.sinceMs), until: String(range.before.untilMs) }
-  const [costs, columns, earlier, failures, key, team, model, upstream, standing] = await Promise.all([
+  const [costs, columns, earlier, failures, standing] = await Promise.all([
     report(`${range.by},model`, MOST_ROWS),
     report(range.by, MOST_ROWS),
     ask(api.usage.get({ query: { ...where, ...before, by: 'model', limit: 1 } })),
     ask(api.failures.get({ query: { ...where, ...span, step: range.by } })),
-    list('key'),
-    list('team'),
-    list('model'),
-    list('upstream'),
     readStanding(),
   ])
   const drawn = toColumns(columns.usage, range)
@@ -60,7 +55,6 @@ async function readOverview(wanted: Wanted, filters: Filters) {
     failures: toFailures(failures.failures, drawn, range, failures.since_ms),
     now: toTotals(columns.total),
     before: toTotals(earlier.total),
-    tops: { key, team, model, upstream },
     ...standing,
   }
 }
@@ -85,6 +79,23 @@ async function readStanding() {
 /** Names what is read of a range with what it is narrowed to. */
 const toName = (what: string, { range, filters }: Overview) =>
   `${what}?${JSON.stringify([range.sinceMs, range.untilMs, range.by, range.columns.length, filters])}`
+
+/** Who and what costs most, of each that nobody has to go through requests for. */
+export const useTops = (overview: Overview) =>
+  useLoaded(
+    toName('tops', overview),
+    async () => {
+      const list = (by: List) => readList(by, overview.range, overview.filters)
+      const [key, model, team, upstream] = await Promise.all([
+        list('key'),
+        list('model'),
+        list('team'),
+        list('upstream'),
+      ])
+      return { key, model, team, upstream }
+    },
+    { everyMs: FRESH_MS },
+  )
 
 /** How each of a list went, column by column. */
 export const useLines = (by: List, overview: Overview, ids: readonly string[]) =>

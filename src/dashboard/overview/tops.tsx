@@ -1,27 +1,39 @@
 /** Who and what costs most: how each went, what share of all it is, and the requests behind it. A press on one narrows the page to it. */
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
+import { useNewest } from '../api/loaded.ts'
 import { toPercent } from '../figures/counts.ts'
 import { Button } from '../ui/button.tsx'
 import { Bar, Count, Money } from '../ui/figure.tsx'
 import { Problem } from '../ui/notice.tsx'
 import { Sparkline } from '../ui/spark.tsx'
-import { type Overview, useLines, useUsers } from './data.ts'
+import { type Overview, useLines, useTops, useUsers } from './data.ts'
 import { toSpan } from './range.ts'
 import type { List, Share } from './shares.ts'
 
 const TITLES = { key: 'Keys', model: 'Models', team: 'Teams', upstream: 'Upstreams', user: 'Users' } as const
 
-export const Tops = ({ of }: { of: Overview }) => (
-  <div class="tops">
-    {(['key', 'model', 'team', 'upstream'] as const)
-      // Where nobody has a team, their list says nothing.
-      .filter((by) => of.tops[by].some(({ id }) => id !== null))
-      .map((by) => (
-        <Top key={by} by={by} of={of} shares={of.tops[by]} />
-      ))}
-    {query.value.has('users') ? <Users of={of} /> : <NoUsers />}
-  </div>
+export function Tops({ of }: { of: Overview }) {
+  const { data, problem, reload } = useTops(of)
+  const tops = useNewest(data)
+  if (tops === null && problem) return <Problem of={problem} retry={reload} />
+  return (
+    <div class="tops" aria-busy={data === null}>
+      {tops === null
+        ? (['key', 'model', 'upstream'] as const).map((by) => <TopRoom key={by} by={by} />)
+        : (['key', 'model', 'team', 'upstream'] as const)
+            // Where nobody has a team, their list says nothing.
+            .filter((by) => tops[by].some(({ id }) => id !== null))
+            .map((by) => <Top key={by} by={by} of={of} shares={tops[by]} />)}
+      {query.value.has('users') ? <Users of={of} /> : <NoUsers />}
+    </div>
+  )
+}
+
+const TopRoom = ({ by }: { by: List }) => (
+  <section class="panel top" aria-busy="true">
+    <h2>{TITLES[by]}</h2>
+  </section>
 )
 
 const NoUsers = () => (
@@ -43,16 +55,10 @@ function Users({ of }: { of: Overview }) {
         <Problem of={problem} retry={reload} />
       </section>
     )
-  return data === null ? (
-    <section class="panel top" aria-busy="true">
-      <h2>Users</h2>
-    </section>
-  ) : (
-    <Top by="user" of={of} shares={data} />
-  )
+  return data === null ? <TopRoom by="user" /> : <Top by="user" of={of} shares={data} />
 }
 
-function Top({ by, of, shares }: { by: List; of: Overview; shares: readonly Share[] }) {
+function Top({ by, of, shares }: TopProps) {
   return (
     <section class="panel top">
       <h2>{TITLES[by]}</h2>
@@ -76,18 +82,18 @@ function Top({ by, of, shares }: { by: List; of: Overview; shares: readonly Shar
   )
 }
 
-interface RowsProps {
+interface TopProps {
   by: List
   of: Overview
   shares: readonly Share[]
 }
 
-function RowsWithLines(props: RowsProps) {
+function RowsWithLines(props: TopProps) {
   const ids = props.shares.flatMap(({ id }) => id ?? [])
   return <Rows {...props} lines={useLines(props.by, props.of, ids).data ?? new Map()} />
 }
 
-function Rows({ by, of, shares, lines }: RowsProps & { lines?: ReadonlyMap<string, readonly number[]> }) {
+function Rows({ by, of, shares, lines }: TopProps & { lines?: ReadonlyMap<string, readonly number[]> }) {
   return (
     <tbody>
       {shares.map((share) => (
