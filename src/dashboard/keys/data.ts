@@ -38,12 +38,18 @@ export const useModels = () =>
     return models.map(({ id, name, pricing, is_ready }) => ({ slug: id, name, pricing, is_ready, reason: null }))
   })
 
-/** Of each key that was used, its last days. */
-export const useDays = () =>
+/**
+ * Of each key that was used, its last days.
+ *
+ * @param ids of none but these; null: of all.
+ */
+export const useDays = (ids: readonly string[] | null) =>
   useLoaded(
-    'keys by day',
+    `keys by day?${ids ?? ''}`,
     async () => {
-      const query = { by: 'key,day', since: `${DAYS}d`, limit: MOST_ROWS }
+      if (ids?.length === 0) return toDays([], Date.now())
+      const of = ids === null ? {} : { key: [...ids] }
+      const query = { ...of, by: 'key,day', since: `${DAYS}d`, limit: MOST_ROWS, figures: 'spend' as const }
       const { usage } = await ask(isMember() ? api.own.usage.get({ query }) : api.usage.get({ query }))
       return toDays(usage, Date.now())
     },

@@ -11,7 +11,7 @@ import { useDays, useLastRequests } from './data.ts'
 import { DAYS, type Day } from './days.ts'
 
 export function LastDays({ of: key }: { of: KeyDocument }) {
-  const days = useDays().data
+  const days = useDays([key.id]).data
   if (days !== null) return <Days of={days.get(key.id) ?? []} />
   // Its room is there before it is.
   return key.last_used_ms === null ? null : <div class="lately" />

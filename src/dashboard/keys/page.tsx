@@ -1,4 +1,5 @@
 /** Keys: all of them, searched and filtered by what the address says, and the drawer of one. */
+import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { isMember } from '../api/session.ts'
@@ -8,9 +9,10 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Money, None, State, When } from '../ui/figure.tsx'
 import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
+import { More, STEP } from '../ui/more.tsx'
 import { Empty } from '../ui/notice.tsx'
 import { Sparkline } from '../ui/spark.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { type Column, Table, toDrawn } from '../ui/table.tsx'
 import { Unread } from '../ui/unread.tsx'
 import { BudgetCell, toBudgetShare } from './budget.tsx'
 import { mayChangeKeys, useDays, useKeys } from './data.ts'
@@ -64,8 +66,11 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
   const [search, team, state] = ['search', 'team', 'state'].map((name) => query.value.get(name) ?? '') as [
     ...[string, string, string],
   ]
-  const days = useDays().data ?? NO_DAYS
+  const [most, setMost] = useState(STEP)
   const shown = filterKeys(keys, { search, team, state })
+  const drawn = toDrawn(columnsFor(shown), shown, most)
+  // Of thousands of keys those alone that are drawn.
+  const days = useDays(keys.length > STEP ? drawn.map(({ id }) => id) : null).data ?? NO_DAYS
   const teams = [...new Set(keys.flatMap((key) => key.team ?? []))].sort()
   return (
     <>
@@ -82,13 +87,14 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
         <Choice name="state" label="State" value={state} options={STATES} />
       </search>
       {shown.length > 0 ? (
-        <Table caption="Keys" columns={columnsFor(shown, days)} rows={shown} idOf={({ id }) => id} />
+        <Table caption="Keys" columns={columnsFor(shown, days)} rows={drawn} idOf={({ id }) => id} />
       ) : (
         <p class="dim">
           No key is like that. <a href={toHref('/keys')}>Show all that are active</a>
         </p>
       )}
       <ListFoot shown={shown.length} all={keys.length} />
+      <More rows={shown.length} most={most} setMost={setMost} />
     </>
   )
 }
@@ -98,7 +104,7 @@ const NO_DAYS: ReadonlyMap<string, readonly Day[]> = new Map()
 const toRequests = (days: readonly Day[] = []) => days.reduce((sum, { requests }) => sum + requests, 0)
 
 /** Those that say something of any key that is shown. */
-function columnsFor(keys: readonly KeyDocument[], days: ReadonlyMap<string, readonly Day[]>): Column<KeyDocument>[] {
+function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDocument>[] {
   const has = (test: (key: KeyDocument) => boolean, column: Column<KeyDocument>) => (keys.some(test) ? [column] : [])
   return [
     {
@@ -166,7 +172,6 @@ function columnsFor(keys: readonly KeyDocument[], days: ReadonlyMap<string, read
       name: 'lately',
       title: `${DAYS} days`,
       isOnPhone: false,
-      sortBy: ({ id }) => -toRequests(days.get(id)),
       cell: ({ id }) => {
         const used = days.get(id)
         // Its room is there before it is.

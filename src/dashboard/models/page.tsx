@@ -4,10 +4,11 @@ import type { ShownModel } from '../../documents/model.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { isFree } from '../figures/prices.ts'
 import { Page } from '../shell/page.tsx'
-import { Button, ButtonLink } from '../ui/button.tsx'
+import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Count, None, State } from '../ui/figure.tsx'
 import { Choice, ListFoot, SearchFilter } from '../ui/filters.tsx'
+import { More, STEP } from '../ui/more.tsx'
 import { Empty } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { Unread } from '../ui/unread.tsx'
@@ -62,9 +63,6 @@ const FEATURES = [
   ['audio', 'audio'],
 ] as const
 
-/** A step of drawing more of a long list. */
-const STEP = 100
-
 function List({ models }: { models: readonly ShownModel[] }) {
   const [most, setMost] = useState(STEP)
   const read = (name: string) => query.value.get(name) ?? ''
@@ -96,11 +94,7 @@ function List({ models }: { models: readonly ShownModel[] }) {
       <ListFoot shown={shown.length} all={models.length}>
         . Prices are for a million tokens.
       </ListFoot>
-      {shown.length > most && (
-        <p>
-          <Button onClick={() => setMost(most + STEP)}>Show {Math.min(STEP, shown.length - most)} more</Button>
-        </p>
-      )}
+      <More rows={shown.length} most={most} setMost={setMost} />
     </>
   )
 }

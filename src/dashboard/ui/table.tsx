@@ -35,7 +35,6 @@ interface TableProps<Row> {
 
 export function Table<Row>({ caption, columns, rows, idOf, isNew, most }: TableProps<Row>) {
   const sort = query.value.get('sort') ?? ''
-  const by = columns.find(({ name }) => name === sort.replace(/^-/, ''))
   return (
     <div class="table-frame">
       <table class="table" role="table">
@@ -48,22 +47,20 @@ export function Table<Row>({ caption, columns, rows, idOf, isNew, most }: TableP
           </tr>
         </thead>
         <tbody role="rowgroup" onKeyDown={moveBetween('tr')}>
-          {sorted(rows, by?.sortBy, sort.startsWith('-'))
-            .slice(0, most)
-            .map((row) => (
-              <tr key={idOf(row)} role="row" class={toClass({ arrived: isNew?.(row) })}>
-                {columns.map(({ name, title, cell, isFigure, isOnPhone = true }) => (
-                  <td
-                    key={name}
-                    role="cell"
-                    data-title={title}
-                    class={toClass({ figure: isFigure, 'not-on-phone': !isOnPhone })}
-                  >
-                    {cell(row)}
-                  </td>
-                ))}
-              </tr>
-            ))}
+          {toDrawn(columns, rows, most).map((row) => (
+            <tr key={idOf(row)} role="row" class={toClass({ arrived: isNew?.(row) })}>
+              {columns.map(({ name, title, cell, isFigure, isOnPhone = true }) => (
+                <td
+                  key={name}
+                  role="cell"
+                  data-title={title}
+                  class={toClass({ figure: isFigure, 'not-on-phone': !isOnPhone })}
+                >
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
         </tbody>
       </table>
     </div>
@@ -99,6 +96,17 @@ const toClass = (classes: Record<string, boolean | undefined>) =>
   Object.keys(classes)
     .filter((name) => classes[name])
     .join(' ') || undefined
+
+/** The rows that a table draws, in its order: as the address says, and so many at most. */
+export function toDrawn<Row>(
+  columns: readonly Pick<Column<Row>, 'name' | 'sortBy'>[],
+  rows: readonly Row[],
+  most?: number,
+): readonly Row[] {
+  const sort = query.value.get('sort') ?? ''
+  const by = columns.find(({ name }) => name === sort.replace(/^-/, ''))
+  return sorted(rows, by?.sortBy, sort.startsWith('-')).slice(0, most)
+}
 
 function sorted<Row>(rows: readonly Row[], by: Column<Row>['sortBy'], isDown: boolean): readonly Row[] {
   if (!by) return rows
