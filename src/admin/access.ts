@@ -130,7 +130,7 @@ export async function isStillLetIn(request: Request, least: Least, deps: AccessD
   }
 }
 
-const NOBODY: Principal = { id: '', name: '', role: 'member', teamId: null, session: null }
+const NOBODY: Principal = { id: '', name: '', role: 'member', teamId: null, session: null, hasPassword: false }
 
 function visitorOf(request: Request): Visitor {
   const visitor = visitors.get(request)

@@ -14,6 +14,8 @@ import { exactly } from './schema.ts'
 const Credentials = { name: Type.String({ maxLength: 200 }), password: Type.String({ maxLength: 1_000 }) }
 const Code = Type.String({ maxLength: 100 })
 
+const NOBODY = { name: null, role: null, has_password: false }
+
 export function sessionController(deps: AdminDeps) {
   const { identity, now, ways } = deps
   const doors = { ...deps, store: identity }
@@ -35,9 +37,9 @@ export function sessionController(deps: AdminDeps) {
       '/session',
       async ({ visitor: { own, principal } }) => {
         const how = { ways, passkeys: ways.includes('password') && toRelyingParty(own) !== null }
-        if (principal === null)
-          return { name: null, role: null, is_set_up: isSetUp(await identity.readAdmins(), ways), ...how }
-        return { name: principal.name, role: principal.role, is_set_up: true, ...how }
+        if (principal === null) return { ...NOBODY, is_set_up: isSetUp(await identity.readAdmins(), ways), ...how }
+        const { name, role, hasPassword } = principal
+        return { name, role, has_password: hasPassword, is_set_up: true, ...how }
       },
       { least: 'door' },
     )

@@ -12,6 +12,7 @@ export interface Principal {
   teamId: string | null
   /** Null for a script. */
   session: StoredSession | null
+  hasPassword: boolean
 }
 
 /** A session ends so long after it began, and so long after its last use. */
@@ -32,8 +33,8 @@ export async function findBySession(store: IdentityStore, secret: string, nowMs:
   return toPrincipal(admin, session)
 }
 
-const toPrincipal = ({ id, name, role, teamId }: StoredAdmin, session: StoredSession): Principal => ({
-  ...{ id, name, role, teamId, session },
+const toPrincipal = ({ id, name, role, teamId, passwordHash }: StoredAdmin, session: StoredSession): Principal => ({
+  ...{ id, name, role, teamId, session, hasPassword: passwordHash !== null },
 })
 
 const isOver = ({ createdMs, seenMs }: StoredSession, nowMs: number) =>
@@ -50,5 +51,5 @@ export async function findByToken(store: IdentityStore, token: string, nowMs: nu
   if (found === null || found.revokedMs !== null) return null
   if (found.expiresMs !== null && found.expiresMs <= nowMs) return null
   const role = found.scope === 'write' ? 'editor' : 'viewer'
-  return { ...{ id: found.id, name: found.name, role, teamId: null, session: null } }
+  return { ...{ id: found.id, name: found.name, role, teamId: null, session: null, hasPassword: false } }
 }

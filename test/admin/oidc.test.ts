@@ -56,7 +56,14 @@ describe('who is signed in', () => {
     const { answer, browser } = await signIn()
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/admin'])
     expect(await whoIs(browser)).toEqual({
-      ...{ name: 'ann@example.com', role: 'owner', is_set_up: true, ways: ['password', 'oidc'], passkeys: false },
+      ...{
+        name: 'ann@example.com',
+        role: 'owner',
+        has_password: false,
+        is_set_up: true,
+        ways: ['password', 'oidc'],
+        passkeys: false,
+      },
     })
     expect((await browser.ask('GET', '/keys')).status).toBe(200)
     const again = await signIn()

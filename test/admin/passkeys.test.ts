@@ -99,6 +99,8 @@ describe('adding one', () => {
     expect([late.status, late.body.error.field]).toEqual([400, 'password'])
     const { body } = await browser.ask('POST', '/passkeys/options', { body: { password: PASSWORD } })
     expect([body.error.kind, body.error.field]).toEqual(['invalid', 'password'])
+    // The page offers them none.
+    expect((await browser.ask('GET', '/session')).body.has_password).toBe(false)
   })
 
   test.each<[string, Lies]>([

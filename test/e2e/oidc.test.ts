@@ -48,6 +48,7 @@ test('who has a group with a role comes in, who has none does not, and no passwo
     name: 'ann@example.com',
     role: 'owner',
     is_set_up: true,
+    has_password: false,
     ways: ['oidc'],
     passkeys: false,
   })

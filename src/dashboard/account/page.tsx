@@ -13,6 +13,8 @@ export function AccountPage() {
   // An owner is told of everybody's.
   const mine = data?.find(({ is_current }) => is_current)?.admin_id
   const sessions = data?.filter(({ admin_id }) => admin_id === mine) ?? []
+  // Passkeys stand in for one.
+  const hasPassword = value.state === 'in' && value.hasPassword && ways.value.includes('password')
   return (
     <Page title="Your account">
       {problem && <Problem of={problem} retry={reload} />}
@@ -27,8 +29,8 @@ export function AccountPage() {
           <p class="dim">End what you do not know, and set a new password.</p>
           <Sessions of={sessions} />
         </section>
-        {ways.value.includes('password') && <Password />}
-        {ways.value.includes('password') && <Passkeys />}
+        {hasPassword && <Password />}
+        {hasPassword && <Passkeys />}
       </div>
     </Page>
   )

@@ -6,7 +6,7 @@ export type Session =
   | { state: 'unknown' }
   /** Nobody: before the first owner is made there is nobody to sign in as. `isOver`: a session has ended that nobody signed out of. */
   | { state: 'out'; isSetUp: boolean; isOver?: boolean }
-  | { state: 'in'; name: string; role: Role }
+  | { state: 'in'; name: string; role: Role; hasPassword: boolean }
 
 export const session = signal<Session>({ state: 'unknown' })
 

@@ -12,7 +12,7 @@ export async function loadSession(): Promise<void> {
   session.value =
     found.name === null
       ? { state: 'out', isSetUp: found.is_set_up }
-      : { state: 'in', name: found.name, role: found.role }
+      : { state: 'in', name: found.name, role: found.role, hasPassword: found.has_password }
   if (found.name !== null) openWished()
 }
 

@@ -60,6 +60,9 @@ export const SignedIn = Type.Object({ name: Text, role: wordOf(ROLES) })
 export const Who = Type.Object({
   name: TextOrNull,
   role: orNull(wordOf(ROLES)),
+  has_password: Type.Boolean({
+    description: 'Whether they have one: whoever comes through a provider alone has none.',
+  }),
   is_set_up: Type.Boolean({ description: 'Whether there is an owner who can sign in.' }),
   ways: Type.Array(wordOf(['password', 'oidc'] as const), { description: 'How people sign in.' }),
   passkeys: Type.Boolean({
