@@ -37,7 +37,9 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
   test('a stranger sets the dashboard up, and is shown the three steps to a first request', async () => {
     await browsing.setUp(visit, 'ann')
     expect(page.url()).toBe(`${browsing.origin}/admin`)
-    expect(await page.locator('.step[data-done=true] h2').allTextContents()).toEqual(['A model that answers: done'])
+    const done = page.locator('.step[data-done=true] h2')
+    await done.first().waitFor()
+    expect(await done.allTextContents()).toEqual(['A model that answers: done'])
     await expectAccessible(page)
   })
 

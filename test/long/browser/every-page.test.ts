@@ -120,6 +120,8 @@ const SIDEWAYS = 'Math.max(0, document.documentElement.scrollWidth - document.do
 async function expectFit(page: Page, path: string, rules?: readonly string[]): Promise<void> {
   await page.getByRole('heading', { level: 1 }).first().waitFor({ state: 'attached' })
   await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' })
+  // What is drawn last of a page may be its title, or what makes room for the rest; what stays wrong is told below.
+  await page.waitForFunction(`document.title.includes(' · ') && ${SIDEWAYS} === 0`).catch(() => {})
   const seen = {
     path,
     title: await page.title(),
