@@ -138,6 +138,9 @@ export class Meter {
         case 'audio':
           this.#hear(event.audio)
           break
+        case 'images':
+          this.#see()
+          break
         case 'annotations':
         case 'finish':
         case 'origin':
@@ -199,10 +202,15 @@ export class Meter {
   #hear({ data, transcript }: { data?: unknown; transcript?: unknown }): void {
     if (typeof transcript === 'string') this.#capture(this.#answer, 0, transcript)
     if (typeof data !== 'string' || data === '') return
+    this.#see()
+    this.#audioChars += data.length
+  }
+
+  /** Something was said that has no words. */
+  #see(): void {
     this.#isOutdated = true
     this.chargedNanoUsd = null
     this.firstTokenMs ??= this.elapsedMs
-    this.#audioChars += data.length
   }
 }
 

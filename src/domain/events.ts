@@ -56,6 +56,8 @@ export type AnswerEvent =
   /** Items of `annotations`, each with an integer `index`. */
   | { kind: 'annotations'; choice: number; items: readonly object[] }
   | { kind: 'audio'; choice: number; audio: object }
+  /** Pictures: items of `images`, each with an integer `index` and its bytes in a `data:` URL. */
+  | { kind: 'images'; choice: number; items: readonly object[] }
   | { kind: 'finish'; choice: number; reason: FinishReason }
   | { kind: 'origin'; origin: AnswerOrigin }
   /** `others`, where other models worked within the call: what they used is not among `usage`. */

@@ -148,4 +148,5 @@ export const SAID_KEYS = [
   'reasoning_details',
   'annotations',
   'audio',
+  'images',
 ]

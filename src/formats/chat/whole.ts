@@ -93,6 +93,9 @@ class ChoiceBuilder {
       case 'audio':
         message.audio = event.audio
         return
+      case 'images':
+        message.images = [...(message.images ?? []), ...event.items.map(withoutIndex)]
+        return
       case 'finish':
         this.#choice.finish_reason = event.reason
         return
@@ -105,7 +108,8 @@ class ChoiceBuilder {
     const message = this.#message
     if (this.#calls.length > 0) message.tool_calls = this.#calls
     if (this.#refusal !== '') message.refusal = this.#refusal
-    const instead = message.tool_calls || message.function_call || message.audio || this.#refusal !== ''
+    const instead =
+      message.tool_calls || message.function_call || message.audio || message.images || this.#refusal !== ''
     message.content = this.#content === '' && instead ? null : this.#content
     return this.#choice
   }
@@ -132,7 +136,7 @@ function add(sum: Logprobs | null, more: Logprobs): Logprobs {
 }
 
 /** Only a stream needs it. */
-function withoutIndex(annotation: object): object {
-  const { index: _, ...rest } = annotation as { index?: unknown }
+function withoutIndex(item: object): object {
+  const { index: _, ...rest } = item as { index?: unknown }
   return rest
 }

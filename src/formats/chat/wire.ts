@@ -21,6 +21,8 @@ interface Beside {
   /** In a stream each has an integer `index`. */
   annotations?: object[]
   audio?: object
+  /** Pictures that the model drew, as OpenRouter's clients know them. In a stream each has an integer `index`. */
+  images?: object[]
 }
 
 export interface ChatMessage extends Beside {

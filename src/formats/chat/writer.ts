@@ -70,6 +70,8 @@ export class ChatWriter implements Writer {
         return this.#delta(event.choice, this.#toArguments(event))
       case 'annotations':
         return this.#delta(event.choice, { annotations: [...event.items] })
+      case 'images':
+        return this.#delta(event.choice, { images: [...event.items] })
       case 'audio':
         return this.#begin(event.choice, null) + this.#delta(event.choice, { audio: event.audio })
       case 'finish':

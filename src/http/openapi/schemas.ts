@@ -34,6 +34,9 @@ const Beside = {
   reasoning_content: Type.Optional(Type.String({ description: 'The same text as `reasoning`.' })),
   reasoning_details: Type.Optional(Things),
   audio: Type.Optional(Type.Object({})),
+  images: Type.Optional(
+    Type.Array(Type.Object({}), { description: 'Pictures that the model drew, as parts of type `image_url`.' }),
+  ),
 }
 
 const Message = describes<ChatMessage>()(
