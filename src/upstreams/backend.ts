@@ -62,10 +62,11 @@ export type Readiness =
   | { state: 'refused' | 'degraded'; reason: string }
   | { state: 'timeout' | 'down' | 'not_made'; reason: string }
 
-/** What a dialect wants sent: path below the base URL, and JSON text. */
+/** What a dialect wants sent: path below the base URL, JSON text, and headers of this request alone, by lower-case names. */
 export interface WireRequest {
   path: string
   body: string
+  headers?: Readonly<Record<string, string>>
 }
 
 /** The question that costs nothing, and what an upstream's status says to it. */
@@ -82,6 +83,8 @@ export interface Expected {
   /** Whether log probabilities were asked for: some upstreams send them to whoever does not ask. */
   logprobs: boolean
   callId: string
+  /** What was asked: how the tools of an answer are told depends on how they were given. */
+  body: Pick<CanonicalRequest, 'tools' | 'functions' | 'parallel_tool_calls'>
 }
 
 /** Turns one upstream's stream into events. One instance a stream. */

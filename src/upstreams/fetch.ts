@@ -20,7 +20,9 @@ export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transpo
   return {
     send(outgoing) {
       if (underWay >= places) return REFUSING
-      const headers = headersOf(outgoing)
+      const { ownHeaders } = outgoing
+      const shared = headersOf(outgoing)
+      const headers = ownHeaders ? new Headers([...shared, ...Object.entries(ownHeaders)]) : shared
       headers.set('accept', outgoing.accept)
       headers.set('x-client-request-id', outgoing.callId)
       const url = `${outgoing.upstream.baseUrl}${outgoing.path}`

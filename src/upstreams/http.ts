@@ -124,12 +124,13 @@ export class HttpCall {
   #send(): Promise<Incoming> {
     if (this.#reason !== null) throw this.#reason
     const { body, target, callId } = this.#call
-    const { path, body: text } = this.#wire as WireRequest
+    const { path, body: text, headers } = this.#wire as WireRequest
     const { upstream } = target
     this.#exchange = this.#transport.send({
       upstream,
       path,
       headers: () => ({ ...HEADERS, ...this.#dialect.headers(upstream) }),
+      ownHeaders: headers,
       accept: body.stream ? EVENT_STREAM : 'application/json',
       callId,
       body: text,
@@ -176,7 +177,7 @@ export class HttpCall {
 
   #expected(): Expected {
     const { target, body, callId } = this.#call
-    return { target, choices: body.n ?? 1, logprobs: body.logprobs === true, callId }
+    return { target, choices: body.n ?? 1, logprobs: body.logprobs === true, callId, body }
   }
 
   /** Where the body of an error breaks, or there is no room for it, its status still tells the most. */

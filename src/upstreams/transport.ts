@@ -11,6 +11,8 @@ export interface Outgoing {
   path: string
   /** Headers of every request to the upstream, by lower-case name: always the same ones for one upstream. */
   headers: () => Readonly<Record<string, string>>
+  /** Those of this request alone; nearly none has any. */
+  ownHeaders?: Readonly<Record<string, string>> | undefined
   accept: string
   /** Sent as `x-client-request-id`. */
   callId: string

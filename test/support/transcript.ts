@@ -40,6 +40,7 @@ export const toExpected = ({ choices, logprobs, thinkTags }: Shape = toShape()):
   choices,
   logprobs,
   callId: '0199-1',
+  body: {},
 })
 
 const IDENTITY = { id: '0199', created: 1_763_726_400, model: MODEL }

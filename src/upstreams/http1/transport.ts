@@ -35,7 +35,7 @@ export function createHttp1Transport(options: PoolOptions = POOL): Transport {
     return {
       pool: pools.getOrInsertComputed(url.origin, () => new Pool(origin, idle)),
       base: url.pathname.replace(/\/$/, ''),
-      head: [...all].map(([name, value]) => `${name}: ${value}\r\n`).join(''),
+      head: toLines(all),
     }
   }
 
@@ -52,12 +52,15 @@ export function createHttp1Transport(options: PoolOptions = POOL): Transport {
   }
 }
 
+const toLines = (headers: Headers) => [...headers].map(([name, value]) => `${name}: ${value}\r\n`).join('')
+
 /** What stands in the first lines as it is. */
 const PLAIN = /^[\x21-\x7e]*$/
 
-function toRequest({ base, head }: Route, { path, accept, callId, body }: Outgoing): Request {
+function toRequest({ base, head }: Route, { path, accept, callId, body, ownHeaders }: Outgoing): Request {
   if (!PLAIN.test(path) || !PLAIN.test(callId)) throw new Error('a path or a call id holds what a request cannot')
-  const lines = `POST ${base}${path} HTTP/1.1\r\n${head}accept: ${accept}\r\nx-client-request-id: ${callId}\r\n`
+  const own = ownHeaders ? toLines(new Headers(ownHeaders)) : ''
+  const lines = `POST ${base}${path} HTTP/1.1\r\n${head}${own}accept: ${accept}\r\nx-client-request-id: ${callId}\r\n`
   return { lines, body }
 }
 
