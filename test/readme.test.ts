@@ -80,7 +80,7 @@ describe('its catalogue', () => {
     const written = catalog.models.filter(({ fromWildcard }) => !fromWildcard)
     expect(written.map(({ slug }) => slug)).toEqual(['deepseek/deepseek-chat', 'local/llama3.2'])
     const variables = warnings.map((warning) => /[A-Z_]{8,}/.exec(warning)?.[0])
-    expect(variables).toEqual(['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENROUTER_API_KEY'])
+    expect(variables).toEqual(['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY', 'OPENROUTER_API_KEY'])
   })
 })
 

@@ -24,18 +24,19 @@ import type { KnownProviders } from './known.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
 type Has = Readonly<Record<DialectName, boolean>>
-const EVERY: Has = { openai: true, demo: true }
-const OVER_HTTP: Has = { openai: true, demo: false }
-const BUILT_IN: Has = { openai: false, demo: true }
+const EVERY: Has = { openai: true, gemini: true, demo: true }
+const OVER_HTTP: Has = { ...EVERY, demo: false }
+const BUILT_IN: Has = { openai: false, gemini: false, demo: true }
+const OPENAI: Has = { ...BUILT_IN, openai: true, demo: false }
 
 /** Which dialects have a field. One that has an address needs it. */
 const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>> = {
   base_url: OVER_HTTP,
   api_key: OVER_HTTP,
-  max_tokens_field: OVER_HTTP,
+  max_tokens_field: OPENAI,
   n: OVER_HTTP,
-  user: OVER_HTTP,
-  think_tags: OVER_HTTP,
+  user: OPENAI,
+  think_tags: OPENAI,
   pass: OVER_HTTP,
   leave: OVER_HTTP,
   max_tokens_per_second: OVER_HTTP,
@@ -46,7 +47,7 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   concurrency: EVERY,
 }
 
-const LATER_DIALECTS = ['anthropic', 'gemini']
+const LATER_DIALECTS = ['anthropic']
 
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
 

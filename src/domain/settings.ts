@@ -2,7 +2,7 @@
 import type { PricingItem } from './usage.ts'
 
 /** The wire formats that upstreams speak, and the model that is built in. */
-export const DIALECTS = ['openai', 'demo'] as const
+export const DIALECTS = ['openai', 'gemini', 'demo'] as const
 export type DialectName = (typeof DIALECTS)[number]
 
 /** Where a row of configuration came from. A stronger origin is never overwritten by a weaker one. */
@@ -105,6 +105,9 @@ export const LOCAL_OPTIONS: UpstreamOptions = {
   n: false,
   think_tags: true,
 }
+
+/** Models of today write one choice a call. */
+export const GEMINI_OPTIONS: UpstreamOptions = { ...DEFAULT_OPTIONS, n: false }
 
 export const MODALITIES = ['text', 'image', 'file', 'audio', 'video'] as const
 export type Modality = (typeof MODALITIES)[number]

@@ -28,7 +28,24 @@ export function createAllBackends({
   const transport = createTransport(environment)
   return {
     openai: createHttpBackend(openai, transport, options),
+    gemini: onFirstUse(async () => {
+      const { gemini } = await import('../upstreams/dialects/gemini/gemini.ts')
+      return createHttpBackend(gemini, transport, options)
+    }),
     demo: createDemoBackend(),
+  }
+}
+
+/** A backend whose code is read when it is first asked: most servers have upstreams of one format. */
+function onFirstUse(create: () => Promise<Backend>): Backend {
+  let made: Promise<Backend> | null = null
+  const get = () => {
+    made ??= create()
+    return made
+  }
+  return {
+    call: async (call) => (await get()).call(call),
+    probe: async (upstream, signal) => (await get()).probe(upstream, signal),
   }
 }
 

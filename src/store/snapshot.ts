@@ -8,6 +8,7 @@ import {
   DEFAULT_OPTIONS,
   DIALECTS,
   type DialectName,
+  GEMINI_OPTIONS,
   LOCAL_HEADERS_MS,
   LOCAL_OPTIONS,
   type UpstreamOptions,
@@ -100,6 +101,7 @@ export function toVariable(reference: string): string | null {
 /** What holds for the upstreams of each dialect where the catalogue says nothing. */
 const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamOptions>>> = {
   openai: { remote: DEFAULT_OPTIONS, local: LOCAL_OPTIONS },
+  gemini: { remote: GEMINI_OPTIONS, local: GEMINI_OPTIONS },
   // It is built in: it needs no allowances.
   demo: { remote: DEFAULT_OPTIONS, local: DEFAULT_OPTIONS },
 }

@@ -116,12 +116,12 @@ describe('upstreams list', () => {
   test('says of a dialect that a newer version has written that this one does not know it', async () => {
     await declare()
     const sqlite = new Database(databasePath(bench.folder))
-    sqlite.run("UPDATE upstreams SET dialect = 'gemini'")
+    sqlite.run("UPDATE upstreams SET dialect = 'unheard-of'")
     sqlite.close()
-    const reason = "this version of Tollgate does not know its dialect 'gemini'"
+    const reason = "this version of Tollgate does not know its dialect 'unheard-of'"
     const { stdout } = await bench.run('upstreams', 'list')
-    expect(said('paid', stdout)).toMatch(new RegExp(` unknown PAID_KEY not set .* ${reason} gemini; `))
-    expect(said('here', stdout)).toMatch(new RegExp(` unknown - .* ${reason} gemini; `))
+    expect(said('paid', stdout)).toMatch(new RegExp(` unknown PAID_KEY not set .* ${reason} unheard-of; `))
+    expect(said('here', stdout)).toMatch(new RegExp(` unknown - .* ${reason} unheard-of; `))
     const tested = await bench.run('upstreams', 'test')
     expect(lineOf('here', tested.stdout)).toMatch(new RegExp(`not ready +- +${reason}$`))
   })

@@ -206,7 +206,7 @@ models:
 test('an upstream that a newer version has given a dialect of its own is passed over', async () => {
   const { app, first, second, chat } = several
   const sqlite = openDatabase(databasePath(app.dataFolder), { busyMs: 5_000 })
-  sqlite.run("UPDATE upstreams SET dialect = 'gemini' WHERE id = 'first'")
+  sqlite.run("UPDATE upstreams SET dialect = 'unheard-of' WHERE id = 'first'")
   sqlite.run("UPDATE settings SET value = CAST(value AS INTEGER) + 1 WHERE key = 'config_revision'")
   sqlite.close()
   while (!(await app.logText()).includes('upstream_not_ready')) await Bun.sleep(5)
@@ -216,7 +216,7 @@ test('an upstream that a newer version has given a dialect of its own is passed 
   const text = await only.text()
   expectEnvelope(only, text, { code: 'model_not_ready' })
   expect(text).toContain(
-    "upstream `first` cannot be called: this version of Tollgate does not know its dialect 'gemini'",
+    "upstream `first` cannot be called: this version of Tollgate does not know its dialect 'unheard-of'",
   )
   expect(await (await chat()).text()).toContain('second')
   expect([first.requests.length, second.requests.length]).toEqual([0, 1])

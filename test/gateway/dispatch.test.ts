@@ -6,6 +6,7 @@ import { clientLeft, noLongerWanted } from '../../src/domain/error.ts'
 import { createDispatch } from '../../src/gateway/dispatch.ts'
 import { createLimiter } from '../../src/limits/local-limiter.ts'
 import { toOpen } from '../ledger/fixture.ts'
+import { onEvery } from '../support/backends.ts'
 import { toKey, toTarget } from '../support/snapshot.ts'
 
 test.each([
@@ -33,7 +34,7 @@ test.each([
     throw clientLeft()
   }
   const dispatch = createDispatch(
-    { backends: { openai: { call }, demo: { call } }, limiter: createLimiter(), monotonicMs: () => 0 },
+    { backends: onEvery({ call }), limiter: createLimiter(), monotonicMs: () => 0 },
     {
       id: 'r',
       calls,

@@ -18,6 +18,7 @@ import { Pace } from '../../src/threads/pace.ts'
 import { type Counter, createCounter } from '../../src/tokens/count.ts'
 import type { Backend } from '../../src/upstreams/backend.ts'
 import { text, toWhole } from '../support/answers.ts'
+import { onEvery } from '../support/backends.ts'
 import { HELLO, HELLO_TOKENS } from '../support/gateway.ts'
 import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
 
@@ -77,7 +78,7 @@ function createAsking(fakes: Fakes) {
     heartbeatMs: 0,
     slowReaderMs: 1_000,
     retry: { retries: 0, backoffMs: 0 },
-    backends: { openai: { call }, demo: { call } },
+    backends: onEvery({ call }),
   }
   /** Gives the status, and what is left of the rates. */
   return async (signal?: AbortSignal) => {

@@ -17,6 +17,7 @@ import { Pace } from '../../src/threads/pace.ts'
 import { createCounter } from '../../src/tokens/count.ts'
 import type { Backend } from '../../src/upstreams/backend.ts'
 import { DONE, text as saying, stop, toStreamed, toWhole } from '../support/answers.ts'
+import { onEvery } from '../support/backends.ts'
 import { toFrames } from '../support/frames.ts'
 import { HELLO } from '../support/gateway.ts'
 import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
@@ -78,7 +79,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     corsOrigins: [],
     trustedProxies: [],
     retry: { retries: 0, backoffMs: 0 },
-    backends: { openai: { call }, demo: { call } },
+    backends: onEvery({ call }),
     readiness: () => 'ok',
   })
   const request = new Request('http://localhost/v1/chat/completions', {

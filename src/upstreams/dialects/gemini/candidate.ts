@@ -1,0 +1,81 @@
+/** Reads one candidate of an answer, whole or as it comes in chunks. Pure. */
+import type { AnswerEvent } from '../../../domain/events.ts'
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { Expected } from '../../backend.ts'
+import { Calls } from './calls.ts'
+import { type Reason, toReason } from './finish.ts'
+import { toLogprobs } from './logprobs.ts'
+import { toDetail } from './signatures.ts'
+
+export class Candidate {
+  readonly #index: number
+  readonly #expected: Expected
+  readonly #calls: Calls
+  #reason: Reason | null = null
+  #details = 0
+  #images = 0
+
+  constructor(expected: Expected, index: number) {
+    this.#index = index
+    this.#expected = expected
+    this.#calls = new Calls(expected, index)
+  }
+
+  get isFinished(): boolean {
+    return this.#reason !== null
+  }
+
+  /** Takes a candidate of a chunk; its content, or the parts of that, may be missing. */
+  take(candidate: JsonObject, out: AnswerEvent[]): void {
+    const from = out.length
+    for (const part of asList(asObject(candidate.content)?.parts)) this.#takePart(asObject(part) ?? {}, out)
+    if (this.#expected.logprobs) this.#attach(candidate.logprobsResult, out, from)
+    const reason = asText(candidate.finishReason)
+    if (reason !== '') this.#reason ??= toReason(reason)
+  }
+
+  /** Why it ended, once nothing more comes. @param blocked where the prompt was refused: nothing was written. */
+  end(blocked: boolean, out: AnswerEvent[]): void {
+    this.#calls.end(out)
+    const reason = blocked ? 'content_filter' : this.#reason
+    const called = reason === 'length' || reason === 'content_filter' ? null : this.#calls.reason
+    out.push({ kind: 'finish', choice: this.#index, reason: called ?? reason ?? 'stop' })
+  }
+
+  #takePart(part: JsonObject, out: AnswerEvent[]): void {
+    const text = asText(part.text).toWellFormed()
+    const signature = asText(part.thoughtSignature)
+    const call = asObject(part.functionCall)
+    const image = toImage(part.inlineData, signature)
+    if (image) {
+      out.push({ kind: 'images', choice: this.#index, items: [{ ...image, index: this.#images++ }] })
+      return
+    }
+    const kind = part.thought === true ? 'reasoning' : 'text'
+    if (text !== '') out.push({ kind, choice: this.#index, text })
+    const id = call ? this.#calls.take(call, out) : null
+    if (signature === '' || (call && !id)) return
+    const details = [toDetail(signature, this.#details++, id)]
+    out.push({ kind: 'reasoning', choice: this.#index, text: '', details })
+  }
+
+  /** Log probabilities go with the first words of their chunk, or with no words at all. */
+  #attach(result: unknown, out: AnswerEvent[], from: number): void {
+    const logprobs = toLogprobs(result)
+    if (logprobs === null) return
+    const said = out.slice(from).find((event) => event.kind === 'text')
+    if (said?.kind === 'text') said.logprobs = logprobs
+    else out.push({ kind: 'text', choice: this.#index, text: '', logprobs })
+  }
+}
+
+/** An item of `images`, as OpenRouter's clients know it; null for bytes that are none. */
+function toImage(value: unknown, signature: string): object | null {
+  const { mimeType, data } = asObject(value) ?? {}
+  if (!asText(mimeType).startsWith('image/') || asText(data) === '') return null
+  return {
+    type: 'image_url',
+    image_url: { url: `data:${asText(mimeType)};base64,${asText(data)}` },
+    ...(signature === '' ? {} : { extra_content: { google: { thought_signature: signature } } }),
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * Reads an answer of Gemini's as events, whole or streamed. Each event of a stream is a whole response with what is new; it
+ * ends without a word once all candidates have a `finishReason`, or the prompt was blocked. Pure.
+ */
+import { UpstreamError } from '../../../domain/error.ts'
+import type { AnswerEvent } from '../../../domain/events.ts'
+import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
+import { toMode } from '../../../domain/mode.ts'
+import { NO_USAGE, type Usage } from '../../../domain/usage.ts'
+import type { Decoder, Expected } from '../../backend.ts'
+import { toPublic } from '../../failure.ts'
+import type { SseEvent } from '../../sse.ts'
+import { Candidate } from './candidate.ts'
+import { findError, toUpstreamError } from './error.ts'
+import { toFailure, toTier } from './finish.ts'
+import { toUsage } from './usage.ts'
+
+export class AnswerDecoder implements Decoder {
+  readonly #expected: Expected
+  readonly #candidates: Candidate[] = []
+  #isBlocked = false
+  #tier = ''
+  #searches = 0
+  /** The last report. */
+  #usage: Usage | null = null
+  #isOver = false
+
+  constructor(expected: Expected) {
+    this.#expected = expected
+  }
+
+  /** See `Dialect.whole`. */
+  whole(json: unknown): AnswerEvent[] {
+    const answer = asObject(json) ?? {}
+    const error = findError(json)
+    if (error) throw toUpstreamError(null, error, this.#expected.target)
+    const out: AnswerEvent[] = []
+    this.#take(answer, out)
+    const last = out.at(-1)
+    if (last?.kind === 'failure') throw last.error
+    if (!this.#isBlocked && this.#candidates.length === 0)
+      throw new UpstreamError('broken', 'answered 200 with something that is no answer')
+    this.#finish(out)
+    return out
+  }
+
+  take(): number {
+    return 0
+  }
+
+  event({ data }: SseEvent, out: AnswerEvent[]): void {
+    if (this.#isOver || data.trim() === '') return
+    let chunk: unknown
+    try {
+      chunk = parseJson(data)
+    } catch {
+      this.#fail(new UpstreamError('broken', 'sent a stream event that is not JSON'), out)
+      return
+    }
+    const error = findError(chunk)
+    if (error) this.#fail(toUpstreamError(null, error, this.#expected.target), out)
+    else this.#take(asObject(chunk) ?? {}, out)
+  }
+
+  end(out: AnswerEvent[]): void {
+    if (this.#isOver) return
+    const candidates = this.#candidates
+    if (this.#isBlocked || (candidates.length > 0 && candidates.every(({ isFinished }) => isFinished)))
+      this.#finish(out)
+    else this.#fail(new UpstreamError('broken', 'ended its stream in the middle of the answer'), out)
+  }
+
+  #take(answer: JsonObject, out: AnswerEvent[]): void {
+    this.#takeTier(asObject(answer.usageMetadata) ?? {}, out)
+    if (asText(asObject(answer.promptFeedback)?.blockReason) !== '') this.#isBlocked = true
+    for (const [place, each] of asList(answer.candidates).entries()) {
+      const candidate = asObject(each)
+      const index = Number.isInteger(candidate?.index) ? (candidate?.index as number) : place
+      if (!candidate || index < 0 || index >= this.#expected.choices) continue
+      const detail = toPublic(asText(candidate.finishMessage), this.#expected.target.upstream)
+      const failure = toFailure(asText(candidate.finishReason), detail)
+      if (failure) {
+        this.#fail(failure, out)
+        return
+      }
+      this.#candidate(index).take(candidate, out)
+      this.#searches += asList(asObject(candidate.groundingMetadata)?.webSearchQueries).length
+    }
+    const usage = toUsage(answer.usageMetadata, this.#searches)
+    if (!usage) return
+    this.#usage = usage
+    out.push({ kind: 'usage', usage })
+  }
+
+  #takeTier({ serviceTier, trafficType }: JsonObject, out: AnswerEvent[]): void {
+    const word = asText(serviceTier) || asText(trafficType)
+    if (word === '' || word === this.#tier) return
+    this.#tier = word
+    out.push({ kind: 'mode', mode: toMode(word) })
+    const tier = toTier(word)
+    if (tier) out.push({ kind: 'origin', origin: { service_tier: tier } })
+  }
+
+  /** The one of that index; those of lower ones, which may not have begun, are made with it. */
+  #candidate(index: number): Candidate {
+    const candidates = this.#candidates
+    while (candidates.length <= index) candidates.push(new Candidate(this.#expected, candidates.length))
+    return candidates[index] as Candidate
+  }
+
+  #finish(out: AnswerEvent[]): void {
+    this.#isOver = true
+    if (this.#isBlocked) this.#candidate(this.#expected.choices - 1)
+    const from = out.length
+    const usage = this.#usage ?? (this.#isBlocked ? NO_USAGE : null)
+    for (const candidate of this.#candidates) candidate.end(this.#isBlocked, out)
+    // What was held back until now had come before the last report, which counts it; for a blocked prompt nobody is charged.
+    if (usage && (this.#usage === null || out.length > from + this.#candidates.length))
+      out.push({ kind: 'usage', usage })
+    out.push({ kind: 'done' })
+  }
+
+  #fail(error: UpstreamError, out: AnswerEvent[]): void {
+    this.#isOver = true
+    out.push({ kind: 'failure', error })
+  }
+}

@@ -1,0 +1,98 @@
+/** Says why Gemini did not answer: as the body of an error status, in a 200, or in the middle of a stream. Pure. */
+import { UpstreamError } from '../../../domain/error.ts'
+import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
+import type { Target } from '../../../domain/snapshot.ts'
+import { toPublic, toPublicCode } from '../../failure.ts'
+
+/** The error in what should be an answer; a stream that is no SSE has it in a list. */
+export function findError(value: unknown): JsonObject | null {
+  return asObject(asObject(Array.isArray(value) ? value[0] : value)?.error)
+}
+
+/** Reads the body of an error status. Markup is a proxy's page and nothing for a client; plain text is quoted. */
+export function toBodyError(status: number, body: string, target: Target, retryAfterMs?: number): UpstreamError {
+  return toUpstreamError(status, readBody(body), target, retryAfterMs)
+}
+
+function readBody(body: string): JsonObject {
+  try {
+    const json = parseJson(body)
+    return findError(json) ?? asObject(json) ?? {}
+  } catch {
+    return body.trimStart().startsWith('<') ? {} : { message: body.trim() }
+  }
+}
+
+const RETRYABLE = new Set([408, 409, 429])
+
+/** @param status of the response; null for an error inside of one that said 200. */
+export function toUpstreamError(
+  status: number | null,
+  error: JsonObject,
+  { upstream }: Target,
+  retryAfterMs?: number,
+): UpstreamError {
+  const message = asText(error.message)
+  const details = asList(error.details)
+    .map(asObject)
+    .filter((each) => each !== null)
+  const effective = toStatus(status ?? toInnerStatus(error), message, details)
+  const overflow = effective === 400 ? OVERFLOW.exec(message) : null
+  const wait = effective === 429 ? (toQuotaWaitMs(details) ?? retryAfterMs) : retryAfterMs
+  return new UpstreamError('status', overflow ? toClassic(overflow) : toPublic(message || 'gave no reason', upstream), {
+    status: effective,
+    code: overflow ? 'context_length_exceeded' : toPublicCode(asText(error.status), upstream),
+    param: overflow ? 'messages' : null,
+    retryable: effective >= 500 || RETRYABLE.has(effective),
+    ...(wait === undefined ? {} : { retryAfterMs: wait }),
+  })
+}
+
+const OVERFLOW = /input token count[^\d]{0,40}(\d+)[^\d]+(?:maximum|limit)[^\d]+(\d+)/i
+
+/** The sentence that clients look for, and shorten their history. */
+const toClassic = ([, given, most]: RegExpExecArray) =>
+  `This model's maximum context length is ${most} tokens. However, your messages resulted in ${given} tokens. Please reduce the length of the messages.`
+
+/** What Google calls statuses (google.rpc.Code). */
+const STATUSES: Readonly<Record<string, number>> = {
+  INVALID_ARGUMENT: 400,
+  FAILED_PRECONDITION: 400,
+  OUT_OF_RANGE: 400,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+  RESOURCE_EXHAUSTED: 429,
+  UNAVAILABLE: 503,
+  DEADLINE_EXCEEDED: 504,
+}
+
+function toInnerStatus({ code, status }: JsonObject): number {
+  if (typeof code === 'number' && Number.isInteger(code) && code >= 400 && code <= 599) return code
+  return STATUSES[asText(status)] ?? 500
+}
+
+/** A key that is wrong, and an account that may not be served, are answered as if the request were to blame. */
+function toStatus(status: number, message: string, details: JsonObject[]): number {
+  if (status !== 400) return status
+  if (/^API key (not valid|expired)/i.test(message) || details.some(({ reason }) => isOfKey(asText(reason)))) return 401
+  return /User location is not supported|enable billing/i.test(message) ? 403 : 400
+}
+
+const isOfKey = (reason: string) => reason === 'API_KEY_INVALID' || reason === 'API_KEY_EXPIRED'
+
+/** What is used up for the day is not there in an hour either, but a day may end at any time. */
+const DAY_MS = 60 * 60_000
+
+/** How long a quota asks to wait, which no header tells; undefined where it does not say. */
+function toQuotaWaitMs(details: JsonObject[]): number | undefined {
+  const ofDay = details.some(({ violations }) =>
+    asList(violations).some((each) => /PerDay/i.test(asText(asObject(each)?.quotaId))),
+  )
+  if (ofDay) return DAY_MS
+  for (const { retryDelay } of details) {
+    const seconds = /^(\d{1,6}(?:\.\d{1,9})?)s$/.exec(asText(retryDelay))?.[1]
+    if (seconds !== undefined) return Math.ceil(Number(seconds) * 1_000)
+  }
+  return undefined
+}

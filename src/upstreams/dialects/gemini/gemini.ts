@@ -1,0 +1,35 @@
+/**
+ * The Gemini dialect: generateContent and streamGenerateContent, as Google AI Studio (v1beta) and Vertex serve them. Pure.
+ * Loaded where an upstream speaks it.
+ */
+import type { Dialect, Readiness } from '../../backend.ts'
+import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
+import { AnswerDecoder } from './decoder.ts'
+import { toBodyError } from './error.ts'
+import { toWireRequest } from './request.ts'
+
+export const gemini: Dialect = {
+  probe: { path: '/models?pageSize=1', readiness: toReadiness },
+
+  // In the address, where Google's own examples have it, it would be in logs.
+  headers: ({ credential }) => (credential === null ? {} : { 'x-goog-api-key': credential }),
+
+  requestIdHeader: 'x-request-id',
+
+  request: toWireRequest,
+
+  whole: (json, expected) => new AnswerDecoder(expected).whole(json),
+
+  decoder: (expected) => new AnswerDecoder(expected),
+
+  failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
+}
+
+/** A wrong key is a 400 there, and nothing else of so plain a question is. */
+function toReadiness(status: number): Readiness {
+  if (status === 200) return { state: 'ready' }
+  if (status >= 500 && status !== 501) return { state: 'degraded', reason: `its /models answered ${status}` }
+  const refusal = toStatusRefusal(status === 400 ? 401 : status)
+  if (refusal?.of !== 'upstream') return { state: 'unknown' }
+  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
+}

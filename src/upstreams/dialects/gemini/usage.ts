@@ -1,0 +1,73 @@
+/**
+ * Reads how many tokens a call took: of the prompt, cached ones among them; of the tools that Google runs, beside the prompt
+ * and at its price; of the answer; of the thoughts, beside the answer. Pure.
+ */
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { Usage } from '../../../domain/usage.ts'
+
+/**
+ * Reads `usageMetadata`; null where it does not count, as in chunks of Vertex that tell the kind of traffic alone.
+ * @param webSearches how often it has searched the web, which stands elsewhere.
+ */
+export function toUsage(value: unknown, webSearches = 0): Usage | null {
+  const found = asObject(value)
+  const read = toCount(found?.promptTokenCount)
+  if (!found || read === null) return null
+  const ofTools = toCount(found.toolUsePromptTokenCount) ?? 0
+  const prompt = read + ofTools
+  const written = toCount(found.candidatesTokenCount) ?? 0
+  const thoughts = toCount(found.thoughtsTokenCount) ?? 0
+  // Should thoughts be counted in the answer one day, the total will tell.
+  const isInside = thoughts > 0 && thoughts <= written && toCount(found.totalTokenCount) === prompt + written
+  const completion = written + (isInside ? 0 : thoughts)
+  const cacheRead = Math.min(toCount(found.cachedContentTokenCount) ?? 0, prompt)
+  const heard = within(prompt - cacheRead, {
+    audio: countOf(found, 'AUDIO', ['promptTokensDetails', 'toolUsePromptTokensDetails'], 'cacheTokensDetails'),
+    images: countOf(found, 'IMAGE', ['promptTokensDetails', 'toolUsePromptTokensDetails'], 'cacheTokensDetails'),
+  })
+  const shown = within(completion - thoughts, {
+    audio: countOf(found, 'AUDIO', ['candidatesTokensDetails']),
+    images: countOf(found, 'IMAGE', ['candidatesTokensDetails']),
+  })
+  return {
+    prompt,
+    cacheRead,
+    cacheWrite: 0,
+    cacheWrite1h: 0,
+    audioPrompt: heard.audio,
+    imagePrompt: heard.images,
+    toolPrompt: Math.min(ofTools, prompt - cacheRead),
+    completion,
+    reasoning: Math.min(thoughts, completion),
+    audioCompletion: shown.audio,
+    imageCompletion: shown.images,
+    webSearches,
+  }
+}
+
+/** Tokens of one modality in these lists, without those that were cached. The lists need not add up to their totals. */
+function countOf(usage: JsonObject, modality: string, lists: string[], without = ''): number {
+  const sum = (name: string) =>
+    asList(usage[name]).reduce<number>((sum, each) => {
+      const item = asObject(each)
+      return sum + (asText(item?.modality) === modality ? (toCount(item?.tokenCount) ?? 0) : 0)
+    }, 0)
+  return Math.max(0, lists.reduce((all, name) => all + sum(name), 0) - sum(without))
+}
+
+/** A part is never larger than what contains it, whatever an upstream says. */
+function within(most: number, { audio, images }: Media): Media {
+  const heard = Math.min(audio, most)
+  return { audio: heard, images: Math.min(images, most - heard) }
+}
+
+interface Media {
+  audio: number
+  images: number
+}
+
+/** No call reads or writes more; beyond it a number is nonsense, and sums of money would stop being exact. */
+const MAX_TOKENS = 1e9
+
+const toCount = (value: unknown): number | null =>
+  typeof value === 'number' && value >= 0 && value <= MAX_TOKENS ? Math.round(value) : null

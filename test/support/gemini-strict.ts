@@ -1,0 +1,244 @@
+/**
+ * What the Gemini API refuses of a request, in its own words: fields that it does not know, turns out of order, calls and answers
+ * that do not belong together, thought signatures that are missing or foreign, controls that exclude each other. By the
+ * field lists of Google's client library and its published rules.
+ */
+import { isObject, type Json, type JsonObject } from './contract-parts.ts'
+
+/** The sentinel that Google documents for a call whose signature is not to hand. */
+export const SENTINEL = 'skip_thought_signature_validator'
+
+export interface Rules {
+  /** Whether calls of the current turn need a signature: since Gemini 3. */
+  signs: boolean
+  /** How the model is told how much to think. */
+  thinks: 'level' | 'budget' | 'no'
+  /** Vertex has no ids. */
+  ids: boolean
+  /** Signatures that this upstream has given out. */
+  issued: ReadonlySet<string>
+}
+
+class Refused extends Error {}
+
+function refuseUnless(holds: boolean, why: string): asserts holds {
+  if (!holds) throw new Refused(why)
+}
+
+/** Returns what is wrong with a request; null where nothing is. */
+export function findWrong(body: unknown, rules: Rules): string | null {
+  try {
+    checkRequest(body as Json, rules)
+    return null
+  } catch (error) {
+    if (error instanceof Refused) return error.message
+    throw error
+  }
+}
+
+function closed(value: Json | undefined, at: string, fields: string): JsonObject {
+  refuseUnless(isObject(value), `Invalid value at '${at}': an object was expected.`)
+  const known = fields.split(' ')
+  for (const key of Object.keys(value))
+    refuseUnless(
+      known.includes(key),
+      `Invalid JSON payload received. Unknown name "${key}" at '${at}': Cannot find field.`,
+    )
+  return value
+}
+
+function items(value: Json | undefined, at: string): Json[] {
+  refuseUnless(Array.isArray(value), `Invalid value at '${at}': a list was expected.`)
+  return value
+}
+
+function checkRequest(body: Json, rules: Rules): void {
+  const request = closed(
+    body,
+    'request',
+    'contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent serviceTier',
+  )
+  const contents = items(request.contents, 'contents')
+  refuseUnless(contents.length > 0, '* GenerateContentRequest.contents: contents is not specified')
+  const turns = contents.map((content, at) => checkContent(content, `contents[${at}]`, rules))
+  refuseUnless(turns.at(-1)?.role === 'user', 'Please ensure that multiturn requests end with a user role.')
+  checkCalls(turns, rules)
+  if (rules.signs) checkSigned(turns)
+  if (request.systemInstruction !== undefined) {
+    const { parts } = closed(request.systemInstruction, 'system_instruction', 'parts role')
+    for (const part of items(parts, 'system_instruction.parts'))
+      refuseUnless(isObject(part) && typeof part.text === 'string' && part.text !== '', 'only text in instructions')
+  }
+  const names = checkTools(request.tools)
+  if (request.toolConfig !== undefined) checkToolConfig(request.toolConfig, names)
+  if (request.generationConfig !== undefined) checkConfig(request.generationConfig, rules)
+  refuseUnless(
+    request.serviceTier === undefined || ['flex', 'standard', 'priority'].includes(String(request.serviceTier)),
+    "Invalid value at 'service_tier'",
+  )
+}
+
+interface Turn {
+  role: string
+  parts: JsonObject[]
+}
+
+const DATA = ['text', 'inlineData', 'fileData', 'functionCall', 'functionResponse']
+
+function checkContent(content: Json, at: string, rules: Rules): Turn {
+  const { role, parts } = closed(content, at, 'role parts')
+  refuseUnless(role === 'user' || role === 'model', 'Please use a valid role: user, model.')
+  const listed = items(parts, `${at}.parts`).map((part, place) => checkPart(part, `${at}.parts[${place}]`, rules))
+  refuseUnless(listed.length > 0, `* ${at}.parts: must not be empty`)
+  return { role, parts: listed }
+}
+
+function checkPart(value: Json, at: string, rules: Rules): JsonObject {
+  const part = closed(value, at, `${DATA.join(' ')} thought thoughtSignature`)
+  const held = DATA.filter((name) => part[name] !== undefined)
+  refuseUnless(held.length === 1, `* ${at}.data: required oneof field 'data' must have one initialized field`)
+  const { thoughtSignature: signature } = part
+  if (part.text !== undefined)
+    refuseUnless(typeof part.text === 'string' && (part.text !== '' || signature !== undefined), `* ${at}: empty text`)
+  if (part.inlineData !== undefined) checkBlob(part.inlineData, at)
+  if (part.fileData !== undefined) {
+    const { mimeType, fileUri } = closed(part.fileData, `${at}.file_data`, 'mimeType fileUri displayName')
+    refuseUnless(Boolean(mimeType) && Boolean(fileUri), `* ${at}.file_data: mime_type and file_uri are required`)
+  }
+  const ids = rules.ids ? 'id ' : ''
+  if (part.functionCall !== undefined) {
+    const { name, args } = closed(part.functionCall, `${at}.function_call`, `${ids}name args`)
+    refuseUnless(isName(name), `* ${at}.function_call.name: Name cannot be empty.`)
+    refuseUnless(args === undefined || isObject(args), `Invalid value at '${at}.function_call.args'`)
+  }
+  if (part.functionResponse !== undefined) {
+    const { name, response } = closed(part.functionResponse, `${at}.function_response`, `${ids}name response parts`)
+    refuseUnless(isName(name), `* ${at}.function_response.name: Name cannot be empty.`)
+    refuseUnless(isObject(response), `Invalid value at '${at}.function_response.response'`)
+  }
+  refuseUnless(signature === undefined || isKnown(signature, rules), 'Corrupted thought signature.')
+  return part
+}
+
+function checkBlob(value: Json, at: string): void {
+  const { mimeType, data } = closed(value, `${at}.inline_data`, 'mimeType data displayName')
+  refuseUnless(typeof mimeType === 'string' && /^\w+\/[\w.+-]+$/.test(mimeType), `Unsupported MIME type: ${mimeType}`)
+  refuseUnless(typeof data === 'string' && /^[\w+/-]+={0,2}$/.test(data), `Base64 decoding failed at '${at}'`)
+}
+
+const isKnown = (signature: Json, { issued }: Rules) => signature === SENTINEL || issued.has(String(signature))
+
+const isName = (name: Json | undefined): name is string =>
+  typeof name === 'string' && /^[A-Za-z_][\w.:-]{0,127}$/.test(name)
+
+const held = ({ parts }: Turn, name: 'functionCall' | 'functionResponse'): JsonObject[] =>
+  parts.map((part) => part[name]).filter(isObject)
+const callsOf = (turn: Turn) => held(turn, 'functionCall')
+const responsesOf = (turn: Turn) => held(turn, 'functionResponse')
+
+/** As many answers as calls, each of its call and in their order, right behind them. */
+function checkCalls(turns: readonly Turn[], { ids }: Rules): void {
+  for (const [at, turn] of turns.entries()) {
+    const before = turns[at - 1]
+    const calls = before ? callsOf(before) : []
+    const responses = responsesOf(turn)
+    refuseUnless(
+      calls.length === responses.length,
+      'Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.',
+    )
+    for (const [place, { name, id }] of responses.entries()) {
+      refuseUnless(calls[place]?.name === name, `function response ${name} is not of the call in its place`)
+      refuseUnless(!ids || calls[place]?.id === id, `function response ${id} is not of the call in its place`)
+    }
+    if (callsOf(turn).length > 0)
+      refuseUnless(
+        turn.role === 'model' && before?.role === 'user',
+        'Please ensure that function call turn comes immediately after a user turn or after a function response turn.',
+      )
+  }
+}
+
+/** The current turn begins with what the user said last. */
+function checkSigned(turns: readonly Turn[]): void {
+  const start = turns.findLastIndex((turn) => turn.role === 'user' && responsesOf(turn).length < turn.parts.length)
+  for (const { parts } of turns.slice(start + 1)) {
+    const first = parts.find((part) => part.functionCall !== undefined)
+    refuseUnless(
+      first === undefined || first.thoughtSignature !== undefined,
+      'Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly.',
+    )
+  }
+}
+
+function checkTools(value: Json | undefined): string[] {
+  if (value === undefined) return []
+  return items(value, 'tools').flatMap((tool, at) => {
+    const { functionDeclarations } = closed(tool, `tools[${at}]`, 'functionDeclarations googleSearch')
+    if (functionDeclarations === undefined) return []
+    return items(functionDeclarations, `tools[${at}]`).map((declaration) => {
+      const { name, parametersJsonSchema: schema } = closed(
+        declaration,
+        `tools[${at}].function_declarations`,
+        'name description parametersJsonSchema behavior',
+      )
+      refuseUnless(isName(name), `Invalid function name: ${name}`)
+      refuseUnless(schema === undefined || (isObject(schema) && schema.type === 'object'), 'parameters are an object')
+      return name
+    })
+  })
+}
+
+function checkToolConfig(value: Json, names: readonly string[]): void {
+  const { functionCallingConfig: config } = closed(value, 'tool_config', 'functionCallingConfig')
+  const { mode, allowedFunctionNames: allowed } = closed(config, 'tool_config', 'mode allowedFunctionNames')
+  refuseUnless(['AUTO', 'ANY', 'NONE', 'VALIDATED'].includes(String(mode)), `Invalid value at 'mode': ${mode}`)
+  refuseUnless(names.length > 0, 'Function calling config is set without function_declarations.')
+  if (allowed === undefined) return
+  refuseUnless(
+    mode === 'ANY' || mode === 'VALIDATED',
+    'allowed_function_names should only be set when mode is ANY or VALIDATED.',
+  )
+  for (const name of items(allowed, 'allowed')) refuseUnless(names.includes(String(name)), `${name} is not declared`)
+}
+
+const CONFIG =
+  'maxOutputTokens temperature topP topK stopSequences seed presencePenalty frequencyPenalty candidateCount ' +
+  'responseLogprobs logprobs responseMimeType responseJsonSchema responseModalities thinkingConfig'
+
+function checkConfig(value: Json, { thinks }: Rules): void {
+  const config = closed(value, 'generation_config', CONFIG)
+  for (const [name, held] of Object.entries(config)) refuseUnless(held !== null, `${name} is null`)
+  const { seed, stopSequences: stops, responseLogprobs, logprobs, responseMimeType: type, thinkingConfig } = config
+  refuseUnless(
+    seed === undefined || seed === Number(seed) >> 0,
+    "Invalid value at 'generation_config.seed' (TYPE_INT32)",
+  )
+  refuseUnless(stops === undefined || items(stops, 'stop_sequences').length <= 5, 'at most 5 stop sequences')
+  refuseUnless(logprobs === undefined || responseLogprobs === true, 'logprobs need response_logprobs')
+  refuseUnless(
+    config.responseJsonSchema === undefined || type === 'application/json',
+    'response_json_schema needs the response_mime_type application/json',
+  )
+  refuseUnless(
+    (config.candidateCount ?? 1) === 1 || thinks === 'no',
+    'Multiple candidates is not enabled for this model',
+  )
+  if (thinkingConfig === undefined) return
+  refuseUnless(thinks !== 'no', 'Thinking is not enabled for this model')
+  const { thinkingLevel: level, thinkingBudget: budget } = closed(
+    thinkingConfig,
+    'thinking_config',
+    'includeThoughts thinkingLevel thinkingBudget',
+  )
+  refuseUnless(
+    level === undefined || budget === undefined,
+    'You can only set only one of thinking budget and thinking level.',
+  )
+  refuseUnless(level === undefined || thinks === 'level', 'Thinking level is not supported for this model.')
+  refuseUnless(
+    level === undefined || ['low', 'medium', 'high'].includes(String(level)),
+    `Thinking level ${level} is not supported for this model.`,
+  )
+  const isWithin = budget === undefined || (Number(budget) >= 128 && Number(budget) <= 32_768)
+  refuseUnless(isWithin, `The thinking budget ${budget} is invalid. Please choose a value between 128 and 32768.`)
+}

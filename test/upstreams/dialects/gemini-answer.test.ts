@@ -1,0 +1,188 @@
+import { expect, test } from 'bun:test'
+import { UpstreamError } from '../../../src/domain/error.ts'
+import type { AnswerEvent } from '../../../src/domain/events.ts'
+import type { Expected } from '../../../src/upstreams/backend.ts'
+import { gemini } from '../../../src/upstreams/dialects/gemini/gemini.ts'
+import { PartialArgs } from '../../../src/upstreams/dialects/gemini/partial-args.ts'
+import { toTarget } from '../../support/snapshot.ts'
+
+const expected = (more: Partial<Expected> = {}): Expected => ({
+  target: toTarget({ dialect: 'gemini', credential: 'a secret of ours' }),
+  choices: 1,
+  logprobs: false,
+  callId: '0199-1',
+  body: {},
+  ...more,
+})
+
+function decode(chunks: readonly unknown[], more: Partial<Expected> = {}): AnswerEvent[] {
+  const decoder = gemini.decoder(expected(more))
+  const out: AnswerEvent[] = []
+  for (const chunk of chunks) decoder.event({ name: null, data: JSON.stringify(chunk) }, out)
+  decoder.end(out)
+  return out
+}
+
+const saying = (parts: unknown, more: object = {}) => ({ candidates: [{ content: { parts }, ...more }] })
+const STOP = saying([{ text: '' }], { finishReason: 'STOP' })
+
+test('arguments that come in pieces are said in one, once the call is over', () => {
+  const events = decode([
+    saying([{ functionCall: { name: 'weather', willContinue: true }, thoughtSignature: 'c2ln' }]),
+    saying([
+      {
+        functionCall: {
+          partialArgs: [{ jsonPath: '$.city', stringValue: 'Os', willContinue: true }],
+          willContinue: true,
+        },
+      },
+    ]),
+    saying([{ functionCall: { partialArgs: [{ jsonPath: '$.city', stringValue: 'lo' }], willContinue: true } }]),
+    saying([{ functionCall: {} }]),
+    saying([{ functionCall: { name: 'clock' } }]),
+    STOP,
+  ])
+  const of = (index: number) => ({ choice: 0, index })
+  expect(events).toEqual([
+    { kind: 'tool', ...of(0), id: expect.any(String), name: 'weather', type: 'function' },
+    {
+      kind: 'reasoning',
+      choice: 0,
+      text: '',
+      details: [
+        { type: 'reasoning.encrypted', data: 'c2ln', id: expect.any(String), format: 'google-gemini-v1', index: 0 },
+      ],
+    },
+    { kind: 'arguments', ...of(0), text: '{"city":"Oslo"}' },
+    { kind: 'tool', ...of(1), id: expect.any(String), name: 'clock', type: 'function' },
+    { kind: 'arguments', ...of(1), text: '{}' },
+    { kind: 'finish', choice: 0, reason: 'tool_calls' },
+    { kind: 'done' },
+  ])
+})
+
+test('a call that was still coming when the answer was cut short has arguments that are JSON', () => {
+  const events = decode([
+    saying([{ functionCall: { name: 'weather', willContinue: true } }]),
+    saying([{ functionCall: { partialArgs: [{ jsonPath: '$.a', numberValue: 1 }], willContinue: true } }], {
+      finishReason: 'MAX_TOKENS',
+    }),
+  ])
+  expect(events.slice(1)).toEqual([
+    { kind: 'arguments', choice: 0, index: 0, text: '{"a":1}' },
+    { kind: 'finish', choice: 0, reason: 'length' },
+    { kind: 'done' },
+  ])
+})
+
+test.each([
+  [
+    [
+      { jsonPath: '$.stops[0].name', stringValue: 'A' },
+      { jsonPath: '$.stops[1].name', stringValue: 'B' },
+    ],
+    { stops: [{ name: 'A' }, { name: 'B' }] },
+  ],
+  [
+    [
+      { jsonPath: '$.on', boolValue: false },
+      { jsonPath: '$.n', nullValue: 'NULL_VALUE' },
+    ],
+    { on: false, n: null },
+  ],
+  [[{ jsonPath: "$['a b'].c", numberValue: 0 }], { 'a b': { c: 0 } }],
+  [[{ jsonPath: '$.list[900000]', numberValue: 1 }], { list: [] }],
+  [[{ jsonPath: '$.constructor.name', stringValue: 'x' }], { constructor: { name: 'x' } }],
+  [[{ jsonPath: '$', stringValue: 'x' }, { stringValue: 'y' }, null, 5], {}],
+])('%p are the arguments %p', (items, args) => {
+  const partial = new PartialArgs()
+  partial.take(items)
+  expect(JSON.parse(partial.toJson())).toEqual(args)
+  expect(Reflect.get({}, 'x')).toBeUndefined()
+})
+
+test('a path by which all objects would be changed changes none', () => {
+  const partial = new PartialArgs()
+  partial.take([{ jsonPath: '$.__proto__.polluted', stringValue: 'yes' }])
+  expect(Reflect.get({}, 'polluted')).toBeUndefined()
+  expect(partial.toJson()).toBe('{"__proto__":{"polluted":"yes"}}')
+})
+
+test('candidates keep their indexes, and one beyond what was asked for is left out', () => {
+  const events = decode(
+    [
+      {
+        candidates: [
+          { index: 1, content: { parts: [{ text: 'B' }] }, finishReason: 'STOP' },
+          { content: { parts: [{ text: 'A' }] }, index: 0, finishReason: 'MAX_TOKENS' },
+          { index: 7, content: { parts: [{ text: 'no' }] } },
+        ],
+      },
+    ],
+    { choices: 2 },
+  )
+  expect(events).toEqual([
+    { kind: 'text', choice: 1, text: 'B' },
+    { kind: 'text', choice: 0, text: 'A' },
+    { kind: 'finish', choice: 0, reason: 'length' },
+    { kind: 'finish', choice: 1, reason: 'stop' },
+    { kind: 'done' },
+  ])
+})
+
+test('how it was served is told once, in the words of prices and in those of clients', () => {
+  const events = decode([
+    { ...saying([{ text: 'a' }]), usageMetadata: { trafficType: 'ON_DEMAND_FLEX' } },
+    { ...STOP, usageMetadata: { trafficType: 'ON_DEMAND_FLEX' } },
+  ])
+  expect(events.filter(({ kind }) => kind === 'mode' || kind === 'origin')).toEqual([
+    { kind: 'mode', mode: 'flex' },
+    { kind: 'origin', origin: { service_tier: 'flex' } },
+  ])
+})
+
+test('half a character is no character, and whatever has the wrong shape says nothing', () => {
+  const events = decode([
+    saying([
+      { text: 'a\ud83d' },
+      null,
+      5,
+      { text: 7 },
+      { inlineData: { mimeType: 'image/png' } },
+      { functionCall: 'x' },
+    ]),
+    saying('parts'),
+    { candidates: 'none', promptFeedback: 'x' },
+    STOP,
+  ])
+  expect(events).toEqual([
+    { kind: 'text', choice: 0, text: 'a\ufffd' },
+    { kind: 'finish', choice: 0, reason: 'stop' },
+    { kind: 'done' },
+  ])
+})
+
+test('ids that come twice are told apart', () => {
+  const call = { functionCall: { name: 'clock', id: 'same' } }
+  const ids = decode([saying([call, call]), STOP]).flatMap((event) => (event.kind === 'tool' ? event.id : []))
+  expect(ids).toEqual(['same', expect.stringMatching(/^call_/)])
+})
+
+test('an error is masked before anybody reads it', () => {
+  const body = JSON.stringify({ error: { code: 400, message: 'bad key a secret of ours', status: 'INVALID_ARGUMENT' } })
+  const error = gemini.failure(400, body, { header: () => null }, expected().target)
+  expect(error).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT', retryable: false })
+  expect(error.message).not.toContain('secret')
+  for (const whole of [{ error: { message: 'x', status: 'UNAVAILABLE' } }, [{ error: { code: 503 } }]])
+    expect(() => gemini.whole(whole, expected())).toThrow(UpstreamError)
+})
+
+test.each([
+  [200, 'ready'],
+  [400, 'refused'],
+  [403, 'refused'],
+  [404, 'unknown'],
+  [500, 'degraded'],
+])('a probe that is answered with %p finds it %p', (status, state) => {
+  expect(gemini.probe.readiness(status)).toMatchObject({ state })
+})
