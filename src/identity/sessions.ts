@@ -19,6 +19,12 @@ export async function endSession(
 ): Promise<StoredSession> {
   const found = (await store.readSessions(ofAdminId ?? undefined)).find((session) => session.id === id)
   if (!found) throw new ServiceError({ kind: 'session_not_found' }, 'There is no such session: it may have ended.')
-  const record = { action: 'sessions.end' as const, subject: found.adminId, detail: { address: found.address } }
-  return store.changeIdentity(by, () => ({ value: found, change: { ...record, write: { end: { ids: [id] } } } }))
+  return store.changeIdentity(by, ({ admins }) => {
+    const { name } = admins.find((admin) => admin.id === found.adminId) ?? {}
+    const detail = { name, address: found.address }
+    return {
+      value: found,
+      change: { action: 'sessions.end', subject: found.adminId, detail, write: { end: { ids: [id] } } },
+    }
+  })
 }

@@ -71,6 +71,8 @@ test('sessions are listed with where they are, and ended one by one; an owner en
   expect((await viewer.ask('DELETE', `/sessions/${ofOwner.id}`)).status).toBe(404)
   expect((await owners.ask('DELETE', `/sessions/${own.id}`)).status).toBe(200)
   expect((await viewer.ask('GET', '/session')).body.name).toBeNull()
+  const [ended] = (await owners.ask('GET', '/audit?action=sessions.end')).body.audit
+  expect(ended).toMatchObject({ subject: own.admin_id, detail: { name: 'viewer', address: '203.0.113.7' } })
 })
 
 test('signing out ends the session, not the cookie alone', async () => {
