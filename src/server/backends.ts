@@ -18,11 +18,14 @@ import type { TestResult } from './protocol.ts'
 interface BackendOptions extends HttpOptions {
   /** Says whether there is a proxy. */
   environment?: Environment
+  /** Wall clock, ms: by which tokens end. */
+  now?(): number
 }
 
 /** Makes the backends of all dialects. All share their connections. */
 export function createAllBackends({
   environment = process.env,
+  now = Date.now,
   ...options
 }: BackendOptions = {}): Record<DialectName, Backend> {
   const transport = createTransport(environment)
@@ -30,7 +33,8 @@ export function createAllBackends({
     openai: createHttpBackend(openai, transport, options),
     gemini: onFirstUse(async () => {
       const { gemini } = await import('../upstreams/dialects/gemini/gemini.ts')
-      return createHttpBackend(gemini, transport, options)
+      const { createTokens } = await import('../upstreams/google/tokens.ts')
+      return createHttpBackend(gemini, transport, { ...options, authority: createTokens({ now }) })
     }),
     demo: createDemoBackend(),
   }

@@ -100,7 +100,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 
   const { ledger, reader, files: dataFiles, disk } = storage.openLedger(config)
   const vault = createVault(dataFolder)
-  const backends = createAllBackends({ environment, maxEventBytes: config.maxEventBytes })
+  const backends = createAllBackends({ environment, now, maxEventBytes: config.maxEventBytes })
   const { probeMs } = config
   const live = await createLive({ store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log })
   const { limiter, health, prober } = live

@@ -69,6 +69,14 @@ export interface WireRequest {
   headers?: Readonly<Record<string, string>>
 }
 
+/** Whoever gives leave to call an upstream, where its credential is exchanged for something that ends. May do I/O. */
+export interface Authority {
+  /** Headers for one request; null where the dialect's own say all. Throws an UpstreamError, or rejects with one. */
+  headers(upstream: Upstream): Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>> | null
+  /** The upstream has refused what was given last. */
+  refused(upstream: Upstream): void
+}
+
 /** The question that costs nothing, and what an upstream's status says to it. */
 export interface Question {
   path: string

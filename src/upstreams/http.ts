@@ -6,7 +6,7 @@ import { GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts
 import type { Answer } from '../domain/events.ts'
 import { parseJson } from '../domain/json.ts'
 import { forgetText } from '../domain/source-text.ts'
-import type { Backend, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
+import type { Authority, Backend, BackendCall, Dialect, Expected, WireRequest } from './backend.ts'
 import { Deadline } from './deadline.ts'
 import { toPublic, toPublicRequestId } from './failure.ts'
 import { FramingError } from './http1/head.ts'
@@ -18,16 +18,17 @@ import type { Exchange, Incoming, Transport } from './transport.ts'
 export interface HttpOptions {
   /** Of one event in a stream; a longer one breaks it off. */
   maxEventBytes?: number
+  authority?: Authority
 }
 
 export function createHttpBackend(
   dialect: Dialect,
   transport: Transport,
-  { maxEventBytes = 4 * 1024 * 1024 }: HttpOptions = {},
+  { maxEventBytes = 4 * 1024 * 1024, authority }: HttpOptions = {},
 ): Backend {
   return {
-    call: (call) => new HttpCall(dialect, transport, call, maxEventBytes).run(),
-    probe: (upstream, signal) => askReadiness(dialect, upstream, signal),
+    call: (call) => new HttpCall(dialect, transport, call, maxEventBytes, authority).run(),
+    probe: (upstream, signal) => askReadiness(dialect, upstream, signal, authority),
   }
 }
 
@@ -53,15 +54,19 @@ export class HttpCall {
   /** Null once it is answered: a stream may take an hour. */
   #wire: WireRequest | null
   readonly #transport: Transport
+  readonly #authority: Authority | undefined
+  /** What the authority has given for this call. */
+  #granted: Readonly<Record<string, string>> | null = null
   #exchange: Exchange | null = null
   /** Why we ended the call, if we did. */
   #reason: UpstreamError | null = null
 
-  constructor(dialect: Dialect, transport: Transport, call: BackendCall, maxEventBytes: number) {
+  constructor(dialect: Dialect, transport: Transport, call: BackendCall, maxEventBytes: number, authority?: Authority) {
     this.#dialect = dialect
     this.#transport = transport
     this.#call = call
     this.maxEventBytes = maxEventBytes
+    this.#authority = authority
     // Before anything is begun: what throws here is a mistake of our own, and no failure of the upstream.
     this.#wire = dialect.request(call.body, call.target)
     const { deadlines, signal: client, payer, body } = call
@@ -76,6 +81,7 @@ export class HttpCall {
     let response: Incoming
     let text: string
     try {
+      if (this.#authority) this.#granted = await this.#authority.headers(this.#call.target.upstream)
       try {
         response = await this.#send()
       } catch (error) {
@@ -130,7 +136,7 @@ export class HttpCall {
       upstream,
       path,
       headers: () => ({ ...HEADERS, ...this.#dialect.headers(upstream) }),
-      ownHeaders: headers,
+      ownHeaders: this.#granted ? { ...headers, ...this.#granted } : headers,
       accept: body.stream ? EVENT_STREAM : 'application/json',
       callId,
       body: text,
@@ -183,6 +189,7 @@ export class HttpCall {
   /** Where the body of an error breaks, or there is no room for it, its status still tells the most. */
   async #toFailure(response: Incoming): Promise<UpstreamError> {
     let text: string | null = null
+    if (response.status === 401) this.#authority?.refused(this.#call.target.upstream)
     try {
       text = await response.text(MAX_ERROR_BYTES, this.#call.take)
     } catch (error) {

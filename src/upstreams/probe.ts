@@ -3,31 +3,40 @@
  * reached, from statuses and codes only: messages may quote what was sent. Called by the prober and by whoever tests an
  * upstream by hand.
  */
-import { nameOf } from '../domain/error.ts'
+import { nameOf, UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
-import type { Dialect, Readiness } from './backend.ts'
+import type { Authority, Dialect, Readiness } from './backend.ts'
 import { isOurShortage } from './shortage.ts'
 
 /**
  * Never throws. A signal that aborts counts as no answer in time. Down is only what cannot be reached: one that is late, or
  * breaks off, may chat all the same. Behind a proxy the proxy is asked, as it is for calls.
  */
-export async function askReadiness(dialect: Dialect, upstream: Upstream, signal: AbortSignal): Promise<Readiness> {
+export async function askReadiness(
+  dialect: Dialect,
+  upstream: Upstream,
+  signal: AbortSignal,
+  authority?: Authority,
+): Promise<Readiness> {
   const { path, readiness } = dialect.probe
   const url = URL.parse(`${upstream.baseUrl}${path}`)
   if (url === null) return { state: 'down', reason: 'its base_url is no address' }
   try {
+    const granted = await authority?.headers(upstream)
     const response = await fetch(url, {
-      headers: { accept: 'application/json', ...dialect.headers(upstream) },
+      headers: { accept: 'application/json', ...dialect.headers(upstream), ...granted },
       redirect: 'manual',
       // Whether a new connection comes about is part of what it asks.
       keepalive: false,
       signal,
     })
     response.body?.cancel().catch(() => {})
+    if (response.status === 401) authority?.refused(upstream)
     return readiness(response.status)
   } catch (error) {
     if (signal.aborted) return { state: 'timeout', reason: `its ${path} did not answer in time` }
+    if (error instanceof UpstreamError)
+      return { state: error.status === 401 ? 'refused' : 'degraded', reason: error.message }
     if (isOurShortage(error)) return { state: 'not_made', reason: 'this process has no files or ports left to ask it' }
     return { state: WORDS[nameOf(error)] === RESET ? 'degraded' : 'down', reason: toWords(error) }
   }

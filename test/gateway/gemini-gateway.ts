@@ -39,6 +39,7 @@ export interface GeminiPlace {
   base?: string
   features?: string
   pricing?: string
+  credential?: string
   /** More of the route, or of the upstream. */
   route?: string
   upstream?: string
@@ -60,8 +61,7 @@ upstreams:
 models:
   ${MODEL}: { name: Gemini, context_length: 1048576, max_output_length: 65536, input_modalities: [text, image, audio, file], output_modalities: [text, image], supported_features: [${place.features ?? FEATURES}], pricing: ${place.pricing ?? PRICING}, routes: [{ upstream: google, model: gemini-3-flash-preview${place.route ?? ''} }] }
 `
-  const app = await startApp({ catalog, environment: { GEMINI_API_KEY: KEY } })
-  app.secrets.push(KEY)
+  const app = await startApp({ catalog, environment: { GEMINI_API_KEY: place.credential ?? KEY } })
   const key = app.key()
   const post = (body: Record<string, unknown>) =>
     fetch(`${app.baseUrl}/chat/completions`, {

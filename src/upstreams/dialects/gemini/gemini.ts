@@ -4,6 +4,7 @@
  */
 import type { Dialect, Readiness } from '../../backend.ts'
 import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
+import { isServiceAccount } from '../../google/credential.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
 import { toWireRequest } from './request.ts'
@@ -12,7 +13,9 @@ export const gemini: Dialect = {
   probe: { path: '/models?pageSize=1', readiness: toReadiness },
 
   // In the address, where Google's own examples have it, it would be in logs.
-  headers: ({ credential }) => (credential === null ? {} : { 'x-goog-api-key': credential }),
+  headers: ({ credential }) =>
+    // A service account gets a token for each request.
+    credential === null || isServiceAccount(credential) ? {} : { 'x-goog-api-key': credential },
 
   requestIdHeader: 'x-request-id',
 

@@ -1,0 +1,37 @@
+/**
+ * What a credential for one of Google's addresses is: an API key, or a service account, whose key file is given by its path, as in
+ * GOOGLE_APPLICATION_CREDENTIALS, or as its JSON. Pure.
+ */
+import { asObject, asText, parseJson } from '../../domain/json.ts'
+
+/** Whether it is a service account's; no API key looks like that. */
+export const isServiceAccount = (credential: string): boolean =>
+  isJson(credential) || credential.startsWith('/') || credential.endsWith('.json')
+
+export const isJson = (credential: string): boolean => credential.trimStart().startsWith('{')
+
+export interface ServiceAccount {
+  email: string
+  /** PKCS #8, in PEM. */
+  privateKey: string
+  keyId: string
+  /** Where it is exchanged for a token. */
+  tokenUri: string
+}
+
+export const TOKEN_URI = 'https://oauth2.googleapis.com/token'
+
+/** Reads a key file. Returns what is wrong with it, in words that go on a sentence, without a word of it. */
+export function readServiceAccount(text: string): ServiceAccount | string {
+  let file: unknown
+  try {
+    file = parseJson(text)
+  } catch {
+    return 'is no JSON'
+  }
+  const { type, client_email, private_key, private_key_id, token_uri } = asObject(file) ?? {}
+  if (type !== 'service_account') return "is no service account's: its type is not service_account"
+  const [email, privateKey] = [asText(client_email), asText(private_key)]
+  if (email === '' || !privateKey.includes('BEGIN PRIVATE KEY')) return 'has no client_email or no private_key'
+  return { email, privateKey, keyId: asText(private_key_id), tokenUri: asText(token_uri) || TOKEN_URI }
+}

@@ -1,0 +1,97 @@
+/** Gemini on Vertex: its addresses, its manners, and tokens in the place of keys. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createAllBackends, testUpstream } from '../../src/server/backends.ts'
+import { createGemini, type Gemini } from '../support/gemini-upstream.ts'
+import { toTarget } from '../support/snapshot.ts'
+import { startTokenEndpoint, type TokenEndpoint } from '../support/token-endpoint.ts'
+import type { Seen } from '../support/upstream.ts'
+import { type GeminiGateway, startGemini } from './gemini-gateway.ts'
+
+const BASE = '/v1/projects/project-1/locations/global/publishers/google'
+let endpoint: TokenEndpoint
+let gemini: Gemini
+let gateway: GeminiGateway
+beforeAll(async () => {
+  endpoint = await startTokenEndpoint(() => gateway.app.clock.nowMs)
+  gemini = createGemini((step) => (step === 0 ? { calls: [{ name: 'clock' }] } : { text: 'Noon.' }), { ids: false })
+  // Whatever token it is, the endpoint has given it out.
+  const script = (seen: Seen) => {
+    const [, number] = /^Bearer token-number-(\d+)$/.exec(seen.headers.authorization ?? '') ?? []
+    const isGood = Number(number) >= 1 && Number(number) <= endpoint.claims.length
+    const headers = { ...seen.headers, ...(isGood ? { authorization: 'Bearer x' } : {}) }
+    const behave = gemini.script
+    return typeof behave === 'function' ? behave({ ...seen, headers }) : behave
+  }
+  gateway = await startGemini({ script }, { base: BASE, credential: endpoint.account.json })
+})
+afterAll(async () => {
+  await gateway.stop()
+  await endpoint.stop()
+})
+
+const tools = [{ type: 'function', function: { name: 'clock' } }]
+const go = { messages: [{ role: 'user', content: 'Go' }], tools }
+
+test('tools are called and answered without ids, by a token that is asked for once', async () => {
+  const [first] = await Promise.all(Array.from({ length: 5 }, () => gateway.ask(go)))
+  const id = first?.choices[0]?.toolCalls[0]?.id
+  const messages = [...go.messages, first?.message, { role: 'tool', tool_call_id: id, content: '12:00' }]
+  const { choices } = await gateway.ask({ ...go, messages, stream: true })
+  expect(choices).toMatchObject([{ content: 'Noon.' }])
+  expect(gemini.refused).toEqual([])
+  expect(endpoint.claims).toHaveLength(1)
+  const seen = gateway.upstream.requests.at(-1)
+  expect(seen?.path).toBe(`${BASE}/models/gemini-3-flash-preview:streamGenerateContent?alt=sse`)
+  expect(seen?.headers).not.toHaveProperty('x-goog-api-key')
+})
+
+test('before its token ends it has a new one', async () => {
+  gateway.app.pass(54 * 60_000)
+  await gateway.ask(go)
+  expect(endpoint.claims).toHaveLength(1)
+  gateway.app.pass(60_000)
+  await gateway.ask(go)
+  expect(endpoint.claims).toHaveLength(2)
+})
+
+test('the tier of service is a header there', async () => {
+  await gateway.ask({ ...go, service_tier: 'flex' })
+  expect(gateway.upstream.requests.at(-1)).toMatchObject({
+    headers: { 'x-vertex-ai-llm-shared-request-type': 'flex' },
+    json: expect.not.objectContaining({ serviceTier: 'flex' }),
+  })
+  await gateway.ask(go)
+  expect(gateway.upstream.requests.at(-1)?.headers).not.toHaveProperty('x-vertex-ai-llm-shared-request-type')
+})
+
+test('an account that gets no token is a fault of the configuration, and no word of it is told', async () => {
+  gateway.app.pass(60 * 60_000)
+  endpoint.script(() => Response.json({ error: 'invalid_grant' }, { status: 400 }))
+  const before = gateway.upstream.requests.length
+  const error = await gateway.fail(go)
+  expect(error).toMatchObject({ status: 502, code: 'upstream_failed' })
+  expect(error.message).not.toContain(endpoint.account.email)
+  expect(gateway.upstream.requests).toHaveLength(before)
+  endpoint.script(null)
+  gateway.app.pass(60 * 60_000)
+  await gateway.ask(go)
+  const log = await gateway.app.logText()
+  expect(log).not.toContain('PRIVATE KEY')
+  expect(log).not.toContain('token-number')
+})
+
+test('a test of the upstream asks with a token, too, and says why there is none', async () => {
+  const { upstream } = toTarget({
+    dialect: 'gemini',
+    baseUrl: `http://127.0.0.1:${gateway.upstream.port}${BASE}`,
+    credential: endpoint.account.json,
+  })
+  const ask = () => {
+    const { gemini: backend } = createAllBackends({ environment: {}, now: () => gateway.app.clock.nowMs })
+    return testUpstream(upstream, { backend, monotonicMs: () => 0 })
+  }
+  expect(await ask()).toMatchObject({ state: 'ready' })
+  expect(gateway.upstream.probes.at(-1)?.headers.authorization).toStartWith('Bearer token-number-')
+  endpoint.script(() => Response.json({ error: 'invalid_grant' }, { status: 400 }))
+  expect(await ask()).toMatchObject({ state: 'refused', reason: expect.stringContaining('invalid_grant') })
+})

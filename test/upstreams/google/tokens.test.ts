@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { isServiceAccount } from '../../../src/upstreams/google/credential.ts'
+import { createTokens } from '../../../src/upstreams/google/tokens.ts'
+import { toTarget } from '../../support/snapshot.ts'
+import { startTokenEndpoint, type TokenEndpoint } from '../../support/token-endpoint.ts'
+
+const MINUTE = 60_000
+let nowMs = Date.UTC(2026, 10, 23)
+let endpoint: TokenEndpoint
+let folder: string
+let path: string
+beforeAll(async () => {
+  endpoint = await startTokenEndpoint(() => nowMs)
+  folder = mkdtempSync(join(tmpdir(), 'tollgate-account-'))
+  path = join(folder, 'account.json')
+})
+beforeEach(() => {
+  endpoint.script(null)
+  endpoint.claims.length = 0
+  writeFileSync(path, endpoint.account.json)
+})
+afterAll(async () => {
+  await endpoint.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const toUpstream = (credential: string | null, isSealed = false) =>
+  toTarget({ dialect: 'gemini', credential, isSealed }).upstream
+const create = () => createTokens({ now: () => nowMs })
+const bearer = (number: number) => ({ authorization: `Bearer token-number-${number}` })
+
+test('a token is asked for once, however many need it, and kept until five minutes before its end', async () => {
+  const tokens = create()
+  const upstream = toUpstream(path)
+  const all = await Promise.all(Array.from({ length: 20 }, () => tokens.headers(upstream)))
+  expect(new Set(all.map((headers) => headers?.authorization))).toEqual(new Set(['Bearer token-number-1']))
+  nowMs += 3_599_000 - 5 * MINUTE - 1
+  expect(tokens.headers(upstream)).toEqual(bearer(1))
+  nowMs += 1
+  expect(await tokens.headers(upstream)).toEqual(bearer(2))
+  expect(endpoint.claims).toHaveLength(2)
+})
+
+test('the assertion says who asks, for what, of whom and for how long', async () => {
+  await create().headers(toUpstream(path))
+  const iat = Math.floor(nowMs / 1_000)
+  expect(endpoint.claims).toEqual([
+    {
+      iss: endpoint.account.email,
+      scope: 'https://www.googleapis.com/auth/cloud-platform',
+      aud: endpoint.uri,
+      iat,
+      exp: iat + 3_600,
+      alg: 'RS256',
+      typ: 'JWT',
+      kid: '0123abcd',
+    },
+  ])
+})
+
+test('one that was refused is not used again, and a file that was changed is read anew', async () => {
+  const tokens = create()
+  const upstream = toUpstream(path)
+  await tokens.headers(upstream)
+  tokens.refused(upstream)
+  expect(await tokens.headers(upstream)).toEqual(bearer(2))
+  tokens.refused(upstream)
+  writeFileSync(path, '{}')
+  expect(() => tokens.headers(upstream)).toThrow('its service account stands in a file that is no service account')
+})
+
+test('a failure is told to all who waited, and the next one asks again', async () => {
+  const tokens = create()
+  const upstream = toUpstream(path)
+  endpoint.script(() => new Response('busy', { status: 503 }))
+  const all = await Promise.allSettled([tokens.headers(upstream), tokens.headers(upstream)])
+  for (const one of all)
+    expect(one).toMatchObject({ status: 'rejected', reason: { kind: 'status', status: 503, retryable: true } })
+  endpoint.script(null)
+  expect(await tokens.headers(upstream)).toEqual(bearer(1))
+})
+
+test.each([
+  [
+    'a clock that is wrong',
+    () => Response.json({ error: 'invalid_grant', error_description: 'Invalid JWT' }, { status: 400 }),
+    'is refused a token (400, invalid_grant: Invalid JWT)',
+  ],
+  ['an answer that is no token', () => Response.json({ access_token: 'two words' }), 'is refused a token (200)'],
+  ['an answer that is no JSON', () => new Response('<html>'), 'is refused a token (200)'],
+])('%s is a fault of the account', async (_, answer, why) => {
+  endpoint.script(answer)
+  const error = await Promise.resolve(create().headers(toUpstream(path))).catch((error) => error)
+  expect(error).toMatchObject({ kind: 'status', status: 401, retryable: false })
+  expect(error.message).toBe(`its service account ${why}`)
+})
+
+test.each([
+  ['/no/such/file.json', 'stands in a file that cannot be read (ENOENT)'],
+  ['{ "type": ', 'stands in a file that is no JSON'],
+  ['{"type":"authorized_user"}', "stands in a file that is no service account's: its type is not service_account"],
+  ['{"type":"service_account","client_email":"a@b"}', 'stands in a file that has no client_email or no private_key'],
+  [
+    '{"type":"service_account","client_email":"a@b","private_key":"-----BEGIN PRIVATE KEY-----\\nAAAA"}',
+    /has a private_key that does not sign/,
+  ],
+])('%p says what is wrong with it, and nothing of it', async (credential, why) => {
+  const error = await Promise.resolve(create().headers(toUpstream(credential))).catch((error) => error)
+  expect(error).toMatchObject({ kind: 'status', status: 401 })
+  expect(error.message).toMatch(why)
+})
+
+test('the JSON itself may stand in place of a path', async () => {
+  expect(await create().headers(toUpstream(endpoint.account.json))).toEqual(bearer(1))
+})
+
+test('who types one in reads no file of the server by it, and reaches no address but that of Google', async () => {
+  const tokens = create()
+  for (const credential of [path, endpoint.account.json]) {
+    const error = await Promise.resolve(tokens.headers(toUpstream(credential, true))).catch((error) => error)
+    expect(error).toMatchObject({ status: 401, message: expect.stringMatching(/nobody may type in|another token_uri/) })
+  }
+  expect(endpoint.claims).toEqual([])
+})
+
+test('an endpoint that is not there is no fault of the account', async () => {
+  const json = endpoint.account.json.replace(endpoint.uri, 'http://127.0.0.1:1/token')
+  const error = await Promise.resolve(create().headers(toUpstream(json))).catch((error) => error)
+  expect(error).toMatchObject({ kind: 'connection', retryable: true })
+})
+
+test('API keys are sent as they are', () => {
+  for (const key of ['AIzaSyA-0123456789', 'AQ.Ab8RN6', 'sk-anything', null]) {
+    expect(key !== null && isServiceAccount(key)).toBeFalse()
+    expect(create().headers(toUpstream(key))).toBeNull()
+  }
+})
