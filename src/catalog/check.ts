@@ -24,10 +24,11 @@ import type { KnownProviders } from './known.ts'
 import { covers, type Expansion } from './wildcard.ts'
 
 type Has = Readonly<Record<DialectName, boolean>>
-const EVERY: Has = { openai: true, gemini: true, demo: true }
+const EVERY: Has = { openai: true, anthropic: true, gemini: true, demo: true }
 const OVER_HTTP: Has = { ...EVERY, demo: false }
-const BUILT_IN: Has = { openai: false, gemini: false, demo: true }
+const BUILT_IN: Has = { openai: false, anthropic: false, gemini: false, demo: true }
 const OPENAI: Has = { ...BUILT_IN, openai: true, demo: false }
+const ANTHROPIC: Has = { ...BUILT_IN, anthropic: true, demo: false }
 
 /** Which dialects have a field. One that has an address needs it. */
 const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>> = {
@@ -35,8 +36,12 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   api_key: OVER_HTTP,
   max_tokens_field: OPENAI,
   n: OVER_HTTP,
-  user: OPENAI,
+  user: { ...OPENAI, anthropic: true },
   think_tags: OPENAI,
+  path: ANTHROPIC,
+  auth: ANTHROPIC,
+  api_version: ANTHROPIC,
+  betas: ANTHROPIC,
   pass: OVER_HTTP,
   leave: OVER_HTTP,
   max_tokens_per_second: OVER_HTTP,
@@ -47,7 +52,12 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   concurrency: EVERY,
 }
 
-const LATER_DIALECTS = ['anthropic']
+const EXAMPLES: Readonly<Record<DialectName, string>> = {
+  openai: 'https://api.openai.com/v1',
+  anthropic: 'https://api.anthropic.com',
+  gemini: 'https://generativelanguage.googleapis.com/v1beta',
+  demo: '',
+}
 
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
 
@@ -69,7 +79,7 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     yield issue(at, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
   if (typeof dialect === 'string' && !name) yield issue([...at, 'dialect'], unknownDialect(dialect))
   if (name && HAS.base_url[name] && baseUrl === undefined)
-    yield issue(at, `base_url is missing: the '${name}' dialect needs one, such as https://api.openai.com/v1.`)
+    yield issue(at, `base_url is missing: the '${name}' dialect needs one, such as ${EXAMPLES[name]}.`)
   for (const [field, has] of Object.entries(HAS))
     if (name && !has[name] && entry[field] !== undefined) yield issue([...at, field], toForeign(field, has))
   const badUrl = typeof baseUrl === 'string' ? explainUrl(baseUrl) : null
@@ -86,15 +96,30 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     )
   }
   for (const [index, name] of toItems(entry.pass).entries()) {
-    const problem = typeof name === 'string' ? explainPass(name) : null
+    const problem = typeof name === 'string' ? explainPass(name, dialect === 'anthropic') : null
     if (problem) yield issue([...at, 'pass', index], problem)
   }
+  const shapes = { path: entry.path, api_version: entry.api_version, betas: entry.betas }
+  for (const [name, value] of Object.entries(shapes)) yield* checkHeaderText([...at, name], name, value)
   for (const [name, value] of Object.entries(toEntry(entry.deadlines))) {
     const problem = explainTime(value)
     if (problem) yield issue([...at, 'deadlines', name], problem)
   }
   const problem = entry.leave === 'off' ? null : explainTime(entry.leave, LEAVE_MS, '5m at most, or off')
   if (problem) yield issue([...at, 'leave'], problem)
+}
+
+const SHAPES: Readonly<Record<string, [RegExp, string]>> = {
+  path: [/^\/[\w.:@%/-]*$/, 'must be a path that begins with /, such as /v1/messages.'],
+  api_version: [/^\d{4}-\d{2}-\d{2}$/, 'must be a version of the API, which is a date such as "2023-06-01".'],
+  betas: [/^[\w.-]+$/, 'must be the name of one beta, such as files-api-2025-04-14.'],
+}
+
+/** What becomes part of a request's head. */
+function* checkHeaderText(at: Path, name: string, value: unknown): Generator<Issue> {
+  const [shape, sentence] = SHAPES[name] ?? [/$/, '']
+  for (const [index, each] of (Array.isArray(value) ? value : [value]).entries())
+    if (typeof each === 'string' && !shape.test(each)) yield issue(Array.isArray(value) ? [...at, index] : at, sentence)
 }
 
 function explainTime(value: unknown, bounds = TIMER_MS, examples = '5m or 1h, at most 24 days'): string | null {
@@ -108,11 +133,14 @@ function explainTime(value: unknown, bounds = TIMER_MS, examples = '5m or 1h, at
 
 const FIELDS = /^[A-Za-z][\w.:-]*\*?$/
 
-/** A name that is never held back is a slip of the hand: what its writer meant would not go through. */
-function explainPass(name: string): string | null {
+/**
+ * A name that is never held back is a slip of the hand: what its writer meant would not go through.
+ * @param isClosed whether an upstream is sent nothing that its format has no words for, unless it is named.
+ */
+function explainPass(name: string, isClosed: boolean): string | null {
   if (!FIELDS.test(name))
     return `'${name}' is no field of a request: write its name, such as provider, or mock_* for all that begin so.`
-  if (name.endsWith('*') || isHeldBack(name)) return null
+  if (isClosed || name.endsWith('*') || isHeldBack(name)) return null
   return `${name} goes to every upstream as it is, if a request has it: only fields that are held back need to be named here.`
 }
 
@@ -125,8 +153,6 @@ const toQuoted = (names: string[]) => toList(names.map(quote), 'and')
 
 function unknownDialect(dialect: string): string {
   const known = `Known are ${toQuoted([...DIALECTS])}.`
-  if (LATER_DIALECTS.includes(dialect))
-    return `the '${dialect}' dialect is not supported yet; it comes with a later version. ${known}`
   return `there is no dialect '${dialect}'. ${known}`
 }
 

@@ -125,17 +125,21 @@ function toOwnFacts(entry: ModelEntry): Partial<Facts> {
 }
 
 function toRoute(route: ModelEntry['routes'][number]): DeclaredRoute {
-  return {
-    upstream: route.upstream,
-    upstreamModel: route.model,
-    priority: route.priority ?? 0,
-    weight: route.weight ?? 1,
-    pricing: toPrices(route.pricing) ?? null,
-    contextLength: route.context_length ?? null,
-    maxOutputLength: route.max_output_length ?? null,
-    supportedFeatures: route.supported_features ?? null,
-    enabled: route.enabled ?? true,
-  }
+  const {
+    upstream,
+    model: upstreamModel,
+    priority = 0,
+    weight = 1,
+    pricing,
+    context_length: contextLength = null,
+    max_output_length: maxOutputLength = null,
+    supported_features: supportedFeatures = null,
+    enabled = true,
+    ...options
+  } = route
+  const limits = { contextLength, maxOutputLength, supportedFeatures }
+  // What is left is kept as it is written.
+  return { upstream, upstreamModel, priority, weight, pricing: toPrices(pricing) ?? null, ...limits, options, enabled }
 }
 
 export const toPrices = (pricing: PricingEntry | undefined): PricingItem[] | undefined => pricing?.toSorted(byCondition)

@@ -56,6 +56,7 @@ export function toRouteFields(row: RouteRow) {
     max_output_length: row.maxOutputLength,
     supported_features: row.supportedFeatures,
     enabled: row.enabled,
+    ...row.options,
   }
 }
 

@@ -4,11 +4,15 @@
  */
 import { Kind, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import {
+  AUTH_HEADERS,
   type DialectName,
+  EFFORTS,
   FEATURES,
   MAX_LIMIT,
   MAX_TOKENS_FIELDS,
   MODALITIES,
+  type RouteSettings,
+  THINKING,
   TRANSPORTS,
   type UpstreamSettings,
 } from '../domain/settings.ts'
@@ -36,6 +40,10 @@ const OPTIONS = {
   leave: time(),
   max_tokens_per_second: limit(),
   transport: Type.Optional(oneOf(TRANSPORTS)),
+  path: Type.Optional(text()),
+  auth: Type.Optional(oneOf(AUTH_HEADERS)),
+  api_version: Type.Optional(text()),
+  betas: Type.Optional(Type.Array(text(), { maxItems: 50 })),
   rpm: limit(),
   tpm: limit(),
   concurrency: limit(),
@@ -75,6 +83,13 @@ const Pricing = Type.Array(
   { minItems: 1 },
 )
 
+const ROUTE_OPTIONS = {
+  thinking: Type.Optional(oneOf(THINKING)),
+  efforts: Type.Optional(Type.Array(oneOf(EFFORTS), { minItems: 1 })),
+  thinking_off: Type.Optional(Type.Boolean()),
+  sampling: Type.Optional(Type.Boolean()),
+} satisfies Record<keyof RouteSettings, TSchema>
+
 const Route = closed({
   upstream: text(),
   model: text(),
@@ -85,6 +100,7 @@ const Route = closed({
   max_output_length: tokens(),
   supported_features: features(),
   enabled: Type.Optional(Type.Boolean()),
+  ...ROUTE_OPTIONS,
 })
 
 const Model = closed({

@@ -2,7 +2,7 @@
 import type { PricingItem } from './usage.ts'
 
 /** The wire formats that upstreams speak, and the model that is built in. */
-export const DIALECTS = ['openai', 'gemini', 'demo'] as const
+export const DIALECTS = ['openai', 'anthropic', 'gemini', 'demo'] as const
 export type DialectName = (typeof DIALECTS)[number]
 
 /** Where a row of configuration came from. A stronger origin is never overwritten by a weaker one. */
@@ -59,6 +59,9 @@ export const MAX_TOKENS_FIELDS = ['max_tokens', 'max_completion_tokens'] as cons
 /** How an upstream may be reached other than by our own HTTP. */
 export const TRANSPORTS = ['fetch'] as const
 
+/** In which header an upstream is told its credential: `bearer` is `authorization`. */
+export const AUTH_HEADERS = ['bearer', 'x-api-key'] as const
+
 /** What is particular about an upstream, as the catalogue states it. */
 export interface UpstreamSettings {
   /** Demo backend only: pause between two chunks, in ms. */
@@ -79,6 +82,13 @@ export interface UpstreamSettings {
   leave?: string
   /** What a choice has at most, where nobody saw how much was written. */
   max_tokens_per_second?: number
+  /** Where chats go below its address, where that is not the usual place. */
+  path?: string
+  auth?: (typeof AUTH_HEADERS)[number]
+  /** The version of its API that it is asked for. */
+  api_version?: string
+  /** What of its API that is not for everybody yet it is asked for, by the provider's names. */
+  betas?: string[]
   /** What its provider allows, all keys together: requests and tokens per minute, and calls at a time. */
   rpm?: number
   tpm?: number
@@ -106,8 +116,24 @@ export const LOCAL_OPTIONS: UpstreamOptions = {
   think_tags: true,
 }
 
-/** Models of today write one choice a call. */
-export const GEMINI_OPTIONS: UpstreamOptions = { ...DEFAULT_OPTIONS, n: false }
+/** Upstreams of vendors' own formats write one choice a call. */
+export const OWN_FORMAT_OPTIONS: UpstreamOptions = { ...DEFAULT_OPTIONS, n: false }
+
+/** How a model is asked to think: by an effort, by a number of tokens, or not at all. */
+export const THINKING = ['adaptive', 'budget', 'none'] as const
+export const EFFORTS = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+export type Effort = (typeof EFFORTS)[number]
+
+/** What is particular about a model where a route leads to it, as the catalogue states it. */
+export interface RouteSettings {
+  thinking?: (typeof THINKING)[number]
+  /** The efforts that it knows; another one becomes the nearest of them. */
+  efforts?: Effort[]
+  /** Whether it can be told not to think. */
+  thinking_off?: boolean
+  /** Whether it takes `temperature`, `top_p` and `top_k`. */
+  sampling?: boolean
+}
 
 export const MODALITIES = ['text', 'image', 'file', 'audio', 'video'] as const
 export type Modality = (typeof MODALITIES)[number]

@@ -3,7 +3,16 @@
  * each model its targets. Swapped whole after each change, so no request ever sees half a change, and none ever waits
  * for the disk to learn who may call what. A store builds it. Types only.
  */
-import type { Budget, Deadlines, DialectName, Feature, Limits, Model, UpstreamOptions } from './settings.ts'
+import type {
+  Budget,
+  Deadlines,
+  DialectName,
+  Feature,
+  Limits,
+  Model,
+  RouteSettings,
+  UpstreamOptions,
+} from './settings.ts'
 import type { PricingItem } from './usage.ts'
 
 /** Which models may be used, and by which upstreams. */
@@ -88,6 +97,8 @@ export interface Target {
   contextLength: number
   /** What it does by itself, of what its model does; the gateway adds enforcement where `json_mode` or `structured_outputs` is missing. */
   features: readonly Feature[]
+  /** How its upstream's model is asked, where the catalogue says so. */
+  options: RouteSettings
 }
 
 /** The facts of a model, as its row tells them, and its enabled targets in order of priority. */

@@ -30,7 +30,7 @@ const MAX_CALLS = 3
 export const enforce =
   (dispatch: Dispatch, checker: Checker, shareId: string): Dispatch =>
   (planned) => {
-    const plan = toPlan(planned.body, planned.target.features)
+    const plan = toPlan(planned.body, planned.target)
     if (plan.kind === 'pass') return dispatch(planned)
     if (plan.kind === 'remind') return dispatch({ ...planned, body: toReminded(planned.body) })
     return enforced(planned, plan.wanted, dispatch, checker, shareId)

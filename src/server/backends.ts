@@ -31,6 +31,10 @@ export function createAllBackends({
   const transport = createTransport(environment)
   return {
     openai: createHttpBackend(openai, transport, options),
+    anthropic: onFirstUse(async () => {
+      const { anthropic } = await import('../upstreams/dialects/anthropic/anthropic.ts')
+      return createHttpBackend(anthropic, transport, options)
+    }),
     gemini: onFirstUse(async () => {
       const { gemini } = await import('../upstreams/dialects/gemini/gemini.ts')
       const { createTokens } = await import('../upstreams/google/tokens.ts')

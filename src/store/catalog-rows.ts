@@ -2,7 +2,15 @@
  * The catalogue as a store keeps it: its rows, the prices and versions that were, and what is written of all that at once. Types
  * only; `config-store.ts` says what a store does with them.
  */
-import type { Deadlines, DialectName, Feature, Modality, Origin, UpstreamSettings } from '../domain/settings.ts'
+import type {
+  Deadlines,
+  DialectName,
+  Feature,
+  Modality,
+  Origin,
+  RouteSettings,
+  UpstreamSettings,
+} from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
 
 export interface UpstreamRow {
@@ -61,6 +69,7 @@ export interface RouteRow {
   contextLength: number | null
   maxOutputLength: number | null
   supportedFeatures: Feature[] | null
+  options: RouteSettings
   enabled: boolean
   origin: Origin
 }

@@ -8,9 +8,9 @@ import {
   DEFAULT_OPTIONS,
   DIALECTS,
   type DialectName,
-  GEMINI_OPTIONS,
   LOCAL_HEADERS_MS,
   LOCAL_OPTIONS,
+  OWN_FORMAT_OPTIONS,
   type UpstreamOptions,
 } from '../domain/settings.ts'
 import type {
@@ -101,7 +101,8 @@ export function toVariable(reference: string): string | null {
 /** What holds for the upstreams of each dialect where the catalogue says nothing. */
 const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamOptions>>> = {
   openai: { remote: DEFAULT_OPTIONS, local: LOCAL_OPTIONS },
-  gemini: { remote: GEMINI_OPTIONS, local: GEMINI_OPTIONS },
+  anthropic: { remote: OWN_FORMAT_OPTIONS, local: OWN_FORMAT_OPTIONS },
+  gemini: { remote: OWN_FORMAT_OPTIONS, local: OWN_FORMAT_OPTIONS },
   // It is built in: it needs no allowances.
   demo: { remote: DEFAULT_OPTIONS, local: DEFAULT_OPTIONS },
 }
@@ -222,5 +223,6 @@ function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target 
     features: supportedFeatures
       ? model.supportedFeatures.filter((feature) => supportedFeatures.includes(feature))
       : model.supportedFeatures,
+    options: route.options,
   }
 }

@@ -5,9 +5,16 @@
  */
 import type { AnswerEvent } from '../domain/events.ts'
 import type { CanonicalRequest, Message } from '../domain/request.ts'
-import type { Feature } from '../domain/settings.ts'
+import { toHeld } from '../domain/schema-subset.ts'
+import type { DialectName, Feature } from '../domain/settings.ts'
 
 type Format = CanonicalRequest['response_format']
+
+/** What of a target decides it. */
+export interface Able {
+  features: readonly Feature[]
+  upstream: { dialect: DialectName }
+}
 
 /** What an answer has to be, where the gateway sees to it. */
 export interface Wanted {
@@ -16,6 +23,8 @@ export interface Wanted {
   /** The JSON Schema; null = any JSON object. */
   schema: Record<string, unknown> | null
   strict: boolean
+  /** Whether its upstream holds the model to part of the schema: then it is sent that, and no words. */
+  isHeld: boolean
 }
 
 /**
@@ -28,25 +37,30 @@ export type OutputPlan = { kind: 'pass' } | { kind: 'remind' } | { kind: 'enforc
 const PASS: OutputPlan = { kind: 'pass' }
 
 /** Decides what is to be done about a request's `response_format` on a target with these features. */
-export function toPlan(
-  { response_format: format, messages }: CanonicalRequest,
-  features: readonly Feature[],
-): OutputPlan {
+export function toPlan({ response_format: format, messages }: CanonicalRequest, target: Able): OutputPlan {
   if (!format || format.type === 'text') return PASS
-  if (isEnforced(format, features)) return { kind: 'enforce', wanted: toWanted(format) }
+  if (isEnforced(format, target)) return { kind: 'enforce', wanted: toWanted(format, target) }
   return format.type === 'json_object' && !messages.some(speaksOfJson) ? { kind: 'remind' } : PASS
 }
 
 /** Whether the gateway has to see to it that answers are what `response_format` asks for. */
-export function isEnforced(format: Format, features: readonly Feature[]): boolean {
-  if (format?.type === 'json_schema') return !features.includes('structured_outputs')
-  return format?.type === 'json_object' && !features.includes('json_mode')
+export function isEnforced(format: Format, { features, upstream }: Able): boolean {
+  const isAnthropic = upstream.dialect === 'anthropic'
+  if (format?.type === 'json_object') return isAnthropic || !features.includes('json_mode')
+  if (format?.type !== 'json_schema') return false
+  return !features.includes('structured_outputs') || (isAnthropic && toHeldOf(format) !== 'all')
 }
 
-function toWanted(format: Exclude<NonNullable<Format>, { type: 'text' }>): Wanted {
-  if (format.type === 'json_object') return { name: 'json_object', description: null, schema: null, strict: false }
+/** How much of a schema is held to by upstreams that know a part of the language. */
+const toHeldOf = ({ json_schema: { schema } }: Extract<Format, { type: 'json_schema' }>) =>
+  schema ? toHeld(schema) : 'none'
+
+function toWanted(format: Exclude<NonNullable<Format>, { type: 'text' }>, { features }: Able): Wanted {
+  if (format.type === 'json_object')
+    return { name: 'json_object', description: null, schema: null, strict: false, isHeld: false }
   const { name, description, schema, strict } = format.json_schema
-  return { name, description: description ?? null, schema: schema ?? null, strict: strict === true }
+  const isHeld = features.includes('structured_outputs') && toHeldOf(format) === 'some'
+  return { name, description: description ?? null, schema: schema ?? null, strict: strict === true, isHeld }
 }
 
 function speaksOfJson({ content }: Message): boolean {
@@ -62,7 +76,8 @@ export const toReminded = (body: CanonicalRequest): CanonicalRequest => ({
 
 /** Builds the request for a target that does not do it by itself: whole, and instructed in words. */
 export function toInstructed(body: CanonicalRequest, wanted: Wanted, features: readonly Feature[]): CanonicalRequest {
-  const { response_format: _, stream: __, stream_options: ___, ...rest } = body
+  const { response_format: format, stream: _, stream_options: __, ...rest } = body
+  if (wanted.isHeld && format) return { ...rest, response_format: format }
   const tools = mayCallTools(body)
   // A JSON mode helps a weak model along, but it may also keep one from calling tools, and it knows objects only.
   const helped = features.includes('json_mode') && !tools && asksForObject(wanted.schema)

@@ -79,7 +79,8 @@ export interface Authority {
 
 /** The question that costs nothing, and what an upstream's status says to it. */
 export interface Question {
-  path: string
+  /** Below the base URL. */
+  path(upstream: Upstream): string
   readiness(status: number): Readiness
 }
 
@@ -115,6 +116,7 @@ export interface Dialect {
   headers(upstream: Upstream): Record<string, string>
   /** In which its upstreams say how they call a request. */
   readonly requestIdHeader: string
+  /** Throws an UpstreamError `status` 400 for what this format has no words for. */
   request(body: CanonicalRequest, target: Target): WireRequest
   /** Reads a whole answer, up to `done`. Throws an UpstreamError `broken` or `status` where the JSON is no answer. */
   whole(json: unknown, expected: Expected): AnswerEvent[]

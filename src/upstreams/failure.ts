@@ -1,6 +1,7 @@
 /** What every dialect reads alike of an upstream's failure: whom it blames, how long to wait, and what others may read of it. Pure. */
 import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
+import type { Readiness } from './backend.ts'
 import { maskCredential } from './credential.ts'
 import type { Incoming } from './transport.ts'
 
@@ -27,6 +28,18 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
 
 /** Reads a status; null where it blames nothing on us. */
 export const toStatusRefusal = (status: number): Refusal | null => REFUSALS[status] ?? null
+
+/**
+ * What a status says of an upstream that was asked for its list of models. Not every server has one, and some fail at it while
+ * they chat: whatever else it says, it answers.
+ */
+export function toListReadiness(status: number): Readiness {
+  if (status === 200) return { state: 'ready' }
+  if (status >= 500 && status !== 501) return { state: 'degraded', reason: `its /models answered ${status}` }
+  const refusal = toStatusRefusal(status)
+  if (refusal?.of !== 'upstream') return { state: 'unknown' }
+  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
+}
 
 /** Reads `retry-after-ms` or `retry-after` (RFC 9110, 10.2.3), in ms; undefined where neither tells. */
 export function toRetryAfterMs(headers: Pick<Incoming, 'header'>): number | undefined {

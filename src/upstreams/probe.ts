@@ -18,7 +18,7 @@ export async function askReadiness(
   signal: AbortSignal,
   authority?: Authority,
 ): Promise<Readiness> {
-  const { path, readiness } = dialect.probe
+  const path = dialect.probe.path(upstream)
   const url = URL.parse(`${upstream.baseUrl}${path}`)
   if (url === null) return { state: 'down', reason: 'its base_url is no address' }
   try {
@@ -32,7 +32,7 @@ export async function askReadiness(
     })
     response.body?.cancel().catch(() => {})
     if (response.status === 401) authority?.refused(upstream)
-    return readiness(response.status)
+    return dialect.probe.readiness(response.status)
   } catch (error) {
     if (signal.aborted) return { state: 'timeout', reason: `its ${path} did not answer in time` }
     if (error instanceof UpstreamError)

@@ -20,6 +20,7 @@ export const ROUTE: DeclaredRoute = {
   contextLength: null,
   maxOutputLength: null,
   supportedFeatures: null,
+  options: {},
   enabled: true,
 }
 export const model = (slug: string, more: Partial<DeclaredModel> = {}): DeclaredModel => ({

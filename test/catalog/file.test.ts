@@ -157,9 +157,24 @@ aliases:
     ['a missing section', 'version: 1\nmodels:\n', /:1: upstreams is missing/],
     ['an unknown dialect', withUpstream('{ dialect: soap }'), /:3: upstreams.u.dialect: there is no dialect 'soap'/],
     [
-      'a dialect of later',
-      withUpstream('{ dialect: anthropic }'),
-      /:3: upstreams.u.dialect: the 'anthropic' dialect is not supported yet/,
+      'an API version that is no date',
+      withUpstream('{ dialect: anthropic, base_url: https://h, api_version: v1 }'),
+      /:3: upstreams.u.api_version: must be a version of the API, which is a date/,
+    ],
+    [
+      'betas in one text',
+      withUpstream('{ dialect: anthropic, base_url: https://h, betas: ["a,b"] }'),
+      /:3: upstreams.u.betas\[0\]: must be the name of one beta/,
+    ],
+    [
+      'a path without a slash',
+      withUpstream('{ dialect: anthropic, base_url: https://h, path: messages }'),
+      /:3: upstreams.u.path: must be a path that begins with \//,
+    ],
+    [
+      'a setting of another dialect',
+      withUpstream('{ dialect: openai, base_url: https://h, auth: x-api-key }'),
+      /:3: upstreams.u.auth: only the 'anthropic' dialect has auth/,
     ],
     ['no base_url', withUpstream('{ dialect: openai }'), /:3: upstreams.u: base_url is missing/],
     [

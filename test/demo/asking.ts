@@ -39,6 +39,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
     priceId: null,
     maxOutputLength: 4096,
     contextLength: 8_192,
+    options: {},
     features: [],
   },
   signal: more.signal ?? new AbortController().signal,

@@ -61,7 +61,14 @@ const MODEL: ModelRow = {
 }
 const ROUTE: RouteRow = {
   ...{ model: 'v/m', upstream: 'u', upstreamModel: 'z', priority: 0, weight: 1, pricing: null, priceId: null },
-  ...{ contextLength: null, maxOutputLength: null, supportedFeatures: null, enabled: true, origin: 'file' },
+  ...{
+    contextLength: null,
+    maxOutputLength: null,
+    supportedFeatures: null,
+    options: {},
+    enabled: true,
+    origin: 'file',
+  },
 }
 const ALIAS: AliasRow = { alias: 'fast', model: 'v/m', listed: true, origin: 'file' }
 const nothing = { create: [], update: [], delete: [] }

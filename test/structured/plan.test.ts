@@ -1,7 +1,7 @@
 /** What `response_format` means for a target, the words for it, and what is read out of a model's answer. */
 import { describe, expect, test } from 'bun:test'
 import type { CanonicalRequest, Message } from '../../src/domain/request.ts'
-import type { Feature } from '../../src/domain/settings.ts'
+import type { DialectName, Feature } from '../../src/domain/settings.ts'
 import { findJson } from '../../src/structured/json.ts'
 import { toCorrecting, toInstructed, toInstruction, toPlan, toReminded } from '../../src/structured/plan.ts'
 import { compile, FORMATS } from '../../src/structured/schema.ts'
@@ -17,6 +17,8 @@ const toBody = (fields: Partial<CanonicalRequest> = {}): CanonicalRequest => ({
   ...fields,
 })
 const saying = (content: Message['content']) => toBody({ messages: [{ role: 'user', content } as Message] })
+
+const on = (features: Feature[], dialect: DialectName = 'openai') => ({ features, upstream: { dialect } })
 
 describe('what is done about a response_format', () => {
   const plans: [string, CanonicalRequest, Feature[], string][] = [
@@ -54,12 +56,35 @@ describe('what is done about a response_format', () => {
     ['an object on one with nothing', toBody({ response_format: OBJECT }), [], 'enforce'],
   ]
   test.each(plans)('%s', (_, body, features, kind) => {
-    expect(toPlan(body, features).kind).toBe(kind as 'pass')
+    expect(toPlan(body, on(features)).kind).toBe(kind as 'pass')
+  })
+
+  const BOUNDED = { type: 'object', properties: { age: { type: 'integer', minimum: 0 } }, required: ['age'] }
+  const MAP = { type: 'object', additionalProperties: { type: 'number' } }
+  const partly: [string, Record<string, unknown>, Feature[], unknown][] = [
+    ['all of it', PERSON, ['structured_outputs'], { kind: 'pass' }],
+    ['a part of it, which is sent', BOUNDED, ['structured_outputs'], { kind: 'enforce', wanted: { isHeld: true } }],
+    ['nothing of it', MAP, ['structured_outputs'], { kind: 'enforce', wanted: { isHeld: false } }],
+    ['no schema at all', BOUNDED, [], { kind: 'enforce', wanted: { isHeld: false } }],
+  ]
+  test.each(partly)('a schema where an Anthropic model is held to %s', (_, schema, features, plan) => {
+    const body = toBody({ response_format: toFormat(schema), stream: true })
+    const made = toPlan(body, on(features, 'anthropic'))
+    expect(made).toMatchObject(plan as object)
+    if (made.kind !== 'enforce') return
+    const sent = toInstructed(body, made.wanted, features)
+    const isSent = made.wanted.isHeld
+    expect([sent.response_format !== undefined, sent.messages === body.messages]).toEqual([isSent, isSent])
+    expect(sent.stream).toBeUndefined()
+  })
+
+  test('an object on an Anthropic model, which has no JSON mode, whatever the catalogue says', () => {
+    expect(toPlan(toBody({ response_format: OBJECT }), on(['json_mode'], 'anthropic')).kind).toBe('enforce')
   })
 })
 
 describe('what such a target is sent', () => {
-  const wanted = { name: 'person', description: 'Who it is', schema: PERSON, strict: true }
+  const wanted = { name: 'person', description: 'Who it is', schema: PERSON, strict: true, isHeld: false }
 
   test('is a whole request with the schema in words, and the client’s own is left alone', () => {
     const body = toBody({ response_format: toFormat(), stream: true, stream_options: { include_usage: true }, seed: 1 })
@@ -107,7 +132,7 @@ describe('what such a target is sent', () => {
     const body = toBody({ response_format: OBJECT, stream: true })
     const sent = toReminded(body)
     expect(sent).toMatchObject({ response_format: OBJECT, stream: true })
-    expect(toPlan(sent, ['json_mode']).kind).toBe('pass')
+    expect(toPlan(sent, on(['json_mode'])).kind).toBe('pass')
   })
 
   test('shows a model its wrong answer, of which nothing is too long', () => {

@@ -57,6 +57,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     maxOutputLength: 1_000,
     contextLength: 8_192,
     features: ['tools'],
+    options: {},
   }
 }
 

@@ -10,7 +10,7 @@ import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
 import { NO_USAGE, type Receipt, type Usage } from '../../src/domain/usage.ts'
 import { chat, toTask } from '../../src/formats/chat/chat.ts'
 import { ChatWriter } from '../../src/formats/chat/writer.ts'
-import type { Expected } from '../../src/upstreams/backend.ts'
+import type { Dialect, Expected } from '../../src/upstreams/backend.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { SseReader } from '../../src/upstreams/sse.ts'
 import { toTarget } from './snapshot.ts'
@@ -67,8 +67,8 @@ export interface Played {
 }
 
 /** The events of a stream that arrives in these pieces and then ends. */
-export function decodeStream(pieces: Iterable<Uint8Array>, shape: Shape): AnswerEvent[] {
-  const decoder = openai.decoder(toExpected(shape))
+export function decodeStream(pieces: Iterable<Uint8Array>, shape: Shape, dialect: Dialect = openai): AnswerEvent[] {
+  const decoder = dialect.decoder(toExpected(shape))
   const sse = new SseReader(1_000_000)
   const utf8 = new TextDecoder()
   const events: AnswerEvent[] = []
@@ -89,8 +89,8 @@ export function decodeWhole(body: Uint8Array, shape: Shape): AnswerEvent[] {
 }
 
 /** Plays a stream that arrives in these pieces and then ends. */
-export const playStream = (pieces: Iterable<Uint8Array>, shape: Shape): Played =>
-  playEvents(decodeStream(pieces, shape), shape)
+export const playStream = (pieces: Iterable<Uint8Array>, shape: Shape, dialect: Dialect = openai): Played =>
+  playEvents(decodeStream(pieces, shape, dialect), shape)
 
 /** Plays a whole answer to a client that did not ask for a stream. */
 export const playWhole = (body: Uint8Array, shape: Shape): Played =>

@@ -3,7 +3,7 @@
  * Used by `config-store.ts`, in its transactions.
  */
 import { asc, desc, eq, getTableColumns, lt } from 'drizzle-orm'
-import type { CatalogHistory, CatalogVersion, CatalogWrite, KeptCatalog } from '../catalog-rows.ts'
+import type { CatalogHistory, CatalogRows, CatalogVersion, CatalogWrite, KeptCatalog } from '../catalog-rows.ts'
 import type { Transaction } from './config-store.ts'
 import { catalogVersions } from './schema.ts'
 
@@ -29,5 +29,11 @@ export function writeVersions(tx: Transaction, { versions = [], oldestVersion }:
 
 function unpack(kept: typeof catalogVersions.$inferSelect | undefined): KeptCatalog | null {
   if (!kept) return null
-  return { ...kept, rows: JSON.parse(Bun.zstdDecompressSync(kept.rows).toString()) }
+  return { ...kept, rows: toComplete(JSON.parse(Bun.zstdDecompressSync(kept.rows).toString())) }
 }
+
+/** One that was kept before routes had options. */
+const toComplete = (rows: CatalogRows): CatalogRows => ({
+  ...rows,
+  routes: rows.routes.map((route) => ({ ...route, options: route.options ?? {} })),
+})

@@ -25,6 +25,7 @@ import usageByDay from '../../../drizzle/0015_usage_by_day.sql' with { type: 'te
 import failuresIndex from '../../../drizzle/0016_failures_index.sql' with { type: 'text' }
 import whatHadEnded from '../../../drizzle/0017_what_had_ended.sql' with { type: 'text' }
 import passkeys from '../../../drizzle/0018_passkeys.sql' with { type: 'text' }
+import routeOptions from '../../../drizzle/0019_route_options.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -53,6 +54,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0016_failures_index', sql: failuresIndex },
   { name: '0017_what_had_ended', sql: whatHadEnded },
   { name: '0018_passkeys', sql: passkeys },
+  { name: '0019_route_options', sql: routeOptions },
 ]
 
 export interface SchemaState {

@@ -11,6 +11,7 @@ import type {
   Modality,
   Origin,
   Period,
+  RouteSettings,
   UpstreamSettings,
 } from '../../domain/settings.ts'
 import type { PricingItem } from '../../domain/usage.ts'
@@ -83,6 +84,7 @@ export const routes = sqliteTable(
     contextLength: integer('context_length'),
     maxOutputLength: integer('max_output_length'),
     supportedFeatures: text('supported_features', { mode: 'json' }).$type<Feature[]>(),
+    options: text('options', { mode: 'json' }).$type<RouteSettings>().notNull().default({}),
     enabled: flag('enabled').notNull().default(true),
     origin: origin(),
   },

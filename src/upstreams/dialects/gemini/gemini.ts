@@ -10,7 +10,7 @@ import { toBodyError } from './error.ts'
 import { toWireRequest } from './request.ts'
 
 export const gemini: Dialect = {
-  probe: { path: '/models?pageSize=1', readiness: toReadiness },
+  probe: { path: () => '/models?pageSize=1', readiness: toReadiness },
 
   // In the address, where Google's own examples have it, it would be in logs.
   headers: ({ credential }) =>

@@ -6,8 +6,8 @@
 import type { AnswerEvent, Logprobs } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Expected } from '../../backend.ts'
+import { SurrogateBuffer } from '../surrogate-buffer.ts'
 import { ItemNumbers } from './item-numbers.ts'
-import { SurrogateBuffer } from './surrogate-buffer.ts'
 import { ThinkSplitter } from './think.ts'
 import { ToolCalls } from './tool-calls.ts'
 

@@ -8,13 +8,13 @@ import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { sourceTextOf } from '../../../domain/source-text.ts'
-import type { Dialect, Readiness } from '../../backend.ts'
-import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
+import type { Dialect } from '../../backend.ts'
+import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
 
 export const openai: Dialect = {
-  probe: { path: '/models', readiness: toReadiness },
+  probe: { path: () => '/models', readiness: toListReadiness },
 
   headers: ({ credential }) => (credential === null ? {} : { authorization: `Bearer ${credential}` }),
 
@@ -27,15 +27,6 @@ export const openai: Dialect = {
   decoder: (expected) => new AnswerDecoder(expected),
 
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
-}
-
-/** Not every server lists its models, and some fail at it while they chat: whatever else it says, it answers. */
-function toReadiness(status: number): Readiness {
-  if (status === 200) return { state: 'ready' }
-  if (status >= 500 && status !== 501) return { state: 'degraded', reason: `its /models answered ${status}` }
-  const refusal = toStatusRefusal(status)
-  if (refusal?.of !== 'upstream') return { state: 'unknown' }
-  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
 }
 
 /** Changes what the upstream would not understand, by its settings; everything else goes as it came. */

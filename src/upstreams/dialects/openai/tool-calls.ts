@@ -5,7 +5,7 @@
  */
 import type { AnswerEvent, ToolKind } from '../../../domain/events.ts'
 import { asObject, asText } from '../../../domain/json.ts'
-import { SurrogateBuffer } from './surrogate-buffer.ts'
+import { SurrogateBuffer } from '../surrogate-buffer.ts'
 
 /** One item of an upstream's `tool_calls`, whole or a piece of one. Texts are '' where it says none. */
 interface Entry {

@@ -1,0 +1,1 @@
+ALTER TABLE `routes` ADD `options` text DEFAULT '{}' NOT NULL;

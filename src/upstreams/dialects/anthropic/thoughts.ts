@@ -1,0 +1,44 @@
+/**
+ * What a model thought, between its own blocks and `reasoning_details` as OpenRouter writes them: the signature of a thought
+ * and what was redacted must come back unchanged, or the API refuses the request. What another vendor's model thought is left
+ * out: its signatures mean nothing here. Pure.
+ */
+import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { ThoughtBlock } from './wire.ts'
+
+/** Whose thoughts they are; the same word as other gateways have. */
+export const FORMAT = 'anthropic-claude-v1'
+const OURS = 'anthropic'
+
+/** Reads thoughts back, whole or in the pieces in which a stream sent them. */
+export function toThoughts(details: readonly unknown[] = []): ThoughtBlock[] {
+  const joined: JsonObject[] = []
+  for (const value of details) {
+    const detail = asObject(value)
+    if (!detail) continue
+    const before = joined.findLast((one) => isSame(one, detail)) ?? null
+    if (before) join(before, detail)
+    else joined.push({ ...detail })
+  }
+  return joined.flatMap(toBlock)
+}
+
+/** Whether a detail goes on where another was, which its signature ends: of the same index, where it has one. */
+function isSame(before: JsonObject, { type, index, format }: JsonObject): boolean {
+  if (type !== 'reasoning.text' || before.type !== type || before.signature) return false
+  if (format && before.format && format !== before.format) return false
+  return !Number.isInteger(index) || index === before.index
+}
+
+function join(into: JsonObject, { text, signature, format }: JsonObject): void {
+  into.text = asText(into.text) + asText(text)
+  into.signature = asText(into.signature) + asText(signature)
+  into.format ??= format
+}
+
+function toBlock({ type, format, text, signature, data }: JsonObject): ThoughtBlock[] {
+  if (!asText(format).startsWith(OURS)) return []
+  if (type === 'reasoning.encrypted' && asText(data) !== '') return [{ type: 'redacted_thinking', data: asText(data) }]
+  if (type !== 'reasoning.text' || asText(signature) === '') return []
+  return [{ type: 'thinking', thinking: asText(text), signature: asText(signature) }]
+}
