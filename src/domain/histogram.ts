@@ -33,6 +33,18 @@ const counts = new Float64Array(MOST_BUCKETS)
  * report has tens of thousands. What is none is passed over.
  */
 export function sumHistograms(text: string): Histogram {
+  const most = addText(text)
+  const sum: Histogram = {}
+  for (let each = 0; each <= most; each++) {
+    const count = counts[each] ?? 0
+    if (count !== 0) sum[each] = count
+    counts[each] = 0
+  }
+  return sum
+}
+
+/** Adds what a text has of histograms to the counts. Returns the last bucket that it has. */
+function addText(text: string): number {
   let most = -1
   let bucket = -1
   let number = -1
@@ -49,13 +61,7 @@ export function sumHistograms(text: string): Histogram {
       number = -1
     }
   }
-  const sum: Histogram = {}
-  for (let each = 0; each <= most; each++) {
-    const count = counts[each] ?? 0
-    if (count !== 0) sum[each] = count
-    counts[each] = 0
-  }
-  return sum
+  return most
 }
 
 const [QUOTE, ZERO, NINE] = [34, 48, 57]
@@ -64,6 +70,35 @@ function addCount(histogram: Histogram, bucket: string, by: number): void {
   const count = (histogram[bucket] ?? 0) + by
   if (count === 0) delete histogram[bucket]
   else histogram[bucket] = count
+}
+
+/** Counts by their bucket, with 0 or nothing where there are none: a histogram that others are added to by the thousand. */
+export type Buckets = number[]
+
+/** As `addDuration`. */
+export function countDuration(buckets: Buckets, ms: number | null, by: number): void {
+  if (ms === null) return
+  const bucket = toBucket(ms)
+  while (buckets.length <= bucket) buckets.push(0)
+  buckets[bucket] = (buckets[bucket] ?? 0) + by
+}
+
+/** Adds `delta`, in place. */
+export function addBuckets(buckets: Buckets, delta: readonly number[]): void {
+  while (buckets.length < delta.length) buckets.push(0)
+  for (let each = 0; each < delta.length; each++) buckets[each] = (buckets[each] ?? 0) + (delta[each] ?? 0)
+}
+
+/** The text of a histogram, given as text, with `delta` added. */
+export function mergeBuckets(text: string, delta: readonly number[]): string {
+  const end = Math.max(addText(text) + 1, Math.min(delta.length, MOST_BUCKETS))
+  let merged = ''
+  for (let each = 0; each < end; each++) {
+    const count = (counts[each] ?? 0) + (delta[each] ?? 0)
+    counts[each] = 0
+    if (count !== 0) merged += `${merged === '' ? '' : ','}"${each}":${count}`
+  }
+  return `{${merged}}`
 }
 
 /** A percentile lies in the bucket of the true one: it is wrong by this factor at most. */

@@ -1,9 +1,13 @@
 /** Log-scale histograms of durations, and what they still tell of them. */
 import { describe, expect, test } from 'bun:test'
 import {
+  addBuckets,
   addDuration,
   addHistogram,
+  type Buckets,
+  countDuration,
   type Histogram,
+  mergeBuckets,
   RESOLUTION,
   sumHistograms,
   toBucket,
@@ -77,4 +81,26 @@ test('those of a text are summed as each by itself would be, and what is none is
   expect(sumHistograms(histograms.map((histogram) => JSON.stringify(histogram)).join())).toEqual(sum)
   expect(sumHistograms('{ "3" : 4 },{},x,{"3":1,"9":12345678}')).toEqual({ 3: 5, 9: 12_345_678 })
   expect([sumHistograms(''), sumHistograms('{"x":1}'), sumHistograms('{"999999":1}')]).toEqual([{}, {}, {}])
+})
+
+test('buckets that are added to a text leave the text of what both come to, in order', () => {
+  const random = createRandom(6)
+  for (let round = 0; round < 100; round++) {
+    const [stored, sum, buckets]: [Histogram, Histogram, Buckets] = [{}, {}, []]
+    const times = Array.from({ length: Math.floor(30 * random()) }, () => 2 ** (31 * random()))
+    for (const ms of times) {
+      addDuration(sum, ms, 3)
+      // Part of it is there, some of that is taken back, and each is told by itself.
+      addDuration(stored, ms, 4)
+      const each: Buckets = []
+      countDuration(each, ms, -1)
+      countDuration(each, null, 5)
+      addBuckets(buckets, each)
+    }
+    const [gone = null] = times
+    countDuration(buckets, gone, -3)
+    addDuration(sum, gone, -3)
+    expect(mergeBuckets(JSON.stringify(stored), buckets)).toBe(JSON.stringify(sum))
+  }
+  expect([mergeBuckets('{}', []), mergeBuckets('{"3":1}', [0, 2])]).toEqual(['{}', '{"1":2,"3":1}'])
 })

@@ -3,10 +3,9 @@
  * it writes, within the same transaction; of a batch of requests that is a few rows, however many cells it falls into.
  */
 import type { Database } from 'bun:sqlite'
-import { addHistogram } from '../../domain/histogram.ts'
 import { dayOf } from '../../domain/time.ts'
 import { DAILY, type Daily } from '../usage-store.ts'
-import { COST, createSums, createSumWriter, type Sums } from './ledger-measures.ts'
+import { addSums, COST, createSums, createSumWriter, type Sums } from './ledger-measures.ts'
 
 interface Day extends Sums {
   of: readonly [dimension: Daily, dayMs: number, value: string]
@@ -26,9 +25,7 @@ export function createDays(sqlite: Database) {
     }
     day ??= { of, ...createSums() }
     days.set(name, day)
-    for (let i = 0; i < day.sums.length; i++) day.sums[i] = (day.sums[i] ?? 0) + (cell.sums[i] ?? 0)
-    addHistogram(day.firstToken, cell.firstToken)
-    addHistogram(day.duration, cell.duration)
+    addSums(day, cell)
   }
 
   return {

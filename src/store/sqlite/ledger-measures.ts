@@ -3,7 +3,7 @@
  * `ledger-days.ts` gather them; `ledger-audit.ts` holds the same measures against the rows.
  */
 import type { Database } from 'bun:sqlite'
-import { addHistogram, type Histogram } from '../../domain/histogram.ts'
+import { addBuckets, type Buckets, mergeBuckets } from '../../domain/histogram.ts'
 import type { ClosedRow } from '../ledger-rows.ts'
 import { column, placeholders, SUMMED } from './ledger-columns.ts'
 
@@ -45,11 +45,18 @@ export const HISTOGRAMS = [
 export interface Sums {
   /** In the order of MEASURES. */
   sums: number[]
-  firstToken: Histogram
-  duration: Histogram
+  firstToken: Buckets
+  duration: Buckets
 }
 
-export const createSums = (): Sums => ({ sums: MEASURES.map(() => 0), firstToken: {}, duration: {} })
+export const createSums = (): Sums => ({ sums: MEASURES.map(() => 0), firstToken: [], duration: [] })
+
+/** Adds `delta`, in place. */
+export function addSums(sum: Sums, delta: Sums): void {
+  for (let i = 0; i < sum.sums.length; i++) sum.sums[i] = (sum.sums[i] ?? 0) + (delta.sums[i] ?? 0)
+  addBuckets(sum.firstToken, delta.firstToken)
+  addBuckets(sum.duration, delta.duration)
+}
 
 /**
  * Writes sums into rows of a table, on top of what they have.
@@ -74,17 +81,10 @@ export function createSumWriter(sqlite: Database, table: 'usage_hourly' | 'usage
     const stored = read.get(...of)
     upsert.run(
       ...[...of, ...sums],
-      mergeHistogram(stored?.first ?? '{}', firstToken),
-      mergeHistogram(stored?.whole ?? '{}', duration),
+      mergeBuckets(stored?.first ?? '{}', firstToken),
+      mergeBuckets(stored?.whole ?? '{}', duration),
     )
     // A fallback settled elsewhere what had been abandoned here.
     if ((sums[0] ?? 0) <= 0) removeEmpty.run(...of)
   }
-}
-
-/** Adds every bucket of `delta` to the stored text and returns the new text. */
-function mergeHistogram(stored: string, delta: Histogram): string {
-  const sum: Histogram = JSON.parse(stored)
-  addHistogram(sum, delta)
-  return JSON.stringify(sum)
 }

@@ -4,7 +4,7 @@
  * the sums of days (`ledger-days.ts`). `ledger-apply.ts` calls it.
  */
 import type { Database } from 'bun:sqlite'
-import { addDuration } from '../../domain/histogram.ts'
+import { countDuration } from '../../domain/histogram.ts'
 import { hourOf } from '../../domain/time.ts'
 import type { ClosedRow } from '../ledger-rows.ts'
 import { createDays } from './ledger-days.ts'
@@ -48,7 +48,8 @@ export function createRollup(sqlite: Database): Rollup {
   }
 
   const flush = () => {
-    for (const cell of cells.values()) {
+    // In the order of the tables: a page that is written to is left for good before the next one.
+    for (const cell of [...cells.values()].sort(byPlace)) {
       write([cell.hourMs, ...cell.place], cell)
       days.add(cell.hourMs, cell.place, cell)
     }
@@ -62,13 +63,15 @@ export function createRollup(sqlite: Database): Rollup {
       if (Math.abs(cellOf(row).sums[COST] ?? 0) + row.costNanoUsd > Number.MAX_SAFE_INTEGER) flush()
       const cell = cellOf(row)
       for (let i = 0; i < MEASURES.length; i++) cell.sums[i] = (cell.sums[i] ?? 0) + sign * (MEASURES[i]?.of(row) ?? 0)
-      addDuration(cell.firstToken, row.firstTokenMs, sign)
-      addDuration(cell.duration, row.durationMs, sign)
+      countDuration(cell.firstToken, row.firstTokenMs, sign)
+      countDuration(cell.duration, row.durationMs, sign)
     },
     flush,
     clear,
   }
 }
+
+const byPlace = ({ place: [a = ''] }: Cell, { place: [b = ''] }: Cell) => (a < b ? -1 : Number(a > b))
 
 const isOf = (row: ClosedRow, hourMs: number, { hourMs: hour, place: [key, team, model, upstream, endpoint] }: Cell) =>
   hour === hourMs &&
