@@ -6,7 +6,6 @@ import { codeOf } from '../domain/error.ts'
 import type { Period } from '../domain/settings.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
-import type { Daily } from './usage-store.ts'
 
 /** A record that no store takes, and why. */
 export interface Rejected {
@@ -138,8 +137,8 @@ export interface CellDifference {
 }
 
 export interface DayProblem {
-  /** Of what, such as `key`, and of which. */
-  dimension: Daily
+  /** Of what, such as `key`, and of which; within a model or a team, such as `key of model`, of both: `acme/large key-a`. */
+  dimension: string
   value: string
 }
 

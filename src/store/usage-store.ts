@@ -10,9 +10,17 @@ import type { tokenColumns } from './sqlite/ledger-schema.ts'
 export const DIMENSIONS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user', 'day', 'hour'] as const
 export type Dimension = (typeof DIMENSIONS)[number]
 
-/** What the sums of days are kept of, one at a time. */
+/** What the sums of days are kept of, one thing at a time: of all requests, … */
 export const DAILY = ['key', 'team', 'model', 'upstream', 'endpoint'] as const satisfies Dimension[]
 export type Daily = (typeof DAILY)[number]
+
+/** … and of those of each model alone, and of each team. */
+export const WITHIN = {
+  model: ['key', 'team', 'upstream'],
+  team: ['key', 'model', 'upstream'],
+} as const satisfies Partial<Record<Daily, Daily[]>>
+export type Scope = keyof typeof WITHIN
+export const SCOPES: readonly Scope[] = ['model', 'team']
 
 /** Requests that a report is about: of each list that is there, any of its values. */
 export interface UsageFilter {
@@ -36,8 +44,8 @@ export type UsageFigures = 'all' | 'spend'
 
 export interface UsageQuery {
   /**
-   * `days`: sums of whole days, of one thing at a time (`toDaily`); `hours`: those of whole hours, which know no users; `requests`:
-   * the requests themselves, as far as they are kept.
+   * `days`: sums of whole days, of one thing at a time, where there are any of what is asked (`toDaily`); `hours`: those of whole hours,
+   * which know no users; `requests`: the requests themselves, as far as they are kept.
    */
   from: 'days' | 'hours' | 'requests'
   /** Of sums whole hours; of days those that begin within it. */
@@ -86,14 +94,34 @@ export interface Ranking extends Disposable {
 
 const FILTERED = { keys: 'key', teams: 'team', models: 'model', upstreams: 'upstream', endpoints: 'endpoint' } as const
 
+/** Sums of days that have what a report asks for. */
+export interface DailySums {
+  of: Daily
+  /** The one model or team that they are within, by its name or id; null where they are of all requests. */
+  within: { scope: Scope; name: string } | null
+  /** What is still to be filtered. */
+  where: UsageFilter
+}
+
 /** By which of the sums of days a report can be read; null where it tells apart, or filters, more than those know. */
-export function toDaily(by: readonly Dimension[], where: UsageFilter): Daily | null {
+export function toDaily(by: readonly Dimension[], where: UsageFilter): DailySums | null {
   const lists = Object.entries(where).filter(([, values]) => values.length > 0)
   const asked = new Set<string>(by.filter((dimension) => dimension !== 'day'))
   for (const [list] of lists) asked.add(FILTERED[list as keyof typeof FILTERED] ?? 'user')
-  // Of those that have all that there is, it is the shortest.
-  const [only = 'endpoint', ...more] = asked
-  return more.length === 0 ? (DAILY.find((known) => known === only) ?? null) : null
+  const known = (list: readonly Daily[]) => list.find((daily) => asked.has(daily))
+  if (asked.size <= 1) {
+    // Of those that have all that there is, it is the shortest.
+    const of = asked.size === 0 ? 'endpoint' : known(DAILY)
+    return of ? { of, within: null, where } : null
+  }
+  const within = (scope: Scope, [name = '', ...more]: readonly string[], rest: UsageFilter): DailySums | null => {
+    const of = known(WITHIN[scope])
+    // A pattern stands for any number of models.
+    const isOne = name !== '' && more.length === 0 && !name.includes('*')
+    return of && isOne && asked.size === 2 && !by.includes(scope) ? { of, within: { scope, name }, where: rest } : null
+  }
+  const { models = [], teams = [], ...rest } = where
+  return within('model', models, { ...rest, teams }) ?? within('team', teams, { ...rest, models })
 }
 
 /** Names a group, for whoever adds up its cells. */

@@ -122,6 +122,21 @@ describe('a difference is found', () => {
       [expect.objectContaining({ kind: 'day', dimension: 'upstream', value: 'paid' })],
     ],
     [
+      'where a day has another sum of a key within a model than its hours',
+      `UPDATE usage_daily SET cached_tokens = cached_tokens + 1 WHERE dimension = 'key of model'`,
+      [expect.objectContaining({ kind: 'day', dimension: 'key of model', value: 'acme/large key-a' })],
+    ],
+    [
+      'where a day has no sums within a model',
+      `DELETE FROM usage_daily WHERE dimension = 'upstream of model'`,
+      [expect.objectContaining({ kind: 'day', dimension: 'upstream of model', value: 'acme/large paid' })],
+    ],
+    [
+      'where a day has sums within a team that its hours have not',
+      `INSERT INTO usage_daily (dimension, day_ms, value) VALUES ('key of team', 0, 'team-z key-z')`,
+      [expect.objectContaining({ kind: 'day', day_ms: 0, dimension: 'key of team', value: 'team-z key-z' })],
+    ],
+    [
       'where rows have no cell',
       `DELETE FROM usage_hourly WHERE hour_ms = ${HOUR}`,
       [

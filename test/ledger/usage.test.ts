@@ -1,6 +1,7 @@
 /** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { addDuration, type Histogram, toPercentile } from '../../src/domain/histogram.ts'
+import { NO_LIMITS } from '../../src/domain/settings.ts'
 import { reportUsage, type UsageOptions, type UsageReport } from '../../src/ledger/usage.ts'
 import type { UsageGroup } from '../../src/ledger/usage-names.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
@@ -35,7 +36,20 @@ const DAY_MS = 24 * HOUR_MS
 /** An hour that ends a day and a month. */
 const NEW_MONTH = Date.UTC(2026, 10)
 const ALL: Span = { fromMs: 0, untilMs: NEW_MONTH + 400 * DAY_MS }
-const NO_NAMES = { keys: [], teams: [], aliases: [] }
+const TEAMS = ['team-0', 'team-1'].map((id) => ({
+  ...{
+    id,
+    name: id,
+    scope: 'all' as const,
+    models: [],
+    limits: NO_LIMITS,
+    budget: null,
+    maxKeys: null,
+    metadata: {},
+    createdMs: 0,
+  },
+}))
+const NAMES = { keys: [], teams: TEAMS, aliases: [] }
 
 let folder: Folder
 beforeEach(() => {
@@ -53,7 +67,7 @@ function report({ span = ALL, ...options }: Asked = {}, reader?: UsageReader, cl
   try {
     return reportUsage(
       reader ?? createUsageReader(connection),
-      NO_NAMES,
+      NAMES,
       {
         by: ['key'],
         where: {},
@@ -96,13 +110,14 @@ const toName = (by: readonly Dimension[], { key, team, dayMs, hourMs, ...rest }:
   JSON.stringify(by.map((one) => ({ ...rest, key: key?.id, team: team?.id ?? null, day: dayMs, hour: hourMs })[one]))
 
 /** Adds up the ledger's own rows, by the book: every value as SQLite has it. */
-function addUp(by: readonly Dimension[], { fromMs, untilMs }: Span) {
+function addUp(by: readonly Dimension[], { fromMs, untilMs }: Span, isMeant: (row: LedgerRow) => boolean = () => true) {
   const rows = folder.database
     .query<LedgerRow, [number, number]>(
       `SELECT * FROM requests WHERE status <> 'open' AND created_ms >= ? AND created_ms < ?`,
     )
     .safeIntegers(true)
     .all(fromMs, untilMs)
+    .filter(isMeant)
   const groups = Map.groupBy(rows, (row) => JSON.stringify(by.map((dimension) => nameOf[dimension](row))))
   return new Map([...groups].map(([name, group]) => [name, toFacts(group)]))
 }
@@ -145,7 +160,7 @@ function writeLedger(seed: number): void {
       createdMs: edgeMs + oneOf(-1, 0, 1, pick(HOUR_MS), -pick(HOUR_MS)),
       keyId: `key-${pick(4)}`,
       teamId: pick(3) ? `team-${pick(2)}` : null,
-      model: oneOf('acme/large', 'acme/sm%ll', 'acme/x*'),
+      model: oneOf('acme/large', 'acme/sm%ll', 'acme/sm%ll2', 'acme/x*'),
       upstream: oneOf('paid', 'spare'),
       user: oneOf(...USERS),
       instance: pick(8) ? 'here' : 'gone',
@@ -191,6 +206,37 @@ describe('whatever the ledger has', () => {
         expect([rest, isMoved]).toEqual([null, false])
       }
     }
+  })
+
+  test.each([5, 6])('what is narrowed to one model or one team is what that has of it (seed %i)', (seed) => {
+    writeLedger(seed)
+    const narrowed: [UsageFilter, (row: LedgerRow) => boolean][] = [
+      ...['acme/large', 'acme/sm%ll', 'acme/sm?ll', ''].map((one): (typeof narrowed)[number] => [
+        { models: [one] },
+        ({ model }) => model === one,
+      ]),
+      [{ models: ['acme/x*'] }, ({ model }) => String(model).startsWith('acme/x')],
+      [{ models: ['acme/large', 'acme/sm%ll'] }, ({ model }) => /large|ll$/.test(String(model))],
+      [{ teams: ['team-0'] }, ({ team_id }) => team_id === 'team-0'],
+      [{ teams: ['team-0', 'team-1'] }, ({ team_id }) => team_id !== null],
+      [{ teams: ['team-1'], models: ['acme/sm*'] }, (row) => row.team_id === 'team-1' && /sm/.test(String(row.model))],
+      [
+        { teams: ['team-0', 'team-1'], models: ['acme/large'] },
+        (row) => row.team_id !== null && row.model === 'acme/large',
+      ],
+      [{ upstreams: ['paid'], models: ['acme/large'] }, (row) => row.upstream === 'paid' && row.model === 'acme/large'],
+      [{ upstreams: ['paid'], teams: ['team-1'] }, (row) => row.upstream === 'paid' && row.team_id === 'team-1'],
+    ]
+    const day = { fromMs: NEW_MONTH - DAY_MS, untilMs: NEW_MONTH + HOUR_MS + 1 }
+    for (const [where, isMeant] of narrowed)
+      for (const by of GROUPINGS) {
+        const span = by.length === 1 ? day : ALL
+        const expected = addUp(by, span, isMeant)
+        const { rows, total } = report({ by, where, span })
+        expect(rows.map(({ group }) => toName(by, group)).toSorted()).toEqual([...expected.keys()].toSorted())
+        for (const { group, figures } of rows) expect(figures).toMatchObject(expected.get(toName(by, group)) ?? {})
+        expect(total).toMatchObject(addUp([], span, isMeant).get('[]') ?? toFacts([]))
+      }
   })
 
   test('what is filtered is what each group of it says', () => {
@@ -329,7 +375,7 @@ test('a report that takes too long is given up, and holds up no checkpoint', () 
   for (const by of [['hour'], ['user']] as const) {
     const options = { by, where: {}, limit: 10, limitMs: 1_000, sinceMs: 0, untilMs: null }
     const clock = () => (now += 600)
-    expect(() => reportUsage(reader, NO_NAMES, options, { nowMs: HOUR + DAY_MS, clock })).toThrow('longer than 1 s')
+    expect(() => reportUsage(reader, NAMES, options, { nowMs: HOUR + DAY_MS, clock })).toThrow('longer than 1 s')
   }
   expect(folder.database.query('PRAGMA wal_checkpoint(TRUNCATE)').get()).toMatchObject({ busy: 0 })
   connection.close()
@@ -375,6 +421,19 @@ describe('reading goes through the span alone', () => {
       ])
   })
 
+  test('of those within one model or one team, which the others beside it do not lengthen', () => {
+    for (const [by, where] of [
+      [['key'], { models: ['acme/large'] }],
+      [['day', 'upstream'], { models: ['acme/large'], upstreams: ['paid', 'spare'] }],
+      [['day'], { teams: ['a'], models: ['acme/*'] }],
+      [['model', 'day'], { teams: ['a'] }],
+    ] as [Dimension[], UsageFilter][])
+      expect(planOf({ from: 'days', by, where })).toEqual([
+        'SEARCH usage_daily USING PRIMARY KEY (dimension=? AND day_ms=? AND value>? AND value<?)',
+        'SEARCH usage_daily USING PRIMARY KEY (dimension=? AND day_ms>? AND day_ms<?)',
+      ])
+  })
+
   test('of those of hours, or the part of them that is of the key or the team', () => {
     const search = (index: string) => [
       expect.stringMatching(new RegExp(`^SEARCH usage_hourly USING ${index} \\(.*hour_ms>`)),
@@ -402,6 +461,21 @@ describe('reading goes through the span alone', () => {
     expect(asked({ ...month, by: ['day'], where: { models: ['acme/*'] } })).toEqual([3, 'days'])
     expect(asked({ ...month, by: ['key', 'model'] })).toEqual([3, 'hours'])
     expect(asked({ ...month, by: ['key'], where: { models: ['acme/*'] } })).toEqual([3, 'hours'])
+    for (const by of [['key'], ['team', 'day'], ['day', 'upstream']] as Dimension[][])
+      expect(asked({ ...month, by, where: { models: ['acme/large'] } })).toEqual([3, 'days'])
+    const within: [UsageFilter, number, 'days' | 'hours'][] = [
+      [{ teams: ['team-0'] }, 0, 'days'],
+      [{ teams: ['team-0'], models: ['acme/*'] }, 0, 'days'],
+      [{ teams: ['team-0', 'team-1'], models: ['acme/large'] }, 0, 'days'],
+      [{ models: ['acme/large'], upstreams: ['paid'] }, 3, 'days'],
+      [{ models: ['acme/large', 'acme/small'], upstreams: ['paid'] }, 3, 'hours'],
+      [{ models: ['acme/large'], endpoints: ['chat'] }, 3, 'hours'],
+      [{ models: ['acme/large'], teams: ['team-0'], upstreams: ['paid'] }, 0, 'hours'],
+    ]
+    for (const [where, requests, from] of within)
+      expect(asked({ ...month, by: ['day'], where })).toEqual([requests, from])
+    expect(asked({ ...month, by: ['key', 'upstream'], where: { models: ['acme/large'] } })).toEqual([3, 'hours'])
+    expect(asked({ ...month, by: ['key', 'model'], where: { models: ['acme/large'] } })).toEqual([3, 'hours'])
     expect(asked({ sinceMs: HOUR - 29 * DAY_MS - 1, untilMs: null })).toEqual([3, 'requests', 'hours', 'days'])
     // What is beyond the end, since a clock was set back, is not in it.
     commit(settle({ createdMs: HOUR + 3 * HOUR_MS }))

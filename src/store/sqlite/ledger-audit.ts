@@ -7,10 +7,9 @@ import { LATEST_MS, timeOfId, toFirstId } from '../../domain/id.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, DayProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
-import { DAILY } from '../usage-store.ts'
 import { column, SUMMED } from './ledger-columns.ts'
 import { SLACK_MS, toIdAfter } from './ledger-ids.ts'
-import { HISTOGRAMS, MEASURES, PLACE } from './ledger-measures.ts'
+import { BETWEEN, DAY_SUMS, HISTOGRAMS, MEASURES, PLACE } from './ledger-measures.ts'
 import { countRequests } from './ledger-reader.ts'
 import { isServed } from './lock.ts'
 
@@ -73,17 +72,29 @@ const CHECK_CALLS = `
 
 const NAMES = MEASURES.map(({ name }) => name)
 
-/** One statement: hours and days are written together. Parameters: day, day after it. */
-const CHECK_DAY = DAILY.map(
-  (dimension, at) => `
+const ADDED = NAMES.map((name) => `SUM(${name}) AS ${name}`).join(', ')
+const TAKEN = NAMES.map((name) => `-${name}`).join(', ')
+
+/** The hours of a day, once for what is of a key and once for all else, which is little. */
+const summed = (place: string) =>
+  `SELECT ${place}, ${ADDED} FROM usage_hourly WHERE hour_ms >= ?1 AND hour_ms < ?2 GROUP BY ${place}`
+
+/**
+ * One statement: hours and days are written together. Of each value it adds up hours and takes off the day, which is one row; a join would
+ * have to find thousands of values in each other. Parameters: day, day after it.
+ */
+const CHECK_DAY = `
+  WITH keys AS MATERIALIZED (${summed('key_id, team_id, model')}),
+  others AS MATERIALIZED (${summed('team_id, model, upstream, endpoint')})
+  ${DAY_SUMS.map(({ dimension, scope, of }) => {
+    const [value, within] = [PLACE[of], scope === null ? null : PLACE[scope]]
+    return `
   SELECT '${dimension}' AS dimension, value FROM (
-    SELECT ${PLACE[at]} AS value, ${NAMES.map((name) => `SUM(${name}) AS ${name}`).join(', ')}
-    FROM usage_hourly WHERE hour_ms >= ?1 AND hour_ms < ?2 GROUP BY 1
-  ) AS hours FULL OUTER JOIN (
-    SELECT * FROM usage_daily WHERE dimension = '${dimension}' AND day_ms = ?1
-  ) AS days USING (value)
-  WHERE ${NAMES.map((name) => `hours.${name} IS NOT days.${name}`).join(' OR ')}`,
-).join(' UNION ALL ')
+    SELECT ${within ? `${within} || '${BETWEEN}' || ${value}` : value} AS value, 0 AS days, ${NAMES.join(', ')}
+    FROM ${value === 'key_id' ? 'keys' : 'others'} ${within ? `WHERE ${within} <> ''` : ''}
+    UNION ALL SELECT value, 1, ${TAKEN} FROM usage_daily WHERE dimension = '${dimension}' AND day_ms = ?1
+  ) GROUP BY value HAVING SUM(days) <> 1 OR COUNT(*) = 1 OR ${NAMES.map((name) => `SUM(${name}) <> 0`).join(' OR ')}`
+  }).join(' UNION ALL ')}`
 
 const OPEN_ROWS = (['requests', 'calls'] as const)
   .map(

@@ -5,6 +5,7 @@
 import type { Database } from 'bun:sqlite'
 import { addBuckets, type Buckets, mergeBuckets } from '../../domain/histogram.ts'
 import type { ClosedRow } from '../ledger-rows.ts'
+import { DAILY, type Daily, SCOPES, type Scope, WITHIN } from '../usage-store.ts'
 import { column, placeholders, SUMMED } from './ledger-columns.ts'
 
 /** A column that sums something: what a row adds to it, and the same in SQL. */
@@ -35,6 +36,30 @@ export const COST = MEASURES.findIndex(({ name }) => name === 'cost_nano_usd')
 
 /** What a cell is of, as columns of `usage_hourly`; in `requests` a key without a team has none. */
 export const PLACE = ['key_id', 'team_id', 'model', 'upstream', 'endpoint'] as const
+
+/** What days are summed by: the dimension that a row says, and where in a place that stands which it is of, and is within, if it is. */
+interface DaySums {
+  dimension: string
+  of: number
+  scope: number | null
+}
+
+/** How sums within a model, or a team, are named: `key of model`. */
+export const toPair = (of: Daily, scope: Scope) => `${of} of ${scope}`
+
+/** In a value, between the model, or the team, and what is summed within it. Names of models have none, nor has an id. */
+export const BETWEEN = ' '
+
+export const DAY_SUMS: readonly DaySums[] = [
+  ...DAILY.map((of, at) => ({ dimension: of, scope: null, of: at })),
+  ...SCOPES.flatMap((scope) =>
+    WITHIN[scope].map((of) => ({
+      dimension: toPair(of, scope),
+      scope: DAILY.indexOf(scope),
+      of: DAILY.indexOf(of),
+    })),
+  ),
+]
 
 /** Histograms of a cell, and the column of the ledger whose known values each counts. */
 export const HISTOGRAMS = [

@@ -152,15 +152,17 @@ export const usageHourly = sqliteTable(
 )
 
 /**
- * The same by the UTC day, of one thing at a time: of each key, each team, each model … It is short where an hour has a row for every
- * key with every model, and what people look at most is read from it alone.
+ * The same by the UTC day, of one thing at a time: of each key, each team, each model …, and of each key, each team and each upstream within
+ * one model, or one team. It is short where an hour has a row for every key with every model on every upstream, and what people look at most
+ * is read from it alone.
  */
 export const usageDaily = sqliteTable(
   'usage_daily',
   {
-    /** One of `DAILY` (`../usage-store.ts`), and which one of those the row is of: empty for a key without a team. */
+    /** One of `DAILY` (`../usage-store.ts`), or of those `WITHIN` another, such as `key of model`. */
     dimension: text('dimension').notNull(),
     dayMs: integer('day_ms').notNull(),
+    /** Which one of those the row is of: empty for a key without a team. Within another one, that comes first: `acme/large <id of key>`. */
     value: text('value').notNull(),
     ...sumColumns(),
   },

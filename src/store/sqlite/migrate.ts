@@ -26,6 +26,7 @@ import failuresIndex from '../../../drizzle/0016_failures_index.sql' with { type
 import whatHadEnded from '../../../drizzle/0017_what_had_ended.sql' with { type: 'text' }
 import passkeys from '../../../drizzle/0018_passkeys.sql' with { type: 'text' }
 import routeOptions from '../../../drizzle/0019_route_options.sql' with { type: 'text' }
+import usageWithin from '../../../drizzle/0020_usage_within.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -55,6 +56,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0017_what_had_ended', sql: whatHadEnded },
   { name: '0018_passkeys', sql: passkeys },
   { name: '0019_route_options', sql: routeOptions },
+  { name: '0020_usage_within', sql: usageWithin },
 ]
 
 export interface SchemaState {

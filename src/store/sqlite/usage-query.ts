@@ -1,6 +1,7 @@
 /** The statements of `usage-reader.ts`, and from their rows to cells. Pure. */
 import { addDuration, type Histogram, sumHistograms } from '../../domain/histogram.ts'
 import {
+  type DailySums,
   type Dimension,
   toDaily,
   type UsageCell,
@@ -10,14 +11,14 @@ import {
   type UsageQuery,
 } from '../usage-store.ts'
 import { placeholders, SUMMED } from './ledger-columns.ts'
-import { HISTOGRAMS, MEASURES } from './ledger-measures.ts'
+import { BETWEEN, HISTOGRAMS, MEASURES, toPair } from './ledger-measures.ts'
 import { toGlob } from './pattern.ts'
 
 type Value = string | number | bigint | Uint8Array | null
 
 export interface UsageStatement {
   sql: string
-  /** Of the filter, behind those of the span. */
+  /** Behind those of the span: the model or the team that sums are within; those of the filter. */
   values: string[]
   /** A row's first column is, of requests, where a next page goes on; else how many sums it is made of. */
   toCell(row: readonly Value[]): UsageCell
@@ -32,17 +33,21 @@ export const COUNTS: readonly UsageCount[] = [
 ]
 const MONEY = ['cost_nano_usd', 'estimated_cost_nano_usd']
 
-type Source = UsageQuery['from']
+/** Sums of days stand in two places: of all requests, and within one model or team. */
+type Source = UsageQuery['from'] | 'pairs'
 
 const toTimes = (atMs: string) => ({ hour: `${atMs} - ${atMs} % 3600000`, day: `${atMs} - ${atMs} % 86400000` })
 
+/** Of one thing at a time, whichever that is. */
+const ofDays = (value: string) => ({
+  ...{ key: value, team: value, model: value, upstream: value, endpoint: value },
+  user: "''",
+  ...toTimes('day_ms'),
+})
+
 const EXPRESSIONS: Record<Source, Record<Dimension, string>> = {
-  // Of one thing at a time, whichever that is.
-  days: {
-    ...{ key: 'value', team: 'value', model: 'value', upstream: 'value', endpoint: 'value' },
-    user: "''",
-    ...toTimes('day_ms'),
-  },
+  days: ofDays('value'),
+  pairs: ofDays(`substr(value, length(?3) + ${BETWEEN.length + 1})`),
   hours: {
     key: 'key_id',
     team: 'team_id',
@@ -66,13 +71,24 @@ const EXPRESSIONS: Record<Source, Record<Dimension, string>> = {
 /** Requests of a page: some tens of milliseconds. */
 export const PAGE = 10_000
 
-/** Parameters of sums: fromMs, untilMs. Of requests: id before the first, id after the last, fromMs, untilMs. */
-const FROM: Record<Source, (daily: string | null) => string> = {
-  days: (daily) => `FROM usage_daily WHERE dimension = '${daily}' AND day_ms >= ?1 AND day_ms < ?2`,
+/**
+ * Parameters of sums: fromMs, untilMs; of pairs also the model or the team. Of requests: id before the first, id after the last, fromMs,
+ * untilMs.
+ */
+const FROM: Record<Source, (dimension: string) => string> = {
+  days: (dimension) => `FROM usage_daily WHERE dimension = '${dimension}' AND day_ms >= ?1 AND day_ms < ?2`,
+  // One day after the other, since in each there are other models beside it.
+  pairs: (dimension) =>
+    `FROM usage_daily WHERE dimension = '${dimension}' AND day_ms IN (
+      SELECT day_ms FROM usage_daily WHERE dimension = 'endpoint' AND day_ms >= ?1 AND day_ms < ?2
+    ) AND value >= ?3 || '${BETWEEN}' AND value < ?3 || '${BEHIND}'`,
   hours: () => 'FROM usage_hourly WHERE hour_ms >= ?1 AND hour_ms < ?2',
   requests: () =>
     `FROM requests WHERE id > ?1 AND id < ?2 AND created_ms >= ?3 AND created_ms < ?4 AND status <> 'open'`,
 }
+
+/** The letter behind it. */
+const BEHIND = String.fromCharCode(BETWEEN.charCodeAt(0) + 1)
 
 /** Money is read in two halves: a sum of it may be beyond what a number holds exactly. */
 const HALF = 30
@@ -105,9 +121,12 @@ const toLatencies = (figures: UsageFigures, of: (name: string, counted: string) 
   HISTOGRAMS.map(([name, counted]) => (figures === 'all' ? of(name, counted) : 'NULL')).join(', ')
 
 export function toUsageStatement({ from, by, where, figures = 'all' }: Omit<UsageQuery, 'span'>): UsageStatement {
-  const { conditions, values } = toConditions(from, where)
-  const groups = by.map((dimension) => EXPRESSIONS[from][dimension]).join(', ')
-  const which = [FROM[from](toDaily(by, where)), ...conditions].join(' AND ')
+  const daily = from === 'days' ? toDaily(by, where) : null
+  const within = daily?.within ?? null
+  const source = within === null ? from : 'pairs'
+  const { conditions, values } = toConditions(source, daily?.where ?? where)
+  const groups = by.map((dimension) => EXPRESSIONS[source][dimension]).join(', ')
+  const which = [FROM[source](toDimension(daily)), ...conditions].join(' AND ')
   const isAlone = from === 'days' && by.includes('day')
   const sql = {
     requests: `SELECT id, ${groups}, ${toEach(figures)} ${which} ORDER BY id LIMIT ${PAGE}`,
@@ -127,8 +146,11 @@ export function toUsageStatement({ from, by, where, figures = 'all' }: Omit<Usag
     firstToken: toHistogram(row[paid + 4] ?? null),
     duration: toHistogram(row[paid + 5] ?? null),
   })
-  return { sql, values, toCell }
+  return { sql, values: within === null ? values : [within.name, ...values], toCell }
 }
+
+const toDimension = (daily: DailySums | null) =>
+  daily?.within ? toPair(daily.of, daily.within.scope) : String(daily?.of)
 
 const toSum = (high: Value | undefined, low: Value | undefined) =>
   (BigInt(Number(high)) << BigInt(HALF)) + BigInt(Number(low))

@@ -141,28 +141,39 @@ test('keys that have requests on record are known to have been used', () => {
   ])
 })
 
-test('a ledger from before it was summed by the day has the same sums as one that was summed from the first request on', () => {
-  migrate(database, folder, NOW)
-  const fields = {
-    teamId: 'team',
-    model: 'other/x',
-    upstream: 'spare',
-    durationMs: 9_000,
-    costNanoUsd: 2 ** 52,
-    estimated: 1,
-  }
-  const records = [0, 1, 2, 3, 24, 25, 48].map((hours) => {
-    const open = toOpen({ createdMs: HOUR + hours * 3_600_000, ...(hours % 2 ? fields : {}) })
-    return settling(toSettled(open, hours % 3 ? fields : { firstTokenMs: null }))
-  })
-  createLedgerStore(database, async () => true).apply(records)
-  const { days } = contentsOf(database)
-  expect(days.length).toBeGreaterThan(10)
-  database.run('DROP TABLE usage_daily')
-  database.run(`DELETE FROM migrations WHERE name LIKE '%usage_by_day'`)
-  migrate(database, folder, NOW)
-  expect(contentsOf(database).days).toEqual(days)
-})
+test.each([
+  ['by the day', 'DROP TABLE usage_daily', ['0015_usage_by_day', '0020_usage_within']],
+  [
+    'within models and teams',
+    `DELETE FROM usage_daily WHERE dimension NOT IN ('key', 'team', 'model', 'upstream', 'endpoint')`,
+    ['0020_usage_within'],
+  ],
+])(
+  'a ledger from before it was summed %s has the same sums as one that was from the first request on',
+  (_, undo, names) => {
+    migrate(database, folder, NOW)
+    const fields = {
+      teamId: 'team',
+      model: 'other/x',
+      upstream: 'spare',
+      durationMs: 9_000,
+      costNanoUsd: 2 ** 52,
+      estimated: 1,
+    }
+    const records = [0, 1, 2, 3, 24, 25, 48].map((hours) => {
+      const open = toOpen({ createdMs: HOUR + hours * 3_600_000, ...(hours % 2 ? fields : {}) })
+      return settling(toSettled(open, hours % 3 ? fields : { firstTokenMs: null }))
+    })
+    createLedgerStore(database, async () => true).apply(records)
+    const { days } = contentsOf(database)
+    expect(days.length).toBeGreaterThan(40)
+    database.run(undo)
+    for (const name of names) database.query('DELETE FROM migrations WHERE name = ?').run(name)
+    expect(readSchemaState(database).missing.map(({ name }) => name)).toEqual(names)
+    migrate(database, folder, NOW)
+    expect(contentsOf(database).days).toEqual(days)
+  },
+)
 
 describe('an existing database', () => {
   beforeEach(() => {
