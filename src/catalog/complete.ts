@@ -7,7 +7,7 @@ import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
-import { findFacts, type KnownProviders } from './known.ts'
+import { findFacts, findRouteSettings, type KnownProviders } from './known.ts'
 import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'
 
 export type DeclaredUpstream = Omit<UpstreamRow, 'origin' | 'createdMs' | 'updatedMs'>
@@ -72,8 +72,21 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
 
 /** Whether the entry leaves out something that the known facts might fill in. */
 export function lacksFacts(entry: Entry, upstreams: Entry): boolean {
-  return FACT_FIELDS.some(([, field]) => entry[field] === undefined) || lacksPrice(entry, upstreams)
+  const lacks = FACT_FIELDS.some(([, field]) => entry[field] === undefined) || lacksPrice(entry, upstreams)
+  return (
+    lacks ||
+    toItems(entry.routes)
+      .map(toEntry)
+      .some((route) => lacksSettings(route, upstreams))
+  )
 }
+
+/** Whether it matters how its model thinks, and the route does not say so: only Anthropic's format has several ways to ask. */
+const lacksSettings = ({ upstream, thinking }: Entry, upstreams: Entry): boolean =>
+  thinking === undefined &&
+  typeof upstream === 'string' &&
+  Object.hasOwn(upstreams, upstream) &&
+  toEntry(upstreams[upstream]).dialect === 'anthropic'
 
 /** Converts a model that has passed every check; null where a fact is missing. */
 export function toModel(
@@ -83,7 +96,9 @@ export function toModel(
   known: KnownProviders,
 ): DeclaredModel | null {
   const facts: Partial<Facts> = { ...findFacts(known, slug, entry.routes), ...toOwnFacts(entry) }
-  const routes = entry.routes.map(toRoute)
+  const routes = entry.routes.map((route) =>
+    toRoute(lacksSettings(route, upstreams) ? { ...findRouteSettings(known, slug, route), ...route } : route),
+  )
   const pricing = lacksPrice(entry, upstreams) ? facts.pricing : (toPrices(entry.pricing) ?? toFallbackPrice(routes))
   const complete = { ...facts, pricing }
   if (!hasEveryFact(complete)) return null

@@ -4,7 +4,7 @@
  * unpacking them costs some 20 ms. Prices become exact decimal strings here: no floating point touches money.
  */
 import { toMode } from '../domain/mode.ts'
-import { FEATURES, type Feature, MODALITIES, type Modality } from '../domain/settings.ts'
+import { EFFORTS, FEATURES, type Feature, MODALITIES, type Modality, type RouteSettings } from '../domain/settings.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import { byCondition, type Facts } from './complete.ts'
 import knownPath from './known.json.gz' with { type: 'file' }
@@ -26,6 +26,10 @@ export interface KnownModel {
   tool_call?: boolean
   structured_output?: boolean
   reasoning?: boolean
+  /** By what it can be told how to think; `toggle` = it can be told not to. */
+  reasoning_options?: { type: string; values?: string[] }[]
+  /** Whether it takes one. */
+  temperature?: boolean
   limit: { context: number; output: number }
   modalities: { input: string[]; output: string[] }
   cost?: Cost
@@ -41,12 +45,16 @@ export async function loadKnown(): Promise<KnownProviders> {
   return JSON.parse(new TextDecoder().decode(Bun.gunzipSync(packed)))
 }
 
+type Named = { upstream: string; model: string }
+
+/** The facts of a model: see `findKnown`. */
+export function findFacts(known: KnownProviders, slug: string, routes: Named[]): Partial<Facts> {
+  const model = findKnown(known, slug, routes)
+  return model ? toFacts(model) : {}
+}
+
 /** Finds a model by its slug, `<vendor>/<name>`, else by the first route whose upstream and model name are known. */
-export function findFacts(
-  known: KnownProviders,
-  slug: string,
-  routes: { upstream: string; model: string }[],
-): Partial<Facts> {
+function findKnown(known: KnownProviders, slug: string, routes: Named[]): KnownModel | null {
   const slash = slug.indexOf('/')
   const places = [
     [slug.slice(0, slash), slug.slice(slash + 1)],
@@ -55,9 +63,27 @@ export function findFacts(
   for (const [provider = '', name = ''] of places) {
     const models = Object.hasOwn(known, provider) ? known[provider]?.models : undefined
     const model = models && Object.hasOwn(models, name) ? models[name] : undefined
-    if (model) return toFacts(model)
+    if (model) return model
   }
-  return {}
+  return null
+}
+
+/**
+ * How a model is asked where a route of Anthropic's format leads to it. One that takes a number of tokens is asked by that: that it
+ * takes efforts, too, does not say that it thinks by them.
+ */
+export function findRouteSettings(known: KnownProviders, slug: string, route: Named): RouteSettings {
+  const model = findKnown(known, slug, [route])
+  if (!model) return {}
+  const options = model.reasoning_options ?? []
+  const has = (type: string) => options.some((option) => option.type === type)
+  const sampling = model.temperature === false ? { sampling: false } : {}
+  if (!model.reasoning) return { thinking: 'none', ...sampling }
+  if (has('budget_tokens')) return { thinking: 'budget', ...sampling }
+  const effort = options.find((option) => option.type === 'effort')
+  if (!effort) return sampling
+  const efforts = EFFORTS.filter((one) => effort.values?.includes(one))
+  return { thinking: 'adaptive', ...(efforts.length > 0 ? { efforts } : {}), thinking_off: has('toggle'), ...sampling }
 }
 
 /** Converts one model of models.dev; a fact that is missing there stays missing. */

@@ -1,6 +1,7 @@
 /** Known facts: exact prices, and the project's words for other people's names. */
 import { describe, expect, test } from 'bun:test'
-import { findFacts, loadKnown, toFacts, toPerToken } from '../../src/catalog/known.ts'
+import { findFacts, findRouteSettings, loadKnown, toFacts, toPerToken } from '../../src/catalog/known.ts'
+import type { Effort } from '../../src/domain/settings.ts'
 
 describe('toPerToken', () => {
   const scenarios: [number, string][] = [
@@ -45,6 +46,19 @@ describe('the shipped facts', () => {
       supportedFeatures: ['tools', 'json_mode', 'structured_outputs', 'reasoning'],
       pricing: [{ prompt: '0.00000125' }, { prompt: '0.0000025', min_prompt_tokens: 200_000 }],
     })
+  })
+
+  test('say how a model is told to think, and whether it takes a temperature', async () => {
+    const known = await loadKnown()
+    const of = (model: string) => findRouteSettings(known, 'my/model', { upstream: 'anthropic', model })
+    expect(of('claude-3-haiku-20240307')).toEqual({ thinking: 'none' })
+    expect(of('claude-haiku-4-5')).toEqual({ thinking: 'budget' })
+    // It knows efforts, too, and refuses to think by one.
+    expect(of('claude-opus-4-5')).toEqual({ thinking: 'budget' })
+    const efforts: Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
+    expect(of('claude-sonnet-5')).toEqual({ thinking: 'adaptive', efforts, thinking_off: true, sampling: false })
+    expect(of('claude-fable-5')).toEqual({ thinking: 'adaptive', efforts, thinking_off: false, sampling: false })
+    expect(of('claude-nobody')).toEqual({})
   })
 
   test('have the prices of modes, by what the provider says when it has served so', async () => {
