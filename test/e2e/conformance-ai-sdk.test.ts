@@ -14,8 +14,9 @@ import {
 } from 'ai'
 import { z } from 'zod'
 import { wholeAnswer } from '../support/upstream-answers.ts'
-import { type Bill, DEMO, failureOf, PLAIN, SLOPPY, type Stage, startStage } from './conformance.ts'
-import { SLOPPY_USAGE, sayBadly } from './conformance-upstream.ts'
+import { type Bill, DEMO, failureOf, PLAIN, type Stage, startStage } from './conformance.ts'
+import { SPEAKERS } from './conformance-speakers.ts'
+import { SLOPPY, SLOPPY_USAGE, sayBadly } from './conformance-upstream.ts'
 
 let stage: Stage
 let provider: OpenAICompatibleProvider
@@ -142,31 +143,32 @@ describe('the built-in model', () => {
   })
 })
 
-describe('a sloppy upstream', () => {
-  const calls = [
-    { name: 'weather', input: { city: 'Oslo', unit: 'celsius' } },
-    { name: 'clock', input: { zone: 'UTC' } },
-  ]
-  const calling = { reasoning: 'Both will do.', calls }
-  const answer = { reasoning: 'That is all.', text: 'It is noon, at 7 degrees.' }
+const calls = [
+  { name: 'weather', input: { city: 'Oslo', unit: 'celsius' } },
+  { name: 'clock', input: { zone: 'UTC' } },
+]
+const calling = { reasoning: 'Both will do.', calls }
+const answer = { reasoning: 'That is all.', text: 'It is noon, at 7 degrees.' }
 
-  test('breaks the SDK that calls it directly', async () => {
-    stage.upstream.script(sayBadly(calling, answer))
-    const request = { ...say(SLOPPY, 'Go'), model: direct(SLOPPY), ...steps }
-    expect(await failureOf(generateText(request))).toBeInstanceOf(Error)
-    const parts = await Array.fromAsync(streamText({ ...request, onError: () => {} }).stream)
-    expect(parts.map(({ type }) => type)).toContain('error')
-  })
+test('a sloppy upstream breaks the SDK that calls it directly', async () => {
+  stage.upstream.script(sayBadly(calling, answer))
+  const request = { ...say(SLOPPY, 'Go'), model: direct(SLOPPY), ...steps }
+  expect(await failureOf(generateText(request))).toBeInstanceOf(Error)
+  const parts = await Array.fromAsync(streamText({ ...request, onError: () => {} }).stream)
+  expect(parts.map(({ type }) => type)).toContain('error')
+})
 
+describe.each(SPEAKERS)('$name', ({ model, say: speak, limited }) => {
   test('is led through its tools to its answer, whole', async () => {
-    stage.upstream.script(sayBadly(calling, answer))
-    const result = await generateText({ ...say(SLOPPY, 'Go'), ...steps })
+    stage.upstream.script(speak(calling, answer))
+    const result = await generateText({ ...say(model, 'Go'), ...steps })
     expect(result.steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop'])
     expect(result.toolCalls.map(({ input }) => input)).toEqual(calls.map(({ input }) => input))
     expect(result.text).toBe(answer.text)
     expect(result.finalStep.reasoningText).toBe(answer.reasoning)
     expect(tokensOf(result.usage)).toEqual(tokensIn(await stage.billed(2)))
     expect(result.usage).toMatchObject({ inputTokens: 80, inputTokenDetails: { cacheReadTokens: 16 } })
+    if (model !== SLOPPY) return
     // The SDK sends back what was thought, and the upstream gets it.
     expect(stage.upstream.requests.at(-1)?.json?.messages).toMatchObject([
       { role: 'user' },
@@ -177,8 +179,8 @@ describe('a sloppy upstream', () => {
   })
 
   test('is led through its tools to its answer, streaming', async () => {
-    stage.upstream.script(sayBadly(calling, answer))
-    const result = streamText({ ...say(SLOPPY, 'Go'), ...steps })
+    stage.upstream.script(speak(calling, answer))
+    const result = streamText({ ...say(model, 'Go'), ...steps })
     const parts = await Array.fromAsync(result.stream)
     expect(parts.filter(({ type }) => type === 'error')).toEqual([])
     expect((await result.steps).map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop'])
@@ -189,6 +191,26 @@ describe('a sloppy upstream', () => {
     expect((await result.finalStep).reasoningText).toBe(answer.reasoning)
     expect(tokensOf(await result.usage)).toEqual(tokensIn(await stage.billed(2)))
     expect((await result.usage).outputTokens).toBe(2 * SLOPPY_USAGE.completion_tokens)
+  })
+
+  test('gives objects that the schema accepts, whole and streamed', async () => {
+    const object = { name: 'Oslo', districts: [{ kind: 'old' }] }
+    stage.upstream.script(speak({ text: JSON.stringify(object) }))
+    expect((await generateObject({ ...say(model, 'Oslo'), schema: City })).object).toEqual(City.parse(object))
+    const streamed = streamObject({ ...say(model, 'Oslo'), schema: City })
+    expect((await Array.fromAsync(streamed.partialObjectStream)).at(-1)).toEqual(object)
+    expect(await streamed.object).toEqual(City.parse(object))
+  })
+
+  test('that is asked too often is a call that may be tried again', async () => {
+    stage.upstream.script(limited)
+    const error = await failureOf(generateText(say(model, 'Go')))
+    expect(error).toBeInstanceOf(APICallError)
+    expect(error).toMatchObject({
+      statusCode: 429,
+      isRetryable: true,
+      data: { error: { code: 'upstream_rate_limited' } },
+    })
   })
 })
 

@@ -12,8 +12,9 @@ import { tool } from '@langchain/core/tools'
 import { ChatOpenAI } from '@langchain/openai'
 import { z } from 'zod'
 import { wholeAnswer } from '../support/upstream-answers.ts'
-import { type Bill, DEMO, failureOf, PLAIN, SLOPPY, type Stage, startStage } from './conformance.ts'
-import { SLOPPY_USAGE, sayBadly } from './conformance-upstream.ts'
+import { type Bill, DEMO, failureOf, PLAIN, type Stage, startStage } from './conformance.ts'
+import { SPEAKERS } from './conformance-speakers.ts'
+import { SLOPPY, SLOPPY_USAGE, sayBadly } from './conformance-upstream.ts'
 
 let stage: Stage
 
@@ -126,31 +127,31 @@ describe('the built-in model', () => {
   })
 })
 
-describe('a sloppy upstream', () => {
-  const calls = [
-    { name: 'weather', input: { city: 'Oslo', unit: 'celsius' } },
-    { name: 'clock', input: { zone: 'UTC' } },
-  ]
-  const answer = { reasoning: 'That is all.', text: 'It is noon, at 7 degrees.' }
-  const asked = new HumanMessage('Go')
+const calls = [
+  { name: 'weather', input: { city: 'Oslo', unit: 'celsius' } },
+  { name: 'clock', input: { zone: 'UTC' } },
+]
+const answer = { reasoning: 'That is all.', text: 'It is noon, at 7 degrees.' }
+const asked = new HumanMessage('Go')
 
-  test('breaks LangChain that calls it directly', async () => {
-    stage.upstream.script(sayBadly({ calls }))
-    const direct = toModel(SLOPPY, stage.upstream.url, 'x').bindTools(tools)
-    // It has something to say about itself where calls came in a form that it does not know.
-    const warned = spyOn(console, 'warn').mockImplementation(() => {})
-    for (const message of [await direct.invoke([asked]), await gather(await direct.stream([asked]))]) {
-      expect(message.tool_calls?.map(({ args }) => args)).not.toEqual(calls.map(({ input }) => input))
-    }
-    warned.mockRestore()
-  })
+test('a sloppy upstream breaks LangChain that calls it directly', async () => {
+  stage.upstream.script(sayBadly({ calls }))
+  const direct = toModel(SLOPPY, stage.upstream.url, 'x').bindTools(tools)
+  // It has something to say about itself where calls came in a form that it does not know.
+  const warned = spyOn(console, 'warn').mockImplementation(() => {})
+  for (const message of [await direct.invoke([asked]), await gather(await direct.stream([asked]))]) {
+    expect(message.tool_calls?.map(({ args }) => args)).not.toEqual(calls.map(({ input }) => input))
+  }
+  warned.mockRestore()
+})
 
+describe.each(SPEAKERS)('$name', ({ model, say, limited }) => {
   test('is led through its tools to its answer, whole and streamed', async () => {
-    const model = toModel(SLOPPY).bindTools(tools)
-    stage.upstream.script(sayBadly({ calls }, answer))
+    const bound = toModel(model).bindTools(tools)
+    stage.upstream.script(say({ calls }, answer))
     for (const ask of [
-      (input: BaseMessage[]) => model.invoke(input),
-      async (input: BaseMessage[]) => gather(await model.stream(input)),
+      (input: BaseMessage[]) => bound.invoke(input),
+      async (input: BaseMessage[]) => gather(await bound.stream(input)),
     ]) {
       const called = await ask([asked])
       expect(called.response_metadata.finish_reason).toBe('tool_calls')
@@ -166,6 +167,23 @@ describe('a sloppy upstream', () => {
         reasoning: SLOPPY_USAGE.completion_tokens_details.reasoning_tokens,
       })
     }
+  })
+
+  test('keeps to a schema by every method', async () => {
+    const oslo = { city: 'Oslo', unit: 'celsius' }
+    for (const method of ['jsonSchema', 'functionCalling'] as const) {
+      stage.upstream.script(
+        say(method === 'jsonSchema' ? { text: JSON.stringify(oslo) } : { calls: [{ name: 'weather', input: oslo }] }),
+      )
+      const structured = toModel(model).withStructuredOutput(Weather, { name: 'weather', method })
+      expect(await structured.invoke('Oslo')).toEqual(Weather.parse(oslo))
+    }
+  })
+
+  test('that is asked too often says so', async () => {
+    stage.upstream.script(limited)
+    const error = await failureOf(toModel(model).invoke('Go'))
+    expect(error).toMatchObject({ status: 429, code: 'upstream_rate_limited' })
   })
 })
 

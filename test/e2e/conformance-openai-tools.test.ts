@@ -1,10 +1,11 @@
 /** The official client and its tools: called by the built-in model, and by one whose upstream says everything badly. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
-import { zodFunction } from 'openai/helpers/zod'
+import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
-import { DEMO, failureOf, PLAIN, SLOPPY, type Stage, startStage, usageOf } from './conformance.ts'
-import { SLOPPY_USAGE, sayBadly } from './conformance-upstream.ts'
+import { DEMO, failureOf, PLAIN, type Stage, startStage, usageOf } from './conformance.ts'
+import { SPEAKERS } from './conformance-speakers.ts'
+import { SLOPPY, SLOPPY_USAGE, sayBadly } from './conformance-upstream.ts'
 
 let stage: Stage
 let client: OpenAI
@@ -146,11 +147,13 @@ describe('a sloppy upstream', () => {
     expect(await failureOf(direct.chat.completions.stream(request).finalChatCompletion())).toBeInstanceOf(Error)
     expect(await failureOf(direct.chat.completions.parse(request))).toBeInstanceOf(Error)
   })
+})
 
+describe.each(SPEAKERS)('$name', ({ model, say, limited }) => {
   for (const stream of [false, true]) {
     test(`has its calls, reasoning and usage put right${stream ? ' in a stream' : ''}`, async () => {
-      stage.upstream.script(sayBadly(both))
-      const request = { model: SLOPPY, messages: ask('Go'), tools: toTools([]) }
+      stage.upstream.script(say(both))
+      const request = { model, messages: ask('Go'), tools: toTools([]) }
       const thoughts: unknown[] = []
       const answer = stream
         ? await client.chat.completions
@@ -159,7 +162,7 @@ describe('a sloppy upstream', () => {
             .on('chunk', ({ choices }) => thoughts.push(Reflect.get(choices[0]?.delta ?? {}, 'reasoning_content')))
             .finalChatCompletion()
         : await client.chat.completions.parse(request)
-      expect(answer).toMatchObject({ model: SLOPPY, choices: [{ index: 0, finish_reason: 'tool_calls' }] })
+      expect(answer).toMatchObject({ model, choices: [{ index: 0, finish_reason: 'tool_calls' }] })
       const { message } = answer.choices[0] ?? {}
       if (!stream) thoughts.push(Reflect.get(message ?? {}, 'reasoning_content'))
       expect(thoughts.join('')).toBe('Both will do.')
@@ -175,13 +178,13 @@ describe('a sloppy upstream', () => {
     test(`is led through several rounds by the tool runner${stream ? ', streaming' : ''}`, async () => {
       const called: unknown[] = []
       stage.upstream.script(
-        sayBadly(
+        say(
           { text: 'First the weather.', calls: [{ name: 'weather', input: OSLO }] },
           { calls: [{ name: 'clock', input: UTC }] },
           { reasoning: 'That is all.', text: 'It is noon, at 7 degrees.' },
         ),
       )
-      const request = { model: SLOPPY, messages: ask('Go'), tools: toTools(called) }
+      const request = { model, messages: ask('Go'), tools: toTools(called) }
       const runner = stream
         ? client.chat.completions.runTools({ ...request, ...include, stream })
         : client.chat.completions.runTools(request)
@@ -200,6 +203,22 @@ describe('a sloppy upstream', () => {
       expect(completion).toBe(3 * SLOPPY_USAGE.completion_tokens)
     })
   }
+
+  test('writes JSON that its schema accepts, whole and streamed', async () => {
+    stage.upstream.script(say({ text: JSON.stringify(OSLO) }))
+    const request = { model, messages: ask('Where?'), response_format: zodResponseFormat(Weather, 'weather') }
+    expect((await client.chat.completions.parse(request)).choices[0]?.message.parsed).toEqual(Weather.parse(OSLO))
+    const streamed = await client.chat.completions.stream(request).finalChatCompletion()
+    expect(streamed.choices[0]?.message.parsed).toEqual(Weather.parse(OSLO))
+  })
+
+  test('that is asked too often says when to come back', async () => {
+    stage.upstream.script(limited)
+    const error = await failureOf(client.chat.completions.create({ model, messages: ask('Go') }))
+    expect(error).toBeInstanceOf(OpenAI.RateLimitError)
+    expect(error).toMatchObject({ status: 429, code: 'upstream_rate_limited' })
+    expect(error instanceof OpenAI.APIError && error.headers?.get('retry-after')).toBe('34')
+  })
 })
 
 test('a model without tools says so before anybody is asked', async () => {

@@ -5,6 +5,9 @@
 import type { Script } from '../support/upstream.ts'
 import type { Behaviour, StreamStep } from '../support/upstream-answers.ts'
 
+/** A model that can do everything, on this upstream. */
+export const SLOPPY = 'acme/sloppy'
+
 /** What it means to say. */
 export interface Turn {
   reasoning?: string

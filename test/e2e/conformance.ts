@@ -1,16 +1,15 @@
 /**
- * The stage of the conformance tests: the built binary with a catalogue of three models, which clients must not be able
+ * The stage of the conformance tests: the built binary with a catalogue of a few models, which clients must not be able
  * to tell from the real thing, and what its ledger says about their calls. A file of tests starts one and closes it.
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { applyJournal, createWorkplace } from '../support/binary.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { SPEAKERS } from './conformance-speakers.ts'
 
 /** The built-in model. */
 export const DEMO = 'tollgate/demo'
-/** A model that can do everything, on an upstream that says it badly. */
-export const SLOPPY = 'acme/sloppy'
 /** A model that knows neither tools nor `response_format`. */
 export const PLAIN = 'acme/plain'
 
@@ -18,7 +17,7 @@ export interface Stage {
   /** Ends in `/v1`. */
   baseUrl: string
   key: string
-  /** Behind `SLOPPY` and `PLAIN`. */
+  /** Behind `PLAIN` and all speakers. */
   upstream: ScriptedUpstream
   /** Sums of what the last `requests` requests are billed for. Throws where one of them is not settled as `ok`. */
   billed(requests?: number): Promise<Bill>
@@ -39,14 +38,17 @@ const FACTS =
   'context_length: 65536, max_output_length: 4096, input_modalities: [text], output_modalities: [text], ' +
   'pricing: [{ prompt: "0.000001", completion: "0.000002", input_cache_read: "0.0000001" }]'
 
+const FEATURES = 'supported_features: [tools, json_mode, structured_outputs, logprobs, reasoning]'
+
 const toCatalogue = (url: string) => `
 version: 1
 upstreams:
   demo: { dialect: demo, local: true, pace_ms: 0 }
   scripted: { dialect: openai, base_url: "${url}", api_key: \${UPSTREAM_KEY} }
+${SPEAKERS.map(({ toUpstream }, at) => `  speaker-${at}: ${toUpstream(url)}`).join('\n')}
 models:
-  ${DEMO}: { name: Demo, ${FACTS}, supported_features: [tools, json_mode, structured_outputs, logprobs, reasoning], routes: [{ upstream: demo, model: demo }] }
-  ${SLOPPY}: { name: Sloppy, ${FACTS}, supported_features: [tools, json_mode, structured_outputs, logprobs, reasoning], routes: [{ upstream: scripted, model: sloppy-v1 }] }
+  ${DEMO}: { name: Demo, ${FACTS}, ${FEATURES}, routes: [{ upstream: demo, model: demo }] }
+${SPEAKERS.map(({ model }, at) => `  ${model}: { name: Speaker, ${FACTS}, ${FEATURES}, routes: [{ upstream: speaker-${at}, model: v1 }] }`).join('\n')}
   ${PLAIN}: { name: Plain, ${FACTS}, supported_features: [], routes: [{ upstream: scripted, model: plain-v1 }] }
 `
 

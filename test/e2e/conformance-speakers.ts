@@ -1,0 +1,39 @@
+/**
+ * Upstreams of every format, as the suites of client libraries meet them: each plays the same conversations, in its own words, and
+ * clients must not be able to tell one from another.
+ */
+import { createGemini, googleError } from '../support/gemini-upstream.ts'
+import type { Script } from '../support/upstream.ts'
+import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'
+import { SLOPPY, sayBadly, type Turn } from './conformance-upstream.ts'
+
+export interface Speaker {
+  name: string
+  /** The model that it is behind. */
+  model: string
+  /** How its upstream stands in the catalogue, at the scripted server with this base URL. */
+  toUpstream(url: string): string
+  /** Plays a conversation: its first turn until a tool has answered, its second until the next has, and so on. */
+  say(...turns: Turn[]): Script
+  /** What it says to somebody who asks too often. */
+  limited: Behaviour
+}
+
+const WAIT = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34s' }]
+
+export const SPEAKERS: readonly Speaker[] = [
+  {
+    name: 'a sloppy upstream',
+    model: SLOPPY,
+    toUpstream: (url) => `{ dialect: openai, base_url: "${url}", api_key: \${UPSTREAM_KEY} }`,
+    say: sayBadly,
+    limited: errorAnswer(429, 'slow down', { 'retry-after': '34' }),
+  },
+  {
+    name: 'a Gemini upstream',
+    model: 'acme/gemini',
+    toUpstream: (url) => `{ dialect: gemini, base_url: "${url}beta", api_key: \${UPSTREAM_KEY} }`,
+    say: (...turns) => createGemini((step) => turns[step] ?? {}, { key: 'x' }).script,
+    limited: googleError(429, 'RESOURCE_EXHAUSTED', 'slow down', WAIT),
+  },
+]
