@@ -198,7 +198,7 @@ describe.each(SPEAKERS)('$name', ({ model, say: speak, limited }) => {
     stage.upstream.script(speak({ text: JSON.stringify(object) }))
     expect((await generateObject({ ...say(model, 'Oslo'), schema: City })).object).toEqual(City.parse(object))
     const streamed = streamObject({ ...say(model, 'Oslo'), schema: City })
-    expect((await Array.fromAsync(streamed.partialObjectStream)).at(-1)).toEqual(object)
+    expect((await Array.fromAsync(streamed.partialObjectStream)).at(-1)).toEqual(City.parse(object))
     expect(await streamed.object).toEqual(City.parse(object))
   })
 

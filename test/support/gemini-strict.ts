@@ -12,7 +12,7 @@ export interface Rules {
   /** Whether calls of the current turn need a signature: since Gemini 3. */
   signs: boolean
   /** How the model is told how much to think. */
-  thinks: 'level' | 'budget' | 'no'
+  thinks: 'level' | 'budget' | 'budget-or-off' | 'no'
   /** Vertex has no ids. */
   ids: boolean
   /** Signatures that this upstream has given out. */
@@ -239,6 +239,7 @@ function checkConfig(value: Json, { thinks }: Rules): void {
     level === undefined || ['low', 'medium', 'high'].includes(String(level)),
     `Thinking level ${level} is not supported for this model.`,
   )
-  const isWithin = budget === undefined || (Number(budget) >= 128 && Number(budget) <= 32_768)
-  refuseUnless(isWithin, `The thinking budget ${budget} is invalid. Please choose a value between 128 and 32768.`)
+  const isOff = budget === 0 && thinks === 'budget-or-off'
+  const isWithin = budget === undefined || isOff || (Number(budget) >= 128 && Number(budget) <= 24_576)
+  refuseUnless(isWithin, `The thinking budget ${budget} is invalid. Please choose a value between 128 and 24576.`)
 }

@@ -7,7 +7,7 @@ import type { Target } from '../../../domain/snapshot.ts'
 import type { WireRequest } from '../../backend.ts'
 import { findUnable, type Unable } from './able.ts'
 import { toConversation } from './contents.ts'
-import { type Thinker, toThinking } from './thinking.ts'
+import { toThinking } from './thinking.ts'
 import { toTools } from './tools.ts'
 import type { GenerateContent, GenerationConfig } from './wire.ts'
 
@@ -47,15 +47,17 @@ function toResource(model: string): string {
 }
 
 function toGenerateContent(body: CanonicalRequest, target: Target, isVertex: boolean): GenerateContent {
-  const { features } = target
-  const options = thinkerOf(target)
+  const { features, options } = target
   const thinks = features.includes('reasoning') && options.thinking !== 'none'
   const more = (name: string) => Reflect.get(body, name) as unknown
   const safety = asList(more('safety_settings'))
   const cached = more('cached_content')
   const generationConfig = toGenerationConfig(body, target)
   return {
-    ...toConversation(body, { ids: !isVertex, signs: thinks && options.thinking !== 'budget' }),
+    ...toConversation(body, {
+      ids: !isVertex,
+      signs: thinks && options.thinking !== 'budget',
+    }),
     ...toTools(body, Boolean(body.web_search_options)),
     ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
     ...(safety.length > 0 ? { safetySettings: safety } : {}),
@@ -63,14 +65,13 @@ function toGenerateContent(body: CanonicalRequest, target: Target, isVertex: boo
   }
 }
 
-function toGenerationConfig(body: CanonicalRequest, target: Target): GenerationConfig {
+function toGenerationConfig(body: CanonicalRequest, { features, options }: Target): GenerationConfig {
   const { response_format: format, stop, modalities } = body
-  const topK = Reflect.get(body, 'top_k') as unknown
+  const given = Reflect.get(body, 'top_k') as unknown
+  const topK = typeof given === 'number' ? given : undefined
   const config: { [Name in keyof GenerationConfig]: GenerationConfig[Name] | null | undefined } = {
     maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
-    temperature: body.temperature,
-    topP: body.top_p,
-    topK: typeof topK === 'number' ? topK : undefined,
+    ...(options.sampling === false ? {} : { temperature: body.temperature, topP: body.top_p, topK }),
     stopSequences: typeof stop === 'string' ? [stop] : stop,
     seed: toInt32(body.seed),
     // Many models refuse the fields, whatever they hold.
@@ -82,12 +83,10 @@ function toGenerationConfig(body: CanonicalRequest, target: Target): GenerationC
     responseMimeType: format && format.type !== 'text' ? 'application/json' : undefined,
     responseJsonSchema: format?.type === 'json_schema' ? format.json_schema.schema : undefined,
     responseModalities: modalities?.map((one) => one.toUpperCase()),
-    thinkingConfig: target.features.includes('reasoning') ? toThinking(body, thinkerOf(target)) : undefined,
+    thinkingConfig: features.includes('reasoning') ? toThinking(body, options) : undefined,
   }
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined && value !== null))
 }
-
-const thinkerOf = (_: Target): Thinker => ({})
 
 /** There a seed has 32 bits; the same one stays the same. */
 const toInt32 = (seed: number | null | undefined) =>
