@@ -50,7 +50,14 @@ test('arguments that come in pieces are said in one, once the call is over', () 
       choice: 0,
       text: '',
       details: [
-        { type: 'reasoning.encrypted', data: 'c2ln', id: expect.any(String), format: 'google-gemini-v1', index: 0 },
+        {
+          type: 'reasoning.encrypted',
+          data: 'c2ln',
+          id: expect.any(String),
+          format: 'google-gemini-v1',
+          signer: 'paid/large-v1',
+          index: 0,
+        },
       ],
     },
     { kind: 'arguments', ...of(0), text: '{"city":"Oslo"}' },

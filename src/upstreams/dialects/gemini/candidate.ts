@@ -5,12 +5,13 @@ import type { Expected } from '../../backend.ts'
 import { Calls } from './calls.ts'
 import { type Reason, toReason } from './finish.ts'
 import { toLogprobs } from './logprobs.ts'
-import { toDetail } from './signatures.ts'
+import { toDetail, toExtra, toSigner } from './signatures.ts'
 
 export class Candidate {
   readonly #index: number
   readonly #expected: Expected
   readonly #calls: Calls
+  readonly #signer: string
   #reason: Reason | null = null
   #details = 0
   #images = 0
@@ -18,6 +19,7 @@ export class Candidate {
   constructor(expected: Expected, index: number) {
     this.#index = index
     this.#expected = expected
+    this.#signer = toSigner(expected.target)
     this.#calls = new Calls(expected, index)
   }
 
@@ -46,7 +48,7 @@ export class Candidate {
     const text = asText(part.text).toWellFormed()
     const signature = asText(part.thoughtSignature)
     const call = asObject(part.functionCall)
-    const image = toImage(part.inlineData, signature)
+    const image = toImage(part.inlineData, signature, this.#signer)
     if (image) {
       out.push({ kind: 'images', choice: this.#index, items: [{ ...image, index: this.#images++ }] })
       return
@@ -55,7 +57,7 @@ export class Candidate {
     if (text !== '') out.push({ kind, choice: this.#index, text })
     const id = call ? this.#calls.take(call, out) : null
     if (signature === '' || (call && !id)) return
-    const details = [toDetail(signature, this.#details++, id)]
+    const details = [toDetail(signature, this.#signer, this.#details++, id)]
     out.push({ kind: 'reasoning', choice: this.#index, text: '', details })
   }
 
@@ -70,12 +72,12 @@ export class Candidate {
 }
 
 /** An item of `images`, as OpenRouter's clients know it; null for bytes that are none. */
-function toImage(value: unknown, signature: string): object | null {
+function toImage(value: unknown, signature: string, signer: string): object | null {
   const { mimeType, data } = asObject(value) ?? {}
   if (!asText(mimeType).startsWith('image/') || asText(data) === '') return null
   return {
     type: 'image_url',
     image_url: { url: `data:${asText(mimeType)};base64,${asText(data)}` },
-    ...(signature === '' ? {} : { extra_content: { google: { thought_signature: signature } } }),
+    ...(signature === '' ? {} : toExtra(signature, signer)),
   }
 }

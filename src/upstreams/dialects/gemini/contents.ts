@@ -19,6 +19,8 @@ export interface Manner {
   ids: boolean
   /** Whether it refuses calls of the current turn without a signature. */
   signs: boolean
+  /** Whose signatures it knows. */
+  signer: string
 }
 
 type Of<Role extends Message['role']> = Extract<Message, { role: Role }>
@@ -69,8 +71,8 @@ class Turns {
   }
 
   #answer(message: AssistantMessage): void {
-    const signatures = readSignatures(message)
-    const said = [...toParts(message), ...toImages(message)]
+    const signatures = readSignatures(message, this.manner.signer)
+    const said = [...toParts(message), ...toImages(message, this.manner.signer)]
     const text = toText(message.refusal ?? '')
     if (text && said.length === 0) said.push(text)
     if (signatures.text !== '') sign(said, signatures.text)
@@ -128,11 +130,11 @@ function toParts({ content }: Message): Part[] {
 }
 
 /** Pictures that an earlier answer drew, as their client sends them back. */
-function toImages(message: AssistantMessage): Part[] {
+function toImages(message: AssistantMessage, signer: string): Part[] {
   return asList(Reflect.get(message, 'images')).flatMap((image) => {
     const part = toPart(image)
     if (!part?.inlineData) return []
-    const thoughtSignature = extraSignature(image)
+    const thoughtSignature = extraSignature(image, signer)
     return [thoughtSignature === '' ? part : { ...part, thoughtSignature }]
   })
 }

@@ -7,6 +7,7 @@ import type { Target } from '../../../domain/snapshot.ts'
 import type { WireRequest } from '../../backend.ts'
 import { findUnable, type Unable } from './able.ts'
 import { toConversation } from './contents.ts'
+import { toSigner } from './signatures.ts'
 import { toThinking } from './thinking.ts'
 import { toTools } from './tools.ts'
 import type { GenerateContent, GenerationConfig } from './wire.ts'
@@ -57,6 +58,7 @@ function toGenerateContent(body: CanonicalRequest, target: Target, isVertex: boo
     ...toConversation(body, {
       ids: !isVertex,
       signs: thinks && options.thinking !== 'budget',
+      signer: toSigner(target),
     }),
     ...toTools(body, Boolean(body.web_search_options)),
     ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),

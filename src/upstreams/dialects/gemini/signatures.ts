@@ -4,8 +4,9 @@
  * current turn that calls functions is refused without one, on its first call
  * (ai.google.dev/gemini-api/docs/thought-signatures). Pure.
  */
-import { asList, asObject, asText } from '../../../domain/json.ts'
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage } from '../../../domain/request.ts'
+import type { Target } from '../../../domain/snapshot.ts'
 import type { Content } from './wire.ts'
 
 const TYPE = 'reasoning.encrypted'
@@ -14,20 +15,32 @@ const FORMAT = 'google-gemini-v1'
 /** What Google has a client send that has no signature: one that dropped it, or a history that another vendor has written. */
 const NONE_TO_HAND = 'skip_thought_signature_validator'
 
+/** Who gave a signature: another model, or the same one elsewhere, refuses it as corrupted. */
+export const toSigner = ({ upstream, upstreamModel }: Target): string => `${upstream.id}/${upstreamModel}`
+
 /** An item of `reasoning_details` that carries a signature: of the call with that id, or of the text. */
-export const toDetail = (signature: string, index: number, callId: string | null): object => ({
+export const toDetail = (signature: string, signer: string, index: number, callId: string | null): object => ({
   type: TYPE,
   data: signature,
   ...(callId === null ? {} : { id: callId }),
   format: FORMAT,
+  signer,
   index,
 })
 
-/** The signature that hangs on something in the way of Google's own OpenAI endpoint; '' where none does. */
-export function extraSignature(value: unknown): string {
+/** A signature as it hangs on something in the way of Google's own OpenAI endpoint. */
+export const toExtra = (signature: string, signer: string) => ({
+  extra_content: { google: { thought_signature: signature, signer } },
+})
+
+/** Reads that back; '' where there is none that this signer knows. */
+export function extraSignature(value: unknown, signer: string): string {
   const google = asObject(asObject(asObject(value)?.extra_content)?.google)
-  return asText(google?.thought_signature)
+  return google && isBy(google, signer) ? asText(google.thought_signature) : ''
 }
+
+/** One that came by another way says no signer, and may be anybody's. */
+const isBy = (item: JsonObject, signer: string) => item.signer === undefined || item.signer === signer
 
 export interface Signatures {
   /** Of the text; '' where there is none. */
@@ -36,19 +49,20 @@ export interface Signatures {
   calls: ReadonlyMap<string, string>
 }
 
-/** Reads the signatures that a client sends back with an answer. Those of other vendors are none. */
-export function readSignatures({ reasoning_details: details, tool_calls: calls }: AssistantMessage): Signatures {
+/** Reads the signatures that a client sends back with an answer. Those of other vendors, and of others here, are none. */
+export function readSignatures(message: AssistantMessage, signer: string): Signatures {
+  const { reasoning_details: details, tool_calls: calls } = message
   const byCall = new Map<string, string>()
   let text = ''
   for (const each of asList(details)) {
     const item = asObject(each)
-    if (item?.type !== TYPE || item.format !== FORMAT) continue
+    if (item?.type !== TYPE || item.format !== FORMAT || !isBy(item, signer)) continue
     const id = asText(item.id)
     if (id === '') text = asText(item.data) || text
     else byCall.set(id, asText(item.data))
   }
   for (const call of calls ?? []) {
-    const signature = extraSignature(call) || extraSignature('function' in call ? call.function : null)
+    const signature = extraSignature(call, signer)
     if (signature !== '' && !byCall.has(call.id)) byCall.set(call.id, signature)
   }
   return { text, calls: byCall }
