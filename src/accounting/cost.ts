@@ -4,18 +4,16 @@
  * a request, `call-log.ts` for additional ones. Pure but for the count.
  */
 
-import { costNanoUsd } from '../domain/price.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import { NO_USAGE, type PricingItem, type Usage } from '../domain/usage.ts'
 import type { Cost, Counting } from '../limits/budget-reservation.ts'
 import type { Ask } from '../limits/limiter.ts'
 import { tokensOn } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
 import { type Estimate, toCap, worstPrompt } from '../tokens/estimate.ts'
-import { toMedia } from '../tokens/prompt.ts'
 import { toEndedCall } from './additional.ts'
 import type { Call } from './call.ts'
+import { toMostNanoUsd } from './most.ts'
 
 /** As the call's row says it. */
 export interface Reserve {
@@ -25,13 +23,13 @@ export interface Reserve {
 }
 
 export const toReserve = (
-  { pricing }: Target,
+  target: Target,
   { promptTokens, completionTokens }: Estimate,
   body: CanonicalRequest,
 ): Reserve => ({
   reservedPromptTokens: promptTokens,
   reservedCompletionTokens: completionTokens,
-  reservedNanoUsd: toMostNanoUsd(pricing, promptTokens, completionTokens, body),
+  reservedNanoUsd: toMostNanoUsd(target, promptTokens, completionTokens, body),
 })
 
 /** The same as rates count it. */
@@ -54,7 +52,7 @@ const outputOf = ({ target, body, choices }: PlannedCalls): number => toCap(body
 
 /** The most that they cost, where each reads so many tokens. */
 const priceOf = (plan: PlannedCalls, promptTokens: number): number =>
-  toMostNanoUsd(plan.target.pricing, promptTokens, outputOf(plan), plan.body) * plan.calls
+  toMostNanoUsd(plan.target, promptTokens, outputOf(plan), plan.body) * plan.calls
 
 type Join = (costs: number[]) => number
 const dearest: Join = (costs) => Math.max(...costs)
@@ -174,45 +172,3 @@ export function askForAll(
   const nanoUsd = spentNanoUsd + sum(plans.map((plan) => priceOf(plan, worstPrompt(plan.body))))
   return { tokens, nanoUsd, counting: new PlannedCost(counter, shareId, plans, sum, spentNanoUsd) }
 }
-
-/**
- * The most that a call of so many tokens costs. Where they have prices of their own, all text of a prompt may be written to a
- * cache, and all of an answer be reasoning, or audio or images where these were asked for.
- */
-export function toMostNanoUsd(
-  pricing: Target['pricing'],
-  prompt: number,
-  completion: number,
-  body: CanonicalRequest,
-): number {
-  const usage: Usage = { ...NO_USAGE, prompt, completion }
-  const plain = costNanoUsd(pricing, usage)
-  if (!pricing.some(hasOtherPrices)) return plain
-  const { audio, images } = toMedia(body)
-  const audioPrompt = Math.min(audio, prompt)
-  const imagePrompt = Math.min(images, prompt - audioPrompt)
-  const text = prompt - audioPrompt - imagePrompt
-  const reads: Partial<Usage>[] = [{}, { cacheWrite: prompt }, { cacheWrite1h: prompt }]
-  if (text < prompt)
-    for (const written of [{}, { cacheWrite: text }, { cacheWrite1h: text }])
-      reads.push({ audioPrompt, imagePrompt, ...written })
-  const writes: Partial<Usage>[] = [{}, { reasoning: completion }]
-  if (asksFor(body, 'audio')) writes.push({ audioCompletion: completion })
-  if (asksFor(body, 'image')) writes.push({ imageCompletion: completion })
-  const costs = reads.flatMap((read) => writes.map((write) => costNanoUsd(pricing, { ...usage, ...read, ...write })))
-  return Math.max(plain, ...costs)
-}
-
-const hasOtherPrices = (item: PricingItem) =>
-  Boolean(
-    item.input_cache_write ||
-      item.input_cache_write_1h ||
-      item.internal_reasoning ||
-      item.audio ||
-      item.audio_completion ||
-      item.image_token ||
-      item.image_token_completion,
-  )
-
-const asksFor = ({ modalities }: CanonicalRequest, modality: string) =>
-  modalities?.some((asked) => asked === modality) ?? false

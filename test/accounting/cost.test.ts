@@ -1,6 +1,8 @@
 /** The most that a call may cost, before anybody knows what it does. */
-import { afterAll, expect, test } from 'bun:test'
-import { askForAll, askForAny, toMostNanoUsd, toReserve } from '../../src/accounting/cost.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { askForAll, askForAny, toReserve } from '../../src/accounting/cost.ts'
+import { toMostNanoUsd } from '../../src/accounting/most.ts'
+import type { CanonicalRequest } from '../../src/domain/request.ts'
 import type { PricingItem } from '../../src/domain/usage.ts'
 import { createCounter } from '../../src/tokens/count.ts'
 import { estimate } from '../../src/tokens/estimate.ts'
@@ -12,10 +14,41 @@ afterAll(() => counter.close())
 test('what a call may cost at most has its prompt written to a cache for as long as has a price', () => {
   const body = { model: 'm', messages: [] }
   const most = (more: Partial<PricingItem>) =>
-    toMostNanoUsd([{ prompt: '0.000001', completion: '0', ...more }], 10, 5, body)
+    toMostNanoUsd({ ...toTarget(), pricing: [{ prompt: '0.000001', completion: '0', ...more }] }, 10, 5, body)
   const write = { input_cache_write: '0.000002' }
   expect([{}, write, { ...write, input_cache_write_1h: '0.000003' }].map(most)).toEqual([10_000, 20_000, 30_000])
   expect(most({ input_cache_write_1h: '0.000003' })).toBe(30_000)
+})
+
+describe('what a call may cost at most', () => {
+  const base = { prompt: '0.000001', completion: '0.000002' }
+
+  test('is in the dearest mode that the sheet has', () => {
+    const pricing = [
+      base,
+      { prompt: '0.0000005', completion: '0.000001', mode: 'flex' },
+      { prompt: '0.000006', completion: '0.00001', input_cache_write: '0.0000075', mode: 'fast' },
+    ]
+    const most = toMostNanoUsd({ pricing, features: [] }, 10, 5, { model: 'm', messages: [] })
+    expect(most).toBe(10 * 7_500 + 5 * 10_000)
+  })
+
+  test.each([
+    ['nothing searches', [], {}, 0],
+    ['the model searches by itself', ['web_search'], {}, 10],
+    ['it is asked to', [], { web_search_options: {} }, 10],
+    ['a plugin may', [], { plugins: [{ id: 'web' }] }, 10],
+    [
+      'a tool of the provider may',
+      [],
+      { tools: [{ type: 'function', function: { name: 'f' }, google_search: {} }] },
+      10,
+    ],
+  ] as const)('has the fees of its searches: %s', (_, features, more, searches) => {
+    const pricing = [{ ...base, web_search: '0.01' }]
+    const body = { model: 'm', messages: [], ...more } as unknown as CanonicalRequest
+    expect(toMostNanoUsd({ pricing, features }, 10, 5, body)).toBe(20_000 + searches * 10_000_000)
+  })
 })
 
 test('beside what a count comes to stands what a kill would charge, of a text with fewer tokens than are estimated', async () => {
