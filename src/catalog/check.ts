@@ -45,6 +45,7 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   pass: OVER_HTTP,
   leave: OVER_HTTP,
   max_tokens_per_second: OVER_HTTP,
+  cost: OPENAI,
   transport: OVER_HTTP,
   pace_ms: BUILT_IN,
   rpm: EVERY,
@@ -101,6 +102,12 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   }
   const shapes = { path: entry.path, api_version: entry.api_version, betas: entry.betas }
   for (const [name, value] of Object.entries(shapes)) yield* checkHeaderText([...at, name], name, value)
+  const { path } = toEntry(entry.cost)
+  if (typeof path === 'string' && !PATH.test(path))
+    yield issue(
+      [...at, 'cost', 'path'],
+      `'${path.slice(0, 60)}' is no path: write where an answer says its cost, its names parted by dots, such as usage.cost.`,
+    )
   for (const [name, value] of Object.entries(toEntry(entry.deadlines))) {
     const problem = explainTime(value)
     if (problem) yield issue([...at, 'deadlines', name], problem)
@@ -130,6 +137,9 @@ function explainTime(value: unknown, bounds = TIMER_MS, examples = '5m or 1h, at
     return `${text} has no unit: write ${text}s for seconds or ${text}ms for milliseconds.`
   return `must be a time with its unit, such as 500ms, 60s, ${examples}.`
 }
+
+/** Names of fields, parted by dots. */
+const PATH = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,9}$/
 
 const FIELDS = /^[A-Za-z][\w.:-]*\*?$/
 

@@ -5,6 +5,7 @@
 import { Kind, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import {
   AUTH_HEADERS,
+  COST_UNITS,
   type DialectName,
   EFFORTS,
   FEATURES,
@@ -39,6 +40,7 @@ const OPTIONS = {
   pass: Type.Optional(Type.Array(text(), { maxItems: 100 })),
   leave: time(),
   max_tokens_per_second: limit(),
+  cost: Type.Optional(closed({ path: text(), unit: oneOf(COST_UNITS) })),
   transport: Type.Optional(oneOf(TRANSPORTS)),
   path: Type.Optional(text()),
   auth: Type.Optional(oneOf(AUTH_HEADERS)),

@@ -14,17 +14,20 @@ const NOT_NUMBERS = /\\.|"|-?\bInfinity\b|\bNaN\b/gs
 const MAX_DEPTH = 10_000
 const LIMITS: JsonLimits = { depth: MAX_DEPTH, values: Infinity, escapes: Infinity, bare: Infinity }
 
+/** Makes another value of one, which stood there as `source` where it is no list or object. */
+export type Reviver = (name: string, value: unknown, context: { source?: string }) => unknown
+
 /** Parses JSON text; a number that is none becomes null. Throws a SyntaxError, also for what is nested too deeply. */
-export function parseJson(text: string): unknown {
+export function parseJson(text: string, reviver?: Reviver): unknown {
   // A level takes two characters at least, so that nearly everything is let through unseen.
   if (text.length > 2 * MAX_DEPTH && new JsonScan(LIMITS).take(text) !== null)
     throw new SyntaxError(`It is nested more than ${MAX_DEPTH} levels deep.`)
-  return parse(text)
+  return parse(text, reviver)
 }
 
-function parse(text: string): unknown {
+function parse(text: string, reviver: Reviver | undefined): unknown {
   try {
-    return JSON.parse(text)
+    return read(text, reviver)
   } catch (error) {
     let isQuoted = false
     const mended = text.replace(NOT_NUMBERS, (found) => {
@@ -32,9 +35,12 @@ function parse(text: string): unknown {
       return isQuoted || found === '"' || found.startsWith('\\') ? found : 'null'
     })
     if (mended === text) throw error
-    return JSON.parse(mended)
+    return read(mended, reviver)
   }
 }
+
+const read = (text: string, reviver: Reviver | undefined): unknown =>
+  reviver ? JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]) : JSON.parse(text)
 
 export const asObject = (value: unknown): JsonObject | null =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : null

@@ -61,6 +61,14 @@ export const TRANSPORTS = ['fetch'] as const
 
 /** In which header an upstream is told its credential: `bearer` is `authorization`. */
 export const AUTH_HEADERS = ['bearer', 'x-api-key'] as const
+/** In what an upstream says what a call costs: in dollars, or in ticks of a ten-billionth of one. */
+export const COST_UNITS = ['usd', '1e-10usd'] as const
+
+/** Where in an answer its upstream says what it charges: names parted by dots, such as `usage.cost`. */
+export interface ReportedCost {
+  path: string
+  unit: (typeof COST_UNITS)[number]
+}
 
 /** What is particular about an upstream, as the catalogue states it. */
 export interface UpstreamSettings {
@@ -89,6 +97,8 @@ export interface UpstreamSettings {
   api_version?: string
   /** What of its API that is not for everybody yet it is asked for, by the provider's names. */
   betas?: string[]
+  /** Where it says what a call costs, if that is what counts, and not the price sheet. */
+  cost?: ReportedCost
   /** What its provider allows, all keys together: requests and tokens per minute, and calls at a time. */
   rpm?: number
   tpm?: number

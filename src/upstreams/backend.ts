@@ -118,8 +118,12 @@ export interface Dialect {
   readonly requestIdHeader: string
   /** Throws an UpstreamError `status` 400 for what this format has no words for. */
   request(body: CanonicalRequest, target: Target): WireRequest
-  /** Reads a whole answer, up to `done`. Throws an UpstreamError `broken` or `status` where the JSON is no answer. */
-  whole(json: unknown, expected: Expected): AnswerEvent[]
+  /**
+   * Reads a whole answer, up to `done`. Throws an UpstreamError `broken` or `status` where the JSON is no answer.
+   *
+   * @param text that `json` was parsed from, for what parsing has lost.
+   */
+  whole(json: unknown, expected: Expected, text?: string): AnswerEvent[]
   decoder(expected: Expected): Decoder
   /** Turns an error status into an UpstreamError, with the target's credential taken out of its message. */
   failure(status: number, body: string, headers: Pick<Incoming, 'header'>, target: Target): UpstreamError

@@ -167,7 +167,7 @@ export class HttpCall {
       const what = isEventStream(response) ? 'a stream, which nobody asked for' : 'something that is not JSON'
       throw new UpstreamError('broken', `answered 200 with ${what}`)
     }
-    const events = this.#dialect.whole(json, this.#expected())
+    const events = this.#dialect.whole(json, this.#expected(), text)
     return { events, rest: null, upstreamRequestId: this.#requestIdOf(response) }
   }
 

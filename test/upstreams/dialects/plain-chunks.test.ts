@@ -137,7 +137,7 @@ describe('a chunk that has', () => {
     ['a refusal', change('"content":"b"', '"content":"b","refusal":"no"'), ['text', 'refusal', 'finish', 'done']],
     ['reasoning', change('"content":"b"', '"content":"b","reasoning":"hm"'), ['reasoning', 'text', 'finish', 'done']],
     ['content that comes twice', change('"content":"b"', '"content":"b","content":"c"'), ['text', 'finish', 'done']],
-    ['a tier', change('"id"', '"service_tier":"flex","id"'), ['origin', 'text', 'finish', 'done']],
+    ['a tier', change('"id"', '"service_tier":"flex","id"'), ['mode', 'origin', 'text', 'finish', 'done']],
     ['more after it', `${plain('b')}x`, ['failure']],
     ['two lines', plain('b').replace(',"choices"', ',\ndata: "choices"'), ['text', 'finish', 'done']],
   ]

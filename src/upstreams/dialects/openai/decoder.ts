@@ -2,7 +2,8 @@
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject, parseJson } from '../../../domain/json.ts'
-import type { Usage } from '../../../domain/usage.ts'
+import { toMode } from '../../../domain/mode.ts'
+import { findReported } from '../../../domain/reported.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
 import { ChoiceDecoder } from './choice.ts'
@@ -15,8 +16,9 @@ export class AnswerDecoder implements Decoder {
   readonly #choices: ChoiceDecoder[] = []
   readonly #plain = new PlainChunks()
   #origin: AnswerOrigin = {}
-  /** The last report, as long as nothing else came after it. */
-  #usage: Usage | null = null
+  #mode: string | null = null
+  /** What was reported last, as long as nothing else came after it. */
+  #report: AnswerEvent[] = []
   #isOver = false
 
   constructor(expected: Expected) {
@@ -24,7 +26,7 @@ export class AnswerDecoder implements Decoder {
   }
 
   /** See `Dialect.whole`. Choices beyond those that were asked for are left out. */
-  whole(answer: JsonObject): AnswerEvent[] {
+  whole(answer: JsonObject, text = JSON.stringify(answer)): AnswerEvent[] {
     const error = findError(answer)
     if (error) throw toUpstreamError(null, error, this.#expected.target)
     const choices = inOrder(answer.choices)
@@ -36,7 +38,7 @@ export class AnswerDecoder implements Decoder {
       decoder.take(choice, choice.message, out)
       decoder.end(out)
     }
-    this.#takeUsage(answer, out)
+    this.#takeReport(answer, text, out)
     out.push({ kind: 'done' })
     return out
   }
@@ -49,7 +51,7 @@ export class AnswerDecoder implements Decoder {
       out.push(said)
       at = this.#plain.end
     }
-    if (at > 0) this.#usage = null
+    if (at > 0) this.#report = []
     return at
   }
 
@@ -98,8 +100,8 @@ export class AnswerDecoder implements Decoder {
       const isTaken = choice !== null && index < this.#expected.choices
       if (!isTaken || !this.#choice(index).take(choice, choice.delta, out)) isPlain = false
     }
-    if (out.length > from) this.#usage = null
-    this.#takeUsage(chunk, out)
+    if (out.length > from) this.#report = []
+    this.#takeReport(chunk, data, out)
     const said = out[from]
     if (isPlain && out.length === from + 1 && said?.kind === 'text') this.#plain.learn(data, said)
   }
@@ -111,6 +113,9 @@ export class AnswerDecoder implements Decoder {
   ): void {
     // Nearly every chunk says nothing, or the same again.
     if (!tier && !fingerprint && !moderation) return
+    const mode = toMode(tier)
+    if (mode !== this.#mode) out.push({ kind: 'mode', mode })
+    this.#mode = mode
     const found = this.#origin
     const news: AnswerOrigin = {}
     if (!found.moderation && asObject(moderation)) news.moderation = moderation as object
@@ -123,11 +128,15 @@ export class AnswerDecoder implements Decoder {
     out.push({ kind: 'origin', origin: this.#origin })
   }
 
-  #takeUsage(answer: JsonObject, out: AnswerEvent[]): void {
+  #takeReport(answer: JsonObject, text: string, out: AnswerEvent[]): void {
+    const { cost } = this.#expected.target.upstream.options
     const usage = findUsage(answer)
-    if (usage === null) return
-    this.#usage = usage
-    out.push({ kind: 'usage', usage })
+    const nanoUsd = cost ? findReported(answer, text, cost) : null
+    if (usage === null && nanoUsd === null) return
+    this.#report = []
+    if (usage !== null) this.#report.push({ kind: 'usage', usage })
+    if (nanoUsd !== null) this.#report.push({ kind: 'charged', nanoUsd })
+    out.push(...this.#report)
   }
 
   /** The decoder of a choice; those of lower ones, which may not have begun, are made with it. */
@@ -144,9 +153,7 @@ export class AnswerDecoder implements Decoder {
     const from = out.length
     for (const choice of this.#choices) choice.end(out)
     // What was held back until now had come before the last report, which counts it.
-    if (this.#usage !== null && out.length > from + this.#choices.length) {
-      out.push({ kind: 'usage', usage: this.#usage })
-    }
+    if (out.length > from + this.#choices.length) out.push(...this.#report)
     out.push({ kind: 'done' })
   }
 

@@ -22,7 +22,7 @@ export const openai: Dialect = {
 
   request: (body, target) => ({ path: '/chat/completions', body: write(toSent(body, target)) }),
 
-  whole: (json, expected) => new AnswerDecoder(expected).whole(asObject(json) ?? {}),
+  whole: (json, expected, text) => new AnswerDecoder(expected).whole(asObject(json) ?? {}, text),
 
   decoder: (expected) => new AnswerDecoder(expected),
 

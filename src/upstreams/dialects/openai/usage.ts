@@ -31,16 +31,19 @@ function toUsage(value: unknown): Usage | null {
   // Some count reasoning beside the completion and not in it; their total tells.
   const beside = reasoning > 0 && asCount(usage.total_tokens) === counts.prompt + counts.completion + reasoning
   const completion = counts.completion + (beside ? reasoning : 0)
+  const prompt = counts.prompt + (isCacheBeside(cached ?? 0, counts, usage) ? (cached ?? 0) : 0)
   // A part is never larger than what contains it, whatever an upstream says.
-  const cacheRead = Math.min(cached ?? 0, counts.prompt)
+  const cacheRead = Math.min(cached ?? 0, prompt)
   const written1h = asCount(lifetimes?.ephemeral_1h_input_tokens) ?? 0
-  const allWritten = Math.min(Math.max(cacheWritten ?? 0, written1h), counts.prompt - cacheRead)
+  const allWritten = Math.min(Math.max(cacheWritten ?? 0, written1h), prompt)
   const cacheWrite1h = Math.min(written1h, allWritten)
   const thought = Math.min(reasoning, completion)
-  const heard = toMedia(read, counts.prompt - cacheRead - allWritten)
+  // What was read from a cache may have been written to one again (seen at OpenRouter, with Gemini).
+  const inCache = cacheRead + allWritten > prompt ? Math.max(cacheRead, allWritten) : cacheRead + allWritten
+  const heard = toMedia(read, prompt - inCache)
   const spoken = toMedia(written, completion - thought)
   return {
-    prompt: counts.prompt,
+    prompt,
     cacheRead,
     cacheWrite: allWritten - cacheWrite1h,
     cacheWrite1h,
@@ -51,9 +54,33 @@ function toUsage(value: unknown): Usage | null {
     reasoning: thought,
     audioCompletion: spoken.audio,
     imageCompletion: spoken.images,
-    webSearches: 0,
+    webSearches: toSearches(usage),
   }
 }
+
+/** Whether what was cached is no part of the prompt: it is more than that, and the total does not say otherwise (seen at xAI). */
+function isCacheBeside(
+  cached: number,
+  { prompt, completion }: { prompt: number; completion: number },
+  usage: JsonObject,
+) {
+  return cached > prompt && asCount(usage.total_tokens) !== prompt + completion
+}
+
+/** No call searches more often; beyond it a number is nonsense, and what it costs would be. */
+const MAX_SEARCHES = 10_000
+
+/** Searches of the web that have a fee: as OpenRouter, Anthropic, Perplexity and xAI say it, who counts what it has found. */
+const toSearches = (usage: JsonObject): number =>
+  Math.min(
+    MAX_SEARCHES,
+    firstCount(
+      asObject(usage.server_tool_use_details)?.web_search_requests,
+      asObject(usage.server_tool_use)?.web_search_requests,
+      usage.num_search_queries,
+      usage.num_sources_used,
+    ) ?? 0,
+  )
 
 const NO_MEDIA = { audio: 0, images: 0 }
 

@@ -1,0 +1,54 @@
+/**
+ * What an upstream says that a call costs, read exactly: from the digits that it wrote, which a double would not hold, to whole
+ * nano-dollars, rounded once, half up. Pure.
+ */
+import { asObject, parseJson, type Reviver } from './json.ts'
+import type { ReportedCost } from './settings.ts'
+
+const NUMBER = /^(\d{1,40})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,3}))?$/i
+
+/** How many places a unit is behind the dollar. */
+const PLACES: Readonly<Record<ReportedCost['unit'], number>> = { usd: 0, '1e-10usd': 10 }
+
+/** No call costs more than a million dollars: beyond it a number is nonsense, and sums would stop being exact. */
+const MOST_NANO_USD = 10n ** 15n
+
+/** Reads a number as JSON has it, in integer nano-dollars; null for what is none, is below zero or beyond all sense. */
+export function toNanoUsd(text: string, unit: ReportedCost['unit']): number | null {
+  const [, whole = '', places = '', exponent = '0'] = NUMBER.exec(text.trim()) ?? []
+  if (whole === '') return null
+  const digits = BigInt(whole + places)
+  if (digits === 0n) return 0
+  // The last digit stands for 10^shift nano-dollars.
+  const shift = Number(exponent) - places.length - PLACES[unit] + 9
+  if (shift > 20) return null
+  const nano = shift >= 0 ? digits * 10n ** BigInt(shift) : divide(digits, 10n ** BigInt(-shift))
+  return nano > MOST_NANO_USD ? null : Number(nano)
+}
+
+const divide = (digits: bigint, by: bigint) => (digits + by / 2n) / by
+
+/**
+ * Finds what an answer says that it costs, at the path of the upstream's setting; null where it says nothing that can be read.
+ *
+ * @param text of the same answer: what parsing it has lost of a number.
+ */
+export function findReported(answer: unknown, text: string, { path, unit }: ReportedCost): number | null {
+  const names = path.split('.')
+  const value = follow(answer, names)
+  if (typeof value === 'string') return toNanoUsd(value, unit)
+  if (typeof value !== 'number') return null
+  const last = names.at(-1)
+  const keep: Reviver = (name, each, { source }) => (name === last && typeof each === 'number' ? source : each)
+  const written = follow(parseJson(text, keep), names)
+  return typeof written === 'string' ? toNanoUsd(written, unit) : null
+}
+
+function follow(value: unknown, names: readonly string[]): unknown {
+  let at = value
+  for (const name of names) {
+    const held = asObject(at)
+    at = held !== null && Object.hasOwn(held, name) ? held[name] : undefined
+  }
+  return at
+}
