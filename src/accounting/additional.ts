@@ -1,51 +1,85 @@
 /** What a request of several calls comes to, and what is on record of each. Most requests make one call and need neither. */
 
-import { type EndedCall, sumOfCounts } from '../domain/ended-calls.ts'
+import { type EndedCall, joinTerms, sumOfCounts, USUAL_TERMS } from '../domain/ended-calls.ts'
 import { UpstreamError } from '../domain/error.ts'
 import { toFirstCall } from '../domain/first-call.ts'
-import { costNanoUsd } from '../domain/price.ts'
-import { NO_USAGE, type Usage } from '../domain/usage.ts'
-import type { SettledCall } from '../store/ledger-rows.ts'
-import { type Bill, toBilled } from './bill.ts'
+import { addUsage, NO_USAGE } from '../domain/usage.ts'
+import type { OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
+import { type Bill, charge, toBilled } from './bill.ts'
 import type { Call } from './call.ts'
+import type { WithinBill } from './within.ts'
 
-/** The sums over the calls of a request: each is rounded by itself. */
-export function addBills(bills: readonly Bill[]): Omit<Bill, 'status'> {
+/** The sums over the calls of a request, and over what other models come to within them: each is rounded by itself. */
+export function addBills(bills: readonly Bill[]): Omit<Bill, 'status' | 'within'> {
   const sum = { usage: { ...NO_USAGE }, estimated: false, costNanoUsd: 0 }
-  for (const { usage, estimated, costNanoUsd } of bills) {
-    for (const field of COUNTS) sum.usage[field] += usage[field]
+  for (const { usage, estimated, costNanoUsd } of bills.flatMap((bill) => [bill, ...bill.within])) {
+    addUsage(sum.usage, usage)
     sum.estimated ||= estimated
     sum.costNanoUsd += costNanoUsd
   }
-  return sum
+  const { unpriced, ...terms } = joinTerms(bills.flatMap((bill) => [...bill.within, bill].map(toBilled)))
+  return { ...sum, ...terms, isUnpriced: unpriced > 0 }
 }
 
-const COUNTS = Object.keys(NO_USAGE) as (keyof Usage)[]
+/** Whether the request's row alone says all that there is to say. */
+export const isAlone = (bills: readonly Bill[]): boolean =>
+  bills.length === 0 || (bills.length === 1 && bills[0]?.within.length === 0)
 
-/** The outcome of an additional call; nothing for the first one, which stands inline. */
-export function toSettledCall(call: Call, bill: Bill | undefined): SettledCall[] {
-  if (!call.row || !bill) return []
-  return [{ ...call.row, ...toEnd(call, bill), ...toBilled(bill) }]
+/** The outcomes of all calls but the first, which stands inline; behind them what other models come to within any of them. */
+export function toSettledCalls(row: OpenRow, calls: readonly Call[], bills: readonly Bill[]): SettledCall[] {
+  const all = calls.flatMap((call, at) => (bills[at] ? [{ call, bill: bills[at] }] : []))
+  const settled = all.flatMap(({ call, bill }) =>
+    call.row ? [{ ...call.row, ...toEnd(call, bill), ...toBilled(bill) }] : [],
+  )
+  let number = 1 + Math.max(...calls.map((call) => call.number))
+  for (const { call, bill } of all) {
+    const { upstream } = call.target
+    const of = { upstream: upstream.id, lane: 'translated' as const, createdMs: (call.row ?? row).createdMs }
+    settled.push(...toWithinRows({ ...of, ...toEnd(call, bill) }, row, bill.within, number))
+    number += bill.within.length
+  }
+  return settled
+}
+
+/** Its rows in `calls`, behind those of the calls that were made. @param number of the first of them. */
+function toWithinRows(
+  call: Pick<SettledRow, 'upstream' | 'lane' | 'createdMs' | 'status' | 'httpStatus' | 'errorCode' | 'durationMs'>,
+  request: Pick<SettledRow, 'id' | 'instance'>,
+  bills: readonly WithinBill[],
+  number: number,
+): SettledCall[] {
+  const { upstream, lane, createdMs, status, httpStatus, errorCode, durationMs } = call
+  return bills.map((bill, at) => ({
+    ...{ requestId: request.id, number: number + at, instance: request.instance, endedBefore: null },
+    ...{ reason: 'within' as const, upstream, upstreamModel: bill.upstreamModel, lane, priceId: bill.priceId },
+    ...{ createdMs, reservedPromptTokens: 0, reservedCompletionTokens: 0, reservedNanoUsd: 0 },
+    ...{ status, httpStatus, errorCode, durationMs, firstTokenMs: null, upstreamRequestId: null },
+    ...toBilled(bill),
+  }))
 }
 
 /** What the request's row, which names its last target, has to say of its first call; null where that is the only one. */
 export function toFirst(calls: readonly Call[], bills: readonly Bill[]): string | null {
-  const [call, additional] = calls
+  const [call] = calls
   const [bill] = bills
-  if (!call || !bill || !additional) return null
+  if (!call || !bill) return null
   const { upstream, upstreamModel, priceId } = call.target
   const target = { upstream: upstream.id, upstreamModel, lane: 'translated' as const, priceId }
-  return toFirstCall({ ...target, ...toEnd(call, bill), estimated: bill.estimated ? 1 : 0 })
+  const { estimated, mode, reportedNanoUsd, unpriced } = toBilled(bill)
+  return toFirstCall({ ...target, ...toEnd(call, bill), estimated, mode, reportedNanoUsd, unpriced })
 }
 
 /** What is known of a call that has ended; null where it is under way, or where what it came to must first be counted. */
-export function toEndedCall({ number, target, meter }: Call): EndedCall | null {
+export function toEndedCall(call: Call): EndedCall | null {
+  const { number, meter } = call
   const { isUnpaid, outcome, usage } = meter
-  if (isUnpaid) return { number, status: 'failed', counts: sumOfCounts([]) }
+  if (isUnpaid) return { number, status: 'failed', counts: sumOfCounts([]), terms: USUAL_TERMS }
   if (outcome !== 'ok' || usage === null) return null
-  const bill = { usage, estimated: false, costNanoUsd: costNanoUsd(target.pricing, usage) }
-  const { estimated: _, ...counts } = toBilled(bill)
-  return { number, status: 'ok', counts }
+  const bill = charge(call, 'ok', usage, false)
+  // Such a record has room for one model a call.
+  if (bill.within.length > 0) return null
+  const { estimated: _, mode, reportedNanoUsd, unpriced, ...counts } = toBilled(bill)
+  return { number, status: 'ok', counts, terms: { mode, reportedNanoUsd, unpriced } }
 }
 
 /** How a call ended, as its row says it. */

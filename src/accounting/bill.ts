@@ -3,13 +3,13 @@
  * broken off before it was reported, what nobody saw is charged by the time that it took: hanging up early is no discount.
  */
 
-import { costNanoUsd } from '../domain/price.ts'
-import type { Target } from '../domain/snapshot.ts'
+import { costNanoUsd, findUnpriced } from '../domain/price.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { toMostOutput } from '../tokens/estimate.ts'
 import type { Call } from './call.ts'
+import { joinUsage, toWithin, type WithinBill } from './within.ts'
 
 /** What one call used and costs, rounded once. */
 export interface Bill {
@@ -18,6 +18,14 @@ export interface Bill {
   /** Some count of `usage` is ours and not the upstream's. */
   estimated: boolean
   costNanoUsd: number
+  /** How it was served; null for as most are. */
+  mode: string | null
+  /** What the upstream charged by its own word; null where the price sheet counts. */
+  reportedNanoUsd: number | null
+  /** Whether something of it has no price: it may have cost more. */
+  isUnpriced: boolean
+  /** What other models come to within the call: not contained in the rest. */
+  within: readonly WithinBill[]
 }
 
 /**
@@ -31,18 +39,18 @@ export function toBill(
   counter: Counter,
   shareId: string,
 ): Bill | Promise<Bill> {
-  const { target, body, meter } = call
+  const { body, meter } = call
   const { outcome, usage } = meter
   const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
-  if (meter.isUnpaid) return { status, usage: NO_USAGE, estimated: false, costNanoUsd: 0 }
+  if (meter.isUnpaid) return { ...NOTHING, status }
   const isKept = usage !== null && isKeptForHour(call, usage)
   const heard = isKept ? toKeptForHour(usage) : usage
-  if (status === 'ok' && heard && meter.isReported) return charge(target, status, heard, isKept)
+  if (status === 'ok' && heard && meter.isReported) return charge(call, status, heard, isKept)
   return counter.usage(shareId, body, meter.captured()).then((seen) => {
     const known = heard ? toLarger(heard, seen) : seen
     // What is reported before the first word is what was read, and not what is being thought.
     const isHeard = status === 'ok' || (meter.isReported && meter.firstTokenMs !== null)
-    return charge(target, status, isHeard ? known : withUnseen(call, known), true)
+    return charge(call, status, isHeard ? known : withUnseen(call, known), true)
   })
 }
 
@@ -78,12 +86,40 @@ const isKeptForHour = ({ target, body }: Pick<Call, 'target' | 'body'>, { cacheW
 
 const toKeptForHour = (usage: Usage): Usage => ({ ...usage, cacheWrite: 0, cacheWrite1h: usage.cacheWrite })
 
-function charge({ pricing }: Target, status: Outcome['status'], usage: Usage, estimated: boolean): Bill {
-  return { status, usage, estimated, costNanoUsd: costNanoUsd(pricing, usage) }
+/** What costs nothing: it was never answered. */
+const NOTHING: Omit<Bill, 'status'> = {
+  ...{ usage: NO_USAGE, estimated: false, costNanoUsd: 0, mode: null, reportedNanoUsd: null, isUnpriced: false },
+  within: [],
+}
+
+/** By what the upstream charged for a whole answer, where it has said so and its word counts; else by the price sheet. */
+export function charge(
+  { target, meter }: Pick<Call, 'target' | 'meter'>,
+  status: Outcome['status'],
+  usage: Usage,
+  estimated: boolean,
+): Bill {
+  const { pricing } = target
+  const { mode, others } = meter
+  const reportedNanoUsd = status === 'ok' ? meter.chargedNanoUsd : null
+  if (reportedNanoUsd !== null) {
+    const all = joinUsage(usage, others)
+    return { ...NOTHING, status, usage: all, estimated, costNanoUsd: reportedNanoUsd, mode, reportedNanoUsd }
+  }
+  return {
+    status,
+    usage,
+    estimated,
+    costNanoUsd: costNanoUsd(pricing, usage, mode),
+    mode,
+    reportedNanoUsd,
+    isUnpriced: findUnpriced(pricing, usage, mode).length > 0,
+    within: others.length > 0 ? toWithin(target, others, mode) : NOTHING.within,
+  }
 }
 
 /** What a row of the ledger says of a bill. */
-export const toBilled = ({ usage, estimated, costNanoUsd }: Omit<Bill, 'status'>) => ({
+export const toBilled = ({ usage, estimated, costNanoUsd, ...bill }: Omit<Bill, 'status' | 'within'>) => ({
   promptTokens: usage.prompt,
   cachedTokens: usage.cacheRead,
   cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
@@ -94,8 +130,13 @@ export const toBilled = ({ usage, estimated, costNanoUsd }: Omit<Bill, 'status'>
   audioCompletionTokens: usage.audioCompletion,
   imageTokens: usage.imagePrompt + usage.imageCompletion,
   imageCompletionTokens: usage.imageCompletion,
+  toolPromptTokens: usage.toolPrompt,
+  webSearches: usage.webSearches,
   estimated: estimated ? 1 : 0,
   costNanoUsd,
+  mode: bill.mode,
+  reportedNanoUsd: bill.reportedNanoUsd,
+  unpriced: bill.isUnpriced ? 1 : 0,
 })
 
 /** The larger figure counts: some upstreams report while nearly nothing is written, and no more. */

@@ -10,7 +10,7 @@ import type { Reservation } from '../limits/limiter.ts'
 import { type Log, traceOf } from '../log.ts'
 import type { OpenRow, Outcome, SettledRow } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
-import { addBills, toFirst, toSettledCall } from './additional.ts'
+import { addBills, isAlone, toFirst, toSettledCalls } from './additional.ts'
 import { type Bill, toBill, toBilled } from './bill.ts'
 import type { CallLog } from './call-log.ts'
 
@@ -103,7 +103,9 @@ export class Settlement {
       bills.push(bill instanceof Promise ? await bill : bill)
     }
     const [only] = bills
-    const sum = only && bills.length === 1 ? only : addBills(bills)
+    const alone = isAlone(bills)
+    const sum = only && alone ? only : addBills(bills)
+    const additional = alone ? undefined : toSettledCalls(this.#deps.row, calls, bills)
     const { usage, costNanoUsd } = sum
     reservation.settle({ tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd })
     const last = calls.at(-1)
@@ -116,15 +118,14 @@ export class Settlement {
       firstTokenMs: this.#firstTokenMs,
       ...toBilled(sum),
       upstreamRequestId: last?.meter.upstreamRequestId ?? null,
-      attempts: Math.max(1, calls.length),
-      firstCall: calls.length > 1 ? toFirst(calls, bills) : null,
+      attempts: 1 + (additional?.length ?? 0),
+      firstCall: alone ? null : toFirst(calls, bills),
     }
     if (last) {
       row.upstream = last.target.upstream.id
       row.upstreamModel = last.target.upstreamModel
       row.priceId = last.target.priceId
     }
-    const additional = calls.length > 1 ? calls.flatMap((call, i) => toSettledCall(call, bills[i])) : undefined
     const { reason = null, mistake } = end
     try {
       await ledger.settle(row, additional)
@@ -162,5 +163,7 @@ export function logFinished(log: Log, { row, reason, mistake }: Finished): void 
     completion_tokens: row.completionTokens,
     estimated: row.estimated === 1,
     cost_nano_usd: row.costNanoUsd,
+    ...(row.mode === null ? {} : { mode: row.mode }),
+    ...(row.unpriced === 0 ? {} : { unpriced: true }),
   })
 }

@@ -16,6 +16,7 @@ import { createConfigStore } from '../store/sqlite/config-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { readSpace } from '../store/sqlite/ledger-prune.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
+import { createUsageReader } from '../store/sqlite/usage-reader.ts'
 import { createVault } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
 import { checkCatalogFile } from './doctor-catalog.ts'
@@ -23,6 +24,7 @@ import { guarded } from './doctor-check.ts'
 import { inspectDatabase } from './doctor-database.ts'
 import { checkDisk, checkSpace } from './doctor-disk.ts'
 import { checkBackups, checkFolder, checkJournal } from './doctor-files.ts'
+import { checkPrices } from './doctor-prices.ts'
 import { checkCredentials, checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
 import { type Context, printJson, toIndented, toPrintable, version } from './io.ts'
 import { findServer, type ServerLookup } from './live.ts'
@@ -59,6 +61,7 @@ async function examine(io: Context): Promise<Check[]> {
       ...(sqlite ? await guarded('catalog_file', () => inspectCatalogFile(sqlite, io)) : []),
       ...(sqlite ? await guarded('catalog', () => checkCatalog(sqlite, found, io)) : []),
       ...(sqlite ? await guarded('keys', () => checkAllKeys(sqlite, nowMs)) : []),
+      ...(sqlite ? await guarded('prices', () => checkPrices(createUsageReader(sqlite), nowMs)) : []),
     ]
   } finally {
     sqlite?.close()

@@ -29,9 +29,13 @@ const toCells = (row: StoredRequest, { keys }: Names, nowMs: number): string[] =
   row.status === 'open' ? '-' : toCost(row),
 ]
 
-/** `~` stands before what rests on a count of ours. */
-export const toCost = ({ estimated, costNanoUsd }: Pick<StoredRequest, 'estimated' | 'costNanoUsd'>) =>
-  `${estimated ? '~' : ''}$${toUsd(costNanoUsd)}`
+/** `~` stands before what rests on a count of ours, `+` behind what may be too little: something of it has no price. */
+export const toCost = ({
+  estimated,
+  costNanoUsd,
+  unpriced,
+}: Pick<StoredRequest, 'estimated' | 'costNanoUsd' | 'unpriced'>) =>
+  `${estimated ? '~' : ''}$${toUsd(costNanoUsd)}${unpriced ? '+' : ''}`
 
 /** Such as `502 upstream_failed, openai, 3 calls`; '' for a request that one call answered. */
 export function toNote({ status, httpStatus, errorCode, upstream, attempts }: StoredRequest): string {

@@ -5,7 +5,8 @@ import { toShortId } from '../domain/id.ts'
 import type { ChargeLine } from '../domain/price.ts'
 import { toUsd } from '../domain/usage.ts'
 import { count } from '../domain/words.ts'
-import type { ChargedCall, RequestCharge } from '../ledger/charge.ts'
+import { type ChargedCall, isFar, type RequestCharge } from '../ledger/charge.ts'
+import type { StoredRequest } from '../store/ledger-rows.ts'
 import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
 import { toPerMillion } from './model-table.ts'
 import { toConditionText } from './model-text.ts'
@@ -36,9 +37,23 @@ function toFacts({ request, calls }: RequestCharge, { keys, teams }: Names): str
     ['ended', [request.status, toNote(request)].filter(Boolean).join(': ')],
     ['client', heard.filter(Boolean).join(', ') || '-'],
     ['tokens', `${request.promptTokens} read, ${request.completionTokens} written`],
+    ...toServed(request),
     ['reserved', toReserved(calls)],
   ]
   return toFactLines(`Request ${request.id}`, facts)
+}
+
+/** What else decides on the price, where there is any. */
+function toServed({ mode, webSearches, unpriced }: StoredRequest): [what: string, text: string][] {
+  return [
+    ...(mode === null ? [] : [['served', `as ${toPrintable(mode)}`] satisfies [string, string]]),
+    ...(webSearches === 0 ? [] : [['searches', `${webSearches} of the web`] satisfies [string, string]]),
+    ...(unpriced === 0
+      ? []
+      : [
+          ['unpriced', 'not all of it has a price: it may have cost more than is on record'] satisfies [string, string],
+        ]),
+  ]
 }
 
 function toReserved(calls: readonly ChargedCall[]): string {
@@ -118,12 +133,18 @@ function toDifference({ workedOutNanoUsd, costNanoUsd, basis }: ChargedCall): st
 }
 
 function toBasisText(call: ChargedCall): string {
-  const { basis, price, errorCode, status } = call
+  const { basis, price, errorCode, status, reportedNanoUsd } = call
   switch (basis) {
     case 'tokens': {
       const whose = price?.upstream ? `, which ${price.upstream} alone has` : ''
       const since = price ? `${toShortId(price.id)} of ${toTime(price.createdMs)}` : '-'
-      return toPrintable(`charged by the price ${since}${whose}${toEstimate(call)}`)
+      return toPrintable(`charged by the price ${since}${whose}${toEstimate(call)}${toUnpriced(call)}`)
+    }
+    case 'reported': {
+      const charged = `$${toUsd(reportedNanoUsd ?? 0)}, as its upstream says that it charges${toEstimate(call)}`
+      if (call.charge === null) return charged
+      const far = isFar(call) ? ', which is more than a hundredth off' : ''
+      return `${charged}; by its price it would be $${toUsd(call.charge.nanoUsd)}${far}`
     }
     case 'free':
       return `free: where it went nothing has a price${toEstimate(call)}`
@@ -139,6 +160,13 @@ function toBasisText(call: ChargedCall): string {
     case 'unknown':
       return `the price ${call.priceId} that it was charged by is not on record`
   }
+}
+
+/** What of it has no price. The row knows that of a model within a call, of which its price says nothing. */
+function toUnpriced({ charge, unpriced, mode }: ChargedCall): string {
+  if (unpriced === 0) return ''
+  const names = charge?.unpriced.map((name) => (name === 'mode' ? `the mode ${mode}` : name)) ?? []
+  return `; it may have cost more: there is no price for ${names.join(', ') || 'its model'}`
 }
 
 /** Why some of it is a count of ours. */

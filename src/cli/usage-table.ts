@@ -24,6 +24,7 @@ const COLUMNS: readonly Column[] = [
   { heading: 'COST', cell: ({ costNanoUsd }) => (costNanoUsd === 0n ? '-' : toRounded(costNanoUsd)) },
   { heading: 'REQUESTS', cell: ({ requests }) => toNumber(requests) },
   { heading: 'FAILED', cell: ({ errors }) => toNumber(errors) },
+  { heading: 'UNPRICED', cell: ({ unpriced }) => toNumber(unpriced) },
   { heading: 'IN', cell: ({ promptTokens }) => toNumber(promptTokens) },
   { heading: 'OUT', cell: ({ completionTokens }) => toNumber(completionTokens) },
   { heading: 'FIRST p50/p95', cell: ({ firstToken }) => toPair(firstToken) },

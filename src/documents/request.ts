@@ -56,6 +56,7 @@ export function toChargeDocument({ request, calls, workedOutNanoUsd, agrees }: R
           usd,
         })),
         usd: charge.usd,
+        unpriced: [...charge.unpriced],
       },
       worked_out_nano_usd: callNanoUsd,
     })),

@@ -18,6 +18,10 @@ export interface FirstCall {
   /** 0 or 1. */
   estimated: number
   upstreamRequestId: string | null
+  mode: string | null
+  reportedNanoUsd: number | null
+  /** 0 or 1. */
+  unpriced: number
 }
 
 /** Writes the column `first_call`: JSON under the names that the columns of `calls` have. */
@@ -34,6 +38,9 @@ export const toFirstCall = (call: FirstCall): string =>
     first_token_ms: call.firstTokenMs,
     estimated: call.estimated,
     upstream_request_id: call.upstreamRequestId,
+    mode: call.mode,
+    reported_nano_usd: call.reportedNanoUsd,
+    unpriced: call.unpriced,
   })
 
 /** Reads the column. Of what was written by `toFirstCall` alone. */
@@ -51,5 +58,9 @@ export function fromFirstCall(text: string): FirstCall {
     firstTokenMs: read.first_token_ms,
     estimated: read.estimated,
     upstreamRequestId: read.upstream_request_id,
+    // An older version wrote none of these.
+    mode: read.mode ?? null,
+    reportedNanoUsd: read.reported_nano_usd ?? null,
+    unpriced: read.unpriced ?? 0,
   }
 }

@@ -71,6 +71,8 @@ export interface Upstream {
   leaveMs: number | null
   /** What its provider allows, all keys together. */
   limits: Limits
+  /** What its models cost that have a route, by its own names for them. */
+  prices: ReadonlyMap<string, ModelPrice>
   options: UpstreamOptions
   /** The variable that its credential is in; null where it needs none, or one was typed in. */
   variable: string | null
@@ -82,16 +84,19 @@ export interface Upstream {
   notReady: string | null
 }
 
-/** A route resolved to everything that a call needs. */
-export interface Target {
+/** By what a call is charged; empty = nothing. */
+export interface ModelPrice {
+  pricing: PricingItem[]
+  priceId: string | null
+}
+
+/** A route resolved to everything that a call needs. Its price is its own, else nothing on a local upstream, else its model's. */
+export interface Target extends ModelPrice {
   model: string
   upstream: Upstream
   upstreamModel: string
   priority: number
   weight: number
-  /** What a call is charged by: the route's own pricing, else nothing on a local upstream, else the model's. */
-  pricing: PricingItem[]
-  priceId: string | null
   /** Both as its route says, and never more than its model has. */
   maxOutputLength: number
   contextLength: number

@@ -56,6 +56,13 @@ export const NO_USAGE: Usage = {
   webSearches: 0,
 }
 
+/** Adds what `more` has to `sum`, in place. */
+export function addUsage(sum: Usage, more: Usage): void {
+  for (const field of FIELDS) sum[field] += more[field]
+}
+
+const FIELDS = Object.keys(NO_USAGE) as (keyof Usage)[]
+
 /** One item of a model's `pricing`, whole in itself: decimal strings, USD per token (`request`: per call). */
 export interface PricingItem {
   prompt: string

@@ -5,17 +5,17 @@
 import { COUNTS } from '../domain/ended-calls.ts'
 import { fromFirstCall } from '../domain/first-call.ts'
 import { type Charge, toCharge } from '../domain/price.ts'
-import { NO_USAGE, type Usage } from '../domain/usage.ts'
+import type { Usage } from '../domain/usage.ts'
 import type { PriceRow } from '../store/catalog-rows.ts'
 import type { AdditionalReason, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestReader } from '../store/request-store.ts'
 
 /**
- * By what a call is charged: `tokens` and their price; `free`: where it went nothing has a price; `nothing`: it failed before its
+ * By what a call is charged: `tokens` and their price; `reported`: what its upstream charged by its own word; `free`: where it went nothing has a price; `nothing`: it failed before its
  * first word, or was never made; `reserve`: the server was gone before it ended, and what it had reserved is what it costs;
  * `open`: it is under way; `unknown`: the price that its row names is not on record.
  */
-export type Basis = 'tokens' | 'free' | 'nothing' | 'reserve' | 'open' | 'unknown'
+export type Basis = 'tokens' | 'reported' | 'free' | 'nothing' | 'reserve' | 'open' | 'unknown'
 
 /** A call under its columns, the first one like the others. */
 export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance' | 'reason' | 'endedBefore'> {
@@ -23,7 +23,7 @@ export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance' |
   basis: Basis
   /** The version of the price; null where it is charged by none. */
   price: PriceRow | null
-  /** Line by line; null where it is not charged by tokens. */
+  /** Line by line; null where it is not charged by tokens. Of what was reported: what it would be by the price. */
   charge: Charge | null
   /** What it comes to; null where that cannot be said, or not yet. */
   workedOutNanoUsd: number | null
@@ -44,8 +44,10 @@ export function readCharge(reader: Pick<RequestReader, 'calls' | 'price'>, reque
   const calls = [toFirst(request, additional), ...additional.map(toAdditional)].map((call) => {
     const price = call.priceId === null ? null : reader.price(call.priceId)
     const basis = toBasis(call, price)
-    const charge = basis === 'tokens' ? toCharge(price?.pricing ?? [], toUsage(call)) : null
-    return { ...call, basis, price, charge, workedOutNanoUsd: charge?.nanoUsd ?? toFixed(call, basis) }
+    const isCounted = basis === 'tokens' || (basis === 'reported' && price !== null)
+    const charge = isCounted ? toCharge(price?.pricing ?? [], toUsage(call), call.mode) : null
+    const workedOutNanoUsd = basis === 'tokens' ? (charge?.nanoUsd ?? null) : toFixed(call, basis)
+    return { ...call, basis, price, charge, workedOutNanoUsd }
   })
   const sum = calls.reduce<number | null>(
     (before, { workedOutNanoUsd: next }) => (before === null || next === null ? null : before + next),
@@ -75,18 +77,29 @@ function toBasis(call: Call, price: PriceRow | null): Basis {
   const isNothing = call.costNanoUsd === 0 && call.promptTokens === 0 && call.completionTokens === 0
   if (isNothing && (call.status === 'failed' || call.status === 'abandoned')) return 'nothing'
   if (call.status === 'abandoned') return 'reserve'
+  if (call.reportedNanoUsd !== null) return 'reported'
   if (call.priceId === null) return 'free'
   return price === null ? 'unknown' : 'tokens'
 }
 
 function toFixed(call: Call, basis: Basis): number | null {
   if (basis === 'reserve') return call.reservedNanoUsd
+  if (basis === 'reported') return call.reportedNanoUsd
   return basis === 'free' || basis === 'nothing' ? 0 : null
+}
+
+/** Whether what an upstream charged is more than a hundredth off what it would be by the price. */
+export function isFar({
+  basis,
+  charge,
+  reportedNanoUsd,
+}: Pick<ChargedCall, 'basis' | 'charge' | 'reportedNanoUsd'>): boolean {
+  if (basis !== 'reported' || charge === null || reportedNanoUsd === null) return false
+  return Math.abs(charge.nanoUsd - reportedNanoUsd) * 100 > Math.max(charge.nanoUsd, reportedNanoUsd)
 }
 
 /** What was counted, from the columns that hold it. */
 const toUsage = (call: Call): Usage => ({
-  ...NO_USAGE,
   prompt: call.promptTokens,
   cacheRead: call.cachedTokens,
   cacheWrite: call.cacheWriteTokens - call.cacheWrite1hTokens,
@@ -97,4 +110,6 @@ const toUsage = (call: Call): Usage => ({
   reasoning: call.reasoningTokens,
   audioCompletion: call.audioCompletionTokens,
   imageCompletion: call.imageCompletionTokens,
+  toolPrompt: call.toolPromptTokens,
+  webSearches: call.webSearches,
 })

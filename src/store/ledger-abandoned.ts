@@ -2,7 +2,7 @@
  * What becomes of requests and calls that nobody will settle: those of an instance that is gone cost what they had reserved,
  * estimated, where nobody knows what they came to, and a store writes it down when a start gives them up. One that was refused costs nothing. Pure.
  */
-import { type EndedCall, fromEndedBefore, sumOfCounts } from '../domain/ended-calls.ts'
+import { type EndedCall, fromEndedBefore, joinTerms, sumOfCounts } from '../domain/ended-calls.ts'
 import { fromFirstCall, toFirstCall } from '../domain/first-call.ts'
 import type { ClosedCall, ClosedRow, OpenCall, OpenRow, SettledRow } from './ledger-rows.ts'
 
@@ -26,7 +26,8 @@ export function toAbandoned(
   // A row that was given up before names its last call then.
   const target = row.firstCall ? fromFirstCall(row.firstCall) : row
   const firstCall = attempts > 1 ? toFirstCall({ ...target, ...first }) : null
-  const sums = sumOfCounts([first, ...calls])
+  const all = [first, ...calls]
+  const sums = { ...sumOfCounts(all), ...joinTerms(all) }
   return { row: { ...row, upstream, upstreamModel, lane, priceId, ...GIVEN_UP, ...sums, attempts, firstCall }, calls }
 }
 
@@ -37,7 +38,7 @@ type Reserve = Pick<OpenRow, 'reservedPromptTokens' | 'reservedCompletionTokens'
 
 /** How a call has ended, as far as that is known. */
 function toEnd(reserve: Reserve, ended: EndedCall | undefined) {
-  if (ended) return { ...NOTHING_USED, ...ended.counts, status: ended.status, errorCode: null }
+  if (ended) return { ...NOTHING_USED, ...ended.counts, ...ended.terms, status: ended.status, errorCode: null }
   return {
     ...GIVEN_UP,
     promptTokens: reserve.reservedPromptTokens,
@@ -61,8 +62,13 @@ const NOTHING_USED = {
   audioCompletionTokens: 0,
   imageTokens: 0,
   imageCompletionTokens: 0,
+  toolPromptTokens: 0,
+  webSearches: 0,
   estimated: 0,
   costNanoUsd: 0,
+  mode: null,
+  reportedNanoUsd: null,
+  unpriced: 0,
   upstreamRequestId: null,
 }
 

@@ -26,8 +26,8 @@ export type SettledRow = OpenRow & Outcome
 /** A settled row, or one that was given up at a start because its instance is gone. */
 export type ClosedRow = OpenRow & Omit<Outcome, 'status'> & { status: Outcome['status'] | 'abandoned' }
 
-/** Why an additional call is made. */
-export type AdditionalReason = 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema'
+/** Why an additional call is made. `within`: the upstream made it of another model, within a call of ours that it has charged for. */
+export type AdditionalReason = 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema' | 'within'
 
 /**
  * An additional call of a request, from its second on, as it stands before it is made. The first one stands inline in the

@@ -17,6 +17,7 @@ import type {
   CatalogModel,
   Environment,
   Key,
+  ModelPrice,
   OpenedCredential,
   OpenedCredentials,
   Secret,
@@ -55,10 +56,14 @@ export function toCatalog(
   environment: Environment,
   opened: OpenedCredentials = NOTHING_OPENED,
 ): Pick<Snapshot, 'models' | 'aliases' | 'upstreams'> {
+  const prices = toPrices(rows)
   const upstreams = new Map(
     rows.upstreams
       .filter((row) => row.enabled)
-      .map((row) => [row.id, toUpstream(row, environment, 'on the server', opened.get(row.id))]),
+      .map((row) => {
+        const upstream = toUpstream(row, environment, 'on the server', opened.get(row.id))
+        return [row.id, { ...upstream, prices: prices.get(row.id) ?? NO_PRICES }]
+      }),
   )
   return {
     models: toModels(rows.models, rows.routes, upstreams),
@@ -138,6 +143,7 @@ export function toUpstream(
       tokensPerMinute: row.options.tpm ?? null,
       concurrency: row.options.concurrency ?? null,
     },
+    prices: NO_PRICES,
     options: { ...(isKnown ? OPTIONS[row.dialect][row.local ? 'local' : 'remote'] : DEFAULT_OPTIONS), ...row.options },
     variable,
     isSealed: opened !== undefined,
@@ -204,9 +210,29 @@ function toModel(row: ModelRow): CatalogModel {
   }
 }
 
+const NO_PRICES: ReadonlyMap<string, ModelPrice> = new Map()
+
+/** What models cost at each upstream, by their names there: also those that nobody may ask for now. */
+function toPrices({ upstreams, models, routes }: CatalogRows): Map<string, Map<string, ModelPrice>> {
+  const local = new Set(upstreams.flatMap((row) => (row.local ? row.id : [])))
+  const rows = new Map(models.map((row) => [row.slug, row]))
+  const prices = new Map<string, Map<string, ModelPrice>>()
+  for (const route of routes) {
+    const model = rows.get(route.model)
+    if (!model) continue
+    const price = toPrice(route, model, local.has(route.upstream))
+    prices.getOrInsertComputed(route.upstream, () => new Map()).getOrInsertComputed(route.upstreamModel, () => price)
+  }
+  return prices
+}
+
+function toPrice(route: RouteRow, model: ModelRow, isLocal: boolean): ModelPrice {
+  if (route.pricing) return { pricing: route.pricing, priceId: route.priceId }
+  return isLocal ? { pricing: [], priceId: null } : { pricing: model.pricing, priceId: model.priceId }
+}
+
 /** A route may be weaker than its model and never stronger: the model's facts are what a client is promised. */
 function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target {
-  const modelPays = !route.pricing && !upstream.local
   const contextLength = Math.min(route.contextLength ?? model.contextLength, model.contextLength)
   const { supportedFeatures } = route
   return {
@@ -215,8 +241,7 @@ function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target 
     upstreamModel: route.upstreamModel,
     priority: route.priority,
     weight: route.weight,
-    pricing: route.pricing ?? (modelPays ? model.pricing : []),
-    priceId: route.pricing ? route.priceId : modelPays ? model.priceId : null,
+    ...toPrice(route, model, upstream.local),
     // What is written stands in the context, too.
     maxOutputLength: Math.min(route.maxOutputLength ?? model.maxOutputLength, model.maxOutputLength, contextLength),
     contextLength,

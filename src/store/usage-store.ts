@@ -36,8 +36,8 @@ export interface UsageFilter {
   users?: readonly string[]
 }
 
-/** What is counted of requests beside their cost. `errors` ended `failed` or `abandoned`, `cuts` broke off. */
-export type UsageCount = 'requests' | 'errors' | 'cuts' | keyof ReturnType<typeof tokenColumns>
+/** What is counted of requests beside their cost. `errors` ended `failed` or `abandoned`, `cuts` broke off, `unpriced` may have cost more. */
+export type UsageCount = 'requests' | 'errors' | 'cuts' | 'unpriced' | keyof ReturnType<typeof tokenColumns>
 
 /** `spend`: requests and what they cost, and nothing of the rest, which most of the work is for. */
 export type UsageFigures = 'all' | 'spend'

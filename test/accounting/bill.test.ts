@@ -1,5 +1,5 @@
 /** What a call costs that was broken off, by whoever: one rule, wherever its usage was not heard. The clock is the test's. */
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { toBill } from '../../src/accounting/bill.ts'
 import { Meter } from '../../src/accounting/meter.ts'
 import { clientLeft, UpstreamError } from '../../src/domain/error.ts'
@@ -93,6 +93,48 @@ test('what nobody saw is within the cap of the request, else within what the mod
   expect(await billedFor({ max_tokens: 50 })).toBe(50)
   expect(await billedFor({ max_completion_tokens: 5_000 })).toBe(1_000)
   expect(await billedFor({ max_tokens: 50, n: 3 })).toBe(150)
+})
+
+describe('what other models have used within a call', () => {
+  const pricing = [{ prompt: '0.000001', completion: '0.000002', web_search: '0.01' }]
+  const dear = { pricing: [{ prompt: '0.00001', completion: '0.00002' }], priceId: 'dear' }
+  const billed = async (model: string, more: AnswerEvent[] = [], own = pricing) => {
+    const meter = new Meter(() => 0)
+    const others = [{ model, usage: { ...NO_USAGE, prompt: 100, completion: 10, webSearches: 1 } }]
+    meter.take([{ kind: 'usage', usage: { ...NO_USAGE, prompt: 10, completion: 5 }, others }, ...more, DONE])
+    const target = { ...toTarget({ prices: new Map([['advisor-1', dear]]) }), pricing: own, priceId: 'own' }
+    return toBill({ target, body: { model: 'm', messages: [] }, meter }, 'ok', counter, 'k')
+  }
+
+  test.each(['advisor-1', 'advisor-1-20260102', 'advisor-1-2026-01-02'])(
+    'costs what it costs there: %s',
+    async (model) => {
+      const { costNanoUsd, isUnpriced, within } = await billed(model)
+      expect({ costNanoUsd, isUnpriced }).toEqual({ costNanoUsd: 10 * 1_000 + 5 * 2_000, isUnpriced: false })
+      expect(within).toMatchObject([
+        // Its searches have no price in its own sheet.
+        { upstreamModel: model, priceId: 'dear', costNanoUsd: 100 * 10_000 + 10 * 20_000, isUnpriced: true },
+      ])
+    },
+  )
+
+  test('costs as the model that was called does, and is marked, where it has no price', async () => {
+    expect((await billed('stranger')).within).toMatchObject([
+      {
+        upstreamModel: 'stranger',
+        priceId: 'own',
+        costNanoUsd: 100 * 1_000 + 10 * 2_000 + 10_000_000,
+        isUnpriced: true,
+      },
+    ])
+    expect((await billed('stranger', [], [])).within).toMatchObject([{ costNanoUsd: 0, isUnpriced: false }])
+  })
+
+  test('is part of the call where the upstream says what that costs as a whole', async () => {
+    expect(await billed('advisor-1', [{ kind: 'charged', nanoUsd: 7 }])).toMatchObject({
+      ...{ usage: { prompt: 110, completion: 15, webSearches: 1 }, costNanoUsd: 7, reportedNanoUsd: 7, within: [] },
+    })
+  })
 })
 
 test.each([

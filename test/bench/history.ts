@@ -2,7 +2,9 @@
  * A past for a data folder that nobody serves: keys in a store, and requests of the last thirty days in its ledger, all through the
  * code by which a server writes them. For `day-two.ts`.
  */
+
 import type { Database } from 'bun:sqlite'
+import { USUAL_TERMS } from '../../src/domain/ended-calls.ts'
 import { mintId } from '../../src/domain/id.ts'
 import { decideKey } from '../../src/keys/service.ts'
 import { openMark } from '../../src/ledger/mark.ts'
@@ -108,6 +110,9 @@ function toRow(createdMs: number, keyId: string, priceId: string | null, pick: (
     audioCompletionTokens: 0,
     imageTokens: 0,
     imageCompletionTokens: 0,
+    toolPromptTokens: 0,
+    webSearches: 0,
+    ...USUAL_TERMS,
     firstCall: null,
     estimated: 0,
     costNanoUsd: isFailed ? 0 : prompt * 150 + completion * 600,

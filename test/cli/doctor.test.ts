@@ -16,9 +16,10 @@ import { join } from 'node:path'
 import { toScheduledName } from '../../src/backup/files.ts'
 import { toRecordLine } from '../../src/ledger/line.ts'
 import { toDiskState } from '../../src/server/disk.ts'
+import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { databasePath } from '../../src/store/sqlite/open.ts'
-import { opening, toOpen } from '../ledger/fixture.ts'
+import { opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { toUpstreamStatus } from '../support/status.ts'
 import { type Clinic, NOW, openClinic } from './doctor-bench.ts'
 
@@ -45,6 +46,20 @@ describe('where all is well', () => {
     expect(stderr).toBe('')
     expect(stdout).toMatch(/^ok {7}data_folder +\//)
     expect(stdout).toContain('tollgate audit')
+  })
+
+  test('requests that may have cost more than is on record are told of for thirty days, with their models', async () => {
+    const DAY = 24 * HOUR
+    const made = (daysAgo: number, model: string, unpriced: number) =>
+      settling(toSettled(toOpen({ createdMs: NOW - daysAgo * DAY, model }), { unpriced }))
+    const record = (...records: LedgerRecord[]) => createLedgerStore(clinic.database(), async () => true).apply(records)
+    const prices = async () => (await clinic.examine()).of('prices')
+    record(made(40, 'acme/old', 1), made(3, 'acme/fine', 0))
+    expect(await prices()).toBe('ok: All that was counted in the last 30 days had a price.')
+    record(made(29, 'acme/voice', 1), made(3, 'acme/search', 1), made(0, 'acme/search', 1))
+    expect(await prices()).toMatch(
+      /^warning: 3 requests of the last 30 days may have cost more .* \(acme\/search, acme\/voice\)\. .*--model acme\/search/,
+    )
   })
 
   test('models of a wildcard and hidden ones are looked at like any other', async () => {

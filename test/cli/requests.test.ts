@@ -1,5 +1,7 @@
 /** The requests commands as a user meets them, on a ledger whose rows a test has put there. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { USUAL_TERMS } from '../../src/domain/ended-calls.ts'
 import { toFirstCall } from '../../src/domain/first-call.ts'
 import type { PricingItem } from '../../src/domain/usage.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
@@ -105,7 +107,7 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
         ...{ upstream, upstreamModel, priceId, attempts: 2, durationMs: 2_000, firstTokenMs: 1_500 },
         ...{ promptTokens: 1_000, cachedTokens: 0, completionTokens: 20, reasoningTokens: 5, estimated: 1 },
         costNanoUsd: used.costNanoUsd,
-        firstCall: toFirstCall({ ...first, status: 'failed', ...end, estimated: 0 }),
+        firstCall: toFirstCall({ ...first, status: 'failed', ...end, estimated: 0, ...USUAL_TERMS }),
       }),
       [call],
     ),
@@ -176,7 +178,7 @@ test('a call that took no time has its place in time all the same, and one that 
       ...{ ...end, status: 'failed', promptTokens: 0, completionTokens: 0, reasoningTokens: 0, costNanoUsd: 0 },
       ...ended,
     })
-  const firstCall = toFirstCall({ ...first, ...end, status: 'failed', estimated: 0 })
+  const firstCall = toFirstCall({ ...first, ...end, status: 'failed', estimated: 0, ...USUAL_TERMS })
   const killed = { status: 'abandoned', httpStatus: null, errorCode: 'abandoned', durationMs: null } as const
   record(
     settling(toSettled(row, { status: 'failed', errorCode: 'abandoned', attempts: 4, firstTokenMs: null, firstCall }), [
@@ -206,4 +208,33 @@ test('a request that is not there is told from several that may be meant', async
   expect(await failing('0000')).toStartWith(`error: There is no request '0000'`)
   expect(await failing(id('').slice(0, 12))).toMatch(/^error: '.*' may mean several requests: .*d1, .*1d1\. Give more/)
   expect(await failing('d1')).toBe("error: The field id is invalid: 'd1' is too short: give four digits or more.\n")
+})
+
+test('a request says how it was served, what has no price, and what its upstream charged by its own word', async () => {
+  const used = { promptTokens: 1_000, cachedTokens: 0, completionTokens: 20, reasoningTokens: 0, webSearches: 2 }
+  const costNanoUsd = 1_000 * 10_000 + 20 * 10_000
+  price('price-1', { prompt: '0.00001', completion: '0.00001' })
+  record(
+    settling(toSettled(toOpen({ id: id('d1') }), { ...used, mode: 'priority', unpriced: 1, costNanoUsd })),
+    settling(toSettled(toOpen({ id: id('d2') }), { ...used, reportedNanoUsd: 31_000_000, costNanoUsd: 31_000_000 })),
+  )
+  const list = (await bench.run('requests', 'list')).stdout
+  expect(list).toMatch(/000000d1 .* \$0\.0102\+\n/)
+  expect(list).toMatch(/000000d2 .* \$0\.031\n/)
+  const marked = await bench.run('requests', 'show', '00d1')
+  expect(marked).toMatchObject({ code: 0, stderr: '' })
+  const words = marked.stdout.replace(/\s+/g, ' ')
+  expect(words).toContain('served as priority searches 2 of the web unpriced not all of it has a price')
+  expect(words).toContain('it may have cost more: there is no price for the mode priority, web_search')
+  const reported = await bench.run('requests', 'show', '00d2')
+  expect(reported).toMatchObject({ code: 0, stderr: '' })
+  expect(reported.stdout.replace(/\s+/g, ' ')).toContain(
+    'Call 1: $0.031, as its upstream says that it charges; by its price it would be $0.0102, which is more than a hundredth off 1000 prompt tokens',
+  )
+  expect(JSON.parse((await bench.run('requests', 'show', '00d1', '--json')).stdout)).toMatchObject({
+    ...{ mode: 'priority', unpriced: 1, web_searches: 2, reported_nano_usd: null },
+    calls: [{ basis: 'tokens', charge: { unpriced: ['mode', 'web_search'] } }],
+  })
+  const { total } = JSON.parse((await bench.run('usage', '--since', '2026-11-01', '--json')).stdout)
+  expect(total).toMatchObject({ requests: 2, unpriced: 1, web_searches: 4 })
 })

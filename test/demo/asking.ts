@@ -26,6 +26,7 @@ export const toCall = (body: Asked, more: { paceMs?: number; signal?: AbortSigna
       deadlines: DEFAULT_DEADLINES,
       leaveMs: null,
       limits: NO_LIMITS,
+      prices: new Map(),
       options: { ...DEFAULT_OPTIONS, pace_ms: more.paceMs ?? 0 },
       variable: null,
       isSealed: false,

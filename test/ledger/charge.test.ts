@@ -3,12 +3,26 @@
  * out, the tests in `gateway/` prove: each ends with a look at all that it was charged.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import type { PricingItem } from '../../src/domain/usage.ts'
-import { readCharge } from '../../src/ledger/charge.ts'
+import { sumOfCounts, toEndedBefore, USUAL_TERMS } from '../../src/domain/ended-calls.ts'
+import { toFirstCall } from '../../src/domain/first-call.ts'
+import { toCharge } from '../../src/domain/price.ts'
+import { NO_USAGE, type PricingItem } from '../../src/domain/usage.ts'
+import { isFar, readCharge } from '../../src/ledger/charge.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
-import { calling, createFolder, type Folder, HOUR, opening, settling, toCall, toOpen, toSettled } from './fixture.ts'
+import {
+  calling,
+  createFolder,
+  type Folder,
+  HOUR,
+  opening,
+  settling,
+  toCall,
+  toOpen,
+  toSettled,
+  toSettledCall,
+} from './fixture.ts'
 
 let folder: Folder
 beforeEach(() => {
@@ -60,6 +74,81 @@ test('what was kept in a cache for an hour is told from what was kept for less',
   const costNanoUsd = 3 * 100 + 3 * 300 + 2 * 1_000
   const settled = toSettled(row, { ...used, reasoningTokens: 0, priceId: 'price-2', costNanoUsd })
   expect(chargeOf(settling(settled))().agrees).toBe(true)
+})
+
+test('what an upstream charged by its own word is the charge, whatever its tokens come to by their price', () => {
+  const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: 7, reportedNanoUsd: 7 })))
+  expect(read()).toMatchObject({ calls: [['reported', 7]], workedOutNanoUsd: 7, agrees: true })
+  const { calls } = readCharge(
+    createRequestReader(folder.database),
+    createRequestReader(folder.database).get(row.id) as never,
+  )
+  expect(calls[0]).toMatchObject({ charge: { nanoUsd: COST }, reportedNanoUsd: 7 })
+  expect(calls.map(isFar)).toEqual([true])
+  folder.database.run('UPDATE requests SET cost_nano_usd = 8')
+  expect(read().agrees).toBe(false)
+})
+
+test('it is far off where it differs by more than a hundredth', () => {
+  const far = (reportedNanoUsd: number) =>
+    isFar({
+      basis: 'reported',
+      charge: toCharge([{ prompt: '0.000001', completion: '0' }], { ...NO_USAGE, prompt: 10 }),
+      reportedNanoUsd,
+    })
+  expect([9_899, 9_900, 10_000, 10_101, 10_102].map(far)).toEqual([true, false, false, false, true])
+})
+
+test('searches and the mode in which a call was served are part of what is worked out', () => {
+  folder.database.query('UPDATE prices SET pricing = ? WHERE id = ?').run(
+    JSON.stringify([
+      { prompt: '0.00000001', completion: '0', web_search: '0.01' },
+      { prompt: '0.00000005', completion: '0', web_search: '0.02', mode: 'fast' },
+    ]),
+    'price-1',
+  )
+  const used = { ...USED, cachedTokens: 0, webSearches: 2 }
+  const read = chargeOf(settling(toSettled(row, { ...used, mode: 'fast', costNanoUsd: 8 * 50 + 2 * 20_000_000 })))
+  expect(read()).toMatchObject({ calls: [['tokens', 40_000_400]], agrees: true })
+})
+
+test('what another model used within a call is a call of its own, at its own price', () => {
+  const within = toSettledCall(toCall(row, 2, { reason: 'within', reservedNanoUsd: 0 }), {
+    costNanoUsd: 5 * 100 + 3 * 200,
+  })
+  const { upstream, upstreamModel, lane, priceId, ...end } = toSettled(row)
+  const firstCall = toFirstCall({ upstream, upstreamModel, lane, priceId, ...end, status: 'ok' })
+  const sums = { promptTokens: 8 + 5, cachedTokens: 3 + 1, completionTokens: 5 + 3, reasoningTokens: 1 }
+  const read = chargeOf(
+    settling(toSettled(row, { ...sums, costNanoUsd: COST + within.costNanoUsd, attempts: 2, firstCall }), [within]),
+  )
+  expect(read()).toMatchObject({
+    calls: [
+      ['tokens', COST],
+      ['tokens', 1_100],
+    ],
+    agrees: true,
+  })
+})
+
+test('a call that had ended keeps by what it was charged when its server is gone', () => {
+  const endedBefore = toEndedBefore([
+    {
+      number: 1,
+      status: 'ok',
+      counts: { ...sumOfCounts([]), ...USED, costNanoUsd: 7 },
+      terms: { ...USUAL_TERMS, reportedNanoUsd: 7 },
+    },
+  ])
+  const read = chargeOf(opening(row), calling(toCall(row, 2, { reason: 'schema', endedBefore })))
+  createLedgerStore(folder.database, async () => true).abandonOthers('another')
+  expect(read()).toMatchObject({
+    calls: [
+      ['reported', 7],
+      ['reserve', 9_100],
+    ],
+    agrees: true,
+  })
 })
 
 test('a price that is gone leaves nothing to work out, and one that is not there is free', () => {

@@ -1,8 +1,10 @@
 /** A migrated database in a folder of its own, and ledger rows to put into it. For the tests of `ledger/` and `store/`. */
+
 import type { Database } from 'bun:sqlite'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { USUAL_TERMS } from '../../src/domain/ended-calls.ts'
 import { mintId } from '../../src/domain/id.ts'
 import { auditLedger } from '../../src/ledger/audit.ts'
 import type { Log } from '../../src/log.ts'
@@ -97,6 +99,9 @@ export function toSettled(row: OpenRow, fields: Partial<OpenRow & Outcome> = {})
     audioCompletionTokens: 0,
     imageTokens: 0,
     imageCompletionTokens: 0,
+    toolPromptTokens: 0,
+    webSearches: 0,
+    ...USUAL_TERMS,
     estimated: 0,
     costNanoUsd: 500,
     upstreamRequestId: null,
@@ -144,6 +149,9 @@ export function toSettledCall(call: OpenCall, fields: Partial<SettledCall> = {})
     audioCompletionTokens: 0,
     imageTokens: 0,
     imageCompletionTokens: 0,
+    toolPromptTokens: 0,
+    webSearches: 0,
+    ...USUAL_TERMS,
     estimated: 0,
     costNanoUsd: 200,
     upstreamRequestId: null,

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type EndedCall, sumOfCounts, toEndedBefore } from '../../src/domain/ended-calls.ts'
+import { type EndedCall, sumOfCounts, toEndedBefore, USUAL_TERMS } from '../../src/domain/ended-calls.ts'
 import { listSegments } from '../../src/ledger/journal-folder.ts'
 import { toRecordLine } from '../../src/ledger/line.ts'
 import { recover } from '../../src/ledger/recover.ts'
@@ -70,6 +70,7 @@ test('a request that was killed costs what its calls came to as far as that is o
     number: at + 1,
     status: costNanoUsd === 0 ? 'failed' : 'ok',
     counts: { ...sumOfCounts([]), costNanoUsd },
+    terms: USUAL_TERMS,
   })
   expect(cost()).toBe(1)
   expect(cost([])).toBe(11)

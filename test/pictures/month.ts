@@ -3,11 +3,13 @@
  * through the code by which a server writes it, and the same comes out each time, but for the day on which it ends. For `take.ts`, and for
  * whoever wants to look at the dashboard with something in it: `bun test/pictures/month.ts FOLDER`.
  */
+
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { applyCatalog, toApplyOptions } from '../../src/catalog/apply.ts'
 import { editModel } from '../../src/catalog/edit-model.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
+import { USUAL_TERMS } from '../../src/domain/ended-calls.ts'
 import { mintId } from '../../src/domain/id.ts'
 import { costNanoUsd } from '../../src/domain/price.ts'
 import { DAY_MS, dayOf, HOUR_MS } from '../../src/domain/time.ts'
@@ -193,7 +195,7 @@ function toRow({ createdMs, key, model, isDown, random }: Asked, owner: Owner, p
       audioPromptTokens: 0,
       audioCompletionTokens: 0,
     },
-    ...{ imageTokens: 0, imageCompletionTokens: 0, estimated: 0 },
+    ...{ imageTokens: 0, imageCompletionTokens: 0, toolPromptTokens: 0, webSearches: 0, estimated: 0, ...USUAL_TERMS },
     costNanoUsd: costNanoUsd(price.pricing, usage),
     upstreamRequestId: status === 'failed' ? null : `req_${id.slice(8)}`,
   }

@@ -39,6 +39,7 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     deadlines: DEFAULT_DEADLINES,
     leaveMs: null,
     limits: NO_LIMITS,
+    prices: new Map(),
     options: DEFAULT_OPTIONS,
     variable: null,
     isSealed: false,

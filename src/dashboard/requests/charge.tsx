@@ -4,7 +4,7 @@ import { toExactCount } from '../figures/counts.ts'
 import { toExactMoney } from '../figures/money.ts'
 import { toPerMillion } from '../figures/prices.ts'
 import { When } from '../ui/figure.tsx'
-import { BASES, toKindText } from './words.ts'
+import { BASES, toKindText, toUnpricedText } from './words.ts'
 
 export const Charge = ({ of: request }: { of: ChargeDocument }) => (
   <section class="panel">
@@ -30,9 +30,15 @@ const Arithmetic = ({ of: call, isOne }: { of: ChargeDocument['calls'][number]; 
         Call {call.number}, {call.upstream}
       </h3>
     )}
-    {call.charge === null ? (
-      <p>{BASES[call.basis] ?? call.basis}</p>
-    ) : (
+    {call.basis !== 'tokens' && (
+      <p>
+        {BASES[call.basis] ?? call.basis}
+        {call.reported_nano_usd !== null && ` It is ${toExactMoney(call.reported_nano_usd)}.`}
+        {call.basis === 'reported' && call.charge !== null && ' By its price it would be:'}
+      </p>
+    )}
+    {call.unpriced === 1 && <p>{toUnpricedText(call.charge?.unpriced ?? [], call.mode)}</p>}
+    {call.charge !== null && (
       <table>
         <caption class="unseen">How the cost of call {call.number} comes about</caption>
         <thead>

@@ -79,6 +79,11 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
           Not all of it was counted by the upstream: what it did not tell is estimated, and so is the cost.
         </p>
       )}
+      {request.unpriced === 1 && (
+        <p>
+          <State kind="warn">unpriced</State> Not all of it has a price: it may have cost more than is on record.
+        </p>
+      )}
     </section>
     <Charge of={request} />
     <footer class="request-foot">
@@ -105,6 +110,7 @@ function Again({ id }: { id: string }) {
 const DETAILS = [
   ['cached_tokens', 'of the prompt cached'],
   ['cache_write_tokens', 'of the prompt written to a cache'],
+  ['tool_prompt_tokens', 'of the prompt read by tools of the provider'],
   ['reasoning_tokens', 'of the answer reasoning'],
   ['image_tokens', 'of images'],
   ['audio_prompt_tokens', 'of the prompt audio'],
@@ -116,5 +122,7 @@ function toTokensText(request: ChargeDocument): string {
   const details = DETAILS.flatMap(([name, text]) =>
     request[name] > 0 ? [`${toExactCount(request[name])} ${text}`] : [],
   )
+  if (request.web_searches > 0) details.push(`${toExactCount(request.web_searches)} searches of the web`)
+  if (request.mode !== null) details.push(`served as ${request.mode}`)
   return `${[`${toExactCount(prompt)} in the prompt, ${toExactCount(completion)} in the answer`, ...details].join('; ')}.`
 }

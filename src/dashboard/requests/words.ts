@@ -10,15 +10,30 @@ export const REASONS: Readonly<Record<string, string>> = {
   limit: 'another upstream: the one before was at its limit',
   fan_out: 'one of several answers',
   schema: 'asked again: the answer did not fit its schema',
+  within: 'another model, asked by the upstream within a call',
 }
 
 /** Why a call is charged as it is, where that is not by its tokens. */
 export const BASES: Readonly<Record<string, string>> = {
+  reported: 'Its upstream says what it charges, and that counts.',
   free: 'Where it went, nothing has a price.',
   nothing: 'It failed before its first word, which costs nothing.',
   reserve: 'The server was gone before it ended: it costs what was reserved.',
   open: 'It is under way.',
   unknown: 'The price that it was charged by is not on record any more.',
+}
+
+/** What of a call has no price, by the names that prices have in the catalogue. */
+export function toUnpricedText(names: readonly string[], mode: string | null): string {
+  const told = names.map((name) => (name === 'mode' ? `calls served as ${mode}` : (UNPRICED[name] ?? name)))
+  return `It may have cost more: there is no price for ${told.join(', ') || 'its model'}.`
+}
+
+const UNPRICED: Readonly<Record<string, string>> = {
+  web_search: 'searches of the web',
+  audio: 'audio in the prompt',
+  audio_completion: 'audio in the answer',
+  image_token_completion: 'images in the answer',
 }
 
 /** Such as `cache read` of `cache_read`. */

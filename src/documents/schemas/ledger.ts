@@ -37,9 +37,15 @@ const Called = {
   },
   ...{ prompt_tokens: Count, cached_tokens: Count, cache_write_tokens: Count, cache_write_1h_tokens: Count },
   ...{ completion_tokens: Count, reasoning_tokens: Count, audio_prompt_tokens: Count, audio_completion_tokens: Count },
-  ...{ image_tokens: Count, image_completion_tokens: Count },
+  ...{ image_tokens: Count, image_completion_tokens: Count, tool_prompt_tokens: Count },
+  web_searches: Count,
   estimated: Type.Integer({ minimum: 0, maximum: 1, description: '1 where some count is ours.' }),
   ...{ cost_nano_usd: Money, upstream_request_id: TextOrNull },
+  mode: orNull(Type.String({ description: 'How its upstream served it, such as flex; null for as most are.' })),
+  reported_nano_usd: orNull(
+    Type.Integer({ description: 'What its upstream charged by its own word, where that counts.' }),
+  ),
+  unpriced: Type.Integer({ minimum: 0, maximum: 1, description: '1 where something of it has no price.' }),
 }
 
 export const Request = describes<RequestDocument>()(
@@ -62,13 +68,15 @@ export const RequestPage = describes<RequestPageDocument>()(
 const Line = Type.Object({ kind: Text, count: Count, price: Text, usd_each: Text, usd: Text })
 
 const Call = Type.Object({
-  ...{ number: Count, reason: wordOf(['first', 'retry', 'fallback', 'limit', 'fan_out', 'schema'] as const) },
+  ...{ number: Count, reason: wordOf(['first', 'retry', 'fallback', 'limit', 'fan_out', 'schema', 'within'] as const) },
   ...Called,
-  basis: wordOf(['tokens', 'free', 'nothing', 'reserve', 'open', 'unknown'] as const),
+  basis: wordOf(['tokens', 'reported', 'free', 'nothing', 'reserve', 'open', 'unknown'] as const),
   price: orNull(
     Type.Object({ id: Text, model: Text, upstream: TextOrNull, pricing: Type.Array(Pricing), created_ms: Time }),
   ),
-  charge: orNull(Type.Object({ item: orNull(Pricing), lines: Type.Array(Line), usd: Text })),
+  charge: orNull(
+    Type.Object({ item: orNull(Pricing), lines: Type.Array(Line), usd: Text, unpriced: Type.Array(Text) }),
+  ),
   worked_out_nano_usd: MoneyOrNull,
 })
 

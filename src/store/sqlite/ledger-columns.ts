@@ -27,7 +27,8 @@ export const OPEN_CALL = fieldsOf(getTableColumns(calls)).filter(
 export const CLOSED_CALL: readonly (keyof ClosedCall)[] = [...OPEN_CALL, ...outcome]
 
 /** What the rollup sums, and what a request has in common with its calls. */
-export const SUMMED = [...fieldsOf(tokenColumns()), 'costNanoUsd'] as const
+export const SUMMED_COUNTS = fieldsOf(tokenColumns())
+export const SUMMED = [...SUMMED_COUNTS, 'costNanoUsd'] as const
 
 const names: Record<string, { name: string; default: unknown }> = {
   ...getTableColumns(calls),

@@ -6,13 +6,17 @@ import type { Database } from 'bun:sqlite'
 import { addBuckets, type Buckets, mergeBuckets } from '../../domain/histogram.ts'
 import type { ClosedRow } from '../ledger-rows.ts'
 import { DAILY, type Daily, SCOPES, type Scope, WITHIN } from '../usage-store.ts'
-import { column, placeholders, SUMMED } from './ledger-columns.ts'
+import { column, placeholders, type SUMMED, SUMMED_COUNTS } from './ledger-columns.ts'
 
 /** A column that sums something: what a row adds to it, and the same in SQL. */
 interface Measure {
   name: string
   of(row: ClosedRow): number
   sql: string
+}
+
+function toMeasure(field: (typeof SUMMED)[number]): Measure {
+  return { name: column(field), of: (row) => row[field], sql: column(field) }
 }
 
 export const MEASURES: readonly Measure[] = [
@@ -23,7 +27,9 @@ export const MEASURES: readonly Measure[] = [
     sql: `status IN ('failed', 'abandoned')`,
   },
   { name: 'cuts', of: ({ status }) => (status === 'cut' ? 1 : 0), sql: `status = 'cut'` },
-  ...SUMMED.map((field) => ({ name: column(field), of: (row: ClosedRow) => row[field], sql: column(field) })),
+  ...SUMMED_COUNTS.map(toMeasure),
+  { name: 'unpriced', of: ({ unpriced }) => (unpriced ? 1 : 0), sql: 'unpriced' },
+  toMeasure('costNanoUsd'),
   {
     name: 'estimated_cost_nano_usd',
     of: ({ estimated, costNanoUsd }) => (estimated ? costNanoUsd : 0),

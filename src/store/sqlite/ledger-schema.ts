@@ -8,6 +8,7 @@ import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlit
 import type { Endpoint, Lane } from '../../domain/task.ts'
 import { count } from './schema.ts'
 
+/** What is counted of a call, and charged. */
 export const tokenColumns = () => ({
   promptTokens: count('prompt_tokens'),
   cachedTokens: count('cached_tokens'),
@@ -22,6 +23,10 @@ export const tokenColumns = () => ({
   imageTokens: count('image_tokens'),
   /** Those of them that are in the answer. */
   imageCompletionTokens: count('image_completion_tokens'),
+  /** Of the prompt, what tools of the provider read into it. */
+  toolPromptTokens: count('tool_prompt_tokens'),
+  /** Of the web, by the provider: a fee each. */
+  webSearches: count('web_searches'),
 })
 
 /** Where a call goes. Of a request it is the last call that was made. */
@@ -43,6 +48,12 @@ export const outcomeColumns = () => ({
   ...tokenColumns(),
   estimated: count('estimated'),
   costNanoUsd: count('cost_nano_usd'),
+  /** How the upstream said that it served it, such as `flex`; null for as most are. Of a request it is that of its last call. */
+  mode: text('mode'),
+  /** What the upstream charged by its own word, where that is what counts: then it is the cost. */
+  reportedNanoUsd: integer('reported_nano_usd'),
+  /** 1 where something has no price that was counted, or the mode has none: the cost may be too little. */
+  unpriced: count('unpriced'),
   upstreamRequestId: text('upstream_request_id'),
 })
 
@@ -119,6 +130,8 @@ const sumColumns = () => ({
   errors: count('errors'),
   cuts: count('cuts'),
   ...tokenColumns(),
+  /** Requests whose cost may be too little: something of them has no price. */
+  unpriced: count('unpriced'),
   costNanoUsd: count('cost_nano_usd'),
   /** Part of `cost_nano_usd` that rests on estimated tokens. */
   estimatedCostNanoUsd: count('estimated_cost_nano_usd'),

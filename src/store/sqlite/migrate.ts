@@ -27,6 +27,7 @@ import whatHadEnded from '../../../drizzle/0017_what_had_ended.sql' with { type:
 import passkeys from '../../../drizzle/0018_passkeys.sql' with { type: 'text' }
 import routeOptions from '../../../drizzle/0019_route_options.sql' with { type: 'text' }
 import usageWithin from '../../../drizzle/0020_usage_within.sql' with { type: 'text' }
+import howCallsWereServed from '../../../drizzle/0021_how_calls_were_served.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -57,6 +58,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0018_passkeys', sql: passkeys },
   { name: '0019_route_options', sql: routeOptions },
   { name: '0020_usage_within', sql: usageWithin },
+  { name: '0021_how_calls_were_served', sql: howCallsWereServed },
 ]
 
 export interface SchemaState {

@@ -10,7 +10,7 @@ import {
   type UsageFilter,
   type UsageQuery,
 } from '../usage-store.ts'
-import { placeholders, SUMMED } from './ledger-columns.ts'
+import { placeholders, SUMMED_COUNTS } from './ledger-columns.ts'
 import { BETWEEN, HISTOGRAMS, MEASURES, toPair } from './ledger-measures.ts'
 import { toGlob } from './pattern.ts'
 
@@ -25,12 +25,7 @@ export interface UsageStatement {
 }
 
 /** What a report counts beside money, in the order in which a statement selects it. */
-export const COUNTS: readonly UsageCount[] = [
-  'requests',
-  'errors',
-  'cuts',
-  ...SUMMED.filter((field) => field !== 'costNanoUsd'),
-]
+export const COUNTS: readonly UsageCount[] = ['requests', 'errors', 'cuts', ...SUMMED_COUNTS, 'unpriced']
 const MONEY = ['cost_nano_usd', 'estimated_cost_nano_usd']
 
 /** Sums of days stand in two places: of all requests, and within one model or team. */

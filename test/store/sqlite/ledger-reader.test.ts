@@ -1,5 +1,7 @@
 /** What limits learn from the ledger: sums for budgets, the last minute for rates. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { USUAL_TERMS } from '../../../src/domain/ended-calls.ts'
 import { type FirstCall, toFirstCall } from '../../../src/domain/first-call.ts'
 import type { LedgerRecord } from '../../../src/store/ledger-rows.ts'
 import type { LedgerReader } from '../../../src/store/ledger-store.ts'
@@ -142,7 +144,7 @@ describe('recent', () => {
   const FIRST: FirstCall = {
     ...{ upstream: 'paid', upstreamModel: 'm', lane: 'translated', priceId: null },
     ...{ status: 'failed', httpStatus: 500, errorCode: null, durationMs: 1, firstTokenMs: null },
-    ...{ estimated: 0, upstreamRequestId: null },
+    ...{ estimated: 0, upstreamRequestId: null, ...USUAL_TERMS },
   }
 
   test('tells each call to its upstream, whenever its request began, and no refusal for the limits of one', () => {

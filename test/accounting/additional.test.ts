@@ -1,0 +1,134 @@
+/** What stands on record of a request whose upstream asked another model within a call: all of it, and each at its own price. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { addBills, isAlone, toEndedCall, toFirst, toSettledCalls } from '../../src/accounting/additional.ts'
+import { charge, toBilled } from '../../src/accounting/bill.ts'
+import { Call, type CallDeps } from '../../src/accounting/call.ts'
+import { LeftCalls } from '../../src/accounting/left-calls.ts'
+import { addUsage, NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
+import { readCharge } from '../../src/ledger/charge.ts'
+import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
+import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
+import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
+import { createFolder, type Folder, HOUR, settling, toCall, toOpen, toSettled } from '../ledger/fixture.ts'
+import { DONE } from '../support/answers.ts'
+import { toKey, toTarget } from '../support/snapshot.ts'
+
+const PRICES: Record<string, PricingItem[]> = {
+  own: [
+    { prompt: '0.000001', completion: '0.000002' },
+    { prompt: '0.000003', completion: '0.000005', mode: 'fast' },
+  ],
+  advisor: [{ prompt: '0.00001', completion: '0.00002', web_search: '0.01' }],
+}
+
+let folder: Folder
+beforeEach(() => {
+  folder = createFolder()
+  for (const [id, pricing] of Object.entries(PRICES))
+    folder.database
+      .query('INSERT INTO prices (id, model, pricing, created_ms) VALUES (?, ?, ?, ?)')
+      .run(id, 'acme/large', JSON.stringify(pricing), HOUR)
+})
+afterEach(() => folder.close())
+
+const toUsage = (prompt: number, completion: number, webSearches = 0): Usage => ({
+  ...NO_USAGE,
+  ...{ prompt, completion, webSearches },
+})
+
+/** A call that has ended well, and asked the advisor. */
+function toCalled(number: number, usage: Usage, advised: Usage | null, mode: string | null = null): Call {
+  const advisor = { pricing: PRICES.advisor ?? [], priceId: 'advisor' }
+  const target = {
+    ...toTarget({ prices: new Map([['advisor-1', advisor]]) }),
+    ...{ pricing: PRICES.own ?? [], priceId: 'own' },
+  }
+  const deps: CallDeps = {
+    key: toKey(),
+    reservation: { releaseSlot() {} },
+    leftCalls: new LeftCalls({ leaveMs: 0 }),
+    monotonicMs: () => 0,
+  }
+  const row =
+    number === 1 ? null : toCall(OPEN, number, { upstream: 'paid', upstreamModel: 'large-v1', priceId: 'own' })
+  const call = new Call(deps, number, target, { model: 'm', messages: [] }, row)
+  const others = advised ? [{ model: 'advisor-1', usage: advised }] : []
+  call.meter.take([{ kind: 'mode', mode }, { kind: 'usage', usage, others }, DONE])
+  return call
+}
+
+const OPEN = toOpen({ priceId: 'own' })
+
+function record(calls: readonly Call[]) {
+  const bills = calls.map((call) => charge(call, 'ok', call.meter.usage ?? NO_USAGE, false))
+  const additional = toSettledCalls(OPEN, calls, bills)
+  const sum = addBills(bills)
+  const row = toSettled(OPEN, { ...toBilled(sum), attempts: 1 + additional.length, firstCall: toFirst(calls, bills) })
+  createLedgerStore(folder.database, async () => true).apply([settling(row, additional)])
+  const reader = createRequestReader(folder.database)
+  const request = reader.get(OPEN.id)
+  if (request === null) throw new Error('nothing is on record')
+  return { bills, ...readCharge(reader, request) }
+}
+
+test('each model within a call has a row of its own, and all of them come to what the request costs', () => {
+  const calls = [
+    toCalled(1, toUsage(100, 10), toUsage(1_000, 50, 2)),
+    toCalled(2, toUsage(200, 20), toUsage(2_000, 60), 'fast'),
+  ]
+  const own = [100 * 1_000 + 10 * 2_000, 200 * 3_000 + 20 * 5_000]
+  const advised = [1_000 * 10_000 + 50 * 20_000 + 20_000_000, 2_000 * 10_000 + 60 * 20_000]
+  const { calls: charged, request, agrees } = record(calls)
+  expect(agrees).toBe(true)
+  expect(charged).toMatchObject([
+    { number: 1, reason: 'first', upstreamModel: 'large-v1', costNanoUsd: own[0], mode: null, unpriced: 0 },
+    { number: 2, upstreamModel: 'large-v1', costNanoUsd: own[1], mode: 'fast', unpriced: 0 },
+    {
+      number: 3,
+      reason: 'within',
+      upstreamModel: 'advisor-1',
+      priceId: 'advisor',
+      costNanoUsd: advised[0],
+      unpriced: 0,
+    },
+    // The advisor has no price for this mode.
+    {
+      number: 4,
+      reason: 'within',
+      upstreamModel: 'advisor-1',
+      priceId: 'advisor',
+      costNanoUsd: advised[1],
+      unpriced: 1,
+    },
+  ])
+  const sum = [...own, ...advised].reduce((before, cost) => before + cost, 0)
+  expect(request).toMatchObject({ promptTokens: 3_300, completionTokens: 140, webSearches: 2, attempts: 4 })
+  expect(request).toMatchObject({ costNanoUsd: sum, mode: 'fast', unpriced: 1 })
+  const audit = createLedgerAudit(folder.database, folder.path)
+  expect(audit.callProblems(HOUR)).toEqual([])
+  expect(audit.cells(HOUR)).toMatchObject([{ differences: [], costNanoUsd: sum }])
+})
+
+test('a request of one call has rows beside its own only where another model worked in it', () => {
+  const alone = toCalled(1, toUsage(100, 10), null)
+  expect(isAlone([charge(alone, 'ok', toUsage(100, 10), false)])).toBe(true)
+  const { bills, agrees, request } = record([toCalled(1, toUsage(100, 10), toUsage(5, 1))])
+  expect(isAlone(bills)).toBe(false)
+  expect(agrees).toBe(true)
+  expect(request.attempts).toBe(2)
+})
+
+test('a call that has ended says by what it is charged, but for one of several models, which a kill charges in full', () => {
+  const terms = { mode: 'fast', reportedNanoUsd: null, unpriced: 0 }
+  expect(toEndedCall(toCalled(1, toUsage(100, 10), null, 'fast'))).toMatchObject({
+    ...{ number: 1, status: 'ok', counts: { promptTokens: 100, costNanoUsd: 350_000 }, terms },
+  })
+  expect(toEndedCall(toCalled(1, toUsage(100, 10), toUsage(5, 1)))).toBeNull()
+})
+
+test('what is added up of usage is every count', () => {
+  const counts = Object.fromEntries(Object.keys(NO_USAGE).map((name, at) => [name, at + 1])) as unknown as Usage
+  const sum = { ...counts }
+  addUsage(sum, counts)
+  expect(Object.values(sum)).toEqual(Object.values(counts).map((count) => 2 * count))
+})
