@@ -22,6 +22,8 @@ type Counts = [prompt: number, read: number, written: number, completion: number
 interface Recorded {
   file: string
   usage: Counts
+  /** What other models read and wrote within the call: the client is told the sums. */
+  others?: [prompt: number, completion: number]
   finish: 'stop' | 'tool_calls'
   content: string | RegExp
   reasoning?: RegExp
@@ -33,6 +35,7 @@ const STREAMS: Recorded[] = [
   {
     file: 'advisor-stream.sse',
     usage: [2411, 0, 0, 145, 47],
+    others: [2543, 18],
     finish: 'stop',
     content: /finalizing\.The answer is \*\*4\*\*\.$/,
   },
@@ -131,7 +134,7 @@ describe.if(isThere)('a recorded stream', () => {
   })
   afterAll(() => gateway.stop())
 
-  for (const { file, usage, finish, content, reasoning, calls = [] } of STREAMS) {
+  for (const { file, usage, others: [read, wrote] = [0, 0], finish, content, reasoning, calls = [] } of STREAMS) {
     test(`${file} reaches a client whole, also byte by byte`, async () => {
       for (const bytesPerWrite of [undefined, 1]) {
         const rate = bytesPerWrite === undefined ? {} : { bytesPerWrite }
@@ -147,7 +150,8 @@ describe.if(isThere)('a recorded stream', () => {
           ),
         ).toEqual(calls)
         const [prompt, cached, , completion, thought] = usage
-        expect(report.usage).toEqual({ prompt, cached, completion, reasoning: thought })
+        const told = { prompt: prompt + read, completion: completion + wrote }
+        expect(report.usage).toEqual({ ...told, cached, reasoning: thought })
       }
       const bytes = toBytes(file)
       const whole = playStream([bytes], SHAPE, anthropic)
