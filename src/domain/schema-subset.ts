@@ -34,17 +34,24 @@ const known = new WeakMap<JsonObject, Held>()
 
 /** Finds out how much of a schema can be said. */
 export function toHeld(schema: JsonObject): Held {
-  return known.getOrInsertComputed(schema, () => (isObjectSchema(schema) ? survey(schema, schema, []) : 'none'))
+  return known.getOrInsertComputed(schema, () =>
+    isObjectSchema(schema) ? survey(schema, { root: schema, followed: new Map() }) : 'none',
+  )
 }
 
 const isObjectSchema = ({ type, properties, $ref, anyOf }: JsonObject) =>
   type === 'object' || (type === undefined && Boolean(properties ?? $ref ?? anyOf))
 
-/** @param within the references on the way here: a schema that leads back to itself cannot be said. */
-function survey(value: unknown, root: JsonObject, within: readonly string[]): Held {
+interface Survey {
+  root: JsonObject
+  /** What references lead to: null while that is looked at, for a schema that leads back to itself cannot be said. */
+  followed: Map<string, Held | null>
+}
+
+function survey(value: unknown, all: Survey): Held {
   const schema = asObject(value)
-  if (!schema || within.length > 64) return 'none'
-  if (typeof schema.$ref === 'string') return followed(schema.$ref, root, within)
+  if (!schema) return 'none'
+  if (typeof schema.$ref === 'string') return follow(schema.$ref, all)
   if (isOpen(schema)) return 'none'
   let held: Held = 'all'
   for (const name in schema) {
@@ -59,18 +66,22 @@ function survey(value: unknown, root: JsonObject, within: readonly string[]): He
     ...(schema.items === undefined ? [] : [schema.items]),
   ]
   for (const part of parts) {
-    const found = survey(part, root, within)
+    const found = survey(part, all)
     if (found === 'none') return 'none'
     if (found === 'some') held = 'some'
   }
   return held
 }
 
-function followed(ref: string, root: JsonObject, within: readonly string[]): Held {
-  if (within.includes(ref)) return 'none'
+function follow(ref: string, all: Survey): Held {
+  const before = all.followed.get(ref)
+  if (before !== undefined) return before ?? 'none'
   const [, section, name] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(ref) ?? []
-  const found = asObject(root[section ?? ''])?.[name ?? '']
-  return found === undefined ? 'none' : survey(found, root, [...within, ref])
+  const found = asObject(all.root[section ?? ''])?.[name ?? '']
+  all.followed.set(ref, null)
+  const held = found === undefined ? 'none' : survey(found, all)
+  all.followed.set(ref, held)
+  return held
 }
 
 /** Whether it lets through what nobody has named: any value at all, or an object of any properties. */

@@ -437,6 +437,11 @@ test('everything else has its counterpart, or none', () => {
   })
 })
 
+test('a name of a user that is too long stays behind', () => {
+  expect(send({ user: 'u'.repeat(257) })).not.toHaveProperty('metadata')
+  expect(send({ safety_identifier: 'u' })).toMatchObject({ metadata: { user_id: 'u' } })
+})
+
 test('a field that chat does not know goes where the catalogue lets it through, and nowhere else', () => {
   const body = {
     model: 'm',

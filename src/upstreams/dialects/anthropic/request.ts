@@ -17,6 +17,9 @@ const NO_SAMPLING = '2026-10-21'
 /** By this a model takes instructions in the middle of a conversation. */
 const LATER_SYSTEM = 'mid-conversation-system-'
 
+/** A longer name is refused. */
+const MAX_USER_CHARS = 256
+
 export function toBody(body: CanonicalRequest, target: Target): WireBody {
   refuse(body)
   const { options } = target.upstream
@@ -33,7 +36,7 @@ export function toBody(body: CanonicalRequest, target: Target): WireBody {
   const format = holds ? toFormat(body) : null
   const cache = toCacheControl(body)
   const stops = toStops(body)
-  const user = options.user ? (body.user ?? body.safety_identifier) : null
+  const user = options.user ? (body.user ?? body.safety_identifier ?? '') : ''
   const tier = TIERS[body.service_tier ?? '']
   if (thought.mayNotForce && choice) system.push({ type: 'text', text: toInsistence(choice) })
   const sent: WireBody = {
@@ -47,7 +50,7 @@ export function toBody(body: CanonicalRequest, target: Target): WireBody {
     ...(effort || format ? { output_config: { ...(effort ? { effort } : {}), ...(format ? { format } : {}) } } : {}),
     ...(thinking && thinking.type !== 'disabled' ? {} : toSampling(body, target)),
     ...(stops.length > 0 ? { stop_sequences: stops } : {}),
-    ...(user ? { metadata: { user_id: user } } : {}),
+    ...(user !== '' && user.length <= MAX_USER_CHARS ? { metadata: { user_id: user } } : {}),
     ...(tier ? { service_tier: tier } : {}),
     ...(cache ? { cache_control: cache } : {}),
     ...(body.stream ? { stream: true } : {}),

@@ -8,11 +8,14 @@ import { FORMATS, toHeld, UNDERSTOOD } from '../../../domain/schema-subset.ts'
 /** The schema in those words; null where it cannot be said in them. */
 export const toStrict = (schema: JsonObject): JsonObject | null => (toHeld(schema) === 'none' ? null : toClean(schema))
 
+/** What says nothing of what is valid, and what is said anew. */
+const UNSAID: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'additionalProperties'])
+
 function toClean(schema: JsonObject): JsonObject {
   const clean: JsonObject = {}
   const left: string[] = []
   for (const [name, value] of Object.entries(schema)) {
-    if (value === undefined || name.startsWith('$schema') || name === '$id' || name === '$comment') continue
+    if (value === undefined || UNSAID.has(name)) continue
     if (name === 'format' && !FORMATS.has(value)) left.push(`format: ${JSON.stringify(value)}`)
     else if (UNDERSTOOD.has(name)) clean[name] = toCleanPart(name, value)
     else if (name === 'oneOf') clean.anyOf = asList(value).map(toCleanEach)
