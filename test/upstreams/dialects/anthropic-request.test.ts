@@ -227,6 +227,7 @@ describe('what was thought', () => {
 
   test('comes back as it was, whole or in the pieces of a stream', () => {
     expect(replay([own])).toEqual([thinking, text('So')])
+    expect(replay([{ ...own, signer: 'paid' }])).toEqual([thinking, text('So')])
     expect(
       replay([
         { ...own, text: 'Bo', signature: undefined },
@@ -237,11 +238,12 @@ describe('what was thought', () => {
     ).toEqual([thinking, { type: 'redacted_thinking', data: 'AAAA' }, text('So')])
   })
 
-  test('by another vendor, or without its signature, stays behind', () => {
+  test('by another vendor or upstream, or without its signature, stays behind', () => {
     expect(
       replay([
         { ...own, format: 'google-gemini-v1' },
         { ...own, format: null },
+        { ...own, signer: 'another' },
         { ...own, signature: '' },
         { type: 'reasoning.encrypted', data: 'AAAA', format: 'openai-responses-v1' },
         'nothing',

@@ -11,8 +11,10 @@ export interface BlockReader {
   end(out: AnswerEvent[]): void
 }
 
-/** Where the blocks of an answer stand among each other. */
+/** Where the blocks of an answer stand among each other, and whose they are. */
 export interface Places {
+  /** The upstream that signs what was thought. */
+  signer: string
   /** UTF-16 units of text so far. */
   chars: number
   thoughts: number
@@ -72,11 +74,13 @@ function toAnnotation(citation: JsonObject, span: { start_index: number; end_ind
 /** A thought in words, and the signature by which it is known when it comes back. */
 export class ThoughtReader implements BlockReader {
   readonly #index: number
+  readonly #signer: string
   readonly #text = new SurrogateBuffer()
   #isNamed = false
 
   constructor(block: JsonObject, places: Places, out: AnswerEvent[]) {
     this.#index = places.thoughts++
+    this.#signer = places.signer
     this.#think(this.#text.take(asText(block.thinking)), out)
     this.#sign(asText(block.signature), out)
   }
@@ -102,7 +106,7 @@ export class ThoughtReader implements BlockReader {
 
   /** What names it is said once: clients join the texts of one index. */
   #detail(said: { text: string } | { signature: string }): object {
-    const named = this.#isNamed ? {} : { format: FORMAT }
+    const named = this.#isNamed ? {} : { format: FORMAT, signer: this.#signer }
     this.#isNamed = true
     return { type: 'reasoning.text', ...said, ...named, index: this.#index }
   }
@@ -112,6 +116,7 @@ export class ThoughtReader implements BlockReader {
 export function readRedacted(block: JsonObject, places: Places, out: AnswerEvent[]): void {
   const data = asText(block.data)
   if (data === '') return
-  const detail = { type: 'reasoning.encrypted', data, format: FORMAT, index: places.thoughts++ }
+  const { signer } = places
+  const detail = { type: 'reasoning.encrypted', data, format: FORMAT, signer, index: places.thoughts++ }
   out.push({ kind: 'reasoning', choice: 0, text: '', details: [detail] })
 }

@@ -26,7 +26,7 @@ export class AnswerDecoder implements Decoder {
   readonly #usage = new UsageReader()
   readonly #calls: Calls
   readonly #open = new Map<number, BlockReader>()
-  readonly #places: Places = { chars: 0, thoughts: 0, annotations: 0 }
+  readonly #places: Places
   /** The answer's id; null until it has begun. */
   #id: string | null = null
   #stop: string | null = null
@@ -36,6 +36,7 @@ export class AnswerDecoder implements Decoder {
   constructor(expected: Expected) {
     this.#expected = expected
     this.#calls = new Calls(expected)
+    this.#places = { signer: expected.target.upstream.id, chars: 0, thoughts: 0, annotations: 0 }
   }
 
   /** See `Dialect.whole`. */

@@ -24,7 +24,7 @@ export function toBody(body: CanonicalRequest, target: Target): WireBody {
   refuse(body)
   const { options } = target.upstream
   const keepsSystem = (options.betas ?? []).some((beta) => beta.startsWith(LATER_SYSTEM))
-  const { system, turns } = toConversation(body.messages, keepsSystem)
+  const { system, turns } = toConversation(body.messages, { keepsSystem, signer: target.upstream.id })
   const holds = target.features.includes('structured_outputs')
   const tools = toTools(body, holds)
   const choice = tools.length === 0 ? undefined : toToolChoice(body)

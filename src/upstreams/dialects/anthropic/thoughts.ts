@@ -1,7 +1,7 @@
 /**
  * What a model thought, between its own blocks and `reasoning_details` as OpenRouter writes them: the signature of a thought
  * and what was redacted must come back unchanged, or the API refuses the request. What another vendor's model thought is left
- * out: its signatures mean nothing here. Pure.
+ * out, and so is what another upstream has signed: signatures mean nothing elsewhere. Pure.
  */
 import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { ThoughtBlock } from './wire.ts'
@@ -10,8 +10,11 @@ import type { ThoughtBlock } from './wire.ts'
 export const FORMAT = 'anthropic-claude-v1'
 const OURS = 'anthropic'
 
-/** Reads thoughts back, whole or in the pieces in which a stream sent them. */
-export function toThoughts(details: readonly unknown[] = []): ThoughtBlock[] {
+/**
+ * Reads thoughts back, whole or in the pieces in which a stream sent them.
+ * @param signer the upstream that they go to. Those that came by another way say no signer, and may be of it.
+ */
+export function toThoughts(details: readonly unknown[], signer: string): ThoughtBlock[] {
   const joined: JsonObject[] = []
   for (const value of details) {
     const detail = asObject(value)
@@ -20,7 +23,7 @@ export function toThoughts(details: readonly unknown[] = []): ThoughtBlock[] {
     if (before) join(before, detail)
     else joined.push({ ...detail })
   }
-  return joined.flatMap(toBlock)
+  return joined.filter((detail) => (detail.signer ?? signer) === signer).flatMap(toBlock)
 }
 
 /** Whether a detail goes on where another was, which its signature ends: of the same index, where it has one. */
@@ -30,10 +33,11 @@ function isSame(before: JsonObject, { type, index, format }: JsonObject): boolea
   return !Number.isInteger(index) || index === before.index
 }
 
-function join(into: JsonObject, { text, signature, format }: JsonObject): void {
+function join(into: JsonObject, { text, signature, format, signer }: JsonObject): void {
   into.text = asText(into.text) + asText(text)
   into.signature = asText(into.signature) + asText(signature)
   into.format ??= format
+  into.signer ??= signer
 }
 
 function toBlock({ type, format, text, signature, data }: JsonObject): ThoughtBlock[] {

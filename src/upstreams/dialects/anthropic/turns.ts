@@ -18,22 +18,29 @@ export interface Conversation {
 /** What is said where nobody says anything: the API takes no conversation without words of a user at its beginning. */
 const NOTHING = '.'
 
-/** @param keepsSystem whether instructions later on may stand in turns of their own. */
-export function toConversation(messages: readonly Message[], keepsSystem: boolean): Conversation {
+/** For whom a conversation is written. */
+export interface Reader {
+  /** Whether it takes instructions later on in turns of their own. */
+  keepsSystem: boolean
+  /** The upstream, which knows what it has signed. */
+  signer: string
+}
+
+export function toConversation(messages: readonly Message[], { keepsSystem, signer }: Reader): Conversation {
   const begins = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer')
   const leading = messages.slice(0, begins === -1 ? messages.length : begins)
   const system = leading.flatMap((message, index) =>
     marked(message, toTextBlocks(message.content, `messages[${index}].content`)),
   )
   const turns: Turn[] = []
-  const calls: Legacy = { last: null }
+  const before: Before = { call: null, signer }
   for (let index = leading.length; index < messages.length; index++) {
     const message = messages[index] as Message
     const role = toRole(message, keepsSystem)
-    const blocks = marked(message, toBlocks(message, index, calls, role))
-    const before = turns.at(-1)
+    const blocks = marked(message, toBlocks(message, index, before, role))
+    const last = turns.at(-1)
     if (blocks.length === 0) continue
-    if (before?.role === role) before.content.push(...blocks)
+    if (last?.role === role) last.content.push(...blocks)
     else turns.push({ role, content: blocks })
   }
   if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', content: toTexts(NOTHING) })
@@ -41,9 +48,10 @@ export function toConversation(messages: readonly Message[], keepsSystem: boolea
   return { system, turns }
 }
 
-/** The last call of a legacy function, which has no id. */
-interface Legacy {
-  last: string | null
+interface Before {
+  /** The last call of a legacy function, which has no id. */
+  call: string | null
+  signer: string
 }
 
 function toRole({ role }: Message, keepsSystem: boolean): Turn['role'] {
@@ -51,17 +59,17 @@ function toRole({ role }: Message, keepsSystem: boolean): Turn['role'] {
   return keepsSystem && (role === 'system' || role === 'developer') ? 'system' : 'user'
 }
 
-function toBlocks(message: Message, index: number, calls: Legacy, as: Turn['role']): Block[] {
+function toBlocks(message: Message, index: number, before: Before, as: Turn['role']): Block[] {
   const at = `messages[${index}].content`
   switch (message.role) {
     case 'assistant':
-      return toAnswer(message, index, calls)
+      return toAnswer(message, index, before)
     case 'tool':
       return [toResult(message.tool_call_id, message.content, at, message)]
     case 'function':
-      return calls.last === null
+      return before.call === null
         ? toTexts(`${message.name}: ${message.content ?? ''}`)
-        : [toResult(calls.last, message.content, at, message)]
+        : [toResult(before.call, message.content, at, message)]
     case 'system':
     case 'developer': {
       const said = toTextBlocks(message.content, at)
@@ -73,7 +81,7 @@ function toBlocks(message: Message, index: number, calls: Legacy, as: Turn['role
 }
 
 /** Thoughts come before what they led to, and calls last. */
-function toAnswer(message: AssistantMessage, index: number, calls: Legacy): Block[] {
+function toAnswer(message: AssistantMessage, index: number, before: Before): Block[] {
   const said = toSaid(message.content, `messages[${index}].content`)
   const refusal = toTexts(message.refusal ?? '')
   const uses: ToolUseBlock[] = (message.tool_calls ?? []).map((call) =>
@@ -83,10 +91,10 @@ function toAnswer(message: AssistantMessage, index: number, calls: Legacy): Bloc
   )
   const { function_call: called } = message
   if (called) {
-    calls.last = `function_${index}`
-    uses.push({ type: 'tool_use', id: calls.last, name: called.name, input: toInput(called.arguments) })
+    before.call = `function_${index}`
+    uses.push({ type: 'tool_use', id: before.call, name: called.name, input: toInput(called.arguments) })
   }
-  return [...toThoughts(message.reasoning_details ?? []), ...said, ...refusal, ...uses]
+  return [...toThoughts(message.reasoning_details ?? [], before.signer), ...said, ...refusal, ...uses]
 }
 
 /** The input of a tool is an object; a text that is none is handed on within one. */
