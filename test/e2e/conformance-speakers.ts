@@ -2,10 +2,12 @@
  * Upstreams of every format, as the suites of client libraries meet them: each plays the same conversations, in its own words, and
  * clients must not be able to tell one from another.
  */
+import { errorMessage, type Message, type Said } from '../support/anthropic-answers.ts'
+import { inTurn, strictly } from '../support/anthropic-upstream.ts'
 import { createGemini, googleError } from '../support/gemini-upstream.ts'
 import type { Script } from '../support/upstream.ts'
 import { type Behaviour, errorAnswer } from '../support/upstream-answers.ts'
-import { SLOPPY, sayBadly, type Turn } from './conformance-upstream.ts'
+import { SLOPPY, SLOPPY_USAGE, sayBadly, type Turn } from './conformance-upstream.ts'
 
 export interface Speaker {
   name: string
@@ -19,6 +21,23 @@ export interface Speaker {
   limited: Behaviour
 }
 
+const toMessage = ({ reasoning, text, calls = [] }: Turn): Message => {
+  const { prompt_tokens: prompt, completion_tokens: output_tokens } = SLOPPY_USAGE
+  const { cached_tokens: read } = SLOPPY_USAGE.prompt_tokens_details
+  const blocks: Said[] = []
+  if (reasoning !== undefined) blocks.push({ thought: reasoning })
+  if (text !== undefined) blocks.push({ text })
+  return {
+    blocks: [...blocks, ...calls.map(({ name, input }) => ({ call: name, input }))],
+    usage: {
+      input_tokens: prompt - read,
+      cache_read_input_tokens: read,
+      output_tokens,
+      output_tokens_details: { thinking_tokens: SLOPPY_USAGE.completion_tokens_details.reasoning_tokens },
+    },
+  }
+}
+
 const WAIT = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34s' }]
 
 export const SPEAKERS: readonly Speaker[] = [
@@ -28,6 +47,13 @@ export const SPEAKERS: readonly Speaker[] = [
     toUpstream: (url) => `{ dialect: openai, base_url: "${url}", api_key: \${UPSTREAM_KEY} }`,
     say: sayBadly,
     limited: errorAnswer(429, 'slow down', { 'retry-after': '34' }),
+  },
+  {
+    name: 'an Anthropic upstream',
+    model: 'acme/claude',
+    toUpstream: (url) => `{ dialect: anthropic, base_url: "${url}", api_key: \${UPSTREAM_KEY} }`,
+    say: (...turns) => strictly(inTurn(...turns.map(toMessage)), { key: 'x' }),
+    limited: errorMessage(429, 'rate_limit_error', 'slow down', { 'retry-after': '34' }),
   },
   {
     name: 'a Gemini upstream',
