@@ -2,7 +2,7 @@
  * What a catalogue declares, and how its checked entries become that: with defaults, and known facts for what an entry
  * leaves out. Called by `file.ts`; `plan.ts` compares the result with the tables. Pure.
  */
-import type { Deadlines } from '../domain/settings.ts'
+import type { Deadlines, DialectName } from '../domain/settings.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
@@ -81,12 +81,14 @@ export function lacksFacts(entry: Entry, upstreams: Entry): boolean {
   )
 }
 
-/** Whether it matters how its model thinks, and the route does not say so: only Anthropic's format has several ways to ask. */
+/** Whether it matters how its model thinks, and the route does not say so: vendors' own formats have several ways to ask. */
 const lacksSettings = ({ upstream, thinking }: Entry, upstreams: Entry): boolean =>
   thinking === undefined &&
   typeof upstream === 'string' &&
   Object.hasOwn(upstreams, upstream) &&
-  toEntry(upstreams[upstream]).dialect === 'anthropic'
+  OWN_FORMATS.has(toEntry(upstreams[upstream]).dialect)
+
+const OWN_FORMATS: ReadonlySet<unknown> = new Set<DialectName>(['anthropic', 'gemini'])
 
 /** Converts a model that has passed every check; null where a fact is missing. */
 export function toModel(

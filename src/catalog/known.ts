@@ -79,7 +79,7 @@ export function findRouteSettings(known: KnownProviders, slug: string, route: Na
   const has = (type: string) => options.some((option) => option.type === type)
   const sampling = model.temperature === false ? { sampling: false } : {}
   if (!model.reasoning) return { thinking: 'none', ...sampling }
-  if (has('budget_tokens')) return { thinking: 'budget', ...sampling }
+  if (has('budget_tokens')) return { thinking: 'budget', ...(has('toggle') ? { thinking_off: true } : {}), ...sampling }
   const effort = options.find((option) => option.type === 'effort')
   if (!effort) return sampling
   const efforts = EFFORTS.filter((one) => effort.values?.includes(one))

@@ -61,6 +61,16 @@ describe('the shipped facts', () => {
     expect(of('claude-nobody')).toEqual({})
   })
 
+  test("tell how each of Google's models is asked to think, too", async () => {
+    const known = await loadKnown()
+    const of = (model: string) => findRouteSettings(known, 'my/model', { upstream: 'google', model })
+    expect(of('gemini-2.0-flash')).toEqual({ thinking: 'none' })
+    expect(of('gemini-2.5-pro')).toEqual({ thinking: 'budget' })
+    expect(of('gemini-2.5-flash')).toEqual({ thinking: 'budget', thinking_off: true })
+    const efforts: Effort[] = ['low', 'high']
+    expect(of('gemini-3-pro-preview')).toEqual({ thinking: 'adaptive', efforts, thinking_off: false })
+  })
+
   test('have the prices of modes, by what the provider says when it has served so', async () => {
     const known = await loadKnown()
     expect(findFacts(known, 'openai/gpt-5.4', []).pricing).toContainEqual({

@@ -35,6 +35,16 @@ const ROWS: Row[] = [
     ],
   },
   {
+    name: 'levels far apart, of which the nearest is taken',
+    route: ', efforts: [low, high]',
+    upstream: { thinks: 'level' },
+    asked: [
+      [{ reasoning_effort: 'minimal' }, level('low')],
+      [{ reasoning_effort: 'medium' }, level('high')],
+      [{ reasoning_effort: 'xhigh' }, level('high')],
+    ],
+  },
+  {
     name: 'a number of tokens, and not whether it can be off',
     route: ', thinking: budget',
     upstream: { thinks: 'budget', signs: false },

@@ -53,7 +53,7 @@ describe.each(ways)('%p', (way) => {
     })
     const method = way.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
     expect(lastRequest()).toMatchObject({
-      path: `/v1beta/models/gemini-3-flash-preview:${method}`,
+      path: `/v1beta/models/gemini-of-today:${method}`,
       headers: { 'x-goog-api-key': KEY },
       json: {
         contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],

@@ -41,7 +41,7 @@ test('tools are called and answered without ids, by a token that is asked for on
   expect(gemini.refused).toEqual([])
   expect(endpoint.claims).toHaveLength(1)
   const seen = gateway.upstream.requests.at(-1)
-  expect(seen?.path).toBe(`${BASE}/models/gemini-3-flash-preview:streamGenerateContent?alt=sse`)
+  expect(seen?.path).toBe(`${BASE}/models/gemini-of-today:streamGenerateContent?alt=sse`)
   expect(seen?.headers).not.toHaveProperty('x-goog-api-key')
 })
 

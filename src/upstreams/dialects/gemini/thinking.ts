@@ -55,10 +55,10 @@ function toBudget({ effort, tokens }: Wish, { thinking_off: canBeOff }: RouteSet
 function toLevel({ effort, tokens }: Wish, { efforts = LEVELS }: RouteSettings): ThinkingConfig {
   const wanted = effort ?? (tokens === null ? null : toEffort(tokens))
   if (wanted === null) return {}
-  const known = EFFORTS.filter((level) => efforts.includes(level))
-  const place = ORDER.indexOf(wanted)
-  // The least that is no less, or else the most that there is: none of them can be switched off.
-  const level = known.find((level) => ORDER.indexOf(level) >= place) ?? known.at(-1)
+  const distance = (level: string) => Math.abs(ORDER.indexOf(level) - ORDER.indexOf(wanted))
+  // Of two that are as near, the higher one.
+  const known = EFFORTS.filter((level) => efforts.includes(level)).reverse()
+  const [level] = known.sort((a, b) => distance(a) - distance(b))
   return level === undefined ? {} : { thinkingLevel: level }
 }
 
