@@ -28,10 +28,11 @@ async function play(pricing: string, usages: Record<string, unknown>[]): Promise
 }
 
 test('Gemini 2.5 Pro: cached tokens, thoughts, tools, and the whole request dearer above 200,000 tokens', async () => {
-  // USD a million: 1.25 read, 0.125 cached, 10 written; above 200,000 tokens of a prompt 2.50, 0.25 and 15.
+  // USD a million: 1.25 read, 0.125 cached, 10 written; above 200,000 tokens of a prompt 2.50, 0.25 and 15; flex half of it.
   const pricing = `[
     { prompt: "0.00000125", completion: "0.00001", input_cache_read: "0.000000125" },
-    { prompt: "0.0000025", completion: "0.000015", input_cache_read: "0.00000025", min_prompt_tokens: 200000 }]`
+    { prompt: "0.0000025", completion: "0.000015", input_cache_read: "0.00000025", min_prompt_tokens: 200000 },
+    { prompt: "0.000000625", completion: "0.000005", input_cache_read: "0.0000000625", mode: flex }]`
   const costs = await play(pricing, [
     {
       promptTokenCount: 200_000,
@@ -49,12 +50,21 @@ test('Gemini 2.5 Pro: cached tokens, thoughts, tools, and the whole request dear
       thoughtsTokenCount: 2_000,
       totalTokenCount: 253_300,
     },
+    {
+      promptTokenCount: 1_000,
+      candidatesTokenCount: 60,
+      thoughtsTokenCount: 40,
+      totalTokenCount: 1_100,
+      serviceTier: 'flex',
+    },
   ])
   expect(costs).toEqual([
     // 50,000 at 1,250 nano-dollars, 150,000 at 125, 2,000 at 10,000
     62_500_000 + 18_750_000 + 20_000_000,
     // 50,300 at 2,500, 200,000 at 250, 3,000 at 15,000
     125_750_000 + 50_000_000 + 45_000_000,
+    // 1,000 at 625, 100 at 5,000
+    625_000 + 500_000,
   ])
 })
 

@@ -1,8 +1,23 @@
 /**
  * What the Gemini API refuses of a request, in its own words: fields that it does not know, turns out of order, calls and answers
  * that do not belong together, thought signatures that are missing or foreign, controls that exclude each other. By the
- * field lists of Google's client library and its published rules.
+ * types of Google's client library, by which the lists of fields here are checked, and its published rules.
  */
+import type {
+  Blob as BlobPart,
+  Content,
+  FileData,
+  FunctionCall,
+  FunctionCallingConfig,
+  FunctionDeclaration,
+  FunctionResponse,
+  GenerateContentConfig,
+  GenerationConfig,
+  Part,
+  ThinkingConfig,
+  Tool,
+  ToolConfig,
+} from '@google/genai'
 import { isObject, type Json, type JsonObject } from './contract-parts.ts'
 
 /** The sentinel that Google documents for a call whose signature is not to hand. */
@@ -36,9 +51,11 @@ export function findWrong(body: unknown, rules: Rules): string | null {
   }
 }
 
-function closed(value: Json | undefined, at: string, fields: string): JsonObject {
+/** Fields of an object, as far as anybody is sent them, of those that Google's library knows. */
+const of = <Known>(...fields: (keyof Known & string)[]): readonly string[] => fields
+
+function closed(value: Json | undefined, at: string, known: readonly string[]): JsonObject {
   refuseUnless(isObject(value), `Invalid value at '${at}': an object was expected.`)
-  const known = fields.split(' ')
   for (const key of Object.keys(value))
     refuseUnless(
       known.includes(key),
@@ -52,12 +69,21 @@ function items(value: Json | undefined, at: string): Json[] {
   return value
 }
 
+const REQUEST = [
+  'contents',
+  'generationConfig',
+  ...of<GenerateContentConfig>(
+    'systemInstruction',
+    'tools',
+    'toolConfig',
+    'safetySettings',
+    'cachedContent',
+    'serviceTier',
+  ),
+]
+
 function checkRequest(body: Json, rules: Rules): void {
-  const request = closed(
-    body,
-    'request',
-    'contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent serviceTier',
-  )
+  const request = closed(body, 'request', REQUEST)
   const contents = items(request.contents, 'contents')
   refuseUnless(contents.length > 0, '* GenerateContentRequest.contents: contents is not specified')
   const turns = contents.map((content, at) => checkContent(content, `contents[${at}]`, rules))
@@ -65,7 +91,7 @@ function checkRequest(body: Json, rules: Rules): void {
   checkCalls(turns, rules)
   if (rules.signs) checkSigned(turns)
   if (request.systemInstruction !== undefined) {
-    const { parts } = closed(request.systemInstruction, 'system_instruction', 'parts role')
+    const { parts } = closed(request.systemInstruction, 'system_instruction', of<Content>('parts', 'role'))
     for (const part of items(parts, 'system_instruction.parts'))
       refuseUnless(isObject(part) && typeof part.text === 'string' && part.text !== '', 'only text in instructions')
   }
@@ -83,10 +109,10 @@ interface Turn {
   parts: JsonObject[]
 }
 
-const DATA = ['text', 'inlineData', 'fileData', 'functionCall', 'functionResponse']
+const DATA = of<Part>('text', 'inlineData', 'fileData', 'functionCall', 'functionResponse')
 
 function checkContent(content: Json, at: string, rules: Rules): Turn {
-  const { role, parts } = closed(content, at, 'role parts')
+  const { role, parts } = closed(content, at, of<Content>('role', 'parts'))
   refuseUnless(role === 'user' || role === 'model', 'Please use a valid role: user, model.')
   const listed = items(parts, `${at}.parts`).map((part, place) => checkPart(part, `${at}.parts[${place}]`, rules))
   refuseUnless(listed.length > 0, `* ${at}.parts: must not be empty`)
@@ -94,7 +120,7 @@ function checkContent(content: Json, at: string, rules: Rules): Turn {
 }
 
 function checkPart(value: Json, at: string, rules: Rules): JsonObject {
-  const part = closed(value, at, `${DATA.join(' ')} thought thoughtSignature`)
+  const part = closed(value, at, [...DATA, ...of<Part>('thought', 'thoughtSignature')])
   const held = DATA.filter((name) => part[name] !== undefined)
   refuseUnless(held.length === 1, `* ${at}.data: required oneof field 'data' must have one initialized field`)
   const { thoughtSignature: signature } = part
@@ -102,17 +128,27 @@ function checkPart(value: Json, at: string, rules: Rules): JsonObject {
     refuseUnless(typeof part.text === 'string' && (part.text !== '' || signature !== undefined), `* ${at}: empty text`)
   if (part.inlineData !== undefined) checkBlob(part.inlineData, at)
   if (part.fileData !== undefined) {
-    const { mimeType, fileUri } = closed(part.fileData, `${at}.file_data`, 'mimeType fileUri displayName')
+    const { mimeType, fileUri } = closed(
+      part.fileData,
+      `${at}.file_data`,
+      of<FileData>('mimeType', 'fileUri', 'displayName'),
+    )
     refuseUnless(Boolean(mimeType) && Boolean(fileUri), `* ${at}.file_data: mime_type and file_uri are required`)
   }
-  const ids = rules.ids ? 'id ' : ''
+  const ids = rules.ids ? of<FunctionCall & FunctionResponse>('id') : []
   if (part.functionCall !== undefined) {
-    const { name, args } = closed(part.functionCall, `${at}.function_call`, `${ids}name args`)
+    const { name, args } = closed(part.functionCall, `${at}.function_call`, [
+      ...ids,
+      ...of<FunctionCall>('name', 'args'),
+    ])
     refuseUnless(isName(name), `* ${at}.function_call.name: Name cannot be empty.`)
     refuseUnless(args === undefined || isObject(args), `Invalid value at '${at}.function_call.args'`)
   }
   if (part.functionResponse !== undefined) {
-    const { name, response } = closed(part.functionResponse, `${at}.function_response`, `${ids}name response parts`)
+    const { name, response } = closed(part.functionResponse, `${at}.function_response`, [
+      ...ids,
+      ...of<FunctionResponse>('name', 'response', 'parts'),
+    ])
     refuseUnless(isName(name), `* ${at}.function_response.name: Name cannot be empty.`)
     refuseUnless(isObject(response), `Invalid value at '${at}.function_response.response'`)
   }
@@ -121,7 +157,7 @@ function checkPart(value: Json, at: string, rules: Rules): JsonObject {
 }
 
 function checkBlob(value: Json, at: string): void {
-  const { mimeType, data } = closed(value, `${at}.inline_data`, 'mimeType data displayName')
+  const { mimeType, data } = closed(value, `${at}.inline_data`, of<BlobPart>('mimeType', 'data', 'displayName'))
   refuseUnless(typeof mimeType === 'string' && /^\w+\/[\w.+-]+$/.test(mimeType), `Unsupported MIME type: ${mimeType}`)
   refuseUnless(typeof data === 'string' && /^[\w+/-]+={0,2}$/.test(data), `Base64 decoding failed at '${at}'`)
 }
@@ -173,13 +209,13 @@ function checkSigned(turns: readonly Turn[]): void {
 function checkTools(value: Json | undefined): string[] {
   if (value === undefined) return []
   return items(value, 'tools').flatMap((tool, at) => {
-    const { functionDeclarations } = closed(tool, `tools[${at}]`, 'functionDeclarations googleSearch')
+    const { functionDeclarations } = closed(tool, `tools[${at}]`, of<Tool>('functionDeclarations', 'googleSearch'))
     if (functionDeclarations === undefined) return []
     return items(functionDeclarations, `tools[${at}]`).map((declaration) => {
       const { name, parametersJsonSchema: schema } = closed(
         declaration,
         `tools[${at}].function_declarations`,
-        'name description parametersJsonSchema behavior',
+        of<FunctionDeclaration>('name', 'description', 'parametersJsonSchema', 'behavior'),
       )
       refuseUnless(isName(name), `Invalid function name: ${name}`)
       refuseUnless(schema === undefined || (isObject(schema) && schema.type === 'object'), 'parameters are an object')
@@ -189,8 +225,12 @@ function checkTools(value: Json | undefined): string[] {
 }
 
 function checkToolConfig(value: Json, names: readonly string[]): void {
-  const { functionCallingConfig: config } = closed(value, 'tool_config', 'functionCallingConfig')
-  const { mode, allowedFunctionNames: allowed } = closed(config, 'tool_config', 'mode allowedFunctionNames')
+  const { functionCallingConfig: config } = closed(value, 'tool_config', of<ToolConfig>('functionCallingConfig'))
+  const { mode, allowedFunctionNames: allowed } = closed(
+    config,
+    'tool_config',
+    of<FunctionCallingConfig>('mode', 'allowedFunctionNames'),
+  )
   refuseUnless(['AUTO', 'ANY', 'NONE', 'VALIDATED'].includes(String(mode)), `Invalid value at 'mode': ${mode}`)
   refuseUnless(names.length > 0, 'Function calling config is set without function_declarations.')
   if (allowed === undefined) return
@@ -201,9 +241,11 @@ function checkToolConfig(value: Json, names: readonly string[]): void {
   for (const name of items(allowed, 'allowed')) refuseUnless(names.includes(String(name)), `${name} is not declared`)
 }
 
-const CONFIG =
-  'maxOutputTokens temperature topP topK stopSequences seed presencePenalty frequencyPenalty candidateCount ' +
-  'responseLogprobs logprobs responseMimeType responseJsonSchema responseModalities thinkingConfig'
+const CONFIG = of<GenerationConfig>(
+  ...(['maxOutputTokens', 'temperature', 'topP', 'topK', 'stopSequences', 'seed', 'candidateCount'] as const),
+  ...(['presencePenalty', 'frequencyPenalty', 'responseLogprobs', 'logprobs', 'responseMimeType'] as const),
+  ...(['responseJsonSchema', 'responseModalities', 'thinkingConfig'] as const),
+)
 
 function checkConfig(value: Json, { thinks }: Rules): void {
   const config = closed(value, 'generation_config', CONFIG)
@@ -228,7 +270,7 @@ function checkConfig(value: Json, { thinks }: Rules): void {
   const { thinkingLevel: level, thinkingBudget: budget } = closed(
     thinkingConfig,
     'thinking_config',
-    'includeThoughts thinkingLevel thinkingBudget',
+    of<ThinkingConfig>('includeThoughts', 'thinkingLevel', 'thinkingBudget'),
   )
   refuseUnless(
     level === undefined || budget === undefined,

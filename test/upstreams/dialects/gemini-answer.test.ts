@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import type { FinishReason } from '@google/genai'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import type { Expected } from '../../../src/upstreams/backend.ts'
@@ -192,4 +193,34 @@ test.each([
   [500, 'degraded'],
 ])('a probe that is answered with %p finds it %p', (status, state) => {
   expect(gemini.probe.readiness(status)).toMatchObject({ state })
+})
+
+/** Every word of Google's library for an end, and what clients read of it; null: the upstream failed at it. */
+const ENDS: Record<`${FinishReason}`, string | null> = {
+  FINISH_REASON_UNSPECIFIED: 'stop',
+  STOP: 'stop',
+  OTHER: 'stop',
+  NO_IMAGE: 'stop',
+  IMAGE_OTHER: 'stop',
+  MAX_TOKENS: 'length',
+  CONTINUATION: 'length',
+  SAFETY: 'content_filter',
+  RECITATION: 'content_filter',
+  LANGUAGE: 'content_filter',
+  BLOCKLIST: 'content_filter',
+  PROHIBITED_CONTENT: 'content_filter',
+  SPII: 'content_filter',
+  IMAGE_SAFETY: 'content_filter',
+  IMAGE_PROHIBITED_CONTENT: 'content_filter',
+  IMAGE_RECITATION: 'content_filter',
+  MALFORMED_FUNCTION_CALL: null,
+  UNEXPECTED_TOOL_CALL: null,
+  TOO_MANY_TOOL_CALLS: null,
+  MALFORMED_RESPONSE: null,
+}
+
+test.each(Object.entries(ENDS))('an end by %s is %p', (word, reason) => {
+  const last = decode([saying([{ text: 'a' }]), saying([], { finishReason: word })]).slice(1)
+  if (reason === null) expect(last).toEqual([{ kind: 'failure', error: expect.any(UpstreamError) }])
+  else expect(last).toEqual([{ kind: 'finish', choice: 0, reason: reason as 'stop' }, { kind: 'done' }])
 })
