@@ -56,6 +56,9 @@ export const NO_USAGE: Usage = {
   webSearches: 0,
 }
 
+/** No call searches more often; beyond it a number is nonsense, and what it costs would be. */
+export const MAX_SEARCHES = 10_000
+
 /** Adds what `more` has to `sum`, in place. */
 export function addUsage(sum: Usage, more: Usage): void {
   for (const field of FIELDS) sum[field] += more[field]

@@ -3,7 +3,7 @@
  * earlier one, but how long what was written is kept is told once. Pure.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
-import { type ModelUsage, NO_USAGE, type Usage } from '../../../domain/usage.ts'
+import { MAX_SEARCHES, type ModelUsage, NO_USAGE, type Usage } from '../../../domain/usage.ts'
 
 /** No call reads or writes more; beyond it a number is nonsense, and sums of money would stop being exact. */
 const MAX_TOKENS = 1e9
@@ -84,7 +84,7 @@ function toCounts(usage: JsonObject, before: Counts): Counts {
     written1h: Math.min(long, written),
     output,
     thought: Math.min(thought, output),
-    searches: asCount(asObject(usage.server_tool_use)?.web_search_requests) ?? before.searches,
+    searches: Math.min(asCount(asObject(usage.server_tool_use)?.web_search_requests) ?? before.searches, MAX_SEARCHES),
   }
 }
 

@@ -1,6 +1,6 @@
 /** Reads how many tokens a call took, by whatever names and in whatever place a server tells it. Pure. */
 import { asObject, type JsonObject } from '../../../domain/json.ts'
-import type { Usage } from '../../../domain/usage.ts'
+import { MAX_SEARCHES, type Usage } from '../../../domain/usage.ts'
 
 /** Finds the usage of an answer or a chunk: at its top, or where Groq and Moonshot put it. */
 export function findUsage(answer: JsonObject): Usage | null {
@@ -66,9 +66,6 @@ function isCacheBeside(
 ) {
   return cached > prompt && asCount(usage.total_tokens) !== prompt + completion
 }
-
-/** No call searches more often; beyond it a number is nonsense, and what it costs would be. */
-const MAX_SEARCHES = 10_000
 
 /** Searches of the web that have a fee: as OpenRouter, Anthropic, Perplexity and xAI say it, who counts what it has found. */
 const toSearches = (usage: JsonObject): number =>
