@@ -5,6 +5,7 @@
  */
 import { hasProxy, toFetchPlaces } from '../config.ts'
 import { createDemoBackend } from '../demo/demo.ts'
+import { once } from '../domain/once.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Environment, Upstream } from '../domain/snapshot.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
@@ -29,16 +30,17 @@ export function createAllBackends({
   ...options
 }: BackendOptions = {}): Record<DialectName, Backend> {
   const transport = createTransport(environment)
+  /** Of service accounts, by which Google serves its own models and others' alike. */
+  const tokens = once(async () => (await import('../upstreams/google/tokens.ts')).createTokens({ now }))
   return {
     openai: createHttpBackend(openai, transport, options),
     anthropic: onFirstUse(async () => {
       const { anthropic } = await import('../upstreams/dialects/anthropic/anthropic.ts')
-      return createHttpBackend(anthropic, transport, options)
+      return createHttpBackend(anthropic, transport, { ...options, authority: await tokens.get() })
     }),
     gemini: onFirstUse(async () => {
       const { gemini } = await import('../upstreams/dialects/gemini/gemini.ts')
-      const { createTokens } = await import('../upstreams/google/tokens.ts')
-      return createHttpBackend(gemini, transport, { ...options, authority: createTokens({ now }) })
+      return createHttpBackend(gemini, transport, { ...options, authority: await tokens.get() })
     }),
     demo: createDemoBackend(),
   }
@@ -46,14 +48,10 @@ export function createAllBackends({
 
 /** A backend whose code is read when it is first asked: most servers have upstreams of one format. */
 function onFirstUse(create: () => Promise<Backend>): Backend {
-  let made: Promise<Backend> | null = null
-  const get = () => {
-    made ??= create()
-    return made
-  }
+  const made = once(create)
   return {
-    call: async (call) => (await get()).call(call),
-    probe: async (upstream, signal) => (await get()).probe(upstream, signal),
+    call: async (call) => (await made.get()).call(call),
+    probe: async (upstream, signal) => (await made.get()).probe(upstream, signal),
   }
 }
 
