@@ -84,6 +84,12 @@ describe('a message with', () => {
       { ...said, content: 'a', annotations: [{ type: 'url_citation' }] },
       'stop',
     ],
+    [
+      'pictures',
+      { content: '', images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' }, index: 0 }] },
+      { ...silent, images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }] },
+      'stop',
+    ],
     ['keys of its own', { content: 'a', tokens: 5, name: null }, { ...said, content: 'a' }, 'stop'],
   ])('%s has every field', (_, message, expected, finish) => {
     expect(convert(message)).toEqual({ index: 0, message: expected, logprobs: null, finish_reason: finish } as never)

@@ -23,6 +23,22 @@ function failureOf(run: () => unknown): UpstreamError {
   throw new Error('it did not fail')
 }
 
+test('pictures that stand beside an empty content are told, each with its index', () => {
+  const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
+  const decoder = openai.decoder(expected)
+  const out: AnswerEvent[] = []
+  const delta = { content: '', images: [picture] }
+  for (const choice of [{ delta }, { delta }, { delta: {}, finish_reason: 'stop' }])
+    decoder.event({ name: null, data: JSON.stringify({ choices: [{ index: 0, ...choice }] }) }, out)
+  decoder.end(out)
+  expect(out).toEqual([
+    { kind: 'images', choice: 0, items: [{ ...picture, index: 0 }] },
+    { kind: 'images', choice: 0, items: [{ ...picture, index: 1 }] },
+    { kind: 'finish', choice: 0, reason: 'stop' },
+    { kind: 'done' },
+  ])
+})
+
 describe('a request', () => {
   const sent = (extra: Record<string, unknown>) => JSON.parse(openai.request({ ...body, ...extra }, target).body)
 

@@ -21,6 +21,7 @@ export class DeltaDecoder {
   readonly #refusal = new SurrogateBuffer()
   readonly #details = new ItemNumbers(true)
   readonly #annotations = new ItemNumbers(false)
+  readonly #images = new ItemNumbers(false)
   #tools: ToolCalls | null = null
 
   constructor({ target, callId }: Expected, index: number) {
@@ -46,6 +47,8 @@ export class DeltaDecoder {
     this.#takeTexts(delta, calls.length > 0, out)
     const audio = asObject(delta.audio)
     if (audio) out.push({ kind: 'audio', choice: this.#index, audio: withoutNulls(audio) })
+    const images = this.#images.take(delta.images)
+    if (images.length > 0) out.push({ kind: 'images', choice: this.#index, items: images })
     const items = this.#annotations.take(delta.annotations)
     if (items.length > 0) out.push({ kind: 'annotations', choice: this.#index, items })
     for (const call of calls) out.push(call)
