@@ -34,7 +34,8 @@ export function toConversation({ messages }: Pick<CanonicalRequest, 'messages'>,
   const { contents } = turns
   if (manner.signs) signCurrentTurn(contents)
   // There has to be something to answer.
-  if (contents.length === 0) return { contents: [{ role: 'user', parts: system }] }
+  if (contents.length === 0)
+    return { contents: [{ role: 'user', parts: system.length > 0 ? system : [{ text: ' ' }] }] }
   return { contents, ...(system.length > 0 ? { systemInstruction: { parts: system } } : {}) }
 }
 
@@ -55,7 +56,7 @@ class Turns {
         this.#respond(this.#toResponse(message), this.#places.get(message.tool_call_id) ?? 0)
         return
       case 'function':
-        this.#respond({ name: message.name, response: { output: message.content ?? '' } }, 0)
+        this.#respond({ name: toName(message.name), response: { output: message.content ?? '' } }, 0)
         return
       default:
         this.#say('user', toParts(message))
@@ -78,8 +79,7 @@ class Turns {
     if (signatures.text !== '') sign(said, signatures.text)
     this.#places = new Map()
     for (const [place, call] of (message.tool_calls ?? []).entries()) {
-      const { name, args } =
-        call.type === 'function' ? toCall(call.function) : toCall({ ...call.custom, arguments: '' })
+      const { name, args } = call.type === 'function' ? toCall(call.function) : toCustomCall(call.custom)
       this.#names.set(call.id, name)
       this.#places.set(call.id, place)
       const signature = signatures.calls.get(call.id)
@@ -148,8 +148,18 @@ function sign(parts: Part[], thoughtSignature: string): void {
 
 /** Arguments are an object there. What a model wrote that is none still says something. */
 function toCall(called: { name: string; arguments: string }): { name: string; args: Record<string, unknown> } {
-  return { name: called.name, args: toArgs(called.arguments) }
+  return { name: toName(called.name), args: toArgs(called.arguments) }
 }
+
+/** A custom tool's call, of a history that another model has written: its input is its only argument. */
+const toCustomCall = ({ name, input }: { name: string; input: string }) => ({ name: toName(name), args: { input } })
+
+/** Other vendors' functions may be called otherwise. */
+const toName = (name: string) =>
+  name
+    .replace(/[^\w.:-]/g, '_')
+    .replace(/^(?![A-Za-z_])/, '_')
+    .slice(0, 128)
 
 function toArgs(text: string): Record<string, unknown> {
   if (text.trim() === '') return {}
