@@ -1,4 +1,4 @@
-/** Whether all that was counted of late had a price: what has none is on record as cheaper than it may have been. */
+/** Whether all that was counted of late had a price: what is on record may not be what it cost. */
 import { type Check, ok, toFew, warning } from '../documents/check.ts'
 import { DAY_MS, dayOf } from '../domain/time.ts'
 import { count } from '../domain/words.ts'
@@ -22,7 +22,7 @@ export function checkPrices(reader: Pick<UsageReader, 'pages' | 'counts'>, nowMs
   return [
     warning(
       'prices',
-      `${count(all, 'request')} of the last ${DAYS} days may have cost more than is on record, since something that was counted has no price (${toFew(names)}). \`tollgate requests list --model ${names[0]}\` marks them with +, \`tollgate requests show ID\` names what lacks one: add it to the model's pricing.`,
+      `${count(all, 'request')} of the last ${DAYS} days may have cost something else than is on record, since something that was counted has no price (${toFew(names)}). \`tollgate requests list --model ${names[0]}\` marks them with +, \`tollgate requests show ID\` names what lacks one: add it to the model's pricing.`,
     ),
   ]
 }

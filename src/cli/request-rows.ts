@@ -29,7 +29,7 @@ const toCells = (row: StoredRequest, { keys }: Names, nowMs: number): string[] =
   row.status === 'open' ? '-' : toCost(row),
 ]
 
-/** `~` stands before what rests on a count of ours, `+` behind what may be too little: something of it has no price. */
+/** `~` stands before what rests on a count of ours, `+` behind what may not be all: something of it has no price. */
 export const toCost = ({
   estimated,
   costNanoUsd,

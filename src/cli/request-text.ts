@@ -51,7 +51,10 @@ function toServed({ mode, webSearches, unpriced }: StoredRequest): [what: string
     ...(unpriced === 0
       ? []
       : [
-          ['unpriced', 'not all of it has a price: it may have cost more than is on record'] satisfies [string, string],
+          ['unpriced', 'not all of it has a price: what is on record may not be what it cost'] satisfies [
+            string,
+            string,
+          ],
         ]),
   ]
 }
@@ -166,7 +169,7 @@ function toBasisText(call: ChargedCall): string {
 function toUnpriced({ charge, unpriced, mode }: ChargedCall): string {
   if (unpriced === 0) return ''
   const names = charge?.unpriced.map((name) => (name === 'mode' ? `the mode ${mode}` : name)) ?? []
-  return `; it may have cost more: there is no price for ${names.join(', ') || 'its model'}`
+  return `; this may not be what it cost: there is no price for ${names.join(', ') || 'its model'}`
 }
 
 /** Why some of it is a count of ours. */

@@ -106,6 +106,9 @@ function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
 /** How calls may be served that the sheet has prices of their own for. */
 export const modesOf = (pricing: readonly PricingItem[]): Iterable<string> => sheetOf(pricing).modes.keys()
 
+/** Whether it has one for calls that are served so. */
+export const hasMode = (pricing: readonly PricingItem[], mode: string): boolean => sheetOf(pricing).modes.has(mode)
+
 /** Parsed pricing, kept as long as the snapshot that holds the strings. */
 const parsed = new WeakMap<readonly PricingItem[], Sheet>()
 

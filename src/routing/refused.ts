@@ -5,7 +5,10 @@
 import { GatewayError } from '../domain/error.ts'
 import { isPassed, type RefusalReason, reasonToRefuse, toPlainName } from '../domain/fields.ts'
 import { valuesWithin } from '../domain/json.ts'
+import { toMode } from '../domain/mode.ts'
+import { hasMode } from '../domain/price-sheet.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
+import type { DialectName } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
 
 /** A field that not every upstream may be sent. */
@@ -14,6 +17,8 @@ export interface Doubtful {
   /** Dotted path of the field. */
   param: string
   reason: RefusalReason
+  /** How a call would be served that has it, where that is what it asks for. */
+  mode: string | null
 }
 
 const NONE: readonly Doubtful[] = []
@@ -25,16 +30,17 @@ export function findDoubtful(body: CanonicalRequest): readonly Doubtful[] {
   // Some gateways take a provider's own tools as further fields of a function.
   if (tools) for (let at = 0; at < tools.length; at++) found = addDoubtful(tools[at] ?? {}, `tools[${at}].`, found)
   const param = findStoredFile(body)
-  return param === null ? found : [...found, { name: 'file_id', param, reason: 'stored' }]
+  return param === null ? found : [...found, { name: 'file_id', param, reason: 'stored', mode: null }]
 }
 
 function addDoubtful(holder: object, at: string, found: readonly Doubtful[]): readonly Doubtful[] {
   let more: Doubtful[] | null = null
   for (const name in holder) {
-    const reason = reasonToRefuse(name, (holder as Record<string, unknown>)[name])
+    const value = (holder as Record<string, unknown>)[name]
+    const reason = reasonToRefuse(name, value)
     if (reason === null) continue
     more ??= [...found]
-    more.push({ name, param: at + name, reason })
+    more.push({ name, param: at + name, reason, mode: reason === 'dear' ? toMode(value) : null })
   }
   return more ?? found
 }
@@ -64,8 +70,9 @@ function hasStoredFile(part: object): boolean {
 
 /** Returns the refusal of the first field that a target must not be sent, or null. */
 export function checkDoubtful(found: readonly Doubtful[], { model, upstream, pricing }: Target): GatewayError | null {
-  for (const { name, param, reason } of found) {
+  for (const { name, param, reason, mode } of found) {
     if (isPassed(upstream.options.pass, name)) continue
+    if (mode !== null && TELLING.includes(upstream.dialect) && hasMode(pricing, mode)) continue
     // What costs nothing costs no more.
     if ((reason === 'dear' || reason === 'fee') && upstream.local && pricing.length === 0) continue
     return new GatewayError(
@@ -76,6 +83,9 @@ export function checkDoubtful(found: readonly Doubtful[], { model, upstream, pri
   }
   return null
 }
+
+/** Those that send such a field on as it is meant, and read how the call was served then. */
+const TELLING: readonly DialectName[] = ['openai', 'gemini']
 
 const WHY: Readonly<Record<RefusalReason, string>> = {
   stored: 'it names what is stored with the provider, where no key is told from another. Send the content itself.',

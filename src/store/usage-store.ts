@@ -36,7 +36,7 @@ export interface UsageFilter {
   users?: readonly string[]
 }
 
-/** What is counted of requests beside their cost. `errors` ended `failed` or `abandoned`, `cuts` broke off, `unpriced` may have cost more. */
+/** What is counted of requests beside their cost. `errors` ended `failed` or `abandoned`, `cuts` broke off, of `unpriced` something had no price. */
 export type UsageCount = 'requests' | 'errors' | 'cuts' | 'unpriced' | keyof ReturnType<typeof tokenColumns>
 
 /** `spend`: requests and what they cost, and nothing of the rest, which most of the work is for. */

@@ -42,6 +42,11 @@ ${[
   model('large', pricing, '{ upstream: closed, model: cheap }'),
   model('open', pricing, '{ upstream: open, model: cheap }'),
   model('both', pricing, '{ upstream: closed, model: cheap }', '{ upstream: open, model: cheap, priority: 1 }'),
+  model(
+    'priced',
+    pricing.replace(']', ', { prompt: "0.000002", completion: "0.000004", mode: priority }]'),
+    '{ upstream: closed, model: cheap }',
+  ),
   model('free', '', '{ upstream: here, model: cheap }'),
 ].join('\n')}
 `,
@@ -254,6 +259,13 @@ describe('what would be billed wrongly, or is another key’s', () => {
     { store: true },
   ])('is not %j', async (more) => {
     expect((await ask(more)).sent).toEqual([{ ...SENT, ...more }])
+  })
+
+  test('is not a dearer mode of which the price is known', async () => {
+    const more = { service_tier: 'priority' }
+    expect((await ask({ model: 'acme/priced', ...more })).sent).toEqual([{ ...SENT, ...more }])
+    expect((await ask({ model: 'acme/priced', service_tier: 'scale' })).status).toBe(400)
+    expect((await ask({ model: 'acme/priced', speed: 'priority', web_search_options: {} })).status).toBe(400)
   })
 
   test('is not what costs nothing: dear modes and fees pass to a free upstream, stored things do not', async () => {

@@ -81,7 +81,7 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
       )}
       {request.unpriced === 1 && (
         <p>
-          <State kind="warn">unpriced</State> Not all of it has a price: it may have cost more than is on record.
+          <State kind="warn">unpriced</State> Not all of it has a price: this may not be what it cost.
         </p>
       )}
     </section>

@@ -26,7 +26,7 @@ export const BASES: Readonly<Record<string, string>> = {
 /** What of a call has no price, by the names that prices have in the catalogue. */
 export function toUnpricedText(names: readonly string[], mode: string | null): string {
   const told = names.map((name) => (name === 'mode' ? `calls served as ${mode}` : (UNPRICED[name] ?? name)))
-  return `It may have cost more: there is no price for ${told.join(', ') || 'its model'}.`
+  return `This may not be what it cost: there is no price for ${told.join(', ') || 'its model'}.`
 }
 
 const UNPRICED: Readonly<Record<string, string>> = {

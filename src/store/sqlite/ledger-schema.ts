@@ -52,7 +52,7 @@ export const outcomeColumns = () => ({
   mode: text('mode'),
   /** What the upstream charged by its own word, where that is what counts: then it is the cost. */
   reportedNanoUsd: integer('reported_nano_usd'),
-  /** 1 where something has no price that was counted, or the mode has none: the cost may be too little. */
+  /** 1 where something has no price that was counted, or the mode has none: the cost may not be what it was. */
   unpriced: count('unpriced'),
   upstreamRequestId: text('upstream_request_id'),
 })
@@ -130,7 +130,7 @@ const sumColumns = () => ({
   errors: count('errors'),
   cuts: count('cuts'),
   ...tokenColumns(),
-  /** Requests whose cost may be too little: something of them has no price. */
+  /** Requests of which something has no price. */
   unpriced: count('unpriced'),
   costNanoUsd: count('cost_nano_usd'),
   /** Part of `cost_nano_usd` that rests on estimated tokens. */
