@@ -6,9 +6,11 @@
 import { isHeldBack } from '../domain/fields.ts'
 import { DIALECTS, type DialectName, type UpstreamSettings } from '../domain/settings.ts'
 import { LEAVE_MS, TIMER_MS, toMs } from '../domain/time.ts'
+import { findPreset, type Preset } from '../store/presets.ts'
 import { toVariable } from '../store/snapshot.ts'
 import { isObject, quote, toList } from '../validation/explain-words.ts'
 import { checkModel } from './check-model.ts'
+import { checkPreset, checkSettings } from './check-settings.ts'
 import {
   closest,
   type Entry,
@@ -38,8 +40,17 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   n: OVER_HTTP,
   user: { ...OPENAI, anthropic: true },
   think_tags: OPENAI,
-  path: ANTHROPIC,
-  auth: ANTHROPIC,
+  preset: OVER_HTTP,
+  path: { ...OPENAI, anthropic: true },
+  auth: { ...OPENAI, anthropic: true },
+  query: OPENAI,
+  headers: OVER_HTTP,
+  drop: OPENAI,
+  rename: OPENAI,
+  extra_body: OPENAI,
+  effort_fields: OPENAI,
+  developer_role: OPENAI,
+  stream_options: OPENAI,
   api_version: ANTHROPIC,
   betas: ANTHROPIC,
   pass: OVER_HTTP,
@@ -74,22 +85,22 @@ export function* checkCatalog(raw: unknown, known: KnownProviders, expansion: Ex
 
 function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   const at: Path = ['upstreams', id]
-  const { dialect, base_url: baseUrl, api_key: apiKey } = entry
+  const { base_url: baseUrl, api_key: apiKey } = entry
+  const preset = typeof entry.preset === 'string' ? findPreset(entry.preset) : undefined
+  const dialect = preset?.dialect ?? entry.dialect
   const name = DIALECTS.find((one) => one === dialect)
   if (!isUpstreamId(id))
     yield issue(at, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
   if (typeof dialect === 'string' && !name) yield issue([...at, 'dialect'], unknownDialect(dialect))
-  if (name && HAS.base_url[name] && baseUrl === undefined)
-    yield issue(at, `base_url is missing: the '${name}' dialect needs one, such as ${EXAMPLES[name]}.`)
+  yield* checkPreset(at, entry)
+  if (name && HAS.base_url[name] && baseUrl === undefined && preset?.base_url === undefined)
+    yield issue(at, toNoAddress(name, preset))
   for (const [field, has] of Object.entries(HAS))
     if (name && !has[name] && entry[field] !== undefined) yield issue([...at, field], toForeign(field, has))
   const badUrl = typeof baseUrl === 'string' ? explainUrl(baseUrl) : null
   if (badUrl) yield issue([...at, 'base_url'], badUrl)
   if (typeof apiKey === 'string' && toVariable(apiKey) === null) {
-    const example = `${id
-      .toUpperCase()
-      .replace(/[^A-Z0-9]/g, '_')
-      .replace(/^(?=\d)/, '_')}_API_KEY`
+    const example = preset?.env ?? toUsualVariable(id)
     // Never quote it: it is most likely the secret itself.
     yield issue(
       [...at, 'api_key'],
@@ -100,6 +111,7 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     const problem = typeof name === 'string' ? explainPass(name, dialect === 'anthropic') : null
     if (problem) yield issue([...at, 'pass', index], problem)
   }
+  yield* checkSettings(at, entry)
   const shapes = { path: entry.path, api_version: entry.api_version, betas: entry.betas }
   for (const [name, value] of Object.entries(shapes)) yield* checkHeaderText([...at, name], name, value)
   const { path } = toEntry(entry.cost)
@@ -116,8 +128,19 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   if (problem) yield issue([...at, 'leave'], problem)
 }
 
+const toNoAddress = (dialect: DialectName, preset: Preset | undefined): string =>
+  preset
+    ? `base_url is missing: at ${preset.name} everybody has another one, such as ${preset.example}.`
+    : `base_url is missing: the '${dialect}' dialect needs one, such as ${EXAMPLES[dialect]}.`
+
+const toUsualVariable = (id: string): string =>
+  `${id
+    .toUpperCase()
+    .replace(/[^A-Z0-9]/g, '_')
+    .replace(/^(?=\d)/, '_')}_API_KEY`
+
 const SHAPES: Readonly<Record<string, [RegExp, string]>> = {
-  path: [/^\/[\w.:@%/-]*$/, 'must be a path that begins with /, such as /v1/messages.'],
+  path: [/^\/([\w.:@%/-]|\{model\})*$/, 'must be a path that begins with /, such as /v1/messages.'],
   api_version: [/^\d{4}-\d{2}-\d{2}$/, 'must be a version of the API, which is a date such as "2023-06-01".'],
   betas: [/^[\w.-]+$/, 'must be the name of one beta, such as files-api-2025-04-14.'],
 }

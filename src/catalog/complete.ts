@@ -6,6 +6,7 @@ import type { Deadlines, DialectName } from '../domain/settings.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
+import { findPreset } from '../store/presets.ts'
 import { type Entry, isLocal, toEntry, toItems } from './entry.ts'
 import { findFacts, findRouteSettings, type KnownProviders } from './known.ts'
 import type { ModelEntry, PricingEntry, UpstreamEntry } from './shape.ts'
@@ -52,7 +53,7 @@ export const DEADLINE_FIELDS = [
 /** Converts an upstream that has passed every check. */
 export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
   const {
-    dialect,
+    dialect: said,
     base_url: baseUrl,
     api_key: apiKey,
     local = false,
@@ -66,9 +67,14 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
     if (ms !== null) deadlines[name] = ms
   }
   const apiKeyRef = apiKey ?? null
+  const dialect = said ?? toPresetDialect(options.preset)
   // What is left is kept as it is written.
   return { id, dialect, baseUrl: baseUrl?.replace(/\/+$/, '') ?? null, apiKeyRef, local, enabled, deadlines, options }
 }
+
+/** The one that a preset speaks. */
+export const toPresetDialect = (preset: string | undefined): DialectName =>
+  (preset === undefined ? undefined : findPreset(preset)?.dialect) ?? 'openai'
 
 /** Whether the entry leaves out something that the known facts might fill in. */
 export function lacksFacts(entry: Entry, upstreams: Entry): boolean {

@@ -6,13 +6,15 @@ import { ServiceError } from '../domain/service-error.ts'
 import type { Deadlines, DialectName } from '../domain/settings.ts'
 import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
+import { isSamePlace } from '../store/place.ts'
 import { toVariable } from '../store/snapshot.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
+import { toPresetDialect } from './complete.ts'
 import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
 import { isUpstreamId } from './entry.ts'
 import { findUpstream } from './find.ts'
 import { requirePriced } from './priced.ts'
-import { isSamePlace, type LookUp, type Resolved, requireAddress, resolveHosts } from './remote.ts'
+import { type LookUp, type Resolved, requireAddress, resolveHosts } from './remote.ts'
 import { isSameRow, NO_ROWS, toRowsAfter } from './states.ts'
 
 export interface UpstreamDeps {
@@ -23,7 +25,10 @@ export interface UpstreamDeps {
 
 /** What is left out stays as it is. */
 export interface UpstreamChanges {
-  baseUrl?: string
+  /** null = none. It says the dialect. */
+  preset?: string | null
+  /** null = as its preset has it. */
+  baseUrl?: string | null
   /** The credential itself; null for none. */
   apiKey?: string | null
   local?: boolean
@@ -39,7 +44,7 @@ export interface UpstreamChanges {
  */
 export async function createUpstream(
   deps: UpstreamDeps,
-  { id, dialect, ...changes }: UpstreamChanges & { id: string; dialect: DialectName },
+  { id, dialect = 'openai', ...changes }: UpstreamChanges & { id: string; dialect?: DialectName },
   by: EditBy,
 ): Promise<Edited> {
   if (!isUpstreamId(id)) throw invalid('id', "use lower-case letters, digits, '-', '_' and '.', at most 64.")
@@ -122,13 +127,15 @@ export function requireOwn({ origin }: Pick<UpstreamRow, 'origin'>, what: string
   )
 }
 
-function withChanges(row: UpstreamRow, { baseUrl, local, enabled, limits, deadlines }: UpstreamChanges): UpstreamRow {
+function withChanges(row: UpstreamRow, changes: UpstreamChanges): UpstreamRow {
+  const { preset, baseUrl, local, enabled, limits, deadlines } = changes
   return {
     ...row,
-    baseUrl: baseUrl === undefined ? row.baseUrl : baseUrl.replace(/\/+$/, ''),
+    dialect: typeof preset === 'string' ? toPresetDialect(preset) : row.dialect,
+    baseUrl: baseUrl === undefined ? row.baseUrl : (baseUrl?.replace(/\/+$/, '') ?? null),
     local: local ?? row.local,
     enabled: enabled ?? row.enabled,
-    options: withoutNull({ ...row.options, ...limits }),
+    options: withoutNull({ ...row.options, ...(preset === undefined ? {} : { preset }), ...limits }),
     deadlines: withoutNull({ ...row.deadlines, ...deadlines }),
   }
 }
@@ -172,7 +179,7 @@ function requireCredential({ dialect }: UpstreamRow, apiKey: string | null | und
 }
 
 function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved): void {
-  if (row.dialect !== 'demo' && row.baseUrl === null)
+  if (row.dialect !== 'demo' && row.baseUrl === null && row.options.preset === undefined)
     throw invalid('base_url', 'it is missing: such as https://api.openai.com/v1.')
   requireValid({ ...NO_ROWS, upstreams: [row] }, ['upstreams', row.id], toField)
   requireAddress(row, before, resolved, 'base_url')

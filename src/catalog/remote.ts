@@ -5,6 +5,7 @@
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows, CatalogWrite, UpstreamRow } from '../store/catalog-rows.ts'
+import { isSamePlace, type Place } from '../store/place.ts'
 import { explainAddress, hostOf } from './address.ts'
 
 /** Resolves the name of a host: to nothing for one that is none, to null where nobody has said. It never rejects. */
@@ -65,7 +66,7 @@ export function requireRemote(current: CatalogRows, { upstreams }: CatalogWrite,
 /** Throws `invalid` for a reference that does not stand in the rows already, for the same upstream at the same place. */
 export function requireKnownReferences(
   { upstreams }: CatalogRows,
-  wanted: readonly Pick<UpstreamRow, 'id' | 'apiKeyRef' | 'baseUrl' | 'dialect'>[],
+  wanted: readonly (Place & Pick<UpstreamRow, 'id' | 'apiKeyRef'>)[],
 ): void {
   for (const row of wanted) {
     const before = upstreams.find(({ id }) => id === row.id)
@@ -77,11 +78,6 @@ export function requireKnownReferences(
     )
   }
 }
-
-/** Whether a credential would go where it went. */
-export const isSamePlace = (one: Place, other: Place) => one.dialect === other.dialect && one.baseUrl === other.baseUrl
-
-type Place = Pick<UpstreamRow, 'dialect' | 'baseUrl'>
 
 const UNKNOWN = 'its name was not looked up in time, and may lead anywhere: try again.'
 

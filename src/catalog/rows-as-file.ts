@@ -1,6 +1,6 @@
 /** The rows of the catalogue as the values of a `catalog.yaml`: what a file would say by itself is left out. Pure. */
 import type { Fields } from '../domain/difference.ts'
-import type { CatalogRows } from '../store/catalog-rows.ts'
+import type { CatalogRows, UpstreamRow } from '../store/catalog-rows.ts'
 import { withoutNull } from './changes.ts'
 import { toAliasFields, toModelFields, toRouteFields, toUpstreamFields } from './rows-as-entries.ts'
 
@@ -20,7 +20,7 @@ export function toFileEntries({ upstreams, models, routes, aliases }: CatalogRow
   const routesOf = Map.groupBy(routes, ({ model }) => model)
   const entries: FileEntries = {
     version: 1,
-    upstreams: Object.fromEntries(upstreams.map((row) => [row.id, toNested(without(UPSTREAM, toUpstreamFields(row)))])),
+    upstreams: Object.fromEntries(upstreams.map((row) => [row.id, toNested(toOwnFields(row))])),
     models: Object.fromEntries(
       models.map((row) => {
         const own = (routesOf.get(row.slug) ?? []).map((route) => without(ROUTE, toRouteFields(route)))
@@ -34,6 +34,12 @@ export function toFileEntries({ upstreams, models, routes, aliases }: CatalogRow
     row.listed ? row.model : toAliasFields(row),
   ])
   return { ...entries, aliases: Object.fromEntries(names) }
+}
+
+/** What a preset says is not said again. */
+function toOwnFields(row: UpstreamRow): Fields {
+  const { dialect, ...rest } = without(UPSTREAM, toUpstreamFields(row))
+  return row.options.preset === undefined ? { dialect, ...rest } : rest
 }
 
 function without(defaults: Fields, fields: Fields): Fields {

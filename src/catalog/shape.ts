@@ -4,10 +4,11 @@
  */
 import { Kind, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import {
-  AUTH_HEADERS,
   COST_UNITS,
+  DEVELOPER_ROLES,
   type DialectName,
   EFFORTS,
+  type Effort,
   FEATURES,
   MAX_LIMIT,
   MAX_TOKENS_FIELDS,
@@ -31,7 +32,16 @@ const limit = () => Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIMIT 
 /** A text such as `60s`. A number is let through to `check.ts`, which tells that it has no unit. */
 const time = () => Type.Optional(Type.Unsafe<string>(Type.Union([Type.Number(), Type.String()])))
 
+const texts = () => Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 2_000 }), { maxProperties: 100 }))
+/** Fields of a request, whatever they hold. */
+const fields = () => Type.Optional(Type.Record(Type.String(), Type.Unknown(), { maxProperties: 100 }))
+const EffortFields = closed({
+  none: fields(),
+  ...{ minimal: fields(), low: fields(), medium: fields(), high: fields(), xhigh: fields(), max: fields() },
+} satisfies Record<'none' | Effort, TSchema>)
+
 const OPTIONS = {
+  preset: Type.Optional(text()),
   pace_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
   max_tokens_field: Type.Optional(oneOf(MAX_TOKENS_FIELDS)),
   n: Type.Optional(Type.Boolean()),
@@ -43,7 +53,15 @@ const OPTIONS = {
   cost: Type.Optional(closed({ path: text(), unit: oneOf(COST_UNITS) })),
   transport: Type.Optional(oneOf(TRANSPORTS)),
   path: Type.Optional(text()),
-  auth: Type.Optional(oneOf(AUTH_HEADERS)),
+  query: texts(),
+  auth: Type.Optional(text()),
+  headers: texts(),
+  drop: Type.Optional(Type.Array(text(), { maxItems: 100 })),
+  rename: texts(),
+  extra_body: fields(),
+  effort_fields: Type.Optional(EffortFields),
+  developer_role: Type.Optional(oneOf(DEVELOPER_ROLES)),
+  stream_options: Type.Optional(Type.Boolean()),
   api_version: Type.Optional(text()),
   betas: Type.Optional(Type.Array(text(), { maxItems: 50 })),
   rpm: limit(),
@@ -52,7 +70,8 @@ const OPTIONS = {
 } satisfies Record<keyof UpstreamSettings, TSchema>
 
 const Upstream = closed({
-  dialect: Type.Unsafe<DialectName>(text()),
+  /** What a preset names says it, too. */
+  dialect: Type.Optional(Type.Unsafe<DialectName>(text())),
   base_url: Type.Optional(text()),
   api_key: Type.Optional(text()),
   local: Type.Optional(Type.Boolean()),

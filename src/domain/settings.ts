@@ -59,8 +59,6 @@ export const MAX_TOKENS_FIELDS = ['max_tokens', 'max_completion_tokens'] as cons
 /** How an upstream may be reached other than by our own HTTP. */
 export const TRANSPORTS = ['fetch'] as const
 
-/** In which header an upstream is told its credential: `bearer` is `authorization`. */
-export const AUTH_HEADERS = ['bearer', 'x-api-key'] as const
 /** In what an upstream says what a call costs: in dollars, or in ticks of a ten-billionth of one. */
 export const COST_UNITS = ['usd', '1e-10usd'] as const
 
@@ -70,8 +68,13 @@ export interface ReportedCost {
   unit: (typeof COST_UNITS)[number]
 }
 
+/** Whom instructions of the role `developer` are sent as. */
+export const DEVELOPER_ROLES = ['developer', 'system'] as const
+
 /** What is particular about an upstream, as the catalogue states it. */
 export interface UpstreamSettings {
+  /** The provider whose settings hold where nothing else is said: a name in `store/presets.yaml`. */
+  preset?: string
   /** Demo backend only: pause between two chunks, in ms. */
   pace_ms?: number
   /** The name under which it takes the output cap; null sends the one that the client used. */
@@ -90,9 +93,28 @@ export interface UpstreamSettings {
   leave?: string
   /** What a choice has at most, where nobody saw how much was written. */
   max_tokens_per_second?: number
-  /** Where chats go below its address, where that is not the usual place. */
+  /** Where chats go below its address, where that is not the usual place; `{model}` in it is its name of the model. */
   path?: string
-  auth?: (typeof AUTH_HEADERS)[number]
+  /** What is added to every address, behind a `?`. */
+  query?: Record<string, string>
+  /**
+   * By which header it is told its credential: `bearer`, or the header's name, and perhaps a word to stand before the credential:
+   * `api-key`, `authorization Token`.
+   */
+  auth?: string
+  /** More headers of every request, by lower-case names. */
+  headers?: Record<string, string>
+  /** Fields of a request that it is not sent, such as `seed`, or `messages.name` of each message. */
+  drop?: string[]
+  /** Fields of a request that have another name there; of `messages.reasoning`, its last part has. */
+  rename?: Record<string, string>
+  /** Fields that every request is sent with, whatever its client says. */
+  extra_body?: Record<string, unknown>
+  /** The fields that stand there for a `reasoning_effort`; an effort that is not named here is sent as it is. */
+  effort_fields?: { [Name in 'none' | Effort]?: Record<string, unknown> }
+  developer_role?: (typeof DEVELOPER_ROLES)[number]
+  /** Whether it takes `stream_options`, by which usage is asked for. */
+  stream_options?: boolean
   /** The version of its API that it is asked for. */
   api_version?: string
   /** What of its API that is not for everybody yet it is asked for, by the provider's names. */

@@ -52,7 +52,11 @@ export function createHealth(deps: HealthDeps) {
 
 /** Whether a call to one would be a call to the other. */
 const isSame = (a: Upstream, b: Upstream): boolean =>
-  a.baseUrl === b.baseUrl && a.credential === b.credential && a.dialect === b.dialect
+  a === b ||
+  (a.baseUrl === b.baseUrl &&
+    a.credential === b.credential &&
+    a.dialect === b.dialect &&
+    Bun.deepEquals(a.options, b.options))
 
 /**
  * How a target stands for the next request of a key: `degraded` = tried after all healthy ones (its credential or model

@@ -11,6 +11,7 @@ import type { Environment, Upstream } from '../domain/snapshot.ts'
 import type { Backend, Readiness } from '../upstreams/backend.ts'
 import { openai } from '../upstreams/dialects/openai/openai.ts'
 import { createFetchTransport } from '../upstreams/fetch.ts'
+import { isServiceAccount } from '../upstreams/google/credential.ts'
 import { createHttpBackend, type HttpOptions } from '../upstreams/http.ts'
 import { createHttp1Transport } from '../upstreams/http1/transport.ts'
 import type { Transport } from '../upstreams/transport.ts'
@@ -32,8 +33,17 @@ export function createAllBackends({
   const transport = createTransport(environment)
   /** Of service accounts, by which Google serves its own models and others' alike. */
   const tokens = once(async () => (await import('../upstreams/google/tokens.ts')).createTokens({ now }))
+  const plain = createHttpBackend(openai, transport, options)
+  const ofAccounts = onFirstUse(async () =>
+    createHttpBackend(openai, transport, { ...options, authority: await tokens.get() }),
+  )
+  const openaiFor = ({ credential }: Upstream) =>
+    credential !== null && isServiceAccount(credential) ? ofAccounts : plain
   return {
-    openai: createHttpBackend(openai, transport, options),
+    openai: {
+      call: (call) => openaiFor(call.target.upstream).call(call),
+      probe: (upstream, signal) => openaiFor(upstream).probe(upstream, signal),
+    },
     anthropic: onFirstUse(async () => {
       const { anthropic } = await import('../upstreams/dialects/anthropic/anthropic.ts')
       return createHttpBackend(anthropic, transport, { ...options, authority: await tokens.get() })

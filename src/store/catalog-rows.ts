@@ -30,7 +30,7 @@ export interface UpstreamRow {
 }
 
 /** A credential that was typed in for an upstream, as `vault.ts` seals it for where that is; '' = it is to be typed in again. */
-export interface SealedCredential extends Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl'> {
+export interface SealedCredential extends Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl' | 'options'> {
   sealed: string
 }
 
@@ -132,7 +132,7 @@ export interface CatalogHistory {
 
 /**
  * Routes of a model or an upstream that is deleted go with it. A credential that was typed in stays with its upstream for as long as
- * that has neither another address or dialect, after which it is to be typed in again, nor a reference.
+ * that has neither another place (`place.ts`), after which it is to be typed in again, nor a reference.
  */
 export type CatalogWrite = { [Table in keyof CatalogRows]: TableWrite<CatalogRows[Table][number]> } & {
   prices: PriceRow[]

@@ -29,6 +29,7 @@ import type {
 import { LEAVE_MS, toMs } from '../domain/time.ts'
 import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from './catalog-rows.ts'
 import type { Configuration, StoredKey, StoredTeam } from './config-store.ts'
+import { findPreset } from './presets.ts'
 
 const NOTHING_OPENED: OpenedCredentials = new Map()
 
@@ -125,12 +126,14 @@ export function toUpstream(
 ): Upstream {
   const variable = row.apiKeyRef === null ? null : toVariable(row.apiKeyRef)
   const { credential, lacking } = toCredential(variable, environment, where, opened)
-  // A newer version may have written it.
+  // A newer version may have written either.
   const isKnown = DIALECTS.includes(row.dialect)
+  const preset = row.options.preset === undefined ? null : (findPreset(row.options.preset) ?? null)
+  const isForeign = preset === null && row.options.preset !== undefined
   return {
     id: row.id,
     dialect: row.dialect,
-    baseUrl: row.baseUrl,
+    baseUrl: row.baseUrl ?? preset?.base_url ?? null,
     local: row.local,
     deadlines: {
       ...DEFAULT_DEADLINES,
@@ -144,11 +147,19 @@ export function toUpstream(
       concurrency: row.options.concurrency ?? null,
     },
     prices: NO_PRICES,
-    options: { ...(isKnown ? OPTIONS[row.dialect][row.local ? 'local' : 'remote'] : DEFAULT_OPTIONS), ...row.options },
+    options: {
+      ...(isKnown ? OPTIONS[row.dialect][row.local ? 'local' : 'remote'] : DEFAULT_OPTIONS),
+      ...preset?.settings,
+      ...row.options,
+    },
     variable,
     isSealed: opened !== undefined,
     credential,
-    notReady: isKnown ? lacking : `this version of Tollgate does not know its dialect '${row.dialect}'`,
+    notReady: isForeign
+      ? `this version of Tollgate does not know its preset '${row.options.preset}'`
+      : isKnown
+        ? lacking
+        : `this version of Tollgate does not know its dialect '${row.dialect}'`,
   }
 }
 

@@ -11,9 +11,10 @@ import type { OpenedCredential, OpenedCredentials } from '../domain/snapshot.ts'
 import type { SealedCredential, UpstreamRow } from './catalog-rows.ts'
 import type { ConfigStore } from './config-store.ts'
 import { syncPath } from './disk.ts'
+import { type Place, toPlace } from './place.ts'
 
 /** What a credential is sealed for. */
-export type SealedFor = Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl'>
+export type SealedFor = Place & Pick<UpstreamRow, 'id'>
 
 export interface Vault {
   /** Makes the file `secret` where there is none. Throws `secret_unusable`. */
@@ -77,7 +78,7 @@ export const openStored = async (store: Pick<ConfigStore, 'readSealed'>, dataFol
 const VERSION = '1'
 const IV_BYTES = 12
 
-const toPlaceText = ({ id, dialect, baseUrl }: SealedFor) => JSON.stringify([id, dialect, baseUrl])
+const toPlaceText = (place: SealedFor) => JSON.stringify([place.id, ...toPlace(place)])
 
 const toParameters = (iv: Uint8Array<ArrayBuffer>, place: SealedFor) => ({
   name: 'AES-GCM',

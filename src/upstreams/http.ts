@@ -10,7 +10,7 @@ import type { Authority, Backend, BackendCall, Dialect, Expected, WireRequest } 
 import { Deadline } from './deadline.ts'
 import { toPublic, toPublicRequestId } from './failure.ts'
 import { FramingError } from './http1/head.ts'
-import { askReadiness } from './probe.ts'
+import { askReadiness, toOwnHeaders } from './probe.ts'
 import { sendAgain } from './shortage.ts'
 import { SseStream } from './sse-stream.ts'
 import type { Exchange, Incoming, Transport } from './transport.ts'
@@ -135,7 +135,7 @@ export class HttpCall {
     this.#exchange = this.#transport.send({
       upstream,
       path,
-      headers: () => ({ ...HEADERS, ...this.#dialect.headers(upstream) }),
+      headers: () => ({ ...HEADERS, ...toOwnHeaders(upstream), ...this.#dialect.headers(upstream) }),
       ownHeaders: this.#granted ? { ...headers, ...this.#granted } : headers,
       accept: body.stream ? EVENT_STREAM : 'application/json',
       callId,

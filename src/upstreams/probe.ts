@@ -24,7 +24,7 @@ export async function askReadiness(
   try {
     const granted = await authority?.headers(upstream)
     const response = await fetch(url, {
-      headers: { accept: 'application/json', ...dialect.headers(upstream), ...granted },
+      headers: { accept: 'application/json', ...toOwnHeaders(upstream), ...dialect.headers(upstream), ...granted },
       redirect: 'manual',
       // Whether a new connection comes about is part of what it asks.
       keepalive: false,
@@ -41,6 +41,10 @@ export async function askReadiness(
     return { state: WORDS[nameOf(error)] === RESET ? 'degraded' : 'down', reason: toWords(error) }
   }
 }
+
+/** Headers that the catalogue gives every request to an upstream. */
+export const toOwnHeaders = ({ options: { headers = {} } }: Upstream): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
 /** The other side had taken the connection before it broke. */
 const RESET = 'the connection was reset'

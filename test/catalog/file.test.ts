@@ -173,8 +173,8 @@ aliases:
     ],
     [
       'a setting of another dialect',
-      withUpstream('{ dialect: openai, base_url: https://h, auth: x-api-key }'),
-      /:3: upstreams.u.auth: only the 'anthropic' dialect has auth/,
+      withUpstream('{ dialect: openai, base_url: https://h, betas: [x] }'),
+      /:3: upstreams.u.betas: only the 'anthropic' dialect has betas/,
     ],
     ['no base_url', withUpstream('{ dialect: openai }'), /:3: upstreams.u: base_url is missing/],
     [

@@ -112,17 +112,22 @@ export function testConfigStore(name: string, open: () => StorePair): void {
     })
 
     test('a credential that was typed in stays with its upstream as long as that goes where it went', async () => {
-      const { id, dialect, baseUrl } = UPSTREAM
+      const { id, dialect, baseUrl, options } = UPSTREAM
       const set = (row: UpstreamRow, more: Partial<CatalogWrite> = {}) =>
         store.changeCatalog(BY, () => decided(write({ upstreams: { ...nothing, update: [row] }, ...more })))
       const sealed = async () => (await pair.other.readSealed()).map((one) => one.sealed)
       await store.changeCatalog(BY, () => decided(ALL))
       expect(await sealed()).toEqual([])
       await set(UPSTREAM, { credentials: [{ id, sealed: 'x' }] })
-      expect(await pair.other.readSealed()).toEqual([{ id, dialect, baseUrl, sealed: 'x' }])
-      expect((await pair.other.read()).sealed).toEqual([{ id, dialect, baseUrl, sealed: 'x' }])
+      expect(await pair.other.readSealed()).toEqual([{ id, dialect, baseUrl, options, sealed: 'x' }])
+      expect((await pair.other.read()).sealed).toEqual([{ id, dialect, baseUrl, options, sealed: 'x' }])
       await set({ ...UPSTREAM, enabled: false, options: { rpm: 9 }, origin: 'admin' })
       expect(await sealed()).toEqual(['x'])
+      for (const options of [{ preset: 'groq' }, { path: '/x' }, { auth: 'x-key' }, { headers: { a: 'b' } }]) {
+        await set({ ...UPSTREAM, options })
+        expect(await sealed()).toEqual([''])
+        await set(UPSTREAM, { credentials: [{ id, sealed: 'x' }] })
+      }
       await set({ ...UPSTREAM, baseUrl: 'http://other/v1' })
       expect(await sealed()).toEqual([''])
       await set({ ...UPSTREAM, baseUrl: 'http://other/v1' }, { credentials: [{ id, sealed: 'y' }] })

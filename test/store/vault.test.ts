@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createVault, type SealedFor } from '../../src/store/vault.ts'
 
-const PLACE: SealedFor = { id: 'paid', dialect: 'openai', baseUrl: 'https://api.example.com/v1' }
+const PLACE: SealedFor = { id: 'paid', dialect: 'openai', baseUrl: 'https://api.example.com/v1', options: {} }
 const CREDENTIAL = 'sk-proj-abcdefghijklmnop1234567890'
 
 let folder: string
@@ -45,9 +45,22 @@ test.each([
   ['another address', { ...PLACE, baseUrl: 'https://evil.example.com/v1' }],
   ['another path', { ...PLACE, baseUrl: 'https://api.example.com/v2' }],
   ['another dialect', { ...PLACE, dialect: 'demo' as const }],
+  ['another preset', { ...PLACE, options: { preset: 'groq' } }],
+  ['another path of its chats', { ...PLACE, options: { path: '/evil' } }],
+  ['another header', { ...PLACE, options: { auth: 'x-evil' } }],
+  ['more headers', { ...PLACE, options: { headers: { host: 'evil' } } }],
+  ['a query', { ...PLACE, options: { query: { to: 'evil' } } }],
 ])('it does not open for %s', async (_, place) => {
   const sealed = await createVault(folder).seal(CREDENTIAL, PLACE)
   expect(await openOne(sealed, place)).toEqual({ problem: expect.stringContaining('or for another address') })
+})
+
+test('it opens whatever else is said of its upstream, and in whichever order', async () => {
+  const vault = createVault(folder)
+  const place = { ...PLACE, options: { headers: { a: '1', b: '2' } } }
+  const sealed = await vault.seal(CREDENTIAL, place)
+  const later = { ...PLACE, options: { rpm: 5, drop: ['seed'], headers: { b: '2', a: '1' } } }
+  expect(await openOne(sealed, later)).toEqual({ credential: CREDENTIAL })
 })
 
 test('what was changed, cut or never sealed does not open', async () => {

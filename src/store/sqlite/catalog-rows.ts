@@ -1,6 +1,7 @@
 /** The catalogue's rows: read and written whole, in the transactions of `config-store.ts`. */
 import { and, eq, isNotNull, sql } from 'drizzle-orm'
 import type { CatalogRows, CatalogWrite, RouteRow, SealedCredential, UpstreamRow } from '../catalog-rows.ts'
+import { isSamePlace } from '../place.ts'
 import { CLEARED } from '../vault.ts'
 import { writeVersions } from './catalog-versions.ts'
 import type { Transaction } from './config-store.ts'
@@ -21,9 +22,9 @@ export function readCatalog(tx: Transaction): CatalogRows {
 }
 
 export function readSealed(tx: Transaction): SealedCredential[] {
-  const { id, dialect, baseUrl, apiKeySealed } = upstreams
+  const { id, dialect, baseUrl, options, apiKeySealed } = upstreams
   const rows = tx
-    .select({ id, dialect, baseUrl, sealed: apiKeySealed })
+    .select({ id, dialect, baseUrl, options, sealed: apiKeySealed })
     .from(upstreams)
     .where(isNotNull(apiKeySealed))
     .all()
@@ -40,7 +41,7 @@ export function writeCatalog(tx: Transaction, write: CatalogWrite): void {
   for (const rows of toGroups(write.upstreams.create)) tx.insert(upstreams).values(rows).run()
   for (const row of write.upstreams.update)
     tx.update(upstreams)
-      .set({ ...row, apiKeySealed: toKept(row) })
+      .set({ ...row, apiKeySealed: toKept(tx, row) })
       .where(eq(upstreams.id, row.id))
       .run()
   for (const { id, sealed } of write.credentials ?? [])
@@ -55,10 +56,11 @@ export function writeCatalog(tx: Transaction, write: CatalogWrite): void {
 }
 
 /** What becomes of a sealed credential as its row becomes this one. */
-const toKept = ({ apiKeyRef, dialect, baseUrl }: UpstreamRow) => sql<string | null>`CASE
-  WHEN ${upstreams.apiKeySealed} IS NULL OR ${apiKeyRef} IS NOT NULL THEN NULL
-  WHEN ${upstreams.dialect} IS ${dialect} AND ${upstreams.baseUrl} IS ${baseUrl} THEN ${upstreams.apiKeySealed}
-  ELSE ${CLEARED} END`
+function toKept(tx: Transaction, row: UpstreamRow): string | null {
+  const before = tx.select().from(upstreams).where(eq(upstreams.id, row.id)).get()
+  if (!before || before.apiKeySealed === null || row.apiKeyRef !== null) return null
+  return isSamePlace(before, row) ? before.apiKeySealed : CLEARED
+}
 
 /** How many rows a statement makes: one for each would have each compiled. */
 const GROUP = 100

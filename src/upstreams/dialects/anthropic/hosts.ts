@@ -4,8 +4,8 @@
  */
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target, Upstream } from '../../../domain/snapshot.ts'
+import { toAuthHeaders } from '../../auth.ts'
 import type { WireRequest } from '../../backend.ts'
-import { isServiceAccount } from '../../google/credential.ts'
 import { toBody, VERSION } from './request.ts'
 
 const VERTEX_VERSION = 'vertex-2023-10-16'
@@ -35,12 +35,6 @@ export function toHeaders(upstream: Upstream): Record<string, string> {
   return {
     ...(isVertex(upstream) ? {} : { 'anthropic-version': options.api_version ?? VERSION }),
     ...(options.betas?.length ? { 'anthropic-beta': options.betas.join(',') } : {}),
-    ...(credential === null ? {} : toAuth(credential, isVertex(upstream) ? 'bearer' : options.auth)),
+    ...toAuthHeaders(credential, isVertex(upstream) ? { auth: 'bearer' } : options, 'x-api-key'),
   }
-}
-
-function toAuth(credential: string, auth: Upstream['options']['auth']): Record<string, string> {
-  // A service account gets a token for each request.
-  if (isServiceAccount(credential)) return {}
-  return auth === 'bearer' ? { authorization: `Bearer ${credential}` } : { 'x-api-key': credential }
 }

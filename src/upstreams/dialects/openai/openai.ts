@@ -6,21 +6,24 @@
 import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
+import type { UpstreamOptions } from '../../../domain/settings.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { sourceTextOf } from '../../../domain/source-text.ts'
+import { toAuthHeaders } from '../../auth.ts'
 import type { Dialect } from '../../backend.ts'
 import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
+import { adapt, fitToModel, isParticular } from './adapt.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
 
 export const openai: Dialect = {
-  probe: { path: () => '/models', readiness: toListReadiness },
+  probe: { path: ({ options }) => `/models${toQuery(options)}`, readiness: toListReadiness },
 
-  headers: ({ credential }) => (credential === null ? {} : { authorization: `Bearer ${credential}` }),
+  headers: ({ credential, options }) => toAuthHeaders(credential, options, 'bearer'),
 
   requestIdHeader: 'x-request-id',
 
-  request: (body, target) => ({ path: '/chat/completions', body: write(toSent(body, target)) }),
+  request: (body, target) => ({ path: toPath(target), body: write(toSent(body, target)) }),
 
   whole: (json, expected, text) => new AnswerDecoder(expected).whole(asObject(json) ?? {}, text),
 
@@ -29,8 +32,19 @@ export const openai: Dialect = {
   failure: (status, body, headers, target) => toBodyError(status, body, target, toRetryAfterMs(headers)),
 }
 
+function toPath({ upstream: { options }, upstreamModel }: Target): string {
+  const { path = '/chat/completions', query } = options
+  if (options.path === undefined && query === undefined) return path
+  return `${path.replaceAll('{model}', () => encodeURIComponent(upstreamModel))}${toQuery(options)}`
+}
+
+const toQuery = ({ query }: UpstreamOptions): string => (query ? `?${new URLSearchParams(query)}` : '')
+
 /** Changes what the upstream would not understand, by its settings; everything else goes as it came. */
-function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: Target): Record<string, unknown> {
+function toSent(
+  body: CanonicalRequest,
+  { upstream, upstreamModel, features, options: ofModel }: Target,
+): Record<string, unknown> {
   const { options } = upstream
   // JSON leaves out what is undefined.
   const sent: Record<string, unknown> = { ...body, model: upstreamModel }
@@ -42,7 +56,10 @@ function toSent(body: CanonicalRequest, { upstream, upstreamModel, features }: T
   if (!options.user) sent.user = undefined
   if (!options.n) sent.n = undefined
   // Usage is always asked for: a stream without it could only be billed by an estimate.
-  sent.stream_options = body.stream ? { ...body.stream_options, include_usage: true } : undefined
+  const isAsked = body.stream && options.stream_options !== false
+  sent.stream_options = isAsked ? { ...body.stream_options, include_usage: true } : undefined
+  fitToModel(sent, ofModel)
+  if (isParticular(options)) adapt(sent, options)
   const field = options.max_tokens_field
   const cap = body.max_completion_tokens ?? body.max_tokens ?? undefined
   if (field === null || cap === undefined) return sent

@@ -1,0 +1,138 @@
+/** A preset is kept as it is written, and read where it is used: planned, applied, exported, brought back; and what is wrong with one. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { applyCatalog, planApply } from '../../src/catalog/apply.ts'
+import { exportCatalog } from '../../src/catalog/export.ts'
+import { revertCatalog } from '../../src/catalog/history.ts'
+import type { UpstreamRow } from '../../src/store/catalog-rows.ts'
+import { toUpstream } from '../../src/store/snapshot.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { parse, problemsOf } from './parsing.ts'
+
+let folder: Folder
+let store: ReturnType<typeof createConfigStore>
+beforeEach(() => {
+  folder = createFolder()
+  store = createConfigStore(folder.database)
+})
+afterEach(() => folder.close())
+
+const withUpstream = (upstream: string) => `version: 1\nupstreams:\n  u: ${upstream}\nmodels: {}\n`
+
+async function apply(text: string) {
+  const { catalog } = await parse(text)
+  return applyCatalog(store, catalog, {
+    origin: 'file',
+    actor: 'ann',
+    subject: 'c',
+    digest: 'd',
+    nowMs: 1,
+    prune: true,
+  })
+}
+
+const stored = async () => (await store.readCatalog()).upstreams[0] as UpstreamRow
+const inForce = async () => toUpstream(await stored(), { KEY: 'secret' }, 'here')
+
+test('rows have its name, requests its settings', async () => {
+  await apply(withUpstream(`{ preset: groq, api_key: \${KEY}, n: true, drop: [] }`))
+  expect(await stored()).toMatchObject({
+    ...{ dialect: 'openai', baseUrl: null, apiKeyRef: `\${KEY}` },
+    options: { preset: 'groq', n: true, drop: [] },
+  })
+  expect(await inForce()).toMatchObject({
+    ...{ dialect: 'openai', baseUrl: 'https://api.groq.com/openai/v1', credential: 'secret', notReady: null },
+    options: { n: true, drop: [], max_tokens_field: 'max_completion_tokens', think_tags: true, user: true, pass: [] },
+  })
+})
+
+test.each([
+  ['anthropic', 'anthropic', 'https://api.anthropic.com'],
+  ['google', 'gemini', 'https://generativelanguage.googleapis.com/v1beta'],
+  ['openrouter', 'openai', 'https://openrouter.ai/api/v1'],
+])('%s is of the dialect %s, at %s', async (name, dialect, baseUrl) => {
+  await apply(withUpstream(`{ preset: ${name}, api_key: \${KEY} }`))
+  expect(await inForce()).toMatchObject({ dialect, baseUrl })
+})
+
+test('an export says what was written, and a plan of it is empty', async () => {
+  await apply(withUpstream(`{ preset: azure, base_url: "https://r.openai.azure.com/openai/v1", api_key: \${KEY} }`))
+  const { text, document, leftOut } = await exportCatalog(store)
+  expect(leftOut).toEqual([])
+  expect(document.upstreams).toEqual({
+    u: { preset: 'azure', base_url: 'https://r.openai.azure.com/openai/v1', api_key: `\${KEY}` },
+  })
+  const plan = await planApply(store, (await parse(text)).catalog, { origin: 'file', prune: true })
+  expect(plan.changes).toEqual([])
+})
+
+test('a change of it is told by its name, and a revert brings it back', async () => {
+  await apply(withUpstream('{ preset: groq }'))
+  const before = await stored()
+  const { catalog } = await parse(withUpstream('{ preset: google }'))
+  const { changes } = await planApply(store, catalog, { origin: 'file', prune: true })
+  expect(changes).toEqual([
+    {
+      ...{ action: 'update', name: 'upstreams.u', origin: 'file' },
+      before: { dialect: 'openai', preset: 'groq' },
+      after: { dialect: 'gemini', preset: 'google' },
+    },
+  ])
+  await apply(withUpstream('{ preset: google }'))
+  await revertCatalog(store, 1, { actor: 'bob', nowMs: 2 })
+  expect(await stored()).toEqual({ ...before, updatedMs: 2 })
+})
+
+test('one of a newer version is not ready, and no export says it', async () => {
+  await apply(withUpstream('{ preset: groq }'))
+  folder.database.run(`UPDATE upstreams SET options = '{"preset":"later"}'`)
+  expect((await inForce()).notReady).toBe("this version of Tollgate does not know its preset 'later'")
+  expect((await exportCatalog(store)).leftOut).toEqual([
+    { name: 'upstreams.u', reason: expect.stringContaining("there is no preset 'later'") },
+  ])
+})
+
+describe('a mistake is one sentence at its place', () => {
+  const HTTP = 'dialect: openai, base_url: http://h'
+  const cases: [upstream: string, problem: RegExp][] = [
+    ['{ preset: grok }', /:3: upstreams.u.preset: there is no preset 'grok' \(did you mean 'groq'\?\)\. Known are /],
+    ['{ preset: constructor }', /there is no preset 'constructor'\. Known are 'openai', /],
+    ['{ preset: 5 }', /upstreams.u.preset/],
+    ['{ base_url: http://h }', /:3: upstreams.u: dialect is missing: such as openai, or a preset/],
+    ['{ preset: groq, dialect: gemini }', /upstreams.u.dialect: the preset 'groq' is of the 'openai' dialect/],
+    [
+      '{ preset: azure }',
+      /upstreams.u: base_url is missing: at Azure OpenAI, its v1 API everybody has another one, such/,
+    ],
+    ['{ preset: groq, api_key: gsk_x }', /upstreams.u.api_key: must be a reference .* such as \$\{GROQ_API_KEY\}/],
+    ['{ preset: google, drop: [seed] }', /upstreams.u.drop: only the 'openai' dialect has drop/],
+    [`{ ${HTTP}, drop: [model] }`, /upstreams.u.drop\[0\]: model is written by Tollgate itself/],
+    [`{ ${HTTP}, drop: [a.b.c] }`, /upstreams.u.drop\[0\]: 'a.b.c' is no field of a request: write its name, such as/],
+    [`{ ${HTTP}, rename: { n: m } }`, /upstreams.u.rename.n: n is written by Tollgate itself/],
+    [`{ ${HTTP}, rename: { seed: stream } }`, /upstreams.u.rename.seed: stream is written by Tollgate itself/],
+    [`{ ${HTTP}, rename: { seed: "a b" } }`, /upstreams.u.rename.seed: 'a b' is no name of a field/],
+    [`{ ${HTTP}, extra_body: { max_tokens: 5 } }`, /upstreams.u.extra_body.max_tokens: max_tokens is written by/],
+    [`{ ${HTTP}, effort_fields: { high: { model: x } } }`, /upstreams.u.effort_fields.high.model: model is written/],
+    [`{ ${HTTP}, effort_fields: { mediun: {} } }`, /upstreams.u.effort_fields.mediun.*did you mean 'medium'/],
+    [`{ ${HTTP}, auth: "a b c" }`, /upstreams.u.auth: must be bearer, or the name of the header/],
+    [`{ ${HTTP}, auth: host }`, /upstreams.u.auth: the header host is written by Tollgate itself/],
+    [`{ ${HTTP}, headers: { authorization: x } }`, /headers.authorization: .* by Tollgate itself, from api_key/],
+    [
+      `{ ${HTTP}, headers: { Content-Length: "5" } }`,
+      /headers.Content-Length: the header Content-Length is written by/,
+    ],
+    [`{ ${HTTP}, headers: { "x y": z } }`, /'x y' is no name of a header/],
+    [`{ ${HTTP}, headers: { x: "a\\r\\nb: c" } }`, /headers.x: must be one line/],
+    [
+      `{ ${HTTP}, headers: { x: "a \${KEY}" } }`,
+      /headers.x: is sent as it is written: only api_key may be a reference/,
+    ],
+    [`{ ${HTTP}, path: "/{deployment}/x" }`, /upstreams.u.path: must be a path that begins with \//],
+    [`{ ${HTTP}, developer_role: user }`, /upstreams.u.developer_role/],
+    [`{ ${HTTP}, query: { a: 5 } }`, /upstreams.u.query/],
+  ]
+  test.each(cases)('%s', async (upstream, problem) => {
+    const problems = await problemsOf(withUpstream(upstream))
+    expect(problems).toEqual([expect.stringMatching(problem)])
+  })
+})

@@ -1,0 +1,338 @@
+/**
+ * Providers that are settings and not code: what each preset sends for one rich request, and for each effort, compared whole; what
+ * strict ones refuse; and one provider more, from YAML alone.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { allPresets } from '../../src/store/presets.ts'
+import { startApp, type TestApp } from '../support/app.ts'
+import { findUnknown, STRICT } from '../support/strict-openai.ts'
+import { obliging, type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+
+const KEY = 'the-key-of-a-provider-0123456789'
+const FACTS =
+  'name: M, context_length: 100000, max_output_length: 10000, input_modalities: [text], output_modalities: [text], supported_features: [tools, reasoning], pricing: [{ prompt: "0.000001", completion: "0.000002" }]'
+
+const TOOLS = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: {} } } }]
+const CALLS = [{ id: 'call00001', type: 'function', function: { name: 'weather', arguments: '{}' } }]
+const DETAILS = [{ type: 'reasoning.text', text: 'Hm', index: 0 }]
+const RESULT = { role: 'tool', content: 'Sunny', tool_call_id: 'call00001' }
+
+const RICH = {
+  messages: [
+    { role: 'developer', content: 'Be brief.' },
+    { role: 'user', content: 'Weather in Rome?', name: 'ann' },
+    {
+      ...{
+        role: 'assistant',
+        content: 'Looking.',
+        reasoning: 'Hm',
+        reasoning_content: 'Hm',
+        reasoning_details: DETAILS,
+      },
+      ...{ annotations: [], tool_calls: CALLS },
+    },
+    RESULT,
+  ],
+  tools: TOOLS,
+  reasoning_effort: 'high',
+  max_completion_tokens: 500,
+  seed: 7,
+  user: 'ann',
+  store: false,
+  metadata: { job: 'x' },
+  prompt_cache_key: 'p',
+  logit_bias: { '50256': -100 },
+  frequency_penalty: 0.5,
+  stream: true,
+  stream_options: { include_usage: true, include_obfuscation: false },
+}
+
+/** What is sent of it. */
+interface Sent {
+  /** Of the assistant's message, beyond its content and calls. */
+  thoughts: object
+  instructions?: 'developer'
+  /** Whether users keep their names. */
+  names?: false
+  path?: string
+  auth?: object
+  fields: object
+}
+
+const HINTS = { store: false, metadata: { job: 'x' }, prompt_cache_key: 'p' }
+const BIAS = { logit_bias: { '50256': -100 } }
+const PENALTY = { frequency_penalty: 0.5 }
+const USAGE = { stream_options: { include_usage: true, include_obfuscation: false } }
+const PLAIN_USAGE = { stream_options: { include_usage: true } }
+const EFFORT = { reasoning_effort: 'high' }
+const MAX = { max_tokens: 500 }
+const MAX_COMPLETION = { max_completion_tokens: 500 }
+const [SEED, USER] = [{ seed: 7 }, { user: 'ann' }]
+const ALL = { ...HINTS, ...BIAS, ...PENALTY, ...USAGE, ...SEED, ...USER }
+const CONTENT = { reasoning_content: 'Hm' }
+const EVERY_THOUGHT = { reasoning: 'Hm', ...CONTENT, reasoning_details: DETAILS, annotations: [] }
+const without = (fields: object, ...names: string[]) =>
+  Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
+const THINKING = { thinking: { type: 'enabled' } }
+
+const SENT: Record<string, Sent> = {
+  openai: { thoughts: {}, instructions: 'developer', fields: { ...ALL, ...EFFORT, ...MAX_COMPLETION } },
+  azure: {
+    ...{ thoughts: {}, instructions: 'developer', auth: { 'api-key': KEY } },
+    fields: { ...ALL, ...EFFORT, ...MAX_COMPLETION },
+  },
+  'azure-deployments': {
+    ...{ thoughts: {}, instructions: 'developer', auth: { 'api-key': KEY } },
+    path: '/deployments/its%2Fmodel/chat/completions?api-version=2024-10-21',
+    fields: { ...ALL, ...EFFORT, ...MAX_COMPLETION },
+  },
+  bedrock: {
+    ...{ thoughts: { reasoning: 'Hm', ...CONTENT }, instructions: 'developer' },
+    fields: { ...ALL, ...EFFORT, ...MAX_COMPLETION },
+  },
+  vertex: { thoughts: {}, fields: { ...ALL, ...EFFORT, ...MAX } },
+  openrouter: {
+    ...{ thoughts: EVERY_THOUGHT, instructions: 'developer' },
+    fields: { ...ALL, ...EFFORT, ...MAX_COMPLETION },
+  },
+  mistral: {
+    ...{ thoughts: {}, names: false },
+    fields: { metadata: { job: 'x' }, ...PENALTY, random_seed: 7, ...EFFORT, ...MAX },
+  },
+  groq: {
+    ...{ thoughts: { reasoning: 'Hm' }, names: false },
+    fields: { ...PENALTY, ...SEED, ...USER, ...PLAIN_USAGE, ...EFFORT, ...MAX_COMPLETION },
+  },
+  deepseek: { thoughts: CONTENT, fields: { ...without(ALL, 'seed'), ...EFFORT, ...MAX } },
+  xai: { thoughts: without(EVERY_THOUGHT, 'annotations'), fields: { ...ALL, ...EFFORT, ...MAX_COMPLETION } },
+  together: { thoughts: EVERY_THOUGHT, fields: { ...ALL, ...EFFORT, ...MAX } },
+  fireworks: { thoughts: CONTENT, fields: { ...ALL, ...EFFORT, ...MAX } },
+  cerebras: {
+    thoughts: { reasoning: 'Hm' },
+    fields: { ...SEED, ...USER, ...PLAIN_USAGE, ...EFFORT, ...MAX_COMPLETION },
+  },
+  perplexity: {
+    ...{ thoughts: {}, names: false },
+    fields: { ...HINTS, ...PENALTY, ...USAGE, ...EFFORT, ...MAX },
+  },
+  moonshot: { thoughts: CONTENT, fields: { ...without(ALL, 'seed'), ...THINKING, ...MAX_COMPLETION } },
+  zai: {
+    ...{ thoughts: CONTENT, names: false },
+    fields: { ...without(ALL, 'user', 'frequency_penalty'), ...THINKING, ...MAX },
+  },
+  qwen: {
+    thoughts: CONTENT,
+    fields: {
+      ...without(ALL, 'user', 'frequency_penalty'),
+      ...{ enable_thinking: true, thinking_budget: 24_576 },
+      ...MAX,
+    },
+  },
+  cohere: { thoughts: {}, fields: { ...PENALTY, ...SEED, ...USAGE, ...EFFORT, ...MAX } },
+  nvidia: {
+    thoughts: EVERY_THOUGHT,
+    fields: { ...ALL, chat_template_kwargs: { thinking: true, enable_thinking: true }, ...MAX },
+  },
+  huggingface: { thoughts: EVERY_THOUGHT, fields: { ...ALL, ...EFFORT, ...MAX } },
+}
+
+/** The words of an effort, where they are other than those of the client: from none to max. */
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+const of = (...words: (string | object)[]) =>
+  words.map((word) => (typeof word === 'string' ? { reasoning_effort: word } : word))
+const AS_THEY_ARE = of(...EFFORTS)
+const THREE = of('none', 'low', 'low', 'medium', 'high', 'high', 'high')
+const ONE = of('none', 'high', 'high', 'high', 'high', 'high', 'high')
+const SWITCH = [{ thinking: { type: 'disabled' } }, ...Array(6).fill(THINKING)]
+const template = (on: boolean) => ({ chat_template_kwargs: { thinking: on, enable_thinking: on } })
+const budget = (tokens: number) => ({ enable_thinking: true, thinking_budget: tokens })
+const ON_AND_OFF = [{ enable_thinking: true }, { enable_thinking: false }] as const
+
+const EFFORTS_SENT: Record<string, object[]> = {
+  ...{ openai: AS_THEY_ARE, azure: AS_THEY_ARE, 'azure-deployments': AS_THEY_ARE, bedrock: AS_THEY_ARE },
+  ...{ openrouter: AS_THEY_ARE, huggingface: AS_THEY_ARE },
+  ...{ vertex: THREE, groq: THREE, fireworks: THREE, cerebras: THREE },
+  ...{ mistral: ONE, cohere: ONE, moonshot: SWITCH, zai: SWITCH },
+  deepseek: [{ thinking: { type: 'disabled' } }, ...AS_THEY_ARE.slice(1)],
+  xai: of('none', 'low', 'low', 'medium', 'high', 'xhigh', 'xhigh'),
+  together: [{ reasoning: { enabled: false } }, ...THREE.slice(1)],
+  perplexity: [{}, ...THREE.slice(1)],
+  qwen: [ON_AND_OFF[1], budget(512), budget(1_024), budget(8_192), budget(24_576), ON_AND_OFF[0], ON_AND_OFF[0]],
+  nvidia: [template(false), ...Array(6).fill(template(true))],
+}
+
+const NAMES = Object.keys(SENT)
+
+/** Which preset a request was for: the first part of its path. */
+const presetOf = ({ path }: { path: string }) => path.split('/')[2] ?? ''
+
+const refusing: Script = (seen) => {
+  const rules = STRICT[presetOf(seen)]
+  const problem = rules ? findUnknown(seen.json, rules) : null
+  if (problem !== null) return { kind: 'whole', status: 400, body: { error: { message: problem } } }
+  return typeof obliging === 'function' ? obliging(seen) : obliging
+}
+
+describe('what a preset sends', () => {
+  let app: TestApp
+  let upstream: ScriptedUpstream
+  let key: string
+  beforeAll(async () => {
+    upstream = await startUpstream(refusing)
+    const upstreams = NAMES.map(
+      (name) => `  ${name}: { preset: ${name}, base_url: "${upstream.url}/${name}", api_key: \${KEY} }`,
+    )
+    const models = NAMES.map((name) => `  its/${name}: { ${FACTS}, routes: [{ upstream: ${name}, model: its/model }] }`)
+    const catalog = `version: 1\nupstreams:\n${upstreams.join('\n')}\nmodels:\n${models.join('\n')}\n`
+    app = await startApp({ catalog, environment: { KEY } })
+    key = app.key()
+  })
+  afterAll(async () => {
+    await upstream.stop()
+    await app.stop()
+  })
+
+  const post = async (name: string, body: object) => {
+    const response = await fetch(`${app.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: `its/${name}`, ...body }),
+    })
+    expect([response.status, await response.text()]).toEqual([200, expect.any(String)])
+    const seen = upstream.requests.at(-1)
+    if (seen === undefined || presetOf(seen) !== name) throw new Error(`nothing was asked of ${name}`)
+    return seen
+  }
+
+  test('every preset of the OpenAI format is here', () => {
+    const names = Object.entries(allPresets()).flatMap(([name, { dialect }]) => (dialect === 'openai' ? name : []))
+    expect(names.toSorted()).toEqual(NAMES.toSorted())
+    expect(Object.keys(EFFORTS_SENT).toSorted()).toEqual(NAMES.toSorted())
+  })
+
+  test.each(Object.entries(SENT))('%s: a rich request', async (name, sent) => {
+    const { thoughts, instructions = 'system', names = true, path = '/chat/completions', auth, fields } = sent
+    const seen = await post(name, RICH)
+    expect(seen.path).toBe(`/v1/${name}${path}`)
+    const { authorization, 'api-key': apiKey } = seen.headers
+    expect({ authorization, 'api-key': apiKey }).toEqual({
+      ...{ authorization: undefined, 'api-key': undefined },
+      ...(auth ?? { authorization: `Bearer ${KEY}` }),
+    })
+    expect(seen.json).toEqual({
+      model: 'its/model',
+      messages: [
+        { role: instructions, content: 'Be brief.' },
+        { role: 'user', content: 'Weather in Rome?', ...(names ? { name: 'ann' } : {}) },
+        { role: 'assistant', content: 'Looking.', tool_calls: CALLS, ...thoughts },
+        RESULT,
+      ],
+      tools: TOOLS,
+      stream: true,
+      ...fields,
+    })
+  })
+
+  test.each(Object.entries(EFFORTS_SENT))('%s: every effort', async (name, words) => {
+    const hello = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
+    const [cap] = Object.keys(without((await post(name, hello)).json ?? {}, 'model', 'messages'))
+    for (const [at, effort] of EFFORTS.entries()) {
+      const expected = { model: 'its/model', messages: hello.messages, [String(cap)]: 9, ...words[at] }
+      expect((await post(name, { ...hello, reasoning_effort: effort })).json).toEqual(expected)
+    }
+  })
+
+  test('what a client says in the words of a provider, or of OpenRouter, is understood', async () => {
+    const hello = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
+    const own = await post('zai', { ...hello, reasoning_effort: 'high', thinking: { type: 'disabled' } })
+    expect(own.json).toMatchObject({ thinking: { type: 'disabled' } })
+    const theirs = await post('qwen', { ...hello, reasoning: { effort: 'low' } })
+    expect(theirs.json).toEqual({ model: 'its/model', ...hello, ...budget(1_024) })
+    const off = await post('deepseek', { ...hello, reasoning: { enabled: false } })
+    expect(off.json).toEqual({ model: 'its/model', ...hello, thinking: { type: 'disabled' } })
+  })
+})
+
+describe('a provider from YAML alone', () => {
+  test('one that is in no preset, by settings', async () => {
+    const upstream = await startUpstream()
+    const catalog = `
+version: 1
+upstreams:
+  house:
+    dialect: openai
+    base_url: "${upstream.url}"
+    api_key: \${KEY}
+    auth: authorization Token
+    headers: { X-Team: research, User-Agent: ours }
+    path: "/chats/{model}"
+    query: { version: "2", by: a b }
+    drop: [seed, messages.name]
+    rename: { stop: stop_words }
+    extra_body: { safe: true, cache: { ttl: 5 } }
+    effort_fields: { low: { think: 1 } }
+    developer_role: system
+    stream_options: false
+models:
+  house/m: { ${FACTS}, routes: [{ upstream: house, model: "big one" }] }
+`
+    const app = await startApp({ catalog, environment: { KEY } })
+    const body = {
+      ...{ model: 'house/m', seed: 1, stop: ['x'], safe: false, reasoning_effort: 'low', max_tokens: 9, stream: true },
+      messages: [
+        { role: 'developer', content: 'A' },
+        { role: 'user', content: 'B', name: 'ann' },
+      ],
+    }
+    const response = await fetch(`${app.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${app.key()}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('tok0')])
+    const [seen] = upstream.requests
+    expect(seen?.path).toBe('/v1/chats/big%20one?version=2&by=a+b')
+    expect(seen?.headers).toMatchObject({ authorization: `Token ${KEY}`, 'x-team': 'research', 'user-agent': 'ours' })
+    expect(seen?.json).toEqual({
+      ...{ model: 'big one', stop_words: ['x'], safe: true, cache: { ttl: 5 }, think: 1, max_tokens: 9, stream: true },
+      messages: [
+        { role: 'system', content: 'A' },
+        { role: 'user', content: 'B' },
+      ],
+    })
+    expect(await app.stop()).toBe(true)
+    await upstream.stop()
+  })
+
+  test('of a preset, what the file says itself wins, setting by setting', async () => {
+    const upstream = await startUpstream()
+    const catalog = `
+version: 1
+upstreams:
+  mine: { preset: groq, base_url: "${upstream.url}", api_key: \${KEY}, drop: [seed], max_tokens_field: max_tokens, effort_fields: {} }
+models:
+  mine/m: { ${FACTS}, routes: [{ upstream: mine, model: m }] }
+`
+    const app = await startApp({ catalog, environment: { KEY } })
+    const messages = [{ role: 'developer', content: 'Hi', name: 'ann' }]
+    const response = await fetch(`${app.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${app.key()}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'mine/m',
+        messages,
+        max_tokens: 9,
+        seed: 1,
+        reasoning_effort: 'max',
+        logprobs: true,
+      }),
+    })
+    expect([response.status, await response.text()]).toEqual([200, expect.any(String)])
+    expect(upstream.requests[0]?.json).toEqual({
+      ...{ model: 'm', max_tokens: 9, reasoning_effort: 'max', logprobs: true },
+      messages: [{ role: 'system', content: 'Hi', name: 'ann' }],
+    })
+    await app.stop()
+    await upstream.stop()
+  })
+})
