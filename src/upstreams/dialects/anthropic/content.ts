@@ -1,5 +1,5 @@
 /** The parts of a message's content as blocks: texts, images and documents. Throws what `unsupported` makes. Pure. */
-import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Message } from '../../../domain/request.ts'
 import { toCacheControl } from './cache.ts'
 import { unsupported } from './refuse.ts'
@@ -34,14 +34,27 @@ function toBlock(part: JsonObject, at: string): SaidBlock | null {
       return toImage(asText(asObject(part.image_url)?.url), `${at}.image_url.url`)
     case 'file':
       return toDocument(asObject(part.file) ?? {}, `${at}.file`)
-    // As this format itself writes them.
     case 'image':
     case 'document':
     case 'search_result':
-      return part as unknown as SaidBlock
+      return toNative(part, at)
     default:
       throw unsupported(at, `it takes no part of the type '${asText(part.type)}'.`)
   }
+}
+
+/** A block as this format itself writes it: what the API has to say about the rest of it, it says best. */
+function toNative({ cache_control: _, ...part }: JsonObject, at: string): SaidBlock {
+  if (part.type === 'search_result') {
+    const content = asList(part.content).flatMap((each) => toTexts(asText(asObject(each)?.text)))
+    if (content.length === 0) throw unsupported(`${at}.content`, 'a search result needs texts.')
+    return { ...part, type: 'search_result', source: asText(part.source), title: asText(part.title), content }
+  }
+  const source = asObject(part.source)
+  if (source === null || typeof source.type !== 'string') throw unsupported(`${at}.source`, 'a block needs its source.')
+  if (source.type === 'text' && typeof source.data !== 'string')
+    throw unsupported(`${at}.source.data`, 'a text needs its data.')
+  return { ...part, source } as unknown as SaidBlock
 }
 
 const IMAGES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] as const

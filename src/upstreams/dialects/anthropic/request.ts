@@ -4,6 +4,7 @@ import type { CanonicalRequest } from '../../../domain/request.ts'
 import { REQUEST_FIELDS } from '../../../domain/request-names.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { keepMarks, toCacheControl } from './cache.ts'
+import { toCap } from './cap.ts'
 import { unsupported } from './refuse.ts'
 import { toStrict } from './schema.ts'
 import { toThinking } from './thinking.ts'
@@ -28,7 +29,7 @@ export function toBody(body: CanonicalRequest, target: Target): WireBody {
   const holds = target.features.includes('structured_outputs')
   const tools = toTools(body, holds)
   const choice = tools.length === 0 ? undefined : toToolChoice(body)
-  const cap = body.max_completion_tokens ?? body.max_tokens ?? target.maxOutputLength
+  const cap = body.max_completion_tokens ?? body.max_tokens ?? toCap({ system, turns, tools }, target)
   const isForced = choice?.type === 'any' || choice?.type === 'tool'
   const thought = toThinking(body, target, { cap, isForced, hasForgotten: hasForgotten(turns) })
   const { thinking, effort } = thought
