@@ -11,6 +11,9 @@ export interface BlockReader {
   end(out: AnswerEvent[]): void
 }
 
+/** A text that comes whole. */
+export const toWhole = (value: unknown): string => asText(value).toWellFormed()
+
 /** Where the blocks of an answer stand among each other, and whose they are. */
 export interface Places {
   /** The upstream that signs what was thought. */
@@ -62,9 +65,9 @@ export class TextReader implements BlockReader {
 
 /** Web pages and search results are cited by their address; documents of the request by their title. */
 function toAnnotation(citation: JsonObject, span: { start_index: number; end_index: number }): object | null {
-  const title = asText(citation.title) || asText(citation.document_title)
-  const url = asText(citation.url) || asText(citation.source)
-  const quoted = asText(citation.cited_text)
+  const title = toWhole(citation.title) || toWhole(citation.document_title)
+  const url = toWhole(citation.url) || toWhole(citation.source)
+  const quoted = toWhole(citation.cited_text)
   const content = quoted === '' ? {} : { content: quoted }
   if (url !== '') return { type: 'url_citation', url_citation: { url, title, ...content, ...span } }
   if (typeof citation.document_index !== 'number') return null
@@ -82,12 +85,12 @@ export class ThoughtReader implements BlockReader {
     this.#index = places.thoughts++
     this.#signer = places.signer
     this.#think(this.#text.take(asText(block.thinking)), out)
-    this.#sign(asText(block.signature), out)
+    this.#sign(toWhole(block.signature), out)
   }
 
   take(delta: JsonObject, out: AnswerEvent[]): void {
     if (delta.type === 'thinking_delta') this.#think(this.#text.take(asText(delta.thinking)), out)
-    else if (delta.type === 'signature_delta') this.#sign(asText(delta.signature), out)
+    else if (delta.type === 'signature_delta') this.#sign(toWhole(delta.signature), out)
   }
 
   end(out: AnswerEvent[]): void {
@@ -114,7 +117,7 @@ export class ThoughtReader implements BlockReader {
 
 /** Thoughts that nobody may read. They come whole. */
 export function readRedacted(block: JsonObject, places: Places, out: AnswerEvent[]): void {
-  const data = asText(block.data)
+  const data = toWhole(block.data)
   if (data === '') return
   const { signer } = places
   const detail = { type: 'reasoning.encrypted', data, format: FORMAT, signer, index: places.thoughts++ }

@@ -3,7 +3,7 @@ import type { AnswerEvent, ToolKind } from '../../../domain/events.ts'
 import { asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Expected } from '../../backend.ts'
 import { SurrogateBuffer } from '../surrogate-buffer.ts'
-import type { BlockReader } from './block.ts'
+import { type BlockReader, toWhole } from './block.ts'
 
 /** The index under which the events of a legacy call stand. */
 const LEGACY_INDEX = -1
@@ -29,13 +29,13 @@ export class Calls {
 
   /** Begins a call. Null for what is none: it has no name, or is a second one where only one can be told. */
   begin(block: JsonObject, out: AnswerEvent[]): BlockReader | null {
-    const name = asText(block.name)
+    const name = toWhole(block.name)
     const type = this.#kinds.get(name) ?? 'function'
     if (name === '' || (type === 'function_call' && this.#isLegacy)) return null
     const isLegacy = type === 'function_call'
     const index = isLegacy ? LEGACY_INDEX : this.#positions++
     if (isLegacy) this.#isLegacy = true
-    const id = isLegacy ? '' : this.#toId(asText(block.id), index)
+    const id = isLegacy ? '' : this.#toId(toWhole(block.id), index)
     out.push({ kind: 'tool', choice: 0, index, id, name, type })
     return new CallReader(index, type, block.input)
   }
