@@ -3,6 +3,7 @@
  * `transport.ts`.
  */
 import { UpstreamError } from '../domain/error.ts'
+import { withOwn } from './own-headers.ts'
 import { readText } from './read-text.ts'
 import type { Exchange, Incoming, Outgoing, TakeBytes, TakeRoom, Transport } from './transport.ts'
 
@@ -22,7 +23,7 @@ export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transpo
       if (underWay >= places) return REFUSING
       const { ownHeaders } = outgoing
       const shared = headersOf(outgoing)
-      const headers = ownHeaders ? new Headers([...shared, ...Object.entries(ownHeaders)]) : shared
+      const headers = ownHeaders ? withOwn(shared, ownHeaders) : shared
       headers.set('accept', outgoing.accept)
       headers.set('x-client-request-id', outgoing.callId)
       const url = `${outgoing.upstream.baseUrl}${outgoing.path}`

@@ -64,6 +64,32 @@ describe.each([
       expect(lines).toContain(line)
   })
 
+  test('sends headers of one request with that alone, in place of shared ones of their name', async () => {
+    const transport = create()
+    const outgoing = toOutgoing(baseUrl, { headers: () => ({ authorization: 'Bearer x', 'x-kept': '1' }) })
+    const seen: string[] = []
+    const send = async (ownHeaders?: Record<string, string>) => {
+      script = [
+        (socket, request) => {
+          seen.push(request.toLowerCase())
+          socket.write(json('{}'))
+        },
+      ]
+      await textOf(await transport.send({ ...outgoing, ownHeaders }).answer)
+    }
+    await send()
+    await send({ authorization: 'Bearer y', 'x-tier': 'flex' })
+    await send()
+    for (const [at, own] of [false, true, false].entries()) {
+      const lines = seen[at]?.split('\r\n') ?? []
+      expect(lines.filter((line) => line.startsWith('authorization'))).toEqual([
+        `authorization: bearer ${own ? 'y' : 'x'}`,
+      ])
+      expect(lines.includes('x-tier: flex')).toBe(own)
+      expect(lines).toContain('x-kept: 1')
+    }
+  })
+
   test('uses a connection again', async () => {
     const send = open()
     const before = connections

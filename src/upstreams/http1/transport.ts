@@ -1,4 +1,5 @@
 /** Our own HTTP/1.1: a pool of connections an origin, and no promise for a piece of a body. See `transport.ts` above. */
+import { withOwn } from '../own-headers.ts'
 import type { Exchange, Incoming, Outgoing, Transport } from '../transport.ts'
 import type { Connection, ExchangeListener } from './connection.ts'
 import type { Head } from './head.ts'
@@ -15,6 +16,7 @@ interface Route {
   pool: Pool
   base: string
   head: string
+  headers: Headers
 }
 
 export function createHttp1Transport(options: PoolOptions = POOL): Transport {
@@ -36,6 +38,7 @@ export function createHttp1Transport(options: PoolOptions = POOL): Transport {
       pool: pools.getOrInsertComputed(url.origin, () => new Pool(origin, idle)),
       base: url.pathname.replace(/\/$/, ''),
       head: toLines(all),
+      headers: all,
     }
   }
 
@@ -57,10 +60,10 @@ const toLines = (headers: Headers) => [...headers].map(([name, value]) => `${nam
 /** What stands in the first lines as it is. */
 const PLAIN = /^[\x21-\x7e]*$/
 
-function toRequest({ base, head }: Route, { path, accept, callId, body, ownHeaders }: Outgoing): Request {
+function toRequest({ base, head, headers }: Route, { path, accept, callId, body, ownHeaders }: Outgoing): Request {
   if (!PLAIN.test(path) || !PLAIN.test(callId)) throw new Error('a path or a call id holds what a request cannot')
-  const own = ownHeaders ? toLines(new Headers(ownHeaders)) : ''
-  const lines = `POST ${base}${path} HTTP/1.1\r\n${head}${own}accept: ${accept}\r\nx-client-request-id: ${callId}\r\n`
+  const shared = ownHeaders ? toLines(withOwn(headers, ownHeaders)) : head
+  const lines = `POST ${base}${path} HTTP/1.1\r\n${shared}accept: ${accept}\r\nx-client-request-id: ${callId}\r\n`
   return { lines, body }
 }
 
