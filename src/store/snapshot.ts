@@ -17,7 +17,6 @@ import type {
   CatalogModel,
   Environment,
   Key,
-  ModelPrice,
   OpenedCredential,
   OpenedCredentials,
   Secret,
@@ -29,6 +28,7 @@ import type {
 import { LEAVE_MS, toMs } from '../domain/time.ts'
 import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from './catalog-rows.ts'
 import type { Configuration, StoredKey, StoredTeam } from './config-store.ts'
+import { NO_PRICES, toPrice, toPrices } from './model-prices.ts'
 import { findPreset } from './presets.ts'
 
 const NOTHING_OPENED: OpenedCredentials = new Map()
@@ -219,27 +219,6 @@ function toModel(row: ModelRow): CatalogModel {
     },
     targets: [],
   }
-}
-
-const NO_PRICES: ReadonlyMap<string, ModelPrice> = new Map()
-
-/** What models cost at each upstream, by their names there: also those that nobody may ask for now. */
-function toPrices({ upstreams, models, routes }: CatalogRows): Map<string, Map<string, ModelPrice>> {
-  const local = new Set(upstreams.flatMap((row) => (row.local ? row.id : [])))
-  const rows = new Map(models.map((row) => [row.slug, row]))
-  const prices = new Map<string, Map<string, ModelPrice>>()
-  for (const route of routes) {
-    const model = rows.get(route.model)
-    if (!model) continue
-    const price = toPrice(route, model, local.has(route.upstream))
-    prices.getOrInsertComputed(route.upstream, () => new Map()).getOrInsertComputed(route.upstreamModel, () => price)
-  }
-  return prices
-}
-
-function toPrice(route: RouteRow, model: ModelRow, isLocal: boolean): ModelPrice {
-  if (route.pricing) return { pricing: route.pricing, priceId: route.priceId }
-  return isLocal ? { pricing: [], priceId: null } : { pricing: model.pricing, priceId: model.priceId }
 }
 
 /** A route may be weaker than its model and never stronger: the model's facts are what a client is promised. */

@@ -10,8 +10,10 @@ import {
   HOUR,
   opening,
   settling,
+  toCall,
   toOpen,
   toSettled,
+  toSettledCall,
 } from '../../ledger/fixture.ts'
 import { createPicker } from '../../support/random.ts'
 
@@ -98,6 +100,25 @@ test('an abandoned row costs what it had reserved, estimated, and counts as an e
     completion_tokens: 1_000,
   }
   expect(contentsOf(folder.database).rollup).toEqual([expect.objectContaining(cell)])
+})
+
+test('a record of an older version, which knew no modes, searches or charges of upstreams, has none of them', () => {
+  const row = toSettled(toOpen(), { attempts: 2 })
+  const call = toSettledCall(toCall(row, 2))
+  const [older, olderCall] = [row, call].map((each) => {
+    const { mode, reportedNanoUsd, unpriced, toolPromptTokens, webSearches, ...rest } = each
+    return rest
+  })
+  createHere().apply([settling(older as typeof row, [olderCall as typeof call])])
+  const none = { mode: null, reported_nano_usd: null, unpriced: 0, tool_prompt_tokens: 0, web_searches: 0 }
+  for (const table of ['requests', 'calls'])
+    expect(folder.database.query(`SELECT * FROM ${table}`).get()).toMatchObject({ ...none, status: 'ok' })
+  expect(folder.database.query('SELECT * FROM usage_hourly').get()).toMatchObject({
+    requests: 1,
+    unpriced: 0,
+    web_searches: 0,
+  })
+  expect(differences()).toEqual([])
 })
 
 test('one row that does not fit is set aside and costs the others nothing', () => {

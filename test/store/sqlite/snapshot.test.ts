@@ -90,6 +90,20 @@ describe('the targets of a model', () => {
     expect(await targetsOf('v/m')).toMatchObject([{ contextLength: 60, maxOutputLength: 10, features: [] }])
   })
 
+  test('know what other models of their upstream cost, also those that nobody may ask for now', async () => {
+    await apply(
+      withRoutes('model: a', 'model: b, pricing: [{ prompt: "3", completion: "4" }]', 'model: c, enabled: false'),
+    )
+    const [target] = (await targetsOf('v/m')) ?? []
+    const costs = [...(target?.upstream.prices ?? [])].map(([name, { pricing }]) => [name, pricing[0]?.prompt])
+    expect(costs).toEqual([
+      ['a', '1'],
+      ['b', '3'],
+      ['c', '1'],
+    ])
+    expect(target?.upstream.prices.get('a')?.priceId).toBe(target?.priceId as string)
+  })
+
   test('know what their upstream is asked at most', async () => {
     await apply(withRoutes('model: a'))
     const { upstreams, models: found } = await load()
