@@ -160,6 +160,14 @@ test('each reason to stop has its name in chat, and one that nobody knows is a s
     expect([stop, finishOf(decodeWhole({ blocks: [{ text: 'x' }], stop }))]).toEqual([stop, reason])
 })
 
+test('words that every object has are no words of the API', () => {
+  const odd = decodeWhole({ blocks: [{ text: 'x' }], stop: 'constructor', usage: { service_tier: 'toString' } })
+  expect([finishOf(odd), odd.filter(({ kind }) => kind === 'origin')]).toEqual(['stop', []])
+  expect(lastOf(decode(toEvent(toErrorBody('constructor', 'x'))))).toMatchObject({ error: { status: 500 } })
+  for (const service_tier of [{ toString: '' }, { valueOf: 1 }, [[]]])
+    expect(lastOf(decodeWhole({ blocks: [], usage: { service_tier } }))).toEqual({ kind: 'done' })
+})
+
 test('calls are told as the kinds of tools that they are', () => {
   const custom = decodeWhole(
     { blocks: [{ call: 'note', input: { input: 'a "b"' } }] },

@@ -13,13 +13,16 @@ import { Calls } from './calls.ts'
 import { toFailure, toUpstreamError } from './error.ts'
 import { UsageReader } from './usage.ts'
 
-const REASONS: Readonly<Record<string, FinishReason>> = {
-  max_tokens: 'length',
-  model_context_window_exceeded: 'length',
-  refusal: 'content_filter',
-}
+const REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['refusal', 'content_filter'],
+])
 
-const TIERS = { standard: 'default', priority: 'priority' } as const
+const TIERS: ReadonlyMap<unknown, 'default' | 'priority'> = new Map([
+  ['standard', 'default'],
+  ['priority', 'priority'],
+])
 
 export class AnswerDecoder implements Decoder {
   readonly #expected: Expected
@@ -159,7 +162,7 @@ export class AnswerDecoder implements Decoder {
   /** How the call is served, which may have a price of its own. Later reports do not say it again. */
   #takeMode(value: unknown, out: AnswerEvent[]): void {
     const usage = asObject(value) ?? {}
-    const tier = TIERS[usage.service_tier as keyof typeof TIERS]
+    const tier = TIERS.get(usage.service_tier)
     if (tier) out.push({ kind: 'origin', origin: { service_tier: tier } })
     const mode = toMode(usage.service_tier, usage.speed, usage.inference_geo)
     if (mode !== null) out.push({ kind: 'mode', mode })
@@ -167,7 +170,7 @@ export class AnswerDecoder implements Decoder {
 
   #finish(usage: unknown, out: AnswerEvent[]): void {
     this.#isOver = true
-    const cut = REASONS[this.#stop ?? ''] ?? null
+    const cut = REASONS.get(this.#stop) ?? null
     // A refusal may have no words beside its reason.
     const isSilent = this.#places.chars === 0 && this.#calls.reason === null
     if (cut === 'content_filter' && isSilent && this.#explanation !== '')

@@ -5,19 +5,21 @@ import type { Target } from '../../../domain/snapshot.ts'
 import { toPublic, toPublicCode } from '../../failure.ts'
 
 /** What each type stands for where no status is given (platform.claude.com/docs/en/api/errors). */
-const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
-  invalid_request_error: 400,
-  authentication_error: 401,
-  billing_error: 402,
-  permission_error: 403,
-  not_found_error: 404,
-  conflict_error: 409,
-  request_too_large: 413,
-  rate_limit_error: 429,
-  api_error: 500,
-  timeout_error: 504,
-  overloaded_error: 529,
-}
+const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map(
+  Object.entries({
+    invalid_request_error: 400,
+    authentication_error: 401,
+    billing_error: 402,
+    permission_error: 403,
+    not_found_error: 404,
+    conflict_error: 409,
+    request_too_large: 413,
+    rate_limit_error: 429,
+    api_error: 500,
+    timeout_error: 504,
+    overloaded_error: 529,
+  }),
+)
 
 const RETRYABLE: ReadonlySet<number> = new Set([408, 409, 429])
 
@@ -59,7 +61,7 @@ export function toUpstreamError(
   const message = asText(error.message)
   const given = asText(asObject(error.details)?.error_code)
   const isUnpaid = UNPAID.test(message) || SPENT.test(given)
-  const effective = isUnpaid ? 402 : (status ?? STATUS_OF_TYPE[asText(error.type)] ?? 500)
+  const effective = isUnpaid ? 402 : (status ?? STATUS_OF_TYPE.get(error.type) ?? 500)
   const overflow = effective === 400 || effective === 413 ? toOverflow(message) : null
   const path = PATH.exec(message)?.[1] ?? null
   return new UpstreamError('status', overflow ?? toPublic(message || 'gave no reason', upstream), {
