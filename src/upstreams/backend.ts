@@ -93,7 +93,7 @@ export interface Expected {
   logprobs: boolean
   callId: string
   /** What was asked: how the tools of an answer are told depends on how they were given. */
-  body: Pick<CanonicalRequest, 'tools' | 'functions' | 'parallel_tool_calls'>
+  body: Pick<CanonicalRequest, 'tools' | 'functions' | 'parallel_tool_calls' | 'web_search_options'>
 }
 
 /** Turns one upstream's stream into events. One instance a stream. */

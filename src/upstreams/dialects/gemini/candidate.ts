@@ -3,6 +3,7 @@ import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Expected } from '../../backend.ts'
 import { Calls } from './calls.ts'
+import { toCitations } from './citations.ts'
 import { type Reason, toReason } from './finish.ts'
 import { toLogprobs } from './logprobs.ts'
 import { toDetail, toExtra, toSigner } from './signatures.ts'
@@ -13,6 +14,9 @@ export class Candidate {
   readonly #calls: Calls
   readonly #signer: string
   #reason: Reason | null = null
+  /** What it has said and where it has that from, where it may have searched. */
+  #said: string | null = null
+  #grounding: unknown = null
   #details = 0
   #images = 0
 
@@ -21,6 +25,7 @@ export class Candidate {
     this.#expected = expected
     this.#signer = toSigner(expected.target)
     this.#calls = new Calls(expected, index)
+    if (expected.body.web_search_options) this.#said = ''
   }
 
   get isFinished(): boolean {
@@ -32,6 +37,7 @@ export class Candidate {
     const from = out.length
     for (const part of asList(asObject(candidate.content)?.parts)) this.#takePart(asObject(part) ?? {}, out)
     if (this.#expected.logprobs) this.#attach(candidate.logprobsResult, out, from)
+    this.#grounding = candidate.groundingMetadata ?? this.#grounding
     const reason = asText(candidate.finishReason)
     if (reason !== '') this.#reason ??= toReason(reason)
   }
@@ -39,6 +45,8 @@ export class Candidate {
   /** Why it ended, once nothing more comes. @param blocked where the prompt was refused: nothing was written. */
   end(blocked: boolean, out: AnswerEvent[]): void {
     this.#calls.end(out)
+    const items = this.#said === null ? [] : toCitations(this.#grounding, this.#said)
+    if (items.length > 0) out.push({ kind: 'annotations', choice: this.#index, items })
     const reason = blocked ? 'content_filter' : this.#reason
     const called = reason === 'length' || reason === 'content_filter' ? null : this.#calls.reason
     out.push({ kind: 'finish', choice: this.#index, reason: called ?? reason ?? 'stop' })
@@ -55,6 +63,7 @@ export class Candidate {
     }
     const kind = part.thought === true ? 'reasoning' : 'text'
     if (text !== '') out.push({ kind, choice: this.#index, text })
+    if (kind === 'text' && this.#said !== null) this.#said += text
     const id = call ? this.#calls.take(call, out) : null
     if (signature === '' || (call && !id)) return
     const details = [toDetail(signature, this.#signer, this.#details++, id)]

@@ -1,0 +1,34 @@
+/** Where an answer has it from, as clients of OpenAI's format read it: a place in the text, and the page. Pure. */
+import { asList, asObject, asText } from '../../../domain/json.ts'
+
+const MAX_CITATIONS = 1_000
+
+/**
+ * Reads `groundingMetadata`: each page of each segment that has one. A segment is found by its words, since its places are in
+ * bytes of a part, and a stream cuts parts as it likes; one that is not in the text is left out.
+ */
+export function toCitations(metadata: unknown, text: string): object[] {
+  const { groundingChunks, groundingSupports } = asObject(metadata) ?? {}
+  const pages = asList(groundingChunks).map((chunk) =>
+    asObject(asObject(chunk)?.web ?? asObject(chunk)?.retrievedContext),
+  )
+  const citations: object[] = []
+  let from = 0
+  for (const each of asList(groundingSupports)) {
+    const { segment, groundingChunkIndices } = asObject(each) ?? {}
+    const words = asText(asObject(segment)?.text)
+    const next = words === '' ? -1 : text.indexOf(words, from)
+    const start = next === -1 && words !== '' ? text.indexOf(words) : next
+    if (start === -1) continue
+    from = start
+    for (const place of asList(groundingChunkIndices)) {
+      const page = typeof place === 'number' ? pages[place] : null
+      const url = asText(page?.uri)
+      if (url === '' || citations.length >= MAX_CITATIONS) continue
+      const span = { start_index: start, end_index: start + words.length }
+      const url_citation = { ...span, url, title: asText(page?.title).toWellFormed() }
+      citations.push({ type: 'url_citation', url_citation, index: citations.length })
+    }
+  }
+  return citations
+}
