@@ -13,6 +13,8 @@ const TABLE: [name: string, usage: unknown, expected: number[] | null][] = [
     [10, 8, 0, 5, 0],
   ],
   ['cached, as Moonshot says it', { ...plain, cached_tokens: 8 }, [10, 8, 0, 5, 0]],
+  ['cached, as Mistral says it', { ...plain, num_cached_tokens: 8 }, [10, 8, 0, 5, 0]],
+  ['cached, as Mistral said it', { ...plain, prompt_token_details: { cached_tokens: 8 } }, [10, 8, 0, 5, 0]],
   ['cached null', { ...plain, prompt_tokens_details: { cached_tokens: null } }, [10, 0, 0, 5, 0]],
   ['written', { ...plain, prompt_tokens_details: { cached_tokens: 6, cache_write_tokens: 3 } }, [10, 6, 3, 5, 0]],
   [

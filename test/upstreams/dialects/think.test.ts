@@ -23,6 +23,8 @@ const TABLE: [name: string, text: string, reasoning: string, content: string][] 
   ['an empty block', '<think>\n\n</think>\n\na', '', 'a'],
   ['a block that never ends', '<think>a</thin', 'a</thin', ''],
   ['another tag', '<thinking>a', '', '<thinking>a'],
+  ['a block as Bedrock has it', '<reasoning>a</think>b</reasoning>c', 'a</think>b', 'c'],
+  ["a block as Google's OpenAI API has it", '<thought>a</thought>b', 'a', 'b'],
   ['half a tag', '<thi', '', '<thi'],
   ['things like the closing tag', '<think></</think</thing</think>a', '</</think</thing', 'a'],
 ]

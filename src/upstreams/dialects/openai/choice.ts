@@ -19,6 +19,7 @@ const REASONS: Record<string, 'stop' | 'length' | 'content_filter'> = {
   max_output_tokens: 'length',
   max_length: 'length',
   model_length: 'length',
+  model_context_window_exceeded: 'length',
   content_filter: 'content_filter',
   content_filtered: 'content_filter',
   safety: 'content_filter',

@@ -1,11 +1,11 @@
 /**
- * Parts `<think>…</think>` at the beginning of an answer from the answer itself, however the text is cut. Blank space
+ * Parts `<think>…</think>` at the beginning of an answer from the answer itself, however the text is cut; `<reasoning>`, as Bedrock
+ * has it, and `<thought>`, as Google's OpenAI API has it, are the same. Blank space
  * before the block and line ends just inside and just behind its tags are markup and go with them; a block that never
  * ends is all reasoning. A closing tag without its opening one stays text: a stream has sent what was before it long ago,
  * and a whole answer says the same as a stream. Pure.
  */
-const OPENING = '<think>'
-const CLOSING = '</think>'
+const OPENINGS = ['<think>', '<reasoning>', '<thought>'] as const
 
 export interface Thought {
   reasoning: string
@@ -15,6 +15,8 @@ export interface Thought {
 export class ThinkSplitter {
   #state: 'before' | 'opened' | 'inside' | 'closed' | 'past' = 'before'
   #held = ''
+  /** The tag that ends the thought. */
+  #closing = ''
 
   /** Whether the rest of the text is content. */
   get isPast(): boolean {
@@ -45,10 +47,12 @@ export class ThinkSplitter {
 
   #open(): void {
     const text = this.#held.trimStart()
-    if (text.startsWith(OPENING)) {
-      this.#held = text.slice(OPENING.length)
+    const opening = OPENINGS.find((tag) => text.startsWith(tag))
+    if (opening !== undefined) {
+      this.#held = text.slice(opening.length)
+      this.#closing = opening.replace('<', '</')
       this.#state = 'opened'
-    } else if (!OPENING.startsWith(text)) this.#state = 'past'
+    } else if (!OPENINGS.some((tag) => tag.startsWith(text))) this.#state = 'past'
   }
 
   #passLineEnds(next: 'inside' | 'past'): void {
@@ -59,11 +63,12 @@ export class ThinkSplitter {
   /** Up to the closing tag, or as far as it is certain that none begins, nor the line ends before one. */
   #takeThought(): string {
     const held = this.#held
-    const closing = held.indexOf(CLOSING)
+    const endTag = this.#closing
+    const closing = held.indexOf(endTag)
     const tag = closing === -1 ? held.lastIndexOf('<') : closing
-    let end = tag !== -1 && (tag === closing || CLOSING.startsWith(held.slice(tag))) ? tag : held.length
+    let end = tag !== -1 && (tag === closing || endTag.startsWith(held.slice(tag))) ? tag : held.length
     while (end > 0 && (held[end - 1] === '\n' || held[end - 1] === '\r')) end -= 1
-    this.#held = held.slice(closing === -1 ? end : closing + CLOSING.length)
+    this.#held = held.slice(closing === -1 ? end : closing + endTag.length)
     if (closing !== -1) this.#state = 'closed'
     return held.slice(0, end)
   }

@@ -16,12 +16,13 @@ function toUsage(value: unknown): Usage | null {
   if (!usage) return null
   const counts = toCounts(usage)
   if (!counts || counts.prompt + counts.completion === 0) return null
-  const read = asObject(usage.prompt_tokens_details ?? usage.input_tokens_details)
+  const read = asObject(usage.prompt_tokens_details ?? usage.prompt_token_details ?? usage.input_tokens_details)
   const written = asObject(usage.completion_tokens_details ?? usage.output_tokens_details)
   const cached = firstCount(
     read?.cached_tokens,
     usage.prompt_cache_hit_tokens,
     usage.cached_tokens,
+    usage.num_cached_tokens,
     usage.cache_read_input_tokens,
   )
   const cacheWritten = firstCount(read?.cache_write_tokens, usage.cache_creation_input_tokens)
