@@ -50,7 +50,7 @@ const OPTIONS = {
   pass: Type.Optional(Type.Array(text(), { maxItems: 100 })),
   leave: time(),
   max_tokens_per_second: limit(),
-  cost: Type.Optional(closed({ path: text(), unit: oneOf(COST_UNITS) })),
+  cost: Type.Optional(Type.Union([Type.Literal('off'), closed({ path: text(), unit: oneOf(COST_UNITS) })])),
   transport: Type.Optional(oneOf(TRANSPORTS)),
   path: Type.Optional(text()),
   query: texts(),

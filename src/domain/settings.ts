@@ -120,7 +120,7 @@ export interface UpstreamSettings {
   /** What of its API that is not for everybody yet it is asked for, by the provider's names. */
   betas?: string[]
   /** Where it says what a call costs, if that is what counts, and not the price sheet. */
-  cost?: ReportedCost
+  cost?: ReportedCost | 'off'
   /** What its provider allows, all keys together: requests and tokens per minute, and calls at a time. */
   rpm?: number
   tpm?: number
@@ -128,8 +128,9 @@ export interface UpstreamSettings {
 }
 
 /** The settings with every default filled in. */
-export type UpstreamOptions = UpstreamSettings &
-  Required<Pick<UpstreamSettings, 'max_tokens_field' | 'n' | 'user' | 'think_tags' | 'pass' | 'max_tokens_per_second'>>
+export type UpstreamOptions = Omit<UpstreamSettings, 'cost'> & { cost?: ReportedCost } & Required<
+    Pick<UpstreamSettings, 'max_tokens_field' | 'n' | 'user' | 'think_tags' | 'pass' | 'max_tokens_per_second'>
+  >
 
 export const DEFAULT_OPTIONS: UpstreamOptions = {
   max_tokens_field: null,

@@ -12,6 +12,7 @@ import {
   LOCAL_OPTIONS,
   OWN_FORMAT_OPTIONS,
   type UpstreamOptions,
+  type UpstreamSettings,
 } from '../domain/settings.ts'
 import type {
   CatalogModel,
@@ -147,11 +148,10 @@ export function toUpstream(
       concurrency: row.options.concurrency ?? null,
     },
     prices: NO_PRICES,
-    options: {
-      ...(isKnown ? OPTIONS[row.dialect][row.local ? 'local' : 'remote'] : DEFAULT_OPTIONS),
+    options: toOptions(isKnown ? OPTIONS[row.dialect][row.local ? 'local' : 'remote'] : DEFAULT_OPTIONS, {
       ...preset?.settings,
       ...row.options,
-    },
+    }),
     variable,
     isSealed: opened !== undefined,
     credential,
@@ -161,6 +161,11 @@ export function toUpstream(
         ? lacking
         : `this version of Tollgate does not know its dialect '${row.dialect}'`,
   }
+}
+
+/** What is off is as if nothing were said. */
+function toOptions(defaults: UpstreamOptions, { cost, ...said }: UpstreamSettings): UpstreamOptions {
+  return { ...defaults, ...said, ...(cost === undefined || cost === 'off' ? {} : { cost }) }
 }
 
 function toCredential(

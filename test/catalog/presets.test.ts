@@ -55,6 +55,14 @@ test.each([
   expect(await inForce()).toMatchObject({ dialect, baseUrl })
 })
 
+test('what a provider charges counts by its preset, unless that is off', async () => {
+  await apply(withUpstream('{ preset: openrouter }'))
+  expect((await inForce()).options.cost).toEqual({ path: 'usage.cost', unit: 'usd' })
+  await apply(withUpstream('{ preset: openrouter, cost: off }'))
+  expect((await inForce()).options).not.toContainKey('cost')
+  expect((await exportCatalog(store)).document.upstreams).toEqual({ u: { preset: 'openrouter', cost: 'off' } })
+})
+
 test('an export says what was written, and a plan of it is empty', async () => {
   await apply(withUpstream(`{ preset: azure, base_url: "https://r.openai.azure.com/openai/v1", api_key: \${KEY} }`))
   const { text, document, leftOut } = await exportCatalog(store)
