@@ -10,6 +10,7 @@ import { parseJson } from '../../src/domain/json.ts'
 import { checkError, checkStream } from '../support/contract.ts'
 import { isObject, type Json } from '../support/contract-parts.ts'
 import { inPieces } from '../support/cuts.ts'
+import { differ } from '../support/recordings.ts'
 import type { Behaviour } from '../support/upstream-answers.ts'
 import { type GeminiGateway, startGemini } from './gemini-gateway.ts'
 
@@ -307,18 +308,4 @@ function toPlain(value: Json): Json {
   if (Array.isArray(value)) return value.map(toPlain)
   if (!isObject(value)) return value
   return Object.fromEntries(Object.entries(value).map(([name, held]) => [name, toPlain(held ?? null)]))
-}
-
-/** The paths of what only one of two values has, or has otherwise. */
-function* differ(one: Json | undefined, other: Json | undefined, at = ''): Generator<string> {
-  if (Bun.deepEquals(one, other)) return
-  const isBoth = typeof one === 'object' && typeof other === 'object' && one !== null && other !== null
-  if (!isBoth) {
-    yield at
-    return
-  }
-  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
-    const path = at === '' ? name : `${at}.${name}`
-    yield* differ(Reflect.get(one, name), Reflect.get(other, name), path)
-  }
 }

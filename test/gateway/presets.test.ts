@@ -242,6 +242,10 @@ describe('what a preset sends', () => {
     }
   })
 
+  test.each(Object.entries(STRICT))('%s would refuse the rich request as it came', (_, rules) => {
+    expect(findUnknown({ model: 'm', ...RICH }, rules)).toMatch(/unsupported|unknown/)
+  })
+
   test('what a client says in the words of a provider, or of OpenRouter, is understood', async () => {
     const hello = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
     const own = await post('zai', { ...hello, reasoning_effort: 'high', thinking: { type: 'disabled' } })
