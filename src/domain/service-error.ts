@@ -58,6 +58,9 @@ export type ServiceFailure =
   | { kind: 'request_removed'; request: string; createdMs: number }
   | { kind: 'request_ambiguous'; request: string }
   | { kind: 'model_not_found'; model: string }
+  /** A provider was asked for its list of models, and: refused the credential; has none; sent something else; did not answer. */
+  | { kind: 'list_failed'; why: 'credential' | 'none' | 'answer' | 'unreachable' }
+  | { kind: 'provider_unknown' }
   | { kind: 'upstream_not_found'; upstream: string }
   | { kind: 'upstream_disabled'; upstream: string }
   | { kind: 'upstream_exists'; upstream: string }

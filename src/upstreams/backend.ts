@@ -5,6 +5,7 @@
 
 import type { UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent } from '../domain/events.ts'
+import type { ListedModel } from '../domain/listed-model.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Deadlines } from '../domain/settings.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
@@ -84,6 +85,21 @@ export interface Question {
   readiness(status: number): Readiness
 }
 
+/** The question which models an upstream has, which costs nothing, and what its answers say. */
+export interface ModelsQuestion {
+  /** @param after where a page ended that had more behind it. */
+  path(upstream: Upstream, after: string | null): string
+  /** Reads a page; null for what is no list of models. */
+  read(json: unknown): ModelPage | null
+}
+
+export interface ModelPage {
+  /** Their names are anything. */
+  models: ListedModel[]
+  /** What the next page is asked for with; null where there is none. */
+  next: string | null
+}
+
 /** What a decoder has to know of the call that it reads the answer of. */
 export interface Expected {
   target: Target
@@ -112,6 +128,7 @@ export interface Decoder {
 /** One upstream wire format, as pure functions to and from the canonical one. */
 export interface Dialect {
   readonly probe: Question
+  readonly models: ModelsQuestion
   /** Headers of every request to an upstream, be it a call or a probe: the same ones for as long as its settings are. */
   headers(upstream: Upstream): Record<string, string>
   /** In which its upstreams say how they call a request. */

@@ -38,7 +38,7 @@ export async function askReadiness(
     if (error instanceof UpstreamError)
       return { state: error.status === 401 ? 'refused' : 'degraded', reason: error.message }
     if (isOurShortage(error)) return { state: 'not_made', reason: 'this process has no files or ports left to ask it' }
-    return { state: WORDS[nameOf(error)] === RESET ? 'degraded' : 'down', reason: toWords(error) }
+    return { state: WORDS[nameOf(error)] === RESET ? 'degraded' : 'down', reason: toReason(error) }
   }
 }
 
@@ -71,7 +71,7 @@ const WORDS: Readonly<Record<string, string>> = {
 const RESOLVER = /^(ENOTFOUND|ENODATA|ENONAME|EAI_\w+|DNS_\w+|ESERVFAIL|EREFUSED|ETIMEOUT|EBADNAME)$/
 
 /** Names no host: clients may read it, and who runs this sees the address beside it. */
-function toWords(error: unknown): string {
+export function toReason(error: unknown): string {
   const code = nameOf(error)
   return RESOLVER.test(code) ? 'its name does not resolve' : (WORDS[code] ?? `it could not be reached (${code})`)
 }

@@ -8,9 +8,16 @@ import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toFailure } from './error.ts'
 import { toHeaders, toPath, toWireRequest } from './hosts.ts'
+import { readModels } from './models.ts'
 
 export const anthropic: Dialect = {
   probe: { path: (upstream) => toPath(upstream, '/models'), readiness: toListReadiness },
+
+  models: {
+    path: (upstream, after) =>
+      toPath(upstream, `/models?limit=1000${after === null ? '' : `&after_id=${encodeURIComponent(after)}`}`),
+    read: readModels,
+  },
 
   headers: toHeaders,
 

@@ -7,10 +7,16 @@ import { toRetryAfterMs, toStatusRefusal } from '../../failure.ts'
 import { isServiceAccount } from '../../google/credential.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
+import { readModels } from './models.ts'
 import { toWireRequest } from './request.ts'
 
 export const gemini: Dialect = {
   probe: { path: () => '/models?pageSize=1', readiness: toReadiness },
+
+  models: {
+    path: (_, after) => `/models?pageSize=1000${after === null ? '' : `&pageToken=${encodeURIComponent(after)}`}`,
+    read: readModels,
+  },
 
   // In the address, where Google's own examples have it, it would be in logs.
   headers: ({ credential }) =>

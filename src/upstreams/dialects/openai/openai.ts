@@ -15,9 +15,12 @@ import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
 import { adapt, fitToModel, isParticular } from './adapt.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
+import { readModels } from './models.ts'
 
 export const openai: Dialect = {
   probe: { path: ({ options }) => `/models${toQuery(options)}`, readiness: toListReadiness },
+
+  models: { path: ({ options }) => `/models${toQuery(options)}`, read: readModels },
 
   headers: ({ credential, options }) => toAuthHeaders(credential, options, 'bearer'),
 

@@ -1,0 +1,26 @@
+/** What a provider's own list says of a model, whatever its format; what it does not say is left out. Types only. */
+import type { Feature, Modality, RouteSettings } from './settings.ts'
+import type { PricingItem } from './usage.ts'
+
+export interface ListedModel {
+  /** As the provider is asked for it. */
+  id: string
+  name?: string
+  /** Tokens. */
+  contextLength?: number
+  maxOutputLength?: number
+  inputModalities?: Modality[]
+  outputModalities?: Modality[]
+  /** All that it can, where the list says that of every feature. */
+  supportedFeatures?: Feature[]
+  /** Features that it can or cannot; of the others nothing is said. */
+  can?: { [Name in Feature]?: boolean }
+  /** USD per token. */
+  pricing?: PricingItem[]
+  /** How it thinks, and what it takes. */
+  options?: RouteSettings
+  /** False where it is for something else, such as embeddings. */
+  canChat?: boolean
+  /** What of it could not be used, in words that go on behind its name. */
+  oddities?: string[]
+}

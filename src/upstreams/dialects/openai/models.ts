@@ -1,0 +1,108 @@
+/**
+ * A list of models in the OpenAI format: `{ data: [{ id }] }`, and what providers have added to it, each in words of its own; some
+ * send the list alone. Prices are OpenRouter's alone: decimal texts of USD per token. Pure.
+ */
+import { toDefined } from '../../../domain/defined.ts'
+import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { ListedModel } from '../../../domain/listed-model.ts'
+import { FEATURES, type Feature, type Modality } from '../../../domain/settings.ts'
+import type { PricingItem } from '../../../domain/usage.ts'
+import type { ModelPage } from '../../backend.ts'
+import { toModalities, toTitle, toTokens } from '../listed.ts'
+
+export function readModels(json: unknown): ModelPage | null {
+  const page = asObject(json)
+  const list = [json, page?.data, page?.models].find(Array.isArray)
+  return list === undefined ? null : { models: list.map(asObject).map(toListed), next: null }
+}
+
+function toListed(entry: JsonObject | null): ListedModel {
+  const model = entry ?? {}
+  const oddities: string[] = []
+  const architecture = asObject(model.architecture) ?? {}
+  const top = asObject(model.top_provider) ?? {}
+  const outputs = toModalities(architecture.output_modalities ?? model.output_modalities)
+  const can = asObject(model.capabilities)
+  const inputs = toModalities(architecture.input_modalities ?? model.input_modalities)
+  return {
+    id: asText(model.id),
+    ...toDefined({
+      name: toTitle(model.name) === asText(model.id) ? undefined : toTitle(model.name),
+      contextLength: first(CONTEXT, [top, model], oddities),
+      maxOutputLength: first(OUTPUT, [top, model], oddities),
+      inputModalities: inputs ?? (can?.vision === true ? SEEING : undefined),
+      outputModalities: outputs,
+      supportedFeatures: toFeatures(model.supported_parameters),
+      can: can ? toDefined({ tools: toFlag(can.function_calling), reasoning: toFlag(can.reasoning) }) : undefined,
+      pricing: toPricing(asObject(model.pricing), oddities),
+      canChat: canChat(model, outputs),
+      oddities,
+    }),
+  }
+}
+
+const SEEING: Modality[] = ['text', 'image']
+
+/** OpenRouter and Moonshot; Groq; Mistral; vLLM. */
+const CONTEXT = ['context_length', 'context_window', 'max_context_length', 'max_model_len']
+/** OpenRouter and Groq; others. */
+const OUTPUT = ['max_completion_tokens', 'max_output_tokens', 'max_output_length']
+
+function first(names: readonly string[], places: readonly JsonObject[], oddities: string[]): number | undefined {
+  for (const place of places)
+    for (const name of names) {
+      const tokens = toTokens(place[name], name, oddities)
+      if (tokens !== undefined) return tokens
+    }
+  return undefined
+}
+
+const toFlag = (value: unknown) => (typeof value === 'boolean' ? value : undefined)
+
+/** By which fields of a request OpenRouter says what a model can. */
+const BY_FIELD: Readonly<Record<string, Feature>> = {
+  tools: 'tools',
+  response_format: 'json_mode',
+  structured_outputs: 'structured_outputs',
+  logprobs: 'logprobs',
+  reasoning: 'reasoning',
+}
+
+function toFeatures(fields: unknown): Feature[] | undefined {
+  if (!Array.isArray(fields)) return undefined
+  const said = new Set(fields.map((field) => BY_FIELD[String(field)]))
+  return FEATURES.filter((feature) => said.has(feature))
+}
+
+/** The prices for which there is a charge, by OpenRouter's names, which are ours. */
+const PRICES = [
+  ...['prompt', 'completion', 'input_cache_read', 'input_cache_write', 'internal_reasoning', 'audio', 'request'],
+  'web_search',
+] as const
+const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/
+
+function toPricing(prices: JsonObject | null, oddities: string[]): PricingItem[] | undefined {
+  if (prices?.prompt === undefined || prices.completion === undefined) return undefined
+  const said = PRICES.flatMap((name): [string, unknown][] => (prices[name] === undefined ? [] : [[name, prices[name]]]))
+  // What differs from call to call is written so there.
+  if (said.some(([, price]) => price === '-1')) return undefined
+  const wrong = said.find(([, price]) => typeof price !== 'string' || !DECIMAL.test(price))
+  if (wrong) {
+    oddities.push(`its price ${wrong[0]} is ${JSON.stringify(wrong[1]).slice(0, 40)}, which is no decimal`)
+    return undefined
+  }
+  const { prompt, completion, ...others } = Object.fromEntries(said) as Record<string, string>
+  if (prompt === undefined || completion === undefined) return undefined
+  // What is 0 there has no price of its own: such tokens cost what prompt and answer do.
+  const own = Object.entries(others).filter(([, price]) => /[1-9]/.test(price))
+  return [{ prompt, completion, ...Object.fromEntries(own) }]
+}
+
+function canChat(model: JsonObject, outputs: readonly string[] | undefined): boolean | undefined {
+  if (model.active === false || asObject(model.capabilities)?.completion_chat === false) return false
+  if (outputs && !outputs.includes('text')) return false
+  // Together's list names what each is for.
+  return typeof model.type === 'string' && OTHERS.test(model.type) ? false : undefined
+}
+
+const OTHERS = /^(embeddings?|image|audio|video|moderation|rerank|transcribe)$/

@@ -1,0 +1,167 @@
+/**
+ * Asks a provider which models it has, by its dialect's question, and takes nothing on trust: where the answer leads, how long it
+ * is, how long it takes and what it is are bounded, and what goes wrong is a sentence that says what to do.
+ */
+import { UpstreamError } from '../domain/error.ts'
+import { parseJson } from '../domain/json.ts'
+import type { ListedModel } from '../domain/listed-model.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import type { Upstream } from '../domain/snapshot.ts'
+import type { Dialect } from './backend.ts'
+import { toPublic } from './failure.ts'
+import { toOwnHeaders, toReason } from './probe.ts'
+
+export interface ListLimits {
+  /** For all pages. */
+  ms: number
+  /** Of one page. */
+  bytes: number
+  pages: number
+  models: number
+}
+
+/** The longest list that is known, OpenRouter's, has some 400 models and 600 kB. */
+const LIMITS: ListLimits = { ms: 30_000, bytes: 16 * 1024 * 1024, pages: 50, models: 20_000 }
+
+/** Throws `list_failed`: the upstream has refused the credential, has no list, or has sent something else. */
+export async function askModels(
+  dialect: Pick<Dialect, 'headers' | 'models'>,
+  upstream: Upstream,
+  limits: Partial<ListLimits> = {},
+): Promise<ListedModel[]> {
+  const { ms, bytes, pages, models: most } = { ...LIMITS, ...limits }
+  const signal = AbortSignal.timeout(ms)
+  const models: ListedModel[] = []
+  const seen = new Set<string>()
+  let after: string | null = null
+  for (;;) {
+    const url = `${upstream.baseUrl}${dialect.models.path(upstream, after)}`
+    const text = await readPage(url, { upstream, dialect, signal, bytes, ms })
+    const page = dialect.models.read(toJson(url, text))
+    if (page === null) throw failed('answer', `${url} answered with JSON that is no list of models. ${ADDRESS}`)
+    for (const model of page.models) models.push(model)
+    if (models.length > most)
+      throw failed('answer', `${url} names more than ${most} models, which is no list of anybody's: ${NAMED}`)
+    if (page.next === null) return models
+    if (seen.has(page.next) || seen.size + 1 >= pages)
+      throw failed(
+        'answer',
+        `The list of models at ${url} never ends: after ${seen.size + 1} pages it had more. ${NAMED}`,
+      )
+    seen.add(page.next)
+    after = page.next
+  }
+}
+
+const ADDRESS = 'Look whether its base URL is right: it mostly ends in /v1.'
+const NAMED = 'Name the models instead, with --models NAME for each.'
+
+type Why = 'credential' | 'none' | 'answer' | 'unreachable'
+
+const failed = (why: Why, message: string) => new ServiceError({ kind: 'list_failed', why }, message)
+
+interface Asking {
+  upstream: Upstream
+  dialect: Pick<Dialect, 'headers'>
+  signal: AbortSignal
+  bytes: number
+  ms: number
+}
+
+async function readPage(url: string, { upstream, dialect, signal, bytes, ms }: Asking): Promise<string> {
+  try {
+    // A credential is not carried to where somebody else says.
+    const response = await fetch(url, {
+      headers: {
+        accept: 'application/json',
+        'user-agent': 'tollgate',
+        ...toOwnHeaders(upstream),
+        ...dialect.headers(upstream),
+      },
+      redirect: 'manual',
+      signal,
+    })
+    if (response.status === 200) return await readBounded(url, response, bytes)
+    const said = toSaid(await readStart(response), upstream)
+    throw toStatusFailure(url, response, said)
+  } catch (error) {
+    if (error instanceof ServiceError) throw error
+    if (signal.aborted)
+      throw failed('unreachable', `${url} had not sent the whole list after ${ms / 1_000} s. Try again, or: ${NAMED}`)
+    const why = error instanceof UpstreamError ? error.message : toReason(error)
+    throw failed(
+      'unreachable',
+      `${url} cannot be asked: ${why}. Look whether its base URL is right, and reached from here.`,
+    )
+  }
+}
+
+function toStatusFailure(url: string, { status, headers }: Response, said: string): ServiceError {
+  const words = said === '' ? '' : `, and said: ${said}`
+  // Google's servers answer a wrong key with a 400.
+  if (status === 401 || status === 403 || (status === 400 && /api[ _-]?key/i.test(said)))
+    return failed(
+      'credential',
+      `${url} refused the credential (${status})${words}. Look whether it is whole, and of this provider.`,
+    )
+  if (status >= 300 && status < 400) {
+    const to = URL.parse(headers.get('location') ?? '', url)?.origin ?? 'nowhere'
+    return failed(
+      'answer',
+      `${url} leads elsewhere (${status}), to ${to}. The credential was not sent there: if it is the provider, give its address with --base-url.`,
+    )
+  }
+  if (status === 404 || status === 405 || status === 501)
+    return failed('none', `${url} is no list of models (${status})${words}. ${ADDRESS} If it has none: ${NAMED}`)
+  if (status === 429)
+    return failed('unreachable', `${url} takes no more requests for now (429)${words}. Try again later.`)
+  return failed('unreachable', `${url} answered ${status}${words}. Try again later, or: ${NAMED}`)
+}
+
+async function readBounded(url: string, response: Response, most: number): Promise<string> {
+  const utf8 = new TextDecoder()
+  let bytes = 0
+  let text = ''
+  for await (const piece of response.body ?? []) {
+    bytes += piece.length
+    if (bytes > most)
+      throw failed(
+        'answer',
+        `${url} sent more than ${Math.round(most / 1_048_576)} MiB, which is no list of models. ${NAMED}`,
+      )
+    text += utf8.decode(piece, { stream: true })
+  }
+  return text + utf8.decode()
+}
+
+/** Nobody reads more of an error. */
+const ERROR_BYTES = 4_096
+
+async function readStart(response: Response): Promise<string> {
+  const utf8 = new TextDecoder()
+  let text = ''
+  for await (const piece of response.body ?? []) {
+    text += utf8.decode(piece, { stream: true })
+    if (text.length > ERROR_BYTES) break
+  }
+  return text
+}
+
+/** Of what it says, the message, without a word of the credential. */
+function toSaid(text: string, upstream: Upstream): string {
+  if (/^\s*</.test(text)) return ''
+  const [, message = ''] = /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text) ?? []
+  return toPublic(message, upstream)
+    .replace(/\\./g, ' ')
+    .replace(/[\s.]+$/, '')
+    .slice(0, 200)
+}
+
+function toJson(url: string, text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch {
+    const what = /^\s*</.test(text) ? 'a web page' : 'something that is no JSON'
+    throw failed('answer', `${url} answered with ${what}, and no list of models. ${ADDRESS}`)
+  }
+}
