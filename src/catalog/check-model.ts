@@ -141,7 +141,7 @@ function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownP
   const missing: string[] = FACT_FIELDS.filter(
     ([fact, field]) => entry[field] === undefined && facts[fact] === undefined,
   ).map(([, field]) => field)
-  if (lacksPrice(entry, upstreams) && facts.pricing === undefined) missing.push('pricing')
+  if (lacksPrice(entry, upstreams) && facts.pricing === undefined && entry.enabled !== false) missing.push('pricing')
   const verb = missing.length === 1 ? 'is' : 'are'
   if (missing.length > 0) {
     const isKnown = Object.keys(facts).length > 0

@@ -30,7 +30,7 @@ export interface Catalog {
   aliases: Omit<AliasRow, 'origin'>[]
 }
 
-const FREE: PricingItem[] = [{ prompt: '0', completion: '0', input_cache_read: '0' }]
+export const FREE: PricingItem[] = [{ prompt: '0', completion: '0', input_cache_read: '0' }]
 
 /** The facts that a model must end up with, and their field names. The price has rules of its own. */
 export const FACT_FIELDS = [
@@ -94,7 +94,8 @@ const lacksSettings = ({ upstream, thinking }: Entry, upstreams: Entry): boolean
   Object.hasOwn(upstreams, upstream) &&
   OWN_FORMATS.has(toEntry(upstreams[upstream]).dialect)
 
-const OWN_FORMATS: ReadonlySet<unknown> = new Set<DialectName>(['anthropic', 'gemini'])
+/** Formats in which a route says how its model thinks. */
+export const OWN_FORMATS: ReadonlySet<unknown> = new Set<DialectName>(['anthropic', 'gemini'])
 
 /** Converts a model that has passed every check; null where a fact is missing. */
 export function toModel(
@@ -107,7 +108,11 @@ export function toModel(
   const routes = entry.routes.map((route) =>
     toRoute(lacksSettings(route, upstreams) ? { ...findRouteSettings(known, slug, route), ...route } : route),
   )
-  const pricing = lacksPrice(entry, upstreams) ? facts.pricing : (toPrices(entry.pricing) ?? toFallbackPrice(routes))
+  // What nobody may ask for may wait for its price.
+  const unknown = entry.enabled === false ? [] : undefined
+  const pricing = lacksPrice(entry, upstreams)
+    ? (facts.pricing ?? unknown)
+    : (toPrices(entry.pricing) ?? toFallbackPrice(routes))
   const complete = { ...facts, pricing }
   if (!hasEveryFact(complete)) return null
   return {

@@ -24,7 +24,9 @@ export function toRows(catalog: Catalog, current: CatalogRows, { origin, nowMs, 
   const toPriceId = (
     before: { pricing: PricingItem[] | null; priceId: string | null } | undefined,
     price: { model: string; upstream: string | null; pricing: PricingItem[] },
-  ): string => {
+  ): string | null => {
+    // Nobody knows what it costs.
+    if (price.pricing.length === 0) return null
     if (before?.priceId && Bun.deepEquals(before.pricing, price.pricing)) return before.priceId
     const row = { ...price, id: mintId(), createdMs: nowMs }
     prices.push(row)

@@ -36,7 +36,8 @@ export function toModelFields(row: ModelRow) {
   return {
     owned_by: row.ownedBy,
     ...Object.fromEntries(FACT_FIELDS.map(([fact, field]) => [field, row[fact]])),
-    pricing: row.pricing,
+    /** Left out where nobody knows them. */
+    pricing: row.pricing.length === 0 ? null : row.pricing,
     /** Unix seconds, as clients read it. */
     created: Math.floor(row.createdMs / 1_000),
     enabled: row.enabled,

@@ -7,11 +7,12 @@ export const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY',
 /** The cells of a row, under MODEL_HEADINGS. The price is that of its first route. */
 export function toModelCells(row: ShownModel): string[] {
   const [base] = row.routes[0]?.pricing ?? row.pricing
+  const toPrice = (price = '0') => (row.pricing.length === 0 ? '?' : toPerMillion(price))
   return [
     toPrintable(row.slug),
     toTokens(row.context_length),
-    toPerMillion(base?.prompt ?? '0'),
-    toPerMillion(base?.completion ?? '0'),
+    toPrice(base?.prompt),
+    toPrice(base?.completion),
     toReady(row),
     toPrintable([...row.supported_features, ...row.input_modalities.filter((one) => one !== 'text')].join(' ')),
   ]

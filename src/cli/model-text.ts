@@ -31,7 +31,7 @@ function toRouteText(route: ShownRoute, model: ShownModel): string {
     `${route.upstream}: ${route.upstream_model}, priority ${route.priority}, weight ${route.weight}`,
     route.reason === null ? (route.is_ready ? 'ready' : '') : `not ready: ${route.reason}`,
     isNarrow ? `${context} tokens, at most ${most} of them written` : '',
-    `${route.own_price ? 'its own price: ' : ''}${toPrices(route.pricing)}`,
+    `${route.own_price ? 'its own price: ' : ''}${model.pricing.length === 0 && !route.own_price ? 'its price is not known' : toPrices(route.pricing)}`,
   ]
   return parts.filter(Boolean).join('; ')
 }

@@ -100,10 +100,13 @@ function toModelDocument(
     listed,
     from_wildcard: fromWildcard,
     origin,
-    ...toReadiness(enabled ? toReasons(model, known) : 'it is disabled', known),
+    ...toReadiness(enabled ? toReasons(model, known) : facts.pricing.length > 0 ? 'it is disabled' : UNPRICED, known),
     routes: [...shown, ...others.map((route) => toDisabled(route, model, local.has(route.upstream)))],
   }
 }
+
+/** Why a model is disabled that costs nobody knows what. */
+const UNPRICED = 'unpriced: it is disabled until it has a price'
 
 const leadsTo = ({ upstream, upstreamModel }: RouteRow, target: Target): boolean =>
   target.upstream.id === upstream && target.upstreamModel === upstreamModel
@@ -145,7 +148,7 @@ function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): S
     enabled: row.enabled,
     origin: row.origin,
     is_ready: false,
-    reason: row.enabled ? 'its upstream is disabled' : 'the route is disabled',
+    reason: row.enabled ? (facts.pricing.length > 0 ? 'its upstream is disabled' : UNPRICED) : 'the route is disabled',
   }
 }
 

@@ -198,7 +198,8 @@ function toModels(
   for (const route of routeRows) {
     const row = rows.get(route.model)
     const upstream = upstreams.get(route.upstream)
-    if (route.enabled && row && upstream) bySlug.get(row.slug)?.targets.push(toTarget(route, row, upstream))
+    if (route.enabled && row && upstream && isPriced(route, row, upstream))
+      bySlug.get(row.slug)?.targets.push(toTarget(route, row, upstream))
   }
   // A stable sort: routes of one priority stay in the order of their rows.
   for (const model of bySlug.values()) model.targets.sort((a, b) => a.priority - b.priority)
@@ -225,6 +226,10 @@ function toModel(row: ModelRow): CatalogModel {
     targets: [],
   }
 }
+
+/** What costs money is not asked for while nobody knows how much. */
+const isPriced = ({ pricing }: RouteRow, model: ModelRow, upstream: Upstream): boolean =>
+  pricing !== null || upstream.local || upstream.dialect === 'demo' || model.pricing.length > 0
 
 /** A route may be weaker than its model and never stronger: the model's facts are what a client is promised. */
 function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target {
