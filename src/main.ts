@@ -61,6 +61,10 @@ const code = await runProgram(args, {
   },
   // `node:tty` takes as long to load as all the rest of a command.
   stdin: async () => ((await import('node:tty')).isatty(0) ? null : Bun.stdin.text()),
+  ask: async (question, isSecret) => {
+    await stdout.drained()
+    return (await import('./cli/prompt.ts')).askTerminal(question, isSecret)
+  },
   isTerminal,
   columns: () => process.stdout.columns || 80,
   giveWay: async () => {

@@ -38,6 +38,7 @@ test('every option of `serve`, `keys create` and `usage` is told of', async () =
     stderr() {},
     stdoutLeft: async () => true,
     stdin: async () => null,
+    ask: async () => null,
     environment: {},
     nowMs: () => 0,
     isTerminal: () => false,

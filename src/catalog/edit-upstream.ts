@@ -20,7 +20,8 @@ import { isSameRow, NO_ROWS, toRowsAfter } from './states.ts'
 export interface UpstreamDeps {
   store: ConfigStore
   vault: Pick<Vault, 'seal'>
-  lookUp: LookUp
+  /** Null where whoever asks may name any address, and variables: the owner of the data folder. */
+  lookUp: LookUp | null
 }
 
 /** What is left out stays as it is. */
@@ -31,6 +32,8 @@ export interface UpstreamChanges {
   baseUrl?: string | null
   /** The credential itself; null for none. */
   apiKey?: string | null
+  /** A variable that has it. */
+  variable?: string
   local?: boolean
   enabled?: boolean
   /** null = no limit. */
@@ -87,9 +90,10 @@ export async function editUpstream(
     const changed = withChanges(before, changes)
     if (!isSamePlace(changed, expected)) throw meanwhile(id)
     const apiKeyRef = sealed !== undefined || isMoving ? null : before.apiKeyRef
-    const row: UpstreamRow = { ...changed, apiKeyRef, origin: 'admin', updatedMs: by.nowMs }
+    const own = changes.variable === undefined ? apiKeyRef : `\${${changes.variable}}`
+    const row: UpstreamRow = { ...changed, apiKeyRef: own, origin: 'admin', updatedMs: by.nowMs }
     requireUpstream(row, before, resolved)
-    const credential = toCredential(before, held, isMoving, sealed)
+    const credential = changes.variable === undefined ? toCredential(before, held, isMoving, sealed) : null
     const isSame = isSameRow({ ...before, origin: 'admin' }, row)
     if (isSame && credential === null) return { write: NO_WRITE }
     const update = isSame && before.origin === 'admin' ? [] : [row]
@@ -100,7 +104,8 @@ export async function editUpstream(
 }
 
 /**
- * Deletes an upstream that an administrator has made, with the routes that lead to it. Throws `upstream_not_found`, and
+ * Deletes an upstream that an administrator has made, with the routes that lead to it, and the models that were found there and lead
+ * nowhere else, unless an alias stands for one. Throws `upstream_not_found`, and
  * `declared_elsewhere` for one that is not an administrator's: it would come back.
  */
 export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Promise<Edited> {
@@ -108,9 +113,17 @@ export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Prom
     const row = findUpstream(rows, id)
     requireOwn(row, `The upstream ${id}`)
     const routes = rows.routes.filter(({ upstream }) => upstream === id)
+    const models = rows.models.filter(
+      ({ slug, origin }) =>
+        origin === 'discovered' &&
+        routes.some(({ model }) => model === slug) &&
+        !rows.routes.some(({ model, upstream }) => model === slug && upstream !== id) &&
+        !rows.aliases.some(({ model }) => model === slug),
+    )
     return {
       write: {
         ...NO_WRITE,
+        models: { ...NO_WRITE.models, delete: models },
         upstreams: { ...NO_WRITE.upstreams, delete: [row] },
         routes: { ...NO_WRITE.routes, delete: routes },
       },
@@ -156,7 +169,7 @@ async function prepare(
     changes: { apiKey },
   } = wanted
   requireCredential(row, apiKey)
-  const resolved = await resolveHosts([row], lookUp)
+  const resolved = lookUp && (await resolveHosts([row], lookUp))
   if (apiKey === undefined || apiKey === null) return { resolved, sealed: apiKey }
   // Before anything is sealed: a row that is refused makes no file.
   requireUpstream(row, before, resolved)
@@ -178,11 +191,11 @@ function requireCredential({ dialect }: UpstreamRow, apiKey: string | null | und
     throw invalid('api_key', 'a credential has 1 to 4000 letters, digits and signs, and no spaces.')
 }
 
-function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved): void {
+function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved | null): void {
   if (row.dialect !== 'demo' && row.baseUrl === null && row.options.preset === undefined)
     throw invalid('base_url', 'it is missing: such as https://api.openai.com/v1.')
   requireValid({ ...NO_ROWS, upstreams: [row] }, ['upstreams', row.id], toField)
-  requireAddress(row, before, resolved, 'base_url')
+  if (resolved) requireAddress(row, before, resolved, 'base_url')
 }
 
 /** A file has limits side by side with the rest, and times as words. */

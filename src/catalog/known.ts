@@ -37,7 +37,18 @@ export interface KnownModel {
   experimental?: { modes?: Record<string, { cost?: Partial<Cost>; provider?: { body?: Record<string, unknown> } }> }
 }
 
-export type KnownProviders = Record<string, { models: Record<string, KnownModel> }>
+export interface KnownProvider {
+  name?: string
+  /** Its base URL, where it is one for everybody and not usual. */
+  api?: string
+  /** Variables that its libraries read. */
+  env?: string[]
+  /** The library that speaks to it, and so its format. */
+  npm?: string
+  models: Record<string, KnownModel>
+}
+
+export type KnownProviders = Record<string, KnownProvider>
 
 /** Reads the shipped facts. */
 export async function loadKnown(): Promise<KnownProviders> {
@@ -61,8 +72,7 @@ function findKnown(known: KnownProviders, slug: string, routes: Named[]): KnownM
     ...routes.map((route) => [route.upstream, route.model]),
   ]
   for (const [provider = '', name = ''] of places) {
-    const models = Object.hasOwn(known, provider) ? known[provider]?.models : undefined
-    const model = models && Object.hasOwn(models, name) ? models[name] : undefined
+    const model = findAt(known, provider, name)
     if (model) return model
   }
   return null
@@ -74,7 +84,10 @@ function findKnown(known: KnownProviders, slug: string, routes: Named[]): KnownM
  */
 export function findRouteSettings(known: KnownProviders, slug: string, route: Named): RouteSettings {
   const model = findKnown(known, slug, [route])
-  if (!model) return {}
+  return model ? toRouteSettings(model) : {}
+}
+
+export function toRouteSettings(model: KnownModel): RouteSettings {
   const options = model.reasoning_options ?? []
   const has = (type: string) => options.some((option) => option.type === type)
   const sampling = model.temperature === false ? { sampling: false } : {}
@@ -84,6 +97,12 @@ export function findRouteSettings(known: KnownProviders, slug: string, route: Na
   if (!effort) return sampling
   const efforts = EFFORTS.filter((one) => effort.values?.includes(one))
   return { thinking: 'adaptive', ...(efforts.length > 0 ? { efforts } : {}), thinking_off: has('toggle'), ...sampling }
+}
+
+/** Finds a model by what its provider calls it. */
+export function findAt(known: KnownProviders, provider: string, name: string): KnownModel | undefined {
+  const models = Object.hasOwn(known, provider) ? known[provider]?.models : undefined
+  return models && Object.hasOwn(models, name) ? models[name] : undefined
 }
 
 /** Converts one model of models.dev; a fact that is missing there stays missing. */

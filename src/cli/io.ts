@@ -17,6 +17,8 @@ export interface Io {
   stdoutLeft(): Promise<boolean>
   /** All that is piped in; null where standard input is a terminal. */
   stdin(): Promise<string | null>
+  /** Asks at the terminal, and reads one line; a secret is not shown. Null where there is none, or nobody wants to answer. */
+  ask(question: string, isSecret: boolean): Promise<string | null>
   /** Whether a person reads what is written there: 1 is stdout, 2 is stderr. */
   isTerminal(fd: 1 | 2): boolean
   /** Columns of the terminal that stdout is. */

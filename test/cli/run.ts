@@ -16,6 +16,10 @@ export interface Bench {
   folder: string
   /** What is piped into the commands; null for a terminal. */
   piped: string | null
+  /** What whoever sits at its terminal answers, one after the other; none left = nobody sits there. */
+  answers: string[]
+  /** What was asked there. */
+  asked: { question: string; isSecret: boolean }[]
   /** Whether anything reads what they print. */
   isRead: boolean
   /** Whether a person reads what they print. */
@@ -39,6 +43,8 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
   const bench: Bench = {
     folder,
     piped: null,
+    answers: [],
+    asked: [],
     isRead: true,
     isWatched: false,
     environment: {},
@@ -56,6 +62,10 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
         },
         stdoutLeft: async () => bench.isRead,
         stdin: async () => bench.piped,
+        ask: async (question, isSecret) => {
+          bench.asked.push({ question, isSecret })
+          return bench.answers.shift() ?? null
+        },
         isTerminal: () => bench.isWatched,
         giveWay: async () => {},
         environment: { TOLLGATE_DATA: folder, ...bench.environment },

@@ -10,6 +10,7 @@ const silent = {
   stderr() {},
   stdoutLeft: async () => true,
   stdin: async () => null,
+  ask: async () => null,
   isTerminal: () => false,
   columns: () => 80,
   giveWay: async () => {},

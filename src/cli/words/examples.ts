@@ -28,7 +28,13 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'catalog revert': ['catalog revert 12 --plan', 'catalog revert 12'],
   'models list': ['models list', "models list 'openai/*' --all"],
   'models show': ['models show tollgate/demo', 'models show openai/gpt-4o-mini --json'],
+  'upstreams add': [
+    'upstreams add openai',
+    "upstreams add openrouter --models 'deepseek/*' --key-env OPENROUTER_API_KEY --yes",
+  ],
   'upstreams list': ['upstreams list', 'upstreams list --json'],
+  'upstreams edit': ['upstreams edit openai --key', "upstreams edit openai --models 'gpt-5*'"],
+  'upstreams remove': ['upstreams remove openai --plan', 'upstreams remove openai'],
   'upstreams test': ['upstreams test', 'upstreams test openai'],
   'requests list': ['requests list --errors --since 24h', "requests list --key dev --model 'openai/*' --limit 20"],
   'requests tail': ['requests tail', 'requests tail --errors --json'],

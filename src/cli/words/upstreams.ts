@@ -1,13 +1,53 @@
-/** `tollgate upstreams` in words. `../upstreams.ts` does what they say. */
-import type { Command } from 'commander'
+/** `tollgate upstreams` in words. `../upstreams.ts` and those beside it do what they say. */
+import { type Command, Option } from 'commander'
+import { DIALECTS } from '../../domain/settings.ts'
 import type { Context } from '../io.ts'
+import type { AddFlags } from '../upstreams-add.ts'
+import type { EditFlags } from '../upstreams-change.ts'
 
 export function addUpstreams(program: Command, context: Context): void {
-  const upstreams = program.command('upstreams').description('show and test the places that answer')
+  const upstreams = program.command('upstreams').description('add, show, change and test the places that answer')
+  withCredential(upstreams.command('add'))
+    .description(
+      'add a provider with its models: as it lists them, with the facts and prices that are known. Shows first what that would make',
+    )
+    .argument('[provider]', 'its name, such as openai, anthropic, google or openrouter; of others, their --base-url')
+    .option('--name <id>', 'what the upstream is called (default: as the provider)')
+    .option('--base-url <url>', 'its address, if not the usual one, such as http://127.0.0.1:8000/v1')
+    .addOption(new Option('--dialect <format>', 'what it speaks, if nobody knows').choices(FORMATS))
+    .option('--models <pattern>', 'these models only, such as gpt-5* (may be repeated)', collect)
+    .option('--local', 'it costs nothing')
+    .option('--plan', 'show what that would make, and change nothing')
+    .option('--yes', 'ask nothing: for scripts')
+    .action(async (provider: string | undefined, flags: AddFlags) =>
+      (await import('../upstreams-add.ts')).add(provider, flags, context),
+    )
   upstreams
     .command('list')
     .description('list all upstreams: state, breakers, deadlines, last error')
     .action(async () => (await import('../upstreams.ts')).list(context))
+  withCredential(upstreams.command('edit'))
+    .description(
+      'change an upstream, which then is an administrator’s: no file changes it. Where it moves, its key is to be given again',
+    )
+    .argument('<id>', 'what it is called')
+    .option('--base-url <url>', 'its address')
+    .option('--models <pattern>', 'ask it for its list again, and add these models (may be repeated)', collect)
+    .option('--enable', 'it may be asked again')
+    .option('--disable', 'nothing is sent to it')
+    .option('--rpm <n>', 'requests per minute that its provider allows; none = no limit')
+    .option('--tpm <n>', 'tokens per minute that its provider allows; none = no limit')
+    .option('--concurrency <n>', 'calls at a time that its provider allows; none = no limit')
+    .option('--plan', 'show what that would change, and change nothing')
+    .action(async (id: string, flags: EditFlags) => (await import('../upstreams-change.ts')).edit(id, flags, context))
+  upstreams
+    .command('remove')
+    .description('delete an upstream that was added, with the models and routes that were found there')
+    .argument('<id>', 'what it is called')
+    .option('--plan', 'show what that would delete, and delete nothing')
+    .action(async (id: string, flags: { plan?: boolean }) =>
+      (await import('../upstreams-change.ts')).remove(id, flags, context),
+    )
   upstreams
     .command('test')
     .description(
@@ -16,3 +56,14 @@ export function addUpstreams(program: Command, context: Context): void {
     .argument('[id...]', 'the ones to ask; else all that are enabled')
     .action(async (ids: string[]) => (await import('../upstreams.ts')).test(ids, context))
 }
+
+const FORMATS = DIALECTS.filter((name) => name !== 'demo')
+
+const collect = (pattern: string, before: string[] = []) => [...before, pattern]
+
+const withCredential = (command: Command) =>
+  command
+    .option('--key-env <variable>', 'the variable of the server’s environment that has its key')
+    .option('--key-stdin', 'its key is piped in, and stored sealed')
+    .option('--key', 'its key is asked for, and stored sealed')
+    .option('--no-key', 'it needs none')

@@ -1,0 +1,149 @@
+/**
+ * A provider with the models that it was asked for: its upstream, which is the administrator's from then on, and their models, routes
+ * and prices, which are what was found out (`discovered`): a file may say otherwise, and a refresh of facts brings them up to date.
+ * Called by commands, whose user may name any address, and variables.
+ */
+import { mintTag } from '../domain/id.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import type { CatalogRows, CatalogWrite, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
+import type { ConfigStore } from '../store/config-store.ts'
+import { CLEARED, type Vault } from '../store/vault.ts'
+import type { DeclaredModel } from './complete.ts'
+import { type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
+import { toPrice } from './edit-model.ts'
+import { findUpstream } from './find.ts'
+import { planCatalog } from './plan.ts'
+import { NO_ROWS } from './states.ts'
+
+export interface AddDeps {
+  store: ConfigStore
+  vault: Pick<Vault, 'seal'>
+}
+
+export type NewUpstream = Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl' | 'local' | 'options'>
+
+/** Where its credential comes from: a variable of the server's environment, or the credential itself, which is sealed. */
+export type NewCredential = { variable: string } | { credential: string } | null
+
+export interface Added extends Edited {
+  /** Sentences: models of the list that stay as they are. */
+  notes: string[]
+}
+
+/** The row that an upstream would have. */
+export const toUpstreamRow = (wanted: NewUpstream, credential: NewCredential, nowMs: number): UpstreamRow => ({
+  ...wanted,
+  apiKeyRef: credential !== null && 'variable' in credential ? `\${${credential.variable}}` : null,
+  ...{ enabled: true, deadlines: {}, origin: 'admin', createdMs: nowMs, updatedMs: nowMs },
+})
+
+/** Throws `invalid` with the field, and `upstream_exists`. */
+export function requireNewUpstream({ upstreams }: Pick<CatalogRows, 'upstreams'>, row: UpstreamRow): void {
+  requireValid({ ...NO_ROWS, upstreams: [row] }, ['upstreams', row.id], (path) => path || 'base_url')
+  if (upstreams.some(({ id }) => id === row.id))
+    throw new ServiceError({ kind: 'upstream_exists', upstream: row.id }, `There is an upstream ${row.id} already.`)
+}
+
+/** Makes an upstream with its models. Throws what `requireNewUpstream` does, and `secret_unusable`. */
+export async function addUpstream(
+  { store, vault }: AddDeps,
+  wanted: { upstream: NewUpstream; credential: NewCredential; models: DeclaredModel[] },
+  by: EditBy,
+): Promise<Added> {
+  const { credential, models } = wanted
+  const row = toUpstreamRow(wanted.upstream, credential, by.nowMs)
+  requireNewUpstream(await store.readCatalog(), row)
+  const isTyped = credential !== null && 'credential' in credential
+  // A plan writes nothing.
+  const sealed = !isTyped ? null : by.isPlan ? CLEARED : await vault.seal(credential.credential, row)
+  let notes: string[] = []
+  const edited = await editCatalog(store, by, { action: 'upstreams.create', subject: row.id }, (rows) => {
+    requireNewUpstream(rows, row)
+    const found = toModelsWrite({ ...rows, upstreams: [...rows.upstreams, row] }, row.id, models, by.nowMs)
+    notes = found.notes
+    const write = { ...found.write, upstreams: { ...NO_WRITE.upstreams, create: [row] } }
+    if (sealed === null) return { write }
+    const aside = { name: `upstreams.${row.id}`, origin: row.origin, before: {}, after: { api_key: 'typed in' } }
+    return { write: { ...write, credentials: [{ id: row.id, sealed }] }, aside }
+  })
+  return { ...edited, notes }
+}
+
+/** Adds models to an upstream that there is; what it has already stays as it is. Throws `upstream_not_found`. */
+export async function addModels(store: ConfigStore, id: string, models: DeclaredModel[], by: EditBy): Promise<Added> {
+  let notes: string[] = []
+  const edited = await editCatalog(store, by, { action: 'upstreams.edit', subject: id }, (rows) => {
+    findUpstream(rows, id)
+    const found = toModelsWrite(rows, id, models, by.nowMs)
+    notes = found.notes
+    return { write: found.write }
+  })
+  return { ...edited, notes }
+}
+
+function toModelsWrite(
+  rows: CatalogRows,
+  upstream: string,
+  models: DeclaredModel[],
+  nowMs: number,
+): { write: CatalogWrite; notes: string[] } {
+  const existing = new Map(rows.models.map((row) => [row.slug, row]))
+  const aliases = new Set(rows.aliases.map(({ alias }) => alias))
+  const notes: string[] = []
+  const fresh = models.filter(({ slug }) => {
+    if (aliases.has(slug)) notes.push(`${slug}: an alias has this name, and keeps it.`)
+    return !existing.has(slug) && !aliases.has(slug)
+  })
+  const plan = planCatalog(
+    rows,
+    { upstreams: [], models: fresh, aliases: [] },
+    { origin: 'discovered', prune: false, takeOver: false, nowMs, mintId: mintTag },
+  )
+  const { write } = plan
+  const routes: RouteRow[] = []
+  for (const model of models) {
+    const row = existing.get(model.slug)
+    if (!row) continue
+    const further = toFurtherRoute(rows, upstream, row, model)
+    if (typeof further === 'string') notes.push(further)
+    else if (further !== null) {
+      const price = further.pricing && toPrice(undefined, further.pricing, { model: row.slug, upstream }, nowMs)
+      routes.push({ ...further, priceId: price?.priceId ?? null })
+      write.prices.push(...(price?.rows ?? []))
+    }
+  }
+  return { write: { ...write, routes: { ...write.routes, create: [...write.routes.create, ...routes] } }, notes }
+}
+
+/**
+ * A second way to a model, which is taken where the others fail; null where it is there, a sentence where it is not to be.
+ * It has a price of its own, and what it can do less than the model.
+ */
+function toFurtherRoute(
+  rows: CatalogRows,
+  upstream: string,
+  row: ModelRow,
+  model: DeclaredModel,
+): RouteRow | string | null {
+  const own = rows.routes.filter((route) => route.model === row.slug)
+  const [declared] = model.routes
+  if (!declared || own.some((one) => one.upstream === upstream && one.upstreamModel === declared.upstreamModel))
+    return null
+  if (row.origin !== 'discovered')
+    return `${row.slug}: the model is there already, and its ${row.origin}'s: give it a route to ${upstream} there, if it is to have one.`
+  if (model.pricing.length === 0)
+    return `${row.slug}: the model is there already, and nobody knows what it costs at ${upstream}: no route is added.`
+  const { contextLength, maxOutputLength, supportedFeatures } = model
+  const lacksSome = row.supportedFeatures.some((feature) => !supportedFeatures.includes(feature))
+  return {
+    ...declared,
+    model: row.slug,
+    priority: Math.max(-1, ...own.map(({ priority }) => priority)) + 1,
+    pricing: Bun.deepEquals(model.pricing, row.pricing) ? null : model.pricing,
+    priceId: null,
+    contextLength: contextLength < row.contextLength ? contextLength : null,
+    maxOutputLength: maxOutputLength < row.maxOutputLength ? maxOutputLength : null,
+    supportedFeatures: lacksSome ? supportedFeatures.filter((one) => row.supportedFeatures.includes(one)) : null,
+    origin: 'discovered',
+  }
+}

@@ -1,0 +1,57 @@
+/** Asks whoever sits at the terminal, and reads one line. What is secret is not shown while it is typed. */
+import { isatty } from 'node:tty'
+
+/** Resolves to the line, or null where standard input is no terminal, or whoever sits there wants no more (Ctrl-C, Ctrl-D). */
+export async function askTerminal(question: string, isSecret: boolean): Promise<string | null> {
+  const { stdin, stderr } = process
+  if (!isatty(0)) return null
+  // From before the question on: what is typed at once must not show either.
+  stdin.setRawMode(true)
+  stderr.write(question)
+  const line = createLine(isSecret ? () => {} : (text) => void stderr.write(text))
+  stdin.setEncoding('utf8')
+  try {
+    for await (const piece of stdin) {
+      line.take(String(piece))
+      if (line.state() !== 'open') break
+    }
+  } finally {
+    stdin.setRawMode(false)
+    stdin.pause()
+    stderr.write('\n')
+  }
+  return line.state() === 'done' ? line.text() : null
+}
+
+/** A line as it is typed, in raw mode: keys that mean something there, and what pasting wraps around a text. */
+export function createLine(echo: (text: string) => void) {
+  let text = ''
+  let state: 'open' | 'done' | 'cancelled' = 'open'
+  const key = (typed: string) => {
+    if (state !== 'open') return
+    if (typed === '\r' || typed === '\n') state = 'done'
+    else if (typed === CTRL_C || (typed === CTRL_D && text === '')) state = 'cancelled'
+    else if (typed === '\u007f' || typed === '\b') {
+      if (text !== '') echo('\b \b')
+      text = [...text].slice(0, -1).join('')
+    } else if (typed === CTRL_U) {
+      echo('\b \b'.repeat([...text].length))
+      text = ''
+    } else if (typed >= ' ') {
+      text += typed
+      echo(typed)
+    }
+  }
+  return {
+    take(piece: string): void {
+      for (const typed of piece.replace(SEQUENCES, '')) key(typed)
+    },
+    state: () => state,
+    text: () => text,
+  }
+}
+
+const [CTRL_C, CTRL_D, CTRL_U] = ['\u0003', '\u0004', '\u0015']
+
+/** Arrows, function keys, and the marks around what is pasted (ECMA-48). */
+const SEQUENCES = new RegExp(`${String.fromCharCode(27)}(\\[[0-9;?]*[ -/]*[@-~]|O.)`, 'g')

@@ -1,0 +1,156 @@
+/**
+ * `tollgate upstreams add`: a provider by its name or its address, its credential, and the models that it lists, with what is known
+ * of them. What would be made is shown first; works beside a running server, which takes it within moments.
+ */
+import {
+  type Added,
+  addUpstream,
+  type NewCredential,
+  requireNewUpstream,
+  toUpstreamRow,
+} from '../catalog/add-upstream.ts'
+import type { Discovered } from '../catalog/discover.ts'
+import { type KnownProviders, loadKnown } from '../catalog/known.ts'
+import { findByAddress, findProvider, type Provider } from '../catalog/providers.ts'
+import { toEditDocument } from '../documents/catalog.ts'
+import type { DialectName } from '../domain/settings.ts'
+import { count } from '../domain/words.ts'
+import { toUpstream } from '../store/snapshot.ts'
+import { createVault } from '../store/vault.ts'
+import { toCountText, toWriteLines } from './catalog-changes.ts'
+import { CommandError, usageError } from './command-error.ts'
+import { askCredential, type CredentialFlags, readCredential } from './credential-option.ts'
+import { findModels } from './found-models.ts'
+import { type Context, printJson, toPrintable, withStore } from './io.ts'
+import { warnOfServer } from './live-upstream.ts'
+
+export interface AddFlags extends CredentialFlags {
+  name?: string
+  baseUrl?: string
+  dialect?: DialectName
+  models?: string[]
+  local?: boolean
+  plan?: boolean
+  yes?: boolean
+}
+
+export async function add(name: string | undefined, flags: AddFlags, io: Context): Promise<void> {
+  requireDecided(flags, io)
+  const known = await loadKnown()
+  const provider = toProvider(known, name, flags)
+  const upstream = toNewUpstream(provider, flags)
+  const title = provider?.name ?? upstream.id
+  // Before anybody types a key, or is asked for a list.
+  await withStore(io, { readonly: true }, async (store) =>
+    requireNewUpstream(await store.readCatalog(), toUpstreamRow(upstream, null, io.nowMs())),
+  )
+  const credential = await toCredential(provider, title, flags, upstream.local, io)
+  const row = toUpstreamRow(upstream, credential, io.nowMs())
+  const opened = credential !== null && 'credential' in credential ? credential : undefined
+  const asked = toUpstream(row, io.environment, 'here', opened)
+  if (asked.notReady !== null)
+    throw new CommandError('no_credential', `${title} cannot be asked: ${asked.notReady}. Nothing was changed.`)
+  const found = await findModels(asked, {
+    provider,
+    vendor: provider?.vendor ?? upstream.id,
+    known,
+    patterns: flags.models ?? [],
+  })
+  const wanted = { upstream, credential, models: found.models }
+  const by = { actor: 'cli', nowMs: io.nowMs() }
+  const vault = createVault(io.dataFolder)
+  const planned = await withStore(io, { readonly: true }, (store) =>
+    addUpstream({ store, vault }, wanted, { ...by, isPlan: true }),
+  )
+  if (flags.plan && io.json) return printJson(io, { planned: true, ...toDocument(upstream.id, planned, found) })
+  if (!io.json) {
+    io.stdout(toWriteLines(planned, io.paint))
+    tellFound(planned, found, io)
+  }
+  if (flags.plan) return io.stdout(`${upstream.id} would be added: ${toCountText(planned)}. Nothing is changed yet.\n`)
+  if (!flags.yes) await requireYes(io)
+  const added = await withStore(io, {}, (store) => addUpstream({ store, vault }, wanted, by))
+  if (io.json) printJson(io, { planned: false, ...toDocument(upstream.id, added, found) })
+  else io.stdout(toDone(upstream.id, found))
+  await warnOfServer(upstream.id, io)
+}
+
+function requireDecided({ yes, plan, models = [] }: AddFlags, io: Context): void {
+  if (yes && plan) throw usageError('--plan changes nothing, and --yes does: say one of them.')
+  if (io.json && !yes && !plan) throw usageError('--json asks nothing: say --yes, or --plan.')
+  if (models.includes('')) throw usageError('--models is empty: write a name, or a pattern such as gpt-5*.')
+}
+
+function toProvider(known: KnownProviders, name: string | undefined, { baseUrl }: AddFlags): Provider | null {
+  if (name !== undefined) return findProvider(known, name)
+  if (baseUrl !== undefined) return findByAddress(known, baseUrl)
+  throw usageError('Name a provider, such as openai, or the address of one with --base-url https://…/v1.')
+}
+
+function toNewUpstream(provider: Provider | null, flags: AddFlags) {
+  const id = flags.name ?? provider?.id
+  if (id === undefined) throw usageError('--name is missing: what the upstream is to be called, such as lab.')
+  const own = flags.baseUrl?.replace(/\/+$/, '') ?? null
+  if (own === null && provider?.baseUrl === null)
+    throw usageError(
+      `${provider.name} is at another address for each customer: write yours as --base-url, such as ${provider.example}.`,
+    )
+  const dialect = flags.dialect ?? provider?.dialect ?? 'openai'
+  const options = dialect === provider?.dialect ? provider.options : {}
+  // Where its preset says it, it stays as that does.
+  const baseUrl = own ?? (options.preset === undefined ? (provider?.baseUrl ?? null) : null)
+  return { id, dialect, baseUrl, local: flags.local === true, options }
+}
+
+/** What was said, else the usual variable, where that is set, else what is typed in. */
+async function toCredential(
+  provider: Provider | null,
+  title: string,
+  flags: AddFlags,
+  isLocal: boolean,
+  io: Context,
+): Promise<NewCredential> {
+  const said = await readCredential(flags, title, io)
+  if (said !== undefined) return said
+  const variables = provider?.variables ?? []
+  const variable = variables.find((one) => io.environment[one])
+  if (variable !== undefined) return { variable }
+  return isLocal ? null : { credential: await askCredential(title, io, variables) }
+}
+
+async function requireYes(io: Context): Promise<void> {
+  const answer = await io.ask('Add this? [Y/n] ', false)
+  if (answer === null)
+    throw new CommandError('not_decided', 'Nothing is changed yet: say --yes, or run this at a terminal, which asks.')
+  if (!/^(y|yes)?$/i.test(answer.trim())) throw new CommandError('not_decided', 'Nothing was changed.')
+}
+
+/** What the lines of a plan do not say. */
+export function tellFound(added: Added, { notes, unpriced, others }: Discovered, io: Context): void {
+  for (const note of [...notes, ...added.notes]) io.stderr(`note: ${toPrintable(note)}\n`)
+  if (others > 0)
+    io.stderr(
+      `note: ${others} of its models ${others === 1 ? 'is' : 'are'} left out, which do not chat. Name one with --models to have it.\n`,
+    )
+  if (unpriced.length > 0)
+    io.stderr(
+      `note: unpriced, and so disabled until ${unpriced.length === 1 ? 'it has a price' : 'they have prices'}: ${unpriced.map(toPrintable).join(', ')}. Ask for newer prices with: tollgate catalog refresh. Or give one in the dashboard.\n`,
+    )
+}
+
+const toDocument = (id: string, added: Added, { models, unpriced, others, notes }: Discovered) => ({
+  upstream: id,
+  ...toEditDocument(added),
+  models: models.map(({ slug }) => slug),
+  unpriced,
+  left_out: others,
+  notes: [...notes, ...added.notes],
+})
+
+function toDone(id: string, { models, unpriced }: Discovered): string {
+  const priced = models.filter(({ slug }) => !unpriced.includes(slug))
+  const [first] = priced
+  const what = `${count(priced.length, 'model')}${unpriced.length > 0 ? ` and ${unpriced.length} unpriced` : ''}`
+  const example = first === undefined ? '' : `Try it: tollgate ask --model ${first.slug} Hello\n`
+  return `${id} is added, with ${what}. Back with: tollgate upstreams remove ${id}\n${example}`
+}

@@ -1,0 +1,466 @@
+/** `upstreams add` as somebody meets it who has a key of a provider: what is found, asked, shown, stored and said. */
+
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { databasePath } from '../../src/store/sqlite/open.ts'
+import { createVault } from '../../src/store/vault.ts'
+import { anthropicList, claude, gemini, listed, onlyFor, openaiList } from '../support/model-lists.ts'
+import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { type Bench, createBench } from './run.ts'
+
+const KEY = 'sk-typed-in-0123456789abcdef'
+let bench: Bench
+let provider: ScriptedUpstream
+
+beforeEach(async () => {
+  bench = createBench()
+  provider = await startUpstream()
+  bench.environment = { OPENAI_API_KEY: KEY }
+})
+afterEach(async () => {
+  await provider.stop()
+  bench.close()
+})
+
+const lists = (script: Script) => provider.scriptProbes(script)
+const add = (...words: string[]) => bench.run('upstreams', 'add', ...words, '--base-url', provider.url)
+const json = async (...words: string[]) => JSON.parse((await bench.run(...words, '--json')).stdout)
+const models = async () => (await json('models', 'list', '--all')).models as Record<string, unknown>[]
+const modelOf = async (slug: string) => (await models()).find((one) => one.slug === slug)
+const versions = async () => (await json('catalog', 'history')).versions.length
+
+describe('a provider that is known by name', () => {
+  test('is there after one command, with the facts and prices of its models', async () => {
+    lists(openaiList('gpt-4o-mini', 'gpt-5', 'whisper-1', 'text-embedding-3-small', 'gpt-9-secret'))
+    const ran = await add('openai', '--yes')
+    expect(ran.code).toBe(0)
+    expect(ran.stdout).toBe(
+      `+ upstreams.openai
++ models.openai/gpt-4o-mini, 1 route
++ models.openai/gpt-5, 1 route
++ models.openai/gpt-9-secret, 1 route
+openai is added, with 2 models and 1 unpriced. Back with: tollgate upstreams remove openai
+Try it: tollgate ask --model openai/gpt-4o-mini Hello
+`,
+    )
+    expect(ran.stderr).toContain('2 of its models are left out, which do not chat')
+    expect(ran.stderr).toContain('unpriced, and so disabled until it has a price: openai/gpt-9-secret')
+    expect(await modelOf('openai/gpt-4o-mini')).toMatchObject({
+      name: 'GPT-4o mini',
+      context_length: 128_000,
+      max_output_length: 16_384,
+      input_modalities: ['text', 'image', 'file'],
+      pricing: [{ prompt: '0.00000015', completion: '0.0000006', input_cache_read: '0.000000075' }],
+      origin: 'discovered',
+      enabled: true,
+      routes: [{ upstream: 'openai', upstream_model: 'gpt-4o-mini', origin: 'discovered' }],
+    })
+    const { upstreams } = await json('upstreams', 'list')
+    expect(upstreams).toMatchObject([
+      { id: 'openai', base_url: provider.url, origin: 'admin', credential: { variable: 'OPENAI_API_KEY' } },
+    ])
+    const catalog = await json('catalog', 'export')
+    expect(catalog.upstreams.openai).toEqual({
+      preset: 'openai',
+      base_url: provider.url,
+      api_key: `\${OPENAI_API_KEY}`,
+    })
+  })
+
+  test('is not sent to, nor priced, where nobody knows what a model costs', async () => {
+    lists(openaiList('gpt-9-secret'))
+    await add('openai', '--yes')
+    expect(await modelOf('openai/gpt-9-secret')).toMatchObject({
+      enabled: false,
+      pricing: [],
+      is_ready: false,
+      reason: 'unpriced: it is disabled until it has a price',
+    })
+    expect((await bench.run('models', 'list', '--all')).stdout).toMatch(/openai\/gpt-9-secret +128k +\? +\? +no/)
+    expect((await bench.run('models', 'show', 'openai/gpt-9-secret')).stdout).toContain('its price is not known')
+    // What is written down of it is taken back in.
+    await bench.run('catalog', 'export', 'out.yaml')
+    const planned = await bench.run('catalog', 'plan', 'out.yaml')
+    expect(planned).toMatchObject({ code: 0, stderr: '' })
+    expect(planned.stdout).toContain('the database says the same')
+  })
+
+  test('is asked which models it has with the credential, before anything is written', async () => {
+    const refusal = listed({ error: { message: 'Incorrect API key provided.' } }, 401)
+    lists(onlyFor('authorization', 'Bearer another', openaiList('gpt-5'), refusal))
+    const ran = await add('openai', '--yes')
+    expect(ran).toMatchObject({ code: 1, stdout: '' })
+    expect(ran.stderr).toContain(
+      'refused the credential (401), and said: Incorrect API key provided. Look whether it is whole',
+    )
+    expect(await versions()).toBe(0)
+  })
+
+  test('shows what it would make, and makes nothing, with --plan', async () => {
+    lists(openaiList('gpt-5'))
+    const ran = await add('openai', '--plan')
+    expect(ran.code).toBe(0)
+    expect(ran.stdout).toContain('+ models.openai/gpt-5, 1 route\nopenai would be added: 3 rows created')
+    expect(await versions()).toBe(0)
+    const planned = JSON.parse((await add('openai', '--plan', '--json')).stdout)
+    expect(planned).toMatchObject({
+      planned: true,
+      upstream: 'openai',
+      models: ['openai/gpt-5'],
+      unpriced: [],
+      version: null,
+    })
+  })
+
+  test('asks before it writes at a terminal, and takes no for no', async () => {
+    lists(openaiList('gpt-5'))
+    bench.answers = ['n']
+    expect(await add('openai')).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing was changed.') })
+    expect(await versions()).toBe(0)
+    expect((await add('openai')).stderr).toContain('Nothing is changed yet: say --yes')
+    bench.answers = ['']
+    expect((await add('openai')).code).toBe(0)
+    expect(await versions()).toBe(1)
+  })
+
+  test('has a key that was typed in sealed, and nowhere else', async () => {
+    bench.environment = {}
+    bench.answers = [` ${KEY}\n`]
+    lists(onlyFor('authorization', `Bearer ${KEY}`, openaiList('gpt-5'), listed('', 401)))
+    const ran = await add('openai', '--yes')
+    expect(ran.code).toBe(0)
+    expect(bench.asked).toEqual([{ question: 'Key of OpenAI (it is not shown): ', isSecret: true }])
+    expect(ran.stdout + ran.stderr).not.toContain(KEY)
+    const sqlite = new Database(databasePath(bench.folder), { readonly: true })
+    const opened = await createVault(bench.folder).open(await createConfigStore(sqlite).readSealed())
+    expect(opened.get('openai')).toEqual({ credential: KEY })
+    sqlite.close()
+    expect(JSON.stringify(await json('audit', 'log'))).not.toContain(KEY)
+  })
+
+  test('takes a key that is piped in, or the name of another variable, and never the key itself', async () => {
+    lists(openaiList('gpt-5'))
+    bench.environment = {}
+    bench.piped = `${KEY}\n`
+    expect((await add('openai', '--key-stdin', '--yes')).code).toBe(0)
+    bench.environment = { WORK_KEY: KEY }
+    expect((await add('openai', '--name', 'work', '--key-env', 'WORK_KEY', '--yes')).code).toBe(0)
+    expect((await json('catalog', 'export')).upstreams.work.api_key).toBe(`\${WORK_KEY}`)
+    const wrong = await add('openai', '--name', 'third', '--key-env', KEY, '--yes')
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.not.stringContaining(KEY) })
+    expect((await add('openai', '--name', 'third', '--key-env', 'NOT_SET', '--yes')).stderr).toContain(
+      'the variable NOT_SET is not set here',
+    )
+  })
+
+  test('without a key anywhere says how to give it', async () => {
+    bench.environment = {}
+    const { code, stderr } = await add('openai', '--yes')
+    expect(code).toBe(1)
+    expect(stderr).toContain(
+      'There is no key of OpenAI: set OPENAI_API_KEY, pipe it in with --key-stdin, or run this at a terminal',
+    )
+  })
+
+  test('may be misspelt, and then is told which was meant', async () => {
+    const { code, stderr } = await bench.run('upstreams', 'add', 'opanai', '--yes')
+    expect(code).toBe(1)
+    expect(stderr).toContain("No provider 'opanai' is known (did you mean 'openai'?)")
+    expect(stderr).toContain('tollgate upstreams add --name NAME --base-url')
+  })
+
+  test('is not added twice', async () => {
+    lists(openaiList('gpt-5'))
+    await add('openai', '--yes')
+    const again = await add('openai', '--yes')
+    expect(again).toMatchObject({
+      code: 1,
+      stderr: 'error: There is an upstream openai already. Choose another name.\n',
+    })
+  })
+})
+
+describe('what a provider itself says of a model', () => {
+  test('counts for more than what is known of it: Anthropic', async () => {
+    bench.environment = { ANTHROPIC_API_KEY: KEY }
+    lists(anthropicList(claude('claude-opus-4-7'), claude('claude-2', { lifecycle: 'retired' })))
+    expect((await add('anthropic', '--yes')).code).toBe(0)
+    expect(await modelOf('anthropic/claude-opus-4-7')).toMatchObject({
+      name: 'Claude Test',
+      context_length: 300_000,
+      max_output_length: 64_000,
+      input_modalities: ['text', 'image'],
+      supported_features: ['tools', 'json_mode', 'structured_outputs', 'reasoning'],
+      pricing: [
+        {
+          prompt: '0.000005',
+          completion: '0.000025',
+          input_cache_read: '0.0000005',
+          input_cache_write: '0.00000625',
+          input_cache_write_1h: '0.00001',
+        },
+        { mode: 'fast', prompt: '0.00003' },
+      ],
+    })
+    const exported = await json('catalog', 'export')
+    expect(exported.models['anthropic/claude-opus-4-7'].routes[0]).toMatchObject({
+      thinking: 'adaptive',
+      efforts: ['low', 'medium', 'high', 'max'],
+      thinking_off: false,
+      sampling: false,
+    })
+    expect(Object.keys(exported.models)).toEqual(['anthropic/claude-opus-4-7'])
+  })
+
+  test('counts for more than what is known of it: Gemini', async () => {
+    bench.environment = { GOOGLE_API_KEY: KEY }
+    lists(
+      listed({
+        models: [
+          gemini('gemini-2.5-flash'),
+          gemini('text-embedding-004', { supportedGenerationMethods: ['embedContent'] }),
+        ],
+      }),
+    )
+    const ran = await bench.run('upstreams', 'add', 'google', '--yes', '--base-url', `${provider.url}beta`)
+    expect(ran.code).toBe(0)
+    expect(await modelOf('google/gemini-2.5-flash')).toMatchObject({
+      context_length: 500_000,
+      max_output_length: 30_000,
+      pricing: [{ prompt: '0.0000003', completion: '0.0000025', audio: '0.000001' }],
+    })
+    const route = (await json('catalog', 'export')).models['google/gemini-2.5-flash'].routes[0]
+    expect(route).toMatchObject({
+      upstream: 'google',
+      model: 'gemini-2.5-flash',
+      thinking: 'budget',
+      thinking_off: true,
+    })
+  })
+
+  test('counts, prices included, for a provider that nobody knows', async () => {
+    const pricing = { prompt: '0.0000001', completion: '0.0000002' }
+    lists(
+      openaiList(
+        { id: 'acme/large', context_length: 4_096, pricing },
+        { id: 'odd', pricing: { ...pricing, prompt: 'free' } },
+      ),
+    )
+    const ran = await add('--name', 'lab', '--no-key', '--yes')
+    expect(ran.code).toBe(0)
+    expect(await modelOf('acme/large')).toMatchObject({ context_length: 4_096, pricing: [pricing], enabled: true })
+    expect(ran.stderr).toContain('lab/odd: its price prompt is "free", which is no decimal; it is left out.')
+    expect(await modelOf('lab/odd')).toMatchObject({ enabled: false, pricing: [] })
+  })
+})
+
+describe('an upstream that costs nothing', () => {
+  test('has free models, needs no key, and what nobody says is assumed and told', async () => {
+    lists(openaiList('llama3.2:3b', { id: 'qwen', max_model_len: 32_768 }))
+    const ran = await add('--name', 'near', '--local', '--yes')
+    expect(ran.code).toBe(0)
+    expect(bench.asked).toEqual([])
+    expect(ran.stderr).toContain('near/llama3.2:3b: nobody says how long its prompt may be: 128000 tokens are assumed.')
+    expect(ran.stderr).not.toContain('near/qwen')
+    expect(await modelOf('near/qwen')).toMatchObject({ context_length: 32_768, enabled: true, is_ready: null })
+  })
+})
+
+describe('--models', () => {
+  test('picks by name and by pattern, of the provider or of ours', async () => {
+    lists(openaiList('gpt-5', 'gpt-5-mini', 'gpt-4o', 'gpt-4o-mini'))
+    const ran = await add('openai', '--yes', '--models', 'gpt-5*', '--models', 'openai/gpt-4o')
+    expect(ran.code).toBe(0)
+    expect((await models()).map(({ slug }) => slug)).toEqual(['openai/gpt-4o', 'openai/gpt-5', 'openai/gpt-5-mini'])
+  })
+
+  test('that nothing fits is told, with the name that was meant', async () => {
+    lists(openaiList('gpt-5'))
+    const { code, stderr } = await add('openai', '--yes', '--models', 'gpt5')
+    expect(code).toBe(1)
+    expect(stderr).toContain("None of the 1 models that are listed there fits 'gpt5' (did you mean 'gpt-5'?).")
+  })
+
+  test('names the models of a provider that has no list', async () => {
+    lists(listed('not here', 404))
+    expect((await add('openai', '--yes')).stderr).toContain('Name the models instead, with --models NAME for each.')
+    const ran = await add('openai', '--yes', '--models', 'gpt-5')
+    expect(ran.code).toBe(0)
+    expect(ran.stderr).toContain('so they are taken as they were named')
+    expect(await modelOf('openai/gpt-5')).toMatchObject({ enabled: true, context_length: 400_000 })
+  })
+})
+
+describe('a list that is not to be trusted', () => {
+  test('of two models for one slug has neither taken, until one is named', async () => {
+    lists(openaiList('accounts/a/models/tiny', 'accounts/b/models/tiny', 'accounts/a/models/other'))
+    const ran = await add('--name', 'lab', '--local', '--yes')
+    expect(ran.stderr).toContain(
+      "2 of its models would be lab/tiny, and none of them is taken: 'accounts/a/models/tiny', 'accounts/b/models/tiny'. Name the one that is meant, with --models.",
+    )
+    expect((await models()).map(({ slug }) => slug)).toEqual(['lab/other'])
+    await add('--name', 'lab2', '--local', '--yes', '--models', 'accounts/b/models/tiny')
+    expect(await modelOf('lab2/tiny')).toMatchObject({ routes: [{ upstream_model: 'accounts/b/models/tiny' }] })
+  })
+
+  test('with names that are none has them left out, and does not write to the terminal with them', async () => {
+    lists(openaiList('good', 'bad\u001b]0;pwned\u0007', '', { id: 5 }, 'x'.repeat(5_000), 'with space', 'a*b'))
+    const { code, stdout, stderr } = await add('--name', 'lab', '--local', '--yes')
+    expect(code).toBe(0)
+    expect((await models()).map(({ slug }) => slug)).toEqual(['lab/good'])
+    expect(stderr).toContain(
+      '5 of its models are left out, whose names are empty, too long, or hold other than printed letters',
+    )
+    expect(stderr).toContain("1 of its models is left out, whose names cannot be those of models here: 'a*b'.")
+    expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]/u)
+    expect(stderr.length).toBeLessThan(2_000)
+  })
+
+  test('that has nothing in it adds nothing', async () => {
+    lists(openaiList())
+    expect(await add('--name', 'lab', '--local', '--yes')).toMatchObject({
+      code: 1,
+      stderr: 'error: lab has no model that could be added. Nothing was changed.\n',
+    })
+    expect(await versions()).toBe(0)
+  })
+})
+
+describe('a model that is there already', () => {
+  test('gets another way, behind the first one and with a price of its own', async () => {
+    lists(openaiList('gpt-5'))
+    await add('openai', '--yes')
+    const pricing = { prompt: '0.000002', completion: '0.00002' }
+    lists(openaiList({ id: 'openai/gpt-5', context_length: 100_000, pricing, supported_parameters: ['tools'] }))
+    expect((await add('--name', 'router', '--no-key', '--yes')).code).toBe(0)
+    expect(await modelOf('openai/gpt-5')).toMatchObject({
+      context_length: 400_000,
+      routes: [
+        { upstream: 'openai', priority: 0, own_price: false },
+        {
+          upstream: 'router',
+          priority: 1,
+          own_price: true,
+          pricing: [pricing],
+          context_length: 100_000,
+          supported_features: ['tools'],
+        },
+      ],
+    })
+  })
+
+  test('stays as a file has it', async () => {
+    await Bun.write(
+      join(bench.folder, 'c.yaml'),
+      `version: 1
+upstreams: { mine: { dialect: openai, base_url: "${provider.url}" } }
+models: { openai/gpt-5: { routes: [{ upstream: mine, model: gpt-5 }] } }
+`,
+    )
+    await bench.run('catalog', 'apply', 'c.yaml')
+    lists(openaiList('gpt-5', 'gpt-4o'))
+    const ran = await add('openai', '--yes')
+    expect(ran.stderr).toContain(
+      "openai/gpt-5: the model is there already, and its file's: give it a route to openai there",
+    )
+    expect(await modelOf('openai/gpt-5')).toMatchObject({ origin: 'file', routes: [{ upstream: 'mine' }] })
+    expect(await modelOf('openai/gpt-4o')).toMatchObject({ origin: 'discovered' })
+  })
+})
+
+describe('the words', () => {
+  test.each([
+    [['openai', '--yes', '--plan'], '--plan changes nothing'],
+    [['openai', '--json'], '--json asks nothing'],
+    [['openai', '--yes', '--key-stdin', '--no-key'], 'Say one of'],
+    [['openai', '--yes', '--dialect', 'grpc'], 'Allowed choices are openai, anthropic, gemini'],
+    [['openai', '--yes', '--models', ''], '--models is empty'],
+  ])('%j are refused', async (words, says) => {
+    const { code, stderr } = await add(...words)
+    expect(code).toBe(2)
+    expect(stderr).toContain(says)
+  })
+
+  test('need a provider, or an address, and a name for what nobody knows', async () => {
+    expect((await bench.run('upstreams', 'add', '--yes')).stderr).toContain('Name a provider, such as openai')
+    expect((await add('--yes')).stderr).toContain('--name is missing')
+    expect((await bench.run('upstreams', 'add', 'openai', '--base-url', 'ftp://x', '--yes')).stderr).toContain(
+      'base_url',
+    )
+    expect((await bench.run('upstreams', 'add', 'openai', '--name', 'Not Good', '--yes')).stderr).toContain(
+      'is no upstream name',
+    )
+  })
+})
+
+describe('an upstream that was added', () => {
+  beforeEach(async () => {
+    lists(openaiList('gpt-5', 'gpt-4o'))
+    await add('openai', '--yes', '--models', 'gpt-5')
+  })
+  const openai = async () => (await json('catalog', 'export')).upstreams.openai
+
+  test('gets more models of its list, and keeps those that it has', async () => {
+    const planned = await bench.run('upstreams', 'edit', 'openai', '--models', 'gpt-*', '--plan')
+    expect(planned.stdout).toBe(
+      '+ models.openai/gpt-4o, 1 route\nThat would make: 2 rows created, 0 updated, 0 deleted, 3 unchanged. Nothing is changed yet.\n',
+    )
+    expect((await bench.run('upstreams', 'edit', 'openai', '--models', 'gpt-*')).code).toBe(0)
+    expect((await models()).map(({ slug }) => slug)).toEqual(['openai/gpt-4o', 'openai/gpt-5'])
+    expect((await bench.run('upstreams', 'edit', 'openai', '--models', 'gpt-*')).stdout).toBe(
+      'openai: nothing to change.\n',
+    )
+  })
+
+  test('is changed in what is named alone', async () => {
+    const ran = await bench.run('upstreams', 'edit', 'openai', '--rpm', '60', '--disable')
+    expect(ran.stdout).toContain('enabled: true -> false')
+    expect(await openai()).toMatchObject({ rpm: 60, enabled: false, api_key: `\${OPENAI_API_KEY}` })
+    await bench.run('upstreams', 'edit', 'openai', '--rpm', 'none', '--enable', '--key-env', 'OTHER_KEY')
+    expect(await openai()).toEqual({ preset: 'openai', base_url: provider.url, api_key: `\${OTHER_KEY}` })
+    bench.answers = [KEY]
+    expect((await bench.run('upstreams', 'edit', 'openai', '--key')).stdout).toContain('typed in')
+    expect(await openai()).toEqual({ preset: 'openai', base_url: provider.url })
+    // A variable takes the place of what was typed in.
+    await bench.run('upstreams', 'edit', 'openai', '--key-env', 'OPENAI_API_KEY')
+    const { upstreams } = await json('upstreams', 'list')
+    expect(upstreams[0].credential).toEqual({ variable: 'OPENAI_API_KEY', sealed: false, status: 'set' })
+  })
+
+  test('loses its credential where it moves, unless that comes with it', async () => {
+    await bench.run('upstreams', 'edit', 'openai', '--base-url', 'http://127.0.0.1:9/v1')
+    expect(await openai()).toEqual({ preset: 'openai', base_url: 'http://127.0.0.1:9/v1' })
+    await bench.run('upstreams', 'edit', 'openai', '--base-url', provider.url, '--key-env', 'OPENAI_API_KEY')
+    expect(await openai()).toMatchObject({ base_url: provider.url, api_key: `\${OPENAI_API_KEY}` })
+  })
+
+  test('goes with all that was found there, and leaves what others serve, too', async () => {
+    const pricing = { prompt: '0.000002', completion: '0.00002' }
+    lists(openaiList({ id: 'openai/gpt-5', pricing }, { id: 'acme/own', pricing }))
+    await add('--name', 'router', '--no-key', '--yes')
+    const planned = await bench.run('upstreams', 'remove', 'router', '--plan')
+    expect(planned.stdout).toContain('- models.acme/own, 1 route')
+    expect(await modelOf('acme/own')).toBeDefined()
+    expect((await bench.run('upstreams', 'remove', 'router')).code).toBe(0)
+    expect(await modelOf('acme/own')).toBeUndefined()
+    expect(await modelOf('openai/gpt-5')).toMatchObject({ routes: [{ upstream: 'openai' }] })
+    await bench.run('upstreams', 'remove', 'openai')
+    expect(await models()).toEqual([])
+  })
+
+  test.each([
+    [['edit', 'openai'], 2, 'Nothing to change is named'],
+    [['edit', 'openai', '--enable', '--disable'], 2, 'Say --enable or --disable'],
+    [['edit', 'openai', '--rpm', 'many'], 2, "--rpm 'many' is no count"],
+    [['edit', 'openai', '--rpm', '5', '--models', 'x'], 2, 'is said alone'],
+    [['edit', 'opnai', '--rpm', '5'], 1, "There is no upstream 'opnai' (did you mean 'openai'?)"],
+    [['edit', 'openai', '--base-url', 'nowhere'], 2, 'base_url'],
+    [['remove', 'opnai'], 1, "There is no upstream 'opnai'"],
+  ])('%j is refused', async (words, exitCode, says) => {
+    const { code, stderr } = await bench.run('upstreams', ...words)
+    expect(stderr).toContain(says)
+    expect(code).toBe(exitCode)
+  })
+})
