@@ -92,7 +92,11 @@ const lacksSettings = ({ upstream, thinking }: Entry, upstreams: Entry): boolean
   thinking === undefined &&
   typeof upstream === 'string' &&
   Object.hasOwn(upstreams, upstream) &&
-  OWN_FORMATS.has(toEntry(upstreams[upstream]).dialect)
+  OWN_FORMATS.has(toDialect(toEntry(upstreams[upstream])))
+
+/** The format of an entry whose fields may have problems. */
+const toDialect = ({ dialect, preset }: Entry) =>
+  dialect ?? (typeof preset === 'string' ? toPresetDialect(preset) : null)
 
 /** Formats in which a route says how its model thinks. */
 export const OWN_FORMATS: ReadonlySet<unknown> = new Set<DialectName>(['anthropic', 'gemini'])

@@ -233,18 +233,21 @@ describe('a catalogue with a wildcard', () => {
   }
 })
 
-test('a route of Anthropic’s format is asked as the known facts say, unless it says so itself', async () => {
-  const { catalog } = await parse(`
+test.each(['{ dialect: anthropic, base_url: https://h }', '{ preset: anthropic }'])(
+  'a route to %s is asked as the known facts say, unless it says so itself',
+  async (upstream) => {
+    const { catalog } = await parse(`
 version: 1
 upstreams:
-  anthropic: { dialect: anthropic, base_url: https://h }
+  anthropic: ${upstream}
   other: { dialect: openai, base_url: https://h/v1 }
 models:
   anthropic/claude-haiku-*: { routes: [{ upstream: anthropic, model: "claude-haiku-*" }, { upstream: other, model: "anthropic/claude-haiku-*" }] }
   anthropic/claude-sonnet-5: { routes: [{ upstream: anthropic, model: claude-sonnet-5, thinking: none }] }
 `)
-  const options = (slug: string) =>
-    catalog.models.find((model) => model.slug === slug)?.routes.map((route) => route.options)
-  expect(options('anthropic/claude-haiku-4-5')).toEqual([{ thinking: 'budget' }, {}])
-  expect(options('anthropic/claude-sonnet-5')).toEqual([{ thinking: 'none' }])
-})
+    const options = (slug: string) =>
+      catalog.models.find((model) => model.slug === slug)?.routes.map((route) => route.options)
+    expect(options('anthropic/claude-haiku-4-5')).toEqual([{ thinking: 'budget' }, {}])
+    expect(options('anthropic/claude-sonnet-5')).toEqual([{ thinking: 'none' }])
+  },
+)
