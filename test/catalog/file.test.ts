@@ -249,6 +249,25 @@ aliases:
       /:6: models.v\/m.pricing\[0\]: the first price/,
     ],
     [
+      'a cost at no path',
+      withUpstream(
+        '{ dialect: openai, base_url: "http://h/v1", local: true, cost: { path: "usage[cost]", unit: usd } }',
+      ),
+      /:3: upstreams.u.cost.path: 'usage\[cost\]' is no path: write .* such as usage.cost/,
+    ],
+    [
+      'a cost in an unknown unit',
+      withUpstream(
+        '{ dialect: openai, base_url: "http://h/v1", local: true, cost: { path: usage.cost, unit: cents } }',
+      ),
+      /:3: upstreams.u.cost/,
+    ],
+    [
+      'a cost where nobody says one',
+      withUpstream('{ dialect: demo, local: true, cost: off }'),
+      /:3: upstreams.u.cost: only the 'openai' dialect has cost; remove it/,
+    ],
+    [
       'a mode on the first price',
       priced('[{ prompt: "1", completion: "0", mode: flex }]'),
       /:6: models.v\/m.pricing\[0\]: the first price/,

@@ -25,6 +25,8 @@ upstreams:
   openrouter: { dialect: openai, base_url: "${upstream.url}", cost: { path: usage.cost, unit: usd } }
   xai: { dialect: openai, base_url: "${upstream.url}", cost: { path: usage.cost_in_usd_ticks, unit: 1e-10usd } }
   perplexity: { dialect: openai, base_url: "${upstream.url}", cost: { path: usage.cost.total_cost, unit: usd } }
+  named: { preset: openrouter, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY} }
+  sheet: { preset: openrouter, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, cost: off }
 models:
 ${[
   model(
@@ -49,6 +51,8 @@ ${[
     'openrouter',
     ', { upstream: spare, model: any, priority: 1 }',
   ),
+  model('named/any', '[{ prompt: "0.000001", completion: "0.000002" }]', 'named'),
+  model('sheet/any', '[{ prompt: "0.000001", completion: "0.000002" }]', 'sheet'),
   model('ticks/any', '[{ prompt: "0.000001", completion: "0.000002" }]', 'xai'),
   model('total/any', '[{ prompt: "0.000001", completion: "0.000002" }]', 'perplexity'),
 ].join('\n')}
@@ -237,6 +241,12 @@ describe('what an upstream charges by its own word', () => {
   test('does not count at an upstream of which nobody has said so', async () => {
     const { row } = await ask('openai/no-fee', whole(`"usage":{${USAGE},"cost":9}`))
     expect(row).toMatchObject({ cost_nano_usd: 100 * 400 + 10 * 1_600, reported_nano_usd: null })
+  })
+
+  test('counts where the preset says so, unless the upstream says that prices do', async () => {
+    const answer = whole(`"usage":{${USAGE},"cost":9}`)
+    expect((await ask('named/any', answer)).row).toMatchObject({ cost_nano_usd: 9e9, reported_nano_usd: 9e9 })
+    expect((await ask('sheet/any', answer)).row).toMatchObject({ cost_nano_usd: 120_000, reported_nano_usd: null })
   })
 
   test('is told without tokens, too, which are counted then', async () => {
