@@ -170,6 +170,30 @@ test('half a character is no character, and whatever has the wrong shape says no
   ])
 })
 
+test('a word that objects have by themselves is one that nobody knows', () => {
+  const word = 'constructor'
+  const events = decode([
+    {
+      ...saying([{ text: 'a' }], { finishReason: word }),
+      usageMetadata: { serviceTier: word, trafficType: '__proto__' },
+    },
+  ])
+  expect(events).toEqual([
+    { kind: 'mode', mode: word },
+    { kind: 'text', choice: 0, text: 'a' },
+    { kind: 'finish', choice: 0, reason: 'stop' },
+    { kind: 'done' },
+  ])
+  expect(() => gemini.whole({ error: { status: word } }, expected())).toThrow('gave no reason')
+  const { status } = gemini.failure(
+    418,
+    JSON.stringify({ error: { status: word } }),
+    { header: () => null },
+    expected().target,
+  )
+  expect(status).toBe(418)
+})
+
 test('ids that come twice are told apart', () => {
   const call = { functionCall: { name: 'clock', id: 'same' } }
   const ids = decode([saying([call, call]), STOP]).flatMap((event) => (event.kind === 'tool' ? event.id : []))

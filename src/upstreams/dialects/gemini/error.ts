@@ -55,21 +55,23 @@ const toClassic = ([, given, most]: RegExpExecArray) =>
   `This model's maximum context length is ${most} tokens. However, your messages resulted in ${given} tokens. Please reduce the length of the messages.`
 
 /** What Google calls statuses (google.rpc.Code). */
-const STATUSES: Readonly<Record<string, number>> = {
-  INVALID_ARGUMENT: 400,
-  FAILED_PRECONDITION: 400,
-  OUT_OF_RANGE: 400,
-  UNAUTHENTICATED: 401,
-  PERMISSION_DENIED: 403,
-  NOT_FOUND: 404,
-  RESOURCE_EXHAUSTED: 429,
-  UNAVAILABLE: 503,
-  DEADLINE_EXCEEDED: 504,
-}
+const STATUSES = new Map<string, number>(
+  Object.entries({
+    INVALID_ARGUMENT: 400,
+    FAILED_PRECONDITION: 400,
+    OUT_OF_RANGE: 400,
+    UNAUTHENTICATED: 401,
+    PERMISSION_DENIED: 403,
+    NOT_FOUND: 404,
+    RESOURCE_EXHAUSTED: 429,
+    UNAVAILABLE: 503,
+    DEADLINE_EXCEEDED: 504,
+  }),
+)
 
 function toInnerStatus({ code, status }: JsonObject): number {
   if (typeof code === 'number' && Number.isInteger(code) && code >= 400 && code <= 599) return code
-  return STATUSES[asText(status)] ?? 500
+  return STATUSES.get(asText(status)) ?? 500
 }
 
 /** A key that is wrong, and an account that may not be served, are answered as if the request were to blame. */

@@ -5,22 +5,24 @@ import type { AnswerOrigin } from '../../../domain/events.ts'
 export type Reason = 'stop' | 'length' | 'content_filter'
 
 /** Other words mean that it ended, and no more. */
-const REASONS: Readonly<Record<string, Reason>> = {
-  MAX_TOKENS: 'length',
-  CONTINUATION: 'length',
-  SAFETY: 'content_filter',
-  RECITATION: 'content_filter',
-  LANGUAGE: 'content_filter',
-  BLOCKLIST: 'content_filter',
-  PROHIBITED_CONTENT: 'content_filter',
-  SPII: 'content_filter',
-  MODEL_ARMOR: 'content_filter',
-  IMAGE_SAFETY: 'content_filter',
-  IMAGE_PROHIBITED_CONTENT: 'content_filter',
-  IMAGE_RECITATION: 'content_filter',
-}
+const REASONS = new Map<string, Reason>(
+  Object.entries({
+    MAX_TOKENS: 'length',
+    CONTINUATION: 'length',
+    SAFETY: 'content_filter',
+    RECITATION: 'content_filter',
+    LANGUAGE: 'content_filter',
+    BLOCKLIST: 'content_filter',
+    PROHIBITED_CONTENT: 'content_filter',
+    SPII: 'content_filter',
+    MODEL_ARMOR: 'content_filter',
+    IMAGE_SAFETY: 'content_filter',
+    IMAGE_PROHIBITED_CONTENT: 'content_filter',
+    IMAGE_RECITATION: 'content_filter',
+  } as const),
+)
 
-export const toReason = (word: string): Reason => REASONS[word] ?? 'stop'
+export const toReason = (word: string): Reason => REASONS.get(word) ?? 'stop'
 
 /** The model went wrong about its calls: what it wrote is no answer, and another try may be. */
 const FAILURES = new Set([
@@ -35,14 +37,16 @@ const FAILURES = new Set([
 export const toFailure = (word: string, detail: string): UpstreamError | null =>
   FAILURES.has(word) ? new UpstreamError('broken', `ended its answer with ${word}${detail && `: ${detail}`}`) : null
 
-const TIERS: Readonly<Record<string, NonNullable<AnswerOrigin['service_tier']>>> = {
-  standard: 'default',
-  flex: 'flex',
-  priority: 'priority',
-  ON_DEMAND: 'default',
-  ON_DEMAND_FLEX: 'flex',
-  ON_DEMAND_PRIORITY: 'priority',
-}
+const TIERS = new Map<string, AnswerOrigin['service_tier']>(
+  Object.entries({
+    standard: 'default',
+    flex: 'flex',
+    priority: 'priority',
+    ON_DEMAND: 'default',
+    ON_DEMAND_FLEX: 'flex',
+    ON_DEMAND_PRIORITY: 'priority',
+  } as const),
+)
 
 /** The tier that served an answer as clients read it, from the words of AI Studio or of Vertex; undefined for any other. */
-export const toTier = (word: string): AnswerOrigin['service_tier'] => TIERS[word]
+export const toTier = (word: string): AnswerOrigin['service_tier'] => TIERS.get(word)
