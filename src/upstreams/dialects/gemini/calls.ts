@@ -82,7 +82,7 @@ export class Calls {
 
   /** The upstream's id, or one of ours where it has none or has said it before. */
   #toId(given: string, index: number): string {
-    const isNew = given !== '' && !this.#ids.has(given)
+    const isNew = given !== '' && given.isWellFormed() && !this.#ids.has(given)
     const id = isNew ? given : this.#mint(index)
     this.#ids.add(id)
     return id

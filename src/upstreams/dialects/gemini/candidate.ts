@@ -54,7 +54,7 @@ export class Candidate {
 
   #takePart(part: JsonObject, out: AnswerEvent[]): void {
     const text = asText(part.text).toWellFormed()
-    const signature = asText(part.thoughtSignature)
+    const signature = asSound(part.thoughtSignature)
     const call = asObject(part.functionCall)
     const image = toImage(part.inlineData, signature, this.#signer)
     if (image) {
@@ -80,13 +80,20 @@ export class Candidate {
   }
 }
 
+/** What is base64 or a name there; '' for a text that has half a character in it, and so is neither. */
+function asSound(value: unknown): string {
+  const text = asText(value)
+  return text.isWellFormed() ? text : ''
+}
+
 /** An item of `images`, as OpenRouter's clients know it; null for bytes that are none. */
 function toImage(value: unknown, signature: string, signer: string): object | null {
-  const { mimeType, data } = asObject(value) ?? {}
-  if (!asText(mimeType).startsWith('image/') || asText(data) === '') return null
+  const blob = asObject(value) ?? {}
+  const [mimeType, data] = [asSound(blob.mimeType), asSound(blob.data)]
+  if (!mimeType.startsWith('image/') || data === '') return null
   return {
     type: 'image_url',
-    image_url: { url: `data:${asText(mimeType)};base64,${asText(data)}` },
+    image_url: { url: `data:${mimeType};base64,${data}` },
     ...(signature === '' ? {} : toExtra(signature, signer)),
   }
 }
