@@ -119,7 +119,14 @@ export function charge(
 }
 
 /** What a row of the ledger says of a bill. */
-export const toBilled = ({ usage, estimated, costNanoUsd, ...bill }: Omit<Bill, 'status' | 'within'>) => ({
+export const toBilled = ({
+  usage,
+  estimated,
+  costNanoUsd,
+  mode,
+  reportedNanoUsd,
+  isUnpriced,
+}: Omit<Bill, 'status' | 'within'>) => ({
   promptTokens: usage.prompt,
   cachedTokens: usage.cacheRead,
   cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
@@ -134,9 +141,9 @@ export const toBilled = ({ usage, estimated, costNanoUsd, ...bill }: Omit<Bill, 
   webSearches: usage.webSearches,
   estimated: estimated ? 1 : 0,
   costNanoUsd,
-  mode: bill.mode,
-  reportedNanoUsd: bill.reportedNanoUsd,
-  unpriced: bill.isUnpriced ? 1 : 0,
+  mode,
+  reportedNanoUsd,
+  unpriced: isUnpriced ? 1 : 0,
 })
 
 /** The larger figure counts: some upstreams report while nearly nothing is written, and no more. */
