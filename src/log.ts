@@ -22,6 +22,8 @@ export type LogEvent =
   | 'upstream_up'
   | 'upstream_penalised'
   | 'upstream_cleared'
+  | 'credential_left_out'
+  | 'credential_back'
   | 'breaker_opened'
   | 'breaker_closed'
   | 'budget_threshold'

@@ -69,7 +69,7 @@ export function catalogController({ store, identity, serving, catalogFiles, look
       '/catalog',
       async ({ principal }) => {
         const [rows, sealed] = await Promise.all([store.readCatalog(), store.readSealed()])
-        const ids = sealed.map(({ id }) => id)
+        const ids = [...new Set(sealed.map(({ id }) => id))]
         const { text, document, leftOut } = await catalogFiles.export(rows, ids, principal.id)
         return { yaml: text, document, left_out: leftOut, sealed: ids }
       },

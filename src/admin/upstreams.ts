@@ -20,8 +20,10 @@ import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
 const Fields = {
   base_url: Type.Optional(Type.String({ maxLength: 500 })),
-  /** The credential itself; null for none. */
-  api_key: orNone(Type.String({ maxLength: 5_000 })),
+  /** The credential itself, or several; null for none. */
+  api_key: orNone(
+    Type.Union([Type.String({ maxLength: 5_000 }), Type.Array(Type.String({ maxLength: 5_000 }), { maxItems: 50 })]),
+  ),
   local: Type.Optional(Type.Boolean()),
   enabled: Type.Optional(Type.Boolean()),
   /** Of its provider, all keys together; null = none. */

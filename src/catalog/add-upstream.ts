@@ -64,7 +64,7 @@ export async function addUpstream(
     const write = { ...found.write, upstreams: { ...NO_WRITE.upstreams, create: [row] } }
     if (sealed === null) return { write }
     const aside = { name: `upstreams.${row.id}`, origin: row.origin, before: {}, after: { api_key: 'typed in' } }
-    return { write: { ...write, credentials: [{ id: row.id, sealed }] }, aside }
+    return { write: { ...write, credentials: [{ id: row.id, sealed: [sealed] }] }, aside }
   })
   return { ...edited, notes }
 }

@@ -7,7 +7,7 @@ import { isHeldBack } from '../domain/fields.ts'
 import { DIALECTS, type DialectName, type UpstreamSettings } from '../domain/settings.ts'
 import { LEAVE_MS, TIMER_MS, toMs } from '../domain/time.ts'
 import { findPreset, type Preset } from '../store/presets.ts'
-import { toVariable } from '../store/snapshot.ts'
+import { isReference } from '../store/references.ts'
 import { isObject, quote, toList } from '../validation/explain-words.ts'
 import { checkModel } from './check-model.ts'
 import { checkPreset, checkSettings } from './check-settings.ts'
@@ -99,12 +99,13 @@ function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     if (name && !has[name] && entry[field] !== undefined) yield issue([...at, field], toForeign(field, has))
   const badUrl = typeof baseUrl === 'string' ? explainUrl(baseUrl) : null
   if (badUrl) yield issue([...at, 'base_url'], badUrl)
-  if (typeof apiKey === 'string' && toVariable(apiKey) === null) {
+  for (const [index, ref] of (Array.isArray(apiKey) ? apiKey : [apiKey]).entries()) {
+    if (typeof ref !== 'string' || isReference(ref)) continue
     const example = preset?.env ?? toUsualVariable(id)
     // Never quote it: it is most likely the secret itself.
     yield issue(
-      [...at, 'api_key'],
-      `must be a reference to an environment variable, such as \${${example}}, never the key itself.`,
+      Array.isArray(apiKey) ? [...at, 'api_key', index] : [...at, 'api_key'],
+      `must be a reference to an environment variable, such as \${${example}}, or to a file by its full path, such as file:/run/secrets/${id}, never the key itself.`,
     )
   }
   for (const [index, name] of toItems(entry.pass).entries()) {

@@ -7,7 +7,7 @@ import type { Deadlines, DialectName } from '../domain/settings.ts'
 import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { isSamePlace } from '../store/place.ts'
-import { toVariable } from '../store/snapshot.ts'
+import { isReference } from '../store/references.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
 import { toPresetDialect } from './complete.ts'
 import { type Decision, type EditBy, type Edited, editCatalog, NO_WRITE, requireValid } from './edit.ts'
@@ -30,8 +30,8 @@ export interface UpstreamChanges {
   preset?: string | null
   /** null = as its preset has it. */
   baseUrl?: string | null
-  /** The credential itself; null for none. */
-  apiKey?: string | null
+  /** The credential itself, or several; null for none. */
+  apiKey?: string | readonly string[] | null
   /** A variable that has it. */
   variable?: string
   local?: boolean
@@ -63,8 +63,8 @@ export async function createUpstream(
       throw new ServiceError({ kind: 'upstream_exists', upstream: id }, `There is an upstream ${id} already.`)
     requireUpstream(row, undefined, resolved)
     const write = { ...NO_WRITE, upstreams: { ...NO_WRITE.upstreams, create: [row] } }
-    if (sealed === undefined || sealed === null) return { write }
-    const aside = { name: `upstreams.${id}`, origin: row.origin, before: {}, after: { api_key: TYPED_IN } }
+    if (sealed === undefined || sealed.length === 0) return { write }
+    const aside = { name: `upstreams.${id}`, origin: row.origin, before: {}, after: { api_key: toTold(sealed) } }
     return { write: { ...write, credentials: [{ id, sealed }] }, aside }
   })
 }
@@ -83,7 +83,7 @@ export async function editUpstream(
   const current = findUpstream(await store.readCatalog(), id)
   const expected = withChanges(current, changes)
   const { resolved, sealed } = await prepare(deps, { row: expected, changes, before: current }, by)
-  const held = (await store.readSealed()).find((one) => one.id === id)
+  const held = (await store.readSealed()).filter((one) => one.id === id)
   return editCatalog(store, by, { action: 'upstreams.edit', subject: id }, (rows) => {
     const before = findUpstream(rows, id)
     const isMoving = !isSamePlace(before, expected)
@@ -157,7 +157,7 @@ function withChanges(row: UpstreamRow, changes: UpstreamChanges): UpstreamRow {
 const withoutNull = <Fields extends object>(fields: { [Name in keyof Fields]: Fields[Name] | null }) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as Fields
 
-/** What cannot be done within a transaction. `sealed`: undefined where nothing is said of the credential. */
+/** What cannot be done within a transaction. `sealed`: none for none, undefined where nothing is said of credentials. */
 async function prepare(
   { vault, lookUp }: UpstreamDeps,
   wanted: { row: UpstreamRow; changes: UpstreamChanges; before: UpstreamRow | undefined },
@@ -168,27 +168,31 @@ async function prepare(
     before,
     changes: { apiKey },
   } = wanted
-  requireCredential(row, apiKey)
+  const given = apiKey === undefined ? undefined : [apiKey ?? []].flat().map((text) => text.trim())
+  requireCredentials(row, given)
   const resolved = lookUp && (await resolveHosts([row], lookUp))
-  if (apiKey === undefined || apiKey === null) return { resolved, sealed: apiKey }
+  if (given === undefined || given.length === 0) return { resolved, sealed: given }
   // Before anything is sealed: a row that is refused makes no file.
   requireUpstream(row, before, resolved)
   // A plan writes nothing.
-  const sealed = by.isPlan ? CLEARED : await vault.seal(apiKey.trim(), row)
+  const sealed = await Promise.all(given.map((text) => (by.isPlan ? CLEARED : vault.seal(text, row))))
   return { resolved, sealed }
 }
 
 /** What goes into a header as it is (RFC 9110, section 5.5). */
 const CREDENTIAL = /^[\x21-\x7e]{1,4000}$/
 
-function requireCredential({ dialect }: UpstreamRow, apiKey: string | null | undefined): void {
-  if (apiKey === undefined || apiKey === null) return
-  if (dialect === 'demo') throw invalid('api_key', 'the demo needs none.')
-  const text = apiKey.trim()
-  if (toVariable(text) !== null)
-    throw invalid('api_key', 'variables of the server are named in its catalogue file alone: type the credential in.')
-  if (!CREDENTIAL.test(text))
-    throw invalid('api_key', 'a credential has 1 to 4000 letters, digits and signs, and no spaces.')
+function requireCredentials({ dialect }: UpstreamRow, given: readonly string[] = []): void {
+  if (given.length > 0 && dialect === 'demo') throw invalid('api_key', 'the demo needs none.')
+  for (const text of given) {
+    if (isReference(text))
+      throw invalid(
+        'api_key',
+        'variables and files of the server are named in its catalogue file alone: type the credential in.',
+      )
+    if (!CREDENTIAL.test(text))
+      throw invalid('api_key', 'a credential has 1 to 4000 letters, digits and signs, and no spaces.')
+  }
 }
 
 function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved | null): void {
@@ -211,21 +215,27 @@ const meanwhile = (id: string) =>
 /** As it is told of; a reference is told as what it is. */
 const TYPED_IN = 'typed in'
 
+const toTold = ({ length }: readonly unknown[]) => (length === 1 ? TYPED_IN : `${length} ${TYPED_IN}`)
+
 /** What becomes of the credential, and how that is told; null where nothing does. */
 function toCredential(
   { id, apiKeyRef, origin }: UpstreamRow,
-  held: SealedCredential | undefined,
+  held: readonly SealedCredential[],
   isMoving: boolean,
-  sealed: string | null | undefined,
+  sealed: readonly string[] | undefined,
 ) {
-  const had = apiKeyRef ?? (held && (held.sealed === CLEARED ? 'to be typed in' : TYPED_IN))
+  const isCleared = held.some((one) => one.sealed === CLEARED)
+  const had = apiKeyRef ?? (held.length === 0 ? undefined : isCleared ? 'to be typed in' : toTold(held))
   const before = had === undefined ? {} : { api_key: had }
-  const tell = (after: object, write: { id: string; sealed: string | null }[]) => ({
+  const tell = (after: object, write: { id: string; sealed: readonly string[] }[]) => ({
     aside: { name: `upstreams.${id}`, origin, before, after: { ...after } },
     write,
   })
-  if (sealed === null) return had === undefined ? null : tell({}, [{ id, sealed: null }])
-  if (sealed !== undefined) return tell({ api_key: had === TYPED_IN ? `${TYPED_IN} anew` : TYPED_IN }, [{ id, sealed }])
+  if (sealed?.length === 0) return had === undefined ? null : tell({}, [{ id, sealed }])
+  if (sealed !== undefined) {
+    const told = toTold(sealed)
+    return tell({ api_key: had === told ? `${told} anew` : told }, [{ id, sealed }])
+  }
   if (!isMoving || had === undefined) return null
-  return tell({ api_key: 'to be typed in' }, [{ id, sealed: CLEARED }])
+  return tell({ api_key: 'to be typed in' }, [{ id, sealed: [CLEARED] }])
 }

@@ -26,10 +26,7 @@ export interface Exported {
 /** Reads the catalogue and writes it down. */
 export async function exportCatalog(store: ConfigStore): Promise<Exported> {
   const [rows, sealed] = await Promise.all([store.readCatalog(), store.readSealed()])
-  return toExport(
-    rows,
-    sealed.map(({ id }) => id),
-  )
+  return toExport(rows, [...new Set(sealed.map(({ id }) => id))])
 }
 
 /** @param sealed ids of upstreams that have a credential which was typed in. */

@@ -5,7 +5,7 @@
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
-import { toVariable } from '../store/snapshot.ts'
+import { resolveReference, toReferences } from '../store/references.ts'
 import { explain } from '../validation/explain.ts'
 import { isObject, toPath } from '../validation/explain-words.ts'
 import { checkCatalog } from './check.ts'
@@ -92,10 +92,14 @@ function countWildcards(models: [string, Entry][], expanded: ExpandedModel[]): P
 
 function toWarnings(file: CatalogFile, document: CatalogDocument, options: ParseOptions): string[] {
   return Object.entries(file.upstreams ?? {}).flatMap(([id, entry]) => {
-    const variable = entry.api_key === undefined ? null : toVariable(entry.api_key)
-    if (variable === null || entry.enabled === false || options.environment[variable]) return []
+    if (entry.enabled === false) return []
     const line = document.lineOf(['upstreams', id, 'api_key'])
-    return `${options.name}:${line}: upstreams.${id}: ${variable} is not set here; this upstream is not ready unless the server has it.`
+    return toReferences(entry.api_key).flatMap((ref) => {
+      const found = resolveReference(ref, options.environment, 'here')
+      if ('credential' in found) return []
+      const problem = found.problem.replace(/^the variable /, '')
+      return `${options.name}:${line}: upstreams.${id}: ${problem}; this upstream is not ready unless the server has it.`
+    })
   })
 }
 

@@ -70,11 +70,11 @@ export function requireKnownReferences(
 ): void {
   for (const row of wanted) {
     const before = upstreams.find(({ id }) => id === row.id)
-    const isKnown = before !== undefined && before.apiKeyRef === row.apiKeyRef && isSamePlace(before, row)
+    const isKnown = before !== undefined && Bun.deepEquals(before.apiKeyRef, row.apiKeyRef) && isSamePlace(before, row)
     if (row.apiKeyRef === null || isKnown) continue
     throw new ServiceError(
       { kind: 'invalid', field: `upstreams.${row.id}.api_key` },
-      `The field upstreams.${row.id}.api_key is invalid: a reference to a variable of the server is set in its catalogue file or by a command, and stays only as it is and where it goes. Leave it out, and type the credential in.`,
+      `The field upstreams.${row.id}.api_key is invalid: a reference to a variable or a file of the server is set in its catalogue file or by a command, and stays only as it is and where it goes. Leave it out, and type the credential in.`,
     )
   }
 }

@@ -73,7 +73,8 @@ const Upstream = closed({
   /** What a preset names says it, too. */
   dialect: Type.Optional(Type.Unsafe<DialectName>(text())),
   base_url: Type.Optional(text()),
-  api_key: Type.Optional(text()),
+  /** One reference, or several. */
+  api_key: Type.Optional(Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 50 })])),
   local: Type.Optional(Type.Boolean()),
   enabled: Type.Optional(Type.Boolean()),
   deadlines: Type.Optional(

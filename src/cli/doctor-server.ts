@@ -10,7 +10,7 @@ import { toLowLimit } from '../server/files.ts'
 import type { Status } from '../server/protocol.ts'
 import { toAgo } from './io.ts'
 import type { ServerLookup } from './live.ts'
-import { toBreakers, toTrouble } from './upstream-text.ts'
+import { toBreakers, toTrouble, toUnusedCredentials } from './upstream-text.ts'
 
 /** Looks at the server itself. `own` is the version of this binary. */
 export function checkServer(found: ServerLookup, dataFolder: string, own: string, nowMs: number): Check[] {
@@ -75,16 +75,15 @@ function toDefect({ full, ledger, upstreams, disk }: Status): string {
 
 /** Looks at those that were typed in. A server that has opened them goes on without what it has opened them with; the next does not. */
 export function checkCredentials(opened: OpenedCredentials): Check[] {
-  if (opened.size === 0) return []
+  const all = [...opened].flatMap(([id, each]) => each.map((one) => ({ id, one })))
+  if (all.length === 0) return []
   const name = 'credentials'
-  const problems = [...opened].flatMap(([id, one]) =>
-    'problem' in one ? [`Of the upstream ${id}: ${one.problem}.`] : [],
-  )
+  const problems = all.flatMap(({ id, one }) => ('problem' in one ? `Of the upstream ${id}: ${one.problem}.` : []))
   if (problems.length > 0) return problems.map((message) => problem(name, message))
   return [
     ok(
       name,
-      `${count(opened.size, 'credential')} typed in, which the file 'secret' opens. Keep a copy: tollgate backup FILE --with-secret`,
+      `${count(all.length, 'credential')} typed in, which the file 'secret' opens. Keep a copy: tollgate backup FILE --with-secret`,
     ),
   ]
 }
@@ -100,6 +99,8 @@ function checkUpstream(row: ShownUpstream, serves: boolean, nowMs: number): Chec
   const bad = BAD[row.state]
   const where = row.state === 'down' && row.base_url !== null ? ` Its address is ${row.base_url}.` : ''
   if (bad !== undefined) return warning(name, `${bad}: ${trouble ?? 'no reason is known'}.${where}`)
+  const unused = toUnusedCredentials(row)
+  if (unused.length > 0) return warning(name, `It is asked, but its ${unused.join('; its ')}.`)
   if (row.targets.some(({ breaker }) => breaker !== 'closed'))
     return warning(name, `Breakers: ${toBreakers(row)}. Last error: ${trouble ?? 'none'}.`)
   const penalties = row.targets.flatMap(({ model, reason }) => (reason === null ? [] : [`${model}: ${reason}`]))

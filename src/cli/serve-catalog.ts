@@ -114,8 +114,9 @@ async function apply(source: CatalogSource, store: ConfigStore, io: Context, log
 
 /** The variables that upstreams name and this process was not started with. */
 function listUnset(server: Server): string[] {
-  const lacking = [...server.snapshot().upstreams.values()].filter(({ credential }) => credential === null)
-  return [...new Set(lacking.flatMap(({ variable }) => variable ?? []))]
+  const all = [...server.snapshot().upstreams.values()].flatMap(({ credentials }) => credentials)
+  const lacking = all.filter(({ from, problem }) => from === 'variable' && problem !== null)
+  return [...new Set(lacking.flatMap(({ name }) => name ?? []))]
 }
 
 function logNeeds({ settings, variables }: NeedsRestart, log: Log): void {

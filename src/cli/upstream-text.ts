@@ -1,5 +1,5 @@
 /** Upstreams in words, for people: the table of `upstreams list`, and what `doctor` says of them. Pure. */
-import type { ShownUpstream, UpstreamFacts } from '../documents/upstream.ts'
+import type { ShownCredential, ShownUpstream, UpstreamFacts } from '../documents/upstream.ts'
 import { toSpan } from '../domain/time.ts'
 import { count } from '../domain/words.ts'
 import { toAgo, toDescribedTable, toPrintable } from './io.ts'
@@ -11,15 +11,37 @@ export function toUpstreamTable(rows: readonly ShownUpstream[], nowMs: number, p
   return toDescribedTable(['ID', 'STATE', 'CREDENTIAL', 'ADDRESS'], rows.map(toCells), notes, paint)
 }
 
-function toCells({ id, state, credential, base_url: address }: ShownUpstream): string[] {
-  const key = credential ? `${credential.variable ?? 'typed in,'} ${credential.status.replace('_', ' ')}` : '-'
-  return [id, state.replace('_', ' '), key, address ?? '-'].map(toPrintable)
+function toCells({ id, state, credentials, base_url: address }: ShownUpstream): string[] {
+  return [id, state.replace('_', ' '), toKeyCell(credentials), address ?? '-'].map(toPrintable)
 }
+
+function toKeyCell(credentials: readonly ShownCredential[]): string {
+  const [first, ...others] = credentials
+  if (!first) return '-'
+  const used = credentials.filter(({ status }) => status === 'set').length
+  if (others.length > 0) return `${used} of ${credentials.length} in use`
+  return `${first.name ?? 'typed in,'} ${first.status.replace('_', ' ')}`
+}
+
+/** Such as `credential 2 (OPENAI_KEY_2): it answered 401: it is wrong, or no longer good; tried again in 4m`: those that are not used. */
+export const toUnusedCredentials = ({ credentials }: Pick<ShownUpstream, 'credentials'>): string[] =>
+  credentials.length < 2
+    ? []
+    : credentials
+        .filter(({ status }) => status !== 'set')
+        .map(({ number, name, reason, back_in_ms: ms }) => {
+          const again =
+            ms === null
+              ? ''
+              : `; tried again in ${ms < 60_000 ? `${Math.ceil(ms / 1_000)}s` : `${Math.ceil(ms / 60_000)}m`}`
+          return `credential ${number} (${name ?? 'typed in'}) is left out: ${reason ?? 'no reason is known'}${again}`
+        })
 
 function toNotes(row: ShownUpstream, nowMs: number): string[] {
   const breakers = toBreakers(row)
   return [
     toTrouble(row, nowMs) ?? '',
+    ...toUnusedCredentials(row),
     breakers === 'closed' || breakers === '-' ? '' : `breakers: ${breakers}`,
     `${row.dialect}; ${toDeadlines(row.deadlines)}`,
   ]

@@ -46,7 +46,7 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
   )
   const credential = await toCredential(provider, title, flags, upstream.local, io)
   const row = toUpstreamRow(upstream, credential, io.nowMs())
-  const opened = credential !== null && 'credential' in credential ? credential : undefined
+  const opened = credential !== null && 'credential' in credential ? [credential] : undefined
   const asked = toUpstream(row, io.environment, 'here', opened)
   if (asked.notReady !== null)
     throw new CommandError('no_credential', `${title} cannot be asked: ${asked.notReady}. Nothing was changed.`)

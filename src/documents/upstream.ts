@@ -2,7 +2,7 @@
  * Every upstream of the database together with what a running server knows of it, if one runs: `upstreams list --json` and the admin
  * API. No secret is ever part of it: of a credential only whether there is one. Pure.
  */
-import type { Environment, OpenedCredentials, Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { CredentialSource, Environment, OpenedCredentials, Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { toUpstream } from '../store/snapshot.ts'
@@ -26,6 +26,17 @@ export interface UpstreamFacts {
 /** What a running server says of an upstream. `credential`: `none` = it needs none. */
 export interface UpstreamStatus extends UpstreamHealth, UpstreamFacts {
   credential: 'set' | 'not_set' | 'none'
+  /** Where it has any: what each comes from, and whether it is there. */
+  credentials: ShownCredential[]
+}
+
+/** One credential of an upstream, never itself. `left_out`: the upstream has refused it, or its quota is used up, for now. */
+export interface ShownCredential extends Omit<CredentialSource, 'problem'> {
+  status: 'set' | 'not_set' | 'left_out'
+  /** Why it is not used, in words; null where it is. */
+  reason: string | null
+  /** Until one that is left out is tried again. */
+  back_in_ms: number | null
 }
 
 /** What a free question to an upstream has come to; `server/protocol.ts` says what the states mean. */
@@ -46,12 +57,14 @@ export interface StoredUpstream {
 }
 
 /** One upstream as `upstreams list --json` shows it. */
-export interface ShownUpstream extends UpstreamFacts, Omit<UpstreamHealth, 'state'> {
+export interface ShownUpstream extends UpstreamFacts, Omit<UpstreamHealth, 'state' | 'left_out'> {
   state: UpstreamHealth['state'] | 'disabled'
   enabled: boolean
   origin: string
   /** Null where it needs none. Never the credential itself; `sealed`: it was typed in, or is to be. */
   credential: { variable: string | null; sealed: boolean; status: 'set' | 'not_set' } | null
+  /** All that it has. */
+  credentials: ShownCredential[]
 }
 
 /** All upstreams, also the disabled ones, in the order in which they were declared. */
@@ -80,7 +93,7 @@ export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatu
   const { variable, isSealed: sealed } = upstream
   const known = enabled ? statuses?.find(({ id }) => id === upstream.id) : undefined
   if (known) {
-    const { credential, ...rest } = known
+    const { credential, left_out: _, ...rest } = known
     return {
       ...rest,
       enabled,
@@ -94,7 +107,8 @@ export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatu
     ...toUpstreamFacts(upstream),
     enabled,
     origin,
-    credential: variable === null && !sealed ? null : { variable, sealed, status: found },
+    credential: upstream.credentials.length === 0 ? null : { variable, sealed, status: found },
+    credentials: toShownCredentials(upstream, []),
     ...toUnasked(declared, statuses !== null),
     last_ok_ms: null,
     last_error: null,
@@ -119,9 +133,17 @@ export function toUpstreamStatuses(snapshot: Snapshot, states: readonly Upstream
   return [...snapshot.upstreams.values()].map((upstream) => ({
     ...toHealth(upstream, known.get(upstream.id)),
     ...toUpstreamFacts(upstream),
-    credential:
-      upstream.credential !== null ? 'set' : upstream.variable !== null || upstream.isSealed ? 'not_set' : 'none',
+    credential: upstream.credential !== null ? 'set' : upstream.credentials.length > 0 ? 'not_set' : 'none',
+    credentials: toShownCredentials(upstream, known.get(upstream.id)?.left_out ?? []),
   }))
+}
+
+function toShownCredentials(upstream: Upstream, leftOut: UpstreamHealth['left_out']): ShownCredential[] {
+  return upstream.credentials.map(({ problem, ...source }): ShownCredential => {
+    const out = leftOut.find(({ number }) => number === source.number)
+    if (out) return { ...source, status: 'left_out', reason: out.reason, back_in_ms: out.back_in_ms }
+    return { ...source, status: problem === null ? 'set' : 'not_set', reason: problem, back_in_ms: null }
+  })
 }
 
 /** How an upstream is set up. */
@@ -142,12 +164,12 @@ export function toUpstreamFacts({ dialect, baseUrl, local, deadlines, limits }: 
 }
 
 /** What is known, without the credential: an upstream may have quoted it in an error. */
-function toHealth({ id, credential, notReady }: Upstream, known: UpstreamHealth | undefined): UpstreamHealth {
+function toHealth({ id, secrets, notReady }: Upstream, known: UpstreamHealth | undefined): UpstreamHealth {
   if (!known) {
     const state = notReady === null ? 'unknown' : 'not_ready'
-    return { id, state, reason: notReady, last_ok_ms: null, last_error: null, targets: [] }
+    return { id, state, reason: notReady, left_out: [], last_ok_ms: null, last_error: null, targets: [] }
   }
-  const clean = (text: string) => (credential ? text.replaceAll(credential, '…') : text)
+  const clean = (text: string) => secrets.reduce((left, secret) => left.replaceAll(secret, '…'), text)
   const { reason, last_error: error } = known
   return {
     ...known,

@@ -74,12 +74,20 @@ export interface Upstream {
   /** What its models cost that have a route, by its own names for them. */
   prices: ReadonlyMap<string, ModelPrice>
   options: UpstreamOptions
-  /** The variable that its credential is in; null where it needs none, or one was typed in. */
+  /** The variable that its credential is in; null where it needs none, or it comes from elsewhere. */
   variable: string | null
   /** Whether its credential was typed in, or is to be: it is kept sealed. */
   isSealed: boolean
-  /** The resolved credential; null where the upstream needs none or it did not resolve. */
+  /** The resolved credential, of several the first; null where the upstream needs none or none did resolve. */
   credential: string | null
+  /** Which of its credentials that is, from 1 on. */
+  credentialNumber: number
+  /** Every credential that resolved: nothing that it says may have one in it. */
+  secrets: readonly string[]
+  /** Where its credentials come from, in their order; none where it needs none. */
+  credentials: readonly CredentialSource[]
+  /** Where several resolved: the upstream once with each of them. */
+  each: readonly Upstream[] | null
   /** Why this upstream cannot be called, in words for an administrator; null when it can. */
   notReady: string | null
 }
@@ -88,6 +96,17 @@ export interface Upstream {
 export interface ModelPrice {
   pricing: PricingItem[]
   priceId: string | null
+}
+
+/** Where a credential comes from, without a word of it. */
+export interface CredentialSource {
+  /** From 1 on. */
+  number: number
+  from: 'variable' | 'file' | 'typed_in'
+  /** The variable's name, or the file's path as it was named; null for one that was typed in. */
+  name: string | null
+  /** Why there is none, in words that go on a sentence; null where there is. */
+  problem: string | null
 }
 
 /** A route resolved to everything that a call needs. Its price is its own, else nothing on a local upstream, else its model's. */
@@ -138,7 +157,7 @@ export interface Snapshot {
 /** A credential that was kept sealed, or why it cannot be used, in words that go on a sentence. */
 export type OpenedCredential = { credential: string } | { problem: string }
 
-/** By the ids of upstreams. */
-export type OpenedCredentials = ReadonlyMap<string, OpenedCredential>
+/** By the ids of upstreams, those of each in their order. */
+export type OpenedCredentials = ReadonlyMap<string, readonly OpenedCredential[]>
 
 export type Environment = Readonly<Record<string, string | undefined>>

@@ -14,6 +14,7 @@ import type { CallNews, RequestHealth } from '../health/health.ts'
 import type { Limiter, Permit } from '../limits/limiter.ts'
 import type { Pace } from '../threads/pace.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
+import { toCredentialFailure } from '../upstreams/failure.ts'
 import type { Dispatch } from './attempt.ts'
 import type { Place } from './intake.ts'
 
@@ -28,7 +29,9 @@ export interface DispatchDeps {
 export interface CallsOf {
   id: string
   calls: CallLog
-  health: Pick<RequestHealth, 'report'>
+  health: Pick<RequestHealth, 'report' | 'withCredential'>
+  /** What the requests of its conversation have in common. */
+  affinity(): string
   /** Takes the memory of what it must hold. */
   place: Pick<Place, 'take'>
   /** Where a request that takes long to write waits for its key's turn, each time; null for any other. */
@@ -37,50 +40,84 @@ export interface CallsOf {
 }
 
 /** Prepares the dispatches of one request. */
-export function createDispatch(deps: DispatchDeps, { id, calls, health, place, pace, shareId }: CallsOf): Dispatch {
-  return async (asked) => {
-    const planned = toWithin(asked)
-    const { body, target, signal } = planned
-    const { upstream } = target
-    let permit: Permit | null = null
-    let call: Call | null = null
+export function createDispatch(deps: DispatchDeps, of: CallsOf): Dispatch {
+  return (asked) => {
+    const { each } = asked.target.upstream
+    return each === null ? callOnce(deps, of, asked, null) : callWithEach(deps, of, asked, each)
+  }
+}
+
+/** With the credential of the conversation, and with the next one only where that is refused or its quota used up. */
+async function callWithEach(
+  deps: DispatchDeps,
+  of: CallsOf,
+  asked: PlannedCall,
+  each: readonly Upstream[],
+): Promise<Answer> {
+  const { health, affinity } = of
+  const tried = new Set<number>()
+  const choose = () => health.withCredential(asked.target, each, affinity(), tried)
+  let chosen = choose()
+  for (;;) {
     try {
-      const reserve = calls.reserveOf(planned)
-      permit = permitFor(deps, upstream, tokensOf(reserve))
-      const beginning = calls.begin(planned, reserve)
-      const begun = beginning instanceof Promise ? await beginning : beginning
-      call = begun
-      const { number, meter } = begun
-      meter.onEnd = (meter) => {
-        permit?.leave(toTokens(meter))
-        health.report(target, toNews(meter))
-        begun.over()
-      }
-      const asking: BackendCall = {
-        body,
-        target,
-        signal,
-        deadlines: upstream.deadlines,
-        payer: begun,
-        callId: `${id}-${number}`,
-        take: place.take,
-      }
-      const backend = deps.backends[upstream.dialect]
-      const answer = await (pace ? pace.run(shareId, () => inTurn(backend, asking, meter)) : backend.call(asking))
-      meter.upstreamRequestId = answer.upstreamRequestId
-      meter.take(answer.events)
-      return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, begun, signal) } : answer
+      return await callOnce(deps, of, tried.size === 0 ? asked : { ...asked, reason: 'fallback' }, chosen)
     } catch (error) {
-      if (call === null) {
-        // Something kept it from being made.
-        permit?.leave(0)
-        health.report(target, 'aborted')
-      } else {
-        // For want of room we leave an answer unread that was written, and that will be charged for.
-        call.meter.fail(error instanceof GatewayError ? leftUnread() : error)
-      }
-      throw error
+      if (!(error instanceof UpstreamError) || toCredentialFailure(error) === null || asked.signal.aborted) throw error
+      if (chosen) tried.add(chosen.credentialNumber)
+      chosen = choose()
+      if (chosen === null) throw error
     }
+  }
+}
+
+/** @param used its upstream with one of several credentials. */
+async function callOnce(
+  deps: DispatchDeps,
+  { id, calls, health, place, pace, shareId }: CallsOf,
+  asked: PlannedCall,
+  used: Upstream | null,
+): Promise<Answer> {
+  const planned = toWithin(asked)
+  const { body, target, signal } = planned
+  const { upstream } = target
+  let permit: Permit | null = null
+  let call: Call | null = null
+  try {
+    const reserve = calls.reserveOf(planned)
+    permit = permitFor(deps, upstream, tokensOf(reserve))
+    const beginning = calls.begin(planned, reserve)
+    const begun = beginning instanceof Promise ? await beginning : beginning
+    call = begun
+    const { number, meter } = begun
+    meter.onEnd = (meter) => {
+      permit?.leave(toTokens(meter))
+      health.report(target, toNews(meter), used)
+      begun.over()
+    }
+    const asking: BackendCall = {
+      body,
+      target: used === null ? target : { ...target, upstream: used },
+      signal,
+      deadlines: upstream.deadlines,
+      payer: begun,
+      callId: `${id}-${number}`,
+      take: place.take,
+    }
+    const backend = deps.backends[upstream.dialect]
+    const answer = await (pace ? pace.run(shareId, () => inTurn(backend, asking, meter)) : backend.call(asking))
+    meter.upstreamRequestId = answer.upstreamRequestId
+    meter.take(answer.events)
+    return answer.rest ? { ...answer, rest: new MeteredStream(answer.rest, begun, signal) } : answer
+  } catch (error) {
+    if (call === null) {
+      // Something kept it from being made.
+      permit?.leave(0)
+      health.report(target, 'aborted')
+    } else {
+      // For want of room we leave an answer unread that was written, and that will be charged for.
+      call.meter.fail(error instanceof GatewayError ? leftUnread() : error)
+    }
+    throw error
   }
 }
 

@@ -128,6 +128,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
       id,
       calls,
       health,
+      affinity: task.affinity,
       place,
       pace: read.isLong ? deps.pace : null,
       shareId: key.shareId,

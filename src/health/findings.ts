@@ -1,9 +1,10 @@
 /** What failed calls and free probes say: whether a breaker counts it, what is held against whom, and in which words. */
 
 import type { UpstreamError } from '../domain/error.ts'
+import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { toStatusRefusal } from '../upstreams/failure.ts'
+import { type ToldFailure, toStatusRefusal } from '../upstreams/failure.ts'
 import { isOurShortage } from '../upstreams/shortage.ts'
 import { Breaker } from './breaker.ts'
 import type { CallingRequest } from './circuit.ts'
@@ -39,10 +40,17 @@ export function takeFailure(target: TargetState, request: CallingRequest, error:
   refused.penalise('refused', `it answered ${status}: ${refusal.why}`, true)
 }
 
-/** Takes what a free probe found. */
-export function takeProbe(upstream: UpstreamState, found: Readiness): void {
+/**
+ * Takes what a free probe found.
+ * @param used the upstream as it was probed, with one of its credentials.
+ */
+export function takeProbe(upstream: UpstreamState, found: Readiness, used: Upstream): void {
   const { state, reason = '' }: { state: Readiness['state']; reason?: string } = found
   if (state === 'not_made') return
+  if (state === 'refused' && used.each && upstream.credentialFailed(used, refusedByProbe(reason))) {
+    upstream.reached()
+    return
+  }
   if (state === 'timeout') upstream.timeouts++
   else if (state !== 'down') upstream.reached()
   const { penalty, unreached, timeouts, deps, workedMs } = upstream
@@ -61,6 +69,10 @@ export function takeProbe(upstream: UpstreamState, found: Readiness): void {
   for (const { breaker } of upstream.targets.values()) breaker?.confirmFailures(deps.nowMs())
   deps.onUnreached?.()
 }
+
+const refusedByProbe = (message: string): ToldFailure => ({
+  ...{ kind: 'status', status: 401, code: null, message, retryAfterMs: null, isOwnLimit: false },
+})
 
 /** Whether the breaker counts it: the target did not do its work. A 4xx is an answer, a 429 a provider's good right. */
 function isFailure({ kind, status, cause }: UpstreamError): boolean {

@@ -32,7 +32,7 @@ export function createHealth(deps: HealthDeps) {
     /** How targets stand for one request, which tells how its calls go. */
     forRequest: ({ id, teamId }: Pick<Key, 'id' | 'teamId'>) => new RequestHealth(id, teamId, targetOf),
     /** What a free probe found. */
-    probed: (upstream: Upstream, found: Readiness) => takeProbe(stateOf(upstream), found),
+    probed: (upstream: Upstream, found: Readiness) => takeProbe(stateOf(upstream), found, upstream),
     /** Those that a route leads to and that have what a call needs. */
     inUse: () => [...states.values()].filter(({ routes, upstream }) => routes.length > 0 && upstream.notReady === null),
     /** Takes over a new configuration: what is gone or has another address or credential is forgotten. */
@@ -54,8 +54,8 @@ export function createHealth(deps: HealthDeps) {
 const isSame = (a: Upstream, b: Upstream): boolean =>
   a === b ||
   (a.baseUrl === b.baseUrl &&
-    a.credential === b.credential &&
     a.dialect === b.dialect &&
+    Bun.deepEquals(a.secrets, b.secrets) &&
     Bun.deepEquals(a.options, b.options))
 
 /**
@@ -97,10 +97,24 @@ export class RequestHealth implements CallingRequest {
     return !owner.isDown() && (breaker === null || breaker.enter(this, deps.nowMs()))
   }
 
-  report(target: Target, news: CallNews): void {
+  /** The target's upstream with one of its several credentials; null where none is left that was not tried. */
+  withCredential(
+    target: Target,
+    each: readonly Upstream[],
+    conversation: string,
+    tried: ReadonlySet<number>,
+  ): Upstream | null {
+    const { owner, deps } = this.stateOf(target)
+    return owner.credentials.choose(each, `${this.keyId}\n${conversation}`, tried, deps.nowMs())
+  }
+
+  /** @param used where it has several credentials, the upstream with the one of the call. */
+  report(target: Target, news: CallNews, used: Upstream | null = null): void {
     const state = this.stateOf(target)
     const { owner, breaker, deps } = state
-    if (news === 'begun') {
+    if (used !== null && news === 'ok') owner.credentialWorked(used)
+    if (used !== null && typeof news === 'object' && owner.credentialFailed(used, news)) breaker?.abortProbe(this)
+    else if (news === 'begun') {
       owner.reached()
       breaker?.halfOpenSuccess(this)
     } else if (news === 'ok') {

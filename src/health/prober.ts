@@ -80,7 +80,7 @@ export function createProber(deps: ProberDeps) {
   }
 
   const run = async (state: UpstreamState, one: Watched): Promise<void> => {
-    const { upstream } = state
+    const upstream = state.toProbe()
     one.isBusy = true
     let failed = true
     try {

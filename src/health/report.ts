@@ -11,6 +11,8 @@ export interface UpstreamHealth {
   state: 'healthy' | 'degraded' | 'refused' | 'down' | 'unknown' | 'not_ready'
   /** Why it is neither `healthy` nor `unknown`, in words. */
   reason: string | null
+  /** Of several credentials those that are left out for a time, by their numbers; `refused`, or `out_of_quota`. */
+  left_out: { number: number; state: 'refused' | 'out_of_quota'; reason: string; back_in_ms: number }[]
   last_ok_ms: number | null
   last_error: { message: string; at_ms: number } | null
   targets: {
@@ -32,6 +34,9 @@ export function toUpstreamHealth(state: UpstreamState): UpstreamHealth {
   return {
     id: upstream.id,
     ...toState(state),
+    left_out: state.credentials
+      .leftOut(deps.nowMs())
+      .map(({ backInMs, ...out }) => ({ ...out, back_in_ms: Math.ceil(backInMs) })),
     last_ok_ms: Number.isFinite(workedMs) ? Math.round(deps.wallMs() - (deps.nowMs() - workedMs)) : null,
     last_error: lastError,
     targets: routes.map(({ model, target }) => toTargetHealth(model, target)),

@@ -6,7 +6,9 @@
 
 import type { CatalogModel, Upstream } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
+import type { ToldFailure } from '../upstreams/failure.ts'
 import type { Breaker } from './breaker.ts'
+import { Credentials } from './credentials.ts'
 
 export interface HealthDeps {
   /** A clock that never steps. */
@@ -34,6 +36,8 @@ interface Penalty {
 const DOWN_MS = 20_000
 /** What was refused is tried again after this long: it may be repaired, and nobody would tell. No pause is longer either. */
 export const PENALTY_MS = 60_000
+
+const NONE: ReadonlySet<number> = new Set()
 
 /** What an upstream and a target have in common. */
 abstract class Penalised {
@@ -80,6 +84,7 @@ export class UpstreamState extends Penalised {
   /** When a call went well last, on the clock that never steps. */
   workedMs = Number.NEGATIVE_INFINITY
   lastError: { message: string; at_ms: number } | null = null
+  readonly credentials = new Credentials()
   /** Which of our models lead to it, and where. */
   routes: { model: string; target: TargetState }[] = []
   /** By the upstream's own name of the model. */
@@ -105,6 +110,34 @@ export class UpstreamState extends Penalised {
         if (upstream.id === this.upstream.id) this.routes.push({ model: facts.id, target: this.target(upstreamModel) })
     }
     this.targets = new Map(this.routes.map(({ target }) => [target.upstreamModel, target]))
+  }
+
+  /** The upstream with a credential that is not left out. */
+  toProbe(): Upstream {
+    const { each } = this.upstream
+    return (each && this.credentials.choose(each, this.upstream.id, NONE, this.deps.nowMs())) ?? this.upstream
+  }
+
+  /** Takes what went wrong with one credential of several. Returns whether others are left. */
+  credentialFailed(used: Upstream, failure: ToldFailure): boolean {
+    const { credentials, deps } = this
+    const before = credentials.leftOut(deps.nowMs()).length
+    const areLeft = credentials.failed(used, failure, deps.nowMs())
+    const now = credentials.leftOut(deps.nowMs())
+    const found = now.find(({ number }) => number === used.credentialNumber)
+    if (found && now.length > before)
+      deps.log?.warn('credential_left_out', 'a credential of an upstream is left out for a time', {
+        ...this.about,
+        ...{ credential: found.number, reason: found.reason, back_in_ms: Math.round(found.backInMs) },
+      })
+    if (areLeft)
+      this.lastError = { message: `its credential ${used.credentialNumber}: ${found?.reason}`, at_ms: deps.wallMs() }
+    return areLeft
+  }
+
+  credentialWorked({ credentialNumber: credential }: Upstream): void {
+    if (!this.credentials.worked(credential)) return
+    this.deps.log?.info('credential_back', 'a credential of an upstream works again', { ...this.about, credential })
   }
 
   /** Whether a probe is to come back to it soon. */

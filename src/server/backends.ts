@@ -82,16 +82,29 @@ export interface ProbeDeps {
   /** A clock that never steps. */
   monotonicMs(): number
   /** Hears what the upstream said, for whoever keeps account of its health. */
-  onFound?(readiness: Readiness): void
+  onFound?(readiness: Readiness, upstream: Upstream): void
 }
 
-/** Finds out whether an upstream could answer, and how long that took. Never throws. */
+/** Finds out whether an upstream could answer, with each of its credentials, and how long that took. Never throws. */
 export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise<TestResult> {
   const { id, notReady } = upstream
   if (notReady !== null) return { id, state: 'not_ready', reason: notReady, ms: null }
   const startedMs = deps.monotonicMs()
-  const readiness = await deps.backend.probe(upstream, AbortSignal.timeout(PROBE_MS))
+  const signal = AbortSignal.timeout(PROBE_MS)
+  const ask = async (one: Upstream) => {
+    const readiness = await deps.backend.probe(one, signal)
+    deps.onFound?.(readiness, one)
+    return { one, readiness }
+  }
+  const found = await Promise.all((upstream.each ?? [upstream]).map(ask))
   const ms = Math.round(deps.monotonicMs() - startedMs)
-  deps.onFound?.(readiness)
-  return { id, state: readiness.state, reason: 'reason' in readiness ? readiness.reason : null, ms }
+  const toReason = (readiness: Readiness) => ('reason' in readiness ? readiness.reason : null)
+  const bad = found.filter(({ readiness }) => 'reason' in readiness)
+  const state = (bad[0] ?? found[0])?.readiness.state ?? 'not_made'
+  if (upstream.each === null) return { id, state, reason: bad[0] ? toReason(bad[0].readiness) : null, ms }
+  const reasons = bad.map(({ one, readiness }) => `credential ${one.credentialNumber}: ${toReason(readiness)}`)
+  const lacking = upstream.credentials.flatMap(({ number, problem }) =>
+    problem === null ? [] : `credential ${number}: ${problem}`,
+  )
+  return { id, state, reason: [...reasons, ...lacking].join('; ') || null, ms }
 }

@@ -42,6 +42,7 @@ const UpstreamShape = Type.Unsafe<UpstreamStatus>(
     }),
     limits: Type.Object({ rpm: orNull(Amount), tpm: orNull(Amount), concurrency: orNull(Amount) }),
     credential: oneOf('set', 'not_set', 'none'),
+    credentials: Type.Array(Type.Object({ number: Amount })),
   }),
 )
 

@@ -133,7 +133,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     return testUpstream(upstream, {
       backend: backends[upstream.dialect],
       monotonicMs,
-      onFound: (found) => health.probed(upstream, found),
+      onFound: (found, one) => health.probed(one, found),
     })
   }
   const run = (): RunFacts => ({

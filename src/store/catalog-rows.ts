@@ -18,8 +18,11 @@ export interface UpstreamRow {
   dialect: DialectName
   /** Without a slash at its end; null where the dialect needs none. */
   baseUrl: string | null
-  /** A reference such as `${OPENAI_API_KEY}`, resolved by the server. Never a secret itself: one that was typed in is kept apart. */
-  apiKeyRef: string | null
+  /**
+   * A reference such as `${OPENAI_API_KEY}` or `file:/run/secrets/openai`, resolved by the server, or several. Never a secret itself:
+   * one that was typed in is kept apart.
+   */
+  apiKeyRef: string | readonly string[] | null
   local: boolean
   enabled: boolean
   deadlines: Partial<Deadlines>
@@ -31,6 +34,8 @@ export interface UpstreamRow {
 
 /** A credential that was typed in for an upstream, as `vault.ts` seals it for where that is; '' = it is to be typed in again. */
 export interface SealedCredential extends Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl' | 'options'> {
+  /** Of those of its upstream, from 1 on. */
+  number: number
   sealed: string
 }
 
@@ -132,12 +137,12 @@ export interface CatalogHistory {
 
 /**
  * Routes of a model or an upstream that is deleted go with it. A credential that was typed in stays with its upstream for as long as
- * that has neither another place (`place.ts`), after which it is to be typed in again, nor a reference.
+ * that is at the same place (`place.ts`), after which it is to be typed in again, and has no reference.
  */
 export type CatalogWrite = { [Table in keyof CatalogRows]: TableWrite<CatalogRows[Table][number]> } & {
   prices: PriceRow[]
-  /** Credentials that were typed in, by the ids of upstreams as they are after this write; null takes one away. */
-  credentials?: readonly { id: string; sealed: string | null }[]
+  /** Credentials that were typed in, all of an upstream's, by the ids of upstreams as they are after this write. */
+  credentials?: readonly { id: string; sealed: readonly string[] }[]
   /** What is kept from now on. */
   versions?: readonly KeptCatalog[]
   /** Versions of a lower number are forgotten. */

@@ -1,7 +1,8 @@
 /**
  * From the rows of a store to the immutable view that every request reads: keys by the hash of each secret, models by
  * slug with their targets, upstreams with every default filled in and their credential resolved. Built anew after each
- * change of the configuration and swapped whole. Called by `server/` and by commands. Pure.
+ * change of the configuration and swapped whole. Called by `server/` and by commands. Of the machine it
+ * reads the files that credentials are in.
  */
 import {
   DEFAULT_DEADLINES,
@@ -16,6 +17,7 @@ import {
 } from '../domain/settings.ts'
 import type {
   CatalogModel,
+  CredentialSource,
   Environment,
   Key,
   OpenedCredential,
@@ -31,6 +33,7 @@ import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from './catalog-row
 import type { Configuration, StoredKey, StoredTeam } from './config-store.ts'
 import { NO_PRICES, toPrice, toPrices } from './model-prices.ts'
 import { findPreset } from './presets.ts'
+import { resolveReference, toReferences, toSource } from './references.ts'
 
 const NOTHING_OPENED: OpenedCredentials = new Map()
 
@@ -64,7 +67,8 @@ export function toCatalog(
       .filter((row) => row.enabled)
       .map((row) => {
         const upstream = toUpstream(row, environment, 'on the server', opened.get(row.id))
-        return [row.id, { ...upstream, prices: prices.get(row.id) ?? NO_PRICES }]
+        const own = { prices: prices.get(row.id) ?? NO_PRICES }
+        return [row.id, { ...upstream, ...own, each: upstream.each?.map((one) => ({ ...one, ...own })) ?? null }]
       }),
   )
   return {
@@ -98,13 +102,6 @@ const toKey = ({ secrets: _, metadata: __, createdMs: ___, hidden: ____, ...key 
 
 const toTeam = ({ maxKeys: _, metadata: __, createdMs: ___, ...team }: StoredTeam): [string, Team] => [team.id, team]
 
-const REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
-
-/** The variable's name in a reference such as `${OPENAI_API_KEY}`, or null where the text is no reference. */
-export function toVariable(reference: string): string | null {
-  return REFERENCE.exec(reference)?.[1] ?? null
-}
-
 /** What holds for the upstreams of each dialect where the catalogue says nothing. */
 const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamOptions>>> = {
   openai: { remote: DEFAULT_OPTIONS, local: LOCAL_OPTIONS },
@@ -117,21 +114,23 @@ const OPTIONS: Readonly<Record<DialectName, Record<'remote' | 'local', UpstreamO
 /**
  * Converts an upstream, enabled or not.
  * @param where that environment is, in words for an administrator.
- * @param opened its credential, where one was typed in.
+ * @param opened its credentials, where some were typed in.
  */
 export function toUpstream(
   row: UpstreamRow,
   environment: Environment,
   where: 'here' | 'on the server',
-  opened?: OpenedCredential,
+  opened?: readonly OpenedCredential[],
 ): Upstream {
-  const variable = row.apiKeyRef === null ? null : toVariable(row.apiKeyRef)
-  const { credential, lacking } = toCredential(variable, environment, where, opened)
   // A newer version may have written either.
   const isKnown = DIALECTS.includes(row.dialect)
   const preset = row.options.preset === undefined ? null : (findPreset(row.options.preset) ?? null)
   const isForeign = preset === null && row.options.preset !== undefined
-  return {
+  const found = toCredentials(row, environment, where, opened)
+  const usable = found.flatMap(({ source, value }) => (value === null ? [] : toOne(source, value)))
+  const [first = found[0] ? toOne(found[0].source, null) : NO_CREDENTIAL] = usable
+  const lacking = found.length > 0 && usable.length === 0 ? (found[0]?.source.problem ?? null) : null
+  const upstream: Upstream = {
     id: row.id,
     dialect: row.dialect,
     baseUrl: row.baseUrl ?? preset?.base_url ?? null,
@@ -152,15 +151,20 @@ export function toUpstream(
       ...preset?.settings,
       ...row.options,
     }),
-    variable,
-    isSealed: opened !== undefined,
-    credential,
+    ...first,
+    secrets: found.flatMap(({ value }) => value ?? []),
+    credentials: found.map(({ source }) => source),
+    each: null,
     notReady: isForeign
       ? `this version of Tollgate does not know its preset '${row.options.preset}'`
       : isKnown
         ? lacking
         : `this version of Tollgate does not know its dialect '${row.dialect}'`,
   }
+  if (usable.length < 2) return upstream
+  const each: Upstream[] = []
+  for (const one of usable) each.push({ ...upstream, ...one, each })
+  return { ...upstream, each }
 }
 
 /** What is off is as if nothing were said. */
@@ -168,17 +172,30 @@ function toOptions(defaults: UpstreamOptions, { cost, ...said }: UpstreamSetting
   return { ...defaults, ...said, ...(cost === undefined || cost === 'off' ? {} : { cost }) }
 }
 
-function toCredential(
-  variable: string | null,
+type OneCredential = Pick<Upstream, 'variable' | 'isSealed' | 'credential' | 'credentialNumber'>
+
+const NO_CREDENTIAL: OneCredential = { variable: null, isSealed: false, credential: null, credentialNumber: 1 }
+
+const toOne = ({ from, name, number }: CredentialSource, credential: string | null): OneCredential => ({
+  variable: from === 'variable' ? name : null,
+  isSealed: from === 'typed_in',
+  credential,
+  credentialNumber: number,
+})
+
+function toCredentials(
+  { apiKeyRef }: UpstreamRow,
   environment: Environment,
   where: string,
-  opened: OpenedCredential | undefined,
-): { credential: string | null; lacking: string | null } {
-  if (opened && 'credential' in opened) return { credential: opened.credential, lacking: null }
-  if (opened) return { credential: null, lacking: opened.problem }
-  const credential = variable === null ? null : environment[variable] || null
-  const isLacking = variable !== null && credential === null
-  return { credential, lacking: isLacking ? `the variable ${variable} is not set ${where}` : null }
+  opened: readonly OpenedCredential[] | undefined,
+): { source: CredentialSource; value: string | null }[] {
+  const found = opened
+    ? opened.map((one) => ({ from: 'typed_in' as const, name: null, one }))
+    : toReferences(apiKeyRef).map((ref) => ({ ...toSource(ref), one: resolveReference(ref, environment, where) }))
+  return found.map(({ from, name, one }, index) => {
+    const [value, problem] = 'credential' in one ? [one.credential, null] : [null, one.problem]
+    return { source: { number: index + 1, from, name, problem }, value }
+  })
 }
 
 /** How long its calls are read on for their usage once a client has left; null where the catalogue does not say. */

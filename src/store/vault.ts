@@ -58,8 +58,8 @@ export function createVault(dataFolder: string): Vault {
           return { problem: error instanceof ServiceError ? lower(error.message) : WRONG }
         }
       }
-      const opened = new Map<string, OpenedCredential>()
-      for (const one of all) opened.set(one.id, await openOne(one))
+      const opened = new Map<string, OpenedCredential[]>()
+      for (const one of all) opened.getOrInsertComputed(one.id, () => []).push(await openOne(one))
       known = next
       return opened
     },

@@ -43,9 +43,9 @@ export function maskCredential(text: string, credential: string): string {
   return masked + text.slice(from)
 }
 
-/** Of the credentials that were last asked about: there are as many as upstreams. */
+/** Of the credentials that were last asked about: there are a few for each upstream. */
 const known = new Map<string, Windows>()
-const MAX_KNOWN = 64
+const MAX_KNOWN = 256
 
 function windowsOf(credential: string): Windows {
   const found = known.get(credential)

@@ -1,4 +1,5 @@
 /** What every dialect reads alike of an upstream's failure: whom it blames, how long to wait, and what others may read of it. Pure. */
+import type { UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 import type { Readiness } from './backend.ts'
@@ -28,6 +29,51 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
 
 /** Reads a status; null where it blames nothing on us. */
 export const toStatusRefusal = (status: number): Refusal | null => REFUSALS[status] ?? null
+
+/** What of an UpstreamError tells whether a credential is at fault. */
+export type ToldFailure = Pick<UpstreamError, 'kind' | 'status' | 'code' | 'message' | 'retryAfterMs' | 'isOwnLimit'>
+
+/** Why a credential is not used for a time, where another one may do. */
+export interface CredentialFailure {
+  state: 'refused' | 'out_of_quota'
+  /** In words for an administrator, without those of the upstream. */
+  reason: string
+  forMs: number
+}
+
+/** Somebody has to repair it, and nobody would tell. */
+const REFUSED_MS = 5 * 60_000
+/** A limit of a minute is over before another credential would matter. */
+const MIN_QUOTA_MS = 60_000
+/** It may be larger by then, or paid for. */
+const MAX_QUOTA_MS = 60 * 60_000
+const QUOTA = /quota|per[ _-]?day|daily|credits?\b|billing|exhausted/i
+
+const OF_CREDENTIAL: Readonly<Record<number, string>> = {
+  401: 'it is wrong, or no longer good',
+  402: 'its account has to be paid, or its quota is used up',
+  403: 'it, or its account, may not do this',
+}
+
+/** Whether a failure is that of the credential, and not of the request or the upstream: null where it is not. */
+export function toCredentialFailure(failure: ToldFailure): CredentialFailure | null {
+  const { kind, status, code, message, retryAfterMs, isOwnLimit } = failure
+  if (kind !== 'status' || status === null || isOwnLimit) return null
+  const why = OF_CREDENTIAL[status]
+  if (why !== undefined)
+    return {
+      state: status === 402 ? 'out_of_quota' : 'refused',
+      reason: `it answered ${status}: ${why}`,
+      forMs: REFUSED_MS,
+    }
+  const waitMs = retryAfterMs ?? MIN_QUOTA_MS
+  if (status !== 429 || waitMs < MIN_QUOTA_MS || !QUOTA.test(`${code} ${message}`)) return null
+  return {
+    state: 'out_of_quota',
+    reason: 'it answered 429: its quota is used up',
+    forMs: Math.min(waitMs, MAX_QUOTA_MS),
+  }
+}
 
 /**
  * What a status says of an upstream that was asked for its list of models. Not every server has one, and some fail at it while
@@ -61,22 +107,21 @@ const MAX_CHARS = 1_000
 /** Of a longer text nothing is read: what is masked makes it shorter, and part of a secret at its end is cut with it. */
 const MAX_READ_CHARS = MAX_CHARS + 256
 
-/** Takes our credential, and what looks like one of somebody else's, out of an upstream's words; then cuts them. */
-export function toPublic(text: string, { credential }: Pick<Upstream, 'credential'>): string {
-  const read = text.slice(0, MAX_READ_CHARS)
-  return redact(credential ? maskCredential(read, credential) : read).slice(0, MAX_CHARS)
+/** Takes our credentials, and what looks like one of somebody else's, out of an upstream's words; then cuts them. */
+export function toPublic(text: string, { secrets }: Pick<Upstream, 'secrets'>): string {
+  return redact(secrets.reduce(maskCredential, text.slice(0, MAX_READ_CHARS))).slice(0, MAX_CHARS)
 }
 
 const CODE = /^[\w.:-]{1,64}$/
 
 /** An upstream's code is stored and logged: null for one that is none, or holds a secret. */
-export const toPublicCode = (code: string, upstream: Pick<Upstream, 'credential'>): string | null =>
+export const toPublicCode = (code: string, upstream: Pick<Upstream, 'secrets'>): string | null =>
   CODE.test(code) && toPublic(code, upstream) === code ? code : null
 
 const REQUEST_ID = /^[\w.:+/=@-]+$/
 
 /** How an upstream calls a request, for the ledger; null where that is no name, or holds our credential. */
-export function toPublicRequestId(id: string | null, { credential }: Pick<Upstream, 'credential'>): string | null {
-  if (id === null || !REQUEST_ID.test(id) || (credential && id.includes(credential))) return null
+export function toPublicRequestId(id: string | null, { secrets }: Pick<Upstream, 'secrets'>): string | null {
+  if (id === null || !REQUEST_ID.test(id) || secrets.some((secret) => id.includes(secret))) return null
   return id.slice(0, 128)
 }

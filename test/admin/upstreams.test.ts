@@ -216,7 +216,7 @@ describe('a credential', () => {
       const [[id, opened]] = [...(await createVault(fixture.folder.path).open(await fixture.store.readSealed()))] as [
         [string, object],
       ]
-      expect([id, opened]).toEqual(['mine', { problem: expect.stringMatching(/put|type/i) }])
+      expect([id, opened]).toEqual(['mine', [{ problem: expect.stringMatching(/put|type/i) }]])
     }
     // Whoever types one in with such a file is told, and the file stays.
     const { status, body } = await patch('mine', { api_key: SECRET })

@@ -36,7 +36,7 @@ async function openRestored() {
   const dataFolder = join(away, 'data')
   await restore({ dataFolder, file: file(), nowMs: HOUR })
   using database = openDatabase(databasePath(dataFolder), { busyMs: 0 })
-  return (await createVault(dataFolder).open(await createConfigStore(database).readSealed())).get('mine')
+  return (await createVault(dataFolder).open(await createConfigStore(database).readSealed())).get('mine')?.[0]
 }
 
 test('a backup has neither the credential nor what opens it, and says so once it is restored', async () => {

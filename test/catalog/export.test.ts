@@ -93,7 +93,7 @@ aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
 
   test('leaves a credential that was typed in out, and says so beside its upstream', async () => {
     await apply(store, `version: 1\nupstreams: { a: { dialect: openai, base_url: "http://h/v1" } }\nmodels: {}\n`)
-    run("UPDATE upstreams SET api_key_sealed = 'c2VjcmV0'")
+    run("INSERT OR REPLACE INTO upstream_credentials SELECT id, 1, NULL, 'c2VjcmV0' FROM upstreams")
     const { text, sealed } = await exportCatalog(store)
     expect(sealed).toEqual(['a'])
     expect(text).toMatch(/^ {2}# Its credential was typed in, .*\n {2}a:$/m)

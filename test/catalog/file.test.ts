@@ -119,7 +119,7 @@ upstreams:
   openai:
     dialect: openai
     base_url: ftp://api.openai.com
-    api_key: sk-proj-secret
+    api_key: sk-proj-hidden
 models:
   openai/gpt-4o-mini:
     contxt_length: 5
@@ -134,7 +134,7 @@ aliases:
       'catalog.yaml:10: models.openai/gpt-4o-mini.routes[0].upstream',
       'catalog.yaml:12: aliases.fast',
     ])
-    expect(problems.join()).not.toContain('secret')
+    expect(problems.join()).not.toContain('hidden')
     expect(problems[2]).toContain("did you mean 'context_length'?")
     expect(problems[3]).toContain("did you mean 'openai'?")
   })

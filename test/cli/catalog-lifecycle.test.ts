@@ -173,7 +173,7 @@ test('an export can be planned and applied, as YAML and as JSON, and replaces no
 test('an export warns of what it could not write', async () => {
   await write(toText(A))
   await catalog('apply', 'mine.yaml')
-  own("UPDATE upstreams SET api_key_sealed = 'abc'")
+  own("INSERT OR REPLACE INTO upstream_credentials SELECT id, 1, NULL, 'abc' FROM upstreams")
   own("INSERT INTO aliases (alias, model, origin) VALUES ('gone', 'acme/gone', 'admin')")
   const { stdout, stderr } = await catalog('export')
   expect(stderr).toContain('warning: aliases.gone is left out: there is no model')

@@ -135,7 +135,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     expect(ran.stdout + ran.stderr).not.toContain(KEY)
     const sqlite = new Database(databasePath(bench.folder), { readonly: true })
     const opened = await createVault(bench.folder).open(await createConfigStore(sqlite).readSealed())
-    expect(opened.get('openai')).toEqual({ credential: KEY })
+    expect(opened.get('openai')).toEqual([{ credential: KEY }])
     sqlite.close()
     expect(JSON.stringify(await json('audit', 'log'))).not.toContain(KEY)
   })

@@ -65,6 +65,15 @@ const said = (id: string, text: string) =>
     .replace(/\s+/g, ' ')
     .trim() ?? ''
 
+const PAID_KEY = {
+  number: 1,
+  from: 'variable',
+  name: 'PAID_KEY',
+  status: 'set',
+  reason: null,
+  back_in_ms: null,
+} as const
+
 describe('upstreams list', () => {
   test('shows what the running server knows, beside what the database declares', async () => {
     await declare()
@@ -76,7 +85,10 @@ describe('upstreams list', () => {
       last_error,
       targets: [tripped],
     })
-    stopServer = pretendServer(bench.folder, toStatus({ upstreams: [toUpstreamStatus('paid'), down] }))
+    stopServer = pretendServer(
+      bench.folder,
+      toStatus({ upstreams: [toUpstreamStatus('paid', { credentials: [PAID_KEY] }), down] }),
+    )
 
     const { code, stdout, stderr } = await bench.run('upstreams', 'list')
     expect([code, stderr]).toEqual([0, ''])

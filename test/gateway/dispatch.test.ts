@@ -38,7 +38,8 @@ test.each([
     {
       id: 'r',
       calls,
-      health: { report() {} },
+      health: { report() {}, withCredential: () => null },
+      affinity: () => '',
       place: { take: () => null },
       shareId: 'k',
       pace: {

@@ -118,7 +118,7 @@ test('no secret is in any answer after that of its making, in the log, in what c
     ...read('SELECT password_hash FROM admins WHERE password_hash IS NOT NULL'),
     ...read('SELECT code_hash FROM admins WHERE code_hash IS NOT NULL'),
     ...read('SELECT hash FROM admin_sessions UNION SELECT hash FROM admin_tokens UNION SELECT hash FROM key_secrets'),
-    ...read('SELECT api_key_sealed FROM upstreams WHERE api_key_sealed IS NOT NULL'),
+    ...read('SELECT sealed FROM upstream_credentials WHERE sealed IS NOT NULL'),
   ]
   const version = read('SELECT max(number) FROM catalog_versions')[0]
   database.close()

@@ -19,6 +19,7 @@ const HEALTH: UpstreamHealth = {
   id: 'paid',
   state: 'down',
   reason: `401: ${CREDENTIAL} is unknown`,
+  left_out: [],
   last_ok_ms: 5,
   last_error: { message: `no such key: ${CREDENTIAL}`, at_ms: 7 },
   targets: [],
@@ -41,6 +42,8 @@ describe('the status of an upstream', () => {
       base_url: 'http://127.0.0.1:1/v1',
       local: false,
       credential: 'set',
+      credentials: [],
+      left_out: [],
       deadlines: {
         headers_ms: 60_000,
         first_token_ms: 300_000,

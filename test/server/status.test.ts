@@ -20,7 +20,7 @@ const DISK = {
   days_left: null,
 }
 const upstream = (state: UpstreamHealth['state'], isUsed = true): UpstreamHealth => ({
-  ...{ id: 'ollama', state, reason: 'ECONNREFUSED', last_ok_ms: null, last_error: null },
+  ...{ id: 'ollama', state, reason: 'ECONNREFUSED', left_out: [], last_ok_ms: null, last_error: null },
   targets: isUsed ? [{} as UpstreamHealth['targets'][number]] : [],
 })
 

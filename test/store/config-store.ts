@@ -111,37 +111,63 @@ export function testConfigStore(name: string, open: () => StorePair): void {
       expect(await store.readAudit()).toEqual([])
     })
 
+    const set = (row: UpstreamRow, more: Partial<CatalogWrite> = {}) =>
+      store.changeCatalog(BY, () => decided(write({ upstreams: { ...nothing, update: [row] }, ...more })))
+
     test('a credential that was typed in stays with its upstream as long as that goes where it went', async () => {
       const { id, dialect, baseUrl, options } = UPSTREAM
-      const set = (row: UpstreamRow, more: Partial<CatalogWrite> = {}) =>
-        store.changeCatalog(BY, () => decided(write({ upstreams: { ...nothing, update: [row] }, ...more })))
       const sealed = async () => (await pair.other.readSealed()).map((one) => one.sealed)
       await store.changeCatalog(BY, () => decided(ALL))
       expect(await sealed()).toEqual([])
-      await set(UPSTREAM, { credentials: [{ id, sealed: 'x' }] })
-      expect(await pair.other.readSealed()).toEqual([{ id, dialect, baseUrl, options, sealed: 'x' }])
-      expect((await pair.other.read()).sealed).toEqual([{ id, dialect, baseUrl, options, sealed: 'x' }])
+      await set(UPSTREAM, { credentials: [{ id, sealed: ['x'] }] })
+      expect(await pair.other.readSealed()).toEqual([{ id, dialect, baseUrl, options, number: 1, sealed: 'x' }])
+      expect((await pair.other.read()).sealed).toEqual([{ id, dialect, baseUrl, options, number: 1, sealed: 'x' }])
       await set({ ...UPSTREAM, enabled: false, options: { rpm: 9 }, origin: 'admin' })
       expect(await sealed()).toEqual(['x'])
       for (const options of [{ preset: 'groq' }, { path: '/x' }, { auth: 'x-key' }, { headers: { a: 'b' } }]) {
         await set({ ...UPSTREAM, options })
         expect(await sealed()).toEqual([''])
-        await set(UPSTREAM, { credentials: [{ id, sealed: 'x' }] })
+        await set(UPSTREAM, { credentials: [{ id, sealed: ['x'] }] })
       }
       await set({ ...UPSTREAM, baseUrl: 'http://other/v1' })
       expect(await sealed()).toEqual([''])
-      await set({ ...UPSTREAM, baseUrl: 'http://other/v1' }, { credentials: [{ id, sealed: 'y' }] })
+      await set({ ...UPSTREAM, baseUrl: 'http://other/v1' }, { credentials: [{ id, sealed: ['y'] }] })
       await set({ ...UPSTREAM, baseUrl: 'http://other/v1', dialect: 'demo' })
       expect(await sealed()).toEqual([''])
-      await set(UPSTREAM, { credentials: [{ id, sealed: 'z' }] })
+      await set(UPSTREAM, { credentials: [{ id, sealed: ['z'] }] })
       await set({ ...UPSTREAM, apiKeyRef: `\${KEY}` })
       expect(await sealed()).toEqual([])
       await set(UPSTREAM)
       expect(await sealed()).toEqual([])
     })
 
+    test('a credential that was typed in is to be typed in again once another setting leads it elsewhere', async () => {
+      const { id } = UPSTREAM
+      const sealed = async () => (await pair.other.readSealed()).map((one) => [one.number, one.sealed])
+      const both = [
+        [1, 'x'],
+        [2, 'y'],
+      ]
+      await store.changeCatalog(BY, () => decided(ALL))
+      await set(UPSTREAM, { credentials: [{ id, sealed: ['x', 'y'] }] })
+      expect(await sealed()).toEqual(both)
+      await set({ ...UPSTREAM, options: { ...UPSTREAM.options, rpm: 7 } })
+      expect(await sealed()).toEqual(both)
+      await set({ ...UPSTREAM, options: { ...UPSTREAM.options, path: '/elsewhere' } })
+      expect(await sealed()).toEqual([[1, '']])
+    })
+
+    test('an upstream has several references, in their order', async () => {
+      const apiKeyRef = [`\${B}`, `\${A}`, 'file:/run/secrets/c']
+      await store.changeCatalog(BY, () => decided(ALL))
+      await set({ ...UPSTREAM, apiKeyRef })
+      expect((await pair.other.readCatalog()).upstreams[0]?.apiKeyRef).toEqual(apiKeyRef)
+      await set({ ...UPSTREAM, apiKeyRef: `\${A}` })
+      expect((await pair.other.readCatalog()).upstreams[0]?.apiKeyRef).toBe(`\${A}`)
+    })
+
     test('no row of the catalogue, and no state of it that is kept, has a credential', async () => {
-      await store.changeCatalog(BY, () => decided(write({ ...ALL, credentials: [{ id: 'u', sealed: 'x' }] })))
+      await store.changeCatalog(BY, () => decided(write({ ...ALL, credentials: [{ id: 'u', sealed: ['x'] }] })))
       expect((await store.readCatalog()).upstreams).toEqual([UPSTREAM])
       expect((await store.read()).upstreams).toEqual([UPSTREAM])
     })

@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 const openOne = async (sealed: string, place = PLACE, vault = createVault(folder)) =>
-  (await vault.open([{ ...place, sealed }])).get(place.id)
+  (await vault.open([{ ...place, number: 1, sealed }])).get(place.id)?.[0]
 
 test('nothing is made, and nothing is read, before something is sealed', async () => {
   expect((await createVault(folder).open([])).size).toBe(0)

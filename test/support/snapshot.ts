@@ -44,6 +44,12 @@ export function toTarget(fields: Partial<Upstream> = {}): Target {
     variable: null,
     isSealed: false,
     credential: null,
+    credentialNumber: 1,
+    secrets: [fields.credential ?? []].flat(),
+    credentials: fields.variable
+      ? [{ number: 1, from: 'variable', name: fields.variable, problem: fields.credential ? null : 'it is not set' }]
+      : [],
+    each: null,
     notReady: null,
     ...fields,
   }

@@ -41,6 +41,8 @@ export const toUpstreamStatus = (id: string, fields: Partial<UpstreamStatus> = {
   },
   limits: { rpm: null, tpm: null, concurrency: null },
   credential: 'set',
+  credentials: [],
+  left_out: [],
   state: 'healthy',
   reason: null,
   last_ok_ms: null,

@@ -56,10 +56,10 @@ describe('what an upstream says is masked where it holds our credential', () => 
 
 test('what looks like a credential of somebody else’s is masked as well, and a text is cut after that', () => {
   const other = `sk-proj-${'0123456789'.repeat(4)}`
-  expect(toPublic(`Incorrect API key provided: ${other}.`, { credential: KEY })).toBe(
+  expect(toPublic(`Incorrect API key provided: ${other}.`, { secrets: [KEY] })).toBe(
     'Incorrect API key provided: sk-…6789.',
   )
-  const cut = toPublic(`${'x '.repeat(495)}${KEY} ${other} ${'y'.repeat(5_000)}`, { credential: KEY })
+  const cut = toPublic(`${'x '.repeat(495)}${KEY} ${other} ${'y'.repeat(5_000)}`, { secrets: [KEY] })
   expect(cut).toHaveLength(1_000)
   expect(cut).not.toContain(KEY.slice(0, 8))
   expect(cut).not.toContain('01234')
@@ -77,7 +77,7 @@ test.each([
   [`error_${KEY.slice(0, 20)}`, null],
   ['AIzaSyA0123456789abcdefghijABCDEFGHIJKLMN', null],
 ])('a code of %j is kept as %j', (code, kept) => {
-  expect(toPublicCode(code, { credential: KEY })).toBe(kept)
+  expect(toPublicCode(code, { secrets: [KEY] })).toBe(kept)
 })
 
 test.each([
@@ -88,5 +88,5 @@ test.each([
   [`req_${KEY}`, null],
   [null, null],
 ])('an upstream’s request id of %j is kept as %j', (id, kept) => {
-  expect(toPublicRequestId(id, { credential: KEY })).toBe(kept)
+  expect(toPublicRequestId(id, { secrets: [KEY] })).toBe(kept)
 })

@@ -59,7 +59,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   id: 'What it is to be called in routes.',
   dialect: 'What it speaks.',
   base_url: 'Where it is, such as `https://api.openai.com/v1`.',
-  api_key: 'The credential itself; null: none.',
+  api_key: 'The credential itself, or a list of several; null: none.',
   local: 'Whether it costs no money.',
   enabled: 'False: nobody is sent there.',
   limits: 'What its provider allows, all keys together; null for one: no limit.',

@@ -14,7 +14,7 @@ import { useUpstreams } from './data.ts'
 import { Failures, LastError } from './failures.tsx'
 import { Strip } from './strip.tsx'
 import { TestButton } from './test-button.tsx'
-import { toBreaker, toCredential, toFailedText, toOriginWord, toUpstreamState } from './words.ts'
+import { toBreaker, toCredential, toCredentialOfSeveral, toFailedText, toOriginWord, toUpstreamState } from './words.ts'
 
 export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: upstreams, problem, reload } = useUpstreams()
@@ -113,7 +113,7 @@ function Targets({ of: { id, targets } }: { of: ShownUpstream }) {
 }
 
 function Facts({ of: upstream }: { of: ShownUpstream }) {
-  const { dialect, base_url, local, deadlines, credential, origin } = upstream
+  const { dialect, base_url, local, deadlines, credential, credentials, origin } = upstream
   const { kind, word } = toCredential(credential)
   return (
     <section class="part">
@@ -124,7 +124,22 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
         <dt>Dialect</dt>
         <dd>{dialect}</dd>
         <dt>Credential</dt>
-        <dd>{credential === null ? word : <State kind={kind}>{word}</State>}</dd>
+        <dd>
+          {credential === null ? word : credentials.length < 2 ? <State kind={kind}>{word}</State> : null}
+          {credentials.length > 1 && (
+            <ul class="targets">
+              {credentials.map((each) => {
+                const told = toCredentialOfSeveral(each)
+                return (
+                  <li key={each.number}>
+                    <State kind={told.kind}>{told.word}</State>
+                    {each.reason && <p class="hint">{each.reason}</p>}
+                  </li>
+                )
+              })}
+            </ul>
+          )}
+        </dd>
         <dt>Local</dt>
         <dd>{local ? 'yes: it costs nothing, and keys for local models may use it' : 'no'}</dd>
         <dt>Limits</dt>

@@ -97,7 +97,7 @@ function CredentialFields({ form, before }: { form: FormState<UpstreamValues>; b
           label={before === null ? 'Credential' : 'The new credential'}
           type="password"
           autoComplete="new-password"
-          hint="Kept sealed, and shown to nobody again. Nothing: it needs none."
+          hint="Kept sealed, and shown to nobody again. Several: with spaces between them. Nothing: it needs none."
           isCode
         />
       )}

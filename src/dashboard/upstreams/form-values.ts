@@ -30,7 +30,7 @@ export const toUpstreamValues = ({ id, base_url, local, enabled, limits }: Shown
 export function toNewUpstream(values: UpstreamValues) {
   return {
     ...{ id: values.id.trim(), dialect: 'openai' as const, base_url: toAddress(values.base_url) },
-    ...(values.api_key.trim() === '' ? {} : { api_key: values.api_key.trim() }),
+    ...(values.api_key.trim() === '' ? {} : { api_key: toKeys(values.api_key) }),
     ...{ local: values.local === 'yes', limits: toLimits(values) },
   }
 }
@@ -52,8 +52,14 @@ export function toUpstreamPatch(values: UpstreamValues, before: Before) {
 function toCredentialChange({ credential, api_key }: UpstreamValues) {
   if (credential === 'kept') return {}
   if (credential === 'none') return { api_key: null }
-  if (api_key.trim() !== '') return { api_key: api_key.trim() }
+  if (api_key.trim() !== '') return { api_key: toKeys(api_key) }
   throw new Refusal('Type the credential in, or leave it as it is.', 'invalid', 'api_key')
+}
+
+/** One credential, or several: none has a space in it. */
+function toKeys(text: string): string | string[] {
+  const [first = '', ...others] = text.trim().split(/\s+/)
+  return others.length === 0 ? first : [first, ...others]
 }
 
 /** Whether it would be asked somewhere else. */

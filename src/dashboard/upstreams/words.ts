@@ -1,5 +1,5 @@
 /** Upstreams in words, and which of them a list shows. Pure. */
-import type { ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
+import type { ShownCredential, ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
 import { toCount, toLatency } from '../figures/counts.ts'
 import { hasWords } from '../figures/search.ts'
 
@@ -55,8 +55,16 @@ export function toCredential(credential: ShownUpstream['credential']): Told {
   const { variable, sealed, status } = credential
   if (sealed)
     return status === 'set' ? { kind: 'good', word: 'set, typed in' } : { kind: 'bad', word: 'to be typed in' }
-  const from = variable ?? 'a variable'
+  const from = variable ?? 'a file'
   return status === 'set' ? { kind: 'good', word: `set, from ${from}` } : { kind: 'bad', word: `${from} is not set` }
+}
+
+/** One of several, by its number and where it is from, never itself. */
+export function toCredentialOfSeveral({ number, name, status, back_in_ms: ms }: ShownCredential): Told {
+  const word = `${number}, ${name === null ? 'typed in' : `from ${name}`}`
+  if (status === 'set') return { kind: 'good', word }
+  if (status === 'not_set') return { kind: 'bad', word: `${word}: not there` }
+  return { kind: 'warn', word: `${word}: left out${ms === null ? '' : `, tried again in ${toLatency(ms)}`}` }
 }
 
 const TESTS: Readonly<Record<string, Told>> = {

@@ -130,6 +130,16 @@ export const Upstream = describes<ShownUpstream>()(
     enabled: Flag,
     origin: Text,
     credential: orNull(Type.Object({ variable: TextOrNull, status: wordOf(['set', 'not_set'] as const) })),
+    credentials: Type.Array(
+      Type.Object({
+        number: Count,
+        from: wordOf(['variable', 'file', 'typed_in'] as const),
+        name: TextOrNull,
+        status: wordOf(['set', 'not_set', 'left_out'] as const),
+        reason: TextOrNull,
+        back_in_ms: CountOrNull,
+      }),
+    ),
     last_ok_ms: TimeOrNull,
     last_error: orNull(Type.Object({ message: Text, at_ms: Time })),
     targets: Type.Array(

@@ -5,28 +5,43 @@ import { isSamePlace } from '../place.ts'
 import { CLEARED } from '../vault.ts'
 import { writeVersions } from './catalog-versions.ts'
 import type { Transaction } from './config-store.ts'
-import { aliases, models, prices, routes, upstreams } from './schema.ts'
+import { aliases, models, prices, routes, upstreamCredentials, upstreams } from './schema.ts'
 
 export function readCatalog(tx: Transaction): CatalogRows {
   return {
-    upstreams: tx
-      .select()
-      .from(upstreams)
-      .orderBy(sql`rowid`)
-      .all()
-      .map(({ apiKeySealed: _, ...row }) => row),
+    upstreams: readUpstreams(tx),
     models: tx.select().from(models).orderBy(sql`rowid`).all(),
     routes: tx.select().from(routes).orderBy(sql`rowid`).all(),
     aliases: tx.select().from(aliases).orderBy(sql`rowid`).all(),
   }
 }
 
+function readUpstreams(tx: Transaction): UpstreamRow[] {
+  const { upstream, number, ref } = upstreamCredentials
+  const named = tx
+    .select({ upstream, ref })
+    .from(upstreamCredentials)
+    .where(isNotNull(ref))
+    .orderBy(upstream, number)
+    .all()
+  const refsOf = Map.groupBy(named, (row) => row.upstream)
+  const toRef = (id: string) => {
+    const refs = (refsOf.get(id) ?? []).flatMap((row) => row.ref ?? [])
+    return refs.length > 1 ? refs : (refs[0] ?? null)
+  }
+  const rows = tx.select().from(upstreams).orderBy(sql`rowid`).all()
+  return rows.map(({ id, dialect, baseUrl, ...row }) => ({ id, dialect, baseUrl, apiKeyRef: toRef(id), ...row }))
+}
+
 export function readSealed(tx: Transaction): SealedCredential[] {
-  const { id, dialect, baseUrl, options, apiKeySealed } = upstreams
+  const { id, dialect, baseUrl, options } = upstreams
+  const { upstream, number, sealed } = upstreamCredentials
   const rows = tx
-    .select({ id, dialect, baseUrl, options, sealed: apiKeySealed })
+    .select({ id, dialect, baseUrl, options, number, sealed })
     .from(upstreams)
-    .where(isNotNull(apiKeySealed))
+    .innerJoin(upstreamCredentials, eq(upstream, id))
+    .where(isNotNull(sealed))
+    .orderBy(id, number)
     .all()
   return rows.flatMap(({ sealed, ...row }) => (sealed === null ? [] : { ...row, sealed }))
 }
@@ -38,14 +53,18 @@ export function writeCatalog(tx: Transaction, write: CatalogWrite): void {
   for (const row of write.aliases.delete) tx.delete(aliases).where(eq(aliases.alias, row.alias)).run()
   for (const row of write.models.delete) tx.delete(models).where(eq(models.slug, row.slug)).run()
   for (const row of write.upstreams.delete) tx.delete(upstreams).where(eq(upstreams.id, row.id)).run()
-  for (const rows of toGroups(write.upstreams.create)) tx.insert(upstreams).values(rows).run()
-  for (const row of write.upstreams.update)
-    tx.update(upstreams)
-      .set({ ...row, apiKeySealed: toKept(tx, row) })
-      .where(eq(upstreams.id, row.id))
+  for (const rows of toGroups(write.upstreams.create))
+    tx.insert(upstreams)
+      .values(rows.map(({ apiKeyRef: _, ...row }) => row))
       .run()
+  for (const row of write.upstreams.create) if (row.apiKeyRef !== null) writeCredentials(tx, row.id, toNamed(row))
+  for (const row of write.upstreams.update) updateUpstream(tx, row)
   for (const { id, sealed } of write.credentials ?? [])
-    tx.update(upstreams).set({ apiKeySealed: sealed }).where(eq(upstreams.id, id)).run()
+    writeCredentials(
+      tx,
+      id,
+      sealed.map((text) => ({ ref: null, sealed: text })),
+    )
   for (const rows of toGroups(write.models.create)) tx.insert(models).values(rows).run()
   for (const row of write.models.update) tx.update(models).set(row).where(eq(models.slug, row.slug)).run()
   for (const rows of toGroups(write.routes.create)) tx.insert(routes).values(rows).run()
@@ -55,11 +74,28 @@ export function writeCatalog(tx: Transaction, write: CatalogWrite): void {
   writeVersions(tx, write)
 }
 
-/** What becomes of a sealed credential as its row becomes this one. */
-function toKept(tx: Transaction, row: UpstreamRow): string | null {
-  const before = tx.select().from(upstreams).where(eq(upstreams.id, row.id)).get()
-  if (!before || before.apiKeySealed === null || row.apiKeyRef !== null) return null
-  return isSamePlace(before, row) ? before.apiKeySealed : CLEARED
+/** Its references become those of the row; what was typed in stays where there are none and it goes where it went. */
+function updateUpstream(tx: Transaction, { apiKeyRef, ...row }: UpstreamRow): void {
+  const isRow = eq(upstreams.id, row.id)
+  const before = tx.select().from(upstreams).where(isRow).get()
+  tx.update(upstreams).set(row).where(isRow).run()
+  const held = readSealed(tx).filter(({ id }) => id === row.id)
+  if (apiKeyRef !== null || held.length === 0) writeCredentials(tx, row.id, toNamed({ apiKeyRef }))
+  else if (before && !isSamePlace(before, row)) writeCredentials(tx, row.id, [{ ref: null, sealed: CLEARED }])
+}
+
+const toNamed = ({ apiKeyRef }: Pick<UpstreamRow, 'apiKeyRef'>) =>
+  [apiKeyRef ?? []].flat().map((ref) => ({ ref, sealed: null }))
+
+/** All that an upstream has from now on. */
+function writeCredentials(
+  tx: Transaction,
+  upstream: string,
+  credentials: readonly { ref: string | null; sealed: string | null }[],
+): void {
+  tx.delete(upstreamCredentials).where(eq(upstreamCredentials.upstream, upstream)).run()
+  const rows = credentials.map((each, index) => ({ upstream, number: index + 1, ...each }))
+  if (rows.length > 0) tx.insert(upstreamCredentials).values(rows).run()
 }
 
 /** How many rows a statement makes: one for each would have each compiled. */

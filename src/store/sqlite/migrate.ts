@@ -28,6 +28,7 @@ import passkeys from '../../../drizzle/0018_passkeys.sql' with { type: 'text' }
 import routeOptions from '../../../drizzle/0019_route_options.sql' with { type: 'text' }
 import usageWithin from '../../../drizzle/0020_usage_within.sql' with { type: 'text' }
 import howCallsWereServed from '../../../drizzle/0021_how_calls_were_served.sql' with { type: 'text' }
+import severalCredentials from '../../../drizzle/0022_several_credentials.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -59,6 +60,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0019_route_options', sql: routeOptions },
   { name: '0020_usage_within', sql: usageWithin },
   { name: '0021_how_calls_were_served', sql: howCallsWereServed },
+  { name: '0022_several_credentials', sql: severalCredentials },
 ]
 
 export interface SchemaState {

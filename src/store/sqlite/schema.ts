@@ -24,10 +24,6 @@ export const upstreams = sqliteTable('upstreams', {
   id: text('id').primaryKey(),
   dialect: text('dialect').$type<DialectName>().notNull(),
   baseUrl: text('base_url'),
-  /** A reference such as `${OPENAI_API_KEY}`, resolved by the server. Never a secret itself. */
-  apiKeyRef: text('api_key_ref'),
-  /** A credential that an administrator typed in: AES-GCM under the data folder's `secret`. */
-  apiKeySealed: text('api_key_sealed'),
   local: flag('local').notNull().default(false),
   enabled: flag('enabled').notNull().default(true),
   deadlines: text('deadlines', { mode: 'json' }).$type<Partial<Deadlines>>().notNull(),
@@ -36,6 +32,23 @@ export const upstreams = sqliteTable('upstreams', {
   createdMs: integer('created_ms').notNull(),
   updatedMs: integer('updated_ms').notNull(),
 })
+
+/** By what an upstream is called: of several, each conversation has its own. */
+export const upstreamCredentials = sqliteTable(
+  'upstream_credentials',
+  {
+    upstream: text('upstream')
+      .notNull()
+      .references(() => upstreams.id, { onDelete: 'cascade' }),
+    /** From 1 on. */
+    number: integer('number').notNull(),
+    /** A reference such as `${OPENAI_API_KEY}`, resolved by the server. Never a secret itself. */
+    ref: text('ref'),
+    /** One that an administrator typed in: AES-GCM under the data folder's `secret`; '' = it is to be typed in again. */
+    sealed: text('sealed'),
+  },
+  (table) => [primaryKey({ columns: [table.upstream, table.number] })],
+)
 
 export const models = sqliteTable('models', {
   slug: text('slug').primaryKey(),

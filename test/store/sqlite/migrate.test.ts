@@ -123,6 +123,35 @@ test('what a wildcard stands for, which no list showed, is listed from then on, 
   expect(aliases).toEqual([{ alias: 'fast', model: 'v/written', listed: true, origin: 'file' }])
 })
 
+test('credentials of before upstreams could have several are still those of their upstreams', async () => {
+  const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('several_credentials'))
+  migrate(database, folder, NOW, MIGRATIONS.slice(0, at))
+  for (const [id, ref, sealed] of [
+    ['named', `\${KEY}`, null],
+    ['typed', null, '1.x'],
+    ['cleared', null, ''],
+    ['none', null, null],
+  ])
+    database.run(
+      `INSERT INTO upstreams (id, dialect, base_url, api_key_ref, api_key_sealed, deadlines, options, origin, created_ms, updated_ms)
+       VALUES (?, 'openai', 'http://h', ?, ?, '{}', '{}', 'admin', 0, 0)`,
+      [id ?? '', ref ?? null, sealed ?? null],
+    )
+  migrate(database, folder, NOW)
+  const store = createConfigStore(database)
+  const { upstreams } = await store.readCatalog()
+  expect(upstreams.map(({ id, apiKeyRef }) => [id, apiKeyRef])).toEqual([
+    ['named', `\${KEY}`],
+    ['typed', null],
+    ['cleared', null],
+    ['none', null],
+  ])
+  expect((await store.readSealed()).map(({ id, number, sealed }) => [id, number, sealed])).toEqual([
+    ['cleared', 1, ''],
+    ['typed', 1, '1.x'],
+  ])
+})
+
 test('keys that have requests on record are known to have been used', () => {
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith('key_uses'))
   migrate(database, folder, NOW, MIGRATIONS.slice(0, at))

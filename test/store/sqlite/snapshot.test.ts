@@ -196,7 +196,8 @@ test('a budget period that this version does not know is refused, and never coun
 
 test('an upstream of a dialect that this version does not know is not ready, and all others are', async () => {
   await apply(withRoutes('model: a'))
-  folder.database.run("UPDATE upstreams SET dialect = 'unheard-of', api_key_ref = ? WHERE id = 'paid'", [`\${KEY}`])
+  folder.database.run("UPDATE upstreams SET dialect = 'unheard-of' WHERE id = 'paid'")
+  folder.database.run("INSERT OR REPLACE INTO upstream_credentials VALUES ('paid', 1, ?, NULL)", [`\${KEY}`])
   const { upstreams, models: found } = await load()
   const notReady = "this version of Tollgate does not know its dialect 'unheard-of'"
   expect(upstreams.get('paid')).toMatchObject({ notReady, credential: null, variable: 'KEY' })
