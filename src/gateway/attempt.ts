@@ -11,6 +11,7 @@ import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { RequestHealth } from '../health/health.ts'
 import { blamesTheRequest } from '../upstreams/failure.ts'
+import { OVERFLOW_CODE } from '../upstreams/overflow.ts'
 
 /** Makes one call to one target, or as many as it takes: `fanOut` and `enforce` wrap one and have its type. */
 export type Dispatch = (planned: PlannedCall) => Promise<Answer>
@@ -44,11 +45,14 @@ export async function attempt(
 ): Promise<Begun> {
   const failures: UpstreamError[] = []
   let left = targets
+  // What a target has found too long, a smaller one cannot hold, though it may cut it short without a word and answer.
+  let tooSmall = 0
   for (let round = 0; ; round++) {
     const recovering: Target[] = []
     let pauseMs = backoffMs * 2 ** round * (0.75 + Math.random() / 4)
     for (const target of left) {
       if (signal.aborted) throw clientLeft()
+      if (target.contextLength < tooSmall) continue
       if (!health.enter(target)) {
         // It may be down for a moment only, and found again during the next pause.
         if (round > 0) recovering.push(target)
@@ -70,6 +74,7 @@ export async function attempt(
         }
         error.upstream ??= target.upstream.id
         failures.push(error)
+        if (error.code === OVERFLOW_CODE) tooSmall = Math.max(tooSmall, target.contextLength)
         if (!mayRecover(error)) continue
         recovering.push(target)
         pauseMs = Math.max(pauseMs, error.retryAfterMs ?? 0)
@@ -111,7 +116,7 @@ function toReason(last: UpstreamError | undefined, round: number): CallReason {
 
 /** What an upstream says about the request, but for what it lacks itself, and another one may have. */
 const ABOUT_THE_TARGET = new Set([
-  'context_length_exceeded',
+  OVERFLOW_CODE,
   'unsupported_parameter',
   'unsupported_value',
   'unknown_parameter',

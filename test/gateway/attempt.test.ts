@@ -40,9 +40,13 @@ async function play(
     enters = (id: string) => !out.includes(id),
     signal = new AbortController().signal,
     backoffMs = 1,
+    contexts = {} as Record<string, number>,
   } = {},
 ): Promise<Played> {
-  const targets: Target[] = Object.keys(script).map((id) => toTarget({ id }))
+  const targets: Target[] = Object.keys(script).map((id) => {
+    const target = toTarget({ id })
+    return { ...target, contextLength: contexts[id] ?? target.contextLength }
+  })
   const calls: string[] = []
   const reported: [string, CallNews][] = []
   const dispatch = async ({ target, reason }: PlannedCall) => {
@@ -170,6 +174,15 @@ describe('when no target is left', () => {
   ])('one that %s is not tried again', async (_, error) => {
     const { calls } = await play({ a: [error], b: [status(500), 'answer'] })
     expect(calls).toEqual(['a:first', 'b:fallback', 'b:retry'])
+  })
+
+  test('what one has found too long is not sent to a smaller one, which may cut it short and say nothing', async () => {
+    const tooLong = status(400, { code: 'context_length_exceeded' })
+    const contexts = { a: 8_000, b: 4_000, c: 8_000, d: 32_000 }
+    const found = await play({ a: [tooLong], b: ['answer'], c: [tooLong], d: ['answer'] }, { contexts })
+    expect(found.calls).toEqual(['a:first', 'c:fallback', 'd:fallback'])
+    const lost = await play({ a: [tooLong], b: ['answer'] }, { contexts })
+    expect([lost.calls, lost.error]).toMatchObject([['a:first'], { code: 'context_length_exceeded' }])
   })
 
   test('an upstream that asks for a pause gets it', async () => {

@@ -348,7 +348,9 @@ describe('an error', () => {
       {
         code: 'context_length_exceeded',
         param: 'messages',
-        message: expect.stringContaining('maximum context length is 200000 tokens. However, you requested 208310'),
+        message: expect.stringContaining(
+          'maximum context length is 200000 tokens. However, your messages resulted in 208310',
+        ),
       },
     ],
     [

@@ -3,6 +3,7 @@ import { UpstreamError } from '../../../domain/error.ts'
 import { asObject, asText, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { toPublic, toPublicCode } from '../../failure.ts'
+import { OVERFLOW_CODE, toOverflow } from '../../overflow.ts'
 
 /** What each type stands for where no status is given (platform.claude.com/docs/en/api/errors). */
 const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map(
@@ -23,10 +24,6 @@ const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map(
 
 const RETRYABLE: ReadonlySet<number> = new Set([408, 409, 429])
 
-/** `prompt is too long: 208310 tokens > 200000 maximum` */
-const TOO_LONG = /prompt is too long: (\d+) tokens > (\d+) maximum/i
-/** ``input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000`` */
-const TOO_LONG_TOGETHER = /exceed context limit: (\d+) \+ (\d+) > (\d+)/i
 /** An account that has to be paid is said to be a bad request. */
 const UNPAID = /credit balance is too low/i
 /** Spending that an organisation has limited. */
@@ -53,7 +50,7 @@ export function toFailure(status: number | null, body: string, target: Target, r
 export function toUpstreamError(
   status: number | null,
   value: unknown,
-  { upstream }: Target,
+  { upstream, contextLength }: Target,
   retryAfterMs?: number,
 ): UpstreamError {
   const envelope = asObject(value) ?? {}
@@ -62,25 +59,15 @@ export function toUpstreamError(
   const given = asText(asObject(error.details)?.error_code)
   const isUnpaid = UNPAID.test(message) || SPENT.test(given)
   const effective = isUnpaid ? 402 : (status ?? STATUS_OF_TYPE.get(error.type) ?? 500)
-  const overflow = effective === 400 || effective === 413 ? toOverflow(message) : null
+  const overflow = toOverflow(effective, given, message, contextLength)
   const path = PATH.exec(message)?.[1] ?? null
-  return new UpstreamError('status', overflow ?? toPublic(message || 'gave no reason', upstream), {
+  return new UpstreamError('status', toPublic(overflow ?? (message || 'gave no reason'), upstream), {
     status: overflow === null ? effective : 400,
-    code: overflow === null ? toPublicCode(given || toCode(effective, message), upstream) : 'context_length_exceeded',
+    code: overflow === null ? toPublicCode(given || toCode(effective, message), upstream) : OVERFLOW_CODE,
     param: overflow === null ? path && toPublic(path, upstream).slice(0, 200) : 'messages',
     retryable: effective >= 500 || RETRYABLE.has(effective),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
-}
-
-/** The words by which clients know that they must shorten their history; null where it is something else. */
-function toOverflow(message: string): string | null {
-  const [, prompt, most] = TOO_LONG.exec(message) ?? []
-  const [, read, written, both] = TOO_LONG_TOGETHER.exec(message) ?? []
-  const limit = most ?? both
-  if (limit === undefined) return null
-  const asked = prompt ?? String(Number(read) + Number(written))
-  return `This model's maximum context length is ${limit} tokens. However, you requested ${asked} tokens. Please reduce the length of the messages or completion.`
 }
 
 function toCode(status: number, message: string): string {

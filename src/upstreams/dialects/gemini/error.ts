@@ -3,6 +3,7 @@ import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { toPublic, toPublicCode } from '../../failure.ts'
+import { OVERFLOW_CODE, toOverflow } from '../../overflow.ts'
 
 /** The error in what should be an answer; a stream that is no SSE has it in a list. */
 export function findError(value: unknown): JsonObject | null {
@@ -29,7 +30,7 @@ const RETRYABLE = new Set([408, 409, 429])
 export function toUpstreamError(
   status: number | null,
   error: JsonObject,
-  { upstream }: Target,
+  { upstream, contextLength }: Target,
   retryAfterMs?: number,
 ): UpstreamError {
   const message = asText(error.message)
@@ -37,22 +38,16 @@ export function toUpstreamError(
     .map(asObject)
     .filter((each) => each !== null)
   const effective = toStatus(status ?? toInnerStatus(error), message, details)
-  const overflow = effective === 400 ? OVERFLOW.exec(message) : null
+  const overflow = toOverflow(effective, '', message, contextLength)
   const wait = effective === 429 ? (toQuotaWaitMs(details) ?? retryAfterMs) : retryAfterMs
-  return new UpstreamError('status', overflow ? toClassic(overflow) : toPublic(message || 'gave no reason', upstream), {
-    status: effective,
-    code: overflow ? 'context_length_exceeded' : toPublicCode(asText(error.status), upstream),
+  return new UpstreamError('status', toPublic(overflow ?? (message || 'gave no reason'), upstream), {
+    status: overflow === null ? effective : 400,
+    code: overflow ? OVERFLOW_CODE : toPublicCode(asText(error.status), upstream),
     param: overflow ? 'messages' : null,
     retryable: effective >= 500 || RETRYABLE.has(effective),
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
   })
 }
-
-const OVERFLOW = /input token count[^\d]{0,40}(\d+)[^\d]+(?:maximum|limit)[^\d]+(\d+)/i
-
-/** The sentence that clients look for, and shorten their history. */
-const toClassic = ([, given, most]: RegExpExecArray) =>
-  `This model's maximum context length is ${most} tokens. However, your messages resulted in ${given} tokens. Please reduce the length of the messages.`
 
 /** What Google calls statuses (google.rpc.Code). */
 const STATUSES = new Map<string, number>(

@@ -6,6 +6,7 @@ import { UpstreamError } from '../../../domain/error.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { toPublic, toPublicCode } from '../../failure.ts'
+import { isOverflowCode, OVERFLOW_CODE, toOverflow } from '../../overflow.ts'
 import { isFailed } from './choice.ts'
 
 /**
@@ -51,9 +52,6 @@ function readBody(body: string): unknown {
   }
 }
 
-/** How servers of local models say that a prompt does not fit, where they give no code. */
-const OVERFLOW = /maximum context length is \d+ tokens/i
-
 const MAX_PARAM_CHARS = 200
 
 const RETRYABLE = new Set([408, 409, 429])
@@ -69,18 +67,28 @@ export function toUpstreamError(
   const { code } = error
   // An account that has to be paid is no matter of patience, though providers say 429.
   const isUnpaid = (status === 429 || status === null) && [code, error.type].includes('insufficient_quota')
-  const effective = isUnpaid ? 402 : (status ?? toStatus(error))
+  const given = isUnpaid ? 402 : (status ?? toStatus(error))
   const isCode = (typeof code === 'string' && code !== '') || typeof code === 'number'
   const sentence = toSentence(value)
-  const isOverflow = effective === 400 && OVERFLOW.test(sentence)
-  const param = asText(error.param) || toParam(error) || (isOverflow ? 'messages' : '')
-  return new UpstreamError('status', toPublic(sentence || 'gave no reason', target.upstream), {
+  const overflow = readOverflow(status === null && given === 500 ? null : given, error, sentence, target)
+  const effective = overflow === null ? given : 400
+  const param = asText(error.param) || toParam(error) || (overflow === null ? '' : 'messages')
+  return new UpstreamError('status', toPublic(overflow ?? (sentence || 'gave no reason'), target.upstream), {
     status: effective,
-    code: isOverflow ? 'context_length_exceeded' : isCode ? toPublicCode(String(code), target.upstream) : null,
+    code: overflow !== null ? OVERFLOW_CODE : isCode ? toPublicCode(String(code), target.upstream) : null,
     param: param === '' ? null : toPublic(param, target.upstream).slice(0, MAX_PARAM_CHARS),
     retryable: effective >= 500 || RETRYABLE.has(effective),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
+}
+
+/** llama-server has its figures beside its words. */
+function readOverflow(status: number | null, error: JsonObject, sentence: string, { contextLength }: Target) {
+  const code = [error.code, error.type].map(asText).find(isOverflowCode) ?? ''
+  const { n_ctx: most, n_prompt_tokens: asked } = error
+  const isCounted = Number.isInteger(most) && Number.isInteger(asked)
+  const figures = isCounted ? ` "n_prompt_tokens":${asked},"n_ctx":${most}` : ''
+  return toOverflow(status, code, `${sentence}${figures}`, contextLength)
 }
 
 /** Codes and types that stand for a status where none is given, as OpenAI's error guide pairs them. */
