@@ -16,7 +16,10 @@ export function toPrices({ upstreams, models, routes }: CatalogRows): Map<string
   for (const route of routes) {
     const model = rows.get(route.model)
     if (!model) continue
-    const price = toPrice(route, model, local.has(route.upstream))
+    const isLocal = local.has(route.upstream)
+    // What nobody knows the price of is not free.
+    if (!isLocal && route.pricing === null && model.pricing.length === 0) continue
+    const price = toPrice(route, model, isLocal)
     prices.getOrInsertComputed(route.upstream, () => new Map()).getOrInsertComputed(route.upstreamModel, () => price)
   }
   return prices
