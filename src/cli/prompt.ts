@@ -11,10 +11,18 @@ export async function askTerminal(question: string, isSecret: boolean): Promise<
   const line = createLine(isSecret ? () => {} : (text) => void stderr.write(text))
   stdin.setEncoding('utf8')
   try {
-    for await (const piece of stdin) {
-      line.take(String(piece))
-      if (line.state() !== 'open') break
-    }
+    await new Promise<void>((resolve) => {
+      const take = (piece: unknown) => {
+        line.take(String(piece))
+        if (line.state() !== 'open') end()
+      }
+      // Iterated over, it could not be read again.
+      const end = () => {
+        stdin.off('data', take).off('end', end)
+        resolve()
+      }
+      stdin.on('data', take).on('end', end).resume()
+    })
   } finally {
     stdin.setRawMode(false)
     stdin.pause()
