@@ -7,7 +7,7 @@ import { Elysia } from 'elysia'
 import type { EditBy, Edited } from '../catalog/edit.ts'
 import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
 import { findUpstream } from '../catalog/find.ts'
-import { toUpstreamDocuments } from '../documents/upstream.ts'
+import { toPresetDocuments, toUpstreamDocuments } from '../documents/upstream.ts'
 import { toDefined } from '../domain/defined.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DIALECTS } from '../domain/settings.ts'
@@ -19,7 +19,10 @@ import type { AdminDeps } from './deps.ts'
 import { exactly, oneOf, orNone, PlanQuery } from './schema.ts'
 
 const Fields = {
-  base_url: Type.Optional(Type.String({ maxLength: 500 })),
+  /** A provider, which says the dialect and, mostly, the address; null for none. */
+  preset: orNone(Type.String({ maxLength: 100 })),
+  /** null = as its preset has it. */
+  base_url: orNone(Type.String({ maxLength: 500 })),
   /** The credential itself, or several; null for none. */
   api_key: orNone(
     Type.Union([Type.String({ maxLength: 5_000 }), Type.Array(Type.String({ maxLength: 5_000 }), { maxItems: 50 })]),
@@ -42,7 +45,7 @@ const Fields = {
   ),
 }
 const Patch = exactly(Fields)
-const Body = exactly({ ...Fields, id: Type.String({ maxLength: 100 }), dialect: oneOf(DIALECTS) })
+const Body = exactly({ ...Fields, id: Type.String({ maxLength: 100 }), dialect: Type.Optional(oneOf(DIALECTS)) })
 
 export function upstreamsController({ store, vault, lookUp, serving, now }: AdminDeps) {
   const byHand = changesByHand({ serving, now })
@@ -69,6 +72,7 @@ export function upstreamsController({ store, vault, lookUp, serving, now }: Admi
     .get('/upstreams', async () => ({ upstreams: await toDocuments((await store.readCatalog()).upstreams) }), {
       least: 'viewer',
     })
+    .get('/presets', () => ({ presets: toPresetDocuments() }), { least: 'viewer' })
     .get(
       '/upstreams/:id',
       async ({ params: { id } }) => {
@@ -81,7 +85,9 @@ export function upstreamsController({ store, vault, lookUp, serving, now }: Admi
     .post(
       '/upstreams',
       ({ principal, query, body: { id, dialect, ...fields } }) =>
-        change(id, principal, query, (actor) => createUpstream(deps, { ...toChanges(fields), id, dialect }, actor)),
+        change(id, principal, query, (actor) =>
+          createUpstream(deps, { ...toChanges(fields), id, ...toDefined({ dialect }) }, actor),
+        ),
       { least: 'owner', body: Body, query: PlanQuery },
     )
     .patch(
@@ -117,9 +123,9 @@ function toChanges({
   deadlines,
   ...others
 }: Static<typeof Patch>): UpstreamChanges {
-  const { local, enabled, limits } = others
+  const { preset, local, enabled, limits } = others
   return toDefined({
-    ...{ baseUrl, apiKey, local, enabled },
+    ...{ preset, baseUrl, apiKey, local, enabled },
     limits: limits && toDefined(limits),
     deadlines:
       deadlines &&

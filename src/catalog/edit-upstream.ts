@@ -47,10 +47,14 @@ export interface UpstreamChanges {
  */
 export async function createUpstream(
   deps: UpstreamDeps,
-  { id, dialect = 'openai', ...changes }: UpstreamChanges & { id: string; dialect?: DialectName },
+  { id, dialect: said, ...changes }: UpstreamChanges & { id: string; dialect?: DialectName },
   by: EditBy,
 ): Promise<Edited> {
   if (!isUpstreamId(id)) throw invalid('id', "use lower-case letters, digits, '-', '_' and '.', at most 64.")
+  const dialect = said ?? toPresetDialect(changes.preset ?? undefined)
+  if (!said && !changes.preset) throw invalid('dialect', 'it is missing: name one, or a preset that says it.')
+  if (changes.preset && dialect !== toPresetDialect(changes.preset))
+    throw invalid('dialect', 'its preset is of another one: leave it out.')
   const times = { createdMs: by.nowMs, updatedMs: by.nowMs }
   const bare: UpstreamRow = {
     ...{ id, dialect, baseUrl: null, apiKeyRef: null, local: false, enabled: true, deadlines: {}, options: {} },

@@ -43,7 +43,7 @@ function toNotes(row: ShownUpstream, nowMs: number): string[] {
     toTrouble(row, nowMs) ?? '',
     ...toUnusedCredentials(row),
     breakers === 'closed' || breakers === '-' ? '' : `breakers: ${breakers}`,
-    `${row.dialect}; ${toDeadlines(row.deadlines)}`,
+    `${row.preset === null ? '' : `preset ${row.preset}, `}${row.dialect}; ${toDeadlines(row.deadlines)}`,
   ]
 }
 

@@ -5,11 +5,14 @@
 import type { CredentialSource, Environment, OpenedCredentials, Snapshot, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamHealth } from '../health/report.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
+import { allPresets } from '../store/presets.ts'
 import { toUpstream } from '../store/snapshot.ts'
 
 /** How an upstream is set up, in the words of the catalogue, with every default filled in. */
 export interface UpstreamFacts {
   dialect: string
+  /** Whose settings it has, where it says nothing itself. */
+  preset: string | null
   base_url: string | null
   local: boolean
   deadlines: {
@@ -147,9 +150,11 @@ function toShownCredentials(upstream: Upstream, leftOut: UpstreamHealth['left_ou
 }
 
 /** How an upstream is set up. */
-export function toUpstreamFacts({ dialect, baseUrl, local, deadlines, limits }: Upstream): UpstreamFacts {
+export function toUpstreamFacts(upstream: Upstream): UpstreamFacts {
+  const { dialect, baseUrl, local, deadlines, limits, options } = upstream
   return {
     dialect,
+    preset: options.preset ?? null,
     base_url: baseUrl,
     local,
     deadlines: {
@@ -162,6 +167,23 @@ export function toUpstreamFacts({ dialect, baseUrl, local, deadlines, limits }: 
     limits: { rpm: limits.requestsPerMinute, tpm: limits.tokensPerMinute, concurrency: limits.concurrency },
   }
 }
+
+/** A provider that an upstream can be set up as by its name. */
+export interface ShownPreset {
+  id: string
+  name: string
+  dialect: string
+  /** Null where each customer has another one, such as `example`. */
+  base_url: string | null
+  example: string | null
+  /** Which variable its own libraries read the credential from. */
+  variable: string
+}
+
+export const toPresetDocuments = (): ShownPreset[] =>
+  Object.entries(allPresets()).map(([id, { name, dialect, base_url, example, env }]) => ({
+    ...{ id, name, dialect, base_url: base_url ?? null, example: example ?? null, variable: env },
+  }))
 
 /** What is known, without the credential: an upstream may have quoted it in an error. */
 function toHealth({ id, secrets, notReady }: Upstream, known: UpstreamHealth | undefined): UpstreamHealth {

@@ -74,6 +74,54 @@ test('a plan changes nothing and makes no secret', async () => {
   expect(readdirSync(fixture.folder.path)).not.toContain('secret')
 })
 
+describe('a provider by its name', () => {
+  test('is listed with its address and the variable of its key', async () => {
+    const { presets } = (await ask('GET', '/presets')).body
+    expect(presets).toContainEqual({
+      ...{ id: 'groq', name: 'Groq', dialect: 'openai', base_url: 'https://api.groq.com/openai/v1' },
+      ...{ example: null, variable: 'GROQ_API_KEY' },
+    })
+    expect(presets.find(({ id }: { id: string }) => id === 'azure')).toMatchObject({
+      ...{ base_url: null, example: 'https://RESOURCE.openai.azure.com/openai/v1' },
+    })
+  })
+
+  test('is set up with a key alone, and shown with its address', async () => {
+    const { status, body } = await ask('POST', '/upstreams', { id: 'groq', preset: 'groq', api_key: SECRET })
+    expect([status, body.upstream]).toMatchObject([
+      200,
+      { preset: 'groq', dialect: 'openai', base_url: 'https://api.groq.com/openai/v1' },
+    ])
+    expect(body.changes[0].after).toMatchObject({ preset: 'groq', dialect: 'openai' })
+    expect(await credentialOf('groq')).toBe(SECRET)
+  })
+
+  test('another one takes the credential away, of whichever kind, and so does none', async () => {
+    await ask('POST', '/upstreams', { id: 'mine', preset: 'groq', api_key: SECRET })
+    for (const preset of ['mistral', 'google', null]) {
+      const base_url = preset === null ? { base_url: 'https://api.groq.com/openai/v1' } : {}
+      expect((await patch('mine', { preset, ...base_url })).status).toBe(200)
+      expect([preset, await credentialOf('mine')]).toEqual([preset, expect.stringContaining('type it in again')])
+      await patch('mine', { api_key: SECRET })
+      expect(await credentialOf('mine')).toBe(SECRET)
+    }
+    expect((await patch('paid', { preset: 'groq' })).body.upstream.credential).toEqual({
+      ...{ variable: null, sealed: true, status: 'not_set' },
+    })
+  })
+
+  test.each([
+    [{ id: 'x', preset: 'grok' }, 'preset', "did you mean 'groq'"],
+    [{ id: 'x', preset: 'azure' }, 'base_url', 'everybody has another one'],
+    [{ id: 'x', preset: 'google', dialect: 'openai', base_url: NEW.base_url }, 'dialect', 'leave it out'],
+    [{ id: 'x', base_url: NEW.base_url }, 'dialect', 'it is missing'],
+    [{ id: 'x', dialect: 'openai', base_url: null }, 'base_url', 'it is missing'],
+  ])('%j is refused with its field', async (body, field, words) => {
+    const { status, body: answer } = await ask('POST', '/upstreams', body)
+    expect([status, answer.error.field, answer.error.message]).toEqual([400, field, expect.stringContaining(words)])
+  })
+})
+
 const NO_CREDENTIALS: [what: string, fields: { api_key: string }][] = [
   ['a reference to a variable', { api_key: `\${PAID_KEY}` }],
   ['a line break within', { api_key: 'a\nb: c' }],

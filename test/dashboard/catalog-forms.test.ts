@@ -30,7 +30,7 @@ const fieldOf = (work: () => unknown) => {
 describe('an upstream', () => {
   const before: ShownUpstream = {
     ...{ id: 'openai', dialect: 'openai', base_url: 'https://a.test/v1', local: false, enabled: true, origin: 'file' },
-    ...{ state: 'healthy', reason: null, last_ok_ms: null, last_error: null, targets: [] },
+    ...{ state: 'healthy', reason: null, last_ok_ms: null, last_error: null, targets: [], preset: null },
     deadlines: { headers_ms: 1, first_token_ms: 1, idle_ms: 1, total_ms: 1, total_whole_ms: 1 },
     limits: { rpm: 500, tpm: null, concurrency: null },
     credential: { variable: 'KEY', sealed: false, status: 'set' },
@@ -43,6 +43,22 @@ describe('an upstream', () => {
     const bare = { id: 'openai', dialect: 'openai', base_url: 'https://a.test/v1', local: false } as const
     expect(toNewUpstream(typed)).toEqual({ ...bare, limits: { rpm: 1_000, tpm: null, concurrency: null } })
     expect(toNewUpstream({ ...typed, api_key: ' sk-1 ' })).toMatchObject({ api_key: 'sk-1' })
+  })
+
+  test('that is a provider known by name needs no address, and may have one', () => {
+    const typed = { ...NEW_UPSTREAM, id: 'groq', preset: 'groq', api_key: 'gsk' }
+    const limits = { rpm: null, tpm: null, concurrency: null }
+    expect(toNewUpstream(typed)).toEqual({ id: 'groq', preset: 'groq', api_key: 'gsk', local: false, limits })
+    expect(toNewUpstream({ ...typed, base_url: 'https://a.test/v1/' })).toMatchObject({ base_url: 'https://a.test/v1' })
+  })
+
+  test('becomes another provider, whose address is its own, and loses its credential by that', () => {
+    const other = { ...same, preset: 'groq', base_url: '' }
+    expect(toUpstreamPatch(other, before)).toEqual({ preset: 'groq', base_url: null })
+    expect(losesCredential(other, before)).toBe(true)
+    const groq = { ...before, preset: 'groq' }
+    expect(toUpstreamPatch(toUpstreamValues(groq), groq)).toEqual({})
+    expect(toUpstreamPatch({ ...same, preset: '' }, groq)).toEqual({ preset: null })
   })
 
   test('is told of only what is said otherwise', () => {

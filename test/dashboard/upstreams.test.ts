@@ -19,7 +19,14 @@ const target = (changes: Partial<Target> = {}): Target => ({
 })
 
 const upstream = (changes: Partial<ShownUpstream> = {}): ShownUpstream => ({
-  ...{ id: 'openai', dialect: 'openai', base_url: 'https://api.openai.com/v1', local: false, enabled: true },
+  ...{
+    id: 'openai',
+    dialect: 'openai',
+    preset: null,
+    base_url: 'https://api.openai.com/v1',
+    local: false,
+    enabled: true,
+  },
   ...{ state: 'healthy', reason: null, last_ok_ms: null, last_error: null, targets: [], origin: 'file' },
   deadlines: { headers_ms: 1, first_token_ms: 1, idle_ms: 1, total_ms: 1, total_whole_ms: 1 },
   limits: { rpm: null, tpm: null, concurrency: null },

@@ -38,6 +38,7 @@ describe('the status of an upstream', () => {
       last_ok_ms: 5,
       last_error: { message: 'no such key: …', at_ms: 7 },
       targets: [],
+      preset: null,
       dialect: 'openai',
       base_url: 'http://127.0.0.1:1/v1',
       local: false,

@@ -30,6 +30,7 @@ export const toStatus = (fields: Partial<Status> = {}): Status => ({
 export const toUpstreamStatus = (id: string, fields: Partial<UpstreamStatus> = {}): UpstreamStatus => ({
   id,
   dialect: 'openai',
+  preset: null,
   base_url: 'http://127.0.0.1:1/v1',
   local: false,
   deadlines: {

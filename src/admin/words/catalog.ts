@@ -9,6 +9,7 @@ import {
   ExportedCatalog,
   ListedModel,
   Plan,
+  Preset,
   ShownVersion,
   TestedUpstream,
   Upstream,
@@ -70,6 +71,10 @@ export const CATALOG = {
   'GET /upstreams': {
     summary: 'Lists upstreams with their health',
     answer: Type.Object({ upstreams: Type.Array(Upstream) }),
+  },
+  'GET /presets': {
+    summary: 'Lists the providers that an upstream can be set up as by name',
+    answer: Type.Object({ presets: Type.Array(Preset) }),
   },
   'GET /upstreams/:id': {
     summary: 'Shows an upstream; never its credential',

@@ -31,7 +31,7 @@ export function StartPage() {
 const PROVIDER = `version: 1
 upstreams:
   demo: { dialect: demo, local: true }
-  openai: { dialect: openai, base_url: https://api.openai.com/v1, api_key: \${OPENAI_API_KEY} }
+  openai: { preset: openai, api_key: \${OPENAI_API_KEY} }
 models:
   tollgate/demo: { name: Demo, routes: [{ upstream: demo, model: demo }] }
   openai/*: { routes: [{ upstream: openai, model: "*" }] }`

@@ -11,6 +11,9 @@ const FRESH_MS = 10_000
 export const useUpstreams = () =>
   useLoaded('upstreams', async () => (await ask(api.upstreams.get())).upstreams, { everyMs: FRESH_MS })
 
+/** Providers by name; they stay what they are for as long as the server runs. */
+export const usePresets = () => useLoaded('presets', async () => (await ask(api.presets.get())).presets)
+
 /** Asks it now, at no cost; what that came to is what the pages show from then on. */
 export async function testUpstream(id: string) {
   const result = await ask(api.upstreams({ id }).test.post())

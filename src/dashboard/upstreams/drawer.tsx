@@ -113,7 +113,7 @@ function Targets({ of: { id, targets } }: { of: ShownUpstream }) {
 }
 
 function Facts({ of: upstream }: { of: ShownUpstream }) {
-  const { dialect, base_url, local, deadlines, credential, credentials, origin } = upstream
+  const { dialect, preset, base_url, local, deadlines, credential, credentials, origin } = upstream
   const { kind, word } = toCredential(credential)
   return (
     <section class="part">
@@ -121,8 +121,8 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
       <dl class="facts">
         <dt>Address</dt>
         <dd>{base_url === null ? 'within this server' : <code>{base_url}</code>}</dd>
-        <dt>Dialect</dt>
-        <dd>{dialect}</dd>
+        <dt>Provider</dt>
+        <dd>{preset === null ? `any that speaks the ${dialect} dialect` : `${preset} (${dialect})`}</dd>
         <dt>Credential</dt>
         <dd>
           {credential === null ? word : credentials.length < 2 ? <State kind={kind}>{word}</State> : null}

@@ -3,8 +3,9 @@ import type { ShownUpstream } from '../../documents/upstream.ts'
 import { RateFields } from '../keys/shared-fields.tsx'
 import { type FormState, SelectField, TextField } from '../ui/form.tsx'
 import { Icon } from '../ui/icon.tsx'
+import { usePresets } from './data.ts'
 import { losesCredential, type UpstreamValues } from './form-values.ts'
-import { toCredential } from './words.ts'
+import { toCredential, toPlaceHint } from './words.ts'
 
 /** @param before what it is; null for one that is made. */
 export function UpstreamFields({ form, before }: { form: FormState<UpstreamValues>; before: ShownUpstream | null }) {
@@ -23,14 +24,7 @@ export function UpstreamFields({ form, before }: { form: FormState<UpstreamValue
       )}
       {before?.dialect !== 'demo' && (
         <>
-          <TextField
-            of={form}
-            name="base_url"
-            label="Address"
-            placeholder="https://api.openai.com/v1"
-            hint="Of any server that speaks as OpenAI does, down to its /v1."
-            isCode
-          />
+          <PlaceFields form={form} before={before} />
           {before !== null && losesCredential(values.value, before) && <Moving of={before} />}
           <CredentialFields form={form} before={before} />
         </>
@@ -63,13 +57,43 @@ export function UpstreamFields({ form, before }: { form: FormState<UpstreamValue
   )
 }
 
+/** Who answers, and where that is: a provider's address is known, unless each customer has another one. */
+function PlaceFields({ form, before }: { form: FormState<UpstreamValues>; before: ShownUpstream | null }) {
+  const { data: presets } = usePresets()
+  const chosen = presets?.find(({ id }) => id === form.values.value.preset)
+  // An address is that of one provider.
+  const choice = { ...form, set: (changes: Partial<UpstreamValues>) => form.set({ base_url: '', ...changes }) }
+  const other = before === null ? 'openai' : before.dialect
+  return (
+    <>
+      <SelectField
+        of={choice}
+        name="preset"
+        label="Provider"
+        options={[
+          ['', other === 'openai' ? 'Another: any that speaks as OpenAI does' : `Another: at an address of ${other}`],
+          ...(presets ?? []).map(({ id, name }) => [id, name] as const),
+        ]}
+      />
+      <TextField
+        of={form}
+        name="base_url"
+        label="Address"
+        placeholder={chosen ? (chosen.base_url ?? chosen.example ?? '') : 'https://api.openai.com/v1'}
+        hint={chosen ? toPlaceHint(chosen) : 'Of any server that speaks as OpenAI does, down to its /v1.'}
+        isCode
+      />
+    </>
+  )
+}
+
 /** Said as soon as it would be so. */
 export const Moving = ({ of: { id, credential } }: { of: ShownUpstream }) => (
   <p class="caution" role="status">
     <Icon name="warning" />
     <span>
-      A changed address clears the credential ({toCredential(credential).word}): it was meant for the old one. Type one
-      in for the new address, or {id} is not ready until somebody does.
+      A changed provider or address clears the credential ({toCredential(credential).word}): it was meant for the old
+      one. Type one in for the new address, or {id} is not ready until somebody does.
     </span>
   </p>
 )

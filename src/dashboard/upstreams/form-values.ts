@@ -5,6 +5,9 @@ import { toLimit, toText } from '../keys/shared-values.ts'
 
 export const NEW_UPSTREAM = {
   id: '',
+  /** '' for any that speaks as OpenAI does. */
+  preset: '',
+  /** '' for the one that the preset has. */
   base_url: '',
   /** `kept` as it is, `typed` in `api_key`, or `none`. */
   credential: 'typed',
@@ -18,18 +21,21 @@ export const NEW_UPSTREAM = {
 
 export type UpstreamValues = typeof NEW_UPSTREAM
 
-type Before = Pick<ShownUpstream, 'base_url' | 'credential' | 'local' | 'enabled' | 'limits'>
+type Before = Pick<ShownUpstream, 'preset' | 'base_url' | 'credential' | 'local' | 'enabled' | 'limits'>
 
-export const toUpstreamValues = ({ id, base_url, local, enabled, limits }: ShownUpstream): UpstreamValues => ({
-  ...{ id, base_url: base_url ?? '', credential: 'kept', api_key: '' },
+export const toUpstreamValues = ({ id, preset, base_url, local, enabled, limits }: ShownUpstream): UpstreamValues => ({
+  ...{ id, preset: preset ?? '', base_url: base_url ?? '', credential: 'kept', api_key: '' },
   ...{ local: local ? 'yes' : 'no', enabled: enabled ? 'yes' : 'no' },
   ...{ rpm: toText(limits.rpm), tpm: toText(limits.tpm), concurrency: toText(limits.concurrency) },
 })
 
 /** Throws a Refusal that names the field for what cannot be read. */
 export function toNewUpstream(values: UpstreamValues) {
+  const { preset } = values
   return {
-    ...{ id: values.id.trim(), dialect: 'openai' as const, base_url: toAddress(values.base_url) },
+    id: values.id.trim(),
+    ...(preset === '' ? { dialect: 'openai' as const, base_url: toAddress(values.base_url) } : { preset }),
+    ...(preset !== '' && values.base_url.trim() !== '' ? { base_url: toAddress(values.base_url) } : {}),
     ...(values.api_key.trim() === '' ? {} : { api_key: toKeys(values.api_key) }),
     ...{ local: values.local === 'yes', limits: toLimits(values) },
   }
@@ -41,7 +47,8 @@ export function toUpstreamPatch(values: UpstreamValues, before: Before) {
   const changed = LIMITS.filter((name) => limits[name] !== before.limits[name])
   const [isLocal, isEnabled] = [values.local === 'yes', values.enabled === 'yes']
   return {
-    ...(isMoved(values, before) ? { base_url: toAddress(values.base_url) } : {}),
+    ...(values.preset === (before.preset ?? '') ? {} : { preset: values.preset || null }),
+    ...(isElsewhere(values, before) ? { base_url: toAddress(values.base_url) || null } : {}),
     ...toCredentialChange(values),
     ...(isLocal === before.local ? {} : { local: isLocal }),
     ...(isEnabled === before.enabled ? {} : { enabled: isEnabled }),
@@ -62,8 +69,11 @@ function toKeys(text: string): string | string[] {
   return others.length === 0 ? first : [first, ...others]
 }
 
-/** Whether it would be asked somewhere else. */
-const isMoved = ({ base_url }: UpstreamValues, before: Before) => toAddress(base_url) !== (before.base_url ?? '')
+const isElsewhere = ({ base_url }: UpstreamValues, before: Before) => toAddress(base_url) !== (before.base_url ?? '')
+
+/** Whether it would be asked somewhere else, or otherwise. */
+const isMoved = (values: UpstreamValues, before: Before) =>
+  isElsewhere(values, before) || values.preset !== (before.preset ?? '')
 
 /** Whether its credential goes with the address that it was meant for, and none is given for the new one. */
 export const losesCredential = (values: UpstreamValues, before: Before): boolean =>

@@ -35,7 +35,7 @@ export function UpstreamsPage() {
 
 const EXAMPLE = `version: 1
 upstreams:
-  openai: { dialect: openai, base_url: https://api.openai.com/v1, api_key: \${OPENAI_API_KEY} }
+  openai: { preset: openai, api_key: \${OPENAI_API_KEY} }
 models:
   openai/*: { routes: [{ upstream: openai, model: "*" }] }`
 

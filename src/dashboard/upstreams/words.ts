@@ -1,5 +1,5 @@
 /** Upstreams in words, and which of them a list shows. Pure. */
-import type { ShownCredential, ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
+import type { ShownCredential, ShownPreset, ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
 import { toCount, toLatency } from '../figures/counts.ts'
 import { hasWords } from '../figures/search.ts'
 
@@ -67,6 +67,10 @@ export function toCredentialOfSeveral({ number, name, status, back_in_ms: ms }: 
   return { kind: 'warn', word: `${word}: left out${ms === null ? '' : `, tried again in ${toLatency(ms)}`}` }
 }
 
+/** What of a provider's address is to be typed in. */
+export const toPlaceHint = ({ name, base_url }: Pick<ShownPreset, 'name' | 'base_url'>): string =>
+  base_url === null ? `Yours at ${name}.` : 'Nothing: the one that it documents.'
+
 const TESTS: Readonly<Record<string, Told>> = {
   ready: { kind: 'good', word: 'It answers' },
   unknown: { kind: 'off', word: 'It cannot be asked for nothing: the next request will tell' },
@@ -92,7 +96,10 @@ export function filterUpstreams(
 ): ShownUpstream[] {
   return upstreams.filter((upstream) => {
     if (state !== '' && (state === 'unwell' ? !isUnwell(upstream) : upstream.state !== state)) return false
-    return hasWords([upstream.id, upstream.dialect, upstream.base_url ?? '', upstream.reason ?? ''], search)
+    return hasWords(
+      [upstream.id, upstream.preset ?? '', upstream.dialect, upstream.base_url ?? '', upstream.reason ?? ''],
+      search,
+    )
   })
 }
 

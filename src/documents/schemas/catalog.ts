@@ -6,7 +6,7 @@ import { FEATURES, MODALITIES, type Model, ORIGINS } from '../../domain/settings
 import type { PricingItem } from '../../domain/usage.ts'
 import type { toEditDocument, toPlanDocument, toShownVersionDocument, toVersionDocument } from '../catalog.ts'
 import type { PriceOfModel, ShownModel, ShownRoute, toAliasDocuments, toShownModel } from '../model.ts'
-import type { ShownUpstream, UpstreamTest } from '../upstream.ts'
+import type { ShownPreset, ShownUpstream, UpstreamTest } from '../upstream.ts'
 import {
   Count,
   CountOrNull,
@@ -119,6 +119,7 @@ export const Upstream = describes<ShownUpstream>()(
   Type.Object({
     id: Text,
     dialect: Text,
+    preset: TextOrNull,
     base_url: TextOrNull,
     local: Flag,
     deadlines: Type.Object({
@@ -153,6 +154,15 @@ export const Upstream = describes<ShownUpstream>()(
         reason: TextOrNull,
       }),
     ),
+  }),
+)
+
+export const Preset = describes<ShownPreset>()(
+  Type.Object({
+    ...{ id: Text, name: Text, dialect: Text },
+    base_url: orNull(Type.String({ description: 'null: each customer has another one, such as the example.' })),
+    example: TextOrNull,
+    variable: Type.String({ description: 'Which variable its own libraries read the credential from.' }),
   }),
 )
 

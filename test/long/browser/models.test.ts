@@ -60,7 +60,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
 
   test('that a changed address clears the credential is said before it does', async () => {
     await press(page, 'Edit')
-    const warning = page.getByText('A changed address clears the credential')
+    const warning = page.getByText('A changed provider or address clears the credential')
     expect(await warning.count()).toBe(0)
     await page.getByLabel('Address').fill(`http://127.0.0.1:${upstream.port}/other/v1`)
     await warning.waitFor()
@@ -68,6 +68,19 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await warning.waitFor()
     await press(page, 'Change it')
     await page.getByRole('dialog', { name: 'mine' }).getByText('to be typed in').first().waitFor()
+  })
+
+  test('a provider that is known by its name has its address, unless everybody has another one there', async () => {
+    await visit.open('/upstreams/new', 'New upstream')
+    await page.getByLabel('Name').fill('azure')
+    await page.getByLabel('Provider').selectOption('azure')
+    await page.getByText('Yours at Azure OpenAI, its v1 API.').waitFor()
+    await press(page, 'See what would change')
+    await page.getByText('everybody has another one').waitFor()
+    await page.getByLabel('Provider').selectOption('groq')
+    await page.getByText('Nothing: the one that it documents.').waitFor()
+    await plan()
+    await page.getByText('groq').first().waitFor()
   })
 
   test('a model gets a route and a price by hand, and is given back', async () => {
