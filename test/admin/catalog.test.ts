@@ -121,6 +121,9 @@ describe('from afar', () => {
     ['a known variable in a new upstream', upstream(`base_url: https://evil.example.com, api_key: "\${PAID_KEY}"`)],
     ['a known variable under another address', CATALOG.replace('api.example.com', 'evil.example.com')],
     ['a known variable under another path', CATALOG.replace('/v1', '/v2')],
+    ['a known variable in another header', CATALOG.replace('dialect: openai,', 'dialect: openai, auth: x-evil,')],
+    ['a known variable with another preset', CATALOG.replace('dialect: openai,', 'preset: groq,')],
+    ['a known variable on another path', CATALOG.replace('dialect: openai,', 'dialect: openai, path: /evil,')],
     ['another variable', CATALOG.replace(`\${PAID_KEY}`, `\${OTHER_KEY}`)],
     ['another variable, where only the plan is wanted', CATALOG.replace(`\${PAID_KEY}`, `\${OTHER_KEY}`)],
   ])('%s is refused, even for an owner, planned or applied', async (_, yaml) => {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { allPresets } from '../../src/store/presets.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { findUnknown, STRICT } from '../support/strict-openai.ts'
+import { startTokenEndpoint } from '../support/token-endpoint.ts'
 import { obliging, type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 
 const KEY = 'the-key-of-a-provider-0123456789'
@@ -306,6 +307,54 @@ models:
     })
     expect(await app.stop()).toBe(true)
     await upstream.stop()
+  })
+
+  test('headers go to upstreams of every format', async () => {
+    const upstream = await startUpstream({ kind: 'whole', status: 400, body: {} })
+    const entries = ['openai', 'anthropic', 'gemini'].map(
+      (dialect) => `  ${dialect}: { dialect: ${dialect}, base_url: "${upstream.url}", headers: { X-Team: research } }`,
+    )
+    const models = ['openai', 'anthropic', 'gemini'].map(
+      (dialect) => `  its/${dialect}: { ${FACTS}, routes: [{ upstream: ${dialect}, model: m }] }`,
+    )
+    const catalog = `version: 1\nupstreams:\n${entries.join('\n')}\nmodels:\n${models.join('\n')}\n`
+    const app = await startApp({ catalog })
+    const authorization = `Bearer ${app.key()}`
+    for (const dialect of ['openai', 'anthropic', 'gemini']) {
+      const response = await fetch(`${app.baseUrl}/chat/completions`, {
+        method: 'POST',
+        headers: { authorization, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: `its/${dialect}`, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }),
+      })
+      await response.text()
+      expect([dialect, upstream.requests.at(-1)?.headers['x-team']]).toEqual([dialect, 'research'])
+    }
+    expect(upstream.requests).toHaveLength(3)
+    await app.stop()
+    await upstream.stop()
+  })
+
+  test("Vertex's OpenAI API takes a token of a service account, and its key file goes nowhere", async () => {
+    const endpoint = await startTokenEndpoint(() => app.clock.nowMs)
+    const upstream = await startUpstream()
+    const catalog = `version: 1
+upstreams: { vertex: { preset: vertex, base_url: "${upstream.url}", api_key: \${ACCOUNT} } }
+models: { its/m: { ${FACTS}, routes: [{ upstream: vertex, model: google/gemini }] } }
+`
+    const app = await startApp({ catalog, environment: { ACCOUNT: endpoint.account.json } })
+    for (let asked = 0; asked < 2; asked++) {
+      const response = await fetch(`${app.baseUrl}/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${app.key()}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'its/m', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }),
+      })
+      expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('tok0')])
+    }
+    expect(endpoint.claims).toHaveLength(1)
+    for (const { headers } of upstream.requests) expect(headers.authorization).toBe('Bearer token-number-1')
+    await app.stop()
+    await upstream.stop()
+    await endpoint.stop()
   })
 
   test('of a preset, what the file says itself wins, setting by setting', async () => {

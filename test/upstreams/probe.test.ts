@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
+import { DEFAULT_OPTIONS } from '../../src/domain/settings.ts'
 import type { Upstream } from '../../src/domain/snapshot.ts'
 import { createAllBackends } from '../../src/server/backends.ts'
 import type { Readiness } from '../../src/upstreams/backend.ts'
@@ -43,6 +44,13 @@ describe('the readiness probe', () => {
     expect(seen?.headers.authorization).toBe(`Bearer ${CREDENTIAL}`)
     await probe(toUpstream(upstream.url))
     expect(upstream.probes.at(-1)?.headers).not.toContainKey('authorization')
+    const more = { auth: 'api-key', query: { 'api-version': '1' }, headers: { 'X-Team': 'a' } }
+    const options = { ...DEFAULT_OPTIONS, ...more, path: '/chats' }
+    await probe(toUpstream(upstream.url, { credential: CREDENTIAL, options }))
+    const { path, headers } = upstream.probes.at(-1) ?? {}
+    expect(path).toBe('/v1/models?api-version=1')
+    expect(headers).toMatchObject({ 'api-key': CREDENTIAL, 'x-team': 'a' })
+    expect(headers).not.toContainKey('authorization')
   })
 
   test.each([

@@ -56,6 +56,34 @@ describe('a request', () => {
     expect(sent({ stream: false, stream_options: null })).not.toContainKey('stream_options')
   })
 
+  const six = { temperature: 1, top_p: 0.5, top_k: 5, reasoning_effort: 'xhigh' }
+  test.each([
+    [{}, six, six],
+    [{ sampling: false }, six, { reasoning_effort: 'xhigh' }],
+    [{ efforts: ['low' as const, 'high' as const] }, { reasoning_effort: 'xhigh' }, { reasoning_effort: 'high' }],
+    [{ efforts: ['low' as const, 'high' as const] }, { reasoning_effort: 'medium' }, { reasoning_effort: 'high' }],
+    [{ efforts: ['low' as const, 'high' as const] }, { reasoning_effort: 'minimal' }, { reasoning_effort: 'low' }],
+    [{ efforts: ['low' as const] }, { reasoning_effort: 'none' }, { reasoning_effort: 'none' }],
+    [{ thinking_off: false }, { reasoning_effort: 'none' }, {}],
+    [{ thinking_off: false }, { reasoning_effort: 'low' }, { reasoning_effort: 'low' }],
+    [{ thinking: 'none' as const }, { reasoning_effort: 'low' }, {}],
+  ])('by a route with %j turns %j into %j', (options, asked, expected) => {
+    const { body: text } = openai.request({ ...body, ...asked } as CanonicalRequest, { ...target, options })
+    expect(JSON.parse(text)).toEqual({ ...body, model: 'large-v1', ...expected })
+  })
+
+  test('no message is changed that its client may be sent to another upstream', () => {
+    const messages = [
+      { role: 'developer' as const, content: 'A', name: 'x' },
+      { role: 'user' as const, content: 'B' },
+    ]
+    const before = structuredClone(messages)
+    const options = { ...DEFAULT_OPTIONS, developer_role: 'system' as const, drop: ['messages.name'] }
+    const { body: text } = openai.request({ ...body, messages }, toTarget({ options }))
+    expect(JSON.parse(text).messages).toEqual([{ role: 'system', content: 'A' }, messages[1]])
+    expect(messages).toEqual(before)
+  })
+
   test.each([
     [{ max_tokens_field: 'max_tokens' as const }, { max_completion_tokens: 9 }, { max_tokens: 9 }],
     [{ max_tokens_field: 'max_completion_tokens' as const }, { max_tokens: 9 }, { max_completion_tokens: 9 }],
@@ -68,9 +96,18 @@ describe('a request', () => {
     [{ user: false }, { user: 'ann' }, {}],
     [{}, { user: 'ann' }, { user: 'ann' }],
     [{}, { top_k: 5, reasoning: { effort: 'low' } }, { top_k: 5, reasoning: { effort: 'low' } }],
+    [{ drop: ['seed', 'stream_options.x', 'nothing'] }, { seed: 1, top_k: 5 }, { top_k: 5 }],
+    [{ rename: { seed: 'random_seed' } }, { seed: 1 }, { random_seed: 1 }],
+    [{ rename: { seed: 'random_seed' } }, { seed: 1, random_seed: 2 }, { random_seed: 2 }],
+    [{ extra_body: { top_k: 1 } }, { top_k: 5 }, { top_k: 1 }],
+    [{ effort_fields: { none: {} } }, { reasoning_effort: 'none' }, {}],
+    [{ effort_fields: { none: {} } }, { reasoning_effort: 'high' }, { reasoning_effort: 'high' }],
+    [{ effort_fields: {} }, { reasoning: { effort: 'low' } }, { reasoning_effort: 'low' }],
+    [{ effort_fields: {} }, { reasoning: { max_tokens: 5 } }, { reasoning: { max_tokens: 5 } }],
+    [{ stream_options: false }, { stream: true, stream_options: { include_usage: true } }, { stream: true }],
   ])('to an upstream with %j turns %j into %j', (options, asked, expected) => {
     const particular = toTarget({ options: { ...DEFAULT_OPTIONS, ...options } })
-    const { body: text } = openai.request({ ...body, ...asked }, particular)
+    const { body: text } = openai.request({ ...body, ...asked } as CanonicalRequest, particular)
     expect(JSON.parse(text)).toEqual({ ...body, model: 'large-v1', ...expected })
   })
 
