@@ -17,7 +17,7 @@ import { NO_ROWS } from './states.ts'
 
 export interface AddDeps {
   store: ConfigStore
-  vault: Pick<Vault, 'seal'>
+  vault: Pick<Vault, 'seal' | 'requireCurrent'>
 }
 
 export type NewUpstream = Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl' | 'local' | 'options'>
@@ -63,6 +63,7 @@ export async function addUpstream(
     notes = found.notes
     const write = { ...found.write, upstreams: { ...NO_WRITE.upstreams, create: [row] } }
     if (sealed === null) return { write }
+    vault.requireCurrent([sealed])
     const aside = { name: `upstreams.${row.id}`, origin: row.origin, before: {}, after: { api_key: 'typed in' } }
     return { write: { ...write, credentials: [{ id: row.id, sealed: [sealed] }] }, aside }
   })

@@ -19,7 +19,7 @@ import { isSameRow, NO_ROWS, toRowsAfter } from './states.ts'
 
 export interface UpstreamDeps {
   store: ConfigStore
-  vault: Pick<Vault, 'seal'>
+  vault: Pick<Vault, 'seal' | 'requireCurrent'>
   /** Null where whoever asks may name any address, and variables: the owner of the data folder. */
   lookUp: LookUp | null
 }
@@ -68,6 +68,7 @@ export async function createUpstream(
     requireUpstream(row, undefined, resolved)
     const write = { ...NO_WRITE, upstreams: { ...NO_WRITE.upstreams, create: [row] } }
     if (sealed === undefined || sealed.length === 0) return { write }
+    deps.vault.requireCurrent(sealed)
     const aside = { name: `upstreams.${id}`, origin: row.origin, before: {}, after: { api_key: toTold(sealed) } }
     return { write: { ...write, credentials: [{ id, sealed }] }, aside }
   })
@@ -89,6 +90,7 @@ export async function editUpstream(
   const { resolved, sealed } = await prepare(deps, { row: expected, changes, before: current }, by)
   const held = (await store.readSealed()).filter((one) => one.id === id)
   return editCatalog(store, by, { action: 'upstreams.edit', subject: id }, (rows) => {
+    if (sealed !== undefined && sealed.length > 0) deps.vault.requireCurrent(sealed)
     const before = findUpstream(rows, id)
     const isMoving = !isSamePlace(before, expected)
     const changed = withChanges(before, changes)

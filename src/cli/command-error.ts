@@ -108,6 +108,8 @@ function toAdvice(failure: ServiceFailure): string {
     catalog_missing: ' Name the file: tollgate catalog apply FILE',
     version_not_found: ' See them with: tollgate catalog history',
     secret_unusable: '',
+    secret_unchanged: '',
+    secret_busy: '',
     data_unwritable: ' Choose another one with --data, or give this user the right to write there.',
     data_unreadable: ' Run this as the user that the server runs as.',
     no_folder: ' Name a folder with --data.',

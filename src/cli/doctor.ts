@@ -100,7 +100,7 @@ const inspectCatalogFile = async (sqlite: Database, io: Context) =>
 async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context): Promise<Check[]> {
   const configuration = await createConfigStore(sqlite).read()
   const status = found.kind === 'server' ? found.status : null
-  const opened = await createVault(io.dataFolder).open(configuration.sealed)
+  const opened = await createVault(io.dataFolder, io.environment).open(configuration.sealed)
   const rows = toDeclared(configuration.upstreams, io.environment, opened).map((declared) =>
     toRow(declared, status?.upstreams ?? null),
   )

@@ -4,12 +4,22 @@
  */
 
 import type { Database } from 'bun:sqlite'
+import type { Static } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { NOT_TAKEN_IN } from '../documents/upstream.ts'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { count } from '../domain/words.ts'
 import { readWaiting } from '../ledger/audit.ts'
-import { ControlError, Flushed, SetupCode, Status, socketPath, TailLine, TestResult } from '../server/protocol.ts'
+import {
+  ControlError,
+  Flushed,
+  RotatedShape,
+  SetupCode,
+  Status,
+  socketPath,
+  TailLine,
+  TestResult,
+} from '../server/protocol.ts'
 import type { RequestFilter } from '../store/request-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { isServed } from '../store/sqlite/lock.ts'
@@ -96,6 +106,18 @@ export async function flushServer(dataFolder: string): Promise<Flushed | null> {
   } catch {
     return null
   }
+}
+
+/** Has the running server seal by a new secret what was typed in. Throws a CommandError where it cannot be asked, or in its words. */
+export async function rotateThroughServer(dataFolder: string): Promise<Static<typeof RotatedShape>> {
+  const response = await ask(dataFolder, 'POST', '/secret/rotate', TEST_MS).catch((error) => {
+    throw new CommandError('server_silent', `The server did not answer: ${reasonOf(error)}.`)
+  })
+  const body: unknown = await response.json()
+  if (response.ok && Value.Check(RotatedShape, body)) return body
+  if (!Value.Check(ControlError, body) || body.error.kind === 'unknown_path')
+    throw new CommandError('server_silent', `The server cannot be asked: ${OTHER_VERSION}.`)
+  throw new CommandError(body.error.kind, body.error.message)
 }
 
 /**

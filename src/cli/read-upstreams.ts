@@ -5,5 +5,5 @@ import { type Context, withStore } from './io.ts'
 export const readUpstreams = (io: Context) =>
   withStore(io, { readonly: true }, async (store) => ({
     rows: await store.readCatalog(),
-    opened: await openStored(store, io.dataFolder),
+    opened: await openStored(store, io.dataFolder, io.environment),
   }))

@@ -58,7 +58,7 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
   })
   const wanted = { upstream, credential, models: found.models }
   const by = { actor: 'cli', nowMs: io.nowMs() }
-  const vault = createVault(io.dataFolder)
+  const vault = createVault(io.dataFolder, io.environment)
   const planned = await withStore(io, { readonly: true }, (store) =>
     addUpstream({ store, vault }, wanted, { ...by, isPlan: true }),
   )

@@ -47,7 +47,7 @@ export async function edit(id: string, flags: EditFlags, io: Context): Promise<v
   if (patterns !== undefined) return addMore(id, patterns, plan, io)
   const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
   const edited = await withStore(io, { readonly: plan }, (store) =>
-    editUpstream({ store, vault: createVault(io.dataFolder), lookUp: null }, id, changes, by),
+    editUpstream({ store, vault: createVault(io.dataFolder, io.environment), lookUp: null }, id, changes, by),
   )
   tell(id, edited, plan, io)
   if (!plan) await warnOfServer(id, io)
@@ -93,7 +93,7 @@ async function addMore(id: string, patterns: string[], plan: boolean, io: Contex
   const known = await loadKnown()
   const { upstream: asked, preset } = await withStore(io, { readonly: true }, async (store) => {
     const row = findUpstream(await store.readCatalog(), id)
-    const opened = await openStored(store, io.dataFolder)
+    const opened = await openStored(store, io.dataFolder, io.environment)
     const upstream = toUpstream(row, io.environment, 'here', opened.get(id))
     return { upstream, preset: row.options.preset }
   })

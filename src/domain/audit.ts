@@ -17,6 +17,7 @@ export const AUDIT_ACTIONS = [
   'models.reset',
   'routes.set',
   'routes.delete',
+  'database.reseal',
   'database.restore',
   'settings.edit',
   'backups.create',

@@ -83,6 +83,8 @@ export type ServiceFailure =
   | { kind: 'version_not_found'; number: number }
   /** The file that opens credentials. */
   | { kind: 'secret_unusable'; path: string }
+  | { kind: 'secret_unchanged' }
+  | { kind: 'secret_busy' }
   | { kind: 'bad_config'; problems: readonly string[] }
   | { kind: 'data_unwritable'; dataFolder: string }
   | { kind: 'data_unreadable'; dataFolder: string }

@@ -11,6 +11,7 @@ import { toErrorResponse } from '../http/error-response.ts'
 import { type Controller, createInstance, type Listener, NoRoute, pathOf } from '../http/instance.ts'
 import { type Log, redact, traceOf } from '../log.ts'
 import type { RequestFilter } from '../store/request-store.ts'
+import type { Rotated } from '../store/rotate-secret.ts'
 import { type ControlError, type Flushed, type Status, socketPath, TailFilter, type TestResult } from './protocol.ts'
 import { END_MS, type Tails } from './tails.ts'
 
@@ -31,6 +32,8 @@ export interface ControlRoutesDeps {
   reload(): Promise<NeedsRestart>
   /** Has the database take what the ledger's journal holds, for 2 s at most. */
   flush(): Promise<Flushed>
+  /** Has what was typed in sealed by a new secret. Throws a ServiceError that says why not. */
+  rotateSecret(): Promise<Rotated>
   /** Who follows the requests that finish here. */
   tails: Pick<Tails, 'follow' | 'end'>
   /** Makes the code by which the first owner signs in; null where there is one. */
@@ -54,6 +57,7 @@ export function createControlRoutes({
   test,
   reload,
   flush,
+  rotateSecret,
   tails,
   setupCode,
   drain,
@@ -83,6 +87,7 @@ export function createControlRoutes({
       return { reloaded: true, needs_restart: await reload() }
     })
     .post('/ledger/flush', () => flush())
+    .post('/secret/rotate', () => rotateSecret())
     .get('/requests/tail', async ({ request, query: { filter: text = '' } }) => {
       const filter = await toFilter(text)
       if (filter === null) return refuse(400, 'bad_filter', 'That is no filter of requests.')

@@ -113,6 +113,9 @@ export type TestResult = Static<typeof TestResult>
 export const Flushed = Type.Object({ applied: Amount, waiting: Amount })
 export type Flushed = Static<typeof Flushed>
 
+/** Answer of `POST /secret/rotate`: how many credentials were sealed anew, and upstreams whose did not open. */
+export const RotatedShape = Type.Object({ credentials: Amount, unopened: Type.Array(Text) })
+
 /** Which requests `GET /requests/tail?filter=<JSON>` is to tell of. */
 export const TailFilter = Type.Object(
   {

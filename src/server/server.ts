@@ -99,7 +99,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   await options.prepare(store, settings)
 
   const { ledger, reader, files: dataFiles, disk } = storage.openLedger(config)
-  const vault = createVault(dataFolder)
+  const vault = createVault(dataFolder, environment)
   const backends = createAllBackends({ environment, now, maxEventBytes: config.maxEventBytes })
   const { probeMs } = config
   const live = await createLive({ store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log })
@@ -224,6 +224,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     test,
     reload: options.commands.reload,
     flush: ledger.flush,
+    async rotateSecret() {
+      const { rotateSecret } = await import('../store/rotate-secret.ts')
+      const own = createVault(dataFolder, environment)
+      return rotateSecret({ dataFolder, store, vault: own }, { actor: 'cli', nowMs: now() })
+    },
     tails,
     async setupCode() {
       requirePasswords(ways)

@@ -143,6 +143,8 @@ export type CatalogWrite = { [Table in keyof CatalogRows]: TableWrite<CatalogRow
   prices: PriceRow[]
   /** Credentials that were typed in, all of an upstream's, by the ids of upstreams as they are after this write. */
   credentials?: readonly { id: string; sealed: readonly string[] }[]
+  /** The same ones, sealed by another secret; not where one was changed since. */
+  resealed?: readonly { id: string; number: number; before: string; sealed: string }[]
   /** What is kept from now on. */
   versions?: readonly KeptCatalog[]
   /** Versions of a lower number are forgotten. */

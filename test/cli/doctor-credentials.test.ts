@@ -1,6 +1,6 @@
 /** What `doctor` says of credentials that were typed in. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { editUpstream } from '../../src/catalog/edit-upstream.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createVault } from '../../src/store/vault.ts'
@@ -54,4 +54,16 @@ test('one that does not open is a problem, although a server still has it', asyn
     expect(of('credentials')).toContain(words)
     expect(of('credentials')).not.toContain(SECRET)
   }
+})
+
+test('a new secret is made by a command, of which nothing is printed', async () => {
+  await typeIn()
+  const before = readFileSync(clinic.path('secret'), 'utf8')
+  const { code, stdout, stderr } = await clinic.run('secret', 'rotate')
+  expect([code, stderr]).toEqual([0, ''])
+  expect(stdout).toStartWith('1 credential sealed anew.')
+  const after = readFileSync(clinic.path('secret'), 'utf8')
+  expect(after).not.toBe(before)
+  expect(stdout).not.toContain(after.trim())
+  expect((await clinic.examine()).of('credentials')).toStartWith('ok: 1 credential typed in')
 })

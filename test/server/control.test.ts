@@ -32,6 +32,7 @@ function start(deps: Partial<ControlDeps> = {}): Control {
     test: async () => null,
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
+    rotateSecret: async () => ({ credentials: 0, unopened: [] }),
     tails: new Tails(),
     setupCode: async () => null,
     drain() {},

@@ -26,6 +26,7 @@ beforeEach(() => {
     test: async () => null,
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
+    rotateSecret: async () => ({ credentials: 0, unopened: [] }),
     tails,
     setupCode: async () => null,
     drain() {},

@@ -27,9 +27,9 @@ test('nothing is made, and nothing is read, before something is sealed', async (
 test('what is sealed says nothing of itself, is another text each time, and opens in every process of the folder', async () => {
   const vault = createVault(folder)
   const [one, other] = [await vault.seal(CREDENTIAL, PLACE), await vault.seal(CREDENTIAL, PLACE)]
-  expect(one).toMatch(/^1\.[\w-]{80,}$/)
+  expect(one).toMatch(/^2\.[\da-f]{8}\.[\w-]{80,}$/)
   expect(one).not.toBe(other)
-  expect(Buffer.from(one.slice(2), 'base64url').includes(CREDENTIAL)).toBe(false)
+  expect(Buffer.from(one.slice(11), 'base64url').includes(CREDENTIAL)).toBe(false)
   expect(statSync(path).mode & 0o777).toBe(0o600)
   for (const sealed of [one, other]) expect(await openOne(sealed)).toEqual({ credential: CREDENTIAL })
 })
@@ -66,7 +66,7 @@ test('it opens whatever else is said of its upstream, and in whichever order', a
 test('what was changed, cut or never sealed does not open', async () => {
   const sealed = await createVault(folder).seal(CREDENTIAL, PLACE)
   const flipped = `${sealed.slice(0, -2)}${sealed.at(-2) === 'A' ? 'B' : 'A'}${sealed.at(-1)}`
-  for (const wrong of [flipped, sealed.slice(0, 20), '1.', '1', 'abc', `2${sealed.slice(1)}`, '1.\u0000'])
+  for (const wrong of [flipped, sealed.slice(0, 20), '1.', '1', 'abc', `3${sealed.slice(1)}`, '1.\u0000'])
     expect([wrong, await openOne(wrong)]).toEqual([wrong, { problem: expect.stringContaining('does not open') }])
   expect(await openOne('')).toEqual({ problem: expect.stringContaining('type it in again') })
 })

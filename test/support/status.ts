@@ -67,6 +67,7 @@ export function pretendServer(
     test,
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
+    rotateSecret: async () => ({ credentials: 0, unopened: [] }),
     tails: new Tails(),
     setupCode: async () => null,
     drain() {},

@@ -1,10 +1,16 @@
-/** `tollgate backup` and `tollgate restore`, in words. */
+/** `tollgate backup`, `tollgate restore` and `tollgate secret`, in words. */
 import type { Command } from 'commander'
 import type { BackupFlags } from '../backup.ts'
 import type { Context } from '../io.ts'
 import type { RestoreFlags } from '../restore.ts'
 
 export function addBackup(program: Command, context: Context): void {
+  program
+    .command('secret')
+    .description('what seals the credentials that were typed in')
+    .command('rotate')
+    .description('seal them all anew, by a new secret; may be cut off at any time, and done again')
+    .action(async () => (await import('../secret.ts')).rotate(context))
   program
     .command('backup')
     .description('write all that is on record into one file, and check it; also beside a running server')

@@ -17,7 +17,11 @@ const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   ...{ 'upstreams.delete': 'removed the upstream' },
   ...{ 'models.edit': 'changed the model', 'models.reset': 'gave back the model' },
   ...{ 'routes.set': 'set a route of', 'routes.delete': 'removed a route of' },
-  ...{ 'database.restore': 'restored the backup', 'settings.edit': 'changed the settings' },
+  ...{
+    'database.restore': 'restored the backup',
+    'database.reseal': 'sealed anew, by another secret, the',
+    'settings.edit': 'changed the settings',
+  },
   ...{ 'backups.create': 'made the backup', 'backups.download': 'downloaded the backup' },
   ...{ 'admins.create': 'added', 'admins.edit': 'changed', 'admins.code': 'gave a new code to' },
   ...{ 'admins.password': 'set the password of' },

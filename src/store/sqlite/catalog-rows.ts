@@ -65,6 +65,17 @@ export function writeCatalog(tx: Transaction, write: CatalogWrite): void {
       id,
       sealed.map((text) => ({ ref: null, sealed: text })),
     )
+  for (const { id, number, before, sealed } of write.resealed ?? [])
+    tx.update(upstreamCredentials)
+      .set({ sealed })
+      .where(
+        and(
+          eq(upstreamCredentials.upstream, id),
+          eq(upstreamCredentials.number, number),
+          eq(upstreamCredentials.sealed, before),
+        ),
+      )
+      .run()
   for (const rows of toGroups(write.models.create)) tx.insert(models).values(rows).run()
   for (const row of write.models.update) tx.update(models).set(row).where(eq(models.slug, row.slug)).run()
   for (const rows of toGroups(write.routes.create)) tx.insert(routes).values(rows).run()

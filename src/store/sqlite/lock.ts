@@ -13,8 +13,16 @@ const PATIENCE_MS = 250
 const lockPath = (dataFolder: string) => join(dataFolder, 'serve.lock')
 
 /** Takes the lock, or throws a ServiceError where another server has it. Returns how it is given back. */
-export function takeLock(dataFolder: string): () => void {
-  const lock = new Database(lockPath(dataFolder), { create: true, readwrite: true })
+export const takeLock = (dataFolder: string): (() => void) =>
+  takeNamedLock(
+    dataFolder,
+    'serve.lock',
+    () => new ServiceError({ kind: 'already_served', dataFolder }, `Another Tollgate is serving ${dataFolder}.`),
+  )
+
+/** The same by another name. Throws what it is given where another process, or another part of this one, has it. */
+export function takeNamedLock(dataFolder: string, name: string, toHeld: () => ServiceError): () => void {
+  const lock = new Database(join(dataFolder, name), { create: true, readwrite: true })
   try {
     lock.run(`PRAGMA busy_timeout = ${PATIENCE_MS}`)
     // Nothing is ever written: a journal would only need room on a full disk and outlive a killed holder.
@@ -23,7 +31,7 @@ export function takeLock(dataFolder: string): () => void {
   } catch (error) {
     lock.close()
     if (!isHeld(error)) throw error
-    throw new ServiceError({ kind: 'already_served', dataFolder }, `Another Tollgate is serving ${dataFolder}.`)
+    throw toHeld()
   }
   return () => lock.close()
 }
