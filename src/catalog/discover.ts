@@ -37,7 +37,13 @@ export interface Discovered {
 }
 
 /** What is assumed of a model that nobody says it of: a prompt that is too long for it is then refused by its provider. */
-export const ASSUMED = { contextLength: 128_000, maxOutputLength: 16_384 } as const
+const ASSUMED = { contextLength: 128_000, maxOutputLength: 16_384 } as const
+
+/** What a model is taken for of which nobody says anything. */
+export const UNSAID: Partial<Facts> = {
+  ...ASSUMED,
+  ...{ inputModalities: ['text'], outputModalities: ['text'], supportedFeatures: [] },
+}
 
 export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOptions): Discovered {
   const notes: string[] = []

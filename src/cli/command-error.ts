@@ -94,6 +94,7 @@ function toAdvice(failure: ServiceFailure): string {
     model_not_found: ' See them with: tollgate models list --all',
     list_failed: '',
     provider_unknown: '',
+    facts_unusable: '',
     upstream_not_found: ' See them with: tollgate upstreams list',
     upstream_disabled: '',
     upstream_exists: ' Choose another name.',

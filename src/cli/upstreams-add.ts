@@ -20,22 +20,22 @@ import { createVault } from '../store/vault.ts'
 import { toCountText, toWriteLines } from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { askCredential, type CredentialFlags, readCredential } from './credential-option.ts'
+import { type DecideFlags, requireDecided, requireYes } from './decide.ts'
 import { findModels } from './found-models.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
 import { warnOfServer } from './live-upstream.ts'
 
-export interface AddFlags extends CredentialFlags {
+export interface AddFlags extends CredentialFlags, DecideFlags {
   name?: string
   baseUrl?: string
   dialect?: DialectName
   models?: string[]
   local?: boolean
-  plan?: boolean
-  yes?: boolean
 }
 
 export async function add(name: string | undefined, flags: AddFlags, io: Context): Promise<void> {
   requireDecided(flags, io)
+  if (flags.models?.includes('')) throw usageError('--models is empty: write a name, or a pattern such as gpt-5*.')
   const known = await loadKnown()
   const provider = toProvider(known, name, flags)
   const upstream = toNewUpstream(provider, flags)
@@ -68,17 +68,11 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
     tellFound(planned, found, io)
   }
   if (flags.plan) return io.stdout(`${upstream.id} would be added: ${toCountText(planned)}. Nothing is changed yet.\n`)
-  if (!flags.yes) await requireYes(io)
+  if (!flags.yes) await requireYes('Add this?', io)
   const added = await withStore(io, {}, (store) => addUpstream({ store, vault }, wanted, by))
   if (io.json) printJson(io, { planned: false, ...toDocument(upstream.id, added, found) })
   else io.stdout(toDone(upstream.id, found))
   await warnOfServer(upstream.id, io)
-}
-
-function requireDecided({ yes, plan, models = [] }: AddFlags, io: Context): void {
-  if (yes && plan) throw usageError('--plan changes nothing, and --yes does: say one of them.')
-  if (io.json && !yes && !plan) throw usageError('--json asks nothing: say --yes, or --plan.')
-  if (models.includes('')) throw usageError('--models is empty: write a name, or a pattern such as gpt-5*.')
 }
 
 function toProvider(known: KnownProviders, name: string | undefined, { baseUrl }: AddFlags): Provider | null {
@@ -116,13 +110,6 @@ async function toCredential(
   const variable = variables.find((one) => io.environment[one])
   if (variable !== undefined) return { variable }
   return isLocal ? null : { credential: await askCredential(title, io, variables) }
-}
-
-async function requireYes(io: Context): Promise<void> {
-  const answer = await io.ask('Add this? [Y/n] ', false)
-  if (answer === null)
-    throw new CommandError('not_decided', 'Nothing is changed yet: say --yes, or run this at a terminal, which asks.')
-  if (!/^(y|yes)?$/i.test(answer.trim())) throw new CommandError('not_decided', 'Nothing was changed.')
 }
 
 /** What the lines of a plan do not say. */

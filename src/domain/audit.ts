@@ -10,6 +10,7 @@ export const AUDIT_ACTIONS = [
   'teams.edit',
   'catalog.apply',
   'catalog.revert',
+  'catalog.refresh',
   'upstreams.create',
   'upstreams.edit',
   'upstreams.delete',

@@ -61,6 +61,8 @@ export type ServiceFailure =
   /** A provider was asked for its list of models, and: refused the credential; has none; sent something else; did not answer. */
   | { kind: 'list_failed'; why: 'credential' | 'none' | 'answer' | 'unreachable' }
   | { kind: 'provider_unknown' }
+  /** A list of public facts that cannot be read, or is none. */
+  | { kind: 'facts_unusable' }
   | { kind: 'upstream_not_found'; upstream: string }
   | { kind: 'upstream_disabled'; upstream: string }
   | { kind: 'upstream_exists'; upstream: string }

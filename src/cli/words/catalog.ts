@@ -37,6 +37,16 @@ export function addCatalog(program: Command, context: Context): void {
     .option('--take-over', TAKE_OVER)
     .action(async (name, flags) => (await import('../catalog.ts')).apply(fileOf(name, flags), flags, context))
   catalog
+    .command('refresh')
+    .description(
+      'bring the prices and facts of models that were found out up to date. Shows first what that would change',
+    )
+    .argument('[file]', 'an api.json of models.dev; else it is fetched')
+    .option('--from <url>', 'where it is published (or TOLLGATE_FACTS; default https://models.dev/api.json)')
+    .option('--plan', 'show what that would change, and change nothing')
+    .option('--yes', 'ask nothing: for scripts')
+    .action(async (file, flags) => (await import('../catalog-refresh.ts')).refresh(file, flags, context))
+  catalog
     .command('export')
     .description('write what the database says as a catalogue: as YAML, or with --json as JSON')
     .argument('[file]', 'where to write it; else to standard output')

@@ -23,6 +23,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'catalog validate': ['catalog validate', 'catalog validate new.yaml'],
   'catalog apply': ['catalog apply', 'catalog apply new.yaml --prune'],
   'catalog plan': ['catalog plan', 'catalog plan new.yaml --prune --check'],
+  'catalog refresh': ['catalog refresh', 'catalog refresh api.json --plan'],
   'catalog export': ['catalog export new.yaml', 'catalog export --json'],
   'catalog history': ['catalog history', 'catalog history 12'],
   'catalog revert': ['catalog revert 12 --plan', 'catalog revert 12'],

@@ -13,6 +13,7 @@ const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   ...{ 'keys.rotate': 'gave a new secret to the key', 'keys.revoke': 'revoked the key' },
   ...{ 'teams.create': 'made the team', 'teams.edit': 'changed the team' },
   ...{ 'catalog.apply': 'applied the catalogue', 'catalog.revert': 'took the catalogue back' },
+  'catalog.refresh': 'brought known facts and prices up to date',
   ...{ 'upstreams.create': 'added the upstream', 'upstreams.edit': 'changed the upstream' },
   ...{ 'upstreams.delete': 'removed the upstream' },
   ...{ 'models.edit': 'changed the model', 'models.reset': 'gave back the model' },

@@ -92,6 +92,7 @@ export function toCountsText({ created, updated, deleted, adopted }: Counts): st
 const DONE: Readonly<Record<string, string>> = {
   'catalog.apply': 'Applied',
   'catalog.revert': 'Reverted to',
+  'catalog.refresh': 'Refreshed from',
   'catalog.keep': 'Kept',
   'models.edit': 'Model changed',
   'models.reset': 'Model given back',

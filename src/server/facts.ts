@@ -1,0 +1,54 @@
+/** Reads a newer list of public facts from where it is published, with bounds on what may come. */
+import { unusable } from '../catalog/facts-file.ts'
+import { toReason } from '../upstreams/probe.ts'
+
+export interface FactsLimits {
+  ms: number
+  bytes: number
+}
+
+/** The published list has some 3 MB. */
+const LIMITS: FactsLimits = { ms: 60_000, bytes: 64 * 1024 * 1024 }
+
+const ELSE = 'A file that was fetched otherwise is read, too: tollgate catalog refresh FILE'
+
+/** Throws `facts_unusable`. */
+export async function fetchFacts(url: string, limits: Partial<FactsLimits> = {}): Promise<string> {
+  const { ms, bytes: most } = { ...LIMITS, ...limits }
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
+    throw unusable(`'${url.slice(0, 100)}' is no address: write one that begins with https://.`)
+  const signal = AbortSignal.timeout(ms)
+  try {
+    const response = await fetch(url, {
+      headers: { accept: 'application/json', 'user-agent': 'tollgate' },
+      redirect: 'manual',
+      signal,
+    })
+    const { status } = response
+    if (status >= 300 && status < 400)
+      throw unusable(
+        `${url} leads elsewhere, to ${(response.headers.get('location') ?? 'nowhere').slice(0, 200)}. Where that is right, name it with --from.`,
+      )
+    if (status !== 200) throw unusable(`${url} answered ${status}. ${ELSE}`)
+    return await readText(url, response, most)
+  } catch (error) {
+    if (signal.aborted) throw unusable(`${url} had not sent all of it after ${ms / 1_000} s. ${ELSE}`)
+    if (error instanceof Error && error.name === 'ServiceError') throw error
+    throw unusable(`${url} cannot be read: ${toReason(error)}. ${ELSE}`)
+  }
+}
+
+async function readText(url: string, response: Response, most: number): Promise<string> {
+  const utf8 = new TextDecoder()
+  let bytes = 0
+  let text = ''
+  for await (const piece of response.body ?? []) {
+    bytes += piece.length
+    if (bytes > most)
+      throw unusable(
+        `${url} sent more than ${Math.round(most / 1_048_576)} MiB, which is no list of public facts. ${ELSE}`,
+      )
+    text += utf8.decode(piece, { stream: true })
+  }
+  return text + utf8.decode()
+}

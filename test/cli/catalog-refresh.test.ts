@@ -1,0 +1,188 @@
+/** `catalog refresh`: newer public facts, from a file or from an address that may send anything. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { fetchFacts } from '../../src/server/facts.ts'
+import { anthropicList, claude, listed, openaiList } from '../support/model-lists.ts'
+import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { type Bench, createBench } from './run.ts'
+
+let bench: Bench
+let server: ScriptedUpstream
+beforeEach(async () => {
+  bench = createBench()
+  bench.environment = { OPENAI_API_KEY: 'sk-one', ANTHROPIC_API_KEY: 'sk-two' }
+  server = await startUpstream()
+})
+afterEach(async () => {
+  await server.stop()
+  bench.close()
+})
+
+const json = async (...words: string[]) => JSON.parse((await bench.run(...words, '--json')).stdout)
+const modelOf = async (slug: string) => {
+  const { models } = await json('models', 'list', '--all')
+  return models.find((one: { slug: string }) => one.slug === slug)
+}
+
+/** A model as models.dev has it. */
+const model = (cost: object | undefined, more: object = {}) => ({
+  ...{ name: 'Newer', tool_call: true, structured_output: true, limit: { context: 500_000, output: 50_000 } },
+  ...{ modalities: { input: ['text'], output: ['text'] }, cost, ...more },
+})
+const writeFacts = (openai: object, anthropic: object = {}) =>
+  Bun.write(
+    join(bench.folder, 'api.json'),
+    JSON.stringify({ openai: { models: openai }, anthropic: { models: anthropic } }),
+  )
+
+async function addOpenai(...models: string[]) {
+  server.scriptProbes(openaiList(...models))
+  const ran = await bench.run('upstreams', 'add', 'openai', '--base-url', server.url, '--yes')
+  expect(ran.code).toBe(0)
+}
+
+test('prices and facts follow the newer list, and the plan shows each difference first', async () => {
+  await addOpenai('gpt-4o', 'gpt-5')
+  await writeFacts({ 'gpt-4o': model({ input: 2, output: 8, tiers: [{ tier: { size: 1_000 }, input: 4 }] }) })
+  const planned = await bench.run('catalog', 'refresh', 'api.json', '--plan')
+  expect(planned.stdout).toContain('~ models.openai/gpt-4o (discovered)\n')
+  expect(planned.stdout).toContain('context_length: 128000 -> 500000')
+  expect(planned.stdout).toContain(
+    'That would make: 0 rows created, 1 updated, 0 deleted, 4 unchanged. Nothing is changed yet.',
+  )
+  expect(await modelOf('openai/gpt-4o')).toMatchObject({ context_length: 128_000 })
+
+  const done = await bench.run('catalog', 'refresh', 'api.json', '--yes')
+  expect(done.code).toBe(0)
+  expect(done.stdout).toEndWith('It is version 2 of the catalogue; back with: tollgate catalog revert 1\n')
+  expect(await modelOf('openai/gpt-4o')).toMatchObject({
+    name: 'GPT-4o',
+    context_length: 500_000,
+    pricing: [
+      { prompt: '0.000002', completion: '0.000008' },
+      { prompt: '0.000004', completion: '0.000008', min_prompt_tokens: 1_000 },
+    ],
+    origin: 'discovered',
+  })
+  expect((await bench.run('catalog', 'refresh', 'api.json', '--yes')).stdout).toContain('nothing to change')
+  expect(JSON.stringify(await json('audit', 'log'))).toContain('catalog.refresh')
+})
+
+test('a model that was unpriced is enabled with its price, and those that still are not are named', async () => {
+  await addOpenai('gpt-9', 'gpt-10')
+  await writeFacts({ 'gpt-9': model({ input: 2, output: 8 }), 'gpt-10': model(undefined) })
+  const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
+  expect(ran.stderr).toContain('still unpriced, and so disabled: openai/gpt-10.')
+  expect(await modelOf('openai/gpt-9')).toMatchObject({
+    enabled: true,
+    context_length: 500_000,
+    supported_features: ['tools', 'json_mode', 'structured_outputs'],
+    pricing: [{ prompt: '0.000002', completion: '0.000008' }],
+  })
+  expect(await modelOf('openai/gpt-10')).toMatchObject({ enabled: false, pricing: [], context_length: 500_000 })
+})
+
+test('what a provider said of itself stays, but for the price', async () => {
+  server.scriptProbes(anthropicList(claude('claude-opus-4-7')))
+  await bench.run('upstreams', 'add', 'anthropic', '--base-url', server.url, '--yes')
+  await writeFacts({}, { 'claude-opus-4-7': model({ input: 1, output: 2 }, { structured_output: false }) })
+  await bench.run('catalog', 'refresh', 'api.json', '--yes')
+  expect(await modelOf('anthropic/claude-opus-4-7')).toMatchObject({
+    context_length: 300_000,
+    supported_features: ['tools', 'json_mode', 'structured_outputs', 'reasoning'],
+    pricing: [{ prompt: '0.000001', completion: '0.000002' }],
+  })
+})
+
+test('what a file says is never overwritten, and told where it differs', async () => {
+  await Bun.write(
+    join(bench.folder, 'c.yaml'),
+    `version: 1
+upstreams: { openai: { preset: openai } }
+models: { openai/gpt-4o: { routes: [{ upstream: openai, model: gpt-4o }] } }
+`,
+  )
+  await bench.run('catalog', 'apply', 'c.yaml')
+  const before = await modelOf('openai/gpt-4o')
+  await writeFacts({ 'gpt-4o': model({ input: 2, output: 8 }) })
+  const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
+  expect(ran.stdout).toContain('= models.openai/gpt-4o (file, which wins over the discovered)')
+  expect(ran.stdout).toContain('nothing to change')
+  expect(await modelOf('openai/gpt-4o')).toEqual(before)
+})
+
+test('models in a list that are not as they should be are left out, and counted', async () => {
+  await addOpenai('gpt-4o', 'gpt-5')
+  const before = await modelOf('openai/gpt-5')
+  await writeFacts({
+    'gpt-4o': model({ input: 2, output: 8 }),
+    'gpt-5': model({ input: -1, output: 8 }),
+    a: model({ input: '2', output: 8 }),
+    b: { name: 'No limits' },
+    c: null,
+    d: model({ input: 1, output: 1 }, { limit: { context: 1e300, output: 1 } }),
+  })
+  const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
+  expect(ran.stderr).toContain('5 of the 6 models in it are not as they should be, and left out.')
+  expect(await modelOf('openai/gpt-5')).toEqual(before)
+})
+
+describe('a list that is none', () => {
+  test.each([
+    ['<html></html>', 'is a web page'],
+    ['{"a": ', 'is no JSON'],
+    ['[]', 'is no list of public facts'],
+    ['{"openai": {"models": {}}}', 'is no list of public facts'],
+  ])('%j is told as what it is', async (text, says) => {
+    await Bun.write(join(bench.folder, 'api.json'), text)
+    const { code, stderr } = await bench.run('catalog', 'refresh', 'api.json', '--yes')
+    expect(code).toBe(1)
+    expect(stderr).toContain(says)
+  })
+
+  test('is told where the file, or the address, is not there', async () => {
+    expect((await bench.run('catalog', 'refresh', 'gone.json', '--yes')).stderr).toContain(
+      'cannot be read. Name the api.json',
+    )
+    expect((await bench.run('catalog', 'refresh', '--from', 'ftp://x', '--yes')).stderr).toContain(
+      "'ftp://x' is no address",
+    )
+    bench.environment.TOLLGATE_FACTS = 'http://127.0.0.1:1/api.json'
+    expect((await bench.run('catalog', 'refresh', '--yes')).stderr).toContain(
+      'http://127.0.0.1:1/api.json cannot be read: connection refused. A file that was fetched otherwise is read, too',
+    )
+    expect((await bench.run('catalog', 'refresh', 'a', '--from', 'b', '--yes')).code).toBe(2)
+  })
+})
+
+describe('an address', () => {
+  const url = () => server.url.replace('/v1', '/api.json')
+
+  test('is read, and asked for nothing but the list', async () => {
+    await addOpenai('gpt-4o')
+    server.script(listed({ openai: { models: { 'gpt-4o': model({ input: 2, output: 8 }) } } }))
+    bench.environment.TOLLGATE_FACTS = url()
+    const ran = await json('catalog', 'refresh', '--yes')
+    expect(ran).toMatchObject({
+      source: url(),
+      planned: false,
+      version: 2,
+      changes: [{ name: 'models.openai/gpt-4o' }],
+    })
+    expect(server.requests).toMatchObject([{ method: 'GET', path: '/api.json' }])
+    expect(server.requests[0]?.headers.authorization).toBeUndefined()
+  })
+
+  test('that leads elsewhere, fails, or never ends is told as that', async () => {
+    server.script(listed('', 301, { location: 'https://elsewhere.example/api.json' }))
+    await expect(fetchFacts(url())).rejects.toThrow(
+      'leads elsewhere, to https://elsewhere.example/api.json. Where that is right, name it with --from.',
+    )
+    server.script(listed('', 500))
+    await expect(fetchFacts(url())).rejects.toThrow('answered 500')
+    server.script({ kind: 'stream', steps: ['{'], end: 'hang' })
+    await expect(fetchFacts(url(), { ms: 100 })).rejects.toThrow('had not sent all of it after 0.1 s')
+    server.script({ kind: 'stream', steps: Array(40).fill('x'.repeat(100_000)), end: 'eof' })
+    await expect(fetchFacts(url(), { bytes: 2 * 1_048_576 })).rejects.toThrow('sent more than 2 MiB')
+  })
+})
