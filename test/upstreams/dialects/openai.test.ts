@@ -138,6 +138,11 @@ describe('a stream', () => {
     ['of nothing', [], ['broken']],
     ['that goes on after its end', [word, '[DONE]', word], ['text', 'finish', 'done']],
     ['with an error', [word, '{"error":{"message":"x"}}', word], ['text', 'status']],
+    [
+      'with what Azure thinks of the prompt before all',
+      ['{"choices":[],"prompt_filter_results":[{"prompt_index":0,"content_filter_results":{}}]}', word, finish],
+      ['text', 'finish', 'done'],
+    ],
     ['with "error": null', ['{"error":null,"choices":[]}', finish], ['finish', 'done']],
     ['of something else', [word, '<html>'], ['text', 'broken']],
     ['without choices', ['{}', '{"choices":null}', finish], ['finish', 'done']],

@@ -5,7 +5,13 @@ import { allPresets } from '../../../src/store/presets.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../../support/snapshot.ts'
 
-type Told = { message: string | RegExp; code?: string | null; param?: string | null; retryable?: boolean }
+type Told = {
+  message: string | RegExp
+  code?: string | null
+  param?: string | null
+  retryable?: boolean
+  status?: number
+}
 
 const CASES: [preset: string, status: number, body: unknown, told: Told][] = [
   [
@@ -99,9 +105,14 @@ const CASES: [preset: string, status: number, body: unknown, told: Told][] = [
     'moonshot',
     429,
     { error: { message: 'Your account is suspended', type: 'exceeded_current_quota_error' } },
-    { message: 'Your account is suspended', retryable: true },
+    { message: 'Your account is suspended', status: 402, retryable: false },
   ],
-  ['zai', 429, { error: { code: '1113', message: 'No balance' } }, { message: 'No balance', code: '1113' }],
+  [
+    'zai',
+    429,
+    { error: { code: '1113', message: 'No balance' } },
+    { message: 'No balance', code: '1113', status: 402, retryable: false },
+  ],
   [
     'qwen',
     400,

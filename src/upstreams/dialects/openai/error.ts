@@ -56,6 +56,9 @@ const MAX_PARAM_CHARS = 200
 
 const RETRYABLE = new Set([408, 409, 429])
 
+/** Of an account without money, as OpenAI, Moonshot and Z.ai say it. */
+const UNPAID: ReadonlySet<unknown> = new Set(['insufficient_quota', 'exceeded_current_quota_error', '1113'])
+
 /** @param status of the response; null for an error inside of one that said 200. */
 export function toUpstreamError(
   status: number | null,
@@ -66,7 +69,7 @@ export function toUpstreamError(
   const error = asObject(value) ?? {}
   const { code } = error
   // An account that has to be paid is no matter of patience, though providers say 429.
-  const isUnpaid = (status === 429 || status === null) && [code, error.type].includes('insufficient_quota')
+  const isUnpaid = (status === 429 || status === null) && [code, error.type].some((word) => UNPAID.has(word))
   const given = isUnpaid ? 402 : (status ?? toStatus(error))
   const isCode = (typeof code === 'string' && code !== '') || typeof code === 'number'
   const sentence = toSentence(value)
