@@ -51,6 +51,7 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   effort_fields: OPENAI,
   developer_role: OPENAI,
   stream_options: OPENAI,
+  tool_ids: OPENAI,
   api_version: ANTHROPIC,
   betas: ANTHROPIC,
   pass: OVER_HTTP,

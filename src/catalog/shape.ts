@@ -15,6 +15,7 @@ import {
   MODALITIES,
   type RouteSettings,
   THINKING,
+  TOOL_IDS,
   TRANSPORTS,
   type UpstreamSettings,
 } from '../domain/settings.ts'
@@ -61,6 +62,7 @@ const OPTIONS = {
   extra_body: fields(),
   effort_fields: Type.Optional(EffortFields),
   developer_role: Type.Optional(oneOf(DEVELOPER_ROLES)),
+  tool_ids: Type.Optional(oneOf(TOOL_IDS)),
   stream_options: Type.Optional(Type.Boolean()),
   api_version: Type.Optional(text()),
   betas: Type.Optional(Type.Array(text(), { maxItems: 50 })),

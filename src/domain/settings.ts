@@ -62,6 +62,9 @@ export const TRANSPORTS = ['fetch'] as const
 /** In what an upstream says what a call costs: in dollars, or in ticks of a ten-billionth of one. */
 export const COST_UNITS = ['usd', '1e-10usd'] as const
 
+/** Which ids of tool calls an upstream takes that does not take all: nine letters and digits, or what is no longer than forty. */
+export const TOOL_IDS = ['alphanumeric_9', 'max_40'] as const
+
 /** Where in an answer its upstream says what it charges: names parted by dots, such as `usage.cost`. */
 export interface ReportedCost {
   path: string
@@ -113,6 +116,8 @@ export interface UpstreamSettings {
   /** The fields that stand there for a `reasoning_effort`; an effort that is not named here is sent as it is. */
   effort_fields?: { [Name in 'none' | Effort]?: Record<string, unknown> }
   developer_role?: (typeof DEVELOPER_ROLES)[number]
+  /** Which ids of tool calls it takes, where it does not take all: another upstream's are sent as such. */
+  tool_ids?: (typeof TOOL_IDS)[number]
   /** Whether it takes `stream_options`, by which usage is asked for. */
   stream_options?: boolean
   /** The version of its API that it is asked for. */

@@ -4,10 +4,10 @@
  */
 import { asObject } from '../../../domain/json.ts'
 import type { AssistantMessage, Message } from '../../../domain/request.ts'
+import { ANTHROPIC_IDS, ToolIds } from '../tool-ids.ts'
 import { markLast, toCacheControl } from './cache.ts'
 import { toSaid, toTextBlocks, toTexts } from './content.ts'
 import { toThoughts } from './thoughts.ts'
-import { toToolId } from './tool-ids.ts'
 import type { Block, TextBlock, ToolResultBlock, ToolUseBlock, Turn } from './wire.ts'
 
 export interface Conversation {
@@ -33,7 +33,7 @@ export function toConversation(messages: readonly Message[], { keepsSystem, sign
     marked(message, toTextBlocks(message.content, `messages[${index}].content`)),
   )
   const turns: Turn[] = []
-  const before: Before = { call: null, signer }
+  const before: Before = { call: null, signer, ids: new ToolIds(ANTHROPIC_IDS, messages) }
   for (let index = leading.length; index < messages.length; index++) {
     const message = messages[index] as Message
     const role = toRole(message, keepsSystem)
@@ -52,6 +52,7 @@ interface Before {
   /** The last call of a legacy function, which has no id. */
   call: string | null
   signer: string
+  ids: ToolIds
 }
 
 function toRole({ role }: Message, keepsSystem: boolean): Turn['role'] {
@@ -65,7 +66,7 @@ function toBlocks(message: Message, index: number, before: Before, as: Turn['rol
     case 'assistant':
       return toAnswer(message, index, before)
     case 'tool':
-      return [toResult(message.tool_call_id, message.content, at, message)]
+      return [toResult(before.ids.result(message.tool_call_id), message.content, at, message)]
     case 'function':
       return before.call === null
         ? toTexts(`${message.name}: ${message.content ?? ''}`)
@@ -86,8 +87,13 @@ function toAnswer(message: AssistantMessage, index: number, before: Before): Blo
   const refusal = toTexts(message.refusal ?? '')
   const uses: ToolUseBlock[] = (message.tool_calls ?? []).map((call) =>
     call.type === 'custom'
-      ? { type: 'tool_use', id: toToolId(call.id), name: call.custom.name, input: { input: call.custom.input } }
-      : { type: 'tool_use', id: toToolId(call.id), name: call.function.name, input: toInput(call.function.arguments) },
+      ? { type: 'tool_use', id: before.ids.call(call.id), name: call.custom.name, input: { input: call.custom.input } }
+      : {
+          type: 'tool_use',
+          id: before.ids.call(call.id),
+          name: call.function.name,
+          input: toInput(call.function.arguments),
+        },
   )
   const { function_call: called } = message
   if (called) {
@@ -111,7 +117,7 @@ function toResult(id: string, content: Message['content'], at: string, message: 
   const said = typeof content === 'string' ? content : toSaid(content, at)
   return {
     type: 'tool_result',
-    tool_use_id: toToolId(id),
+    tool_use_id: id,
     ...(said.length === 0 ? {} : { content: said }),
     ...(Reflect.get(message, 'is_error') === true ? { is_error: true } : {}),
   }

@@ -20,6 +20,7 @@ export function adapt(sent: JsonObject, options: UpstreamSettings): void {
   if (options.effort_fields) applyEffort(sent, options.effort_fields)
   for (const path in rename) moveField(sent, path, rename[path] as string)
   if (drop) for (const path of drop) moveField(sent, path, null)
+  if (drop?.includes(MARK)) dropMarks(sent)
   if (options.developer_role === 'system') sent.messages = mapped(sent.messages, asSystem)
   if (extra) for (const name in extra) sent[name] = extra[name]
 }
@@ -53,6 +54,19 @@ function without(value: JsonObject, name: string, to: string | null): JsonObject
   if (!(name in value)) return value
   const { [name]: held, ...rest } = value
   return to === null || rest[to] != null ? rest : { ...rest, [to]: held }
+}
+
+/** Where a prompt cache begins anew: said of the request, and of messages, parts and tools. */
+const MARK = 'cache_control'
+
+function dropMarks(sent: JsonObject): void {
+  const within = (name: string) => (value: JsonObject) => {
+    const bare = without(value, MARK, null)
+    const inner = mapped(bare[name], (each) => without(each, MARK, null))
+    return inner === bare[name] ? bare : { ...bare, [name]: inner }
+  }
+  sent.messages = mapped(sent.messages, within('content'))
+  sent.tools = mapped(sent.tools, within('function'))
 }
 
 const asSystem = (message: JsonObject): JsonObject =>

@@ -7,6 +7,7 @@ import type { AnswerEvent, Logprobs } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Expected } from '../../backend.ts'
 import { SurrogateBuffer } from '../surrogate-buffer.ts'
+import { signed } from './conversation.ts'
 import { ItemNumbers } from './item-numbers.ts'
 import { ThinkSplitter } from './think.ts'
 import { ToolCalls } from './tool-calls.ts'
@@ -15,6 +16,7 @@ import { ToolCalls } from './tool-calls.ts'
 export class DeltaDecoder {
   readonly #index: number
   readonly #callId: string
+  readonly #signer: string
   readonly #think: ThinkSplitter | null
   readonly #content = new SurrogateBuffer()
   readonly #reasoning = new SurrogateBuffer()
@@ -27,6 +29,7 @@ export class DeltaDecoder {
   constructor({ target, callId }: Expected, index: number) {
     this.#index = index
     this.#callId = callId
+    this.#signer = target.upstream.id
     this.#think = target.upstream.options.think_tags ? new ThinkSplitter() : null
   }
 
@@ -87,7 +90,8 @@ export class DeltaDecoder {
   #sayThought(text: string, details: object[], out: AnswerEvent[]): void {
     if (text === '' && details.length === 0) return
     const event = { kind: 'reasoning', choice: this.#index, text } as const
-    out.push(details.length === 0 ? event : { ...event, details })
+    const items = details.map((item) => signed(item, this.#signer))
+    out.push(details.length === 0 ? event : { ...event, details: items })
   }
 
   #say(kind: 'text' | 'refusal', text: string, out: AnswerEvent[]): void {

@@ -13,6 +13,7 @@ import { toAuthHeaders } from '../../auth.ts'
 import type { Dialect } from '../../backend.ts'
 import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
 import { adapt, fitToModel, isParticular } from './adapt.ts'
+import { toOwnConversation } from './conversation.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
 import { readModels } from './models.ts'
@@ -51,6 +52,7 @@ function toSent(
   const { options } = upstream
   // JSON leaves out what is undefined.
   const sent: Record<string, unknown> = { ...body, model: upstreamModel }
+  sent.messages = toOwnConversation(body.messages, upstream)
   for (const name in body) if (isRouting(name) && !isPassed(options.pass, name)) sent[name] = undefined
   if (body.metadata) sent.metadata = toLabels(body.metadata, options.pass)
   // Text is what every model writes; one that knows no other format may not know the field.

@@ -1,0 +1,83 @@
+/**
+ * A conversation as an upstream takes it that has not seen all of it: without what others have signed, and with ids of calls that
+ * it takes. The same list comes back where nothing is to change, which is nearly always. Pure.
+ */
+import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { AssistantMessage, Message } from '../../../domain/request.ts'
+import type { Upstream } from '../../../domain/snapshot.ts'
+import { ID_RULES, ToolIds } from '../tool-ids.ts'
+
+export function toOwnConversation(
+  messages: readonly Message[],
+  { id, options }: Pick<Upstream, 'id' | 'options'>,
+): readonly Message[] {
+  const read = changed(messages, (message) => (message.role === 'assistant' ? withoutForeign(message, id) : message))
+  if (options.tool_ids === undefined) return read
+  const ids = new ToolIds(ID_RULES[options.tool_ids], read)
+  return changed(read, (message) => withIds(message, ids))
+}
+
+/** Marks an item of `reasoning_details` that has a signature, or what was encrypted, with the upstream that alone can read it. */
+export function signed<Item extends object>(item: Item, signer: string): Item | (Item & { signer: string }) {
+  const { signature, data } = item as JsonObject
+  return asText(signature) === '' && asText(data) === '' ? item : { ...item, signer }
+}
+
+/** What is said without any signature stays: it is text to any model. */
+function withoutForeign(message: AssistantMessage, signer: string): AssistantMessage {
+  const { reasoning_details: details } = message
+  const images: unknown = Reflect.get(message, 'images')
+  const isSigned = details?.some((each) => asObject(each)?.signer !== undefined)
+  const hasSignedImages = asList(images).some((each) => signerOf(each) !== undefined)
+  if (!isSigned && !hasSignedImages) return message
+  const { reasoning_details: _, ...rest } = message
+  const kept = (details ?? []).flatMap((each) => toKept(each, signer))
+  return {
+    ...rest,
+    ...(kept.length > 0 ? { reasoning_details: kept } : {}),
+    ...(hasSignedImages ? { images: asList(images).map(unsigned) } : {}),
+  }
+}
+
+/** Its own goes back as it came, without our mark. */
+function toKept(value: unknown, signer: string): unknown[] {
+  const detail = asObject(value)
+  if (detail?.signer === undefined) return [value]
+  const { signer: by, ...rest } = detail
+  return by === signer ? [rest] : []
+}
+
+/** In the way of Google's own OpenAI API. */
+const signerOf = (image: unknown) => asObject(asObject(asObject(image)?.extra_content)?.google)?.signer
+
+function unsigned(image: unknown): unknown {
+  if (signerOf(image) === undefined) return image
+  const { extra_content: _, ...rest } = asObject(image) ?? {}
+  return rest
+}
+
+function withIds(message: Message, ids: ToolIds): Message {
+  if (message.role === 'tool') {
+    const id = ids.result(message.tool_call_id)
+    return id === message.tool_call_id ? message : { ...message, tool_call_id: id }
+  }
+  if (message.role !== 'assistant' || !message.tool_calls) return message
+  const calls = changed(message.tool_calls, (call) => {
+    const id = ids.call(call.id)
+    return id === call.id ? call : { ...call, id }
+  })
+  return calls === message.tool_calls ? message : { ...message, tool_calls: [...calls] }
+}
+
+/** A list with what a function changes in it; the same list where that is nothing. */
+function changed<Each>(list: readonly Each[], change: (each: Each) => Each): readonly Each[] {
+  let copy: Each[] | null = null
+  for (let at = 0; at < list.length; at++) {
+    const each = list[at] as Each
+    const next = change(each)
+    if (next === each) continue
+    copy ??= [...list]
+    copy[at] = next
+  }
+  return copy ?? list
+}

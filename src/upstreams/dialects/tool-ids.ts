@@ -1,0 +1,65 @@
+/**
+ * Ids of tool calls as a receiver takes them that takes fewer than another upstream has made: too long ones, ones of other letters,
+ * ones that an earlier call of the conversation had. A call and its result get the same other id, worked out of theirs: nothing is
+ * kept here, clients keep the ids that they know, and each request of a conversation has the same ones again. Pure.
+ */
+import type { Message } from '../../domain/request.ts'
+import type { TOOL_IDS } from '../../domain/settings.ts'
+
+/** Which ids a receiver takes, and another one for an id that it does not; `seed` tells those from one another that would be alike. */
+export interface IdRule {
+  fits: RegExp
+  make(id: string, seed: number): string
+}
+
+const hash = (id: string, seed: number) => Bun.hash(id, seed).toString(36).padStart(13, '0')
+
+/** The Messages API's own pattern. */
+export const ANTHROPIC_IDS: IdRule = {
+  fits: /^[a-zA-Z0-9_-]+$/,
+  make: (id, seed) => `${id.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 40)}_${hash(id, seed)}`,
+}
+
+/** By the names that the catalogue has for them: nine letters and digits, or what is no longer than forty. */
+export const ID_RULES = {
+  alphanumeric_9: { fits: /^[a-zA-Z0-9]{9}$/, make: (id, seed) => hash(id, seed).slice(-9) },
+  max_40: { fits: /^[\s\S]{1,40}$/, make: (id, seed) => `call_${hash(id, seed)}` },
+} satisfies Record<(typeof TOOL_IDS)[number], IdRule>
+
+/** The ids of one conversation, asked for in its order. */
+export class ToolIds {
+  readonly #rule: IdRule
+  /** By the ids that the client knows: those of their last calls. */
+  readonly #last = new Map<string, string>()
+  readonly #taken = new Set<string>()
+  /** What stays as it is, which no other id becomes. */
+  readonly #own = new Set<string>()
+
+  constructor(rule: IdRule, messages: readonly Message[]) {
+    this.#rule = rule
+    for (const message of messages)
+      if (message.role === 'assistant')
+        for (const { id } of message.tool_calls ?? []) if (rule.fits.test(id)) this.#own.add(id)
+  }
+
+  /** Of a call. */
+  call(id: string): string {
+    const isOwn = this.#own.has(id) && !this.#taken.has(id)
+    const given = isOwn ? id : this.#make(id)
+    this.#taken.add(given)
+    this.#last.set(id, given)
+    return given
+  }
+
+  /** Of the result of the last call that had this id. */
+  result(id: string): string {
+    return this.#last.get(id) ?? (this.#rule.fits.test(id) ? id : this.#rule.make(id, 0))
+  }
+
+  #make(id: string): string {
+    for (let seed = 0; ; seed++) {
+      const made = this.#rule.make(id, seed)
+      if (!this.#own.has(made) && !this.#taken.has(made)) return made
+    }
+  }
+}

@@ -1,0 +1,84 @@
+/** A conversation goes on with another vendor, and back: every strict upstream takes what it is sent, and nothing is lost but signatures. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { errorMessage, toSignature } from '../support/anthropic-answers.ts'
+import { googleError } from '../support/gemini-upstream.ts'
+import type { Behaviour } from '../support/upstream-answers.ts'
+import { errorAnswer } from '../support/upstream-answers.ts'
+import { startVendors, VENDORS, type Vendor, type Vendors } from './vendors.ts'
+
+let vendors: Vendors
+beforeAll(async () => {
+  vendors = await startVendors()
+})
+afterAll(() => vendors.stop())
+beforeEach(() => vendors.play())
+
+const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+const tools = ['weather', 'clock'].map((name) => ({ type: 'function', function: { name, parameters } }))
+const mark = { cache_control: { type: 'ephemeral' } }
+
+/** How each says that it cannot now, before its first word. */
+const FAILURES: Record<Vendor, Behaviour[]> = {
+  openai: [errorAnswer(503, 'Busy'), { kind: 'reset' }],
+  anthropic: [errorMessage(529, 'overloaded_error', 'Overloaded'), { kind: 'reset' }],
+  gemini: [googleError(503, 'UNAVAILABLE', 'The model is overloaded.'), { kind: 'reset' }],
+}
+
+/** Plays one conversation: a turn of two calls each with both, then the answer with the first again. */
+async function converse(model: string, stream: boolean, failure: Behaviour): Promise<void> {
+  const [from = '', to = ''] = model.split('/')
+  const second = to === 'mistral' ? to : `${to}-2`
+  const first = vendors.upstreams[`${from}-1`]
+  const messages: Record<string, unknown>[] = [
+    { role: 'system', content: [{ type: 'text', text: 'Be brief.', ...mark }] },
+    { role: 'user', content: 'Weather and time in Rome?', ...mark },
+  ]
+  const ask = async (by: string) => {
+    const { message, upstream } = await vendors.ask({ model, stream, messages, tools, reasoning_effort: 'low' })
+    expect(upstream).toBe(by)
+    messages.push(message)
+    const calls = (message.tool_calls ?? []) as { id: string }[]
+    for (const [at, { id }] of calls.entries())
+      messages.push({ role: 'tool', tool_call_id: id, content: `result ${messages.length} of ${at}`, ...mark })
+    return calls.length
+  }
+  expect(await ask(`${from}-1`)).toBe(2)
+  first?.script(failure)
+  expect(await ask(second)).toBe(2)
+  expect(await ask(second)).toBe(0)
+  expect(messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Sunny.' })
+  // The first one is there again, and reads what it has signed itself.
+  vendors.resume(`${from}-1`)
+  messages.push({ role: 'user', content: 'Thanks. And?' })
+  expect(await ask(`${from}-1`)).toBe(0)
+  expect(Object.values(vendors.refused).flat()).toEqual([])
+}
+
+describe.each(VENDORS)('what %s has begun', (from) => {
+  describe.each([...VENDORS, 'mistral'] as const)('goes on with %s', (to) => {
+    test.each([
+      ['whole', false, 0],
+      ['streamed', true, 1],
+    ] as const)('%s', async (_, stream, at) => {
+      await converse(`${from}/${to}`, stream, FAILURES[from][at] as Behaviour)
+      const sent = vendors.upstreams[to === 'mistral' ? to : `${to}-2`]?.requests.at(-1)?.body ?? ''
+      for (const text of ['Be brief.', 'Weather and time in Rome?', 'result 3 of 0', 'result 4 of 1', 'Rome'])
+        expect(sent).toContain(text)
+      expect(sent).not.toContain('"signer"')
+      expect(sent).not.toContain('by-openai')
+      expect(sent).not.toContain(toSignature('Hm of anthropic-1'))
+      const rows = await vendors.app.settled(await vendors.app.count())
+      expect(rows.slice(-4).map(({ status, attempts }) => ({ status, attempts }))).toEqual([
+        { status: 'ok', attempts: 1 },
+        { status: 'ok', attempts: 2 },
+        { status: 'ok', attempts: 2 },
+        { status: 'ok', attempts: 1 },
+      ])
+      const own = vendors.upstreams[`${from}-1`]?.requests.at(-1)?.body ?? ''
+      if (from === 'anthropic') expect(own).toContain(toSignature('Hm of anthropic-1'))
+      if (from === 'gemini') expect(own).toMatch(/"thoughtSignature":"(?!skip)/)
+      for (const name of ['anthropic-1', 'anthropic-2'])
+        if (name !== `${from}-1`) expect(own).not.toContain(toSignature(`Hm of ${name}`))
+    })
+  })
+})

@@ -1,0 +1,47 @@
+import { expect, test } from 'bun:test'
+import type { Message } from '../../../src/domain/request.ts'
+import { DEFAULT_OPTIONS } from '../../../src/domain/settings.ts'
+import { signed, toOwnConversation } from '../../../src/upstreams/dialects/openai/conversation.ts'
+
+const upstream = { id: 'router', options: DEFAULT_OPTIONS }
+const OWN = { type: 'reasoning.text', text: 'Hm', signature: 's', format: 'anthropic-claude-v1', index: 0 }
+const BARE = { type: 'reasoning.summary', summary: 'Hm', index: 0 }
+
+test('what an upstream has signed goes back to it as it came, and to no other; what is not signed stays', () => {
+  const marked = signed(OWN, 'router')
+  expect(marked).toEqual({ ...OWN, signer: 'router' })
+  expect(signed(BARE, 'router')).toBe(BARE)
+  const foreign = { type: 'reasoning.encrypted', data: 'AA', format: 'google-gemini-v1', signer: 'google/gemini' }
+  const message = (details: unknown[]): Message => ({
+    role: 'assistant',
+    content: 'a',
+    reasoning: 'Hm',
+    reasoning_details: details,
+  })
+  expect(toOwnConversation([message([marked, foreign, BARE])], upstream)).toEqual([message([OWN, BARE])])
+  expect(toOwnConversation([message([foreign])], upstream)).toEqual([
+    { role: 'assistant', content: 'a', reasoning: 'Hm' },
+  ])
+})
+
+test('a picture that another has drawn goes without its signature', () => {
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
+  const extra_content = { google: { thought_signature: 's', signer: 'google/gemini' } }
+  const message = { role: 'assistant', content: 'a', images: [{ ...image, extra_content }] } as Message
+  expect(toOwnConversation([message], upstream)).toEqual([
+    { role: 'assistant', content: 'a', images: [image] } as Message,
+  ])
+})
+
+test('a conversation that has nothing of this is the same list', () => {
+  const messages: Message[] = [
+    { role: 'user', content: 'a' },
+    { role: 'assistant', content: 'b', reasoning: 'Hm', reasoning_details: [BARE] },
+    { role: 'assistant', tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+    { role: 'tool', tool_call_id: 'call_1', content: 'c' },
+  ]
+  expect(toOwnConversation(messages, upstream)).toBe(messages)
+  expect(toOwnConversation(messages, { ...upstream, options: { ...DEFAULT_OPTIONS, tool_ids: 'max_40' } })).toBe(
+    messages,
+  )
+})
