@@ -139,5 +139,6 @@ test('an upstream is asked by its own settings', () => {
   expect(at('https://api.anthropic.com')).toBe('/v1/messages')
   expect(at('https://api.minimax.io/anthropic/v1')).toBe('/messages')
   expect(at('https://h', { path: '/raw' })).toBe('/raw')
+  expect(at('https://h', { path: '/of/{model}' })).toMatch(/^\/of\/[\w%.-]+$/)
   expect(anthropic.probe.path({ ...upstream, baseUrl: 'https://h' })).toBe('/v1/models')
 })

@@ -6,6 +6,7 @@ import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target, Upstream } from '../../../domain/snapshot.ts'
 import { toAuthHeaders } from '../../auth.ts'
 import type { WireRequest } from '../../backend.ts'
+import { toChatPath } from '../../chat-path.ts'
 import { toBody, VERSION } from './request.ts'
 
 const VERTEX_VERSION = 'vertex-2023-10-16'
@@ -17,7 +18,10 @@ export function toWireRequest(body: CanonicalRequest, target: Target): WireReque
   const { upstream } = target
   const sent = toBody(body, target)
   if (!isVertex(upstream))
-    return { path: upstream.options.path ?? toPath(upstream, '/messages'), body: JSON.stringify(sent) }
+    return {
+      path: toChatPath(upstream.options, sent.model, toPath(upstream, '/messages')),
+      body: JSON.stringify(sent),
+    }
   const { model, ...rest } = sent
   const method = body.stream ? 'streamRawPredict' : 'rawPredict'
   return {

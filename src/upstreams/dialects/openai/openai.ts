@@ -11,6 +11,7 @@ import type { Target } from '../../../domain/snapshot.ts'
 import { sourceTextOf } from '../../../domain/source-text.ts'
 import { toAuthHeaders } from '../../auth.ts'
 import type { Dialect } from '../../backend.ts'
+import { toChatPath } from '../../chat-path.ts'
 import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
 import { adapt, fitToModel, isParticular } from './adapt.ts'
 import { toOwnConversation } from './conversation.ts'
@@ -37,9 +38,8 @@ export const openai: Dialect = {
 }
 
 function toPath({ upstream: { options }, upstreamModel }: Target): string {
-  const { path = '/chat/completions', query } = options
-  if (options.path === undefined && query === undefined) return path
-  return `${path.replaceAll('{model}', () => encodeURIComponent(upstreamModel))}${toQuery(options)}`
+  const path = toChatPath(options, upstreamModel, '/chat/completions')
+  return options.query === undefined ? path : `${path}${toQuery(options)}`
 }
 
 const toQuery = ({ query }: UpstreamOptions): string => (query ? `?${new URLSearchParams(query)}` : '')
