@@ -3,8 +3,9 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { editModel, type ModelChanges } from '../../src/catalog/edit-model.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
-import { databasePath } from '../../src/store/sqlite/open.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { createVault } from '../../src/store/vault.ts'
 import { anthropicList, claude, gemini, listed, onlyFor, openaiList } from '../support/model-lists.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
@@ -85,6 +86,23 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     const planned = await bench.run('catalog', 'plan', 'out.yaml')
     expect(planned).toMatchObject({ code: 0, stderr: '' })
     expect(planned.stdout).toContain('the database says the same')
+  })
+
+  test('has a model that was unpriced asked for once an administrator has given it a price, and not before', async () => {
+    lists(openaiList('gpt-9-secret'))
+    await add('openai', '--yes')
+    const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+    const store = createConfigStore(sqlite)
+    const edit = (changes: ModelChanges) =>
+      editModel(store, 'openai/gpt-9-secret', changes, { actor: 'ann', nowMs: Date.UTC(2026, 10, 22) })
+    await edit({ contextLength: 64_000 })
+    await expect(edit({ enabled: true })).rejects.toThrow('pricing is missing')
+    await edit({ enabled: true, pricing: [{ prompt: '0.000001', completion: '0.000002' }] })
+    sqlite.close()
+    expect(await modelOf('openai/gpt-9-secret')).toMatchObject({
+      ...{ enabled: true, reason: null, context_length: 64_000, origin: 'admin' },
+      pricing: [{ prompt: '0.000001', completion: '0.000002' }],
+    })
   })
 
   test('is asked which models it has with the credential, before anything is written', async () => {

@@ -100,6 +100,22 @@ describe('prices', () => {
     ])
   })
 
+  test('that nobody knows are not those of something free, until they are typed', () => {
+    const unpriced = { pricing: [], context_length: 8_192, max_output_length: 1_000, supported_features: [] }
+    const before = { ...unpriced, enabled: false, listed: true }
+    const values = toModelValues(before)
+    expect(values).toMatchObject({ prompt: '', completion: '' })
+    expect(toModelPatch({ ...values, context_length: '4096', enabled: 'yes' }, before)).toEqual({
+      ...{ context_length: 4_096, enabled: true },
+    })
+    const priced = { ...values, prompt: '2', completion: '8' }
+    expect(toModelPatch(priced, before)).toEqual({ pricing: [{ prompt: '0.000002', completion: '0.000008' }] })
+    expect(fieldOf(() => toModelPatch({ ...values, prompt: '2' }, before))).toBe('completion')
+    expect(fieldOf(() => toRouteBody({ ...toNewRoute({ pricing: [], routes: [] }, 'a'), price: 'own' }, null))).toBe(
+      'prompt',
+    )
+  })
+
   test('that cannot be read name their field', () => {
     expect(fieldOf(() => toPricing({ ...typed, prompt: '' }, [item]))).toBe('prompt')
     expect(fieldOf(() => toPricing({ ...typed, input_cache_write: 'much' }, [item]))).toBe('input_cache_write')

@@ -110,7 +110,7 @@ function Standing({ of: model }: { of: Model }) {
           · {model.name}, of {model.owned_by}
         </span>
       </p>
-      {model.enabled && model.reason && <p class="reason">{model.reason}</p>}
+      {(model.enabled || model.pricing.length === 0) && model.reason && <p class="reason">{model.reason}</p>}
     </div>
   )
 }
@@ -120,7 +120,7 @@ const Headline = ({ of: { pricing, context_length } }: { of: Model }) => (
     {isFree(pricing) ? (
       <div>
         <dt>price</dt>
-        <dd>free</dd>
+        <dd>{pricing.length === 0 ? 'not known' : 'free'}</dd>
       </div>
     ) : (
       <>

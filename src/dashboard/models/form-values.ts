@@ -18,8 +18,8 @@ type TypedPrice = (typeof TYPED_PRICES)[number]
 export type PriceValues = Record<TypedPrice, string>
 
 export const toPriceValues = ([item]: readonly PricingItem[]): PriceValues => ({
-  prompt: toTyped(item?.prompt ?? '0'),
-  completion: toTyped(item?.completion ?? '0'),
+  prompt: toTyped(item?.prompt),
+  completion: toTyped(item?.completion),
   input_cache_read: toTyped(item?.input_cache_read),
   input_cache_write: toTyped(item?.input_cache_write),
 })
@@ -32,7 +32,7 @@ export function toPricing(values: PriceValues, [first, ...longer]: readonly Pric
   for (const name of TYPED_PRICES) {
     const text = values[name].trim()
     // In other digits it would be another price.
-    if (text === toTyped(first?.[name])) continue
+    if (first && text === toTyped(first[name])) continue
     if (text === '' && name !== 'prompt' && name !== 'completion') delete item[name]
     else item[name] = toPrice(text, name)
   }
@@ -74,7 +74,9 @@ export const toModelValues = (model: EditedModel): ModelValues => ({
 
 /** What is said otherwise than it is. Throws a Refusal that names the field for what cannot be read. */
 export function toModelPatch(values: ModelValues, before: EditedModel) {
-  const pricing = toPricing(values, before.pricing)
+  // Nobody knows what it costs, and nobody has said it now.
+  const isUnpriced = before.pricing.length === 0 && TYPED_PRICES.every((name) => values[name].trim() === '')
+  const pricing = isUnpriced ? [] : toPricing(values, before.pricing)
   const after = {
     context_length: toTokens(values.context_length, 'context_length'),
     max_output_length: toTokens(values.max_output_length, 'max_output_length'),

@@ -2,7 +2,6 @@
 import { useState } from 'preact/hooks'
 import type { ShownModel } from '../../documents/model.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
-import { isFree } from '../figures/prices.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
@@ -16,7 +15,7 @@ import { useUpstreams } from '../upstreams/data.ts'
 import { useModels } from './data.ts'
 import { ModelDrawer } from './drawer.tsx'
 import { Rungs } from './ladder.tsx'
-import { PerMillion } from './price.tsx'
+import { Price } from './price.tsx'
 import { FEATURE_WORDS, filterModels, toFeatures, toModelState } from './words.ts'
 
 export function ModelsPage() {
@@ -125,7 +124,7 @@ const COLUMNS: readonly Column<ShownModel>[] = [
       return (
         <div class="state-cell">
           <State kind={kind}>{word}</State>
-          {model.enabled && model.reason && <span class="under">{model.reason}</span>}
+          {(model.enabled || model.pricing.length === 0) && model.reason && <span class="under">{model.reason}</span>}
         </div>
       )
     },
@@ -136,15 +135,14 @@ const COLUMNS: readonly Column<ShownModel>[] = [
     title: 'In',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.prompt ?? 0),
-    cell: ({ pricing }) => (isFree(pricing) ? <span class="dim">free</span> : <PerMillion usd={pricing[0]?.prompt} />),
+    cell: ({ pricing }) => <Price of={pricing} usd={pricing[0]?.prompt} />,
   },
   {
     name: 'out',
     title: 'Out',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.completion ?? 0),
-    cell: ({ pricing }) =>
-      isFree(pricing) ? <span class="dim">free</span> : <PerMillion usd={pricing[0]?.completion} />,
+    cell: ({ pricing }) => <Price of={pricing} usd={pricing[0]?.completion} />,
   },
   {
     name: 'context',

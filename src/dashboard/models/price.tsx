@@ -1,6 +1,6 @@
 /** Prices: for a million tokens, as people compare them, beside what a token costs exactly. */
 import type { PricingItem } from '../../domain/usage.ts'
-import { toPerMillion } from '../figures/prices.ts'
+import { isFree, toPerMillion } from '../figures/prices.ts'
 import { None } from '../ui/figure.tsx'
 import { toCondition, toPriceLines } from './words.ts'
 
@@ -13,10 +13,16 @@ export const PerMillion = ({ usd }: { usd: string | undefined }) =>
     </span>
   )
 
+/** A price in a list; what is free, and what nobody knows the price of, as that. */
+export const Price = ({ of: pricing, usd }: { of: readonly PricingItem[]; usd: string | undefined }) => {
+  if (pricing.length === 0) return <span class="dim">not known</span>
+  return isFree(pricing) ? <span class="dim">free</span> : <PerMillion usd={usd} />
+}
+
 /** All that is charged by. */
 export const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
   pricing.length === 0 ? (
-    <p>Nothing is charged: it is local.</p>
+    <p>Nobody knows what it costs: nothing is asked of it before it has a price.</p>
   ) : (
     pricing.map((item) => (
       <table key={`${item.mode} ${item.min_prompt_tokens}`} class="prices">
