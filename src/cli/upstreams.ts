@@ -6,9 +6,10 @@ import { type StoredUpstream, toDeclared, toRow } from '../documents/upstream.ts
 import { createAllBackends, testUpstream } from '../server/backends.ts'
 import type { Status, TestResult } from '../server/protocol.ts'
 import { CommandError } from './command-error.ts'
-import { type Context, printJson, toPrintable, toTable } from './io.ts'
+import { type Context, printJson, toDescribedTable, toPrintable } from './io.ts'
 import { findServer, noteServer, testThroughServer } from './live.ts'
 import { readUpstreams } from './read-upstreams.ts'
+import { toAdvice } from './upstream-advice.ts'
 import { toUpstreamTable } from './upstream-text.ts'
 
 export async function list(io: Context): Promise<void> {
@@ -31,7 +32,10 @@ export async function test(ids: readonly string[], io: Context): Promise<void> {
   )
   if (io.json) printJson(io, { upstreams: results, server: toServer(status) })
   else if (results.length === 0) io.stderr('There is no upstream to ask.\n')
-  else io.stdout(toTable(['ID', 'STATE', 'MS', 'WHAT CAME'], results.map(toCells), io.paint))
+  else {
+    const notes = results.map(({ reason }) => [toPrintable((reason && toAdvice(reason)) ?? '')])
+    io.stdout(toDescribedTable(['ID', 'STATE', 'MS', 'WHAT CAME'], results.map(toCells), notes, io.paint))
+  }
   const failed = results.filter(({ state }) => state !== 'ready' && state !== 'unknown')
   if (failed.length > 0)
     throw new CommandError('upstreams_failed', `${failed.length} of ${results.length} could not answer.`)

@@ -4,10 +4,12 @@
  */
 import { Elysia } from 'elysia'
 import type { Key } from '../domain/snapshot.ts'
-import type { HandleDeps } from '../gateway/handle.ts'
-import { chatController } from './chat.ts'
+import { chat } from '../formats/chat/chat.ts'
+import { type HandleDeps, handle } from '../gateway/handle.ts'
+import { onlyAt } from '../routing/only-at.ts'
+import { chatController, IDLE_SECONDS } from './chat.ts'
 import type { Listener } from './instance.ts'
-import { type ModelsDeps, modelsController } from './models.ts'
+import { listModels, type ModelsDeps, modelsController } from './models.ts'
 
 /** Who could make a key of any kind is held to no limit. */
 const SYSTEM: Key = {
@@ -28,8 +30,27 @@ const SYSTEM: Key = {
 /** Nobody comes over the network. */
 const nowhere = () => null
 
-/** Serves `/system/v1/chat/completions` and `/system/v1/models`. @param app the instance that listens on the socket. */
+/**
+ * Serves `/system/v1/chat/completions` and `/system/v1/models`, and the same below `/system/upstreams/<id>`, where that upstream alone is
+ * asked. @param app the instance that listens on the socket.
+ */
 export const systemController = (deps: HandleDeps & ModelsDeps, app: Listener) =>
   new Elysia({ name: 'system', prefix: '/system' })
     .use(chatController(deps, app, nowhere, SYSTEM))
     .use(modelsController(deps, nowhere, SYSTEM))
+    .get('/upstreams/:id/v1/models', ({ params: { id } }) => ({
+      object: 'list',
+      data: listModels({ ...deps, live: at(deps, id) }, SYSTEM),
+    }))
+    .post(
+      '/upstreams/:id/v1/chat/completions',
+      ({ request, headers, params: { id } }) =>
+        handle({ ...deps, live: at(deps, id) }, chat, {
+          ...{ request, headers, owner: SYSTEM, token: null, ipOf: nowhere },
+          liftIdleLimit: () => app.server?.timeout(request, 0),
+          restoreIdleLimit: () => app.server?.timeout(request, IDLE_SECONDS),
+        }),
+      { parse: 'none' },
+    )
+
+const at = ({ live }: HandleDeps, id: string) => ({ snapshot: onlyAt(live.snapshot, id) })

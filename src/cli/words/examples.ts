@@ -36,7 +36,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'upstreams list': ['upstreams list', 'upstreams list --json'],
   'upstreams edit': ['upstreams edit openai --key', "upstreams edit openai --models 'gpt-5*'"],
   'upstreams remove': ['upstreams remove openai --plan', 'upstreams remove openai'],
-  'upstreams test': ['upstreams test', 'upstreams test openai'],
+  'upstreams test': ['upstreams test', 'upstreams test openai --call'],
   'requests list': ['requests list --errors --since 24h', "requests list --key dev --model 'openai/*' --limit 20"],
   'requests tail': ['requests tail', 'requests tail --errors --json'],
   'requests show': ['requests show 3e1da544', 'requests show req_0192f3a1c5d27e8b9a4f6d1c2b3a4e5f --json'],

@@ -1,6 +1,7 @@
 /** `tollgate upstreams` in words. `../upstreams.ts` and those beside it do what they say. */
 import { type Command, Option } from 'commander'
 import { DIALECTS } from '../../domain/settings.ts'
+import { usageError } from '../command-error.ts'
 import type { Context } from '../io.ts'
 import type { AddFlags } from '../upstreams-add.ts'
 import type { EditFlags } from '../upstreams-change.ts'
@@ -54,7 +55,13 @@ export function addUpstreams(program: Command, context: Context): void {
       'ask upstreams, by what costs nothing, whether they could answer now; exit 1 if one could not. A running server asks, and goes by what it finds',
     )
     .argument('[id...]', 'the ones to ask; else all that are enabled')
-    .action(async (ids: string[]) => (await import('../upstreams.ts')).test(ids, context))
+    .option('--call', 'make one tiny call to each that is named: paid, and on record under the key `system`')
+    .option('--model <slug>', 'the model that --call asks; else the cheapest')
+    .action(async (ids: string[], { call, model }: { call?: boolean; model?: string }) => {
+      if (call) return (await import('../upstreams-call.ts')).call(ids, model, context)
+      if (model !== undefined) throw usageError('--model is for --call alone: without it nothing is asked of a model.')
+      return (await import('../upstreams.ts')).test(ids, context)
+    })
 }
 
 const FORMATS = DIALECTS.filter((name) => name !== 'demo')

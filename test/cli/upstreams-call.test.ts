@@ -1,0 +1,81 @@
+/** `tollgate upstreams test --call`, through a server in this process: one tiny call, on record and paid, and what went wrong with it. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { toAdvice } from '../../src/cli/upstream-advice.ts'
+import { CREDENTIAL } from '../support/app.ts'
+import { costOf, type Gateway, startGateway } from '../support/gateway.ts'
+import { obliging } from '../support/upstream.ts'
+import { errorAnswer } from '../support/upstream-answers.ts'
+import { type Bench, createBench } from './run.ts'
+
+// The thread that counts takes its time to start beside other work.
+setDefaultTimeout(60_000)
+
+let gateway: Gateway
+let bench: Bench
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+beforeEach(() => {
+  gateway.upstream.script(obliging)
+  bench = createBench()
+})
+afterEach(() => bench.close())
+
+const call = (...argv: string[]) => bench.run('upstreams', 'test', '--data', gateway.app.dataFolder, '--call', ...argv)
+const lastRow = async () => (await gateway.app.settled(await gateway.app.count())).at(-1)
+
+test('the cheapest model of the upstream is asked for a word, which is on record under `system` and paid', async () => {
+  const { code, stdout, stderr } = await call('paid', '--json')
+  expect([code, stderr]).toEqual([0, ''])
+  const [result] = JSON.parse(stdout).upstreams
+  expect(result).toMatchObject({ id: 'paid', state: 'ready', reason: null, cost_nano_usd: expect.any(Number) })
+  expect(gateway.upstream.requests.at(-1)?.json).toMatchObject({ max_tokens: 16, stream: true })
+  const row = await lastRow()
+  expect(row).toMatchObject({ key_id: 'system', upstream: 'paid', status: 'ok', cost_nano_usd: result.cost_nano_usd })
+  expect(result.request_id).toBe(`req_${row?.id}`)
+})
+
+test('a model may be named, and what it costs is printed', async () => {
+  const { stdout } = await call('paid', '--model', 'acme/large')
+  expect(stdout).toMatch(/paid +ready +\d+ +acme\/large\n +answers; req_\w+, \$0\.\d+\n/)
+  expect(await lastRow()).toMatchObject({ model: 'acme/large', cost_nano_usd: costOf(10, 5) })
+})
+
+test('what is wrong is told with what to do, without the credential, and costs nothing', async () => {
+  gateway.upstream.script(errorAnswer(401, `Incorrect API key provided: ${CREDENTIAL}`))
+  const { code, stdout, stderr } = await call('paid')
+  expect([code, stderr]).toEqual([1, 'error: 1 of 1 could not answer.\n'])
+  expect(stdout.replace(/\s+/g, ' ')).toMatch(/paid failed .*401.* Look whether its key is that of this provider/)
+  expect(stdout).not.toContain(CREDENTIAL)
+  expect(await lastRow()).toMatchObject({ key_id: 'system', status: 'failed', cost_nano_usd: 0 })
+})
+
+test('one that nobody knows, and none at all, are refused without a call', async () => {
+  const before = gateway.upstream.requests.length
+  const unknown = await call('nowhere-at-all')
+  expect([unknown.code, unknown.stdout.replace(/\s+/g, ' ')]).toEqual([
+    1,
+    expect.stringContaining('no model has a route'),
+  ])
+  expect(await call()).toMatchObject({ code: 2, stderr: expect.stringContaining('name the upstreams') })
+  expect(await bench.run('upstreams', 'test', 'paid', '--model', 'x')).toMatchObject({ code: 2 })
+  expect(gateway.upstream.requests.length).toBe(before)
+})
+
+test('without a server nothing is asked: nobody would keep the record', async () => {
+  const { code, stderr } = await bench.run('upstreams', 'test', 'paid', '--call')
+  expect([code, stderr]).toEqual([1, expect.stringContaining('Start it with: tollgate serve')])
+})
+
+test.each([
+  ['its /models answered 401: its api_key in the catalogue is missing or wrong', 'key'],
+  ['its name does not resolve', 'name in its base_url'],
+  ['its certificate is signed by nobody who is known here', 'NODE_EXTRA_CA_CERTS'],
+  ['connection refused', 'whether it runs'],
+  ['its /models did not answer in time', 'HTTPS_PROXY'],
+  ['status 402: You exceeded your current quota', 'raise its limit'],
+  ['status 404: The model `gpt-9` does not exist', 'which models its provider has'],
+  ['the variable OPENAI_API_KEY is not set on the server', 'Put its key there'],
+  ['status 503: overloaded', 'The trouble is its own'],
+])('of %j it is said what to do', (said, words) => expect(toAdvice(said)).toContain(words))
