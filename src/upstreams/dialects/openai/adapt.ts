@@ -4,7 +4,7 @@
  * them. Pure.
  */
 import { asObject, type JsonObject } from '../../../domain/json.ts'
-import type { RouteSettings, UpstreamSettings } from '../../../domain/settings.ts'
+import { EFFORTS, type RouteSettings, type UpstreamSettings } from '../../../domain/settings.ts'
 
 /** Whether there is anything to adapt for an upstream. */
 export const isParticular = (options: UpstreamSettings): boolean =>
@@ -90,7 +90,7 @@ function mapped(value: unknown, change: (value: JsonObject) => JsonObject): unkn
   return changed ?? value
 }
 
-const ORDER: readonly string[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+const ORDER: readonly string[] = EFFORTS
 
 /** What only some models of an upstream take, by what their routes say. */
 export function fitToModel(sent: JsonObject, { thinking, efforts, thinking_off: off, sampling }: RouteSettings): void {
