@@ -84,7 +84,7 @@ test('a refusal says nothing of what was sent but the name of a field', async ()
     [nobody, '/session', { name: 'owner', password: 1, secret }],
     [nobody, '/session', { name: 'owner', password: [secret] }],
     [nobody, '/code', { name: 'owner', password: 'long enough for it', code: { [secret]: secret } }],
-    [owner, '/upstreams', { id: 'mine', dialect: 'openai', base_url: 'https://api.example.com', api_key: [secret] }],
+    [owner, '/upstreams', { id: 'mine', dialect: 'openai', base_url: 'https://api.example.com', api_key: [[secret]] }],
     [owner, '/upstreams', { id: 'mine', dialect: 'openai', api_key: secret }],
     [owner, '/upstreams', { id: 'mine', dialect: secret }],
     [owner, '/keys', { name: 'dev', metadata: { note: [secret] } }],
