@@ -89,7 +89,8 @@ const AssistantMessage = Type.Object({
 })
 const ToolMessage = Type.Object({
   role: Type.Literal('tool'),
-  content: textOr(TextPart, OtherPart),
+  // OpenAI has no pictures here; tools that take them of a screen or a chart answer with them.
+  content: textOr(TextPart, ImagePart, OtherPart),
   tool_call_id: text(),
 })
 /** The result of a legacy function call. */

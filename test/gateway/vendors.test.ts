@@ -24,6 +24,17 @@ const FAILURES: Record<Vendor, Behaviour[]> = {
   gemini: [googleError(503, 'UNAVAILABLE', 'The model is overloaded.'), { kind: 'reset' }],
 }
 
+const PICTURE = 'iVBORw0KGgo='
+
+/** The second tool has a picture to show. */
+const toResult = (text: string, at: number) =>
+  at === 0
+    ? text
+    : [
+        { type: 'text', text },
+        { type: 'image_url', image_url: { url: `data:image/png;base64,${PICTURE}` } },
+      ]
+
 /** Plays one conversation: a turn of two calls each with both, then the answer with the first again. */
 async function converse(model: string, stream: boolean, failure: Behaviour): Promise<void> {
   const [from = '', to = ''] = model.split('/')
@@ -39,7 +50,12 @@ async function converse(model: string, stream: boolean, failure: Behaviour): Pro
     messages.push(message)
     const calls = (message.tool_calls ?? []) as { id: string }[]
     for (const [at, { id }] of calls.entries())
-      messages.push({ role: 'tool', tool_call_id: id, content: `result ${messages.length} of ${at}`, ...mark })
+      messages.push({
+        role: 'tool',
+        tool_call_id: id,
+        content: toResult(`result ${messages.length} of ${at}`, at),
+        ...mark,
+      })
     return calls.length
   }
   expect(await ask(`${from}-1`)).toBe(2)
@@ -62,7 +78,7 @@ describe.each(VENDORS)('what %s has begun', (from) => {
     ] as const)('%s', async (_, stream, at) => {
       await converse(`${from}/${to}`, stream, FAILURES[from][at] as Behaviour)
       const sent = vendors.upstreams[to === 'mistral' ? to : `${to}-2`]?.requests.at(-1)?.body ?? ''
-      for (const text of ['Be brief.', 'Weather and time in Rome?', 'result 3 of 0', 'result 4 of 1', 'Rome'])
+      for (const text of ['Be brief.', 'Weather and time in Rome?', 'result 3 of 0', 'result 4 of 1', 'Rome', PICTURE])
         expect(sent).toContain(text)
       expect(sent).not.toContain('"signer"')
       expect(sent).not.toContain('by-openai')

@@ -45,3 +45,21 @@ test('a conversation that has nothing of this is the same list', () => {
     messages,
   )
 })
+
+test('pictures of tools follow the last result of their turn, in a message of a user', () => {
+  const picture = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AA==' } }
+  const call = (id: string) => ({ id, type: 'function' as const, function: { name: 'f', arguments: '{}' } })
+  const messages: Message[] = [
+    { role: 'assistant', tool_calls: [call('a'), call('b')] },
+    { role: 'tool', tool_call_id: 'a', content: [picture] },
+    { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'B' }, picture] },
+    { role: 'assistant', content: 'c' },
+  ]
+  expect(toOwnConversation(messages, upstream)).toEqual([
+    { role: 'assistant', tool_calls: [call('a'), call('b')] },
+    { role: 'tool', tool_call_id: 'a', content: 'The picture follows.' },
+    { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'B' }] },
+    { role: 'user', content: [{ type: 'text', text: 'What the tools have shown:' }, picture, picture] },
+    { role: 'assistant', content: 'c' },
+  ])
+})

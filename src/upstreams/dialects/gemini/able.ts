@@ -51,7 +51,8 @@ function findPart({ messages }: CanonicalRequest): Unable | null {
       const part = content[at]
       const param = `messages[${index}].content[${at}]`
       if (part?.type === 'text' || part?.type === 'refusal') continue
-      if (message?.role === 'tool') return { param, why: 'what tools answer is text there' }
+      if (message?.role === 'tool' && part?.type !== 'image_url')
+        return { param, why: 'what tools answer is text and pictures there' }
       if (toPart(part) === undefined) return { param, why: 'it is none of the parts that its API takes' }
     }
   }

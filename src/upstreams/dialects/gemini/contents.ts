@@ -17,7 +17,7 @@ export interface Conversation {
 export interface Manner {
   /** Whether it takes the ids of calls. */
   ids: boolean
-  /** Whether it refuses calls of the current turn without a signature. */
+  /** Whether it is of Gemini 3 or later: it refuses calls of the current turn without a signature, and knows pictures in results. */
   signs: boolean
   /** Whose signatures it knows. */
   signer: string
@@ -31,6 +31,7 @@ export function toConversation({ messages }: Pick<CanonicalRequest, 'messages'>,
   const system = messages.slice(0, first).flatMap(toParts)
   const turns = new Turns(manner)
   for (const message of messages.slice(first)) turns.take(message)
+  turns.end()
   const { contents } = turns
   if (manner.signs) signCurrentTurn(contents)
   // There has to be something to answer.
@@ -48,6 +49,7 @@ class Turns {
   constructor(readonly manner: Manner) {}
 
   take(message: Message): void {
+    if (message.role !== 'tool') this.end()
     switch (message.role) {
       case 'assistant':
         this.#answer(message)
@@ -61,6 +63,16 @@ class Turns {
       default:
         this.#say('user', toParts(message))
     }
+  }
+
+  /** Pictures that tools have answered with, for a model that takes them behind their results. */
+  #pictures: Part[] = []
+
+  /** The results that came last are all there. */
+  end(): void {
+    const pictures = this.#pictures
+    this.#pictures = []
+    this.#say('user', pictures)
   }
 
   /** Adds to the turn of who spoke last; what functions answered stands alone. */
@@ -96,10 +108,14 @@ class Turns {
     const { tool_call_id: id, content } = message
     const text = typeof content === 'string' ? content : content.map((part) => asText(asObject(part)?.text)).join('')
     const isError = Reflect.get(message, 'is_error') === true
+    const pictures = toParts(message).filter((part) => part.text === undefined)
+    const { ids, signs } = this.manner
+    if (!signs) this.#pictures.push(...pictures)
     return {
-      ...(this.manner.ids ? { id } : {}),
+      ...(ids ? { id } : {}),
       name: this.#names.get(id) ?? id,
       response: isError ? { error: text } : { output: text },
+      ...(signs && pictures.length > 0 ? { parts: pictures } : {}),
     }
   }
 

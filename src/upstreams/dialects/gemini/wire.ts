@@ -18,6 +18,8 @@ export interface FunctionResponse {
   name: string
   /** `output` is what the tool said, or `error` why it did not. */
   response: { output: string } | { error: string }
+  /** Pictures, since Gemini 3. */
+  parts?: Part[]
 }
 
 /** One of the first four, and perhaps the signature by which the model knows its own thoughts again. */

@@ -1,6 +1,6 @@
 /**
- * A conversation as an upstream takes it that has not seen all of it: without what others have signed, and with ids of calls that
- * it takes. The same list comes back where nothing is to change, which is nearly always. Pure.
+ * A conversation as an upstream takes it that has not seen all of it: without what others have signed, with ids of calls that
+ * it takes, and with the pictures that tools have answered with in words of a user, for the format has no other place for them. The same list comes back where nothing is to change, which is nearly always. Pure.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, Message } from '../../../domain/request.ts'
@@ -11,7 +11,8 @@ export function toOwnConversation(
   messages: readonly Message[],
   { id, options }: Pick<Upstream, 'id' | 'options'>,
 ): readonly Message[] {
-  const read = changed(messages, (message) => (message.role === 'assistant' ? withoutForeign(message, id) : message))
+  const own = changed(messages, (message) => (message.role === 'assistant' ? withoutForeign(message, id) : message))
+  const read = own.some(hasPictures) ? movePictures(own) : own
   if (options.tool_ids === undefined) return read
   const ids = new ToolIds(ID_RULES[options.tool_ids], read)
   return changed(read, (message) => withIds(message, ids))
@@ -21,6 +22,34 @@ export function toOwnConversation(
 export function signed<Item extends object>(item: Item, signer: string): Item | (Item & { signer: string }) {
   const { signature, data } = item as JsonObject
   return asText(signature) === '' && asText(data) === '' ? item : { ...item, signer }
+}
+
+type Part = Exclude<Message['content'], string | null | undefined>[number]
+const isPicture = ({ type }: Part) => type === 'image_url'
+
+const hasPictures = ({ role, content }: Message): boolean =>
+  role === 'tool' && Array.isArray(content) && content.some(isPicture)
+
+/** Each goes behind the last result of its turn. */
+function movePictures(messages: readonly Message[]): readonly Message[] {
+  const moved: Message[] = []
+  let pictures: Part[] = []
+  const say = () => {
+    const intro: Part = { type: 'text', text: 'What the tools have shown:' }
+    if (pictures.length > 0) moved.push({ role: 'user', content: [intro, ...pictures] } as Message)
+    pictures = []
+  }
+  for (const message of messages) {
+    if (message.role !== 'tool') say()
+    if (message.role !== 'tool' || typeof message.content === 'string' || !hasPictures(message)) moved.push(message)
+    else {
+      pictures.push(...message.content.filter(isPicture))
+      const rest = message.content.filter((part) => !isPicture(part))
+      moved.push({ ...message, content: rest.length > 0 ? rest : 'The picture follows.' })
+    }
+  }
+  say()
+  return moved
 }
 
 /** What is said without any signature stays: it is text to any model. */
