@@ -32,7 +32,7 @@ export async function backup(file: string, { force = false, withSecret = false }
     }),
   )
   if (io.json) printJson(io, toDocument(made))
-  else io.stdout(toLines(made, withSecret))
+  else io.stdout(toLines(made, withSecret, io))
   if (made.findings.length === 0) return
   const sentences = io.json ? '' : made.findings.map((finding) => `\n${toPrintable(toSentence(finding))}`).join('')
   throw new CommandError(
@@ -70,10 +70,12 @@ export function toCompletion({ applied, givenUp }: Pick<Backup, 'applied' | 'giv
   ]
 }
 
-function toLines(made: Backup, wantsSecret: boolean): string {
+function toLines(made: Backup, wantsSecret: boolean, { environment }: Pick<Context, 'environment'>): string {
   const checked = made.findings.length === 0 ? ', checked' : ''
   const lines = [`${made.file}: ${toSize(made.bytes)}, ${toContents(made)}${checked}.`, ...toCompletion(made)]
   if (made.secretFile !== null) lines.push(`${made.secretFile}: the secret of the data folder.`)
+  else if (wantsSecret && environment.TOLLGATE_SECRET)
+    lines.push('The secret is in TOLLGATE_SECRET, and not in a file: keep it by yourself.')
   else if (wantsSecret) lines.push('The data folder has no secret yet.')
   return lines.map((line) => `${toPrintable(line)}\n`).join('')
 }

@@ -74,6 +74,24 @@ test('a plan changes nothing and makes no secret', async () => {
   expect(readdirSync(fixture.folder.path)).not.toContain('secret')
 })
 
+test('several credentials are typed in as a list, and shown by their numbers; one of the server is in no list', async () => {
+  const { status, body } = await ask('POST', '/upstreams', { ...NEW, api_key: [SECRET, `${SECRET}-2`] })
+  expect([status, body.upstream.credentials]).toMatchObject([
+    200,
+    [
+      { number: 1, from: 'typed_in', name: null },
+      { number: 2, from: 'typed_in', name: null },
+    ],
+  ])
+  expect(body.changes[0].after).toMatchObject({ api_key: '2 typed in' })
+  expect(JSON.stringify(body)).not.toContain(SECRET)
+  for (const foreign of [`\${PAID_KEY}`, 'file:/etc/hostname', `file:\${HOME}/.key`])
+    expect(await patch('mine', { api_key: [SECRET, foreign] })).toMatchObject({ status: 400 })
+  expect((await patch('mine', { base_url: 'https://elsewhere.example.com' })).body.upstream.credentials).toMatchObject([
+    { number: 1, status: 'not_set', reason: expect.stringContaining('type it in again') },
+  ])
+})
+
 describe('a provider by its name', () => {
   test('is listed with its address and the variable of its key', async () => {
     const { presets } = (await ask('GET', '/presets')).body

@@ -43,6 +43,7 @@ describe('an upstream', () => {
     const bare = { id: 'openai', dialect: 'openai', base_url: 'https://a.test/v1', local: false } as const
     expect(toNewUpstream(typed)).toEqual({ ...bare, limits: { rpm: 1_000, tpm: null, concurrency: null } })
     expect(toNewUpstream({ ...typed, api_key: ' sk-1 ' })).toMatchObject({ api_key: 'sk-1' })
+    expect(toNewUpstream({ ...typed, api_key: ' sk-1  sk-2 ' })).toMatchObject({ api_key: ['sk-1', 'sk-2'] })
   })
 
   test('that is a provider known by name needs no address, and may have one', () => {

@@ -5,6 +5,7 @@ import {
   toBreaker,
   toBreakers,
   toCredential,
+  toCredentialOfSeveral,
   toStrip,
   toTestText,
 } from '../../src/dashboard/upstreams/words.ts'
@@ -59,6 +60,16 @@ describe('in words', () => {
     [{ variable: null, sealed: true, status: 'not_set' }, 'to be typed in'],
   ] as const)('the credential %j', (credential, word) => {
     expect(toCredential(credential).word).toBe(word)
+  })
+
+  test.each([
+    [{ status: 'set', back_in_ms: null }, 'good', '2, from TWO'],
+    [{ status: 'not_set', back_in_ms: null }, 'bad', '2, from TWO: not there'],
+    [{ status: 'left_out', back_in_ms: 1_500 }, 'warn', '2, from TWO: left out, tried again in 1.50 s'],
+    [{ status: 'set', back_in_ms: null, from: 'typed_in', name: null }, 'good', '2, typed in'],
+  ] as const)('one credential of several: %j', (changes, kind, word) => {
+    const credential = { number: 2, from: 'variable', name: 'TWO', reason: null, ...changes } as const
+    expect(toCredentialOfSeveral(credential)).toEqual({ kind, word })
   })
 
   test('what a test came to', () => {

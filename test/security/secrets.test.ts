@@ -47,10 +47,14 @@ const filesBelow = (folder: string) =>
 test('no secret is in any answer after that of its making, in the log, in what commands list or in a file', async () => {
   const ours = readFileSync(join(import.meta.dir, '../../catalog.yaml'), 'utf8')
   const env = `  env: { dialect: openai, base_url: https://api.example.com/v1, api_key: "\${ENV_CREDENTIAL}" }`
-  const catalog = await work.write('catalog.yaml', ours.replace('\nupstreams:\n', `\nupstreams:\n${env}\n`))
+  const ofFile = 'credential-of-a-file-0123456789'
+  const credentialFile = await work.write('credential', `${ofFile}\n`)
+  const both = `  both: { dialect: openai, base_url: https://both.invalid/v1, api_key: ["\${OTHER_CREDENTIAL}", "file:${credentialFile}"] }`
+  const catalog = await work.write('catalog.yaml', ours.replace('\nupstreams:\n', `\nupstreams:\n${env}\n${both}\n`))
   const environment = {
     TOLLGATE_OIDC_CLIENT_SECRET: 'client-secret-0123456789',
     ENV_CREDENTIAL: 'env-credential-0123456789',
+    OTHER_CREDENTIAL: 'other-credential-0123456789',
   }
   const server = await work.serve(['--catalog', catalog, '--first-key', ...OIDC], { environment })
   const { origin } = new URL(server.baseUrl)
@@ -58,9 +62,12 @@ test('no secret is in any answer after that of its making, in the log, in what c
     ...{
       'client secret': environment.TOLLGATE_OIDC_CLIENT_SECRET,
       'variable of the server': environment.ENV_CREDENTIAL,
+      'one of several': environment.OTHER_CREDENTIAL,
+      'one in a file': ofFile,
     },
     ...{ password: PASSWORD, 'first key': server.key ?? '' },
     'typed in credential': 'typed-in-credential-0123456789',
+    'another one typed in': 'typed-in-beside-it-0123456789',
   }
   /** Does it as the owner, and notes what may never be told again. */
   const owner = createBrowser(origin)
@@ -90,9 +97,16 @@ test('no secret is in any answer after that of its making, in the log, in what c
   const own = await member.ask('POST', '/own/keys', { name: 'of mia' })
   secrets['key of a member'] = own.body.key
   const upstream = { id: 'mine', dialect: 'openai', base_url: 'https://nowhere.invalid/v1' }
-  const made = await owner.ask('POST', '/upstreams', { ...upstream, api_key: secrets['typed in credential'] })
-  expect([made.status, made.text.includes('typed-in-credential')]).toEqual([200, false])
-  secrets['secret of the folder'] = readFileSync(join(work.folder, 'data', 'secret'), 'utf8').trim()
+  const made = await owner.ask('POST', '/upstreams', {
+    ...upstream,
+    api_key: [secrets['typed in credential'], secrets['another one typed in']],
+  })
+  expect([made.status, made.text.includes('typed-in-')]).toEqual([200, false])
+  const readSecret = () => readFileSync(join(work.folder, 'data', 'secret'), 'utf8').trim()
+  secrets['secret that was replaced'] = readSecret()
+  const rotated = await work.run('secret', 'rotate', '--json')
+  expect([rotated.code, JSON.parse(rotated.stdout)]).toEqual([0, { credentials: 2, unopened: [] }])
+  secrets['secret of the folder'] = readSecret()
 
   const HELLO = { model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] }
   expect((await owner.ask('POST', '/playground', HELLO)).status).toBe(200)
@@ -105,6 +119,7 @@ test('no secret is in any answer after that of its making, in the log, in what c
   await createBrowser(origin).ask('POST', '/session', { name: 'ann', password: `${PASSWORD}!` })
   await owner.ask('POST', '/keys', { name: secrets.token, wrong: secrets.token })
   await owner.ask('POST', '/upstreams/mine/test')
+  const tested = await work.run('upstreams', 'test')
   await owner.ask('POST', '/backups')
   const backup = await untilMade(() => owner.ask('GET', '/backups'))
 
@@ -165,6 +180,7 @@ test('no secret is in any answer after that of its making, in the log, in what c
   }
   const [, ...said] = server.stdout().split(secrets['first key'] ?? '')
   expectNone('what the server printed', said.join(''), all)
+  expectNone('a test of upstreams', tested.stdout + tested.stderr, all)
   expectNone('the log', server.stderr(), all)
   for (const path of filesBelow(join(work.folder, 'data')))
     if (!path.endsWith('/secret')) expectNone(path, readFileSync(path, 'latin1'), plain)
