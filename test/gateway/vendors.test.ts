@@ -1,7 +1,9 @@
 /** A conversation goes on with another vendor, and back: every strict upstream takes what it is sent, and nothing is lost but signatures. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { errorMessage, toSignature } from '../support/anthropic-answers.ts'
+import { toFrames } from '../support/frames.ts'
 import { googleError } from '../support/gemini-upstream.ts'
+import { reading } from '../support/several-upstreams.ts'
 import type { Behaviour } from '../support/upstream-answers.ts'
 import { errorAnswer } from '../support/upstream-answers.ts'
 import { startVendors, VENDORS, type Vendor, type Vendors } from './vendors.ts'
@@ -97,4 +99,59 @@ describe.each(VENDORS)('what %s has begun', (from) => {
         if (name !== `${from}-1`) expect(own).not.toContain(toSignature(`Hm of ${name}`))
     })
   })
+})
+
+/** What the strict upstreams count, as their clients are told: read, of it from the cache, written. */
+const COUNTED: Record<Vendor, [prompt: number, cached: number, completion: number]> = {
+  openai: [20, 0, 4],
+  anthropic: [10, 0, 5],
+  gemini: [40, 8, 12],
+}
+
+describe.each(VENDORS)('a failure of %s before its first word', (from) => {
+  test.each(VENDORS.flatMap((to) => [0, 1].map((at) => [to, at] as const)))(
+    'has %s answer (%d): its usage, its price, its name, and nothing for the first',
+    async (to, at) => {
+      const { app, upstreams } = vendors
+      upstreams[`${from}-1`]?.script(FAILURES[from][at] as Behaviour)
+      const response = await fetch(`${app.baseUrl}/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${app.key()}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          model: `${from}/${to}`,
+          messages: [{ role: 'user', content: [{ type: 'text', text: 'Weather?', ...mark }] }],
+          tools,
+          stream: true,
+          stream_options: { include_usage: true },
+        }),
+      })
+      const text = await response.text()
+      expect(response.status).toBe(200)
+      expect(response.headers.get('x-tollgate-upstream')).toBe(`${to}-2`)
+      expect(response.headers.get('x-tollgate-attempts')).toBe('2')
+      const { usage } = toFrames(text).frames.at(-1) ?? {}
+      const [prompt, cached, completion] = COUNTED[to]
+      const cost = prompt * 2_000 + completion * 4_000
+      expect(usage).toMatchObject({
+        prompt_tokens: prompt,
+        completion_tokens: completion,
+        prompt_tokens_details: { cached_tokens: cached },
+        cost_nano_usd: cost,
+      })
+      const row = (await app.settled(await app.count())).at(-1)
+      expect(row).toMatchObject({ status: 'ok', upstream: `${to}-2`, attempts: 2, cost_nano_usd: cost })
+      const id = response.headers.get('x-request-id')?.replace(/^req_/, '') ?? ''
+      const calls = reading(app, (sqlite) =>
+        sqlite
+          .query<object, [string]>(
+            'SELECT number, reason, upstream, status, cost_nano_usd FROM calls WHERE request_id = ? ORDER BY number',
+          )
+          .all(id),
+      )
+      expect(JSON.parse(row?.first_call ?? '')).toMatchObject({ upstream: `${from}-1`, status: 'failed' })
+      expect(calls).toMatchObject([
+        { number: 2, reason: 'fallback', upstream: `${to}-2`, status: 'ok', cost_nano_usd: cost },
+      ])
+    },
+  )
 })
