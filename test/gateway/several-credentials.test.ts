@@ -195,3 +195,18 @@ test('a test by hand asks with each of them, and one that is refused is left out
   })
   expect(new Set(await ownOfMany(20))).toEqual(new Set([KEYS[0], KEYS[2]]))
 })
+
+test('one whose file is gone is not there, which is told, and is read again once the file is back', async () => {
+  const path = join(folder, 'three')
+  const reload = () => app.change(async () => {})
+  rmSync(path)
+  reload()
+  expect(new Set(await ownOfMany(20))).toEqual(new Set([KEYS[0], KEYS[1]]))
+  const told = await fetch('http://localhost/status', { unix: join(app.dataFolder, 'control.sock') })
+  expect(((await told.json()) as Status).upstreams[0]?.credentials[2]).toMatchObject({
+    ...{ status: 'not_set', reason: `the file ${path} is not there` },
+  })
+  writeFileSync(path, `${KEYS[2]}-renewed\n`)
+  reload()
+  expect(new Set(await ownOfMany(30))).toEqual(new Set([KEYS[0], KEYS[1], `${KEYS[2]}-renewed`]))
+})
