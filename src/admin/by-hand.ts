@@ -8,10 +8,10 @@ import type { AdminDeps } from './deps.ts'
 /** Makes what does such a change, or plans it, and tells what it changes; from then on the server goes by it. */
 export function changesByHand({ serving, now }: Pick<AdminDeps, 'serving' | 'now'>) {
   const by = actors({ now })
-  return async (
+  return async <Made extends Edited>(
     principal: Principal,
     { plan: isPlan = false }: { plan?: boolean },
-    work: (by: EditBy) => Promise<Edited>,
+    work: (by: EditBy) => Promise<Made>,
   ) => {
     const edited = await work({ ...by(principal), isPlan })
     if (!isPlan) await serving.refresh()

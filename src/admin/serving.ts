@@ -3,6 +3,7 @@
 import type { SettingText } from '../config.ts'
 import type { ServerStatus } from '../documents/status.ts'
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
+import type { ListedModel } from '../domain/listed-model.ts'
 import type { Model } from '../domain/settings.ts'
 import type { Key } from '../domain/snapshot.ts'
 
@@ -17,6 +18,8 @@ export interface Serving {
   modelsOf(teamId: string): Model[]
   /** Asks an upstream now, at no cost; null where the server has none of that id that is enabled. */
   test(id: string): Promise<UpstreamTest | null>
+  /** Asks an upstream which models it has; null where the server has none of that id that is enabled. Throws `list_failed`. */
+  models(id: string): Promise<ListedModel[]> | null
   /** The key that an administrator's playground is metered by, in force or not; null where there is none yet. */
   playgroundKey(adminId: string): Key | null
   /** Answers a chat request as `/v1/chat/completions` does, by a key that needs no proof. Never throws. */

@@ -4,9 +4,11 @@
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { addModels } from '../catalog/add-upstream.ts'
 import type { EditBy, Edited } from '../catalog/edit.ts'
 import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
 import { findUpstream } from '../catalog/find.ts'
+import { findMore } from '../catalog/found-models.ts'
 import { toPresetDocuments, toUpstreamDocuments } from '../documents/upstream.ts'
 import { toDefined } from '../domain/defined.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -46,6 +48,17 @@ const Fields = {
 }
 const Patch = exactly(Fields)
 const Body = exactly({ ...Fields, id: Type.String({ maxLength: 100 }), dialect: Type.Optional(oneOf(DIALECTS)) })
+
+/** Names of models, or patterns; none = all that chat. */
+const Pick = exactly({
+  models: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: 100, default: [] }),
+})
+
+const disabled = (id: string) =>
+  new ServiceError(
+    { kind: 'upstream_disabled', upstream: id },
+    `The upstream ${id} is disabled: nothing is sent to it.`,
+  )
 
 export function upstreamsController({ store, vault, lookUp, serving, now }: AdminDeps) {
   const byHand = changesByHand({ serving, now })
@@ -103,15 +116,26 @@ export function upstreamsController({ store, vault, lookUp, serving, now }: Admi
       { least: 'owner', query: PlanQuery },
     )
     .post(
+      '/upstreams/:id/models',
+      async ({ principal, params: { id }, query, body: { models: patterns } }) => {
+        const row = findUpstream(await store.readCatalog(), id)
+        const found = await findMore(row, {
+          patterns,
+          ask: () => serving.models(id) ?? Promise.reject(disabled(id)),
+        })
+        const edited = await byHand(principal, query, (by) => addModels(store, id, found.models, by))
+        const { unpriced, others, notes } = found
+        return { ...edited, upstream: await show(id), unpriced, left_out: others, notes: notes.concat(edited.notes) }
+      },
+      { least: 'owner', body: Pick, query: PlanQuery },
+    )
+    .post(
       '/upstreams/:id/test',
       async ({ params: { id } }) => {
         const result = await serving.test(id)
         if (result) return result
         findUpstream(await store.readCatalog(), id)
-        throw new ServiceError(
-          { kind: 'upstream_disabled', upstream: id },
-          `The upstream ${id} is disabled: nothing is sent to it.`,
-        )
+        throw disabled(id)
       },
       { least: 'editor' },
     )

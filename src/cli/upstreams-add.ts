@@ -10,18 +10,19 @@ import {
   toUpstreamRow,
 } from '../catalog/add-upstream.ts'
 import type { Discovered } from '../catalog/discover.ts'
+import { findModels } from '../catalog/found-models.ts'
 import { type KnownProviders, loadKnown } from '../catalog/known.ts'
 import { findByAddress, findProvider, type Provider } from '../catalog/providers.ts'
 import { toEditDocument } from '../documents/catalog.ts'
 import type { DialectName } from '../domain/settings.ts'
 import { count } from '../domain/words.ts'
+import { listModels } from '../server/model-lists.ts'
 import { toUpstream } from '../store/snapshot.ts'
 import { createVault } from '../store/vault.ts'
 import { toCountText, toWriteLines } from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { askCredential, type CredentialFlags, readCredential } from './credential-option.ts'
 import { type DecideFlags, requireDecided, requireYes } from './decide.ts'
-import { findModels } from './found-models.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
 import { warnOfServer } from './live-upstream.ts'
 
@@ -55,6 +56,7 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
     vendor: provider?.vendor ?? upstream.id,
     known,
     patterns: flags.models ?? [],
+    ask: () => listModels(asked),
   })
   const wanted = { upstream, credential, models: found.models }
   const by = { actor: 'cli', nowMs: io.nowMs() }

@@ -3,16 +3,15 @@ import { addModels } from '../catalog/add-upstream.ts'
 import type { Edited } from '../catalog/edit.ts'
 import { deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
 import { findUpstream } from '../catalog/find.ts'
-import { loadKnown } from '../catalog/known.ts'
-import { findByAddress, findProvider } from '../catalog/providers.ts'
+import { findMore } from '../catalog/found-models.ts'
 import { toEditDocument } from '../documents/catalog.ts'
 import { toDefined } from '../domain/defined.ts'
+import { listModels } from '../server/model-lists.ts'
 import { toUpstream } from '../store/snapshot.ts'
 import { createVault, openStored } from '../store/vault.ts'
 import { toCountText, toWriteLines } from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type CredentialFlags, readCredential } from './credential-option.ts'
-import { findModels } from './found-models.ts'
 import { type Context, printJson, withStore } from './io.ts'
 import { warnOfServer } from './live-upstream.ts'
 import { tellFound } from './upstreams-add.ts'
@@ -90,16 +89,13 @@ function toLimits({ rpm, tpm, concurrency }: EditFlags): UpstreamChanges['limits
 
 /** Asks the provider for its list again, and adds what fits and is not there. */
 async function addMore(id: string, patterns: string[], plan: boolean, io: Context): Promise<void> {
-  const known = await loadKnown()
-  const { upstream: asked, preset } = await withStore(io, { readonly: true }, async (store) => {
+  const { row, asked } = await withStore(io, { readonly: true }, async (store) => {
     const row = findUpstream(await store.readCatalog(), id)
     const opened = await openStored(store, io.dataFolder, io.environment)
-    const upstream = toUpstream(row, io.environment, 'here', opened.get(id))
-    return { upstream, preset: row.options.preset }
+    return { row, asked: toUpstream(row, io.environment, 'here', opened.get(id)) }
   })
   if (asked.notReady !== null) throw new CommandError('no_credential', `${id} cannot be asked: ${asked.notReady}.`)
-  const provider = preset === undefined ? findByAddress(known, asked.baseUrl ?? '') : findProvider(known, preset)
-  const found = await findModels(asked, { provider, vendor: provider?.vendor ?? id, known, patterns })
+  const found = await findMore(row, { patterns, ask: () => listModels(asked) })
   const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
   const added = await withStore(io, { readonly: plan }, (store) => addModels(store, id, found.models, by))
   tell(id, added, plan, io)

@@ -30,7 +30,7 @@ export const toShownVersionDocument = ({ version, told }: ShownVersion, names: R
 })
 
 /** What a change by hand would make, or has made. */
-export const toEditDocument = (edited: Edited) => ({
+export const toEditDocument = <Made extends Edited>(edited: Made) => ({
   ...edited,
   differs: edited.changes.length + edited.adoptions.length > 0,
 })

@@ -16,6 +16,11 @@ const BY_NAME: Readonly<Record<Exclude<DialectName, 'demo'>, () => Promise<Diale
 
 /** Throws `list_failed`. */
 export async function listModels(upstream: Upstream): Promise<ListedModel[]> {
+  if (upstream.notReady !== null)
+    throw new ServiceError(
+      { kind: 'list_failed', why: 'credential' },
+      `The upstream ${upstream.id} cannot be asked: ${upstream.notReady}.`,
+    )
   if (upstream.dialect === 'demo')
     throw new ServiceError({ kind: 'list_failed', why: 'none' }, 'The demo has one model, which is there already.')
   if (upstream.credential !== null && isServiceAccount(upstream.credential))

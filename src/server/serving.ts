@@ -6,6 +6,7 @@ import type { Snapshot } from '../domain/snapshot.ts'
 import type { Health } from '../health/health.ts'
 import { ANY_KEY, listModels } from '../http/models.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { listModels as askForModels } from './model-lists.ts'
 import { type RunFacts, toOwnStatus, type WatchedParts } from './status.ts'
 
 export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'> {
@@ -43,6 +44,10 @@ export function createServing({
     },
     upstreams: () => toUpstreamStatuses(live.snapshot, health.states()),
     modelsOf: (teamId) => listModels({ live, health }, { ...ANY_KEY, teamId }),
+    models(id) {
+      const upstream = live.snapshot.upstreams.get(id)
+      return upstream ? askForModels(upstream) : null
+    },
     playgroundKey: (adminId) => live.snapshot.playgrounds.get(adminId) ?? null,
     refresh: live.refresh,
   }

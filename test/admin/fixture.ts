@@ -19,6 +19,7 @@ import { createToken } from '../../src/identity/tokens.ts'
 import { createLog } from '../../src/log.ts'
 import { createAllBackends, testUpstream } from '../../src/server/backends.ts'
 import { createLiveRequests } from '../../src/server/live-requests.ts'
+import { listModels as askForModels } from '../../src/server/model-lists.ts'
 import { type ReportRequest, report } from '../../src/server/report.ts'
 import { createReports } from '../../src/server/reports.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
@@ -205,6 +206,10 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
       const upstream = snapshot?.upstreams.get(id)
       if (!upstream) return null
       return testUpstream(upstream, { backend: backends[upstream.dialect], monotonicMs: () => 0 })
+    },
+    models(id) {
+      const upstream = snapshot?.upstreams.get(id)
+      return upstream ? askForModels(upstream) : null
     },
     playgroundKey: (adminId) => snapshot?.playgrounds.get(adminId) ?? null,
     chat: async (_request, _headers, { name }) => Response.json({ key: name }),

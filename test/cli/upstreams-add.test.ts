@@ -297,7 +297,7 @@ describe('--models', () => {
   test('that nothing fits is told, with the name that was meant', async () => {
     lists(openaiList('gpt-5'))
     const { code, stderr } = await add('openai', '--yes', '--models', 'gpt5')
-    expect(code).toBe(1)
+    expect(code).toBe(2)
     expect(stderr).toContain("None of the 1 models that are listed there fits 'gpt5' (did you mean 'gpt-5'?).")
   })
 

@@ -7,6 +7,7 @@ import {
   EditedModel,
   EditedUpstream,
   ExportedCatalog,
+  FoundModels,
   ListedModel,
   Plan,
   Preset,
@@ -80,6 +81,12 @@ export const CATALOG = {
     summary: 'Shows an upstream; never its credential',
     answer: Upstream,
     errors: ['upstream_not_found'],
+  },
+  'POST /upstreams/:id/models': {
+    summary: 'Adds models that an upstream lists, or plans that',
+    description: 'Asks it for its list, which costs nothing. What is there already stays as it is.',
+    answer: FoundModels,
+    errors: ['upstream_not_found', 'upstream_disabled', 'list_failed'],
   },
   'POST /upstreams/:id/test': {
     summary: 'Asks an upstream for its models, which costs nothing',

@@ -1,0 +1,79 @@
+/** Models that an owner adds from an upstream's own list, as the command does. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { listed, onlyFor, openaiList } from '../support/model-lists.ts'
+import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { applyText } from './catalogs.ts'
+import { type Browser, createFixture, type Fixture } from './fixture.ts'
+
+const KEY = 'sk-of-the-variable-0123456789'
+let fixture: Fixture
+let owner: Browser
+let provider: ScriptedUpstream
+beforeEach(async () => {
+  provider = await startUpstream()
+  fixture = createFixture()
+  fixture.environment.OPENAI_API_KEY = KEY
+  await applyText(
+    fixture,
+    `version: 1
+upstreams:
+  openai: { preset: openai, base_url: "${provider.url}", api_key: "\${OPENAI_API_KEY}" }
+  off: { dialect: openai, base_url: "${provider.url}", enabled: false }
+models: {}
+`,
+  )
+  await fixture.serving.refresh()
+  owner = await fixture.signIn('owner')
+})
+afterEach(async () => {
+  await provider.stop()
+  await fixture.close()
+})
+
+const find = (id: string, models: string[], query = '') =>
+  owner.ask('POST', `/upstreams/${id}/models${query}`, { body: { models } })
+
+test('models are planned, then added, with what is known of them', async () => {
+  provider.scriptProbes(
+    onlyFor('authorization', `Bearer ${KEY}`, openaiList('gpt-4o', 'gpt-9', 'whisper-1', 'o3'), listed('', 401)),
+  )
+  const planned = await find('openai', ['gpt-*'], '?plan=true')
+  expect(planned.body).toMatchObject({ planned: true, differs: true, unpriced: ['openai/gpt-9'], left_out: 0 })
+  expect((await fixture.store.readCatalog()).models).toEqual([])
+  const { status, body } = await find('openai', ['gpt-*'])
+  expect(status).toBe(200)
+  expect(body).toMatchObject({ planned: false, created: 4, upstream: { id: 'openai' } })
+  expect(JSON.stringify(body)).not.toContain(KEY)
+  const { models } = await fixture.store.readCatalog()
+  expect(models).toMatchObject([
+    { slug: 'openai/gpt-4o', origin: 'discovered', enabled: true },
+    { slug: 'openai/gpt-9', origin: 'discovered', enabled: false, pricing: [] },
+  ])
+  expect((await find('openai', [])).body).toMatchObject({ left_out: 1, changes: [{ name: 'models.openai/o3' }, {}] })
+})
+
+test('what a provider answers instead is told, and so is what fits nothing', async () => {
+  provider.scriptProbes(listed('<html>', 200))
+  expect(await find('openai', [])).toMatchObject({
+    status: 502,
+    body: { error: { kind: 'list_failed', message: expect.stringContaining('answered with a web page') } },
+  })
+  provider.scriptProbes(openaiList('gpt-4o'))
+  expect(await find('openai', ['claude*'])).toMatchObject({
+    status: 400,
+    body: { error: { kind: 'invalid', field: 'models' } },
+  })
+  expect(await find('off', [])).toMatchObject({ status: 409, body: { error: { kind: 'upstream_disabled' } } })
+  expect(await find('none', [])).toMatchObject({ status: 404, body: { error: { kind: 'upstream_not_found' } } })
+  delete fixture.environment.OPENAI_API_KEY
+  await fixture.serving.refresh()
+  expect((await find('openai', [])).body.error.message).toContain(
+    'the variable OPENAI_API_KEY is not set on the server',
+  )
+})
+
+test('nobody but an owner may', async () => {
+  const editor = await fixture.signIn('editor')
+  const { body } = await editor.ask('POST', '/upstreams/openai/models', { body: { models: [] } })
+  expect(body.error.kind).toBe('role_too_small')
+})
