@@ -122,21 +122,45 @@ async function measureBeside(
   { rounds, seconds }: DashboardShape,
 ): Promise<DashboardResult['beside']> {
   await loadJson(server, folder, CONNECTIONS, 4 * seconds)
+  const openPages = async () => {
+    const open: Page[] = []
+    for (const path of LIVE) {
+      const page = await context.newPage()
+      await readPage(page, `${server.origin}/admin${path}`)
+      open.push(page)
+    }
+    return () => Promise.all(open.map((page) => page.close()))
+  }
   const beside = [
-    { pages: 'none', paths: [] as string[], loads: [] as JsonResult[] },
-    { pages: LIVE.join(' and '), paths: LIVE, loads: [] as JsonResult[] },
+    { pages: 'none', open: async () => async () => {}, loads: [] as JsonResult[] },
+    { pages: 'what they are told, drawn by nobody', open: () => follow(context, server), loads: [] as JsonResult[] },
+    { pages: LIVE.join(' and '), open: openPages, loads: [] as JsonResult[] },
   ]
   for (let round = 0; round < rounds; round++)
-    for (const { pages, paths, loads } of beside) {
+    for (const { pages, open, loads } of beside) {
       console.error(`dashboard: requests beside open pages: ${pages}`)
-      const open: Page[] = []
-      for (const path of paths) {
-        const page = await context.newPage()
-        await readPage(page, `${server.origin}/admin${path}`)
-        open.push(page)
-      }
+      const close = await open()
       loads.push(await loadJson(server, folder, CONNECTIONS, seconds))
-      for (const page of open) await page.close()
+      await close()
     }
   return beside.map(({ pages, loads }) => ({ pages, load: medians(loads) }))
+}
+
+/** Of what pages ask for when they are opened, and then every half minute. */
+const ASKED = ['usage?by=day,model&since=7d', 'usage?by=day&since=7d', 'keys', 'status', 'requests?limit=50']
+
+/**
+ * Has a server tell all that open pages are told, without a browser: drawing takes most of a core, and what else runs on the same two then
+ * waits for its memory longer.
+ */
+async function follow(context: BrowserContext, { origin }: Subject): Promise<() => Promise<void>> {
+  const headers = { cookie: (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ') }
+  const gone = new AbortController()
+  const live = await fetch(`${origin}/admin/api/requests/live`, { headers, signal: gone.signal })
+  const read = live.bytes().catch(() => {})
+  for (const path of ASKED) await (await fetch(`${origin}/admin/api/${path}`, { headers })).bytes()
+  return async () => {
+    gone.abort()
+    await read
+  }
 }
