@@ -46,6 +46,11 @@ test('a name of a user that is too long stays behind', () => {
   expect(send({ safety_identifier: 'u' })).toMatchObject({ metadata: { user_id: 'u' } })
 })
 
+test('a top_k that is no count stays behind', () => {
+  for (const top_k of [0, 1.5, 2 ** 53, '5']) expect(send({ top_k })).not.toHaveProperty('top_k')
+  expect(send({ top_k: 5 }).top_k).toBe(5)
+})
+
 test('a field that chat does not know goes where the catalogue lets it through, and nowhere else', () => {
   const body = {
     model: 'm',
