@@ -22,7 +22,7 @@ import type { AdminDeps } from './deps.ts'
 import { exactly, orNone, PlanQuery } from './schema.ts'
 
 /** The rules of a catalogue's file say which fields a price has, and which features there are. */
-const Pricing = Type.Unsafe<PricingItem[]>(Type.Array(Type.Record(Type.String(), Type.Unknown())))
+const Pricing = Type.Unsafe<PricingItem[]>(Type.Array(Type.Record(Type.String(), Type.Unknown()), { minItems: 1 }))
 const Features = Type.Unsafe<Feature[]>(Type.Array(Type.String()))
 
 const ModelPatch = exactly({
