@@ -70,10 +70,10 @@ const scenarios: [string, unknown, string, string, string][] = [
   ],
   [
     'a part of an unknown type',
-    message({ role: 'tool', tool_call_id: 'x', content: [{ type: 'image_url' }] }),
+    message({ role: 'tool', tool_call_id: 'x', content: [{ type: 'input_audio' }] }),
     'messages[0].content[0].type',
     'invalid_value',
-    "Invalid value: 'image_url'. Supported values are: 'text'.",
+    "Invalid value: 'input_audio'. Supported values are: 'text' and 'image_url'.",
   ],
   [
     'a message that is no object',
