@@ -32,6 +32,8 @@ export class ToolIds {
   /** By the ids that the client knows: those of their last calls. */
   readonly #last = new Map<string, string>()
   readonly #taken = new Set<string>()
+  /** By ids, from where on there may be one that is free: a client may give thousands of calls the same. */
+  readonly #seeds = new Map<string, number>()
   /** What stays as it is, which no other id becomes. */
   readonly #own = new Set<string>()
 
@@ -57,9 +59,11 @@ export class ToolIds {
   }
 
   #make(id: string): string {
-    for (let seed = 0; ; seed++) {
+    for (let seed = this.#seeds.get(id) ?? 0; ; seed++) {
       const made = this.#rule.make(id, seed)
-      if (!this.#own.has(made) && !this.#taken.has(made)) return made
+      if (this.#own.has(made) || this.#taken.has(made)) continue
+      this.#seeds.set(id, seed + 1)
+      return made
     }
   }
 }

@@ -36,6 +36,18 @@ describe.each(RULES)('ids as %s takes them', (_, rule) => {
     for (const id of given) expect(id).toMatch(rule.fits)
   })
 
+  test('of a thousand calls with one id are found with as many tries', () => {
+    let tries = 0
+    const counting = {
+      ...rule,
+      fits: /^$/,
+      make: (id: string, seed: number) => `${++tries}${rule.make(id, seed)}`.slice(-9),
+    }
+    const ids = new ToolIds(counting, [])
+    const given = Array.from({ length: 1_000 }, () => ids.call('a'))
+    expect([new Set(given).size, tries]).toEqual([1_000, 1_000])
+  })
+
   test('of ten thousand calls are as many', () => {
     const names = Array.from({ length: 10_000 }, (_, at) => `functions.weather:${at}/${'y'.repeat(40)}`)
     const ids = new ToolIds(rule, [calling(...names)])

@@ -16,22 +16,26 @@ const OURS = 'anthropic'
  */
 export function toThoughts(details: readonly unknown[], signer: string): ThoughtBlock[] {
   const joined: JsonObject[] = []
+  /** Texts that no signature has ended yet, by their index, and under null the one before: clients send any number of them. */
+  const open = new Map<unknown, JsonObject>()
   for (const value of details) {
     const detail = asObject(value)
     if (!detail) continue
-    const before = joined.findLast((one) => isSame(one, detail)) ?? null
-    if (before) join(before, detail)
-    else joined.push({ ...detail })
+    const isText = detail.type === 'reasoning.text'
+    const index = Number.isInteger(detail.index) ? detail.index : null
+    const before = isText ? open.get(index) : undefined
+    const goesOn = before !== undefined && isSame(before, detail)
+    const into = goesOn ? before : { ...detail }
+    if (goesOn) join(into, detail)
+    else joined.push(into)
+    if (isText) for (const place of [index, null]) into.signature ? open.delete(place) : open.set(place, into)
   }
   return joined.filter((detail) => (detail.signer ?? signer) === signer).flatMap(toBlock)
 }
 
-/** Whether a detail goes on where another was, which its signature ends: of the same index, where it has one. */
-function isSame(before: JsonObject, { type, index, format }: JsonObject): boolean {
-  if (type !== 'reasoning.text' || before.type !== type || before.signature) return false
-  if (format && before.format && format !== before.format) return false
-  return !Number.isInteger(index) || index === before.index
-}
+/** Whether a text goes on where another of its place was, which a signature ends. */
+const isSame = (before: JsonObject, { format }: JsonObject): boolean =>
+  !before.signature && (!format || !before.format || format === before.format)
 
 function join(into: JsonObject, { text, signature, format, signer }: JsonObject): void {
   into.text = asText(into.text) + asText(text)

@@ -127,7 +127,9 @@ class Turns {
       this.#order = [place]
       return
     }
-    const before = this.#order.findIndex((other) => other > place)
+    // Most come in order.
+    const isNext = (this.#order.at(-1) ?? 0) <= place
+    const before = isNext ? -1 : this.#order.findIndex((other) => other > place)
     const at = before === -1 ? last.parts.length : before
     last.parts.splice(at, 0, part)
     this.#order.splice(at, 0, place)
