@@ -63,10 +63,14 @@ function findStoredFile({ messages }: CanonicalRequest): string | null {
 
 function hasStoredFile(part: object): boolean {
   for (const [name, value] of valuesWithin(part)) {
-    if (value !== null && typeof value !== 'object' && toPlainName(name) === 'fileid') return true
+    if (value === null || typeof value === 'object') continue
+    if (toPlainName(name) === 'fileid' || (typeof value === 'string' && STORED.test(value))) return true
   }
   return false
 }
+
+/** Addresses that a provider reads as its account, and nobody else may: of cloud storage, and of files that Google keeps. */
+const STORED = /^\s*(?:(?:gs|s3):|https?:\/\/(?:[\w.-]*@)?(?:[\w-]+-)?generativelanguage\.googleapis\.com)/i
 
 /** Returns the refusal of the first field that a target must not be sent, or null. */
 export function checkDoubtful(found: readonly Doubtful[], { model, upstream, pricing }: Target): GatewayError | null {

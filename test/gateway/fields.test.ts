@@ -241,6 +241,16 @@ describe('what would be billed wrongly, or is another key’s', () => {
     ['a file', { type: 'file', file: { file_id: 'file-1' } }, 'messages[0].content[1].file.file_id'],
     ['a document', { type: 'document', source: { type: 'file', file_id: 'file-1' } }, 'messages[0].content[1]'],
     ['an image', { type: 'image_url', image_url: { url: '', file_id: 'file-1' } }, 'messages[0].content[1]'],
+    [
+      'a picture in its account',
+      { type: 'image_url', image_url: { url: 'gs://bucket/x.png' } },
+      'messages[0].content[1]',
+    ],
+    [
+      'a picture among its files',
+      { type: 'image_url', image_url: { url: 'https://generativelanguage.googleapis.com/v1beta/files/abc' } },
+      'messages[0].content[1]',
+    ],
   ])('is refused also as %s that the provider keeps', async (_, part, param) => {
     const messages = [{ role: 'user', content: [{ type: 'text', text: 'What is in it?' }, part] }]
     const { status, answer, sent } = await ask({ messages })
