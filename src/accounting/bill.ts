@@ -75,12 +75,13 @@ function withUnseen({ target, body, meter }: Pick<Call, 'target' | 'body' | 'met
 const FOR_AN_HOUR = '"ttl":"1h"'
 
 /**
- * Whether what a call wrote to a cache costs as kept for an hour: its upstream does not say how long it keeps it, its client
- * has asked for an hour, and that has a price. Few calls write, so that few are looked at.
+ * Whether what a call wrote to a cache costs as kept for an hour: its upstream does not say how long it keeps it (Anthropic's own API
+ * does), its client has asked for an hour, and that has a price. Few calls write, so that few are looked at.
  */
 const isKeptForHour = ({ target, body }: Pick<Call, 'target' | 'body'>, { cacheWrite, cacheWrite1h }: Usage): boolean =>
   cacheWrite > 0 &&
   cacheWrite1h === 0 &&
+  target.upstream.dialect !== 'anthropic' &&
   target.pricing.some((item) => item.input_cache_write_1h !== undefined) &&
   JSON.stringify(body).includes(FOR_AN_HOUR)
 

@@ -57,7 +57,13 @@ async function charged(usage: Record<string, unknown>, stream: boolean) {
     body: JSON.stringify({
       model: 'anthropic/claude-opus-4-6',
       stream,
-      messages: [{ role: 'user', content: 'Hello' }],
+      messages: [
+        {
+          role: 'system',
+          content: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral', ttl: '1h' } }],
+        },
+        { role: 'user', content: 'Hello' },
+      ],
     }),
   })
   const text = await response.text()
