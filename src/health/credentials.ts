@@ -44,7 +44,7 @@ export class Credentials {
   failed(upstream: Upstream, failure: ToldFailure, nowMs: number): boolean {
     const found = toCredentialFailure(failure)
     if (found === null || upstream.each === null) return false
-    this.#out.set(upstream.credentialNumber, { ...found, untilMs: nowMs + found.forMs })
+    if (found.forMs > 0) this.#out.set(upstream.credentialNumber, { ...found, untilMs: nowMs + found.forMs })
     return upstream.each.some(({ credentialNumber: number }) => !this.#isOut(number, nowMs))
   }
 

@@ -64,7 +64,8 @@ export function toCredentialFailure(failure: ToldFailure): CredentialFailure | n
     return {
       state: status === 402 ? 'out_of_quota' : 'refused',
       reason: `it answered ${status}: ${why}`,
-      forMs: REFUSED_MS,
+      // Others may be right with it: a 403 may be about this model, or this prompt.
+      forMs: status === 403 ? 0 : REFUSED_MS,
     }
   const waitMs = retryAfterMs ?? MIN_QUOTA_MS
   if (status !== 429 || waitMs < MIN_QUOTA_MS || !QUOTA.test(`${code} ${message}`)) return null

@@ -123,11 +123,20 @@ test('one whose quota is used up comes back to its conversations when its time i
 
 test('one that is refused still when it is tried again is left out again, for one request alone', async () => {
   const mine = await ownOf('Mine')
-  refused.set(mine, errorAnswer(403, 'no'))
+  refused.set(mine, errorAnswer(401, 'no'))
   await sentFor('Mine')
   app.pass(301_000)
   expect(await sentFor('Mine')).toHaveLength(2)
   expect(await sentFor('Mine')).toHaveLength(1)
+})
+
+test('one that may not do this is stood in for, and left out for nobody: others may be right with it', async () => {
+  const mine = await ownOf('Mine')
+  refused.set(mine, errorAnswer(403, 'This project has no access to the model'))
+  expect(await sentFor('Mine')).toHaveLength(2)
+  expect((await sentFor('Mine'))[0]).toBe(mine)
+  refused.clear()
+  expect(await sentFor('Mine')).toEqual([mine])
 })
 
 test('a limit of a minute, and what is wrong with the request, is no matter of the credential', async () => {

@@ -121,6 +121,24 @@ const CASES: [preset: string, status: number, body: unknown, told: Told][] = [
   ],
   ['cohere', 400, { id: 'x', message: 'invalid request: no model' }, { message: 'invalid request: no model' }],
   [
+    'openrouter',
+    403,
+    {
+      error: {
+        code: 403,
+        message: 'Your chosen model requires moderation and your input was flagged',
+        metadata: { flagged_input: 'x' },
+      },
+    },
+    { message: /flagged$/, code: 'content_policy_violation', status: 400, retryable: false },
+  ],
+  [
+    'xai',
+    403,
+    { code: 'denied', error: 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_X' },
+    { message: /^Content violates/, code: 'content_policy_violation', status: 400, retryable: false },
+  ],
+  [
     'nvidia',
     403,
     { status: 403, title: 'Forbidden', detail: 'Authorization failed' },

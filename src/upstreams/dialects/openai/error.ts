@@ -59,6 +59,13 @@ const RETRYABLE = new Set([408, 409, 429])
 /** Of an account without money, as OpenAI, Moonshot and Z.ai say it. */
 const UNPAID: ReadonlySet<unknown> = new Set(['insufficient_quota', 'exceeded_current_quota_error', '1113'])
 
+/**
+ * What a prompt says, and not who sends it: OpenRouter (openrouter.ai/docs/errors) and xAI say so with a 403. With another credential it
+ * would be no other.
+ */
+const FLAGGED = /violates usage guidelines|input was flagged|requires moderation/i
+const FLAGGED_CODE = 'content_policy_violation'
+
 /** @param status of the response; null for an error inside of one that said 200. */
 export function toUpstreamError(
   status: number | null,
@@ -74,11 +81,19 @@ export function toUpstreamError(
   const isCode = (typeof code === 'string' && code !== '') || typeof code === 'number'
   const sentence = toSentence(value)
   const overflow = readOverflow(status === null && given === 500 ? null : given, error, sentence, target)
-  const effective = overflow === null ? given : 400
+  const isFlagged = given === 403 && (FLAGGED.test(sentence) || asObject(error.metadata)?.flagged_input !== undefined)
+  const effective = overflow !== null || isFlagged ? 400 : given
   const param = asText(error.param) || toParam(error) || (overflow === null ? '' : 'messages')
   return new UpstreamError('status', toPublic(overflow ?? (sentence || 'gave no reason'), target.upstream), {
     status: effective,
-    code: overflow !== null ? OVERFLOW_CODE : isCode ? toPublicCode(String(code), target.upstream) : null,
+    code:
+      overflow !== null
+        ? OVERFLOW_CODE
+        : isFlagged
+          ? FLAGGED_CODE
+          : isCode
+            ? toPublicCode(String(code), target.upstream)
+            : null,
     param: param === '' ? null : toPublic(param, target.upstream).slice(0, MAX_PARAM_CHARS),
     retryable: effective >= 500 || RETRYABLE.has(effective),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
