@@ -202,6 +202,14 @@ describe('a call is charged', () => {
     expect(row).toMatchObject({ estimated: 1, mode: 'priority', cost_nano_usd: prompt * 5_000 + completion * 30_000 })
   })
 
+  test('as it was served, though later pieces say no more of it', async () => {
+    const later = { choices: [{ index: 0, delta: { content: 'i' } }], system_fingerprint: 'fp' }
+    const said = streamed('"system_fingerprint":"fp","usage":{"prompt_tokens":10,"completion_tokens":1}')
+    const steps = [{ ...PRIORITY, system_fingerprint: 'fp' }, later, ...said.steps]
+    const { row } = await ask('openai/gpt-5.4', { kind: 'stream', steps }, true)
+    expect(row).toMatchObject({ mode: 'priority', cost_nano_usd: 10 * 5_000 + 1 * 30_000 })
+  })
+
   test('nothing where it failed before its first word, whatever mode it would have had', async () => {
     const { row } = await ask('openai/gpt-5.4', errorAnswer(429))
     expect(row).toMatchObject({ status: 'failed', cost_nano_usd: 0, mode: null, unpriced: 0 })
@@ -237,6 +245,11 @@ describe('what an upstream charges by its own word', () => {
       expect(row).toMatchObject({ cost_nano_usd: 100 * 1_000 + 10 * 2_000, reported_nano_usd: null })
     },
   )
+
+  test('does not count where it leaves out what a provider’s own key is charged', async () => {
+    const { row } = await ask('router/any', whole(`"usage":{${USAGE},"cost":0.0001,"is_byok":true}`))
+    expect(row).toMatchObject({ cost_nano_usd: 100 * 1_000 + 10 * 2_000, reported_nano_usd: null })
+  })
 
   test('does not count at an upstream of which nobody has said so', async () => {
     const { row } = await ask('openai/no-fee', whole(`"usage":{${USAGE},"cost":9}`))

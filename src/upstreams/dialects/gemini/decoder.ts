@@ -6,7 +6,7 @@ import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, parseJson } from '../../../domain/json.ts'
 import { toMode } from '../../../domain/mode.ts'
-import { NO_USAGE, type Usage } from '../../../domain/usage.ts'
+import { MAX_SEARCHES, NO_USAGE, type Usage } from '../../../domain/usage.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import { toPublic } from '../../failure.ts'
 import type { SseEvent } from '../../sse.ts'
@@ -86,7 +86,7 @@ export class AnswerDecoder implements Decoder {
       this.#candidate(index).take(candidate, out)
       this.#searches += asList(asObject(candidate.groundingMetadata)?.webSearchQueries).length
     }
-    const usage = toUsage(answer.usageMetadata, this.#searches)
+    const usage = toUsage(answer.usageMetadata, Math.min(this.#searches, MAX_SEARCHES))
     if (!usage) return
     this.#usage = usage
     out.push({ kind: 'usage', usage })

@@ -113,7 +113,7 @@ export class AnswerDecoder implements Decoder {
   ): void {
     // Nearly every chunk says nothing, or the same again.
     if (!tier && !fingerprint && !moderation) return
-    const mode = toMode(tier)
+    const mode = tier ? toMode(tier) : this.#mode
     if (mode !== this.#mode) out.push({ kind: 'mode', mode })
     this.#mode = mode
     const found = this.#origin
@@ -131,7 +131,9 @@ export class AnswerDecoder implements Decoder {
   #takeReport(answer: JsonObject, text: string, out: AnswerEvent[]): void {
     const { cost } = this.#expected.target.upstream.options
     const usage = findUsage(answer)
-    const nanoUsd = cost ? findReported(answer, text, cost) : null
+    // With a key of one's own at the provider behind OpenRouter, its word leaves out what that takes.
+    const isWhole = asObject(answer.usage)?.is_byok !== true
+    const nanoUsd = cost && isWhole ? findReported(answer, text, cost) : null
     if (usage === null && nanoUsd === null) return
     this.#report = []
     if (usage !== null) this.#report.push({ kind: 'usage', usage })
