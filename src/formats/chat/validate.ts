@@ -91,9 +91,16 @@ function checkContent(message: AssistantMessage, index: number): GatewayError | 
   )
 }
 
-/** Answers that refuse, speak or only think have no content, and clients send them back as they got them. */
-const hasOtherWords = ({ refusal, audio, reasoning, reasoning_content }: AssistantMessage) =>
-  typeof refusal === 'string' || Boolean(audio) || Boolean(reasoning) || Boolean(reasoning_content)
+/** Answers that refuse, speak, draw or only think have no content, and clients send them back as they got them. */
+const hasOtherWords = (message: AssistantMessage) =>
+  typeof message.refusal === 'string' ||
+  Boolean(message.audio) ||
+  Boolean(message.reasoning) ||
+  Boolean(message.reasoning_content) ||
+  isFilled(message.reasoning_details) ||
+  isFilled(Reflect.get(message, 'images'))
+
+const isFilled = (list: unknown) => Array.isArray(list) && list.length > 0
 
 /** Of an object in a request: which fields are left out where they say nothing (null: any), and which hold more such objects. */
 interface Level {

@@ -134,6 +134,8 @@ const SHAPES: [string, unknown][] = [
   ['a refusal as it was given', talk({ role: 'assistant', content: null, refusal: 'No.' })],
   ['a spoken answer', talk({ role: 'assistant', audio: { id: 'a', expires_at: 1, data: '', transcript: '' } })],
   ['an answer that ended in its thoughts', talk({ role: 'assistant', content: null, reasoning: 'r' })],
+  ['an answer of thoughts that nobody may read', talk({ role: 'assistant', content: null, reasoning_details: [{}] })],
+  ['an answer that is a picture', talk({ role: 'assistant', content: null, images: [{ type: 'image_url' }] })],
   [
     'tool calls with words, without content, and with null',
     talk(
