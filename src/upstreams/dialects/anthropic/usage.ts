@@ -4,9 +4,7 @@
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import { MAX_SEARCHES, type ModelUsage, NO_USAGE, type Usage } from '../../../domain/usage.ts'
-
-/** No call reads or writes more; beyond it a number is nonsense, and sums of money would stop being exact. */
-const MAX_TOKENS = 1e9
+import { asCount } from '../count.ts'
 
 /** The counts of one report, or of one of the calls that a request became within the provider. */
 interface Counts {
@@ -108,6 +106,3 @@ const toUsage = ({ input, read, written, written1h, output, thought, searches }:
   reasoning: thought,
   webSearches: searches,
 })
-
-const asCount = (value: unknown): number | null =>
-  typeof value === 'number' && value >= 0 && value <= MAX_TOKENS ? Math.round(value) : null

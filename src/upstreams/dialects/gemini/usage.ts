@@ -4,6 +4,7 @@
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Usage } from '../../../domain/usage.ts'
+import { asCount } from '../count.ts'
 
 /**
  * Reads `usageMetadata`; null where it does not count, as in chunks of Vertex that tell the kind of traffic alone.
@@ -11,16 +12,16 @@ import type { Usage } from '../../../domain/usage.ts'
  */
 export function toUsage(value: unknown, webSearches = 0): Usage | null {
   const found = asObject(value)
-  const read = toCount(found?.promptTokenCount)
+  const read = asCount(found?.promptTokenCount)
   if (!found || read === null) return null
-  const ofTools = toCount(found.toolUsePromptTokenCount) ?? 0
+  const ofTools = asCount(found.toolUsePromptTokenCount) ?? 0
   const prompt = read + ofTools
-  const written = toCount(found.candidatesTokenCount) ?? 0
-  const thoughts = toCount(found.thoughtsTokenCount) ?? 0
+  const written = asCount(found.candidatesTokenCount) ?? 0
+  const thoughts = asCount(found.thoughtsTokenCount) ?? 0
   // Should thoughts be counted in the answer one day, the total will tell.
-  const isInside = thoughts > 0 && thoughts <= written && toCount(found.totalTokenCount) === prompt + written
+  const isInside = thoughts > 0 && thoughts <= written && asCount(found.totalTokenCount) === prompt + written
   const completion = written + (isInside ? 0 : thoughts)
-  const cacheRead = Math.min(toCount(found.cachedContentTokenCount) ?? 0, prompt)
+  const cacheRead = Math.min(asCount(found.cachedContentTokenCount) ?? 0, prompt)
   const heard = within(prompt - cacheRead, {
     audio: countOf(found, 'AUDIO', ['promptTokensDetails', 'toolUsePromptTokensDetails'], 'cacheTokensDetails'),
     images: countOf(found, 'IMAGE', ['promptTokensDetails', 'toolUsePromptTokensDetails'], 'cacheTokensDetails'),
@@ -50,7 +51,7 @@ function countOf(usage: JsonObject, modality: string, lists: string[], without =
   const sum = (name: string) =>
     asList(usage[name]).reduce<number>((sum, each) => {
       const item = asObject(each)
-      return sum + (asText(item?.modality) === modality ? (toCount(item?.tokenCount) ?? 0) : 0)
+      return sum + (asText(item?.modality) === modality ? (asCount(item?.tokenCount) ?? 0) : 0)
     }, 0)
   return Math.max(0, lists.reduce((all, name) => all + sum(name), 0) - sum(without))
 }
@@ -65,9 +66,3 @@ interface Media {
   audio: number
   images: number
 }
-
-/** No call reads or writes more; beyond it a number is nonsense, and sums of money would stop being exact. */
-const MAX_TOKENS = 1e9
-
-const toCount = (value: unknown): number | null =>
-  typeof value === 'number' && value >= 0 && value <= MAX_TOKENS ? Math.round(value) : null

@@ -1,6 +1,7 @@
 /** Reads how many tokens a call took, by whatever names and in whatever place a server tells it. Pure. */
 import { asObject, type JsonObject } from '../../../domain/json.ts'
 import { MAX_SEARCHES, type Usage } from '../../../domain/usage.ts'
+import { asCount } from '../count.ts'
 
 /** Finds the usage of an answer or a chunk: at its top, or where Groq and Moonshot put it. */
 export function findUsage(answer: JsonObject): Usage | null {
@@ -30,12 +31,12 @@ function toUsage(value: unknown): Usage | null {
   const lifetimes = asObject(usage.cache_creation ?? read?.cache_creation_token_details)
   const reasoning = firstCount(written?.reasoning_tokens, usage.reasoning_tokens) ?? 0
   // Some count reasoning beside the completion and not in it; their total tells.
-  const beside = reasoning > 0 && asCount(usage.total_tokens) === counts.prompt + counts.completion + reasoning
+  const beside = reasoning > 0 && toCount(usage.total_tokens) === counts.prompt + counts.completion + reasoning
   const completion = counts.completion + (beside ? reasoning : 0)
   const prompt = counts.prompt + (isCacheBeside(cached ?? 0, counts, usage) ? (cached ?? 0) : 0)
   // A part is never larger than what contains it, whatever an upstream says.
   const cacheRead = Math.min(cached ?? 0, prompt)
-  const written1h = asCount(lifetimes?.ephemeral_1h_input_tokens) ?? 0
+  const written1h = toCount(lifetimes?.ephemeral_1h_input_tokens) ?? 0
   const allWritten = Math.min(Math.max(cacheWritten ?? 0, written1h), prompt)
   const cacheWrite1h = Math.min(written1h, allWritten)
   const thought = Math.min(reasoning, completion)
@@ -65,7 +66,7 @@ function isCacheBeside(
   { prompt, completion }: { prompt: number; completion: number },
   usage: JsonObject,
 ) {
-  return cached > prompt && asCount(usage.total_tokens) !== prompt + completion
+  return cached > prompt && toCount(usage.total_tokens) !== prompt + completion
 }
 
 /** Searches of the web that have a fee: as OpenRouter, Anthropic, Perplexity and xAI say it, who counts what it has found. */
@@ -85,15 +86,15 @@ const NO_MEDIA = { audio: 0, images: 0 }
 /** Audio and images among so many tokens: nobody says which of them were cached, so text is taken to be. */
 function toMedia(details: JsonObject | null, most: number): typeof NO_MEDIA {
   if (!details || !(details.audio_tokens || details.image_tokens)) return NO_MEDIA
-  const audio = Math.min(asCount(details.audio_tokens) ?? 0, most)
-  return { audio, images: Math.min(asCount(details.image_tokens) ?? 0, most - audio) }
+  const audio = Math.min(toCount(details.audio_tokens) ?? 0, most)
+  return { audio, images: Math.min(toCount(details.image_tokens) ?? 0, most - audio) }
 }
 
 /** A total and one of its two parts tell the other; a total alone has no price. */
 function toCounts(usage: JsonObject): { prompt: number; completion: number } | null {
   const prompt = firstCount(usage.prompt_tokens, usage.input_tokens)
   const completion = firstCount(usage.completion_tokens, usage.output_tokens)
-  const total = asCount(usage.total_tokens)
+  const total = toCount(usage.total_tokens)
   if (prompt !== null && completion !== null) return { prompt, completion }
   if (total === null) return null
   if (prompt !== null && prompt <= total) return { prompt, completion: total - prompt }
@@ -102,16 +103,12 @@ function toCounts(usage: JsonObject): { prompt: number; completion: number } | n
 
 function firstCount(...values: unknown[]): number | null {
   for (const value of values) {
-    const count = asCount(value)
+    const count = toCount(value)
     if (count !== null) return count
   }
   return null
 }
 
-/** No call reads or writes more; beyond it a number is nonsense, and sums of money would stop being exact. */
-const MAX_TOKENS = 1e9
-
-function asCount(value: unknown): number | null {
-  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
-  return typeof number === 'number' && number >= 0 && number <= MAX_TOKENS ? Math.round(number) : null
-}
+/** Some write their counts as text. */
+const toCount = (value: unknown): number | null =>
+  asCount(typeof value === 'string' && value.trim() !== '' ? Number(value) : value)
