@@ -6,6 +6,7 @@ import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import { EFFORTS, type Effort } from '../../../domain/settings.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import { toNearestEffort } from '../nearest-effort.ts'
 import type { WireThinking } from './wire.ts'
 
 /** What a client asks for; `null` = nothing. */
@@ -62,13 +63,7 @@ export function toThinking(body: CanonicalRequest, { options, features }: Target
 function toAdaptive({ on, effort, isHidden }: Wanted, efforts: readonly Effort[]): Thinking {
   const thinking: WireThinking = { type: 'adaptive', display: isHidden ? 'omitted' : 'summarized' }
   const asked = on ? effort : (efforts[0] ?? null)
-  return asked === null ? { thinking } : { thinking, effort: toNearest(asked, efforts) }
-}
-
-/** Of two that are as near, the higher one. */
-function toNearest(effort: Effort, known: readonly Effort[]): Effort {
-  const distance = (one: Effort) => Math.abs(EFFORTS.indexOf(one) - EFFORTS.indexOf(effort))
-  return known.toSorted((a, b) => distance(a) - distance(b) || EFFORTS.indexOf(b) - EFFORTS.indexOf(a))[0] ?? effort
+  return asked === null ? { thinking } : { thinking, effort: toNearestEffort(asked, efforts) ?? asked }
 }
 
 /** OpenAI's field, OpenRouter's object, or Anthropic's own. */

@@ -5,11 +5,10 @@
  */
 import { asObject, asText } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
-import { EFFORTS, type RouteSettings } from '../../../domain/settings.ts'
+import type { RouteSettings } from '../../../domain/settings.ts'
+import { ORDER, toNearestEffort } from '../nearest-effort.ts'
 import type { ThinkingConfig } from './wire.ts'
 
-/** From the least on; where thinking cannot be switched off, `none` is the least that there is. */
-const ORDER: readonly string[] = ['none', ...EFFORTS]
 /** What every model since Gemini 3 knows. */
 const LEVELS: NonNullable<RouteSettings['efforts']> = ['low', 'medium', 'high']
 /** What every model takes that is told a number. */
@@ -55,10 +54,7 @@ function toBudget({ effort, tokens }: Wish, { thinking_off: canBeOff }: RouteSet
 function toLevel({ effort, tokens }: Wish, { efforts = LEVELS }: RouteSettings): ThinkingConfig {
   const wanted = effort ?? (tokens === null ? null : toEffort(tokens))
   if (wanted === null) return {}
-  const distance = (level: string) => Math.abs(ORDER.indexOf(level) - ORDER.indexOf(wanted))
-  // Of two that are as near, the higher one.
-  const known = EFFORTS.filter((level) => efforts.includes(level)).reverse()
-  const [level] = known.sort((a, b) => distance(a) - distance(b))
+  const level = toNearestEffort(wanted, efforts)
   return level === undefined ? {} : { thinkingLevel: level }
 }
 
