@@ -1,6 +1,7 @@
 /** Reads a newer list of public facts from where it is published, with bounds on what may come. */
 import { unusable } from '../catalog/facts-file.ts'
 import { toReason } from '../upstreams/probe.ts'
+import { readResponse } from '../upstreams/read-text.ts'
 
 export interface FactsLimits {
   ms: number
@@ -39,16 +40,7 @@ export async function fetchFacts(url: string, limits: Partial<FactsLimits> = {})
 }
 
 async function readText(url: string, response: Response, most: number): Promise<string> {
-  const utf8 = new TextDecoder()
-  let bytes = 0
-  let text = ''
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length
-    if (bytes > most)
-      throw unusable(
-        `${url} sent more than ${Math.round(most / 1_048_576)} MiB, which is no list of public facts. ${ELSE}`,
-      )
-    text += utf8.decode(piece, { stream: true })
-  }
-  return text + utf8.decode()
+  const text = await readResponse(response, most)
+  if (text !== null) return text
+  throw unusable(`${url} sent more than ${Math.round(most / 1_048_576)} MiB, which is no list of public facts. ${ELSE}`)
 }

@@ -10,6 +10,7 @@ import type { Upstream } from '../domain/snapshot.ts'
 import type { Dialect } from './backend.ts'
 import { toPublic } from './failure.ts'
 import { toOwnHeaders, toReason } from './probe.ts'
+import { readResponse } from './read-text.ts'
 
 export interface ListLimits {
   /** For all pages. */
@@ -119,19 +120,12 @@ function toStatusFailure(url: string, { status, headers }: Response, said: strin
 }
 
 async function readBounded(url: string, response: Response, most: number): Promise<string> {
-  const utf8 = new TextDecoder()
-  let bytes = 0
-  let text = ''
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length
-    if (bytes > most)
-      throw failed(
-        'answer',
-        `${url} sent more than ${Math.round(most / 1_048_576)} MiB, which is no list of models. ${NAMED}`,
-      )
-    text += utf8.decode(piece, { stream: true })
-  }
-  return text + utf8.decode()
+  const text = await readResponse(response, most)
+  if (text !== null) return text
+  throw failed(
+    'answer',
+    `${url} sent more than ${Math.round(most / 1_048_576)} MiB, which is no list of models. ${NAMED}`,
+  )
 }
 
 /** Nobody reads more of an error. */
