@@ -150,15 +150,27 @@ function toPricing(cost: Cost, model: KnownModel): PricingItem[] | null {
 const isClaude = (name: string, { input = 0, cache_write: write }: Cost) =>
   /\bclaude\b/i.test(name) && write !== undefined && Math.abs(write - 1.25 * input) < 1e-9
 
+/**
+ * What a token of the answer costs, and one of its thoughts where that has a price of its own. Where the list has thoughts dearer than
+ * the answer, that is Qwen in thinking mode, in which the whole output has the dearer price
+ * (https://www.alibabacloud.com/help/en/model-studio/model-pricing). An answer does not say that it was given in that mode, and its
+ * thoughts may be none: all of it costs the dearer price, which is too much without thinking, and never too little.
+ */
+function toOutputPrices(output: number, reasoning: number | undefined): { written: number; thoughts?: number } {
+  if (reasoning === undefined) return { written: output }
+  return reasoning > output ? { written: reasoning } : { written: output, thoughts: reasoning }
+}
+
 function toItem(cost: Cost, name: string): PricingItem | null {
   if (cost.input === undefined || cost.output === undefined) return null
+  const { written, thoughts } = toOutputPrices(cost.output, cost.reasoning)
   return {
     prompt: toPerToken(cost.input),
-    completion: toPerToken(cost.output),
+    completion: toPerToken(written),
     ...(cost.cache_read === undefined ? {} : { input_cache_read: toPerToken(cost.cache_read) }),
     ...(cost.cache_write === undefined ? {} : { input_cache_write: toPerToken(cost.cache_write) }),
     ...(isClaude(name, cost) ? { input_cache_write_1h: toPerToken(2 * cost.input) } : {}),
-    ...(cost.reasoning === undefined ? {} : { internal_reasoning: toPerToken(cost.reasoning) }),
+    ...(thoughts === undefined ? {} : { internal_reasoning: toPerToken(thoughts) }),
     ...(cost.input_audio === undefined ? {} : { audio: toPerToken(cost.input_audio) }),
     ...(cost.output_audio === undefined ? {} : { audio_completion: toPerToken(cost.output_audio) }),
   }

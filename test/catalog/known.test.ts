@@ -87,4 +87,16 @@ describe('the shipped facts', () => {
       ...{ prompt: '0.000005', input_cache_write: '0.00000625', input_cache_write_1h: '0.00001' },
     })
   })
+
+  test('have the whole answer at the dearer price where thinking makes it dearer, and thoughts apart only where they are cheaper', async () => {
+    const known = await loadKnown()
+    expect(findFacts(known, 'alibaba/qwen-plus', []).pricing).toEqual([{ prompt: '0.0000004', completion: '0.000004' }])
+    expect(findFacts(known, 'perplexity/sonar-deep-research', []).pricing?.[0]).toMatchObject({
+      ...{ completion: '0.000008', internal_reasoning: '0.000003' },
+    })
+    for (const { models } of Object.values(known))
+      for (const model of Object.values(models))
+        for (const { completion, internal_reasoning: thought = completion } of toFacts(model).pricing ?? [])
+          expect(Number(thought)).toBeLessThanOrEqual(Number(completion))
+  })
 })
