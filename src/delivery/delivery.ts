@@ -35,10 +35,14 @@ export interface Begun {
 export const COMPLETE: End = { status: 'ok', httpStatus: 200, errorCode: null }
 
 /** Headers of every answer: the receipt, as far as it is known when the first byte leaves. */
-export function toHeaders({ requestId, headers, settlement }: Delivery, begun: Begun | null): Record<string, string> {
-  const all: Record<string, string> = { 'x-request-id': requestId, ...headers }
+export function toHeaders(
+  { format, requestId, headers, settlement }: Delivery,
+  begun: Begun | null,
+): Record<string, string> {
+  const all = Object.assign(format.ids(requestId), headers)
   if (begun === null) return all
   all['x-tollgate-upstream'] = begun.target.upstream.id
+  all['x-tollgate-lane'] = 'translated'
   all['x-tollgate-attempts'] = String(settlement.attempts)
   if (begun.answer.schema) all['x-tollgate-schema'] = begun.answer.schema
   return all

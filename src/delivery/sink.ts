@@ -7,6 +7,7 @@
  * (https://github.com/oven-sh/bun/issues/32469).
  */
 import { clientLeft, GatewayError } from '../domain/error.ts'
+import type { Writer } from '../formats/format.ts'
 
 export interface SinkOptions {
   /** How long a client may leave a full buffer standing. */
@@ -15,19 +16,29 @@ export interface SinkOptions {
   heartbeatMs: number
 }
 
+/** Knows what says, by now, that a stream lives. */
+type Speaker = Pick<Writer, 'keepAlive'>
+
 type Controller = Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>
 
 export class Sink {
   readonly #controller: Controller | null
   readonly #slowReaderMs: number
   readonly #heartbeat: Heartbeat
+  readonly #speaker: Speaker
   #hasLeft: boolean
   /** A write waits for its reader. */
   #isFull = false
   #wake = () => {}
 
   /** @param controller null for a client that was gone before the first byte. */
-  constructor(controller: Controller | null, signal: AbortSignal, { slowReaderMs, heartbeatMs }: SinkOptions) {
+  constructor(
+    controller: Controller | null,
+    signal: AbortSignal,
+    { slowReaderMs, heartbeatMs }: SinkOptions,
+    speaker: Speaker,
+  ) {
+    this.#speaker = speaker
     this.#controller = controller
     this.#slowReaderMs = slowReaderMs
     this.#hasLeft = controller === null || signal.aborted
@@ -100,7 +111,7 @@ export class Sink {
     if (this.#hasLeft || this.#isFull) return
     try {
       // What it may throw later is told to the next write.
-      this.#send(KEEP_ALIVE)?.catch(() => {})
+      this.#send(this.#speaker.keepAlive)?.catch(() => {})
     } catch {
       this.#hasLeft = true
     }
@@ -109,8 +120,6 @@ export class Sink {
 
 const tooSlow = (ms: number) =>
   new GatewayError('slow_reader', `The answer was broken off: its client read nothing for ${ms / 1000} s.`)
-
-export const KEEP_ALIVE = ': keep-alive\n\n'
 
 /** Looks this often, in parts of the silence: a chunk then costs an assignment instead of a look at the clock. */
 const LOOKS = 10

@@ -8,7 +8,7 @@ import type { AnswerEvent } from '../domain/events.ts'
 import type { Writer } from '../formats/format.ts'
 import { type Begun, COMPLETE, type Delivery, toHeaders } from './delivery.ts'
 import { settleFailure, toCause } from './failure.ts'
-import { Heartbeat, KEEP_ALIVE, Sink, type SinkOptions } from './sink.ts'
+import { Heartbeat, Sink, type SinkOptions } from './sink.ts'
 
 /**
  * Resolves to the response: once the answer begins, or when the silence before it needs a first keep-alive. Throws a
@@ -88,7 +88,7 @@ class ResponseStream {
 
   async #deliver(controller: ReadableStreamDirectController | null): Promise<void> {
     this.#isTaken = true
-    const sink = new Sink(controller, this.#delivery.signal, this.#options)
+    const sink = new Sink(controller, this.#delivery.signal, this.#options, this.#writer)
     try {
       const begun = this.#begun ?? (await this.#await(sink))
       if (begun) await this.#write(begun, sink)
@@ -102,7 +102,7 @@ class ResponseStream {
   async #await(sink: Sink): Promise<Begun | null> {
     try {
       // A client that has left meanwhile is noticed by the call itself, which ends then.
-      await send(sink, KEEP_ALIVE)
+      await send(sink, this.#writer.keepAlive)
       return await this.#opening
     } catch (error) {
       await this.#fail(sink, error, 'status')
@@ -139,8 +139,9 @@ class ResponseStream {
 
   /** Settles an answer that broke off, and says so: an error frame, and no end that looks like one. */
   async #fail(sink: Sink, cause: unknown, begun: 'status' | 'answer'): Promise<void> {
-    const { settlement, signal } = this.#delivery
+    const { settlement, signal, requestId } = this.#delivery
     const error = await settleFailure(settlement, toCause(cause, signal), begun)
+    error.requestId = requestId
     if (error.kind !== 'client_closed') sink.end(this.#writer.failure(error))
   }
 }

@@ -16,7 +16,8 @@ export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>):
     const receipt = await delivery.settlement.settle(COMPLETE)
     const headers = toHeaders(delivery, begun)
     headers['content-type'] = 'application/json'
-    const json = delivery.format.whole(delivery.identity, begun.events, receipt)
+    const { format, task, identity } = delivery
+    const json = format.whole(task, identity, begun.events, receipt)
     delivery.held.dispose()
     return new Response(json, { headers })
   } catch (error) {

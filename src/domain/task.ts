@@ -5,10 +5,18 @@
 import type { CanonicalRequest } from './request.ts'
 
 /** What clients speak, as the ledger names it. */
-export type Endpoint = 'chat'
+export type Endpoint = 'chat' | 'messages' | 'responses' | 'embeddings' | 'completions'
 
 /** `native`: client and upstream speak the same format and the bytes pass; `translated`: read as events, written anew. */
 export type Lane = 'native' | 'translated'
+
+/** A request as it came: what a format may need beside the parsed body. */
+export interface RawRequest {
+  /** The body's JSON. */
+  text: string
+  /** By lower-case name. */
+  headers: Readonly<Record<string, string | undefined>>
+}
 
 export interface Task {
   endpoint: Endpoint

@@ -1,7 +1,7 @@
 /** The contract of what clients speak: how a body becomes a task, and how events become what the client reads. Pure. */
 import type { Decision, GatewayError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
-import type { Task } from '../domain/task.ts'
+import type { RawRequest, Task } from '../domain/task.ts'
 import type { Receipt } from '../domain/usage.ts'
 
 /** What identifies an answer, the same in every frame. */
@@ -14,21 +14,36 @@ export interface Identity {
   model: string
 }
 
-export interface Format {
+export interface Format extends ErrorFormat {
   /** Checks a parsed body, and makes the task of it. */
-  toTask(body: unknown): Decision<Task>
+  toTask(body: unknown, raw: RawRequest): Decision<Task>
   /** Writes a whole answer. */
-  whole(identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string
+  whole(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string
   /** Returns what writes a streamed one. */
   writer(task: Task, identity: Identity): Writer
 }
 
+/** How a failure is told to whoever speaks a format, whether or not their request was read. */
+export interface ErrorFormat {
+  /** The body of a refusal that has its request's id. */
+  error(error: GatewayError): object
+  /** The status of a refusal, where that is another one than the failure's own. */
+  status?(error: GatewayError): number
+  /** Headers of every answer by which its request is known. */
+  ids(requestId: string): Record<string, string>
+}
+
 /** Writes one stream. */
 export interface Writer {
+  /** What says that the stream lives while there is nothing to say: a comment, or an event once there was one. */
+  readonly keepAlive: string
   /** Takes a batch of events and returns the frames that may go out now; '' while there is nothing to say. */
   take(events: readonly AnswerEvent[]): string
   /** The last frames, once its outcome is settled. */
   tail(receipt: Receipt): string
-  /** The frame that tells a client that its stream was truncated; nothing follows it. */
+  /** The frames that tell a client that its stream was truncated; nothing follows them. `error` has its request's id. */
   failure(error: GatewayError): string
 }
+
+/** A comment, which every reader of server-sent events passes over. */
+export const KEEP_ALIVE = ': keep-alive\n\n'

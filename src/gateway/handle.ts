@@ -98,7 +98,9 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const read = orThrow(await readBody(incoming.request, incoming.headers, place, deps.uploads))
     incoming.liftIdleLimit()
     const chars = read.text.length
-    task = orThrow(read.isLong ? await toTaskInTurn(deps.pace, key, format, incoming, read) : toTask(format, read))
+    task = orThrow(
+      read.isLong ? await toTaskInTurn(deps.pace, key, format, incoming, read) : toTask(format, incoming, read),
+    )
     // 3. Where, and may they? From here on it is reserved for.
     const health = deps.health.forRequest(key)
     const admitted = orThrow(await admit(deps, { snapshot, key, team, entered, task, health }))
@@ -158,9 +160,9 @@ function orThrow<T>(decision: Decision<T>): T {
   return decision
 }
 
-function toTask(format: Format, read: BodyText): Decision<Task> {
+function toTask(format: Format, { headers }: IncomingRequest, read: BodyText): Decision<Task> {
   const json = parseBody(read)
-  return json instanceof GatewayError ? json : format.toTask(json)
+  return json instanceof GatewayError ? json : format.toTask(json, { text: read.text, headers })
 }
 
 /** The same, in two steps between which others come to theirs. */
@@ -168,11 +170,13 @@ async function toTaskInTurn(
   pace: Pace,
   { shareId }: Key,
   format: Format,
-  { request: { signal } }: IncomingRequest,
+  { request: { signal }, headers }: IncomingRequest,
   read: BodyText,
 ): Promise<Decision<Task>> {
   const json = await pace.run(shareId, () => (signal.aborted ? clientGone() : parseBody(read)))
-  return json instanceof GatewayError ? json : pace.run(shareId, () => format.toTask(json))
+  return json instanceof GatewayError
+    ? json
+    : pace.run(shareId, () => format.toTask(json, { text: read.text, headers }))
 }
 
 /** The row as it stands before the first call, with what that call reserves. */

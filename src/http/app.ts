@@ -8,9 +8,9 @@ import type { IpRange } from '../domain/ip.ts'
 import { MAX_BODY_BYTES } from '../gateway/body.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { type AdminSurface, adminController, isForAdmins } from './admin.ts'
-import { chatController, IDLE_SECONDS } from './chat.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
+import { DOORS, doorController, errorFormatOf, IDLE_SECONDS } from './doors.ts'
 import { answerError } from './error-response.ts'
 import { healthController, type ReadinessDeps } from './health.ts'
 import { createInstance, methodsOf, NoRoute, pathOf, type Route } from './instance.ts'
@@ -35,7 +35,7 @@ export function createApp(deps: AppDeps) {
       const opening = isForAdmins(pathOf(request)) ? null : cors
       const preflight = opening?.preflight(request, toRequestId(mintId(deps.now())))
       if (preflight) return preflight
-      const response = answerError(deps, request, toGatewayError(app.routes, error))
+      const response = answerError(deps, request, toGatewayError(app.routes, error), errorFormatOf(pathOf(request)))
       return opening?.open(response, request) ?? response
     },
     // For connections that have not proved a key, and for those between two requests.
@@ -49,7 +49,7 @@ export function createApp(deps: AppDeps) {
     })
   const ipOf = createIpOf(app, deps.trustedProxies)
   return app
-    .use(chatController(deps, app, ipOf))
+    .use(DOORS.map((door) => doorController(deps, app, ipOf, door)))
     .use(modelsController(deps, ipOf))
     .use(healthController(deps))
     .use(openApiController(deps))

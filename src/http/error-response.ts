@@ -1,6 +1,8 @@
-/** What a client reads of a failure, in the shape of OpenAI's API, and the line that it leaves in the log. */
+/** What a client reads of a failure, in the shape of what it speaks, and the line that it leaves in the log. */
 import type { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
+import { openAiErrors } from '../formats/chat/chat.ts'
+import type { ErrorFormat } from '../formats/format.ts'
 import { type Log, traceOf } from '../log.ts'
 import { pathOf } from './instance.ts'
 
@@ -10,8 +12,13 @@ interface ErrorDeps {
 }
 
 /** Answers a request that has failed, and logs what has not been logged yet. */
-export function answerError(deps: ErrorDeps, request: Request, error: GatewayError): Response {
-  const response = toErrorResponse(logged(deps, request, error))
+export function answerError(
+  deps: ErrorDeps,
+  request: Request,
+  error: GatewayError,
+  format: ErrorFormat = openAiErrors,
+): Response {
+  const response = toErrorResponse(logged(deps, request, error), format)
   // Nobody reads what may still come of its body, and Bun would go through it chunk by chunk, however small they are.
   if (request.headers.has('transfer-encoding')) response.headers.set('connection', 'close')
   return response
@@ -42,9 +49,9 @@ function logged({ log, now }: ErrorDeps, request: Request, error: GatewayError):
 }
 
 /** What a client reads of an error that has its request's id. */
-export function toErrorResponse(error: GatewayError): Response {
-  return Response.json(error.toBody(), {
-    status: error.status,
-    headers: { 'x-request-id': error.requestId ?? '', ...error.headers },
+export function toErrorResponse(error: GatewayError, format: ErrorFormat = openAiErrors): Response {
+  return Response.json(format.error(error), {
+    status: format.status?.(error) ?? error.status,
+    headers: { ...format.ids(error.requestId ?? ''), ...error.headers },
   })
 }

@@ -7,7 +7,7 @@ import type { Key } from '../domain/snapshot.ts'
 import { chat } from '../formats/chat/chat.ts'
 import type { RequestHeaders } from '../gateway/body.ts'
 import { type HandleDeps, handle } from '../gateway/handle.ts'
-import { IDLE_SECONDS } from './chat.ts'
+import { IDLE_SECONDS } from './doors.ts'
 import { answerError } from './error-response.ts'
 import type { Listener } from './instance.ts'
 

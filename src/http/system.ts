@@ -7,7 +7,7 @@ import type { Key } from '../domain/snapshot.ts'
 import { chat } from '../formats/chat/chat.ts'
 import { type HandleDeps, handle } from '../gateway/handle.ts'
 import { onlyAt } from '../routing/only-at.ts'
-import { chatController, IDLE_SECONDS } from './chat.ts'
+import { CHAT, doorController, IDLE_SECONDS } from './doors.ts'
 import type { Listener } from './instance.ts'
 import { listModels, type ModelsDeps, modelsController } from './models.ts'
 
@@ -36,7 +36,7 @@ const nowhere = () => null
  */
 export const systemController = (deps: HandleDeps & ModelsDeps, app: Listener) =>
   new Elysia({ name: 'system', prefix: '/system' })
-    .use(chatController(deps, app, nowhere, SYSTEM))
+    .use(doorController(deps, app, nowhere, CHAT, SYSTEM))
     .use(modelsController(deps, nowhere, SYSTEM))
     .get('/upstreams/:id/v1/models', ({ params: { id } }) => ({
       object: 'list',

@@ -18,7 +18,12 @@ function open(answer: number | Promise<number>, options: Partial<SinkOptions> = 
   return {
     client,
     written,
-    sink: new Sink(controller, client.signal, { heartbeatMs: 0, slowReaderMs: 60_000, ...options }),
+    sink: new Sink(
+      controller,
+      client.signal,
+      { heartbeatMs: 0, slowReaderMs: 60_000, ...options },
+      { keepAlive: ': keep-alive\n\n' },
+    ),
   }
 }
 

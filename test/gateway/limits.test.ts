@@ -245,7 +245,11 @@ describe('an upstream at its limit', () => {
     }
     const spared = await ask(key, body)
     expect(spared.status).toBe(200)
-    expect(headersFrom(spared, 'x-tollgate-')).toEqual({ 'x-tollgate-upstream': 'far', 'x-tollgate-attempts': '1' })
+    expect(headersFrom(spared, 'x-tollgate-')).toEqual({
+      'x-tollgate-upstream': 'far',
+      'x-tollgate-attempts': '1',
+      'x-tollgate-lane': 'translated',
+    })
     await spared.text()
     expect([near.requests.length, far.requests.length]).toEqual([2, 1])
 

@@ -46,7 +46,8 @@ export const toExpected = ({ choices, logprobs, thinkTags }: Shape = toShape()):
 const IDENTITY = { id: '0199', created: 1_763_726_400, model: MODEL }
 
 /** The JSON of a whole answer. */
-export const writeWhole = (events: readonly AnswerEvent[], receipt: Receipt) => chat.whole(IDENTITY, events, receipt)
+export const writeWhole = (events: readonly AnswerEvent[], receipt: Receipt) =>
+  chat.whole(toTask({ model: 'a/b', messages: [] }), IDENTITY, events, receipt)
 
 export const createWriter = ({ includeUsage }: Pick<Shape, 'includeUsage'> = toShape()) =>
   new ChatWriter(

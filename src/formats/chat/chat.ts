@@ -3,17 +3,24 @@ import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest, Message } from '../../domain/request.ts'
 import type { Task } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
-import type { Format } from '../format.ts'
+import type { ErrorFormat, Format } from '../format.ts'
 import { validate } from './validate.ts'
 import { toCompletionJson } from './whole.ts'
 import { ChatWriter } from './writer.ts'
 
+/** How OpenAI's API tells failures. */
+export const openAiErrors: ErrorFormat = {
+  error: (error) => error.toBody(),
+  ids: (requestId) => ({ 'x-request-id': requestId }),
+}
+
 export const chat: Format = {
+  ...openAiErrors,
   toTask(body) {
     const request = validate(body)
     return request instanceof GatewayError ? request : toTask(request)
   },
-  whole: toCompletionJson,
+  whole: (_, identity, events, receipt) => toCompletionJson(identity, events, receipt),
   writer: (task, identity) => new ChatWriter(task, identity),
 }
 

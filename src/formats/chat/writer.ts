@@ -7,13 +7,14 @@ import type { AnswerEvent, AnswerOrigin, FinishReason, Logprobs, ToolKind } from
 import { toLine } from '../../domain/json.ts'
 import type { Task } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
-import type { Identity, Writer } from '../format.ts'
+import { type Identity, KEEP_ALIVE, type Writer } from '../format.ts'
 import { toUsageJson } from './whole.ts'
 import type { Delta } from './wire.ts'
 
 const DONE = 'data: [DONE]\n\n'
 
 export class ChatWriter implements Writer {
+  readonly keepAlive = KEEP_ALIVE
   readonly #identity: Identity
   readonly #includeUsage: boolean
   /** What stands before and after the choice of a frame: the facts that all frames share. The origin joins them. */

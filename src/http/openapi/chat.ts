@@ -28,6 +28,11 @@ export const chatOperation = {
         'x-request-id': { description: 'The id of the request on record.', ...text },
         'x-tollgate-upstream': { description: 'Who has answered.', ...text },
         'x-tollgate-attempts': { description: 'How many calls it took until then.', schema: { type: 'integer' } },
+        'x-tollgate-lane': {
+          description:
+            'Whether the upstream speaks the format itself and its answer passes (`native`) or is written anew (`translated`).',
+          schema: { type: 'string', enum: ['native', 'translated'] },
+        },
       },
       content: { 'application/json': { schema: ChatCompletion }, 'text/event-stream': text },
     },

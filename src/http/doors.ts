@@ -1,0 +1,54 @@
+/**
+ * The doors: where clients post what they want answered, each in a format of its own. The body stays raw: Elysia would drop fields
+ * that its schema does not name.
+ */
+import { Elysia } from 'elysia'
+import type { Key } from '../domain/snapshot.ts'
+import { chat, openAiErrors } from '../formats/chat/chat.ts'
+import type { ErrorFormat, Format } from '../formats/format.ts'
+import { type HandleDeps, handle } from '../gateway/handle.ts'
+import { type IpOf, toToken } from '../keys/token.ts'
+import { bearerToken, type Listener } from './instance.ts'
+
+/** 255 is the most that Bun takes. */
+export const IDLE_SECONDS = 255
+
+interface Door {
+  path: string
+  format: Format
+}
+
+export const CHAT: Door = { path: '/v1/chat/completions', format: chat }
+
+export const DOORS: readonly Door[] = [CHAT]
+
+/** How failures are told at a path, or below it. */
+export const errorFormatOf = (path: string): ErrorFormat =>
+  DOORS.find((door) => path === door.path || path.startsWith(`${door.path}/`))?.format ?? openAiErrors
+
+/**
+ * @param app the instance that listens: as part of Elysia's context its server would cost every request a property.
+ * @param ipOf where a request comes from.
+ * @param owner who asks, where that needs no proof.
+ */
+export const doorController = (
+  deps: HandleDeps,
+  app: Listener,
+  ipOf: IpOf,
+  { path, format }: Door,
+  owner: Key | null = null,
+) =>
+  new Elysia({ name: path }).use(bearerToken()).post(
+    path,
+    ({ request, headers, bearer }) =>
+      handle(deps, format, {
+        request,
+        headers,
+        owner,
+        ipOf,
+        token: toToken(bearer, headers),
+        liftIdleLimit: () => app.server?.timeout(request, 0),
+        restoreIdleLimit: () => app.server?.timeout(request, IDLE_SECONDS),
+      }),
+    { parse: 'none' },
+  )
