@@ -100,14 +100,25 @@ function checkThoughts({ thinking, tool_choice: choice, messages, max_tokens, te
 }
 
 function checkCache({ tools = [], system, messages, cache_control: own }: MessagesBody): string | null {
-  const holders = [...tools, ...(typeof system === 'object' ? system : []), ...messages.flatMap(blocksOf)]
-  const marks = holders.flatMap((holder) => ('cache_control' in holder && holder.cache_control) || [])
+  const holders = [
+    ...tools,
+    ...(typeof system === 'object' ? system : []),
+    ...messages.flatMap(blocksOf).flatMap(within),
+  ]
+  const marks = holders.flatMap((holder: { cache_control?: { ttl?: string } }) => holder.cache_control ?? [])
   const count = marks.length + (own ? 1 : 0)
   if (count > 4) return `A maximum of 4 blocks with cache_control may be provided. Found ${count}.`
   const ttls = [...marks, ...(own ? [own] : [])].map(({ ttl }) => ttl ?? '5m')
   return ttls.lastIndexOf('1h') > ttls.indexOf('5m') && ttls.includes('5m')
     ? "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block."
     : null
+}
+
+/** What stands in a result or in a document is counted, too, before it. */
+const within = (block: Block): object[] => {
+  const inner: object = block.type === 'document' ? block.source : block
+  const content: unknown = Reflect.get(inner, 'content')
+  return [...(Array.isArray(content) ? content.flatMap(within) : []), block]
 }
 
 function checkAbility(body: MessagesBody, can: Ability, version: string): string | null {

@@ -28,6 +28,7 @@ const document = z.strictObject({
   source: z.discriminatedUnion('type', [
     z.strictObject({ type: z.literal('base64'), media_type: z.literal('application/pdf'), data: base64 }),
     z.strictObject({ type: z.literal('text'), media_type: z.literal('text/plain'), data: z.string() }),
+    z.strictObject({ type: z.literal('content'), content: z.array(z.discriminatedUnion('type', [text, image])) }),
     url,
     file,
   ]),

@@ -83,7 +83,7 @@ test('whatever stands in fields that nobody has checked, it is written, or refus
       type: fc.constantFrom('image', 'document', 'search_result', 'text', 'file', 'image_url', 'other'),
       ...{
         text: any,
-        source: fc.oneof(any, fc.record({ type: fc.constantFrom('text', 'url'), data: any })),
+        source: fc.oneof(any, fc.record({ type: fc.constantFrom('text', 'url', 'content'), data: any, content: any })),
         title: any,
       },
       ...{ content: any, cache_control: any, file: any, image_url: any, citations: any, prompt_cache_breakpoint: any },

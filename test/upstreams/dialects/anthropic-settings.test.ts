@@ -125,6 +125,40 @@ describe('the prompt cache', () => {
       { type: 'ephemeral' },
     ])
   })
+
+  test('counts the marks within results of tools and documents, each in its place', () => {
+    const source = { type: 'content', content: [text('Three', mark)] }
+    const results = ['a', 'b'].map((tool_call_id) => ({
+      role: 'tool',
+      tool_call_id,
+      content: [text('One', mark), text('Two', hour), { type: 'document', source }],
+      ...mark,
+    }))
+    const [, , turn] = send({
+      messages: [
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', content: null, tool_calls: [call('a', 'f', '{}'), call('b', 'f', '{}')] },
+        ...results,
+      ],
+    }).messages
+    expect(turn?.content).toEqual([
+      {
+        type: 'tool_result',
+        tool_use_id: 'a',
+        content: [
+          text('One'),
+          text('Two'),
+          { type: 'document', source: { type: 'content', content: [text('Three')] } },
+        ],
+      },
+      {
+        type: 'tool_result',
+        tool_use_id: 'b',
+        content: [text('One', mark), text('Two', mark), { type: 'document', source }],
+        ...mark,
+      },
+    ] as never)
+  })
 })
 
 describe('tools', () => {

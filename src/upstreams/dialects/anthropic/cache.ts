@@ -3,7 +3,7 @@
  * an hour before those of five minutes. Pure.
  */
 import { asObject } from '../../../domain/json.ts'
-import type { CacheControl, WireBody } from './wire.ts'
+import type { Block, CacheControl, WireBody } from './wire.ts'
 
 const MOST = 4
 
@@ -27,7 +27,7 @@ export function markLast(blocks: readonly object[], cache: CacheControl): void {
 /** Leaves no more marks than are taken, the last ones, and none of an hour behind one of five minutes. */
 export function keepMarks(body: WireBody): void {
   const holders: Marked[] = [...(body.tools ?? []), ...(body.system ?? [])]
-  for (const { content } of body.messages) holders.push(...(content as Marked[]))
+  for (const { content } of body.messages) for (const block of content) addHolders(block, holders)
   const marked = holders.filter((holder) => holder.cache_control !== undefined)
   // The one of the request stands for a mark on its last block.
   const most = MOST - (body.cache_control ? 1 : 0)
@@ -39,4 +39,13 @@ export function keepMarks(body: WireBody): void {
     if (cache.ttl !== '1h') isShort = true
     else if (isShort) holder.cache_control = { type: 'ephemeral' }
   }
+}
+
+/** Adds a block behind what is within it: what a tool has answered with, and the parts of a document, may be marked, too. */
+function addHolders(block: Block, holders: Marked[]): void {
+  if (block.type === 'tool_result' && typeof block.content === 'object')
+    for (const part of block.content) addHolders(part, holders)
+  if (block.type === 'document' && block.source.type === 'content' && typeof block.source.content === 'object')
+    for (const part of block.source.content) holders.push(part)
+  if ('cache_control' in block) holders.push(block)
 }

@@ -54,7 +54,11 @@ function toNative({ cache_control: _, ...part }: JsonObject, at: string): SaidBl
   if (source === null || typeof source.type !== 'string') throw unsupported(`${at}.source`, 'a block needs its source.')
   if (source.type === 'text' && typeof source.data !== 'string')
     throw unsupported(`${at}.source.data`, 'a text needs its data.')
-  return { ...part, source } as unknown as SaidBlock
+  if (source.type !== 'content' || typeof source.content === 'string')
+    return { ...part, source } as unknown as SaidBlock
+  // Copied, for marks may go from it (`cache.ts`), and the request is its client's.
+  const content = asList(source.content).flatMap((each) => (asObject(each) ? { ...asObject(each) } : []))
+  return { ...part, source: { ...source, content } } as unknown as SaidBlock
 }
 
 const IMAGES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] as const

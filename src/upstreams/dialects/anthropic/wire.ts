@@ -28,6 +28,7 @@ export interface ImageBlock extends Cached {
 export type DocumentSource =
   | { type: 'base64'; media_type: 'application/pdf'; data: string }
   | { type: 'text'; media_type: 'text/plain'; data: string }
+  | { type: 'content'; content: string | (TextBlock | ImageBlock)[] }
   | { type: 'url'; url: string }
   | { type: 'file'; file_id: string }
 
