@@ -22,6 +22,9 @@ const ROWS: Row[] = [
       [{}, { includeThoughts: true }],
       [{ reasoning_effort: 'none' }, level('low')],
       [{ reasoning_effort: 'max' }, level('high')],
+      [{ thinking: { type: 'enabled', budget_tokens: 5_000 } }, level('medium')],
+      [{ thinking: { type: 'disabled' } }, level('low')],
+      [{ reasoning: { exclude: true } }, {}],
     ],
   },
   {
@@ -66,6 +69,7 @@ const ROWS: Row[] = [
     asked: [
       [{ reasoning_effort: 'none' }, { thinkingBudget: 0 }],
       [{ reasoning: { enabled: false } }, { thinkingBudget: 0 }],
+      [{ thinking: { type: 'disabled' } }, { thinkingBudget: 0 }],
       [{ reasoning_effort: 'high' }, budget(24_576)],
     ],
   },

@@ -247,6 +247,16 @@ describe('what a preset sends', () => {
     expect(findUnknown({ model: 'm', ...RICH }, rules)).toMatch(/unsupported|unknown/)
   })
 
+  const HAVE_THINKING = ['deepseek', 'moonshot', 'zai']
+  const AS_IT_CAME = ['openrouter', 'huggingface']
+  test.each(NAMES.filter((name) => !AS_IT_CAME.includes(name)))('%s: an effort in other words', async (name) => {
+    const hello = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
+    const { json } = await post(name, { ...hello, reasoning_effort: 'low' })
+    const others: object[] = [{ reasoning: { effort: 'low' } }, { reasoning: { max_tokens: 1_000 } }]
+    if (!HAVE_THINKING.includes(name)) others.push({ thinking: { type: 'enabled', budget_tokens: 1_024 } })
+    for (const words of others) expect((await post(name, { ...hello, ...words })).json).toEqual(json)
+  })
+
   test('what a client says in the words of a provider, or of OpenRouter, is understood', async () => {
     const hello = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
     const own = await post('zai', { ...hello, reasoning_effort: 'high', thinking: { type: 'disabled' } })

@@ -21,6 +21,8 @@ describe('thinking', () => {
     ["OpenRouter's words", {}, { reasoning: { effort: 'high' } }, adaptive('high')],
     ["OpenRouter's words without an effort", {}, { reasoning: { enabled: true } }, adaptive()],
     ["Anthropic's own words", {}, { thinking: { type: 'adaptive' } }, adaptive()],
+    ['an effort for a number of tokens', {}, { reasoning: { max_tokens: 8_000 } }, adaptive('medium')],
+    ['nothing where only the thoughts are not to be shown', {}, { reasoning: { exclude: true } }, {}],
     ['no', {}, { reasoning_effort: 'none' }, off],
     ['no, in other words', {}, { reasoning: { enabled: false } }, off],
     [

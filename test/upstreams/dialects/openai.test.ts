@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import type { CanonicalRequest } from '../../../src/domain/request.ts'
-import { DEFAULT_OPTIONS } from '../../../src/domain/settings.ts'
+import { DEFAULT_OPTIONS, type RouteSettings } from '../../../src/domain/settings.ts'
 import { ItemNumbers } from '../../../src/upstreams/dialects/openai/item-numbers.ts'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../../support/snapshot.ts'
@@ -57,16 +57,18 @@ describe('a request', () => {
   })
 
   const six = { temperature: 1, top_p: 0.5, top_k: 5, reasoning_effort: 'xhigh' }
-  test.each([
+  test.each<[RouteSettings, object, object]>([
     [{}, six, six],
     [{ sampling: false }, six, { reasoning_effort: 'xhigh' }],
-    [{ efforts: ['low' as const, 'high' as const] }, { reasoning_effort: 'xhigh' }, { reasoning_effort: 'high' }],
-    [{ efforts: ['low' as const, 'high' as const] }, { reasoning_effort: 'medium' }, { reasoning_effort: 'high' }],
-    [{ efforts: ['low' as const, 'high' as const] }, { reasoning_effort: 'minimal' }, { reasoning_effort: 'low' }],
-    [{ efforts: ['low' as const] }, { reasoning_effort: 'none' }, { reasoning_effort: 'none' }],
+    [{ efforts: ['low', 'high'] }, { reasoning_effort: 'xhigh' }, { reasoning_effort: 'high' }],
+    [{ efforts: ['low', 'high'] }, { reasoning_effort: 'medium' }, { reasoning_effort: 'high' }],
+    [{ efforts: ['low', 'high'] }, { reasoning_effort: 'minimal' }, { reasoning_effort: 'low' }],
+    [{ efforts: ['low'] }, { reasoning_effort: 'none' }, { reasoning_effort: 'none' }],
     [{ thinking_off: false }, { reasoning_effort: 'none' }, {}],
     [{ thinking_off: false }, { reasoning_effort: 'low' }, { reasoning_effort: 'low' }],
-    [{ thinking: 'none' as const }, { reasoning_effort: 'low' }, {}],
+    [{ thinking_off: false, efforts: ['high', 'low'] }, { reasoning_effort: 'none' }, { reasoning_effort: 'low' }],
+    [{ efforts: ['low', 'medium', 'max'] }, { reasoning_effort: 'high' }, { reasoning_effort: 'medium' }],
+    [{ thinking: 'none' }, { reasoning_effort: 'low', reasoning: { effort: 'low' }, thinking: {} }, {}],
   ])('by a route with %j turns %j into %j', (options, asked, expected) => {
     const { body: text } = openai.request({ ...body, ...asked } as CanonicalRequest, { ...target, options })
     expect(JSON.parse(text)).toEqual({ ...body, model: 'large-v1', ...expected })
@@ -103,7 +105,11 @@ describe('a request', () => {
     [{ effort_fields: { none: {} } }, { reasoning_effort: 'none' }, {}],
     [{ effort_fields: { none: {} } }, { reasoning_effort: 'high' }, { reasoning_effort: 'high' }],
     [{ effort_fields: {} }, { reasoning: { effort: 'low' } }, { reasoning_effort: 'low' }],
-    [{ effort_fields: {} }, { reasoning: { max_tokens: 5 } }, { reasoning: { max_tokens: 5 } }],
+    [{ effort_fields: {} }, { reasoning: { enabled: true } }, { reasoning_effort: 'medium' }],
+    [{ effort_fields: {} }, { reasoning: { exclude: true } }, {}],
+    [{ effort_fields: {} }, { thinking: { type: 'disabled' } }, { reasoning_effort: 'none' }],
+    [{ effort_fields: { low: { think: 1 } } }, { reasoning_effort: 'low', think: 2 }, { think: 2 }],
+    [{}, { thinking: { type: 'disabled' } }, { thinking: { type: 'disabled' } }],
     [{ stream_options: false }, { stream: true, stream_options: { include_usage: true } }, { stream: true }],
   ])('to an upstream with %j turns %j into %j', (options, asked, expected) => {
     const particular = toTarget({ options: { ...DEFAULT_OPTIONS, ...options } })

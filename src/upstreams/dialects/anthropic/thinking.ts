@@ -2,21 +2,12 @@
  * Whether and how a model is to think: as the client asks, in whichever words, of what its route says that it can. Where a
  * client says nothing, nothing is sent; where it says no, that is, for some models think by themselves. Pure.
  */
-import { asObject } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
-import { EFFORTS, type Effort } from '../../../domain/settings.ts'
+import type { Effort } from '../../../domain/settings.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import { type ThinkingWish, toThinkingWish } from '../../../domain/thinking.ts'
 import { toNearestEffort } from '../nearest-effort.ts'
 import type { WireThinking } from './wire.ts'
-
-/** What a client asks for; `null` = nothing. */
-interface Wanted {
-  on: boolean
-  effort: Effort | null
-  /** Tokens. */
-  budget: number | null
-  isHidden: boolean
-}
 
 export interface Thinking {
   thinking?: WireThinking
@@ -42,44 +33,27 @@ const SHARES: Record<Effort, number> = { minimal: 0.02, low: 0.1, medium: 0.3, h
 const USUAL: readonly Effort[] = ['low', 'medium', 'high', 'max']
 
 export function toThinking(body: CanonicalRequest, { options, features }: Target, around: Circumstances): Thinking {
-  const wanted = toWanted(body)
+  const wish = toThinkingWish(body)
   const kind = options.thinking ?? (features.includes('reasoning') ? 'adaptive' : 'none')
   if (kind === 'none') return {}
   const canStop = options.thinking_off !== false
   if (around.isForced) {
-    if (canStop && (wanted !== null || options.thinking_off)) return { thinking: { type: 'disabled' } }
+    if (canStop && (wish.isOn !== null || options.thinking_off)) return { thinking: { type: 'disabled' } }
     return canStop ? {} : { mayNotForce: true }
   }
-  if (wanted === null) return {}
-  if (!wanted.on && canStop) return { thinking: { type: 'disabled' } }
-  if (kind === 'adaptive') return toAdaptive(wanted, options.efforts ?? USUAL)
+  if (wish.isOn === null) return {}
+  if (!wish.isOn && canStop) return { thinking: { type: 'disabled' } }
+  if (kind === 'adaptive') return toAdaptive(wish, options.efforts ?? USUAL)
   // A turn that thinks by a budget must begin with what was thought (400 otherwise).
   if (around.hasForgotten || around.cap <= LEAST) return {}
-  const asked = wanted.budget ?? around.cap * SHARES[wanted.effort ?? 'medium']
+  const asked = wish.tokens ?? around.cap * SHARES[wish.effort ?? 'medium']
   const budget = Math.min(Math.max(LEAST, Math.floor(asked)), around.cap - 1)
   return { thinking: { type: 'enabled', budget_tokens: budget } }
 }
 
-function toAdaptive({ on, effort, isHidden }: Wanted, efforts: readonly Effort[]): Thinking {
+function toAdaptive({ isOn, effort, isHidden }: ThinkingWish, efforts: readonly Effort[]): Thinking {
   const thinking: WireThinking = { type: 'adaptive', display: isHidden ? 'omitted' : 'summarized' }
-  const asked = on ? effort : (efforts[0] ?? null)
-  return asked === null ? { thinking } : { thinking, effort: toNearestEffort(asked, efforts) ?? asked }
-}
-
-/** OpenAI's field, OpenRouter's object, or Anthropic's own. */
-function toWanted(body: CanonicalRequest): Wanted | null {
-  const reasoning = asObject(Reflect.get(body, 'reasoning'))
-  const thinking = asObject(Reflect.get(body, 'thinking'))
-  const effort = body.reasoning_effort ?? reasoning?.effort
-  const isHidden = reasoning?.exclude === true || thinking?.display === 'omitted'
-  if (effort === 'none' || reasoning?.enabled === false || thinking?.type === 'disabled')
-    return { on: false, effort: null, budget: null, isHidden }
-  if (effort === undefined && !reasoning && !thinking) return null
-  const budget = reasoning?.max_tokens ?? thinking?.budget_tokens
-  return {
-    on: true,
-    effort: EFFORTS.find((one) => one === effort) ?? null,
-    budget: typeof budget === 'number' && budget > 0 ? budget : null,
-    isHidden,
-  }
+  const wanted = isOn ? effort : 'none'
+  const nearest = wanted === null ? undefined : toNearestEffort(wanted, efforts)
+  return nearest === undefined ? { thinking } : { thinking, effort: nearest }
 }

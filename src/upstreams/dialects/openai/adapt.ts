@@ -1,40 +1,26 @@
 /**
  * A request of the OpenAI format as an upstream takes it that is particular about it: fields under other names, left out or put in,
- * efforts in its own words, instructions of developers as those of the system. By its settings alone; most upstreams have none of
+ * instructions of developers as those of the system. By its settings alone; most upstreams have none of
  * them. Pure.
  */
 import { asObject, type JsonObject } from '../../../domain/json.ts'
-import { EFFORTS, type RouteSettings, type UpstreamSettings } from '../../../domain/settings.ts'
+import type { UpstreamSettings } from '../../../domain/settings.ts'
 
 /** Whether there is anything to adapt for an upstream. */
 export const isParticular = (options: UpstreamSettings): boolean =>
   options.drop !== undefined ||
   options.rename !== undefined ||
   options.extra_body !== undefined ||
-  options.effort_fields !== undefined ||
   options.developer_role === 'system'
 
 /** @param sent is changed; what it holds never is, for it is the client's. */
 export function adapt(sent: JsonObject, options: UpstreamSettings): void {
   const { rename, drop, extra_body: extra } = options
-  if (options.effort_fields) applyEffort(sent, options.effort_fields)
   for (const path in rename) moveField(sent, path, rename[path] as string)
   if (drop) for (const path of drop) moveField(sent, path, null)
   if (drop?.includes(MARK)) dropMarks(sent)
   if (options.developer_role === 'system') sent.messages = mapped(sent.messages, asSystem)
   if (extra) for (const name in extra) sent[name] = extra[name]
-}
-
-/** Client's own words for it, which are the provider's, go before ours. */
-function applyEffort(sent: JsonObject, words: NonNullable<UpstreamSettings['effort_fields']>): void {
-  const reasoning = asObject(sent.reasoning)
-  const effort = sent.reasoning_effort ?? reasoning?.effort ?? (reasoning?.enabled === false ? 'none' : undefined)
-  if (typeof effort !== 'string') return
-  // OpenRouter's clients have the one for the other.
-  if (reasoning) sent.reasoning = undefined
-  const fields = Object.hasOwn(words, effort) ? words[effort as keyof typeof words] : { reasoning_effort: effort }
-  sent.reasoning_effort = undefined
-  for (const name in fields) sent[name] ??= fields[name]
 }
 
 /** @param to another name for its last part, unless there is a field of that name; null: it goes. */
@@ -88,21 +74,4 @@ function mapped(value: unknown, change: (value: JsonObject) => JsonObject): unkn
     changed[at] = next
   }
   return changed ?? value
-}
-
-const ORDER: readonly string[] = EFFORTS
-
-/** What only some models of an upstream take, by what their routes say. */
-export function fitToModel(sent: JsonObject, { thinking, efforts, thinking_off: off, sampling }: RouteSettings): void {
-  if (sampling === false) for (const name of ['temperature', 'top_p', 'top_k']) sent[name] = undefined
-  const effort = sent.reasoning_effort
-  if (typeof effort !== 'string') return
-  if (thinking === 'none' || (effort === 'none' && off === false)) sent.reasoning_effort = undefined
-  else if (efforts && effort !== 'none') sent.reasoning_effort = toNearest(effort, efforts)
-}
-
-/** The least that is no less, or else the most that there is. */
-function toNearest(effort: string, efforts: readonly string[]): string {
-  const known = ORDER.filter((one) => efforts.includes(one))
-  return known.find((one) => ORDER.indexOf(one) >= ORDER.indexOf(effort)) ?? known.at(-1) ?? effort
 }

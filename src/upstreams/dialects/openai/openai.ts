@@ -13,11 +13,12 @@ import { toAuthHeaders } from '../../auth.ts'
 import type { Dialect } from '../../backend.ts'
 import { toChatPath } from '../../chat-path.ts'
 import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
-import { adapt, fitToModel, isParticular } from './adapt.ts'
+import { adapt, isParticular } from './adapt.ts'
 import { toOwnConversation } from './conversation.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
 import { readModels } from './models.ts'
+import { sayThinking } from './thinking.ts'
 
 export const openai: Dialect = {
   probe: { path: ({ options }) => `/models${toQuery(options)}`, readiness: toListReadiness },
@@ -63,7 +64,8 @@ function toSent(
   // Usage is always asked for: a stream without it could only be billed by an estimate.
   const isAsked = body.stream && options.stream_options !== false
   sent.stream_options = isAsked ? { ...body.stream_options, include_usage: true } : undefined
-  fitToModel(sent, ofModel)
+  if (ofModel.sampling === false) for (const name of SAMPLING) sent[name] = undefined
+  sayThinking(sent, body, ofModel, options.effort_fields)
   if (isParticular(options)) adapt(sent, options)
   const field = options.max_tokens_field
   const cap = body.max_completion_tokens ?? body.max_tokens ?? undefined
@@ -73,6 +75,8 @@ function toSent(
   sent[field] = cap
   return sent
 }
+
+const SAMPLING = ['temperature', 'top_p', 'top_k']
 
 /** Writes JSON; a long conversation that nothing was changed in as it came. */
 function write(sent: Record<string, unknown>): string {
