@@ -47,7 +47,16 @@ const REFUSED_MS = 5 * 60_000
 const MIN_QUOTA_MS = 60_000
 /** It may be larger by then, or paid for. */
 const MAX_QUOTA_MS = 60 * 60_000
-const QUOTA = /quota|per[ _-]?day|daily|credits?\b|billing|exhausted/i
+/** Codes of a quota or an account, whatever the words beside them (platform.openai.com/docs/guides/error-codes, and those who speak alike). */
+const QUOTA_CODES: ReadonlySet<string | null> = new Set([
+  'insufficient_quota',
+  'quota_exceeded',
+  'daily_limit_exceeded',
+])
+/** What is used up for longer. That more may be had by paying, limits of a minute say, too. */
+const QUOTA =
+  /\bquota\b[^.]{0,40}(exceeded|exhausted|reached|used up)|(exceeded|exhausted|reached)[^.]{0,40}\bquota\b|(insufficient|not enough|out of|no more) (quota|credit|balance|funds)|per[ _-]?day\b|\bdaily\b|\b[RT]PD\b/i
+const OF_A_MINUTE = /per[ _-]?(min(ute)?|sec(ond)?)(\b|_)|\b[RT]P[MS]\b/i
 
 const OF_CREDENTIAL: Readonly<Record<number, string>> = {
   401: 'it is wrong, or no longer good',
@@ -68,7 +77,10 @@ export function toCredentialFailure(failure: ToldFailure): CredentialFailure | n
       forMs: status === 403 ? 0 : REFUSED_MS,
     }
   const waitMs = retryAfterMs ?? MIN_QUOTA_MS
-  if (status !== 429 || waitMs < MIN_QUOTA_MS || !QUOTA.test(`${code} ${message}`)) return null
+  if (status !== 429 || waitMs < MIN_QUOTA_MS) return null
+  const isQuota =
+    QUOTA_CODES.has(code) || (QUOTA.test(message) && (retryAfterMs !== null || !OF_A_MINUTE.test(message)))
+  if (!isQuota) return null
   return {
     state: 'out_of_quota',
     reason: 'it answered 429: its quota is used up',

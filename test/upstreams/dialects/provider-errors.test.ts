@@ -23,6 +23,12 @@ const CASES: [preset: string, status: number, body: unknown, told: Told][] = [
     { message: 'Unknown parameter.', code: 'unknown_parameter', param: 'foo' },
   ],
   [
+    'openai',
+    400,
+    { error: { message: 'Billing hard limit has been reached', code: 'billing_hard_limit_reached', type: 'x' } },
+    { message: 'Billing hard limit has been reached', code: 'billing_hard_limit_reached', status: 402 },
+  ],
+  [
     'azure',
     400,
     {

@@ -57,7 +57,14 @@ const MAX_PARAM_CHARS = 200
 const RETRYABLE = new Set([408, 409, 429])
 
 /** Of an account without money, as OpenAI, Moonshot and Z.ai say it. */
-const UNPAID: ReadonlySet<unknown> = new Set(['insufficient_quota', 'exceeded_current_quota_error', '1113'])
+const SAID_OF_UNPAID: ReadonlySet<number | null> = new Set([400, 429, null])
+const UNPAID: ReadonlySet<unknown> = new Set([
+  'insufficient_quota',
+  'billing_hard_limit_reached',
+  'billing_not_active',
+  'exceeded_current_quota_error',
+  '1113',
+])
 
 /**
  * What a prompt says, and not who sends it: OpenRouter (openrouter.ai/docs/errors) and xAI say so with a 403. With another credential it
@@ -75,8 +82,8 @@ export function toUpstreamError(
 ): UpstreamError {
   const error = asObject(value) ?? {}
   const { code } = error
-  // An account that has to be paid is no matter of patience, though providers say 429.
-  const isUnpaid = (status === 429 || status === null) && [code, error.type].some((word) => UNPAID.has(word))
+  // An account that has to be paid is no matter of patience, and nothing of the request, though providers say 429, or 400.
+  const isUnpaid = SAID_OF_UNPAID.has(status) && [code, error.type].some((word) => UNPAID.has(word))
   const given = isUnpaid ? 402 : (status ?? toStatus(error))
   const isCode = (typeof code === 'string' && code !== '') || typeof code === 'number'
   const sentence = toSentence(value)
