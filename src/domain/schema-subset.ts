@@ -50,7 +50,7 @@ interface Survey {
 
 function survey(value: unknown, all: Survey): Held {
   const schema = asObject(value)
-  if (!schema) return 'none'
+  if (!schema || isDivided(schema)) return 'none'
   if (typeof schema.$ref === 'string') return follow(schema.$ref, all)
   if (isOpen(schema)) return 'none'
   let held: Held = 'all'
@@ -92,6 +92,20 @@ function isOpen(schema: JsonObject): boolean {
   if (asList(schema.enum).some((each) => typeof each === 'object' && each !== null)) return true
   return [type, properties, anyOf, allOf, oneOf, schema.enum, schema.const].every((each) => each === undefined)
 }
+
+/**
+ * Whether a value has to be within several objects or lists at once: as each object is closed, one would shut out what another
+ * names. The API takes no reference within `allOf`; one that stands there alone is put in its place.
+ */
+function isDivided(schema: JsonObject): boolean {
+  const parts = asList(schema.allOf)
+  const held = parts.filter((part) => HOLDERS.some((name) => asObject(part)?.[name] !== undefined)).length
+  if (held + HOLDERS.filter((name) => name !== 'allOf' && schema[name] !== undefined).length > 1) return true
+  return parts.length > 1 && parts.some((part) => asObject(part)?.$ref !== undefined)
+}
+
+/** By these a schema holds schemas of what is within a value, or other schemas of it. */
+const HOLDERS = ['properties', 'items', '$ref', 'anyOf', 'oneOf', 'allOf']
 
 /** A bound that binds nothing. */
 const isEmpty = (name: string, value: unknown) =>

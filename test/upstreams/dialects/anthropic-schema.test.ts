@@ -5,6 +5,7 @@ import { toStrict } from '../../../src/upstreams/dialects/anthropic/schema.ts'
 
 const object = (properties: Record<string, unknown>, more: object = {}) => ({ type: 'object', properties, ...more })
 const text = { type: 'string' }
+const list = (items: object) => ({ type: 'array', items })
 
 const rows: [string, Record<string, unknown>, Held, object | null][] = [
   ['a plain object', object({ a: text }), 'all', object({ a: text }, { additionalProperties: false })],
@@ -59,6 +60,45 @@ const rows: [string, Record<string, unknown>, Held, object | null][] = [
     { ...object({ a: { $ref: '#/$defs/b' } }), $defs: { b: object({ c: { $ref: '#/$defs/b' } }) } },
     'none',
     null,
+  ],
+  [
+    'an object of several parts, for each would be closed to what the others name',
+    object({ x: { allOf: [object({ a: text }), object({ b: text })] } }),
+    'none',
+    null,
+  ],
+  ['an object and parts', object({ a: text }, { allOf: [object({ b: text })] }), 'none', null],
+  [
+    'an object and alternatives',
+    object({ a: text }, { anyOf: [object({ b: text }), object({ c: text })] }),
+    'none',
+    null,
+  ],
+  [
+    'lists of several parts',
+    object({ x: { allOf: [list(object({ a: text })), list(object({ b: text }))] } }),
+    'none',
+    null,
+  ],
+  [
+    'a part alone, or one that is a reference',
+    {
+      ...object({ a: { allOf: [object({ b: text })] }, c: { allOf: [{ $ref: '#/$defs/c' }], title: 'C' } }),
+      $defs: { c: object({ d: text }) },
+    },
+    'all',
+    {
+      properties: {
+        a: { allOf: [object({ b: text }, { additionalProperties: false })] },
+        c: { $ref: '#/$defs/c', title: 'C' },
+      },
+    },
+  ],
+  [
+    'a text of several rules',
+    object({ a: { allOf: [text, { type: 'string', pattern: 'a' }] } }),
+    'some',
+    { properties: { a: { allOf: [text, { type: 'string', description: '{pattern: "a"}' }] } } },
   ],
   ['all of itself', object({ a: { $ref: '#' } }), 'none', null],
   ['a reference elsewhere', object({ a: { $ref: 'https://h/x.json' } }), 'none', null],

@@ -11,7 +11,9 @@ export const toStrict = (schema: JsonObject): JsonObject | null => (toHeld(schem
 /** What says nothing of what is valid, and what is said anew. */
 const UNSAID: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'additionalProperties'])
 
-function toClean(schema: JsonObject): JsonObject {
+function toClean({ allOf, ...given }: JsonObject): JsonObject {
+  const ref = asObject(asList(allOf)[0])?.$ref
+  const schema = ref === undefined ? { ...given, allOf } : { ...given, $ref: ref }
   const clean: JsonObject = {}
   const left: string[] = []
   for (const [name, value] of Object.entries(schema)) {
