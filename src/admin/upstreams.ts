@@ -49,9 +49,9 @@ const Fields = {
 const Patch = exactly(Fields)
 const Body = exactly({ ...Fields, id: Type.String({ maxLength: 100 }), dialect: Type.Optional(oneOf(DIALECTS)) })
 
-/** Names of models, or patterns; none = all that chat. */
+/** Names of models, patterns, or NAME=SLUG; none = all that chat. */
 const Pick = exactly({
-  models: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: 100, default: [] }),
+  models: Type.Array(Type.String({ minLength: 1, maxLength: 400 }), { maxItems: 100, default: [] }),
 })
 
 const disabled = (id: string) =>

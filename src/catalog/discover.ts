@@ -8,8 +8,10 @@ import type { ListedModel } from '../domain/listed-model.ts'
 import { type DialectName, FEATURES, type Feature, type RouteSettings } from '../domain/settings.ts'
 import { quote } from '../validation/explain-words.ts'
 import { byCondition, type DeclaredModel, type DeclaredRoute, type Facts, FREE, OWN_FORMATS } from './complete.ts'
-import { isSlug } from './entry.ts'
-import { findAt, findFacts, type KnownProviders, toFacts, toRouteSettings } from './known.ts'
+import { type Found, toFew, toFoundNotes, toNames } from './discovery-notes.ts'
+import { findAt, findFacts, type KnownModel, type KnownProviders, toFacts, toRouteSettings } from './known.ts'
+import type { Provider } from './providers.ts'
+import { toSlug, toSlugs, type Wish } from './wishes.ts'
 
 export interface DiscoverOptions {
   /** The id of the upstream that serves them. */
@@ -19,11 +21,13 @@ export interface DiscoverOptions {
   vendor: string
   /** Its name among the known facts. */
   provider: string | null
+  /** What its list is worth; null = the names of those that it serves. */
+  modelList: Provider['modelList']
   /** Whether it costs nothing. */
   local: boolean
   known: KnownProviders
-  /** Which are wanted, by slug or by the provider's own name; `*` is any run of characters. None = all that chat. */
-  patterns: readonly string[]
+  /** Which are wanted. None = all that chat. */
+  wishes: readonly Wish[]
 }
 
 export interface Discovered {
@@ -47,41 +51,39 @@ export const UNSAID: Partial<Facts> = {
 
 export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOptions): Discovered {
   const notes: string[] = []
+  const { wishes, vendor } = options
   const named = onlyNamed(listed, notes)
-  const all = named.map((model) => ({ model, slug: toSlug(model.id, options.vendor) }))
-  const nameless = all.filter(({ slug }) => slug === null)
+  const wanted = named.flatMap((model) => toSlugs(model, wishes, vendor).map((slug) => ({ model, slug })))
+  const nameless = wishes.length > 0 ? [] : named.filter(({ id }) => toSlug(id, vendor) === null)
   if (nameless.length > 0)
     notes.push(
-      `${toCount(nameless.length)} left out, whose names cannot be those of models here: ${toNames(nameless.map(({ model }) => model.id))}.`,
+      `${toCount(nameless.length)} left out, whose names cannot be those of models here: ${toNames(nameless.map(({ id }) => quote(id)))}. ${RENAME}`,
     )
-  const wanted = all.flatMap(({ model, slug }) =>
-    slug !== null && isWanted(options.patterns, model.id, slug) ? [{ model, slug }] : [],
+  const chatting = wanted.filter(({ model }) => wishes.length > 0 || canChat(model, options))
+  const bySlug = [...Map.groupBy(chatting, ({ slug }) => slug)]
+  const doubled = bySlug
+    .filter(([, own]) => own.length > 1)
+    .map(([slug, own]) => {
+      const names = toNames(own.map(({ model }) => quote(model.id)))
+      return `${own.length} of its models would be ${slug}, and none of them is taken: ${names}. ${RENAME}`
+    })
+  const found = bySlug.flatMap(([slug, own]) =>
+    own.slice(0, own.length === 1 ? 1 : 0).map(({ model }) => toFound(slug, model, options)),
   )
-  const isNamed = options.patterns.length > 0
-  const chatting = wanted.filter(({ model }) => isNamed || canChat(model, options))
-  const bySlug = Map.groupBy(chatting, ({ slug }) => slug)
-  const models: DeclaredModel[] = []
-  for (const [slug, own] of bySlug) {
-    const [first] = own
-    if (own.length > 1 || !first) {
-      const names = toNames(own.map(({ model }) => model.id))
-      notes.push(
-        `${own.length} of its models would be ${slug}, and none of them is taken: ${names}. Name the one that is meant, with --models.`,
-      )
-      continue
-    }
-    models.push(toDeclared(slug, first.model, options, notes))
-  }
+  const models = found.map(({ model }) => model)
   const unpriced = models.filter(({ pricing }) => pricing.length === 0).map(({ slug }) => slug)
-  return { models, unpriced, others: wanted.length - chatting.length, notes }
+  const all = [...notes, ...toFew(doubled), ...toFoundNotes(found, options.local)]
+  return { models, unpriced, others: wanted.length - chatting.length, notes: all }
 }
+
+const RENAME = 'Name the one that is meant, and what it is to be called: --models NAME=SLUG.'
 
 /** Without what is no name: a list is written by somebody else, and a name goes into addresses, logs and terminals. */
 function onlyNamed(listed: readonly ListedModel[], notes: string[]): ListedModel[] {
   const isName = ({ id }: ListedModel) => /^[\x21-\x7e]{1,200}$/.test(id)
   const wrong = listed.filter((model) => !isName(model))
   if (wrong.length > 0) {
-    const names = toNames(wrong.map(({ id }) => id))
+    const names = toNames(wrong.map(({ id }) => quote(id.slice(0, MOST_CHARS))))
     notes.push(
       `${toCount(wrong.length)} left out, whose names are empty, too long, or hold other than printed letters: ${names}.`,
     )
@@ -92,35 +94,8 @@ function onlyNamed(listed: readonly ListedModel[], notes: string[]): ListedModel
 
 const toCount = (count: number) => `${count} of its models ${count === 1 ? 'is' : 'are'}`
 
-const MOST_NAMED = 5
-const toNames = (ids: string[]) =>
-  `${ids
-    .slice(0, MOST_NAMED)
-    .map((id) => quote(id.slice(0, 60)))
-    .join(', ')}${ids.length > MOST_NAMED ? ` and ${ids.length - MOST_NAMED} more` : ''}`
-
-/** `maker/model` as it is; of a longer path the last part, and a name alone behind its provider's. */
-export function toSlug(id: string, vendor: string): string | null {
-  const slug = id.split('/').length === 2 ? id : `${vendor}/${id.slice(id.lastIndexOf('/') + 1)}`
-  return isSlug(slug) ? slug : null
-}
-
-const isWanted = (patterns: readonly string[], id: string, slug: string): boolean =>
-  patterns.length === 0 || patterns.some((pattern) => matches(pattern, id) || matches(pattern, slug))
-
-export function matches(pattern: string, name: string): boolean {
-  const [head = '', ...parts] = pattern.split('*')
-  if (parts.length === 0) return pattern === name
-  const tail = parts.pop() ?? ''
-  if (!name.startsWith(head) || !name.endsWith(tail) || name.length < head.length + tail.length) return false
-  let rest = name.slice(head.length, name.length - tail.length)
-  for (const part of parts) {
-    const at = rest.indexOf(part)
-    if (at < 0) return false
-    rest = rest.slice(at + part.length)
-  }
-  return true
-}
+/** Of a name that is none. */
+const MOST_CHARS = 60
 
 /** What many names say, where neither the provider nor the known facts do. */
 const OTHER_NAMES =
@@ -135,35 +110,46 @@ function canChat(model: ListedModel, { provider, known }: DiscoverOptions): bool
   return found.modalities.output.includes('text') && (output > 0 || input === 0)
 }
 
-function toDeclared(slug: string, model: ListedModel, options: DiscoverOptions, notes: string[]): DeclaredModel {
-  const { provider, known, local, upstream, dialect } = options
-  const own = provider === null ? undefined : findAt(known, provider, model.id)
-  const ownFacts = own ? toFacts(own) : {}
-  const facts: Partial<Facts> = { ...findFacts(known, slug, []), pricing: [], ...ownFacts }
-  for (const oddity of model.oddities ?? []) notes.push(`${slug}: ${oddity}; it is left out.`)
-  const context = model.contextLength ?? facts.contextLength
-  if (context === undefined)
-    notes.push(`${slug}: nobody says how long its prompt may be: ${ASSUMED.contextLength} tokens are assumed.`)
+function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): Found {
+  const { local, upstream, dialect, modelList } = options
+  const own = findOwn(slug, listed, options)
+  const facts = toKnownFacts(slug, own, options)
+  const context = listed.contextLength ?? facts.contextLength
   const contextLength = context ?? ASSUMED.contextLength
-  const output = model.maxOutputLength ?? facts.maxOutputLength ?? ASSUMED.maxOutputLength
-  const pricing = local ? FREE : (model.pricing?.toSorted(byCondition) ?? facts.pricing ?? [])
-  return {
+  const output = listed.maxOutputLength ?? facts.maxOutputLength ?? ASSUMED.maxOutputLength
+  const isHeard = modelList === 'with_prices'
+  const said = isHeard ? listed.pricing?.toSorted(byCondition) : undefined
+  const pricing = local ? FREE : (said ?? facts.pricing ?? [])
+  const model: DeclaredModel = {
     slug,
-    name: (model.name ?? facts.name ?? model.id).replace(/\p{Cc}/gu, ' ').slice(0, 200),
+    name: (listed.name ?? facts.name ?? listed.id).replace(/\p{Cc}/gu, ' ').slice(0, 200),
     ownedBy: slug.slice(0, slug.indexOf('/')),
     contextLength,
     maxOutputLength: Math.min(output, contextLength),
-    inputModalities: model.inputModalities ?? facts.inputModalities ?? ['text'],
-    outputModalities: model.outputModalities ?? facts.outputModalities ?? ['text'],
-    supportedFeatures: toFeatures(model, facts),
+    inputModalities: listed.inputModalities ?? facts.inputModalities ?? ['text'],
+    outputModalities: listed.outputModalities ?? facts.outputModalities ?? ['text'],
+    supportedFeatures: toFeatures(listed, facts),
     pricing,
     enabled: pricing.length > 0,
     listed: true,
     fromWildcard: false,
     createdMs: null,
-    routes: [toRoute(upstream, model, own && OWN_FORMATS.has(dialect) ? toRouteSettings(own) : {})],
+    routes: [toRoute(upstream, listed, own && OWN_FORMATS.has(dialect) ? toRouteSettings(own) : {})],
   }
+  return { model, listed, isAssumed: context === undefined, isUnheard: !isHeard && !local }
 }
+
+/** What is known of it at its provider. A deployment has a name of its customer's: what it is of, its slug says. */
+function findOwn(slug: string, { id }: ListedModel, { provider, known, modelList }: DiscoverOptions) {
+  if (provider === null) return undefined
+  return findAt(known, provider, modelList === 'not_deployed' ? slug.slice(slug.indexOf('/') + 1) : id)
+}
+
+const toKnownFacts = (slug: string, own: KnownModel | undefined, { known }: DiscoverOptions): Partial<Facts> => ({
+  ...findFacts(known, slug, []),
+  pricing: [],
+  ...(own ? toFacts(own) : {}),
+})
 
 function toFeatures(model: ListedModel, facts: Partial<Facts>): Feature[] {
   const base = model.supportedFeatures ?? facts.supportedFeatures ?? []

@@ -23,7 +23,7 @@ export function requirePriced(rows: CatalogRows, isMeant: (route: RouteRow) => b
   )
 }
 
-const isFree = (pricing: readonly PricingItem[] = []) =>
+export const isFree = (pricing: readonly PricingItem[] = []) =>
   pricing.every((item) =>
     Object.entries(item).every(
       ([name, value]) => name === 'min_prompt_tokens' || name === 'mode' || !/[1-9]/.test(String(value)),

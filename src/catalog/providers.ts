@@ -24,6 +24,8 @@ export interface Provider {
   known: string
   /** The first part of the slugs of models whose name says no maker. */
   vendor: string
+  /** What its list of models is worth; null = it has the names of those that it serves, and no prices that count. */
+  modelList: Preset['model_list'] | null
   options: UpstreamSettings
 }
 
@@ -72,7 +74,7 @@ function toPresetProvider(known: KnownProviders, id: string, preset: Preset): Pr
   return {
     ...{ id, name: preset.name, dialect: preset.dialect, known: name, vendor: ALSO[id]?.vendor ?? id },
     ...{ baseUrl: preset.base_url ?? null, example: preset.example ?? null, options: { preset: id } },
-    variables: [...new Set([preset.env, ...more])],
+    ...{ modelList: preset.model_list ?? null, variables: [...new Set([preset.env, ...more])] },
   }
 }
 
@@ -85,6 +87,6 @@ function toKnownProvider(id: string, { api, npm, name = id, env = [] }: KnownPro
   return {
     ...{ id, name, dialect: npm === '@ai-sdk/anthropic' ? 'anthropic' : 'openai', known: id, vendor: id },
     ...{ baseUrl: api.replace(/\/+$/, ''), example: null, options: {} },
-    variables: env.filter(isSecret),
+    ...{ modelList: null, variables: env.filter(isSecret) },
   }
 }

@@ -17,6 +17,11 @@ export interface Preset {
   example?: string
   /** The variable that its own libraries read the credential from. */
   env: string
+  /**
+   * What its list of models is worth, where that is not just the names of those that it serves: `with_prices` = what they cost, too, in
+   * USD per token; `not_deployed` = what may be deployed there, whether it is or not, and under other names.
+   */
+  model_list?: 'with_prices' | 'not_deployed'
   settings: Omit<UpstreamSettings, 'preset'>
   /** Public pages, when each was read (`2026-11-23`), and which of the above it says. */
   sources: Record<string, { read: string; says: string[] }>

@@ -258,19 +258,72 @@ describe('what a provider itself says of a model', () => {
     })
   })
 
-  test('counts, prices included, for a provider that nobody knows', async () => {
+  test('counts, prices included, where the provider is known to publish them', async () => {
     const pricing = { prompt: '0.0000001', completion: '0.0000002' }
+    bench.environment = { OPENROUTER_API_KEY: KEY }
     lists(
       openaiList(
         { id: 'acme/large', context_length: 4_096, pricing },
-        { id: 'odd', pricing: { ...pricing, prompt: 'free' } },
+        { id: 'acme/free', context_length: 4_096, pricing: { prompt: '0', completion: '0' } },
+        { id: 'acme/odd', pricing: { ...pricing, prompt: 'free' } },
+      ),
+    )
+    const ran = await add('openrouter', '--yes')
+    expect(ran.code).toBe(0)
+    expect(await modelOf('acme/large')).toMatchObject({ context_length: 4_096, pricing: [pricing], enabled: true })
+    expect(ran.stderr).toContain('acme/odd: its price prompt is "free", which is no decimal; it is left out.')
+    expect(await modelOf('acme/odd')).toMatchObject({ enabled: false, pricing: [] })
+    expect(ran.stderr).toContain('By what is published of them they cost nothing, and no budget ends them: acme/free.')
+  })
+
+  test('does not count of prices where nobody knows the provider, least of all that it costs nothing', async () => {
+    lists(
+      openaiList(
+        { id: 'acme/gift', context_length: 4_096, pricing: { prompt: '0', completion: '0' } },
+        { id: 'acme/large', context_length: 4_096, pricing: { prompt: '0.0000001', completion: '0.0000002' } },
       ),
     )
     const ran = await add('--name', 'lab', '--no-key', '--yes')
     expect(ran.code).toBe(0)
-    expect(await modelOf('acme/large')).toMatchObject({ context_length: 4_096, pricing: [pricing], enabled: true })
-    expect(ran.stderr).toContain('lab/odd: its price prompt is "free", which is no decimal; it is left out.')
-    expect(await modelOf('lab/odd')).toMatchObject({ enabled: false, pricing: [] })
+    expect(ran.stderr).toContain(
+      'The list says that they cost nothing, which counts only of providers that are known to',
+    )
+    expect(ran.stderr).toContain('publish their prices: acme/gift. Where it is so, say that the upstream is local')
+    expect(ran.stderr).toContain('acme/large (prompt 0.0000001, completion 0.0000002)')
+    expect(ran.stderr).toContain('unpriced, and so disabled until they have prices: acme/gift, acme/large.')
+    for (const slug of ['acme/gift', 'acme/large'])
+      expect(await modelOf(slug)).toMatchObject({ context_length: 4_096, enabled: false, pricing: [] })
+  })
+})
+
+describe('a provider whose list is of what may be deployed', () => {
+  test('is asked for no routes by that list: each deployment is named, with the model that it is of', async () => {
+    bench.environment = { AZURE_API_KEY: KEY }
+    lists(openaiList('gpt-4o', 'gpt-5'))
+    for (const words of [[], ['--models', 'gpt-*']]) {
+      const { code, stderr } = await add('azure', '--yes', ...words)
+      expect(code).toBe(2)
+      expect(stderr).toContain('lists what may be deployed, and not what is: name each deployment')
+      expect(stderr).toContain('--models chat=openai/gpt-4o')
+    }
+    expect(await versions()).toBe(0)
+    const ran = await add('azure', '--yes', '--models', 'chat=openai/gpt-4o', '--models', 'own')
+    expect(ran.code).toBe(0)
+    expect(await modelOf('openai/gpt-4o')).toMatchObject({
+      enabled: true,
+      pricing: [{ prompt: '0.0000025', completion: '0.00001' }],
+      routes: [{ upstream: 'azure', upstream_model: 'chat' }],
+    })
+    expect(await modelOf('azure/own')).toMatchObject({ enabled: false, routes: [{ upstream_model: 'own' }] })
+    expect(await models()).toHaveLength(2)
+  })
+
+  test('still has the credential refused by which it is asked', async () => {
+    bench.environment = { AZURE_API_KEY: KEY }
+    lists(listed({ error: { message: 'Access denied.' } }, 401))
+    const { code, stderr } = await add('azure', '--yes', '--models', 'chat=openai/gpt-4o')
+    expect(code).toBe(1)
+    expect(stderr).toContain('refused the credential (401), and said: Access denied.')
   })
 })
 
@@ -280,7 +333,9 @@ describe('an upstream that costs nothing', () => {
     const ran = await add('--name', 'near', '--local', '--yes')
     expect(ran.code).toBe(0)
     expect(bench.asked).toEqual([])
-    expect(ran.stderr).toContain('near/llama3.2:3b: nobody says how long its prompt may be: 128000 tokens are assumed.')
+    expect(ran.stderr).toContain(
+      'Nobody says how long a prompt may be, and 128000 tokens are assumed: near/llama3.2:3b.',
+    )
     expect(ran.stderr).not.toContain('near/qwen')
     expect(await modelOf('near/qwen')).toMatchObject({ context_length: 32_768, enabled: true, is_ready: null })
   })
@@ -292,6 +347,21 @@ describe('--models', () => {
     const ran = await add('openai', '--yes', '--models', 'gpt-5*', '--models', 'openai/gpt-4o')
     expect(ran.code).toBe(0)
     expect((await models()).map(({ slug }) => slug)).toEqual(['openai/gpt-4o', 'openai/gpt-5', 'openai/gpt-5-mini'])
+  })
+
+  test('takes the slug that is shown, as well as the name of the provider, and has one called otherwise', async () => {
+    lists(openaiList('accounts/a/models/tiny', 'accounts/a/models/big', 'plain'))
+    const words = ['--models', 'lab/tiny', '--models', 'accounts/a/models/big', '--models', 'plain=acme/fine']
+    expect(await add('--name', 'lab', '--local', '--yes', ...words)).toMatchObject({ code: 0 })
+    expect(
+      (await models()).map(({ slug, routes }) => [slug, (routes as { upstream_model: string }[])[0]?.upstream_model]),
+    ).toEqual([
+      ['acme/fine', 'plain'],
+      ['lab/big', 'accounts/a/models/big'],
+      ['lab/tiny', 'accounts/a/models/tiny'],
+    ])
+    const more = await bench.run('upstreams', 'edit', 'lab', '--models', 'lab/plain', '--plan')
+    expect(more.stdout).toContain('+ models.lab/plain, 1 route')
   })
 
   test('that nothing fits is told, with the name that was meant', async () => {
@@ -308,6 +378,8 @@ describe('--models', () => {
     expect(ran.code).toBe(0)
     expect(ran.stderr).toContain('so they are taken as they were named')
     expect(await modelOf('openai/gpt-5')).toMatchObject({ enabled: true, context_length: 400_000 })
+    await add('openai', '--name', 'second', '--yes', '--models', 'openai/gpt-4o')
+    expect(await modelOf('openai/gpt-4o')).toMatchObject({ enabled: true, routes: [{ upstream_model: 'gpt-4o' }] })
   })
 })
 
@@ -316,7 +388,7 @@ describe('a list that is not to be trusted', () => {
     lists(openaiList('accounts/a/models/tiny', 'accounts/b/models/tiny', 'accounts/a/models/other'))
     const ran = await add('--name', 'lab', '--local', '--yes')
     expect(ran.stderr).toContain(
-      "2 of its models would be lab/tiny, and none of them is taken: 'accounts/a/models/tiny', 'accounts/b/models/tiny'. Name the one that is meant, with --models.",
+      "2 of its models would be lab/tiny, and none of them is taken: 'accounts/a/models/tiny', 'accounts/b/models/tiny'. Name the one that is meant, and what it is to be called: --models NAME=SLUG.",
     )
     expect((await models()).map(({ slug }) => slug)).toEqual(['lab/other'])
     await add('--name', 'lab2', '--local', '--yes', '--models', 'accounts/b/models/tiny')
@@ -352,7 +424,7 @@ describe('a model that is there already', () => {
     await add('openai', '--yes')
     const pricing = { prompt: '0.000002', completion: '0.00002' }
     lists(openaiList({ id: 'openai/gpt-5', context_length: 100_000, pricing, supported_parameters: ['tools'] }))
-    expect((await add('--name', 'router', '--no-key', '--yes')).code).toBe(0)
+    expect((await add('openrouter', '--name', 'router', '--no-key', '--yes')).code).toBe(0)
     expect(await modelOf('openai/gpt-5')).toMatchObject({
       context_length: 400_000,
       routes: [
@@ -457,7 +529,7 @@ describe('an upstream that was added', () => {
   test('goes with all that was found there, and leaves what others serve, too', async () => {
     const pricing = { prompt: '0.000002', completion: '0.00002' }
     lists(openaiList({ id: 'openai/gpt-5', pricing }, { id: 'acme/own', pricing }))
-    await add('--name', 'router', '--no-key', '--yes')
+    await add('openrouter', '--name', 'router', '--no-key', '--yes')
     const planned = await bench.run('upstreams', 'remove', 'router', '--plan')
     expect(planned.stdout).toContain('- models.acme/own, 1 route')
     expect(await modelOf('acme/own')).toBeDefined()

@@ -16,7 +16,11 @@ export function addUpstreams(program: Command, context: Context): void {
     .option('--name <id>', 'what the upstream is called (default: as the provider)')
     .option('--base-url <url>', 'its address, if not the usual one, such as http://127.0.0.1:8000/v1')
     .addOption(new Option('--dialect <format>', 'what it speaks, if nobody knows').choices(FORMATS))
-    .option('--models <pattern>', 'these models only, such as gpt-5* (may be repeated)', collect)
+    .option(
+      '--models <pattern>',
+      'these models only, such as gpt-5*; NAME=SLUG has one called otherwise here (may be repeated)',
+      collect,
+    )
     .option('--local', 'it costs nothing')
     .option('--plan', 'show what that would make, and change nothing')
     .option('--yes', 'ask nothing: for scripts')
@@ -33,7 +37,11 @@ export function addUpstreams(program: Command, context: Context): void {
     )
     .argument('<id>', 'what it is called')
     .option('--base-url <url>', 'its address')
-    .option('--models <pattern>', 'ask it for its list again, and add these models (may be repeated)', collect)
+    .option(
+      '--models <pattern>',
+      'ask it for its list again, and add these models, as for add (may be repeated)',
+      collect,
+    )
     .option('--enable', 'it may be asked again')
     .option('--disable', 'nothing is sent to it')
     .option('--rpm <n>', 'requests per minute that its provider allows; none = no limit')
