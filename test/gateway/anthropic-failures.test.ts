@@ -125,15 +125,16 @@ test('a failure in the middle is told as one, and what came is paid for', async 
 
 test('what a model cannot do is refused with the field, and nothing is paid', async () => {
   gateway.app.pass(120_000)
-  for (const [body, param] of [
-    [{ logprobs: true }, 'logprobs'],
+  for (const [body, param, code] of [
+    [{ logprobs: true }, 'logprobs', 'unsupported_parameter'],
     [
       { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } }] }] },
       'messages[0].content[0]',
+      'unsupported_value',
     ],
   ] as const) {
     const asked = gateway.upstream.requests.length
-    expect(await gateway.refused(body)).toMatchObject({ status: 400, code: 'unsupported_value', param })
+    expect(await gateway.refused(body)).toMatchObject({ status: 400, code, param })
     expect(gateway.upstream.requests).toHaveLength(asked)
     const row = (await gateway.app.settled(await gateway.app.count())).at(-1)
     expect(row).toMatchObject({ cost_nano_usd: 0 })

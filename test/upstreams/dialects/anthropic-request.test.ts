@@ -69,7 +69,7 @@ test('any request that chat takes is one that the service takes, or is refused w
       try {
         send(request as Fields)
       } catch (error) {
-        expect(error).toMatchObject({ status: 400, code: 'unsupported_value' })
+        expect(error).toMatchObject({ status: 400, code: expect.stringMatching(/^unsupported_/) })
       }
     }),
     { numRuns: 500 },
@@ -119,7 +119,7 @@ test('whatever stands in fields that nobody has checked, it is written, or refus
         JSON.stringify(toBody(body, on()))
         written++
       } catch (error) {
-        expect(error).toMatchObject({ status: 400, code: 'unsupported_value' })
+        expect(error).toMatchObject({ status: 400, code: expect.stringMatching(/^unsupported_/) })
       }
     }),
     { numRuns: 2_000 },

@@ -1,8 +1,8 @@
-/** The parts of a message's content as blocks: texts, images and documents. Throws what `unsupported` makes. Pure. */
+/** The parts of a message's content as blocks: texts, images and documents. Throws what `unsupportedValue` makes. Pure. */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Message } from '../../../domain/request.ts'
+import { unsupportedValue } from '../refuse.ts'
 import { toCacheControl } from './cache.ts'
-import { unsupported } from './refuse.ts'
 import type { DocumentBlock, ImageBlock, ImageSource, SaidBlock, TextBlock } from './wire.ts'
 
 type Content = Message['content']
@@ -39,7 +39,7 @@ function toBlock(part: JsonObject, at: string): SaidBlock | null {
     case 'search_result':
       return toNative(part, at)
     default:
-      throw unsupported(at, `it takes no part of the type '${asText(part.type)}'.`)
+      throw unsupportedValue(at, `it takes no part of the type '${asText(part.type)}'.`)
   }
 }
 
@@ -47,13 +47,14 @@ function toBlock(part: JsonObject, at: string): SaidBlock | null {
 function toNative({ cache_control: _, ...part }: JsonObject, at: string): SaidBlock {
   if (part.type === 'search_result') {
     const content = asList(part.content).flatMap((each) => toTexts(asText(asObject(each)?.text)))
-    if (content.length === 0) throw unsupported(`${at}.content`, 'a search result needs texts.')
+    if (content.length === 0) throw unsupportedValue(`${at}.content`, 'a search result needs texts.')
     return { ...part, type: 'search_result', source: asText(part.source), title: asText(part.title), content }
   }
   const source = asObject(part.source)
-  if (source === null || typeof source.type !== 'string') throw unsupported(`${at}.source`, 'a block needs its source.')
+  if (source === null || typeof source.type !== 'string')
+    throw unsupportedValue(`${at}.source`, 'a block needs its source.')
   if (source.type === 'text' && typeof source.data !== 'string')
-    throw unsupported(`${at}.source.data`, 'a text needs its data.')
+    throw unsupportedValue(`${at}.source.data`, 'a text needs its data.')
   if (source.type !== 'content' || typeof source.content === 'string')
     return { ...part, source } as unknown as SaidBlock
   // Copied, for marks may go from it (`cache.ts`), and the request is its client's.
@@ -68,7 +69,7 @@ function toImage(url: string, at: string): ImageBlock | DocumentBlock {
   const { mediaType, data } = readDataUrl(url, at)
   if (mediaType === 'application/pdf') return toPdf(data, '')
   const known = IMAGES.find((one) => one === mediaType.replace('image/jpg', 'image/jpeg'))
-  if (!known) throw unsupported(at, `images are JPEG, PNG, GIF or WebP, and not '${mediaType}'.`)
+  if (!known) throw unsupportedValue(at, `images are JPEG, PNG, GIF or WebP, and not '${mediaType}'.`)
   const source: ImageSource = { type: 'base64', media_type: known, data }
   return { type: 'image', source }
 }
@@ -79,13 +80,13 @@ function toDocument(file: JsonObject, at: string): DocumentBlock | ImageBlock {
   const [id, url, data] = [asText(file.file_id), asText(file.file_url), asText(file.file_data)]
   if (id !== '') return { type: 'document', source: { type: 'file', file_id: id }, ...named }
   if (url !== '') return { type: 'document', source: { type: 'url', url }, ...named }
-  if (data === '') throw unsupported(at, 'a file needs its file_data.')
+  if (data === '') throw unsupportedValue(at, 'a file needs its file_data.')
   if (!data.startsWith('data:')) return toPdf(data, title)
   const read = readDataUrl(data, `${at}.file_data`)
   if (read.mediaType === 'application/pdf') return toPdf(read.data, title)
   if (IMAGES.some((one) => one === read.mediaType)) return toImage(data, at)
   if (!/^(text\/|application\/(json|xml|yaml|x-yaml)$)/.test(read.mediaType))
-    throw unsupported(`${at}.file_data`, `files are PDF or text, and not '${read.mediaType}'.`)
+    throw unsupportedValue(`${at}.file_data`, `files are PDF or text, and not '${read.mediaType}'.`)
   const text = Buffer.from(read.data, 'base64').toString('utf8')
   return { type: 'document', source: { type: 'text', media_type: 'text/plain', data: text }, ...named }
 }
@@ -101,6 +102,9 @@ function readDataUrl(url: string, at: string): { mediaType: string; data: string
   const comma = url.indexOf(',')
   const [mediaType = '', ...parameters] = url.slice('data:'.length, Math.max(0, comma)).toLowerCase().split(';')
   if (!url.startsWith('data:') || !parameters.includes('base64'))
-    throw unsupported(at, 'it takes addresses that begin with https:// and data in base64 (data:image/png;base64,…).')
+    throw unsupportedValue(
+      at,
+      'it takes addresses that begin with https:// and data in base64 (data:image/png;base64,…).',
+    )
   return { mediaType, data: url.slice(comma + 1) }
 }

@@ -1,11 +1,11 @@
-/** A chat request as the body of a Messages request. Throws what `unsupported` makes. Pure. */
+/** A chat request as the body of a Messages request. Throws what `refuse.ts` makes. Pure. */
 import { isPassed } from '../../../domain/fields.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import { REQUEST_FIELDS } from '../../../domain/request-names.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import { unsupportedField, unsupportedValue } from '../refuse.ts'
 import { keepMarks, toCacheControl } from './cache.ts'
 import { toCap } from './cap.ts'
-import { unsupported } from './refuse.ts'
 import { toStrict } from './schema.ts'
 import { toThinking } from './thinking.ts'
 import { toToolChoice, toTools } from './tools.ts'
@@ -63,8 +63,8 @@ export function toBody(body: CanonicalRequest, target: Target): WireBody {
 
 /** What the API has no counterpart of, and would change the answer: all else without one is left out. */
 function refuse(body: CanonicalRequest): void {
-  if (body.logprobs) throw unsupported('logprobs', 'its provider tells no probabilities.')
-  if (body.modalities?.some((one) => one !== 'text')) throw unsupported('modalities', 'it answers with text.')
+  if (body.logprobs) throw unsupportedField('logprobs', 'its provider tells no probabilities.')
+  if (body.modalities?.some((one) => one !== 'text')) throw unsupportedValue('modalities', 'it answers with text.')
 }
 
 const isNoThought = ({ type }: Turn['content'][number]) => type !== 'thinking' && type !== 'redacted_thinking'

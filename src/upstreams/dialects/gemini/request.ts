@@ -1,11 +1,10 @@
 /** A request as Gemini takes it. What has no place there is refused (`able.ts`), what only hints is left out. Pure. */
 
-import { UpstreamError } from '../../../domain/error.ts'
 import { asList } from '../../../domain/json.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import type { WireRequest } from '../../backend.ts'
-import { findUnable, type Unable } from './able.ts'
+import { findUnable } from './able.ts'
 import { toConversation } from './contents.ts'
 import { toSigner } from './signatures.ts'
 import { toThinking } from './thinking.ts'
@@ -15,7 +14,7 @@ import type { GenerateContent, GenerationConfig } from './wire.ts'
 /** Throws an UpstreamError `status` 400 for what Gemini has no place for. */
 export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
   const unable = findUnable(body)
-  if (unable) throw toRefusal(unable, target)
+  if (unable) throw unable
   const isVertex = speaksVertex(target.upstream)
   const method = body.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   const tier = toTier(body.service_tier)
@@ -28,14 +27,6 @@ export function toWireRequest(body: CanonicalRequest, target: Target): WireReque
     ...(tier && isVertex ? { headers: toTierHeaders(tier) } : {}),
   }
 }
-
-/** Another target may have a place for it. */
-const toRefusal = ({ param, why }: Unable, { model }: Target) =>
-  new UpstreamError(
-    'status',
-    `Unsupported parameter: '${param}' is not supported with the model \`${model}\`: ${why}.`,
-    { status: 400, code: 'unsupported_parameter', param },
-  )
 
 /** Vertex serves the same format below a publisher's address. */
 export const speaksVertex = ({ baseUrl }: Pick<Target['upstream'], 'baseUrl'>) =>
