@@ -43,7 +43,8 @@ export function toBill(
   const { outcome, usage } = meter
   const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
   if (meter.isUnpaid) return { ...NOTHING, status }
-  const isKept = usage !== null && isKeptForHour(call, usage)
+  const isReckoned = status !== 'ok' || meter.chargedNanoUsd === null
+  const isKept = usage !== null && isReckoned && isKeptForHour(call, usage)
   const heard = isKept ? toKeptForHour(usage) : usage
   if (status === 'ok' && heard && meter.isReported) return charge(call, status, heard, isKept)
   return counter.usage(shareId, body, meter.captured()).then((seen) => {
@@ -76,13 +77,13 @@ const FOR_AN_HOUR = '"ttl":"1h"'
 
 /**
  * Whether what a call wrote to a cache costs as kept for an hour: its upstream does not say how long it keeps it (Anthropic's own API
- * does), its client has asked for an hour, and that has a price. Few calls write, so that few are looked at.
+ * does), and its client has asked for an hour. Few calls write, so that few are looked at.
  */
 const isKeptForHour = ({ target, body }: Pick<Call, 'target' | 'body'>, { cacheWrite, cacheWrite1h }: Usage): boolean =>
   cacheWrite > 0 &&
   cacheWrite1h === 0 &&
   target.upstream.dialect !== 'anthropic' &&
-  target.pricing.some((item) => item.input_cache_write_1h !== undefined) &&
+  target.pricing.length > 0 &&
   JSON.stringify(body).includes(FOR_AN_HOUR)
 
 const toKeptForHour = (usage: Usage): Usage => ({ ...usage, cacheWrite: 0, cacheWrite1h: usage.cacheWrite })

@@ -46,8 +46,14 @@ export function priceOf(item: PricingItem, kind: Kind): keyof PricingItem | null
   return CHARGED_BY[kind].find((name) => item[name] !== undefined) ?? null
 }
 
-/** Counts whose price is far from that of text, wherever they have one: to charge them as text may be much too little. */
+/**
+ * Counts that cost more than what they are charged as without a price of their own, wherever they have one: audio and images that are
+ * written are far from text, what is written to a cache costs more than what is only read (at Anthropic a quarter more, for an hour
+ * twice as much), and searches are charged as nothing.
+ */
 const NEEDED = {
+  cacheWrite: ['input_cache_write'],
+  cacheWrite1h: ['input_cache_write_1h'],
   webSearches: ['web_search'],
   audioPrompt: ['audio'],
   audioCompletion: ['audio_completion', 'audio'],

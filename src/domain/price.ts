@@ -41,8 +41,9 @@ export function findUnpriced(
   mode: string | null = null,
 ): readonly Unpriced[] {
   if (pricing.length === 0) return NONE
-  const { webSearches, audioPrompt, audioCompletion, imageCompletion } = usage
-  if (mode === null && webSearches + audioPrompt + audioCompletion + imageCompletion === 0) return NONE
+  const { webSearches, cacheWrite, cacheWrite1h, audioPrompt, audioCompletion, imageCompletion } = usage
+  const doubtful = webSearches + cacheWrite + cacheWrite1h + audioPrompt + audioCompletion + imageCompletion
+  if (mode === null && doubtful === 0) return NONE
   const item = toTariff(pricing, usage.prompt, mode)?.item
   if (!item) return NONE
   return [...(mode !== null && item.mode !== mode ? (['mode'] as const) : []), ...lacking(item, usage)]

@@ -153,3 +153,21 @@ test.each([
   const { costNanoUsd } = await toBill({ target, body, meter }, 'ok', counter, 'k')
   expect(costNanoUsd).toBe(cost)
 })
+
+test.each([
+  ['an hour', '1h', true],
+  ['no time', undefined, false],
+])(
+  'what is written to a cache for %s is marked where only five minutes have a price: %s',
+  async (_, ttl, isUnpriced) => {
+    const meter = new Meter(() => 0)
+    meter.take([{ kind: 'usage', usage: { ...NO_USAGE, prompt: 10, cacheWrite: 8 } }, DONE])
+    const target = {
+      ...toTarget(),
+      pricing: [{ prompt: '0.000001', completion: '0', input_cache_write: '0.00000125' }],
+    }
+    const content = [{ type: 'text' as const, text: 'hi', cache_control: { type: 'ephemeral', ttl } }]
+    const body = { model: 'm', messages: [{ role: 'user' as const, content }] }
+    expect(await toBill({ target, body, meter }, 'ok', counter, 'k')).toMatchObject({ costNanoUsd: 12_000, isUnpriced })
+  },
+)

@@ -190,13 +190,31 @@ describe('a mode', () => {
   }
 })
 
+test('modes that have a price together cost that', () => {
+  const price = { prompt: '0.00001', completion: '0' }
+  const pricing: PricingItem[] = [price, { ...price, prompt: '0.00003', mode: 'fast' }, { ...price, mode: 'fast+us' }]
+  expect(toCharge(pricing, toUsage({ prompt: 1 }), 'fast+us')).toMatchObject({ nanoUsd: 10_000, unpriced: [] })
+})
+
 describe('what has no price', () => {
   const text: PricingItem[] = [{ prompt: '0.000001', completion: '0.000002' }]
   const whole: PricingItem[] = [
     { ...text[0], prompt: '1', completion: '1', audio: '1', image_token_completion: '1', web_search: '0.01' },
   ]
   const scenarios: [string, PricingItem[], Partial<Usage>, string[]][] = [
-    ['nothing of a call of text', text, { prompt: 5, cacheRead: 1, cacheWrite: 1, completion: 3, reasoning: 1 }, []],
+    ['nothing of a call of text', text, { prompt: 5, cacheRead: 1, completion: 3, reasoning: 1 }, []],
+    [
+      'what is written to a cache, however long it is kept',
+      text,
+      { prompt: 5, cacheWrite: 1, cacheWrite1h: 1 },
+      ['input_cache_write', 'input_cache_write_1h'],
+    ],
+    [
+      'what is kept for an hour, where five minutes have a price',
+      [{ ...text[0], prompt: '1', completion: '1', input_cache_write: '1.25' }],
+      { prompt: 5, cacheWrite: 2, cacheWrite1h: 3 },
+      ['input_cache_write_1h'],
+    ],
     ['nothing of an image that is read, which costs as text', text, { prompt: 5, imagePrompt: 4 }, []],
     ['a search', text, { prompt: 5, webSearches: 1 }, ['web_search']],
     [
@@ -259,7 +277,7 @@ test('a charge written out names each price that counts, and its lines come to w
     ],
     usd: '0.000455',
     nanoUsd: 455_000,
-    unpriced: [],
+    unpriced: ['input_cache_write_1h'],
   })
   expect(toCharge(pricing, NO_USAGE).lines).toMatchObject([{ kind: 'request', usd: '0.01' }])
   expect(toCharge([], usage)).toEqual({ item: null, lines: [], usd: '0', nanoUsd: 0, unpriced: [] })

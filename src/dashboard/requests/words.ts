@@ -30,6 +30,8 @@ export function toUnpricedText(names: readonly string[], mode: string | null): s
 }
 
 const UNPRICED: Readonly<Record<string, string>> = {
+  input_cache_write: 'what is written to a cache',
+  input_cache_write_1h: 'what is kept in a cache for an hour',
   web_search: 'searches of the web',
   audio: 'audio in the prompt',
   audio_completion: 'audio in the answer',
