@@ -1,9 +1,9 @@
 /** The most that a call of so many tokens may cost by its price sheet, whatever its upstream makes of it. Pure. */
 import { reasonToRefuse } from '../domain/fields.ts'
 import { costNanoUsd } from '../domain/price.ts'
-import { modesOf } from '../domain/price-sheet.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
+import { modesOf } from '../domain/tariff.ts'
 import { NO_USAGE, type PricingItem, type Usage } from '../domain/usage.ts'
 import { toMedia } from '../tokens/prompt.ts'
 

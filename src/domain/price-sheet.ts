@@ -1,6 +1,6 @@
 /**
- * Pricing items as numbers to reckon with: which price each count is charged by, and which item holds for a call. `price.ts` adds
- * up. Pure.
+ * A pricing item as numbers to reckon with, and by which of its prices each count is charged. `tariff.ts` says which item holds for a
+ * call, `price.ts` adds up. Pure.
  */
 import type { PricingItem, Usage } from './usage.ts'
 
@@ -46,6 +46,9 @@ export function priceOf(item: PricingItem, kind: Kind): keyof PricingItem | null
   return CHARGED_BY[kind].find((name) => item[name] !== undefined) ?? null
 }
 
+/** The name of a kind's own price. */
+export const ownPriceOf = (kind: Kind): keyof PricingItem => CHARGED_BY[kind][0]
+
 /**
  * Counts that cost more than what they are charged as without a price of their own, wherever they have one: audio and images that are
  * written are far from text, what is written to a cache costs more than what is only read (at Anthropic a quarter more, for an hour
@@ -67,18 +70,13 @@ export function lacking(item: PricingItem, usage: Usage): (keyof PricingItem)[] 
   )
 }
 
+/** What a call is charged by: an item, in numbers. */
 export interface Tariff {
   item: PricingItem
   moreThan: number
   atto: Prices<bigint>
   /** The same in units of 10^-12 where they are whole, as nearly all are: sums of those are much quicker, and as exact. */
   pico: Prices<number> | null
-}
-
-/** Items by how a call is served, each list in order. */
-interface Sheet {
-  usual: Tariff[]
-  modes: ReadonlyMap<string, Tariff[]>
 }
 
 /** Parses a plain decimal such as `0.00000015` to units of 10^-18. Throws on anything else. */
@@ -88,56 +86,13 @@ export function toAtto(decimal: string): bigint {
   return BigInt((match[1] ?? '0') + (match[2] ?? '').padEnd(MAX_DECIMALS, '0'))
 }
 
-/**
- * The item that a call is charged by: of those of its mode, or without one, the last whose condition holds. A mode that the sheet
- * does not have is charged as the usual one, and so is a prompt of a size for which it has the usual price alone.
- */
-export function toTariff(
-  pricing: readonly PricingItem[],
-  promptTokens: number,
-  mode: string | null,
-): Tariff | undefined {
-  const { usual, modes } = sheetOf(pricing)
-  const tariff = pick(usual, promptTokens)
-  if (mode === null) return tariff
-  const served = modes.get(mode)?.findLast(({ moreThan }) => promptTokens > moreThan)
-  return served && served.moreThan >= (tariff?.moreThan ?? -1) ? served : tariff
-}
-
-function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
-  const [first] = tariffs
-  return tariffs.length === 1 ? first : (tariffs.findLast((tariff) => promptTokens > tariff.moreThan) ?? first)
-}
-
-/** How calls may be served that the sheet has prices of their own for. */
-export const modesOf = (pricing: readonly PricingItem[]): Iterable<string> => sheetOf(pricing).modes.keys()
-
-/** Whether it has one for calls that are served so. */
-export const hasMode = (pricing: readonly PricingItem[], mode: string): boolean => sheetOf(pricing).modes.has(mode)
-
-/** Parsed pricing, kept as long as the snapshot that holds the strings. */
-const parsed = new WeakMap<readonly PricingItem[], Sheet>()
-
-function sheetOf(pricing: readonly PricingItem[]): Sheet {
-  const known = parsed.get(pricing)
-  if (known) return known
-  const modes = new Map<string, Tariff[]>()
-  const usual: Tariff[] = []
-  for (const item of pricing) {
-    const list = item.mode === undefined ? usual : modes.getOrInsertComputed(item.mode, () => [])
-    list.push(parse(item))
-  }
-  const sheet = { usual, modes }
-  parsed.set(pricing, sheet)
-  return sheet
-}
-
-function parse(item: PricingItem): Tariff {
+/** The prices of an item, of each kind that by which it is charged. */
+export function toPrices(item: PricingItem): Prices<bigint> {
   const of = (kind: Kind) => {
     const price = priceOf(item, kind)
     return price === null ? 0n : toAtto(String(item[price]))
   }
-  const atto = {
+  return {
     prompt: of('prompt'),
     completion: of('completion'),
     cacheRead: of('cacheRead'),
@@ -151,12 +106,12 @@ function parse(item: PricingItem): Tariff {
     webSearches: of('webSearches'),
     request: of('request'),
   }
-  return { item, moreThan: item.min_prompt_tokens ?? -1, atto, pico: toPicoPrices(atto) }
 }
 
 const ATTO_PER_PICO = 1_000_000n
 
-function toPicoPrices(atto: Prices<bigint>): Prices<number> | null {
+/** The same in units of 10^-12; null where they are not whole. */
+export function toPicoPrices(atto: Prices<bigint>): Prices<number> | null {
   const isWhole = Object.values(atto).every((price: bigint) => price % ATTO_PER_PICO === 0n)
   const of = (price: bigint) => Number(price / ATTO_PER_PICO)
   if (!isWhole) return null

@@ -2,7 +2,8 @@
  * Exact money: what a call costs in integer nano-dollars, from decimal strings and BigInt, rounded once, half up, and the
  * same written out for whoever asks how it came about. No floating point touches it. Pure.
  */
-import { KINDS, type Kind, lacking, MAX_DECIMALS, type Prices, priceOf, toTariff } from './price-sheet.ts'
+import { KINDS, type Kind, lacking, MAX_DECIMALS, type Prices, priceOf } from './price-sheet.ts'
+import { toTariff } from './tariff.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
 const ATTO_PER_NANO = 1_000_000_000n
@@ -33,7 +34,7 @@ const NONE: readonly Unpriced[] = []
 
 /**
  * Names what of a call has no price, by the names that those prices have in the catalogue; `mode`: the sheet has none for calls that
- * are served so. Of nothing that is free as a whole.
+ * are served so, or for any of such a size. Of nothing that is free as a whole.
  */
 export function findUnpriced(
   pricing: readonly PricingItem[],

@@ -6,10 +6,10 @@ import { GatewayError } from '../domain/error.ts'
 import { isPassed, type RefusalReason, reasonToRefuse, toPlainName } from '../domain/fields.ts'
 import { valuesWithin } from '../domain/json.ts'
 import { toMode } from '../domain/mode.ts'
-import { hasMode } from '../domain/price-sheet.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { DialectName } from '../domain/settings.ts'
 import type { Target } from '../domain/snapshot.ts'
+import { hasMode } from '../domain/tariff.ts'
 
 /** A field that not every upstream may be sent. */
 export interface Doubtful {

@@ -179,6 +179,10 @@ describe('a mode', () => {
     ['dearer', 'priority', short, 100 * 5_000 + 10 * 30_000, []],
     ['dearer and long', 'priority', long, 101 * 10_000 + 10 * 60_000, []],
     ['in a mode of no price, the usual one', 'fast+us', short, 50 * 2_000 + 50 * 200 + 10 * 10_000, ['mode']],
+    ['in two, of which one has prices', 'priority+us', short, 100 * 5_000 + 10 * 30_000, ['mode']],
+    ['in two, of which the one is cheap', 'flex+us', short, 50 * 2_000 + 50 * 1_000 + 10 * 10_000, ['mode']],
+    ['in two that have prices, each price the dearest', 'flex+priority', short, 100 * 5_000 + 10 * 30_000, ['mode']],
+    ['in two, and long', 'priority+us', long, 101 * 10_000 + 10 * 60_000, ['mode']],
     ['in a mode that has none for this length, the usual one', 'flex', long, 101 * 4_000 + 10 * 20_000, ['mode']],
   ]
   for (const [name, mode, usage, cost, unpriced] of scenarios) {
@@ -188,6 +192,20 @@ describe('a mode', () => {
       expect(toCharge(pricing, usage, mode)).toMatchObject({ nanoUsd: cost, unpriced })
     })
   }
+})
+
+test('a mode without a price for such a length costs the dearest of its own and the usual, price by price', () => {
+  const pricing: PricingItem[] = [
+    { prompt: '0.000001', completion: '0.00001' },
+    { prompt: '0.000002', completion: '0.00002', min_prompt_tokens: 100 },
+    { prompt: '0.000003', completion: '0.000005', audio: '0.000009', mode: 'fast' },
+  ]
+  const usage = toUsage({ prompt: 101, completion: 10, audioPrompt: 1, reasoning: 1 })
+  expect(toCharge(pricing, usage, 'fast')).toMatchObject({
+    nanoUsd: 100 * 3_000 + 9_000 + 10 * 20_000,
+    lines: [{ price: 'prompt' }, { price: 'audio' }, { price: 'completion' }, { price: 'completion' }],
+    unpriced: ['mode'],
+  })
 })
 
 test('modes that have a price together cost that', () => {
