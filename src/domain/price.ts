@@ -2,7 +2,7 @@
  * Exact money: what a call costs in integer nano-dollars, from decimal strings and BigInt, rounded once, half up, and the
  * same written out for whoever asks how it came about. No floating point touches it. Pure.
  */
-import { KINDS, type Kind, lacking, MAX_DECIMALS, type Prices, priceOf } from './price-sheet.ts'
+import { KINDS, type Kind, lacking, MAX_DECIMALS, type Prices, priceOf, type Tariff } from './price-sheet.ts'
 import { toTariff } from './tariff.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
@@ -18,7 +18,11 @@ const PICO_PER_NANO = 1_000
 export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage, mode: string | null = null): number {
   if (pricing.length === 0) return 0
   const tariff = toTariff(pricing, usage.prompt, mode)
-  if (!tariff) return 0
+  return tariff ? chargeBy(tariff, usage) : 0
+}
+
+/** What such a call costs by these prices, in integer nano-dollars. */
+export function chargeBy(tariff: Tariff, usage: Usage): number {
   const plain = toPlain(usage)
   const written = toWritten(usage)
   const pico = tariff.pico === null ? Number.POSITIVE_INFINITY : toPico(tariff.pico, plain, written, usage)

@@ -1,11 +1,25 @@
-/** Which prices of a sheet hold for a call, by its size and by how it was served. Pure. */
-import { KINDS, ownPriceOf, priceOf, type Tariff, toAtto, toPicoPrices, toPrices } from './price-sheet.ts'
+/** Which prices of a sheet hold for a call, by its size and by how it was served, and the most that any such call is charged by. Pure. */
+import {
+  KINDS,
+  type Kind,
+  ownPriceOf,
+  type Prices,
+  priceOf,
+  type Tariff,
+  toAtto,
+  toPicoPrices,
+  toPrices,
+} from './price-sheet.ts'
 import type { PricingItem } from './usage.ts'
 
 /** Items by how a call is served, each list in order. */
 interface Sheet {
   usual: Tariff[]
   modes: ReadonlyMap<string, Tariff[]>
+  /** The sizes of prompts beyond which some item holds. */
+  sizes: readonly number[]
+  /** What `toMostTariff` has found, by how many of these sizes are passed. */
+  most: Tariff[]
 }
 
 /**
@@ -29,6 +43,25 @@ export function toTariff(
   return parts.length === 0 ? tariff : toDearest(tariff ? [tariff, ...parts] : parts)
 }
 
+/**
+ * The most that a call with such a prompt is charged by, however it is served: `prompt` is the price of the dearest thing that may be
+ * done with text that is read, a cache included, `completion` that of the dearest text that is written, and so on. Found once a sheet.
+ */
+export function toMostTariff(pricing: readonly PricingItem[], promptTokens: number): Tariff | undefined {
+  const sheet = sheetOf(pricing)
+  let level = 0
+  for (const size of sheet.sizes) if (promptTokens > size) level++
+  const known = sheet.most[level]
+  if (known) return known
+  const usual = pick(sheet.usual, promptTokens)
+  const served = [...sheet.modes.values()].flatMap((tariffs) => pickMode(tariffs, promptTokens) ?? [])
+  const all = usual ? [usual, ...served] : served
+  if (all.length === 0) return undefined
+  const most = toMost(toDearest(all))
+  sheet.most[level] = most
+  return most
+}
+
 function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
   const [first] = tariffs
   return tariffs.length === 1 ? first : (tariffs.findLast((tariff) => promptTokens > tariff.moreThan) ?? first)
@@ -36,9 +69,6 @@ function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
 
 const pickMode = (tariffs: Tariff[] | undefined, promptTokens: number): Tariff | undefined =>
   tariffs?.findLast(({ moreThan }) => promptTokens > moreThan)
-
-/** How calls may be served that the sheet has prices of their own for. */
-export const modesOf = (pricing: readonly PricingItem[]): Iterable<string> => sheetOf(pricing).modes.keys()
 
 /** Whether the sheet has prices of their own for calls that are served so. */
 export const hasMode = (pricing: readonly PricingItem[], mode: string): boolean => sheetOf(pricing).modes.has(mode)
@@ -61,6 +91,24 @@ function toDearest(tariffs: readonly Tariff[]): Tariff {
   return toParsed(item)
 }
 
+function toMost({ item, moreThan, atto }: Tariff): Tariff {
+  const max = (...kinds: Kind[]) => kinds.map((kind) => atto[kind]).reduce(larger)
+  const read = ['prompt', 'cacheRead', 'cacheWrite', 'cacheWrite1h'] as const
+  const written = ['completion', 'reasoning'] as const
+  const most: Prices<bigint> = {
+    ...atto,
+    prompt: max(...read),
+    audioPrompt: max(...read, 'audioPrompt'),
+    imagePrompt: max(...read, 'imagePrompt'),
+    completion: max(...written),
+    audioCompletion: max(...written, 'audioCompletion'),
+    imageCompletion: max(...written, 'imageCompletion'),
+  }
+  return { item, moreThan, atto: most, pico: toPicoPrices(most) }
+}
+
+const larger = (one: bigint, other: bigint) => (one > other ? one : other)
+
 /** Parsed pricing, kept as long as the snapshot that holds the strings. */
 const parsed = new WeakMap<readonly PricingItem[], Sheet>()
 
@@ -73,7 +121,8 @@ function sheetOf(pricing: readonly PricingItem[]): Sheet {
     const list = item.mode === undefined ? usual : modes.getOrInsertComputed(item.mode, () => [])
     list.push(toParsed(item))
   }
-  const sheet = { usual, modes }
+  const sizes = [...new Set(pricing.flatMap(({ min_prompt_tokens: size }) => size ?? []))]
+  const sheet = { usual, modes, sizes, most: [] }
   parsed.set(pricing, sheet)
   return sheet
 }

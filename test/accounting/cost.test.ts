@@ -1,9 +1,11 @@
 /** The most that a call may cost, before anybody knows what it does. */
 import { afterAll, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { askForAll, askForAny, toReserve } from '../../src/accounting/cost.ts'
 import { toMostNanoUsd } from '../../src/accounting/most.ts'
+import { costNanoUsd } from '../../src/domain/price.ts'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
-import type { PricingItem } from '../../src/domain/usage.ts'
+import { NO_USAGE, type PricingItem } from '../../src/domain/usage.ts'
 import { createCounter } from '../../src/tokens/count.ts'
 import { estimate } from '../../src/tokens/estimate.ts'
 import { toTarget } from '../support/snapshot.ts'
@@ -31,6 +33,33 @@ describe('what a call may cost at most', () => {
     ]
     const most = toMostNanoUsd({ pricing, features: [] }, 10, 5, { model: 'm', messages: [] })
     expect(most).toBe(10 * 7_500 + 5 * 10_000)
+  })
+
+  test('is no less than what any call of that size costs, however it is served', () => {
+    const price = fc.nat({ max: 50 }).map((micro) => `0.0000${String(micro).padStart(2, '0')}`)
+    const cache = { input_cache_read: price, input_cache_write: price, input_cache_write_1h: price }
+    const item: fc.Arbitrary<PricingItem> = fc.record(
+      { prompt: price, completion: price, internal_reasoning: price, ...cache },
+      { requiredKeys: ['prompt', 'completion'] },
+    )
+    const sheet = fc
+      .tuple(item, item, item, item, item)
+      .map(([usual, long, flex, fast, fastLong]) => [
+        ...[usual, { ...long, min_prompt_tokens: 100 }, { ...flex, mode: 'flex' }, { ...fast, mode: 'fast' }],
+        { ...fastLong, mode: 'fast', min_prompt_tokens: 150 },
+      ])
+    const part = fc.nat({ max: 60 })
+    const used = fc.record({ plain: part, cacheRead: part, cacheWrite: part, cacheWrite1h: part, completion: part })
+    const mode = fc.constantFrom(null, 'flex', 'fast', 'us', 'fast+us', 'fast+flex')
+    fc.assert(
+      fc.property(sheet, used, fc.boolean(), mode, (pricing, { plain, ...read }, thinks, served) => {
+        const prompt = plain + read.cacheRead + read.cacheWrite + read.cacheWrite1h
+        const usage = { ...NO_USAGE, ...read, prompt, reasoning: thinks ? read.completion : 0 }
+        const most = toMostNanoUsd({ pricing, features: [] }, prompt, read.completion, { model: 'm', messages: [] })
+        expect(most).toBeGreaterThanOrEqual(costNanoUsd(pricing, usage, served))
+      }),
+      { numRuns: 1_000 },
+    )
   })
 
   test.each([
