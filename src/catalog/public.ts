@@ -6,16 +6,36 @@ import type { Model } from '../domain/settings.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 
 /**
+ * A model as clients read it, whichever format they speak: what other vendors' client libraries look for stands beside our own
+ * names, which it never collides with (https://platform.claude.com/docs/en/api/models-list).
+ */
+export interface PublicModel extends Model {
+  type: 'model'
+  display_name: string
+  /** When it was made, by RFC 3339. */
+  created_at: string
+  /** As `context_length`. */
+  max_input_tokens: number
+  /** As `max_output_length`. */
+  max_tokens: number
+}
+
+/**
  * Converts a model, but for what changes from moment to moment.
  * @param id the name that it is asked for or listed by: its slug or an alias
  */
-export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): Omit<Model, 'is_ready'> {
+export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): Omit<PublicModel, 'is_ready'> {
   return {
     ...facts,
     id,
     // A missing cache price costs as the prompt does, and clients rely on all three.
     pricing: facts.pricing.map((item) => ({ ...item, input_cache_read: item.input_cache_read ?? item.prompt })),
     ...(id === facts.id ? {} : { alias_of: facts.id }),
+    type: 'model',
+    display_name: facts.name,
+    created_at: new Date(facts.created * 1_000).toISOString(),
+    max_input_tokens: facts.context_length,
+    max_tokens: facts.max_output_length,
   }
 }
 

@@ -1,9 +1,8 @@
 /** `GET /v1/models` and `GET /v1/models/<vendor>/<model_name>`: what the calling key may use, and nothing else. */
 import { Elysia } from 'elysia'
-import { isReady, toPublicFacts } from '../catalog/public.ts'
+import { isReady, type PublicModel, toPublicFacts } from '../catalog/public.ts'
 import { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
-import type { Model } from '../domain/settings.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
 import type { RequestHeaders } from '../gateway/body.ts'
 import type { Health } from '../health/health.ts'
@@ -36,17 +35,23 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
 
   return new Elysia({ name: 'models' })
     .use(bearerToken())
-    .get('/v1/models', ({ request, headers, bearer }) => {
+    .get('/v1/models', ({ request, headers, bearer, query }) => {
       const key = keyOf(request, headers, bearer)
       const isUp = upFor(deps, key)
       const { snapshot } = deps.live
       const team = teamOf(snapshot, key)
       let data = ''
+      let first: string | null = null
+      let last: string | null = null
       for (const name of listedNames(snapshot)) {
         const targets = listedTargets(key, team, name)
-        if (targets) data += `${data === '' ? '' : ','}${toText(name, isUp(targets))}`
+        if (!targets) continue
+        data += `${data === '' ? '' : ','}${toText(name, isUp(targets))}`
+        first ??= name.id
+        last = name.id
       }
-      return reply(key, `{"object":"list","data":[${data}]}`)
+      const page = JSON.stringify({ has_more: false, first_id: first, last_id: last }).slice(1, -1)
+      return reply(key, `{"object":"list","data":[${data}],${page}${'client_version' in query ? FOR_CODEX : ''}}`)
     })
     .get('/v1/models/*', ({ request, headers, bearer }) => {
       const key = keyOf(request, headers, bearer)
@@ -60,6 +65,13 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
     })
 }
 
+/**
+ * Codex, which says its version, fails to read a list without `models`. What it would find there takes the place of its own words to a
+ * model (`base_instructions`): of none it knows better than we do
+ * (https://github.com/openai/codex/blob/main/codex-rs/protocol/src/openai_models.rs).
+ */
+const FOR_CODEX = ',"models":[]'
+
 /** A key as far as lists of models go by it. */
 type Asking = Pick<Key, 'id' | 'teamId' | 'scope' | 'models'>
 
@@ -67,7 +79,7 @@ type Asking = Pick<Key, 'id' | 'teamId' | 'scope' | 'models'>
 export const ANY_KEY: Asking = { id: '', teamId: null, scope: 'all', models: [] }
 
 /** What `GET /v1/models` lists for such a key. */
-export function listModels(deps: Pick<ModelsDeps, 'live' | 'health'>, key: Asking): Model[] {
+export function listModels(deps: Pick<ModelsDeps, 'live' | 'health'>, key: Asking): PublicModel[] {
   const isUp = upFor(deps, key)
   const { snapshot } = deps.live
   const team = teamOf(snapshot, key)

@@ -31,6 +31,20 @@ describe('the list', () => {
     ])
   })
 
+  test('is one page to clients that read pages, and to Codex no word about its own models', async () => {
+    const list = async (url: string, key = gateway.key) =>
+      JSON.parse(await play(gateway.app, { name: url, url, status: 200 }, key))
+    expect(await list('/v1/models?limit=1000')).toMatchObject({
+      has_more: false,
+      first_id: 'a/b',
+      last_id: 'local/tiny',
+    })
+    expect(await list('/v1/models')).not.toHaveProperty('models')
+    expect(await list('/v1/models?client_version=0.169.0')).toMatchObject({ object: 'list', models: [] })
+    const nothing = await list('/v1/models', gateway.app.key({ models: ['none/*'] }))
+    expect(nothing).toEqual({ object: 'list', data: [], has_more: false, first_id: null, last_id: null })
+  })
+
   test.each([
     [{ models: ['acme/sm*'] }, ['acme/small']],
     [
@@ -83,6 +97,11 @@ describe('a single model', () => {
       output_modalities: ['text'],
       supported_features: ['tools'],
       pricing: [{ prompt: '0.000001', completion: '0.000002', input_cache_read: '0.0000001' }],
+      type: 'model',
+      display_name: 'Large',
+      created_at: new Date(gateway.app.clock.nowMs).toISOString(),
+      max_input_tokens: 8192,
+      max_tokens: 1000,
       is_ready: true,
     })
   })

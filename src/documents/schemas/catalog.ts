@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import type { ApplySummary } from '../../catalog/apply.ts'
 import type { Reverted } from '../../catalog/history.ts'
-import { FEATURES, MODALITIES, type Model, ORIGINS } from '../../domain/settings.ts'
+import type { PublicModel as WirePublicModel } from '../../catalog/public.ts'
+import { FEATURES, MODALITIES, ORIGINS } from '../../domain/settings.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import type { toEditDocument, toPlanDocument, toShownVersionDocument, toVersionDocument } from '../catalog.ts'
 import type { PriceOfModel, ShownModel, ShownRoute, toAliasDocuments, toShownModel } from '../model.ts'
@@ -97,7 +98,7 @@ export const Alias = describes<ReturnType<typeof toAliasDocuments>[number]>()(
 )
 
 /** A model as clients are told of it: `GET /v1/models`. */
-export const PublicModel = describes<Model>()(
+export const PublicModel = describes<WirePublicModel>()(
   Type.Object({
     id: Type.String({ description: 'What it is asked for by: its slug, or an alias.' }),
     object: Type.Literal('model'),
@@ -111,6 +112,11 @@ export const PublicModel = describes<Model>()(
     supported_features: Type.Array(wordOf(FEATURES)),
     pricing: Type.Array(Pricing),
     alias_of: Type.Optional(Type.String({ description: 'The slug that an alias stands for.' })),
+    type: Type.Literal('model'),
+    display_name: Type.String({ description: 'As `name`.' }),
+    created_at: Type.String({ description: 'As `created`, by RFC 3339.' }),
+    max_input_tokens: Type.Integer({ minimum: 0, description: 'As `context_length`.' }),
+    max_tokens: Type.Integer({ minimum: 0, description: 'As `max_output_length`.' }),
     is_ready: Type.Boolean({ description: 'Whether it can be called now.' }),
   }),
 )

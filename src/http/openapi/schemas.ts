@@ -118,7 +118,13 @@ export const ChatCompletionChunk = Type.Object({
   usage: Type.Optional(orNull(ChatUsage)),
 })
 
-export const ModelList = Type.Object({ object: Type.Literal('list'), data: Type.Array(PublicModel) })
+export const ModelList = Type.Object({
+  object: Type.Literal('list'),
+  data: Type.Array(PublicModel),
+  has_more: Type.Literal(false),
+  first_id: TextOrNull,
+  last_id: TextOrNull,
+})
 
 export const ApiError = describes<WireError>()(
   Type.Object({
