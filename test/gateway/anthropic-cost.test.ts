@@ -115,9 +115,9 @@ const CASES: [what: string, usage: Record<string, unknown>, row: Record<string, 
     { ...PRICED, mode: 'us', cost_nano_usd: 100 * 5_500 + 1_000 * 550 + 10 * 27_500 },
   ],
   [
-    'what is served in two such ways as usual where the sheet has no price for both, and marked',
+    'what is served in two such ways by the dearest price of either where the sheet has none for both, and marked',
     { ...USUAL, speed: 'fast', inference_geo: 'us', input_tokens: 100, output_tokens: 10 },
-    { unpriced: 1, mode: 'fast+us', cost_nano_usd: 100 * 5_000 + 10 * 25_000 },
+    { unpriced: 1, mode: 'fast+us', cost_nano_usd: 100 * 30_000 + 10 * 150_000 },
   ],
   [
     'a compaction like the message, and an advisor at the price of its own model',
