@@ -43,6 +43,7 @@ const HAS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSettings, Has>
   preset: OVER_HTTP,
   path: { ...OPENAI, anthropic: true },
   auth: { ...OPENAI, anthropic: true },
+  service_account: OVER_HTTP,
   query: OPENAI,
   headers: OVER_HTTP,
   drop: OPENAI,

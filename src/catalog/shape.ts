@@ -56,6 +56,7 @@ const OPTIONS = {
   path: Type.Optional(text()),
   query: texts(),
   auth: Type.Optional(text()),
+  service_account: Type.Optional(Type.Boolean()),
   headers: texts(),
   drop: Type.Optional(Type.Array(text(), { maxItems: 100 })),
   rename: texts(),

@@ -105,6 +105,8 @@ export interface UpstreamSettings {
    * `api-key`, `authorization Token`.
    */
   auth?: string
+  /** Whether a credential that is a path is the key file of one of Google's service accounts. */
+  service_account?: boolean
   /** More headers of every request, by lower-case names. */
   headers?: Record<string, string>
   /** Fields of a request that it is not sent, such as `seed`, or `messages.name` of each message. */

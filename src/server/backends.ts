@@ -37,8 +37,7 @@ export function createAllBackends({
   const ofAccounts = onFirstUse(async () =>
     createHttpBackend(openai, transport, { ...options, authority: await tokens.get() }),
   )
-  const openaiFor = ({ credential }: Upstream) =>
-    credential !== null && isServiceAccount(credential) ? ofAccounts : plain
+  const openaiFor = (upstream: Upstream) => (isServiceAccount(upstream) ? ofAccounts : plain)
   return {
     openai: {
       call: (call) => openaiFor(call.target.upstream).call(call),

@@ -23,7 +23,7 @@ export async function listModels(upstream: Upstream): Promise<ListedModel[]> {
     )
   if (upstream.dialect === 'demo')
     throw new ServiceError({ kind: 'list_failed', why: 'none' }, 'The demo has one model, which is there already.')
-  if (upstream.credential !== null && isServiceAccount(upstream.credential))
+  if (isServiceAccount(upstream))
     throw new ServiceError(
       { kind: 'list_failed', why: 'none' },
       'Vertex has no list of models for a service account. Name the models instead, with --models NAME for each.',

@@ -5,8 +5,8 @@ export type Place = Pick<UpstreamRow, 'dialect' | 'baseUrl' | 'options'>
 
 /** What makes a place: the same for as long as the credential goes to the same address in the same manner. */
 export function toPlace({ dialect, baseUrl, options }: Place): unknown[] {
-  const { preset, path, auth, query, headers } = options
-  const more = Object.entries({ preset, path, auth, query: sorted(query), headers: sorted(headers) })
+  const { preset, path, auth, service_account, query, headers } = options
+  const more = Object.entries({ preset, path, auth, service_account, query: sorted(query), headers: sorted(headers) })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, value])
   // Credentials of upstreams that say none of it were sealed when there was none of it to say.

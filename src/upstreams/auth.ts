@@ -1,16 +1,15 @@
-/** How an upstream is told its credential, by its setting `auth`. Pure. */
-import type { UpstreamSettings } from '../domain/settings.ts'
+/** How an upstream is told its credential. Pure. */
+import type { Upstream } from '../domain/snapshot.ts'
 import { isServiceAccount } from './google/credential.ts'
 
-/** @param usual how its dialect does it, where the setting says nothing. */
+/** @param said by which header, as the setting `auth` says it. */
 export function toAuthHeaders(
-  credential: string | null,
-  { auth }: Pick<UpstreamSettings, 'auth'>,
-  usual: string,
+  upstream: Pick<Upstream, 'credential' | 'options'>,
+  said: string,
 ): Record<string, string> {
+  const { credential } = upstream
   // A service account of Google's gets a token for each request.
-  if (credential === null || isServiceAccount(credential)) return {}
-  const said = auth ?? usual
+  if (credential === null || isServiceAccount(upstream)) return {}
   const [header = '', scheme] = said === 'bearer' ? ['authorization', 'Bearer'] : said.split(' ')
   return { [header]: scheme === undefined ? credential : `${scheme} ${credential}` }
 }

@@ -3,10 +3,16 @@
  * GOOGLE_APPLICATION_CREDENTIALS, or as its JSON. Pure.
  */
 import { asObject, asText, parseJson } from '../../domain/json.ts'
+import type { Upstream } from '../../domain/snapshot.ts'
 
-/** Whether it is a service account's; no API key looks like that. */
-export const isServiceAccount = (credential: string): boolean =>
-  isJson(credential) || credential.startsWith('/') || credential.endsWith('.json')
+/**
+ * Whether an upstream has the credential of a service account. Its JSON is like no API key; a path may be one, and is read only where
+ * the upstream is said to have a key file.
+ */
+export const isServiceAccount = ({ credential, options }: Pick<Upstream, 'credential' | 'options'>): boolean =>
+  credential !== null && (isJson(credential) || (options.service_account === true && isPath(credential)))
+
+const isPath = (credential: string) => credential.startsWith('/') || credential.endsWith('.json')
 
 export const isJson = (credential: string): boolean => credential.trimStart().startsWith('{')
 

@@ -46,7 +46,7 @@ export function createTokens({ now }: TokenDeps): Authority {
   return {
     headers(upstream) {
       const { credential } = upstream
-      if (credential === null || !isServiceAccount(credential)) return null
+      if (credential === null || !isServiceAccount(upstream)) return null
       const known = tokens.get(credential)
       if (known && now() < known.untilMs) return toHeaders(known)
       return renew(credential, upstream).then(toHeaders)

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { OWN_FORMAT_OPTIONS } from '../../../src/domain/settings.ts'
+import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { isServiceAccount } from '../../../src/upstreams/google/credential.ts'
 import { createTokens } from '../../../src/upstreams/google/tokens.ts'
 import { toTarget } from '../../support/snapshot.ts'
@@ -27,8 +29,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+const options = { ...OWN_FORMAT_OPTIONS, service_account: true }
 const toUpstream = (credential: string | null, isSealed = false) =>
-  toTarget({ dialect: 'gemini', credential, isSealed }).upstream
+  toTarget({ dialect: 'gemini', credential, isSealed, options }).upstream
 const create = () => createTokens({ now: () => nowMs })
 const bearer = (number: number) => ({ authorization: `Bearer token-number-${number}` })
 
@@ -134,7 +137,17 @@ test('an endpoint that is not there is no fault of the account', async () => {
 
 test('API keys are sent as they are', () => {
   for (const key of ['AIzaSyA-0123456789', 'AQ.Ab8RN6', 'sk-anything', null]) {
-    expect(key !== null && isServiceAccount(key)).toBeFalse()
+    expect(isServiceAccount(toUpstream(key))).toBeFalse()
     expect(create().headers(toUpstream(key))).toBeNull()
   }
+})
+
+test('what looks like a path is a credential like any other, where nobody says that there is a key file', () => {
+  for (const credential of [path, '/+base64/key==', 'my-key.json']) {
+    const { upstream } = toTarget({ dialect: 'openai', credential })
+    expect(isServiceAccount(upstream)).toBeFalse()
+    expect(create().headers(upstream)).toBeNull()
+    expect(openai.headers(upstream)).toEqual({ authorization: `Bearer ${credential}` })
+  }
+  expect(isServiceAccount(toTarget({ dialect: 'openai', credential: endpoint.account.json }).upstream)).toBeTrue()
 })

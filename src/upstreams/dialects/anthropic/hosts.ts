@@ -35,10 +35,10 @@ export const toPath = (upstream: Upstream, path: string): string =>
   upstream.baseUrl?.endsWith('/v1') || isVertex(upstream) ? path : `/v1${path}`
 
 export function toHeaders(upstream: Upstream): Record<string, string> {
-  const { credential, options } = upstream
+  const { options } = upstream
   return {
     ...(isVertex(upstream) ? {} : { 'anthropic-version': options.api_version ?? VERSION }),
     ...(options.betas?.length ? { 'anthropic-beta': options.betas.join(',') } : {}),
-    ...toAuthHeaders(credential, isVertex(upstream) ? { auth: 'bearer' } : options, 'x-api-key'),
+    ...toAuthHeaders(upstream, isVertex(upstream) ? 'bearer' : (options.auth ?? 'x-api-key')),
   }
 }

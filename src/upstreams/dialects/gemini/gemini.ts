@@ -19,9 +19,9 @@ export const gemini: Dialect = {
   },
 
   // In the address, where Google's own examples have it, it would be in logs.
-  headers: ({ credential }) =>
+  headers: (upstream) =>
     // A service account gets a token for each request.
-    credential === null || isServiceAccount(credential) ? {} : { 'x-goog-api-key': credential },
+    upstream.credential === null || isServiceAccount(upstream) ? {} : { 'x-goog-api-key': upstream.credential },
 
   requestIdHeader: 'x-request-id',
 

@@ -25,7 +25,7 @@ export const openai: Dialect = {
 
   models: { path: ({ options }) => `/models${toQuery(options)}`, read: readModels },
 
-  headers: ({ credential, options }) => toAuthHeaders(credential, options, 'bearer'),
+  headers: (upstream) => toAuthHeaders(upstream, upstream.options.auth ?? 'bearer'),
 
   requestIdHeader: 'x-request-id',
 
