@@ -4,7 +4,7 @@ import type { UpstreamError } from '../domain/error.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { type ToldFailure, toStatusRefusal } from '../upstreams/failure.ts'
+import { toRefusedByProbe, toStatusRefusal } from '../upstreams/failure.ts'
 import { isOurShortage } from '../upstreams/shortage.ts'
 import { Breaker } from './breaker.ts'
 import type { CallingRequest } from './circuit.ts'
@@ -45,12 +45,15 @@ export function takeFailure(target: TargetState, request: CallingRequest, error:
  * @param used the upstream as it was probed, with one of its credentials.
  */
 export function takeProbe(upstream: UpstreamState, found: Readiness, used: Upstream): void {
-  const { state, reason = '' }: { state: Readiness['state']; reason?: string } = found
-  if (state === 'not_made') return
-  if (state === 'refused' && used.each && upstream.credentialFailed(used, refusedByProbe(reason))) {
+  const reason = 'reason' in found ? found.reason : ''
+  if (found.state === 'not_made') return
+  const isHarmless = found.state === 'refused' && !isHeld(upstream, found, used)
+  if (isHarmless) upstream.noteRefusal(used, reason)
+  else if (found.state === 'refused' && upstream.credentialFailed(used, toRefusedByProbe(reason))) {
     upstream.reached()
     return
   }
+  const state = isHarmless ? 'unknown' : found.state
   if (state === 'timeout') upstream.timeouts++
   else if (state !== 'down') upstream.reached()
   const { penalty, unreached, timeouts, deps, workedMs } = upstream
@@ -70,9 +73,12 @@ export function takeProbe(upstream: UpstreamState, found: Readiness, used: Upstr
   deps.onUnreached?.()
 }
 
-const refusedByProbe = (message: string): ToldFailure => ({
-  ...{ kind: 'status', status: 401, code: null, message, retryAfterMs: null, isOwnLimit: false },
-})
+/** Whether a refused probe is held against its credential: what may list no models chats all the same, and calls will tell. */
+const isHeld = (
+  { credentials }: UpstreamState,
+  { isWrong }: { isWrong: boolean },
+  { each, credentialNumber }: Upstream,
+) => isWrong && !(each && credentials.isProven(credentialNumber))
 
 /** Whether the breaker counts it: the target did not do its work. A 4xx is an answer, a 429 a provider's good right. */
 function isFailure({ kind, status, cause }: UpstreamError): boolean {

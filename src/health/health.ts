@@ -6,6 +6,7 @@
 import type { UpstreamError } from '../domain/error.ts'
 import type { Key, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { Readiness } from '../upstreams/backend.ts'
+import { toCredentialFailure } from '../upstreams/failure.ts'
 import type { CallingRequest } from './circuit.ts'
 import { takeFailure, takeProbe } from './findings.ts'
 import { toUpstreamHealth, type UpstreamHealth } from './report.ts'
@@ -113,7 +114,8 @@ export class RequestHealth implements CallingRequest {
     const state = this.stateOf(target)
     const { owner, breaker, deps } = state
     if (used !== null && news === 'ok') owner.credentialWorked(used)
-    if (used !== null && typeof news === 'object' && owner.credentialFailed(used, news)) breaker?.abortProbe(this)
+    if (used !== null && typeof news === 'object' && owner.credentialFailed(used, toCredentialFailure(news)))
+      breaker?.abortProbe(this)
     else if (news === 'begun') {
       owner.reached()
       breaker?.halfOpenSuccess(this)

@@ -6,7 +6,7 @@
 
 import type { CatalogModel, Upstream } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
-import type { ToldFailure } from '../upstreams/failure.ts'
+import type { CredentialFailure } from '../upstreams/failure.ts'
 import type { Breaker } from './breaker.ts'
 import { Credentials } from './credentials.ts'
 
@@ -36,8 +36,6 @@ interface Penalty {
 const DOWN_MS = 20_000
 /** What was refused is tried again after this long: it may be repaired, and nobody would tell. No pause is longer either. */
 export const PENALTY_MS = 60_000
-
-const NONE: ReadonlySet<number> = new Set()
 
 /** What an upstream and a target have in common. */
 abstract class Penalised {
@@ -115,11 +113,11 @@ export class UpstreamState extends Penalised {
   /** The upstream with a credential that is not left out. */
   toProbe(): Upstream {
     const { each } = this.upstream
-    return (each && this.credentials.choose(each, this.upstream.id, NONE, this.deps.nowMs())) ?? this.upstream
+    return (each && this.credentials.toProbe(each, this.upstream.id, this.deps.nowMs())) ?? this.upstream
   }
 
   /** Takes what went wrong with one credential of several. Returns whether others are left. */
-  credentialFailed(used: Upstream, failure: ToldFailure): boolean {
+  credentialFailed(used: Upstream, failure: CredentialFailure | null): boolean {
     const { credentials, deps } = this
     const before = credentials.leftOut(deps.nowMs()).length
     const areLeft = credentials.failed(used, failure, deps.nowMs())
@@ -133,6 +131,13 @@ export class UpstreamState extends Penalised {
     if (areLeft)
       this.lastError = { message: `its credential ${used.credentialNumber}: ${found?.reason}`, at_ms: deps.wallMs() }
     return areLeft
+  }
+
+  /** Remembers what a free probe was refused, for whoever looks, but for what a call has said. */
+  noteRefusal({ each, credentialNumber }: Upstream, reason: string): void {
+    const message = each ? `its credential ${credentialNumber}: ${reason}` : reason
+    if (this.lastError === null || this.lastError.message === message)
+      this.lastError = { message, at_ms: this.deps.wallMs() }
   }
 
   credentialWorked({ credentialNumber: credential }: Upstream): void {

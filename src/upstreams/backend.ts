@@ -56,11 +56,13 @@ export interface Backend {
 /**
  * What a free probe found out: `unknown` = it answers, but not to this; `degraded` = it answers with an error, or breaks
  * off; `timeout` = it said nothing in time; `down` = it cannot be reached; `not_made` = for a reason of ours the probe could
- * not be made. Reasons name no host: clients read some of them.
+ * not be made. `isWrong`: the credential itself is refused, and not only this question, as to one that may chat and list no
+ * models. Reasons name no host: clients read some of them.
  */
 export type Readiness =
   | { state: 'ready' | 'unknown' }
-  | { state: 'refused' | 'degraded'; reason: string }
+  | { state: 'refused'; reason: string; isWrong: boolean }
+  | { state: 'degraded'; reason: string }
   | { state: 'timeout' | 'down' | 'not_made'; reason: string }
 
 /** What a dialect wants sent: path below the base URL, JSON text, and headers of this request alone, by lower-case names. */

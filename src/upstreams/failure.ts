@@ -64,6 +64,11 @@ const OF_CREDENTIAL: Readonly<Record<number, string>> = {
   403: 'it, or its account, may not do this',
 }
 
+/** What a free probe says of a credential that it was refused with as a wrong one. */
+export const toRefusedByProbe = (reason: string): CredentialFailure => ({
+  ...{ state: 'refused', reason, forMs: REFUSED_MS },
+})
+
 /** Whether a failure is that of the credential, and not of the request or the upstream: null where it is not. */
 export function toCredentialFailure(failure: ToldFailure): CredentialFailure | null {
   const { kind, status, code, message, retryAfterMs, isOwnLimit } = failure
@@ -97,7 +102,7 @@ export function toListReadiness(status: number): Readiness {
   if (status >= 500 && status !== 501) return { state: 'degraded', reason: `its /models answered ${status}` }
   const refusal = toStatusRefusal(status)
   if (refusal?.of !== 'upstream') return { state: 'unknown' }
-  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
+  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}`, isWrong: status === 401 }
 }
 
 /** Reads `retry-after-ms` or `retry-after` (RFC 9110, 10.2.3), in ms; undefined where neither tells. */

@@ -35,8 +35,10 @@ export async function askReadiness(
     return dialect.probe.readiness(response.status)
   } catch (error) {
     if (signal.aborted) return { state: 'timeout', reason: `its ${path} did not answer in time` }
-    if (error instanceof UpstreamError)
-      return { state: error.status === 401 ? 'refused' : 'degraded', reason: error.message }
+    if (error instanceof UpstreamError) {
+      const { message: reason, status } = error
+      return status === 401 ? { state: 'refused', reason, isWrong: true } : { state: 'degraded', reason }
+    }
     if (isOurShortage(error)) return { state: 'not_made', reason: 'this process has no files or ports left to ask it' }
     return { state: WORDS[nameOf(error)] === RESET ? 'degraded' : 'down', reason: toReason(error) }
   }

@@ -343,7 +343,7 @@ describe('the breaker of a key', () => {
     const { health, target, ask, fail } = setUp()
     fail(5)
     for (const state of ['ready', 'unknown'] as const) health.probed(target.upstream, { state })
-    health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401' })
+    health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401', isWrong: true })
     expect(ask('k2').availability(target)).toBe('degraded')
   })
 })
@@ -393,7 +393,7 @@ describe('what an upstream refuses', () => {
     expect(stateOf()).toMatchObject({ state: 'refused', reason: expect.stringMatching(/^it answered 403: /) })
     pass(60_000)
     expect(stateOf()).toMatchObject({ state: 'unknown', reason: null })
-    health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401' })
+    health.probed(target.upstream, { state: 'refused', reason: 'its /models answered 401', isWrong: true })
     expect(stateOf()).toMatchObject({ state: 'refused', reason: 'its /models answered 401' })
     health.probed(target.upstream, { state: 'ready' })
     expect(stateOf()).toMatchObject({ state: 'healthy', reason: null })
@@ -423,7 +423,7 @@ describe('what an upstream refuses', () => {
 })
 
 describe('what a probe meets with', () => {
-  const refusal: Readiness = { state: 'refused', reason: 'its /models answered 401' }
+  const refusal: Readiness = { state: 'refused', reason: 'its /models answered 401', isWrong: true }
   const failing: Readiness = { state: 'degraded', reason: 'its /models answered 503' }
   const late: Readiness = { state: 'timeout', reason: 'its /models did not answer in time' }
 
@@ -548,7 +548,7 @@ describe('an upstream that is down', () => {
   test.each([
     ['a probe that finds it ready', { state: 'ready' }, 'healthy'],
     ['a probe that it answers', { state: 'unknown' }, 'healthy'],
-    ['a probe that it refuses', { state: 'refused', reason: 'its /models answered 401' }, 'degraded'],
+    ['a probe that it refuses', { state: 'refused', reason: 'its /models answered 401', isWrong: true }, 'degraded'],
   ] as [string, Readiness, Availability][])('is up again with %s', (_, readiness, expected) => {
     const { health, target } = setUp()
     health.probed(target.upstream, down)

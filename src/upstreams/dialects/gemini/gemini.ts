@@ -38,7 +38,8 @@ export const gemini: Dialect = {
 function toReadiness(status: number): Readiness {
   if (status === 200) return { state: 'ready' }
   if (status >= 500 && status !== 501) return { state: 'degraded', reason: `its /models answered ${status}` }
-  const refusal = toStatusRefusal(status === 400 ? 401 : status)
+  const isWrong = status === 400 || status === 401
+  const refusal = toStatusRefusal(isWrong ? 401 : status)
   if (refusal?.of !== 'upstream') return { state: 'unknown' }
-  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}` }
+  return { state: 'refused', reason: `its /models answered ${status}: ${refusal.why}`, isWrong }
 }

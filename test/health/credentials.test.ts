@@ -1,0 +1,92 @@
+/** What free probes say of the credentials of an upstream: calls know better than they, and try what was left out. */
+import { expect, test } from 'bun:test'
+import { UpstreamError } from '../../src/domain/error.ts'
+import type { Target, Upstream } from '../../src/domain/snapshot.ts'
+import { createHealth } from '../../src/health/health.ts'
+import type { Readiness } from '../../src/upstreams/backend.ts'
+import { toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
+
+const wrong: Readiness = { state: 'refused', reason: 'its /models answered 401: wrong', isWrong: true }
+const mayNotList: Readiness = { state: 'refused', reason: 'its /models answered 403: may not', isWrong: false }
+const refusal = new UpstreamError('status', 'no', { status: 401 })
+
+/** An upstream with so many credentials. */
+function toMany(...credentials: string[]): Target {
+  const { upstream, ...target } = toTarget({ secrets: credentials })
+  const each: Upstream[] = []
+  credentials.forEach((credential, index) => {
+    each.push({ ...upstream, credential, credentialNumber: index + 1, each })
+  })
+  const [first = upstream] = each
+  return { ...target, upstream: { ...first, each } }
+}
+
+function setUp(target = toMany('a', 'b')) {
+  let ms = 1_000
+  const health = createHealth({ nowMs: () => ms, wallMs: () => ms })
+  const renew = (at: Target) =>
+    health.renew({
+      ...toSnapshot([toModel('acme/large', [at])]),
+      upstreams: new Map([[at.upstream.id, at.upstream]]),
+    })
+  renew(target)
+  const eachOf = ({ upstream }: Target) => upstream.each ?? [upstream]
+  const request = health.forRequest({ id: 'k1', teamId: null })
+  const one = (number: number, at = target) => {
+    const found = eachOf(at).find(({ credentialNumber }) => credentialNumber === number)
+    if (!found) throw new Error(`There is no credential ${number}.`)
+    return found
+  }
+  const choose = (conversation: string, at = target) =>
+    request.withCredential(at, eachOf(at), conversation, new Set())?.credentialNumber
+  return {
+    ...{ health, renew, request, target, one, choose },
+    leftOut: () => health.states()[0]?.left_out.map(({ number, reason }) => [number, reason]),
+    state: () => health.states()[0],
+    pass: (byMs: number) => {
+      ms += byMs
+    },
+  }
+}
+
+test('one that may list no models is left out for nobody, and its upstream is not behind others; who looks is told', () => {
+  for (const target of [toMany('a', 'b'), toTarget()]) {
+    const { health, request, leftOut, state } = setUp(target)
+    health.probed(target.upstream.each?.[1] ?? target.upstream, mayNotList)
+    expect<unknown[]>([leftOut(), request.availability(target), state()?.state]).toEqual([[], 'healthy', 'healthy'])
+    expect(state()?.last_error?.message).toEndWith('its /models answered 403: may not')
+  }
+})
+
+test('one that a probe finds wrong is left out in the words of that, but not while calls go well with it', () => {
+  const { health, request, target, one, leftOut } = setUp()
+  health.probed(one(2), wrong)
+  expect(leftOut()).toEqual([[2, 'its /models answered 401: wrong']])
+  request.report(target, 'ok', one(2))
+  health.probed(one(2), wrong)
+  expect(leftOut()).toEqual([])
+  // Revoked since.
+  request.report(target, refusal, one(2))
+  request.report(target, 'aborted', one(2))
+  expect(leftOut()).toMatchObject([[2, expect.stringContaining('it answered 401')]])
+})
+
+test('what a call has said of an upstream is not overwritten by what a probe was refused', () => {
+  const { health, request, target, one, state } = setUp()
+  request.report(target, refusal, one(1))
+  health.probed(one(2), mayNotList)
+  expect(state()?.last_error?.message).toContain('it answered 401')
+})
+
+test('a probe leaves it to a request to try one whose time is up', () => {
+  const { health, request, target, one, choose, pass } = setUp()
+  const [state] = health.inUse()
+  const probed = state?.toProbe().credentialNumber ?? 0
+  const about = Array.from({ length: 50 }, (_, index) => `About ${index}`).find((text) => choose(text) === probed) ?? ''
+  request.report(target, refusal, one(probed))
+  pass(300_000)
+  expect(state?.toProbe().credentialNumber).toBe(probed)
+  expect(choose(about)).toBe(probed)
+  // While that finds out, the others go by the rest.
+  expect(choose(about)).not.toBe(probed)
+})
