@@ -56,8 +56,12 @@ const isSame = (a: Upstream, b: Upstream): boolean =>
   a === b ||
   (a.baseUrl === b.baseUrl &&
     a.dialect === b.dialect &&
-    Bun.deepEquals(a.secrets, b.secrets) &&
+    Bun.deepEquals(toNumbered(a), toNumbered(b)) &&
     Bun.deepEquals(a.options, b.options))
+
+/** By its number is known how a credential stands: another one must not come to stand so. */
+const toNumbered = (upstream: Upstream) =>
+  (upstream.each ?? [upstream]).map(({ credentialNumber, credential }) => [credentialNumber, credential])
 
 /**
  * How a target stands for the next request of a key: `degraded` = tried after all healthy ones (its credential or model

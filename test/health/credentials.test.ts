@@ -10,12 +10,12 @@ const wrong: Readiness = { state: 'refused', reason: 'its /models answered 401: 
 const mayNotList: Readiness = { state: 'refused', reason: 'its /models answered 403: may not', isWrong: false }
 const refusal = new UpstreamError('status', 'no', { status: 401 })
 
-/** An upstream with so many credentials. */
-function toMany(...credentials: string[]): Target {
-  const { upstream, ...target } = toTarget({ secrets: credentials })
+/** An upstream with so many credentials; null is one that is not there. */
+function toMany(...credentials: (string | null)[]): Target {
+  const { upstream, ...target } = toTarget({ secrets: credentials.flatMap((one) => one ?? []) })
   const each: Upstream[] = []
   credentials.forEach((credential, index) => {
-    each.push({ ...upstream, credential, credentialNumber: index + 1, each })
+    if (credential !== null) each.push({ ...upstream, credential, credentialNumber: index + 1, each })
   })
   const [first = upstream] = each
   return { ...target, upstream: { ...first, each } }
@@ -89,4 +89,13 @@ test('a probe leaves it to a request to try one whose time is up', () => {
   expect(choose(about)).toBe(probed)
   // While that finds out, the others go by the rest.
   expect(choose(about)).not.toBe(probed)
+})
+
+test('a credential that moves to the number of another one does not come to stand as that does', () => {
+  const { request, target, renew, one, leftOut } = setUp(toMany(null, 'a', 'b'))
+  request.report(target, refusal, one(2))
+  renew(toMany(null, 'a', 'b'))
+  expect(leftOut()).toMatchObject([[2, expect.any(String)]])
+  renew(toMany('a', 'b'))
+  expect(leftOut()).toEqual([])
 })
