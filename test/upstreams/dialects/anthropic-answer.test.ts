@@ -76,9 +76,9 @@ describe('a stream', () => {
       last: { kind: 'done' },
     })
     expect(whole.flatMap((event) => (event.kind === 'reasoning' ? (event.details ?? []) : []))).toEqual([
-      { type: 'reasoning.text', text: 'Hm 🤔.', format: 'anthropic-claude-v1', signer: 'paid', index: 0 },
+      { type: 'reasoning.text', text: 'Hm 🤔.', format: 'anthropic-claude-v1', signer: 'paid/large-v1', index: 0 },
       { type: 'reasoning.text', signature: toSignature('Hm 🤔.'), index: 0 },
-      { type: 'reasoning.encrypted', data: 'AAAA', format: 'anthropic-claude-v1', signer: 'paid', index: 1 },
+      { type: 'reasoning.encrypted', data: 'AAAA', format: 'anthropic-claude-v1', signer: 'paid/large-v1', index: 1 },
     ])
   })
 

@@ -188,7 +188,7 @@ describe('what was thought', () => {
 
   test('comes back as it was, whole or in the pieces of a stream', () => {
     expect(replay([own])).toEqual([thinking, text('So')])
-    expect(replay([{ ...own, signer: 'paid' }])).toEqual([thinking, text('So')])
+    expect(replay([{ ...own, signer: 'paid/claude' }])).toEqual([thinking, text('So')])
     expect(
       replay([
         { ...own, text: 'Bo', signature: undefined },
@@ -204,7 +204,8 @@ describe('what was thought', () => {
       replay([
         { ...own, format: 'google-gemini-v1' },
         { ...own, format: null },
-        { ...own, signer: 'another' },
+        { ...own, signer: 'another/claude' },
+        { ...own, signer: 'paid/another-claude' },
         { ...own, signature: '' },
         { type: 'reasoning.encrypted', data: 'AAAA', format: 'openai-responses-v1' },
         'nothing',

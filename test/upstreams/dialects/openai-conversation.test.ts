@@ -3,14 +3,14 @@ import type { Message } from '../../../src/domain/request.ts'
 import { DEFAULT_OPTIONS } from '../../../src/domain/settings.ts'
 import { signed, toOwnConversation } from '../../../src/upstreams/dialects/openai/conversation.ts'
 
-const upstream = { id: 'router', options: DEFAULT_OPTIONS }
+const router = { upstream: { id: 'router', options: DEFAULT_OPTIONS }, upstreamModel: 'claude' }
 const OWN = { type: 'reasoning.text', text: 'Hm', signature: 's', format: 'anthropic-claude-v1', index: 0 }
 const BARE = { type: 'reasoning.summary', summary: 'Hm', index: 0 }
 
 test('what an upstream has signed goes back to it as it came, and to no other; what is not signed stays', () => {
-  const marked = signed(OWN, 'router')
-  expect(marked).toEqual({ ...OWN, signer: 'router' })
-  expect(signed(BARE, 'router')).toBe(BARE)
+  const marked = signed(OWN, 'router/claude')
+  expect(marked).toEqual({ ...OWN, signer: 'router/claude' })
+  expect(signed(BARE, 'router/claude')).toBe(BARE)
   const foreign = { type: 'reasoning.encrypted', data: 'AA', format: 'google-gemini-v1', signer: 'google/gemini' }
   const message = (details: unknown[]): Message => ({
     role: 'assistant',
@@ -18,17 +18,20 @@ test('what an upstream has signed goes back to it as it came, and to no other; w
     reasoning: 'Hm',
     reasoning_details: details,
   })
-  expect(toOwnConversation([message([marked, foreign, BARE])], upstream)).toEqual([message([OWN, BARE])])
-  expect(toOwnConversation([message([foreign])], upstream)).toEqual([
+  expect(toOwnConversation([message([marked, foreign, BARE])], router)).toEqual([message([OWN, BARE])])
+  expect(toOwnConversation([message([foreign])], router)).toEqual([
     { role: 'assistant', content: 'a', reasoning: 'Hm' },
   ])
+  // Another model of the same upstream cannot read it either.
+  const other = { ...router, upstreamModel: 'gemini' }
+  expect(toOwnConversation([message([marked, BARE])], other)).toEqual([message([BARE])])
 })
 
 test('a picture that another has drawn goes without its signature', () => {
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
   const extra_content = { google: { thought_signature: 's', signer: 'google/gemini' } }
   const message = { role: 'assistant', content: 'a', images: [{ ...image, extra_content }] } as Message
-  expect(toOwnConversation([message], upstream)).toEqual([
+  expect(toOwnConversation([message], router)).toEqual([
     { role: 'assistant', content: 'a', images: [image] } as Message,
   ])
 })
@@ -40,10 +43,13 @@ test('a conversation that has nothing of this is the same list', () => {
     { role: 'assistant', tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }] },
     { role: 'tool', tool_call_id: 'call_1', content: 'c' },
   ]
-  expect(toOwnConversation(messages, upstream)).toBe(messages)
-  expect(toOwnConversation(messages, { ...upstream, options: { ...DEFAULT_OPTIONS, tool_ids: 'max_40' } })).toBe(
-    messages,
-  )
+  expect(toOwnConversation(messages, router)).toBe(messages)
+  expect(
+    toOwnConversation(messages, {
+      ...router,
+      upstream: { id: 'router', options: { ...DEFAULT_OPTIONS, tool_ids: 'max_40' } },
+    }),
+  ).toBe(messages)
 })
 
 test('pictures of tools follow the last result of their turn, in a message of a user', () => {
@@ -55,7 +61,7 @@ test('pictures of tools follow the last result of their turn, in a message of a 
     { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'B' }, picture] },
     { role: 'assistant', content: 'c' },
   ]
-  expect(toOwnConversation(messages, upstream)).toEqual([
+  expect(toOwnConversation(messages, router)).toEqual([
     { role: 'assistant', tool_calls: [call('a'), call('b')] },
     { role: 'tool', tool_call_id: 'a', content: 'The picture follows.' },
     { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'B' }] },

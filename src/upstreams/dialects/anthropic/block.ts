@@ -16,7 +16,7 @@ export const toWhole = (value: unknown): string => asText(value).toWellFormed()
 
 /** Where the blocks of an answer stand among each other, and whose they are. */
 export interface Places {
-  /** The upstream that signs what was thought. */
+  /** Who signs what was thought (`toSigner`). */
   signer: string
   /** UTF-16 units of text so far. */
   chars: number

@@ -8,6 +8,7 @@ import { asObject, asText, type JsonObject, parseJson } from '../../../domain/js
 import { toMode } from '../../../domain/mode.ts'
 import type { Decoder, Expected } from '../../backend.ts'
 import type { SseEvent } from '../../sse.ts'
+import { toSigner } from '../signer.ts'
 import { type BlockReader, type Places, readRedacted, TextReader, ThoughtReader } from './block.ts'
 import { Calls } from './calls.ts'
 import { toFailure, toUpstreamError } from './error.ts'
@@ -39,7 +40,7 @@ export class AnswerDecoder implements Decoder {
   constructor(expected: Expected) {
     this.#expected = expected
     this.#calls = new Calls(expected)
-    this.#places = { signer: expected.target.upstream.id, chars: 0, thoughts: 0, annotations: 0 }
+    this.#places = { signer: toSigner(expected.target), chars: 0, thoughts: 0, annotations: 0 }
   }
 
   /** See `Dialect.whole`. */

@@ -4,6 +4,7 @@ import type { CanonicalRequest } from '../../../domain/request.ts'
 import { REQUEST_FIELDS } from '../../../domain/request-names.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { unsupportedField, unsupportedValue } from '../refuse.ts'
+import { toSigner } from '../signer.ts'
 import { keepMarks, toCacheControl } from './cache.ts'
 import { toCap } from './cap.ts'
 import { toStrict } from './schema.ts'
@@ -25,7 +26,7 @@ export function toBody(body: CanonicalRequest, target: Target): WireBody {
   refuse(body)
   const { options } = target.upstream
   const keepsSystem = (options.betas ?? []).some((beta) => beta.startsWith(LATER_SYSTEM))
-  const { system, turns } = toConversation(body.messages, { keepsSystem, signer: target.upstream.id })
+  const { system, turns } = toConversation(body.messages, { keepsSystem, signer: toSigner(target) })
   const holds = target.features.includes('structured_outputs')
   const tools = toTools(body, holds)
   const choice = tools.length === 0 ? undefined : toToolChoice(body)

@@ -12,7 +12,7 @@ const OURS = 'anthropic'
 
 /**
  * Reads thoughts back, whole or in the pieces in which a stream sent them.
- * @param signer the upstream that they go to. Those that came by another way say no signer, and may be of it.
+ * @param signer to whom they go (`toSigner`).
  */
 export function toThoughts(details: readonly unknown[], signer: string): ThoughtBlock[] {
   const joined: JsonObject[] = []

@@ -22,7 +22,7 @@ const NOTHING = '.'
 export interface Reader {
   /** Whether it takes instructions later on in turns of their own. */
   keepsSystem: boolean
-  /** The upstream, which knows what it has signed. */
+  /** Who knows what it has signed (`toSigner`). */
   signer: string
 }
 

@@ -2,11 +2,12 @@
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Expected } from '../../backend.ts'
+import { toSigner } from '../signer.ts'
 import { Calls } from './calls.ts'
 import { toCitations } from './citations.ts'
 import { type Reason, toReason } from './finish.ts'
 import { toLogprobs } from './logprobs.ts'
-import { toDetail, toExtra, toSigner } from './signatures.ts'
+import { toDetail, toExtra } from './signatures.ts'
 
 export class Candidate {
   readonly #index: number

@@ -6,7 +6,6 @@
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage } from '../../../domain/request.ts'
-import type { Target } from '../../../domain/snapshot.ts'
 import type { Content } from './wire.ts'
 
 const TYPE = 'reasoning.encrypted'
@@ -14,9 +13,6 @@ const FORMAT = 'google-gemini-v1'
 
 /** What Google has a client send that has no signature: one that dropped it, or a history that another vendor has written. */
 const NONE_TO_HAND = 'skip_thought_signature_validator'
-
-/** Who gave a signature: another model, or the same one elsewhere, refuses it as corrupted. */
-export const toSigner = ({ upstream, upstreamModel }: Target): string => `${upstream.id}/${upstreamModel}`
 
 /** An item of `reasoning_details` that carries a signature: of the call with that id, or of the text. */
 export const toDetail = (signature: string, signer: string, index: number, callId: string | null): object => ({
@@ -39,7 +35,6 @@ export function extraSignature(value: unknown, signer: string): string {
   return google && isBy(google, signer) ? asText(google.thought_signature) : ''
 }
 
-/** One that came by another way says no signer, and may be anybody's. */
 const isBy = (item: JsonObject, signer: string) => item.signer === undefined || item.signer === signer
 
 export interface Signatures {

@@ -5,20 +5,23 @@
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, Message } from '../../../domain/request.ts'
 import type { Upstream } from '../../../domain/snapshot.ts'
+import { type Signing, toSigner } from '../signer.ts'
 import { ID_RULES, ToolIds } from '../tool-ids.ts'
 
 export function toOwnConversation(
   messages: readonly Message[],
-  { id, options }: Pick<Upstream, 'id' | 'options'>,
+  target: Signing & { upstream: Pick<Upstream, 'options'> },
 ): readonly Message[] {
-  const own = changed(messages, (message) => (message.role === 'assistant' ? withoutForeign(message, id) : message))
+  const { options } = target.upstream
+  const signer = toSigner(target)
+  const own = changed(messages, (message) => (message.role === 'assistant' ? withoutForeign(message, signer) : message))
   const read = own.some(hasPictures) ? movePictures(own) : own
   if (options.tool_ids === undefined) return read
   const ids = new ToolIds(ID_RULES[options.tool_ids], read)
   return changed(read, (message) => withIds(message, ids))
 }
 
-/** Marks an item of `reasoning_details` that has a signature, or what was encrypted, with the upstream that alone can read it. */
+/** Marks an item of `reasoning_details` that has a signature, or what was encrypted, with whom alone can read it. */
 export function signed<Item extends object>(item: Item, signer: string): Item | (Item & { signer: string }) {
   const { signature, data } = item as JsonObject
   return asText(signature) === '' && asText(data) === '' ? item : { ...item, signer }

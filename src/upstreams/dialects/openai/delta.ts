@@ -6,6 +6,7 @@
 import type { AnswerEvent, Logprobs } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Expected } from '../../backend.ts'
+import { toSigner } from '../signer.ts'
 import { SurrogateBuffer } from '../surrogate-buffer.ts'
 import { signed } from './conversation.ts'
 import { ItemNumbers } from './item-numbers.ts'
@@ -29,7 +30,7 @@ export class DeltaDecoder {
   constructor({ target, callId }: Expected, index: number) {
     this.#index = index
     this.#callId = callId
-    this.#signer = target.upstream.id
+    this.#signer = toSigner(target)
     this.#think = target.upstream.options.think_tags ? new ThinkSplitter() : null
   }
 

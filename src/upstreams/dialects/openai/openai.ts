@@ -46,14 +46,12 @@ function toPath({ upstream: { options }, upstreamModel }: Target): string {
 const toQuery = ({ query }: UpstreamOptions): string => (query ? `?${new URLSearchParams(query)}` : '')
 
 /** Changes what the upstream would not understand, by its settings; everything else goes as it came. */
-function toSent(
-  body: CanonicalRequest,
-  { upstream, upstreamModel, features, options: ofModel }: Target,
-): Record<string, unknown> {
+function toSent(body: CanonicalRequest, target: Target): Record<string, unknown> {
+  const { upstream, upstreamModel, features, options: ofModel } = target
   const { options } = upstream
   // JSON leaves out what is undefined.
   const sent: Record<string, unknown> = { ...body, model: upstreamModel }
-  sent.messages = toOwnConversation(body.messages, upstream)
+  sent.messages = toOwnConversation(body.messages, target)
   for (const name in body) if (isRouting(name) && !isPassed(options.pass, name)) sent[name] = undefined
   if (body.metadata) sent.metadata = toLabels(body.metadata, options.pass)
   // Text is what every model writes; one that knows no other format may not know the field.
