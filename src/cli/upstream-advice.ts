@@ -8,6 +8,10 @@ const ADVICE: readonly [RegExp, string][] = [
   ],
   [/\b402\b|quota|credit|billing|has to be paid/i, 'Pay its account, raise its limit there, or give it a further key.'],
   [
+    /\/models answered 403/,
+    'A key that may list no models may chat all the same, which --call finds out. Else look at its provider what the key, its project or its region may do.',
+  ],
+  [
     /\b401\b|api[_ ]key|credential|invalid[_ ]key|unauthori[sz]ed/i,
     'Look whether its key is that of this provider, whole and still good; a new one takes its place where the old one is.',
   ],

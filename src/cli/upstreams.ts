@@ -36,7 +36,9 @@ export async function test(ids: readonly string[], io: Context): Promise<void> {
     const notes = results.map(({ reason }) => [toPrintable((reason && toAdvice(reason)) ?? '')])
     io.stdout(toDescribedTable(['ID', 'STATE', 'MS', 'WHAT CAME'], results.map(toCells), notes, io.paint))
   }
-  const failed = results.filter(({ state }) => state !== 'ready' && state !== 'unknown')
+  const failed = results.filter((result) => !answers(result))
+  for (const { id, reason } of results.filter((result) => answers(result) && result.reason !== null))
+    io.stderr(`warning: ${toPrintable(`${id} answers, but not with each of its credentials: ${reason}`)}\n`)
   if (failed.length > 0)
     throw new CommandError('upstreams_failed', `${failed.length} of ${results.length} could not answer.`)
 }
@@ -78,6 +80,8 @@ function testFromHere(chosen: readonly StoredUpstream[]): Promise<TestResult>[] 
   const monotonicMs = () => performance.now()
   return chosen.map(({ upstream }) => testUpstream(upstream, { backend: backends[upstream.dialect], monotonicMs }))
 }
+
+const answers = ({ state }: TestResult) => state === 'ready' || state === 'unknown'
 
 const toCells = (result: TestResult) => [
   toPrintable(result.id),

@@ -46,7 +46,7 @@ export interface ShownCredential extends Omit<CredentialSource, 'problem'> {
 export interface UpstreamTest {
   id: string
   state: string
-  /** In words, where it is neither `ready` nor `unknown`. */
+  /** In words, where it is neither `ready` nor `unknown`; or of several credentials what is wrong with those that do not work. */
   reason: string | null
   /** How long the answer took; null where nothing was asked. */
   ms: number | null

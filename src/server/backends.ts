@@ -84,7 +84,10 @@ export interface ProbeDeps {
   onFound?(readiness: Readiness, upstream: Upstream): void
 }
 
-/** Finds out whether an upstream could answer, with each of its credentials, and how long that took. Never throws. */
+/**
+ * Finds out whether an upstream could answer, with each of its credentials, and how long that took. One that works is enough: what
+ * is wrong with the others is the reason then. Never throws.
+ */
 export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise<TestResult> {
   const { id, notReady } = upstream
   if (notReady !== null) return { id, state: 'not_ready', reason: notReady, ms: null }
@@ -99,8 +102,9 @@ export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise
   const ms = Math.round(deps.monotonicMs() - startedMs)
   const toReason = (readiness: Readiness) => ('reason' in readiness ? readiness.reason : null)
   const bad = found.filter(({ readiness }) => 'reason' in readiness)
-  const state = (bad[0] ?? found[0])?.readiness.state ?? 'not_made'
-  if (upstream.each === null) return { id, state, reason: bad[0] ? toReason(bad[0].readiness) : null, ms }
+  const works = (wanted: Readiness['state']) => found.find(({ readiness: { state } }) => state === wanted)
+  const state = (works('ready') ?? works('unknown') ?? found[0])?.readiness.state ?? 'not_made'
+  if (upstream.credentials.length < 2) return { id, state, reason: bad[0] ? toReason(bad[0].readiness) : null, ms }
   const reasons = bad.map(({ one, readiness }) => `credential ${one.credentialNumber}: ${toReason(readiness)}`)
   const lacking = upstream.credentials.flatMap(({ number, problem }) =>
     problem === null ? [] : `credential ${number}: ${problem}`,

@@ -102,7 +102,7 @@ export type Status = Static<typeof Status>
 export const TestResult = answer({
   id: Text,
   state: oneOf('ready', 'unknown', 'refused', 'degraded', 'timeout', 'down', 'not_made', 'not_ready'),
-  /** In words, where it is neither `ready` nor `unknown`. */
+  /** In words, where it is neither `ready` nor `unknown`; or of several credentials what is wrong with those that do not work. */
   reason: orNull(Text),
   /** How long the answer took; null where nothing was asked. */
   ms: orNull(Amount),

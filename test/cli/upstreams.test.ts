@@ -189,6 +189,18 @@ describe('upstreams test', () => {
     expect(json(named.stdout)).toMatchObject({ upstreams: [{ id: 'here', state: 'unknown' }], server: { pid: 4242 } })
   })
 
+  test('of one that answers with some of its credentials warns of the others, and does not fail', async () => {
+    await declare()
+    stopServer = pretendServer(bench.folder, toStatus(), async (id) => ({
+      ...{ id, state: 'ready', reason: 'credential 2: its /models answered 401: it is wrong', ms: 3 },
+    }))
+    expect(await bench.run('upstreams', 'test', 'paid')).toMatchObject({
+      code: 0,
+      stderr:
+        'warning: paid answers, but not with each of its credentials: credential 2: its /models answered 401: it is wrong\n',
+    })
+  })
+
   test('of one that the server does not know yet fails without a word about the others', async () => {
     await declare()
     stopServer = pretendServer(bench.folder, toStatus(), async (id) =>

@@ -86,7 +86,11 @@ const TESTS: Readonly<Record<string, Told>> = {
 export function toTestText({ state, reason, ms }: UpstreamTest): Told {
   const { kind, word } = TESTS[state] ?? { kind: 'off', word: state }
   const after = ms === null ? '' : `, after ${toLatency(ms)}`
-  return { kind, word: `${word}${after}${reason === null ? '.' : `: ${reason}`}` }
+  // Not with each of its credentials.
+  return {
+    kind: reason !== null && kind === 'good' ? 'warn' : kind,
+    word: `${word}${after}${reason === null ? '.' : `: ${reason}`}`,
+  }
 }
 
 /** Those in a state and with the words in their name, address or dialect. A state of '' is any. */
