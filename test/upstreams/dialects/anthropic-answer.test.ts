@@ -291,6 +291,37 @@ describe('counts', () => {
     })
   })
 
+  test('of calls within the call stay where a later report goes on without them', () => {
+    const iterations = [
+      { type: 'compaction', input_tokens: 5, cache_read_input_tokens: 50, output_tokens: 6 },
+      { type: 'message', input_tokens: 9, output_tokens: 1 },
+    ]
+    const start = { input_tokens: 9, output_tokens: 1, iterations }
+    const delta = { output_tokens: 40, output_tokens_details: { thinking_tokens: 30 } }
+    const events = decode(
+      toEvent({ type: 'message_start', message: { id: 'm', usage: start } }),
+      ...said('x'),
+      toEvent({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: delta }),
+      STOP[1] ?? '',
+    )
+    expect(usageOf(events)).toMatchObject({ prompt: 64, cacheRead: 50, completion: 46, reasoning: 30 })
+  })
+
+  test('of calls within the call are never less than those beside them', () => {
+    const iterations = [{ type: 'compaction', input_tokens: 5, output_tokens: 6 }]
+    expect(usage({ input_tokens: 9, output_tokens: 10, iterations })).toMatchObject({ prompt: 9, completion: 10 })
+  })
+
+  test('of however many advisors are those of their models, and of many models of the further ones together', () => {
+    const advised = (model: string) => ({ type: 'advisor_message', model, input_tokens: 7, output_tokens: 1 })
+    const iterations = Array.from({ length: 1_000 }, (_, at) => advised(`m${at % 25}`))
+    const events = decodeWhole({ blocks: [], usage: { input_tokens: 9, output_tokens: 10, iterations } })
+    const report = events.findLast((event) => event.kind === 'usage')
+    expect(report?.others).toHaveLength(21)
+    expect(report?.others?.[0]).toMatchObject({ model: 'm0', usage: { prompt: 280, completion: 40 } })
+    expect(report?.others?.[20]).toMatchObject({ usage: { prompt: 5 * 280, completion: 5 * 40 } })
+  })
+
   test('come with how the call was served', () => {
     const events = decodeWhole({ blocks: [], usage: { service_tier: 'priority', speed: 'fast', inference_geo: 'us' } })
     expect(events.slice(0, 2)).toEqual([

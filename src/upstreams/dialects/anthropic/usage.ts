@@ -28,42 +28,65 @@ interface Used {
   others: ModelUsage[]
 }
 
+/** The calls that one request became. */
+interface Iterations {
+  /** Those of the model itself, added up. */
+  own: Counts
+  others: ModelUsage[]
+  /** What stood beside them. */
+  top: Counts
+}
+
+/** Each stands on record as a call of its own: nobody is advised by more. */
+const MAX_MODELS = 20
+/** What further ones have used is told of all together. */
+const FURTHER = 'further models'
+
 export class UsageReader {
-  #top: Counts | null = null
-  /** The calls of the model itself that the request became, where it tells them apart. */
-  #own: Counts[] = []
-  #others: ModelUsage[] = []
+  #top = NONE
+  #iterations: Iterations | null = null
 
   /** Takes a report: the first one, or a later one that says more. Null where it is no report. */
   take(value: unknown): Used | null {
-    const usage = asObject(value)
-    if (!usage) return null
-    const counts = toCounts(usage, this.#top ?? NONE)
-    if (counts.input + counts.read + counts.written + counts.output === 0) return null
+    const report = asObject(value)
+    if (!report) return null
+    const counts = toCounts(report, this.#top)
     this.#top = counts
-    this.#takeIterations(usage.iterations)
-    if (this.#own.length === 0) return { usage: toUsage(counts), others: this.#others }
-    const all = this.#own.reduce(toSum, NONE)
-    const thought = Math.min(Math.max(all.thought, counts.thought), all.output)
-    return { usage: toUsage({ ...all, thought, searches: counts.searches }), others: this.#others }
+    this.#iterations = toIterations(report.iterations, counts) ?? this.#iterations
+    const { own, others, top } = this.#iterations ?? { own: counts, others: [], top: counts }
+    // A later report may be without them, and counts on: what it says more came after them.
+    const grown = combine(top, counts, (before, now) => Math.max(0, now - before))
+    const all = combine(combine(own, grown, plus), counts, Math.max)
+    if (all.input + all.read + all.written + all.output === 0 && others.length === 0) return null
+    const written1h = Math.min(all.written1h, all.written)
+    const thought = Math.min(all.thought, all.output)
+    return { usage: toUsage({ ...all, written1h, thought, searches: counts.searches }), others }
   }
+}
 
-  /**
-   * The calls that one request became: each is paid for, and the counts beside them are of the last alone. An advisor is another
-   * model. Where another model took over, the counts beside them are its own already.
-   */
-  #takeIterations(value: unknown): void {
-    const all = asList(value)
-      .map(asObject)
-      .filter((each) => each !== null)
-    if (all.length === 0 || all.some(({ type }) => type === 'fallback_message')) return
-    const isOther = ({ type }: JsonObject) => type === 'advisor_message'
-    this.#own = all.filter((each) => !isOther(each)).map((each) => toCounts(each, NONE))
-    this.#others = all.filter(isOther).map((each) => ({
-      model: asText(each.model),
-      usage: toUsage(toCounts(each, NONE)),
-    }))
+/**
+ * Reads the calls that one request became: each is paid for, and the counts beside them are of the last alone. An advisor is another
+ * model. Where another model took over, the counts beside them are its own already. Null where there are none.
+ */
+function toIterations(value: unknown, counts: Counts): Iterations | null {
+  const all = asList(value)
+    .map(asObject)
+    .filter((each) => each !== null)
+  if (all.length === 0) return null
+  if (all.some(({ type }) => type === 'fallback_message')) return { own: counts, others: [], top: counts }
+  const others = new Map<string, Counts>()
+  let own = NONE
+  for (const each of all) {
+    const used = toCounts(each, NONE)
+    if (each.type !== 'advisor_message') {
+      own = combine(own, used, plus)
+      continue
+    }
+    const named = asText(each.model)
+    const model = others.has(named) || others.size < MAX_MODELS ? named : FURTHER
+    others.set(model, combine(others.get(model) ?? NONE, used, plus))
   }
+  return { own, others: [...others].map(([model, used]) => ({ model, usage: toUsage(used) })), top: counts }
 }
 
 /** @param before what holds of what it does not say. */
@@ -82,18 +105,20 @@ function toCounts(usage: JsonObject, before: Counts): Counts {
     written1h: Math.min(long, written),
     output,
     thought: Math.min(thought, output),
-    searches: Math.min(asCount(asObject(usage.server_tool_use)?.web_search_requests) ?? before.searches, MAX_SEARCHES),
+    searches: asCount(asObject(usage.server_tool_use)?.web_search_requests) ?? before.searches,
   }
 }
 
-const toSum = (one: Counts, other: Counts): Counts => ({
-  input: one.input + other.input,
-  read: one.read + other.read,
-  written: one.written + other.written,
-  written1h: one.written1h + other.written1h,
-  output: one.output + other.output,
-  thought: one.thought + other.thought,
-  searches: one.searches + other.searches,
+const plus = (one: number, other: number) => one + other
+
+const combine = (one: Counts, other: Counts, by: (one: number, other: number) => number): Counts => ({
+  input: by(one.input, other.input),
+  read: by(one.read, other.read),
+  written: by(one.written, other.written),
+  written1h: by(one.written1h, other.written1h),
+  output: by(one.output, other.output),
+  thought: by(one.thought, other.thought),
+  searches: by(one.searches, other.searches),
 })
 
 const toUsage = ({ input, read, written, written1h, output, thought, searches }: Counts): Usage => ({
@@ -104,5 +129,5 @@ const toUsage = ({ input, read, written, written1h, output, thought, searches }:
   cacheWrite1h: written1h,
   completion: output,
   reasoning: thought,
-  webSearches: searches,
+  webSearches: Math.min(searches, MAX_SEARCHES),
 })
