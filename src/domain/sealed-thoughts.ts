@@ -1,0 +1,105 @@
+/**
+ * The state of a model's thoughts on its way through clients that know nothing of it: `reasoning_details`, with whatever their
+ * vendor needs to see again, as one opaque text. Such a text stands where Anthropic's clients keep a `signature`, and OpenAI's an
+ * `encrypted_content`, and comes back unchanged; nothing of it is kept here. It proves nothing: whoever sends it may have made
+ * it, as with details themselves. Pure.
+ */
+import { asObject, asText, type JsonObject } from './json.ts'
+import { type JsonLimits, JsonScan } from './json-scan.ts'
+
+const PREFIX = 'tg1.'
+
+/** Where the words of a detail stand, by its type: those may stand beside the sealed text already. */
+const WORDS: Readonly<Record<string, string>> = { 'reasoning.text': 'text', 'reasoning.summary': 'summary' }
+/** In place of the words: how many UTF-16 units of the words beside are this detail's. */
+const LENGTH = 'units'
+
+/**
+ * Seals details. Pieces of one, as a stream has them, are joined first.
+ * @param beside what is sent beside the sealed text: where it is all that the details say, it is not repeated.
+ */
+export function seal(details: readonly object[], beside = ''): string {
+  const joined = joinDetails(details)
+  const isBeside = beside !== '' && joined.map(wordsOf).join('') === beside
+  const items = isBeside ? joined.map(withoutWords) : joined
+  return PREFIX + Buffer.from(JSON.stringify(items)).toString('base64url')
+}
+
+/**
+ * Reads what was sealed; null for anything else.
+ * @param beside what came beside it.
+ */
+export function unseal(sealed: string, beside = ''): object[] | null {
+  if (!sealed.startsWith(PREFIX)) return null
+  const json = Buffer.from(sealed.slice(PREFIX.length), 'base64url').toString()
+  if (new JsonScan(toLimits(json)).take(json) !== null) return null
+  try {
+    const items: unknown = JSON.parse(json)
+    return Array.isArray(items) ? toDetails(items, beside) : null
+  } catch {
+    return null
+  }
+}
+
+/** So many that reading a request full of sealed texts takes no longer than reading as many bytes of anything else. */
+const toLimits = ({ length }: string): JsonLimits => ({
+  depth: 16,
+  values: 64 + length / 64,
+  escapes: 64 + length / 8,
+  bare: 64 + length,
+})
+
+function toDetails(items: readonly unknown[], beside: string): object[] | null {
+  const details: object[] = []
+  let at = 0
+  for (const item of items) {
+    const detail = asObject(item)
+    if (detail === null) return null
+    const { [LENGTH]: units, ...rest } = detail
+    const field = fieldOf(detail)
+    if (field === undefined || units === undefined) {
+      details.push(detail)
+      continue
+    }
+    if (!Number.isSafeInteger(units)) return null
+    const to = at + Math.max(0, Number(units))
+    details.push({ ...rest, [field]: beside.slice(at, to) })
+    at = to
+  }
+  return details
+}
+
+/** Joins the pieces in which a stream sent details: words of one index that no signature has ended yet. */
+function joinDetails(details: readonly object[]): JsonObject[] {
+  const joined: JsonObject[] = []
+  const open = new Map<string, JsonObject>()
+  for (const each of details) {
+    const detail: JsonObject = { ...each }
+    const field = fieldOf(detail)
+    const place = `${detail.type}/${detail.index}`
+    const before = field === undefined ? undefined : open.get(place)
+    if (field === undefined || before === undefined) joined.push(detail)
+    else {
+      const text = asText(before[field]) + asText(detail[field])
+      for (const name in detail) before[name] ??= detail[name]
+      before[field] = text
+    }
+    const into = before ?? detail
+    if (field !== undefined) asText(into.signature) === '' ? open.set(place, into) : open.delete(place)
+  }
+  return joined
+}
+
+const fieldOf = ({ type }: JsonObject): string | undefined => WORDS[asText(type)]
+
+function wordsOf(detail: JsonObject): string {
+  const field = fieldOf(detail)
+  return field === undefined ? '' : asText(detail[field])
+}
+
+function withoutWords(detail: JsonObject): JsonObject {
+  const field = fieldOf(detail)
+  if (field === undefined) return detail
+  const { [field]: words, ...rest } = detail
+  return { ...rest, [LENGTH]: asText(words).length }
+}

@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'bun:test'
+import { seal, unseal } from '../../src/domain/sealed-thoughts.ts'
+
+const THOUGHT = { type: 'reasoning.text', format: 'anthropic-claude-v1', signer: 'claude', index: 0 }
+
+describe('sealed thoughts', () => {
+  test('come back as they were', () => {
+    const details = [
+      { ...THOUGHT, text: 'Sixteen, ☃.', signature: 'c2ln' },
+      { type: 'reasoning.encrypted', data: 'b3BhcXVl', id: 'call_1', format: 'google-gemini-v1', index: 1 },
+    ]
+    expect(unseal(seal(details))).toEqual(details)
+    expect(unseal(seal([]))).toEqual([])
+  })
+
+  test('are a word and base64 without padding', () => {
+    expect(seal([{ ...THOUGHT, text: 'a?>' }])).toMatch(/^tg1\.[A-Za-z0-9_-]+$/)
+  })
+
+  test('that a stream sent in pieces are joined, each up to its signature', () => {
+    const { index: _, ...named } = THOUGHT
+    const pieces = [
+      { ...THOUGHT, text: 'Six' },
+      { type: 'reasoning.text', text: 'teen.', index: 0 },
+      { type: 'reasoning.text', signature: 'one', index: 0 },
+      { ...named, index: 0, text: 'Again.' },
+      { type: 'reasoning.text', signature: 'two', index: 0 },
+    ]
+    expect(unseal(seal(pieces))).toEqual([
+      { ...THOUGHT, text: 'Sixteen.', signature: 'one' },
+      { ...THOUGHT, text: 'Again.', signature: 'two' },
+    ])
+  })
+
+  test('do not repeat the words that stand beside them, and have them again with those', () => {
+    const details = [
+      { ...THOUGHT, text: 'Sixteen ☃. ', signature: 'one' },
+      { type: 'reasoning.encrypted', data: 'b3BhcXVl', index: 1 },
+      { type: 'reasoning.summary', summary: 'It is sixteen.', index: 2 },
+    ]
+    const beside = 'Sixteen ☃. It is sixteen.'
+    const sealed = seal(details, beside)
+    expect(Buffer.from(sealed.slice(4), 'base64url').toString()).not.toContain('Sixteen')
+    expect(unseal(sealed, beside)).toEqual(details)
+    // Of other words than those beside them, all is sealed.
+    expect(unseal(seal(details, 'Fifteen.'), 'Fifteen.')).toEqual(details)
+  })
+
+  test.each([
+    ['nothing', ''],
+    ['a signature of somebody else', 'EqQBCkYIBxgCKkA='],
+    ['no JSON', `tg1.${Buffer.from('[{').toString('base64url')}`],
+    ['no base64', 'tg1.%%%'],
+    ['no list', `tg1.${Buffer.from('{"type":"reasoning.text"}').toString('base64url')}`],
+    ['a list of something else', `tg1.${Buffer.from('[1]').toString('base64url')}`],
+    ['lengths that are none', `tg1.${Buffer.from('[{"type":"reasoning.text","units":"1"}]').toString('base64url')}`],
+    ['more values than its length allows', `tg1.${Buffer.from(`[${'{},'.repeat(2_000)}{}]`).toString('base64url')}`],
+    [
+      'what is nested too deeply',
+      `tg1.${Buffer.from(`[{"a":${'['.repeat(20)}${']'.repeat(20)}}]`).toString('base64url')}`,
+    ],
+  ])('are not read out of %s', (_, sealed) => {
+    expect(unseal(sealed)).toBeNull()
+  })
+
+  test('of a length beyond the words beside them have what there is', () => {
+    const sealed = `tg1.${Buffer.from('[{"type":"reasoning.text","units":1e9},{"type":"reasoning.text","units":-5}]').toString('base64url')}`
+    expect(unseal(sealed, 'abc')).toEqual([
+      { type: 'reasoning.text', text: 'abc' },
+      { type: 'reasoning.text', text: '' },
+    ])
+  })
+})
