@@ -11,6 +11,8 @@ import { findError, toBodyError, toUpstreamError } from './error.ts'
 import { PlainChunks } from './plain-chunks.ts'
 import { findUsage } from './usage.ts'
 
+const NO_REPORT: readonly AnswerEvent[] = []
+
 export class AnswerDecoder implements Decoder {
   readonly #expected: Expected
   readonly #choices: ChoiceDecoder[] = []
@@ -18,7 +20,7 @@ export class AnswerDecoder implements Decoder {
   #origin: AnswerOrigin = {}
   #mode: string | null = null
   /** What was reported last, as long as nothing else came after it. */
-  #report: AnswerEvent[] = []
+  #report: readonly AnswerEvent[] = NO_REPORT
   #isOver = false
 
   constructor(expected: Expected) {
@@ -51,7 +53,7 @@ export class AnswerDecoder implements Decoder {
       out.push(said)
       at = this.#plain.end
     }
-    if (at > 0) this.#report = []
+    if (at > 0) this.#report = NO_REPORT
     return at
   }
 
@@ -100,7 +102,7 @@ export class AnswerDecoder implements Decoder {
       const isTaken = choice !== null && index < this.#expected.choices
       if (!isTaken || !this.#choice(index).take(choice, choice.delta, out)) isPlain = false
     }
-    if (out.length > from) this.#report = []
+    if (out.length > from) this.#report = NO_REPORT
     this.#takeReport(chunk, data, out)
     const said = out[from]
     if (isPlain && out.length === from + 1 && said?.kind === 'text') this.#plain.learn(data, said)
@@ -135,10 +137,11 @@ export class AnswerDecoder implements Decoder {
     const isWhole = asObject(answer.usage)?.is_byok !== true
     const nanoUsd = cost && isWhole ? findReported(answer, text, cost) : null
     if (usage === null && nanoUsd === null) return
-    this.#report = []
-    if (usage !== null) this.#report.push({ kind: 'usage', usage })
-    if (nanoUsd !== null) this.#report.push({ kind: 'charged', nanoUsd })
-    out.push(...this.#report)
+    const report: AnswerEvent[] = []
+    if (usage !== null) report.push({ kind: 'usage', usage })
+    if (nanoUsd !== null) report.push({ kind: 'charged', nanoUsd })
+    this.#report = report
+    out.push(...report)
   }
 
   /** The decoder of a choice; those of lower ones, which may not have begun, are made with it. */

@@ -88,11 +88,11 @@ export class DeltaDecoder {
     this.#say('refusal', this.#refusal.take(texts.refusal), out)
   }
 
-  #sayThought(text: string, details: object[], out: AnswerEvent[]): void {
+  #sayThought(text: string, details: readonly object[], out: AnswerEvent[]): void {
     if (text === '' && details.length === 0) return
     const event = { kind: 'reasoning', choice: this.#index, text } as const
-    const items = details.map((item) => signed(item, this.#signer))
-    out.push(details.length === 0 ? event : { ...event, details: items })
+    if (details.length === 0) out.push(event)
+    else out.push({ ...event, details: details.map((item) => signed(item, this.#signer)) })
   }
 
   #say(kind: 'text' | 'refusal', text: string, out: AnswerEvent[]): void {

@@ -4,6 +4,8 @@
  */
 import { asList, asObject } from '../../../domain/json.ts'
 
+const NO_ITEMS: readonly object[] = []
+
 export class ItemNumbers {
   #next = 0
   readonly #byType = new Map<unknown, number>()
@@ -12,7 +14,9 @@ export class ItemNumbers {
   constructor(readonly joins: boolean) {}
 
   /** Gives each item its `index`; what is no object is left out. */
-  take(list: unknown): object[] {
+  take(list: unknown): readonly object[] {
+    // Nearly no delta has one.
+    if (list === undefined) return NO_ITEMS
     return asList(list).flatMap((each) => {
       const item = asObject(each)
       if (!item) return []
