@@ -1,24 +1,38 @@
 /**
  * A conversation as an upstream takes it that has not seen all of it: without what others have signed, with ids of calls that
- * it takes, and with the pictures that tools have answered with in words of a user, for the format has no other place for them. The same list comes back where nothing is to change, which is nearly always. Pure.
+ * it takes, with the pictures that tools have answered with in words of a user, for the format has no other place for them, and
+ * by its settings: what developers say as the system's, fields under other names or not at all. The same list comes back where
+ * nothing is to change, which is nearly always. Pure.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, Message } from '../../../domain/request.ts'
 import type { Upstream } from '../../../domain/snapshot.ts'
 import { type Signing, toSigner } from '../signer.ts'
 import { ID_RULES, ToolIds } from '../tool-ids.ts'
+import { toChanged, toChanges, toList } from './changes.ts'
 
 export function toOwnConversation(
   messages: readonly Message[],
   target: Signing & { upstream: Pick<Upstream, 'options'> },
-): readonly Message[] {
+): readonly JsonObject[] {
   const { options } = target.upstream
   const signer = toSigner(target)
-  const own = changed(messages, (message) => (message.role === 'assistant' ? withoutForeign(message, signer) : message))
-  const read = own.some(hasPictures) ? movePictures(own) : own
-  if (options.tool_ids === undefined) return read
-  const ids = new ToolIds(ID_RULES[options.tool_ids], read)
-  return changed(read, (message) => withIds(message, ids))
+  const read = messages.some(hasPictures) ? movePictures(messages) : messages
+  const { message: changes } = toChanges(options)
+  const rule = options.tool_ids && ID_RULES[options.tool_ids]
+  // Made where it is needed: most conversations call nothing.
+  let ids: ToolIds | undefined
+  return toList<JsonObject, Message>(read, (message) => {
+    const { role } = message
+    if (role === 'developer' && options.developer_role === 'system')
+      return toChanged({ ...message, role: 'system' }, changes)
+    let own = role === 'assistant' ? withoutForeign(message, signer) : message
+    if (rule && (role === 'tool' || (role === 'assistant' && message.tool_calls))) {
+      ids ??= new ToolIds(rule, read)
+      own = withIds(own, ids)
+    }
+    return toChanged(own, changes)
+  })
 }
 
 /** Marks an item of `reasoning_details` that has a signature, or what was encrypted, with whom alone can read it. */
@@ -94,22 +108,9 @@ function withIds(message: Message, ids: ToolIds): Message {
     return id === message.tool_call_id ? message : { ...message, tool_call_id: id }
   }
   if (message.role !== 'assistant' || !message.tool_calls) return message
-  const calls = changed(message.tool_calls, (call) => {
+  const calls = toList(message.tool_calls, (call) => {
     const id = ids.call(call.id)
     return id === call.id ? call : { ...call, id }
   })
   return calls === message.tool_calls ? message : { ...message, tool_calls: [...calls] }
-}
-
-/** A list with what a function changes in it; the same list where that is nothing. */
-function changed<Each>(list: readonly Each[], change: (each: Each) => Each): readonly Each[] {
-  let copy: Each[] | null = null
-  for (let at = 0; at < list.length; at++) {
-    const each = list[at] as Each
-    const next = change(each)
-    if (next === each) continue
-    copy ??= [...list]
-    copy[at] = next
-  }
-  return copy ?? list
 }

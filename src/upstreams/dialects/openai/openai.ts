@@ -13,7 +13,7 @@ import { toAuthHeaders } from '../../auth.ts'
 import type { Dialect } from '../../backend.ts'
 import { toChatPath } from '../../chat-path.ts'
 import { toListReadiness, toRetryAfterMs } from '../../failure.ts'
-import { adapt, isParticular } from './adapt.ts'
+import { toChanged, toChanges } from './changes.ts'
 import { toOwnConversation } from './conversation.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { toBodyError } from './error.ts'
@@ -64,14 +64,15 @@ function toSent(body: CanonicalRequest, target: Target): Record<string, unknown>
   sent.stream_options = isAsked ? { ...body.stream_options, include_usage: true } : undefined
   if (ofModel.sampling === false) for (const name of SAMPLING) sent[name] = undefined
   sayThinking(sent, body, ofModel, options.effort_fields)
-  if (isParticular(options)) adapt(sent, options)
+  const own = toChanged(sent, toChanges(options).fields)
+  if (options.extra_body) Object.assign(own, options.extra_body)
   const field = options.max_tokens_field
   const cap = body.max_completion_tokens ?? body.max_tokens ?? undefined
-  if (field === null || cap === undefined) return sent
-  sent.max_tokens = undefined
-  sent.max_completion_tokens = undefined
-  sent[field] = cap
-  return sent
+  if (field === null || cap === undefined) return own
+  own.max_tokens = undefined
+  own.max_completion_tokens = undefined
+  own[field] = cap
+  return own
 }
 
 const SAMPLING = ['temperature', 'top_p', 'top_k']
