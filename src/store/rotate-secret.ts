@@ -50,6 +50,8 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
       { kind: 'secret_unchanged' },
       'TOLLGATE_SECRET is what seals already. Put a new one there, and this one into TOLLGATE_SECRET_PREVIOUS, and start the server with both.',
     )
+  // Who writes what the old secret has sealed, and began before there was another one, has written it down after this.
+  await store.changeSettings(by, () => ({ value: null, change: null }))
   let credentials = 0
   const unopened = new Set<string>()
   // What others write meanwhile by the old secret is found the next time round; once it is replaced, they are refused.

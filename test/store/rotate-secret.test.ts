@@ -99,6 +99,22 @@ test('who has sealed by the old secret, and writes it down only once that is rep
   expect(await openAll()).toEqual(opened)
 })
 
+test('what is being written while there is nothing else to seal is sealed anew as well', async () => {
+  await typeIn()
+  const rows = folder.database
+    .query<[string, number, string], []>('SELECT upstream, number, sealed FROM upstream_credentials')
+    .values()
+  folder.database.run('DELETE FROM upstream_credentials')
+  const other = folder.other()
+  other.run('BEGIN IMMEDIATE')
+  for (const row of rows) other.run('INSERT INTO upstream_credentials (upstream, number, sealed) VALUES (?, ?, ?)', row)
+  const rotating = rotate()
+  await Bun.sleep(20)
+  other.run('COMMIT')
+  expect(await rotating).toEqual({ credentials: 2, unopened: [] })
+  expect(await openAll()).toEqual(opened)
+})
+
 test('what did not open before is left as it is, and told', async () => {
   await typeIn()
   await typeIn({}, 'lost', ['another~dddddddd'])
