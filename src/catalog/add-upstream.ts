@@ -140,7 +140,7 @@ function toFurtherRoute(
     ...declared,
     model: row.slug,
     priority: Math.max(-1, ...own.map(({ priority }) => priority)) + 1,
-    pricing: Bun.deepEquals(model.pricing, row.pricing) ? null : model.pricing,
+    pricing: model.pricing,
     priceId: null,
     contextLength: contextLength < row.contextLength ? contextLength : null,
     maxOutputLength: maxOutputLength < row.maxOutputLength ? maxOutputLength : null,

@@ -126,6 +126,7 @@ export function toModel(
     enabled: entry.enabled ?? true,
     listed: entry.listed ?? true,
     fromWildcard: entry.from_wildcard ?? false,
+    fromList: [],
     createdMs: entry.created === undefined ? null : entry.created * 1_000,
     // A known maximum may be beyond a context that the entry has narrowed.
     maxOutputLength: Math.min(complete.maxOutputLength, complete.contextLength),
@@ -171,7 +172,17 @@ function toRoute(route: ModelEntry['routes'][number]): DeclaredRoute {
   } = route
   const limits = { contextLength, maxOutputLength, supportedFeatures }
   // What is left is kept as it is written.
-  return { upstream, upstreamModel, priority, weight, pricing: toPrices(pricing) ?? null, ...limits, options, enabled }
+  return {
+    upstream,
+    upstreamModel,
+    priority,
+    weight,
+    pricing: toPrices(pricing) ?? null,
+    ...limits,
+    options,
+    fromList: [],
+    enabled,
+  }
 }
 
 export const toPrices = (pricing: PricingEntry | undefined): PricingItem[] | undefined => pricing?.toSorted(byCondition)

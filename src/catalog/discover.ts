@@ -6,6 +6,7 @@
  */
 import type { ListedModel } from '../domain/listed-model.ts'
 import { type DialectName, FEATURES, type Feature, type RouteSettings } from '../domain/settings.ts'
+import type { ListedFact } from '../store/catalog-rows.ts'
 import { quote } from '../validation/explain-words.ts'
 import { byCondition, type DeclaredModel, type DeclaredRoute, type Facts, FREE, OWN_FORMATS } from './complete.ts'
 import { type Found, toFew, toFoundNotes, toNames } from './discovery-notes.ts'
@@ -42,12 +43,6 @@ export interface Discovered {
 
 /** What is assumed of a model that nobody says it of: a prompt that is too long for it is then refused by its provider. */
 const ASSUMED = { contextLength: 128_000, maxOutputLength: 16_384 } as const
-
-/** What a model is taken for of which nobody says anything. */
-export const UNSAID: Partial<Facts> = {
-  ...ASSUMED,
-  ...{ inputModalities: ['text'], outputModalities: ['text'], supportedFeatures: [] },
-}
 
 export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOptions): Discovered {
   const notes: string[] = []
@@ -119,6 +114,7 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
   const output = listed.maxOutputLength ?? facts.maxOutputLength ?? ASSUMED.maxOutputLength
   const isHeard = modelList === 'with_prices'
   const said = isHeard ? listed.pricing?.toSorted(byCondition) : undefined
+  const fromList = toListedFacts(listed, isHeard)
   const pricing = local ? FREE : (said ?? facts.pricing ?? [])
   const model: DeclaredModel = {
     slug,
@@ -133,8 +129,9 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
     enabled: pricing.length > 0,
     listed: true,
     fromWildcard: false,
+    fromList,
     createdMs: null,
-    routes: [toRoute(upstream, listed, own && OWN_FORMATS.has(dialect) ? toRouteSettings(own) : {})],
+    routes: [toRoute(upstream, listed, fromList, own && OWN_FORMATS.has(dialect) ? toRouteSettings(own) : {})],
   }
   return { model, listed, isAssumed: context === undefined, isUnheard: !isHeard && !local }
 }
@@ -156,11 +153,25 @@ function toFeatures(model: ListedModel, facts: Partial<Facts>): Feature[] {
   return FEATURES.filter((feature) => model.can?.[feature] ?? base.includes(feature))
 }
 
+const LISTED = ['contextLength', 'maxOutputLength', 'inputModalities', 'outputModalities', 'pricing'] as const
+
+/** What a list says of a model, so far as that is taken. */
+const toListedFacts = (listed: ListedModel, isHeard: boolean): ListedFact[] => [
+  ...LISTED.filter((fact) => listed[fact] !== undefined && (fact !== 'pricing' || isHeard)),
+  ...FEATURES.filter((feature) => listed.supportedFeatures !== undefined || listed.can?.[feature] !== undefined),
+]
+
 /** @param known how the model thinks by the known facts. */
-function toRoute(upstream: string, { id, options = {} }: ListedModel, known: RouteSettings): DeclaredRoute {
+function toRoute(
+  upstream: string,
+  { id, options = {} }: ListedModel,
+  fromList: ListedFact[],
+  known: RouteSettings,
+): DeclaredRoute {
   return {
     ...{ upstream, upstreamModel: id, priority: 0, weight: 1, pricing: null, enabled: true },
     ...{ contextLength: null, maxOutputLength: null, supportedFeatures: null },
     options: { ...known, ...options },
+    fromList,
   }
 }

@@ -25,7 +25,7 @@ export interface RouteChanges {
 
 const PLAIN = {
   ...{ priority: 0, weight: 1, pricing: null, priceId: null, contextLength: null, maxOutputLength: null },
-  ...{ supportedFeatures: null, options: {}, enabled: true, origin: 'admin' },
+  ...{ supportedFeatures: null, options: {}, fromList: [], enabled: true, origin: 'admin' },
 } as const satisfies Partial<RouteRow>
 
 /** Makes a route, or changes it. Throws `invalid` with the field, `model_not_found`, `upstream_not_found`. */

@@ -1,11 +1,11 @@
 /**
- * Brings what was found out up to date with newer public facts: prices, and what a model can and how long it is, as far as that was
- * taken from such facts and not from its provider's own list. Only of what is built in or discovered; what a file or an administrator says stays, and is told of.
+ * Brings what was found out up to date with newer public facts: prices, and what a model can and how long it is, but for what its
+ * provider's own list has said. Only of what is built in or discovered; what a file or an administrator says stays, and is told of.
  */
+import { FEATURES, type Feature } from '../domain/settings.ts'
 import type { CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { type Facts, toPrices } from './complete.ts'
-import { UNSAID } from './discover.ts'
 import { type EditBy, type Edited, editCatalog, NO_WRITE } from './edit.ts'
 import { toPrice } from './edit-model.ts'
 import { findAt, type KnownProviders, toFacts } from './known.ts'
@@ -38,25 +38,17 @@ export async function refreshFacts(
   return { ...edited, left, unpriced }
 }
 
-interface Newer {
-  facts: Partial<Facts>
-  /** What a model is taken for where nothing else is said of it: the facts that are shipped, or what is assumed. */
-  base: Partial<Facts>
-}
-
 /** What is known of a model as an upstream calls it; undefined where that is nothing. */
-type FactsAt = (upstream: string, model: string) => Newer | undefined
+type FactsAt = (upstream: string, model: string) => Partial<Facts> | undefined
 
-/** @param shipped says which provider is at which address, too. */
+/** @param shipped says which provider is at which address. */
 function toFactsAt(upstreams: readonly UpstreamRow[], known: KnownProviders, shipped: KnownProviders): FactsAt {
   const paid = upstreams.filter((row) => !row.local && row.dialect !== 'demo')
   const names = new Map(paid.map((row) => [row.id, toName(row, shipped)]))
   return (upstream, model) => {
     const name = names.get(upstream)
     const found = name && findAt(known, name, model)
-    if (!found) return undefined
-    const before = findAt(shipped, name, model)
-    return { facts: toFacts(found), base: before ? toFacts(before) : UNSAID }
+    return found ? toFacts(found) : undefined
   }
 }
 
@@ -87,7 +79,9 @@ function toRefreshed(rows: CatalogRows, factsAt: FactsAt, nowMs: number) {
     }
     for (const route of leading) {
       const pricing =
-        route.pricing && isWeak(route) ? factsAt(route.upstream, route.upstreamModel)?.facts.pricing : undefined
+        route.pricing && isWeak(route) && !route.fromList.includes('pricing')
+          ? factsAt(route.upstream, route.upstreamModel)?.pricing
+          : undefined
       if (pricing === undefined) continue
       const price = toPrice(route, pricing, { model: route.model, upstream: route.upstream }, nowMs)
       if (price.rows.length === 0) continue
@@ -104,14 +98,16 @@ function toRefreshed(rows: CatalogRows, factsAt: FactsAt, nowMs: number) {
   }
 }
 
-/** Its name stays: people know it by that. A fact that its provider has said otherwise stays, too. */
-const FACTS = ['contextLength', 'maxOutputLength', 'inputModalities', 'outputModalities', 'supportedFeatures'] as const
+/** Its name stays: people know it by that. */
+const FACTS = ['contextLength', 'maxOutputLength', 'inputModalities', 'outputModalities'] as const
 
-function withFacts(model: ModelRow, { facts, base }: Newer, nowMs: number) {
-  const { pricing } = facts
-  const newer = FACTS.filter((name) => facts[name] !== undefined && Bun.deepEquals(model[name], base[name]))
+function withFacts(model: ModelRow, facts: Partial<Facts>, nowMs: number) {
+  const { fromList } = model
+  const newer = FACTS.filter((name) => facts[name] !== undefined && !fromList.includes(name))
   const changed: ModelRow = { ...model, ...Object.fromEntries(newer.map((name) => [name, facts[name]])) }
   changed.maxOutputLength = Math.min(changed.maxOutputLength, changed.contextLength)
+  changed.supportedFeatures = toFeatures(model, facts)
+  const pricing = fromList.includes('pricing') ? undefined : facts.pricing
   if (pricing === undefined) return { row: changed, prices: [] }
   const { rows: prices, ...price } = toPrice(
     model,
@@ -122,6 +118,12 @@ function withFacts(model: ModelRow, { facts, base }: Newer, nowMs: number) {
   // It was disabled for want of a price.
   const enabled = model.enabled || model.pricing.length === 0
   return { row: { ...changed, ...price, enabled, updatedMs: nowMs }, prices }
+}
+
+function toFeatures({ supportedFeatures, fromList }: ModelRow, facts: Partial<Facts>): Feature[] {
+  const known = facts.supportedFeatures
+  if (known === undefined) return supportedFeatures
+  return FEATURES.filter((feature) => (fromList.includes(feature) ? supportedFeatures : known).includes(feature))
 }
 
 function toLeft(model: ModelRow, row: ModelRow): Left[] {

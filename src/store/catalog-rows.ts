@@ -39,6 +39,15 @@ export interface SealedCredential extends Pick<UpstreamRow, 'id' | 'dialect' | '
   sealed: string
 }
 
+/** What a provider's own list can say of a model; of what it can, each feature by itself. */
+export type ListedFact =
+  | 'contextLength'
+  | 'maxOutputLength'
+  | 'inputModalities'
+  | 'outputModalities'
+  | 'pricing'
+  | Feature
+
 export interface ModelRow {
   slug: string
   name: string
@@ -55,6 +64,8 @@ export interface ModelRow {
   listed: boolean
   /** Whether it is one of those that a wildcard stands for. */
   fromWildcard: boolean
+  /** What of it its provider's own list has said, over which no public facts win. */
+  fromList: ListedFact[]
   origin: Origin
   createdMs: number
   updatedMs: number
@@ -75,6 +86,8 @@ export interface RouteRow {
   maxOutputLength: number | null
   supportedFeatures: Feature[] | null
   options: RouteSettings
+  /** As of a model; of a route, its price alone counts. */
+  fromList: ListedFact[]
   enabled: boolean
   origin: Origin
 }

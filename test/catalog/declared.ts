@@ -20,6 +20,7 @@ export const ROUTE: DeclaredRoute = {
   contextLength: null,
   maxOutputLength: null,
   supportedFeatures: null,
+  fromList: [],
   options: {},
   enabled: true,
 }
@@ -30,6 +31,7 @@ export const model = (slug: string, more: Partial<DeclaredModel> = {}): Declared
   enabled: true,
   listed: true,
   fromWildcard: false,
+  fromList: [],
   createdMs: null,
   contextLength: 10,
   maxOutputLength: 5,

@@ -1,7 +1,10 @@
 /** `catalog refresh`: newer public facts, from a file or from an address that may send anything. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { editModel } from '../../src/catalog/edit-model.ts'
 import { fetchFacts } from '../../src/server/facts.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { anthropicList, claude, listed, openaiList } from '../support/model-lists.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import { type Bench, createBench } from './run.ts'
@@ -80,6 +83,65 @@ test('a model that was unpriced is enabled with its price, and those that still 
     pricing: [{ prompt: '0.000002', completion: '0.000008' }],
   })
   expect(await modelOf('openai/gpt-10')).toMatchObject({ enabled: false, pricing: [], context_length: 500_000 })
+})
+
+test('a second list is followed as the first one was', async () => {
+  await addOpenai('gpt-4o')
+  for (const [input, context] of [
+    [2, 500_000],
+    [3, 600_000],
+    [2.5, 90_000],
+  ] as const) {
+    await writeFacts({ 'gpt-4o': model({ input, output: 8 }, { limit: { context, output: 50_000 } }) })
+    expect((await bench.run('catalog', 'refresh', 'api.json', '--yes')).code).toBe(0)
+    expect(await modelOf('openai/gpt-4o')).toMatchObject({
+      context_length: context,
+      pricing: [{ prompt: `0.00000${String(input).replace('.', '')}`, completion: '0.000008' }],
+    })
+  }
+})
+
+test('the prices of a list stay, of a model and of a further route, and what it has left unsaid follows', async () => {
+  const own = { prompt: '0.0000011', completion: '0.0000022' }
+  await addOpenai('gpt-4o')
+  server.scriptProbes(
+    openaiList({ id: 'openai/gpt-4o', pricing: own }, { id: 'acme/large', pricing: own }, 'acme/other'),
+  )
+  bench.environment.OPENROUTER_API_KEY = 'sk-three'
+  expect((await bench.run('upstreams', 'add', 'openrouter', '--base-url', server.url, '--yes')).code).toBe(0)
+  const newer = model({ input: 2, output: 8 })
+  const facts = { 'openai/gpt-4o': newer, 'acme/large': newer, 'acme/other': newer }
+  await Bun.write(
+    join(bench.folder, 'api.json'),
+    JSON.stringify({ openai: { models: { 'gpt-4o': newer } }, openrouter: { models: facts } }),
+  )
+  const price = { prompt: '0.000002', completion: '0.000008' }
+  for (let round = 0; round < 2; round++) {
+    expect((await bench.run('catalog', 'refresh', 'api.json', '--yes')).code).toBe(0)
+    expect(await modelOf('acme/large')).toMatchObject({ pricing: [own], context_length: 500_000 })
+    expect(await modelOf('acme/other')).toMatchObject({ pricing: [price], context_length: 500_000 })
+    expect(await modelOf('openai/gpt-4o')).toMatchObject({
+      pricing: [price],
+      routes: [{ upstream: 'openai' }, { upstream: 'openrouter', pricing: [own] }],
+    })
+  }
+})
+
+test('what an administrator has set is not touched', async () => {
+  await addOpenai('gpt-4o')
+  const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+  const pricing = [{ prompt: '0.000009', completion: '0.00001' }]
+  await editModel(
+    createConfigStore(sqlite),
+    'openai/gpt-4o',
+    { pricing },
+    { actor: 'ann', nowMs: Date.UTC(2026, 10, 22) },
+  )
+  sqlite.close()
+  await writeFacts({ 'gpt-4o': model({ input: 2, output: 8 }) })
+  const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
+  expect(ran.stdout).toContain('= models.openai/gpt-4o (admin, which wins over the discovered)')
+  expect(await modelOf('openai/gpt-4o')).toMatchObject({ pricing, context_length: 128_000 })
 })
 
 test('what a provider said of itself stays, but for the price', async () => {

@@ -55,7 +55,7 @@ const UPSTREAM: UpstreamRow = {
 }
 const MODEL: ModelRow = {
   ...{ slug: 'v/m', name: 'M', ownedBy: 'v', contextLength: 10, maxOutputLength: 5, enabled: true },
-  ...{ listed: true, fromWildcard: false },
+  ...{ listed: true, fromWildcard: false, fromList: ['contextLength', 'tools'] },
   ...{ inputModalities: ['text'], outputModalities: ['text'], supportedFeatures: ['tools'] },
   ...{ pricing: [{ prompt: '1', completion: '2' }], priceId: 'p', ...AT },
 }
@@ -65,6 +65,7 @@ const ROUTE: RouteRow = {
     contextLength: null,
     maxOutputLength: null,
     supportedFeatures: null,
+    fromList: ['pricing'],
     options: {},
     enabled: true,
     origin: 'file',

@@ -11,11 +11,11 @@ const upstream = (id: string, local: boolean): UpstreamRow => ({
 const unpriced: ModelRow = {
   ...{ slug: 'v/new', name: 'New', ownedBy: 'v', contextLength: 1, maxOutputLength: 1, pricing: [], priceId: null },
   ...{ inputModalities: ['text'], outputModalities: ['text'], supportedFeatures: [], enabled: true, listed: true },
-  ...{ fromWildcard: false, ...at },
+  ...{ fromWildcard: false, fromList: [], ...at },
 }
 const route = (to: string, pricing: RouteRow['pricing'] = null): RouteRow => ({
   ...{ model: 'v/new', upstream: to, upstreamModel: `at-${to}`, priority: 0, weight: 1, pricing, priceId: null },
-  ...{ contextLength: null, maxOutputLength: null, supportedFeatures: null, options: {}, enabled: true },
+  ...{ contextLength: null, maxOutputLength: null, supportedFeatures: null, options: {}, fromList: [], enabled: true },
   origin: 'discovered',
 })
 

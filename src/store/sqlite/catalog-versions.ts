@@ -32,8 +32,9 @@ function unpack(kept: typeof catalogVersions.$inferSelect | undefined): KeptCata
   return { ...kept, rows: toComplete(JSON.parse(Bun.zstdDecompressSync(kept.rows).toString())) }
 }
 
-/** One that was kept before routes had options. */
+/** One that was kept before routes had options, or it was on record what a list had said. */
 const toComplete = (rows: CatalogRows): CatalogRows => ({
   ...rows,
-  routes: rows.routes.map((route) => ({ ...route, options: route.options ?? {} })),
+  models: rows.models.map((model) => ({ ...model, fromList: model.fromList ?? [] })),
+  routes: rows.routes.map((route) => ({ ...route, options: route.options ?? {}, fromList: route.fromList ?? [] })),
 })

@@ -29,6 +29,7 @@ import routeOptions from '../../../drizzle/0019_route_options.sql' with { type: 
 import usageWithin from '../../../drizzle/0020_usage_within.sql' with { type: 'text' }
 import howCallsWereServed from '../../../drizzle/0021_how_calls_were_served.sql' with { type: 'text' }
 import severalCredentials from '../../../drizzle/0022_several_credentials.sql' with { type: 'text' }
+import fromList from '../../../drizzle/0023_from_list.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 
 export interface Migration {
@@ -61,6 +62,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0020_usage_within', sql: usageWithin },
   { name: '0021_how_calls_were_served', sql: howCallsWereServed },
   { name: '0022_several_credentials', sql: severalCredentials },
+  { name: '0023_from_list', sql: fromList },
 ]
 
 export interface SchemaState {

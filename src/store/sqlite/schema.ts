@@ -15,6 +15,7 @@ import type {
   UpstreamSettings,
 } from '../../domain/settings.ts'
 import type { PricingItem } from '../../domain/usage.ts'
+import type { ListedFact } from '../catalog-rows.ts'
 
 export const count = (name: string) => integer(name).notNull().default(0)
 const flag = (name: string) => integer(name, { mode: 'boolean' })
@@ -66,6 +67,8 @@ export const models = sqliteTable('models', {
   listed: flag('listed').notNull().default(true),
   /** Whether it is one of those that a wildcard stands for. */
   fromWildcard: flag('from_wildcard').notNull().default(false),
+  /** What of it its provider's own list has said. */
+  fromList: text('from_list', { mode: 'json' }).$type<ListedFact[]>().notNull().default([]),
   origin: origin(),
   createdMs: integer('created_ms').notNull(),
   updatedMs: integer('updated_ms').notNull(),
@@ -98,6 +101,7 @@ export const routes = sqliteTable(
     maxOutputLength: integer('max_output_length'),
     supportedFeatures: text('supported_features', { mode: 'json' }).$type<Feature[]>(),
     options: text('options', { mode: 'json' }).$type<RouteSettings>().notNull().default({}),
+    fromList: text('from_list', { mode: 'json' }).$type<ListedFact[]>().notNull().default([]),
     enabled: flag('enabled').notNull().default(true),
     origin: origin(),
   },
