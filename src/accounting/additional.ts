@@ -5,7 +5,7 @@ import { UpstreamError } from '../domain/error.ts'
 import { toFirstCall } from '../domain/first-call.ts'
 import { addUsage, NO_USAGE } from '../domain/usage.ts'
 import type { OpenRow, SettledCall, SettledRow } from '../store/ledger-rows.ts'
-import { type Bill, charge, toBilled } from './bill.ts'
+import { type Bill, toBilled, toReportedBill } from './bill.ts'
 import type { Call } from './call.ts'
 import type { WithinBill } from './within.ts'
 
@@ -69,15 +69,18 @@ export function toFirst(calls: readonly Call[], bills: readonly Bill[]): string 
   return toFirstCall({ ...target, ...toEnd(call, bill), estimated, mode, reportedNanoUsd, unpriced })
 }
 
-/** What is known of a call that has ended; null where it is under way, or where what it came to must first be counted. */
+/** What a call that has ended is charged; null where it is under way, or where what it came to must first be counted. */
+export function toEndedBill(call: Call): Bill | null {
+  const { outcome } = call.meter
+  return outcome && toReportedBill(call, outcome)
+}
+
+/** The same as a later call's row tells it, so that a kill charges no more for it. Such a record has room for one model a call: null for several. */
 export function toEndedCall(call: Call): EndedCall | null {
-  const { number, meter } = call
-  const { isUnpaid, outcome, usage } = meter
-  if (isUnpaid) return { number, status: 'failed', counts: sumOfCounts([]), terms: USUAL_TERMS }
-  if (outcome !== 'ok' || usage === null) return null
-  const bill = charge(call, 'ok', usage, false)
-  // Such a record has room for one model a call.
-  if (bill.within.length > 0) return null
+  const { number } = call
+  const bill = toEndedBill(call)
+  if (bill === null || bill.within.length > 0) return null
+  if (bill.status !== 'ok') return { number, status: 'failed', counts: sumOfCounts([]), terms: USUAL_TERMS }
   const { estimated: _, mode, reportedNanoUsd, unpriced, ...counts } = toBilled(bill)
   return { number, status: 'ok', counts, terms: { mode, reportedNanoUsd, unpriced } }
 }

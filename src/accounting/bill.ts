@@ -22,7 +22,7 @@ export interface Bill {
   mode: string | null
   /** What the upstream charged by its own word; null where the price sheet counts. */
   reportedNanoUsd: number | null
-  /** Whether something of it has no price: it may have cost more. */
+  /** Whether something of it has no price: it may not be what it cost. */
   isUnpriced: boolean
   /** What other models come to within the call: not contained in the rest. */
   within: readonly WithinBill[]
@@ -34,19 +34,16 @@ export interface Bill {
  * @param requestStatus how its request ends: that of a call that nobody has ended.
  */
 export function toBill(
-  call: Pick<Call, 'target' | 'body' | 'meter'>,
+  call: BilledCall,
   requestStatus: Outcome['status'],
   counter: Counter,
   shareId: string,
 ): Bill | Promise<Bill> {
   const { body, meter } = call
-  const { outcome, usage } = meter
-  const status = outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
-  if (meter.isUnpaid) return { ...NOTHING, status }
-  const isReckoned = status !== 'ok' || meter.chargedNanoUsd === null
-  const isKept = usage !== null && isReckoned && isKeptForHour(call, usage)
-  const heard = isKept ? toKeptForHour(usage) : usage
-  if (status === 'ok' && heard && meter.isReported) return charge(call, status, heard, isKept)
+  const status = meter.outcome ?? (requestStatus === 'ok' ? 'ok' : 'cut')
+  const reported = toReportedBill(call, status)
+  if (reported) return reported
+  const heard = toHeard(call, status)?.usage
   return counter.usage(shareId, body, meter.captured()).then((seen) => {
     const known = heard ? toLarger(heard, seen) : seen
     // What is reported before the first word is what was read, and not what is being thought.
@@ -55,11 +52,29 @@ export function toBill(
   })
 }
 
+type BilledCall = Pick<Call, 'target' | 'body' | 'meter'>
+
+/** Bills a call that needs no count of ours: it is unpaid, or its upstream has reported all of it. Null for any other. */
+export function toReportedBill(call: BilledCall, status: Outcome['status']): Bill | null {
+  if (call.meter.isUnpaid) return { ...NOTHING, status }
+  const heard = status === 'ok' && call.meter.isReported ? toHeard(call, status) : null
+  return heard && charge(call, status, heard.usage, heard.estimated)
+}
+
+/** What the upstream has reported, and whether some of it is a guess of ours: for how long a cache keeps what was written to it. */
+function toHeard(call: BilledCall, status: Outcome['status']): { usage: Usage; estimated: boolean } | null {
+  const { usage, chargedNanoUsd } = call.meter
+  if (usage === null) return null
+  const isByPrice = status !== 'ok' || chargedNanoUsd === null
+  const isKept = isByPrice && isKeptForHour(call, usage)
+  return { usage: isKept ? toKeptForHour(usage) : usage, estimated: isKept }
+}
+
 /**
  * Adds what the call may have written and nobody saw, of a whole answer and of a model that thinks in silence: as much as
  * an upstream writes in that time, within the cap that it was sent.
  */
-function withUnseen({ target, body, meter }: Pick<Call, 'target' | 'body' | 'meter'>, known: Usage): Usage {
+function withUnseen({ target, body, meter }: BilledCall, known: Usage): Usage {
   const thinks = target.features.includes('reasoning') && !meter.hasReasoned
   if (body.stream && !thinks && !meter.isTooLong) return known
   const perSecond = target.upstream.options.max_tokens_per_second * (body.n ?? 1)

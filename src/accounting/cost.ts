@@ -11,7 +11,7 @@ import type { Ask } from '../limits/limiter.ts'
 import { tokensOn } from '../tokens/bound.ts'
 import type { Counter } from '../tokens/count.ts'
 import { type Estimate, toCap, worstPrompt } from '../tokens/estimate.ts'
-import { toEndedCall } from './additional.ts'
+import { addBills, toEndedBill } from './additional.ts'
 import type { Call } from './call.ts'
 import { toMostNanoUsd } from './most.ts'
 
@@ -159,13 +159,16 @@ export function askForAll(
     plans.push({ target, body, promptTokens: reserve.reservedPromptTokens, calls: 1, choices: body.n ?? 1 })
   }
   for (const call of calls) {
-    const ended = toEndedCall(call)
-    if (ended === null) add(call.target, call.body, call.row ?? row)
-    else {
-      const { promptTokens, completionTokens, costNanoUsd } = ended.counts
-      tokens += promptTokens + completionTokens
-      spentNanoUsd += costNanoUsd
+    const reserve = call.row ?? row
+    const bill = toEndedBill(call)
+    if (bill === null) {
+      add(call.target, call.body, reserve)
+      continue
     }
+    const { usage, costNanoUsd } = addBills([bill])
+    tokens += usage.prompt + usage.completion
+    // A kill does not know what several models came to, and charges what was reserved.
+    spentNanoUsd += bill.within.length === 0 ? costNanoUsd : Math.max(costNanoUsd, reserve.reservedNanoUsd)
   }
   for (const { target, body, reserve } of pending) add(target, body, reserve)
   if (!hasBudget) return { tokens, nanoUsd: 0 }

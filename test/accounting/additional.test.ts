@@ -1,8 +1,9 @@
 /** What stands on record of a request whose upstream asked another model within a call: all of it, and each at its own price. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { addBills, isAlone, toEndedCall, toFirst, toSettledCalls } from '../../src/accounting/additional.ts'
-import { charge, toBilled } from '../../src/accounting/bill.ts'
+import { charge, toBilled, toReportedBill } from '../../src/accounting/bill.ts'
 import { Call, type CallDeps } from '../../src/accounting/call.ts'
+import { askForAll } from '../../src/accounting/cost.ts'
 import { LeftCalls } from '../../src/accounting/left-calls.ts'
 import { addUsage, NO_USAGE, type PricingItem, type Usage } from '../../src/domain/usage.ts'
 import { readCharge } from '../../src/ledger/charge.ts'
@@ -10,7 +11,7 @@ import { createLedgerStore } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
 import { createFolder, type Folder, HOUR, settling, toCall, toOpen, toSettled } from '../ledger/fixture.ts'
-import { DONE } from '../support/answers.ts'
+import { DONE, text } from '../support/answers.ts'
 import { toKey, toTarget } from '../support/snapshot.ts'
 
 const PRICES: Record<string, PricingItem[]> = {
@@ -36,6 +37,13 @@ const toUsage = (prompt: number, completion: number, webSearches = 0): Usage => 
   ...{ prompt, completion, webSearches },
 })
 
+const DEPS: CallDeps = {
+  key: toKey(),
+  reservation: { releaseSlot() {} },
+  leftCalls: new LeftCalls({ leaveMs: 0 }),
+  monotonicMs: () => 0,
+}
+
 /** A call that has ended well, and asked the advisor. */
 function toCalled(number: number, usage: Usage, advised: Usage | null, mode: string | null = null): Call {
   const advisor = { pricing: PRICES.advisor ?? [], priceId: 'advisor' }
@@ -43,15 +51,9 @@ function toCalled(number: number, usage: Usage, advised: Usage | null, mode: str
     ...toTarget({ prices: new Map([['advisor-1', advisor]]) }),
     ...{ pricing: PRICES.own ?? [], priceId: 'own' },
   }
-  const deps: CallDeps = {
-    key: toKey(),
-    reservation: { releaseSlot() {} },
-    leftCalls: new LeftCalls({ leaveMs: 0 }),
-    monotonicMs: () => 0,
-  }
   const row =
     number === 1 ? null : toCall(OPEN, number, { upstream: 'paid', upstreamModel: 'large-v1', priceId: 'own' })
-  const call = new Call(deps, number, target, { model: 'm', messages: [] }, row)
+  const call = new Call(DEPS, number, target, { model: 'm', messages: [] }, row)
   const others = advised ? [{ model: 'advisor-1', usage: advised }] : []
   call.meter.take([{ kind: 'mode', mode }, { kind: 'usage', usage, others }, DONE])
   return call
@@ -124,6 +126,34 @@ test('a call that has ended says by what it is charged, but for one of several m
     ...{ number: 1, status: 'ok', counts: { promptTokens: 100, costNanoUsd: 350_000 }, terms },
   })
   expect(toEndedCall(toCalled(1, toUsage(100, 10), toUsage(5, 1)))).toBeNull()
+})
+
+const FOR_AN_HOUR = { type: 'text' as const, text: 'hi', cache_control: { type: 'ephemeral', ttl: '1h' } }
+
+/** What a request with a budget asks for that has made this call. */
+const heldFor = (call: Call) =>
+  askForAll({ bound: async () => null }, 'k', { ...OPEN, reservedNanoUsd: 400_000 }, true, [call], []).nanoUsd
+
+test('what a budget holds of a call that has ended is what it is charged, all of its models, and no less than a kill charges', () => {
+  expect(heldFor(toCalled(1, toUsage(100, 10), null))).toBe(120_000)
+  expect(heldFor(toCalled(1, toUsage(100, 10), toUsage(50, 1)))).toBe(120_000 + 50 * 10_000 + 20_000)
+  expect(heldFor(toCalled(1, toUsage(100, 10), toUsage(5, 1)))).toBe(400_000)
+})
+
+test('what is written to a cache of a call that has ended costs as settling charges it: for the hour that was asked for', () => {
+  const pricing = [{ prompt: '0.000001', completion: '0', input_cache_write_1h: '0.000002' }]
+  const body = { model: 'm', messages: [{ role: 'user' as const, content: [FOR_AN_HOUR] }] }
+  const call = new Call(DEPS, 1, { ...toTarget(), pricing }, body, null)
+  call.meter.take([{ kind: 'usage', usage: { ...toUsage(10, 0), cacheWrite: 10 } }, DONE])
+  expect(toReportedBill(call, 'ok')).toMatchObject({ costNanoUsd: 20_000 })
+  expect(toEndedCall(call)?.counts).toMatchObject({ cacheWrite1hTokens: 10, costNanoUsd: 20_000 })
+})
+
+test('a call whose upstream reported before its last words has first to be counted', () => {
+  const call = toCalled(1, toUsage(10, 1), null)
+  const early = new Call(DEPS, 1, call.target, call.body, null)
+  early.meter.take([{ kind: 'usage', usage: toUsage(10, 1) }, text('and much more'), DONE])
+  expect(toEndedCall(early)).toBeNull()
 })
 
 test('what is added up of usage is every count', () => {
