@@ -42,6 +42,7 @@ test('every option of `serve`, `keys create` and `usage` is told of', async () =
     environment: {},
     nowMs: () => 0,
     isTerminal: () => false,
+    run: async () => null,
     columns: () => 80,
     giveWay: async () => {},
     cwd: ROOT,

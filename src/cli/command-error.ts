@@ -20,6 +20,14 @@ export class CommandError extends Error {
   }
 }
 
+/** The program that a command ran has ended, and with it the command, which has nothing to add. */
+export class AgentEnded extends Error {
+  constructor(readonly exitCode: number) {
+    super('the agent has ended')
+    this.name = 'AgentEnded'
+  }
+}
+
 /** Makes the error for a wrong value of an option. */
 export const usageError = (message: string) => new CommandError('usage', message, 2)
 

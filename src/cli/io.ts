@@ -19,6 +19,11 @@ export interface Io {
   stdin(): Promise<string | null>
   /** Asks at the terminal, and reads one line; a secret is not shown. Null where there is none, or nobody wants to answer. */
   ask(question: string, isSecret: boolean): Promise<string | null>
+  /**
+   * Runs another program with the terminal of this one. Resolves to its exit code; null where there is no such program on the PATH of
+   * the variables that it is given.
+   */
+  run(command: string, args: readonly string[], environment: Environment): Promise<number | null>
   /** Whether a person reads what is written there: 1 is stdout, 2 is stderr. */
   isTerminal(fd: 1 | 2): boolean
   /** Columns of the terminal that stdout is. */

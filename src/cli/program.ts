@@ -5,7 +5,7 @@
  */
 import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
-import { toCommandError, usageError } from './command-error.ts'
+import { AgentEnded, toCommandError, usageError } from './command-error.ts'
 import { type Context, type Io, toPrintableLines, version } from './io.ts'
 import { toPaint } from './terminal.ts'
 import { addAdmin } from './words/admin.ts'
@@ -14,6 +14,7 @@ import { addBackup } from './words/backup.ts'
 import { addCatalog } from './words/catalog.ts'
 import { addExamples } from './words/examples.ts'
 import { addKeys } from './words/keys.ts'
+import { addLaunch } from './words/launch.ts'
 import { addModels } from './words/models.ts'
 import { addRequests } from './words/requests.ts'
 import { addServe } from './words/serve.ts'
@@ -57,6 +58,7 @@ export function createProgram(io: Io): Command {
   }
   addServe(program, context)
   addAsk(program, context)
+  addLaunch(program, context)
   addKeys(program, context)
   addTeams(program, context)
   addCatalog(program, context)
@@ -108,6 +110,7 @@ export async function runProgram(words: readonly string[], io: Io): Promise<numb
     return 0
   } catch (cause) {
     if (cause instanceof CommanderError && cause.exitCode === 0) return 0
+    if (cause instanceof AgentEnded) return cause.exitCode
     // Asked for nothing: the help text is already on stderr.
     if (cause instanceof CommanderError && cause.code === 'commander.help') return 2
     const { kind, message, exitCode } = toCommandError(cause, nameCommand(program, argv))

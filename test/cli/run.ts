@@ -26,6 +26,8 @@ export interface Bench {
   isWatched: boolean
   /** Variables of the environment, beside the data folder. */
   environment: Record<string, string>
+  /** What other programs that a command runs end with, and which ones it has run. */
+  programs: { code: number | null; ran: { command: string; args: string[]; environment: object }[] }
   /** Columns of its terminal. */
   columns: number
   /** Hears what a command prints, as it does. */
@@ -48,6 +50,7 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
     isRead: true,
     isWatched: false,
     environment: {},
+    programs: { code: 0, ran: [] },
     columns: 80,
     onStdout: () => {},
     async run(...argv) {
@@ -65,6 +68,10 @@ export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
         ask: async (question, isSecret) => {
           bench.asked.push({ question, isSecret })
           return bench.answers.shift() ?? null
+        },
+        run: async (command, args, environment) => {
+          bench.programs.ran.push({ command, args: [...args], environment })
+          return bench.programs.code
         },
         isTerminal: () => bench.isWatched,
         giveWay: async () => {},

@@ -12,6 +12,7 @@ const silent = {
   stdin: async () => null,
   ask: async () => null,
   isTerminal: () => false,
+  run: async () => null,
   columns: () => 80,
   giveWay: async () => {},
   environment: {},

@@ -4,6 +4,10 @@ import type { Command } from 'commander'
 export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   serve: ['serve', 'serve --host 0.0.0.0 --port 80 --data /var/lib/tollgate --catalog /etc/tollgate.yaml'],
   ask: ['ask "What is a ledger?"', 'ask --model openai/gpt-4o-mini "Summarise this" < notes.txt'],
+  launch: [
+    'launch claude --model anthropic/claude-sonnet-4-5 --budget 5/day',
+    'launch codex --model openai/gpt-5 -- exec "Fix the failing test"',
+  ],
   'keys create': [
     'keys create --name dev',
     "keys create --name batch --model 'openai/*' --rpm 60 --budget 20/month --expires 90d",

@@ -1,0 +1,120 @@
+/** `tollgate launch`, up to the program that it starts: what that is told, and what becomes of its key. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { runProgramAs } from '../../src/cli/run-agent.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Bench, createBench } from './run.ts'
+
+let gateway: Gateway
+let bench: Bench
+
+interface MadeKey {
+  id: string
+  name: string
+  last_four: string
+  status: string
+}
+
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway.stop())
+beforeEach(async () => {
+  bench = createBench()
+  await newKeys()
+})
+afterEach(() => bench.close())
+
+const launch = (...argv: string[]) => bench.run('launch', '--data', gateway.app.dataFolder, ...argv)
+const allKeys = async (): Promise<MadeKey[]> =>
+  JSON.parse((await bench.run('keys', 'list', '--data', gateway.app.dataFolder, '--all', '--json')).stdout).keys
+/** The keys that were made since the last look. */
+const known = new Set<string>()
+const newKeys = async () => {
+  const made = (await allKeys()).filter(({ id }) => !known.has(id))
+  for (const { id } of made) known.add(id)
+  return made
+}
+const started = () => bench.programs.ran.at(-1)
+
+test('an agent gets the address, a model and a key of its own, which ends when it does', async () => {
+  bench.environment = { ANTHROPIC_API_KEY: 'sk-ant-another', HOME: '/home/ann' }
+  bench.programs.code = 3
+  const ran = await launch('claude', '--model', 'acme/large', '--budget', '5/day', '--', '-p', 'Hello')
+  expect(ran).toEqual({ code: 3, stdout: '', stderr: '' })
+  const environment = started()?.environment as Record<string, string>
+  expect(started()).toMatchObject({ command: 'claude', args: ['-p', 'Hello'] })
+  expect(environment).toMatchObject({
+    ANTHROPIC_BASE_URL: gateway.app.origin,
+    ANTHROPIC_MODEL: 'acme/large',
+    HOME: '/home/ann',
+  })
+  expect(environment).not.toHaveProperty('ANTHROPIC_API_KEY')
+  const [made] = await newKeys()
+  expect(made).toMatchObject({ status: 'revoked', budget_nano_usd: 5_000_000_000, budget_period: 'day' })
+  expect(made?.name).toMatch(/^claude [0-9a-f]{8}$/)
+  expect(environment.ANTHROPIC_AUTH_TOKEN).toEndWith(made?.last_four ?? '?')
+})
+
+test('--print tells a shell the same, and keeps the key', async () => {
+  const { code, stdout, stderr } = await launch('codex', '--model', 'acme/large', '--print', '--', 'exec', "it's on")
+  expect(code).toBe(0)
+  const [made] = await newKeys()
+  expect(made?.status).toBe('active')
+  expect(stderr).toBe(`The key in it stays until it is revoked: tollgate keys revoke ${made?.id}\n`)
+  expect(stdout).toMatch(
+    /^export TOLLGATE_API_KEY=sk-tg-\w{38}\ncodex -c 'model="acme\/large"' -c model_context_window=8192 /,
+  )
+  expect(stdout).toContain(`'model_providers.tollgate.base_url="${gateway.app.baseUrl}"'`)
+  expect(stdout).toEndWith(` exec 'it'\\''s on'\n`)
+  expect(bench.programs.ran).toEqual([])
+})
+
+test('a key that there is makes none', async () => {
+  const key = gateway.app.key()
+  await launch('aider', '--model', 'fast', '--key', key)
+  expect(started()).toMatchObject({
+    args: ['--model', 'openai/fast'],
+    environment: { OPENAI_API_BASE: gateway.app.baseUrl, OPENAI_API_KEY: key },
+  })
+  expect(await newKeys()).toHaveLength(1)
+})
+
+test('llm reads its models from a folder of its own', async () => {
+  await launch('llm', '--model', 'acme/large', '--', 'Hello')
+  const environment = started()?.environment as Record<string, string>
+  const file = readFileSync(join(environment.LLM_USER_PATH ?? '', 'extra-openai-models.yaml'), 'utf8')
+  expect(JSON.parse(file)).toMatchObject([{ model_id: 'acme/large', api_base: gateway.app.baseUrl }])
+  expect(file).not.toContain('sk-tg-')
+})
+
+test.each([
+  [['claude'], 2, 'Say which model it works with: --model a/b, --model acme/large, '],
+  [['claude', '--model', 'acme/lagre'], 1, 'model not found: `acme/lagre`. Did you mean `acme/large`?'],
+  [['emacs'], 2, "'emacs' is invalid for argument 'agent'. Allowed choices are claude, codex"],
+  [['claude', '--model', 'acme/large', '--budget', 'much'], 2, "--budget 'much'"],
+  [['claude', '--url', 'http://127.0.0.1:1'], 2, '--url needs a key'],
+])('%j is refused with what to do', async (argv, code, message) => {
+  const ran = await launch(...argv)
+  expect({ code: ran.code, ran: bench.programs.ran }).toEqual({ code, ran: [] })
+  expect(ran.stderr).toContain(message)
+  expect(await newKeys()).toEqual([])
+})
+
+test('an agent that is not installed leaves no key in force, and a word how it gets there', async () => {
+  bench.programs.code = null
+  const { code, stderr } = await launch('claude', '--model', 'acme/large')
+  expect(code).toBe(1)
+  expect(stderr).toContain(
+    'There is no `claude` on the PATH. Install it with: npm install -g @anthropic-ai/claude-code',
+  )
+  expect(await newKeys()).toMatchObject([{ status: 'revoked' }])
+})
+
+test('a program ends with its own code, or with that of the signal that ended it', async () => {
+  const { PATH } = process.env
+  expect(await runProgramAs('sh', ['-c', 'exit 7'], { PATH })).toBe(7)
+  expect(await runProgramAs('sh', ['-c', 'kill -TERM $$'], { PATH })).toBe(143)
+  expect(await runProgramAs('no-such-program', [], { PATH })).toBeNull()
+})
