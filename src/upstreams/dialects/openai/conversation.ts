@@ -10,6 +10,7 @@ import type { Upstream } from '../../../domain/snapshot.ts'
 import { type Signing, toSigner } from '../signer.ts'
 import { ID_RULES, ToolIds } from '../tool-ids.ts'
 import { toChanged, toChanges, toList } from './changes.ts'
+import { withSignatures } from './signatures.ts'
 
 export function toOwnConversation(
   messages: readonly Message[],
@@ -78,11 +79,11 @@ function withoutForeign(message: AssistantMessage, signer: string): AssistantMes
   if (!isSigned && !hasSignedImages) return message
   const { reasoning_details: _, ...rest } = message
   const kept = (details ?? []).flatMap((each) => toKept(each, signer))
-  return {
+  return withSignatures({
     ...rest,
     ...(kept.length > 0 ? { reasoning_details: kept } : {}),
     ...(hasSignedImages ? { images: asList(images).map(unsigned) } : {}),
-  }
+  })
 }
 
 /** Its own goes back as it came, without our mark. */

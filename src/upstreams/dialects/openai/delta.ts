@@ -10,6 +10,7 @@ import { toSigner } from '../signer.ts'
 import { SurrogateBuffer } from '../surrogate-buffer.ts'
 import { signed } from './conversation.ts'
 import { ItemNumbers } from './item-numbers.ts'
+import { toDetails } from './signatures.ts'
 import { ThinkSplitter } from './think.ts'
 import { ToolCalls } from './tool-calls.ts'
 
@@ -44,7 +45,7 @@ export class DeltaDecoder {
     const from = out.length
     const calls: AnswerEvent[] = []
     if (delta.tool_calls || delta.function_call) {
-      this.#tools ??= new ToolCalls(this.#index, (position) => this.#mint(position))
+      this.#tools ??= this.#toTools()
       if (delta.tool_calls) this.#tools.take(delta.tool_calls, calls)
       if (delta.function_call) this.#tools.takeLegacy(delta.function_call, calls)
     }
@@ -70,6 +71,12 @@ export class DeltaDecoder {
     this.#say('refusal', this.#refusal.end(), out)
     this.#tools?.end(isComplete, out)
     return this.#tools?.reason ?? null
+  }
+
+  #toTools(): ToolCalls {
+    const sign = (extra: JsonObject, id: string) =>
+      toDetails(extra, id, this.#signer).map((detail) => this.#details.add(detail))
+    return new ToolCalls(this.#index, (position) => this.#mint(position), sign)
   }
 
   #mint(position: number): string {

@@ -27,6 +27,11 @@ export class ItemNumbers {
       return { ...item, index }
     })
   }
+
+  /** Gives one that stands alone the next number. */
+  add<Item extends object>(item: Item): Item & { index: number } {
+    return { ...item, index: this.#next++ }
+  }
 }
 
 /** Far beyond any list: numbers that are larger still cannot be counted on. */

@@ -3,26 +3,20 @@
  * arguments. Upstreams leave indexes out, repeat them or let them drift, so a piece finds its call by its id first, then
  * by its index, else it belongs to the last one. The legacy `function_call`, one a choice, is told in the same manner. Pure.
  */
-import type { AnswerEvent, ToolKind } from '../../../domain/events.ts'
-import { asObject, asText } from '../../../domain/json.ts'
+import type { AnswerEvent } from '../../../domain/events.ts'
+import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import { SurrogateBuffer } from '../surrogate-buffer.ts'
-
-/** One item of an upstream's `tool_calls`, whole or a piece of one. Texts are '' where it says none. */
-interface Entry {
-  /** The upstream's own id and index. */
-  id: string
-  index: number | null
-  kind: ToolKind
-  name: string
-  /** The next piece of the arguments, or of a custom tool's input. */
-  text: string
-}
+import { type Entry, NO_ENTRY, toEntry, toText } from './tool-entry.ts'
 
 /** An entry that has taken in the pieces that followed it: `text` is all of them. */
 interface Call extends Entry {
   readonly pieces: SurrogateBuffer
   /** Our index; null until its name is known and it has begun. */
   position: number | null
+  /** Its id as clients know it; '' until it has begun. */
+  told: string
+  /** Whether what it carries was told. */
+  isSigned: boolean
 }
 
 /** The index under which the events of a legacy call stand: tool calls begin at 0. */
@@ -37,10 +31,14 @@ export class ToolCalls {
   #legacy: Call | null = null
   #positions = 0
 
-  /** @param mint gives the id of a call that has none, by its position. */
+  /**
+   * @param mint gives the id of a call that has none, by its position.
+   * @param sign makes items of `reasoning_details` of what a call carries, by its id as clients know it.
+   */
   constructor(
     readonly choice: number,
     readonly mint: (position: number) => string,
+    readonly sign: (extra: JsonObject, id: string) => object[] = () => [],
   ) {}
 
   /** Takes one delta's or one message's `tool_calls`. */
@@ -93,6 +91,14 @@ export class ToolCalls {
     call.id ||= entry.id
     if (!this.#byId.has(call.id)) this.#byId.set(call.id, call)
     this.#extend(call, entry, out)
+    call.extra ??= entry.extra
+    if (call.extra && !call.isSigned && call.told !== '') this.#sign(call, call.extra, out)
+  }
+
+  #sign(call: Call, extra: JsonObject, out: AnswerEvent[]): void {
+    call.isSigned = true
+    const details = this.sign(extra, call.told)
+    if (details.length > 0) out.push({ kind: 'reasoning', choice: this.choice, text: '', details })
   }
 
   /** The call that an entry continues; undefined where it begins one. */
@@ -118,6 +124,7 @@ export class ToolCalls {
     const index = isLegacy ? LEGACY_INDEX : this.#positions++
     call.position = index
     const id = isLegacy ? '' : this.#toId(call.id, index)
+    call.told = id
     out.push({ kind: 'tool', choice: this.choice, index, id, name, type: kind })
     this.#say(call, call.pieces.take(call.text), out)
   }
@@ -134,15 +141,16 @@ export class ToolCalls {
   }
 }
 
-const NO_ENTRY: Entry = { id: '', index: null, kind: 'function', name: '', text: '' }
-
-const toCall = ({ id, index, kind }: Entry): Call => ({
+const toCall = ({ id, index, kind, extra }: Entry): Call => ({
   ...NO_ENTRY,
   id,
   index,
   kind,
+  extra,
   pieces: new SurrogateBuffer(),
   position: null,
+  told: '',
+  isSigned: false,
 })
 
 /** Whether a named entry begins another call than the one that its id or index points to. */
@@ -171,32 +179,4 @@ function isWhole({ kind, text }: Call): boolean {
   } catch {
     return false
   }
-}
-
-/** Reads whichever fields are there; null for what is no item at all. */
-function toEntry(value: unknown): Entry | null {
-  const item = asObject(value)
-  if (!item) return null
-  const custom = asObject(item.custom)
-  const kind = item.type === 'custom' || custom ? 'custom' : 'function'
-  const called = custom ?? asObject(item.function) ?? item
-  const { id } = item
-  return {
-    id: typeof id === 'number' ? String(id) : asText(id),
-    index: Number.isInteger(item.index) ? (item.index as number) : null,
-    kind,
-    name: asText(called.name),
-    text: toText(kind === 'custom' ? called.input : called.arguments),
-  }
-}
-
-/**
- * Writes arguments that came as JSON as the text of it. An object without members says nothing: servers put it where
- * the text is still to come, and a call without arguments gets its `{}` in the end.
- */
-function toText(value: unknown): string {
-  if (typeof value === 'string') return value
-  if (value === undefined || value === null) return ''
-  const text = JSON.stringify(value)
-  return text === '{}' ? '' : text
 }
