@@ -1,15 +1,21 @@
 /** `tollgate secret rotate`: the running server does it, with its own environment; where none runs, this process. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { count } from '../domain/words.ts'
 import { rotateSecret } from '../store/rotate-secret.ts'
 import { createVault } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
+import { requireYes } from './decide.ts'
 import { type Context, printJson, toPrintable, withStore } from './io.ts'
 import { findServer, rotateThroughServer } from './live.ts'
 
-export async function rotate(io: Context): Promise<void> {
+/** What is not kept is told before it goes; whoever sits at a terminal has to say yes to it. */
+export async function rotate({ yes = false }: { yes?: boolean }, io: Context): Promise<void> {
   const { dataFolder, environment } = io
   const found = await findServer(dataFolder)
   if (found.kind === 'silent') throw new CommandError('server_silent', `The server cannot be asked: ${found.why}.`)
+  io.stderr(toKeep(dataFolder))
+  if (!yes && io.isTerminal(2)) await requireYes('Replace it?', io)
   const { credentials, unopened } =
     found.kind === 'server'
       ? await rotateThroughServer(dataFolder)
@@ -20,8 +26,13 @@ export async function rotate(io: Context): Promise<void> {
           ),
         )
   if (io.json) return printJson(io, { credentials, unopened })
-  io.stdout(
-    `${count(credentials, 'credential')} sealed anew. What sealed before opens backups of before alone: keep it with those.\n`,
-  )
+  io.stdout(`${count(credentials, 'credential')} sealed anew.\n`)
   for (const id of unopened) io.stderr(`That of ${toPrintable(id)} did not open before either: type it in again.\n`)
+}
+
+function toKeep(dataFolder: string): string {
+  const path = join(dataFolder, 'secret')
+  const before = 'Credentials in backups of before are opened by the secret of before alone'
+  if (!existsSync(path)) return `note: ${before}: where TOLLGATE_SECRET had that one, keep it with them.\n`
+  return `note: ${before}, and the file ${path} is replaced. Where you keep such backups, copy that file first, or have a backup with it: tollgate backup FILE --with-secret\n`
 }

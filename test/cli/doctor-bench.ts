@@ -7,7 +7,7 @@ import { version } from '../../src/cli/io.ts'
 import type { Status } from '../../src/server/protocol.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
 import { pretendServer, toStatus } from '../support/status.ts'
-import { createBench, type Ran } from './run.ts'
+import { type Bench, createBench, type Ran } from './run.ts'
 
 export const NOW = Date.UTC(2026, 10, 21)
 
@@ -23,6 +23,8 @@ export interface Clinic {
   folder: string
   path(...names: string[]): string
   run(...argv: string[]): Promise<Ran>
+  /** Who runs them, and in which environment. */
+  bench: Pick<Bench, 'isWatched' | 'answers' | 'environment'>
   /** Opens the database as another process would. Closed with the clinic. */
   database(): Database
   /** Has a server run on the folder, which says this of itself. */
@@ -68,9 +70,7 @@ export async function openClinic(): Promise<Clinic> {
   copyFileSync(databasePath(bench.folder), databasePath(folder))
   chmodSync(databasePath(folder), 0o600)
   return {
-    folder,
-    path,
-    run,
+    ...{ folder, path, run, bench },
     database() {
       const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
       connections.push(sqlite)

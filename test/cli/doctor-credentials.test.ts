@@ -60,10 +60,26 @@ test('a new secret is made by a command, of which nothing is printed', async () 
   await typeIn()
   const before = readFileSync(clinic.path('secret'), 'utf8')
   const { code, stdout, stderr } = await clinic.run('secret', 'rotate')
-  expect([code, stderr]).toEqual([0, ''])
-  expect(stdout).toStartWith('1 credential sealed anew.')
+  expect([code, stdout]).toEqual([0, '1 credential sealed anew.\n'])
+  expect(stderr).toContain(`the file ${clinic.path('secret')} is replaced`)
   const after = readFileSync(clinic.path('secret'), 'utf8')
   expect(after).not.toBe(before)
-  expect(stdout).not.toContain(after.trim())
+  expect(`${stdout}${stderr}`).not.toContain(after.trim())
   expect((await clinic.examine()).of('credentials')).toStartWith('ok: 1 credential typed in')
+})
+
+test('at a terminal a secret is replaced once somebody has read what to keep first, and said yes', async () => {
+  await typeIn()
+  const read = () => readFileSync(clinic.path('secret'), 'utf8')
+  const before = read()
+  clinic.bench.isWatched = true
+  for (const answers of [['n'], []]) {
+    clinic.bench.answers = answers
+    expect(await clinic.run('secret', 'rotate')).toMatchObject({
+      ...{ code: 1, stdout: '', stderr: expect.stringContaining('copy that file first') },
+    })
+    expect(read()).toBe(before)
+  }
+  expect((await clinic.run('secret', 'rotate', '--yes')).code).toBe(0)
+  expect(read()).not.toBe(before)
 })

@@ -10,7 +10,8 @@ export function addBackup(program: Command, context: Context): void {
     .description('what seals the credentials that were typed in')
     .command('rotate')
     .description('seal them all anew, by a new secret; may be cut off at any time, and done again')
-    .action(async () => (await import('../secret.ts')).rotate(context))
+    .option('--yes', 'ask nothing: for scripts')
+    .action(async (flags: { yes?: boolean }) => (await import('../secret.ts')).rotate(flags, context))
   program
     .command('backup')
     .description('write all that is on record into one file, and check it; also beside a running server')

@@ -57,7 +57,7 @@ export const EXAMPLES: Readonly<Record<string, readonly [string, string]>> = {
   'admin token revoke': ['admin token revoke grafana', 'admin token revoke deploy --json'],
   compact: ['compact', 'compact --data /var/lib/tollgate'],
   backup: ['backup /mnt/backups/today.sqlite', 'backup today.sqlite --force --data /var/lib/tollgate'],
-  'secret rotate': ['secret rotate', 'secret rotate --data /var/lib/tollgate'],
+  'secret rotate': ['secret rotate', 'secret rotate --yes --data /var/lib/tollgate'],
   restore: ['restore /mnt/backups/today.sqlite', 'restore tollgate_data/backups/replaced-…/tollgate.db --as-it-was'],
   doctor: ['doctor', 'doctor --data /var/lib/tollgate'],
   completions: [
