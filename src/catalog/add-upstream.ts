@@ -26,8 +26,10 @@ export type NewUpstream = Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl' | 'loca
 export type NewCredential = { variable: string } | { credential: string } | null
 
 export interface Added extends Edited {
-  /** Sentences: models of the list that stay as they are. */
+  /** Sentences: models of the list that stay as they are, and those that were there and get a further route. */
   notes: string[]
+  /** The slugs of the latter: whose requests may go to this upstream, too. */
+  further: string[]
 }
 
 /** The row that an upstream would have. */
@@ -56,30 +58,34 @@ export async function addUpstream(
   const isTyped = credential !== null && 'credential' in credential
   // A plan writes nothing.
   const sealed = !isTyped ? null : by.isPlan ? CLEARED : await vault.seal(credential.credential, row)
-  let notes: string[] = []
+  let told = NOTHING_TOLD
   const edited = await editCatalog(store, by, { action: 'upstreams.create', subject: row.id }, (rows) => {
     requireNewUpstream(rows, row)
     const found = toModelsWrite({ ...rows, upstreams: [...rows.upstreams, row] }, row.id, models, by.nowMs)
-    notes = found.notes
+    told = found.told
     const write = { ...found.write, upstreams: { ...NO_WRITE.upstreams, create: [row] } }
     if (sealed === null) return { write }
     vault.requireCurrent([sealed])
     const aside = { name: `upstreams.${row.id}`, origin: row.origin, before: {}, after: { api_key: 'typed in' } }
     return { write: { ...write, credentials: [{ id: row.id, sealed: [sealed] }] }, aside }
   })
-  return { ...edited, notes }
+  return { ...edited, ...told }
 }
+
+type Told = Pick<Added, 'notes' | 'further'>
+
+const NOTHING_TOLD: Told = { notes: [], further: [] }
 
 /** Adds models to an upstream that there is; what it has already stays as it is. Throws `upstream_not_found`. */
 export async function addModels(store: ConfigStore, id: string, models: DeclaredModel[], by: EditBy): Promise<Added> {
-  let notes: string[] = []
+  let told = NOTHING_TOLD
   const edited = await editCatalog(store, by, { action: 'upstreams.edit', subject: id }, (rows) => {
     findUpstream(rows, id)
     const found = toModelsWrite(rows, id, models, by.nowMs)
-    notes = found.notes
+    told = found.told
     return { write: found.write }
   })
-  return { ...edited, notes }
+  return { ...edited, ...told }
 }
 
 function toModelsWrite(
@@ -87,7 +93,7 @@ function toModelsWrite(
   upstream: string,
   models: DeclaredModel[],
   nowMs: number,
-): { write: CatalogWrite; notes: string[] } {
+): { write: CatalogWrite; told: Told } {
   const existing = new Map(rows.models.map((row) => [row.slug, row]))
   const aliases = new Set(rows.aliases.map(({ alias }) => alias))
   const notes: string[] = []
@@ -113,7 +119,13 @@ function toModelsWrite(
       write.prices.push(...(price?.rows ?? []))
     }
   }
-  return { write: { ...write, routes: { ...write.routes, create: [...write.routes.create, ...routes] } }, notes }
+  const further = routes.map(({ model }) => model)
+  if (further.length > 0)
+    notes.push(
+      `There already, and with a further route from now on, to ${upstream}, behind those that they have: ${further.join(', ')}. Where the others fail or are busy, ${upstream} is sent their requests.`,
+    )
+  const create = [...write.routes.create, ...routes]
+  return { write: { ...write, routes: { ...write.routes, create } }, told: { notes, further } }
 }
 
 /**

@@ -12,6 +12,7 @@ import { createVault, openStored } from '../store/vault.ts'
 import { toCountText, toWriteLines } from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type CredentialFlags, readCredential } from './credential-option.ts'
+import { requireYes } from './decide.ts'
 import { type Context, printJson, withStore } from './io.ts'
 import { warnOfServer } from './live-upstream.ts'
 import { tellFound } from './upstreams-add.ts'
@@ -26,10 +27,12 @@ export interface EditFlags extends CredentialFlags {
   tpm?: string
   concurrency?: string
   plan?: boolean
+  yes?: boolean
 }
 
 export async function edit(id: string, flags: EditFlags, io: Context): Promise<void> {
   const plan = flags.plan === true
+  if (plan && flags.yes) throw usageError('--plan changes nothing, and --yes does: say one of them.')
   const credential = await readCredential(flags, id, io)
   const changes: UpstreamChanges = toDefined({
     baseUrl: flags.baseUrl,
@@ -43,7 +46,7 @@ export async function edit(id: string, flags: EditFlags, io: Context): Promise<v
     throw usageError('Nothing to change is named. See what can be: tollgate upstreams edit --help')
   if (isChanged && patterns !== undefined)
     throw usageError('--models asks for more models, and is said alone: change the rest first.')
-  if (patterns !== undefined) return addMore(id, patterns, plan, io)
+  if (patterns !== undefined) return addMore(id, patterns, flags, io)
   const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
   const edited = await withStore(io, { readonly: plan }, (store) =>
     editUpstream({ store, vault: createVault(io.dataFolder, io.environment), lookUp: null }, id, changes, by),
@@ -88,7 +91,7 @@ function toLimits({ rpm, tpm, concurrency }: EditFlags): UpstreamChanges['limits
 }
 
 /** Asks the provider for its list again, and adds what fits and is not there. */
-async function addMore(id: string, patterns: string[], plan: boolean, io: Context): Promise<void> {
+async function addMore(id: string, patterns: string[], { plan = false, yes }: EditFlags, io: Context): Promise<void> {
   const { row, asked } = await withStore(io, { readonly: true }, async (store) => {
     const row = findUpstream(await store.readCatalog(), id)
     const opened = await openStored(store, io.dataFolder, io.environment)
@@ -96,8 +99,13 @@ async function addMore(id: string, patterns: string[], plan: boolean, io: Contex
   })
   if (asked.notReady !== null) throw new CommandError('no_credential', `${id} cannot be asked: ${asked.notReady}.`)
   const found = await findMore(row, { patterns, ask: () => listModels(asked) })
-  const by = { actor: 'cli', nowMs: io.nowMs(), isPlan: plan }
-  const added = await withStore(io, { readonly: plan }, (store) => addModels(store, id, found.models, by))
-  tell(id, added, plan, io)
-  if (!io.json) tellFound(added, found, io)
+  const by = { actor: 'cli', nowMs: io.nowMs() }
+  const planned = await withStore(io, { readonly: true }, (store) =>
+    addModels(store, id, found.models, { ...by, isPlan: true }),
+  )
+  if (!io.json) tellFound(planned, found, io)
+  if (plan) return tell(id, planned, plan, io)
+  // Requests for models that others serve would go there, too.
+  if (planned.further.length > 0 && !yes) await requireYes('Add these routes?', io)
+  tell(id, await withStore(io, {}, (store) => addModels(store, id, found.models, by)), plan, io)
 }

@@ -424,7 +424,16 @@ describe('a model that is there already', () => {
     await add('openai', '--yes')
     const pricing = { prompt: '0.000002', completion: '0.00002' }
     lists(openaiList({ id: 'openai/gpt-5', context_length: 100_000, pricing, supported_parameters: ['tools'] }))
-    expect((await add('openrouter', '--name', 'router', '--no-key', '--yes')).code).toBe(0)
+    const words = ['openrouter', '--name', 'router', '--no-key']
+    const told =
+      'There already, and with a further route from now on, to router, behind those that they have: openai/gpt-5. Where the others fail or are busy, router is sent their requests.'
+    const planned = await add(...words, '--plan')
+    expect(planned.stdout).toContain('+ models.openai/gpt-5: route router (openai/gpt-5)')
+    expect(planned.stderr).toContain(told)
+    expect(await add(...words)).toMatchObject({ code: 1, stderr: expect.stringContaining('say --yes') })
+    expect(await modelOf('openai/gpt-5')).toMatchObject({ routes: [{ upstream: 'openai' }] })
+    const ran = await add(...words, '--yes')
+    expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining(told) })
     expect(await modelOf('openai/gpt-5')).toMatchObject({
       context_length: 400_000,
       routes: [
@@ -439,6 +448,20 @@ describe('a model that is there already', () => {
         },
       ],
     })
+  })
+
+  test('gets it of an upstream that is there only once somebody has said yes', async () => {
+    const pricing = { prompt: '0.000002', completion: '0.00002' }
+    lists(openaiList('gpt-5'))
+    await add('openai', '--yes')
+    lists(openaiList({ id: 'openai/gpt-5', pricing }, { id: 'acme/own', pricing }))
+    await add('openrouter', '--name', 'router', '--no-key', '--yes', '--models', 'acme/own')
+    const edit = (...words: string[]) => bench.run('upstreams', 'edit', 'router', '--models', '*', ...words)
+    expect(await edit()).toMatchObject({ code: 1, stderr: expect.stringContaining('a further route from now on') })
+    expect(await modelOf('openai/gpt-5')).toMatchObject({ routes: [{ upstream: 'openai' }] })
+    expect((await edit('--yes')).code).toBe(0)
+    expect(await modelOf('openai/gpt-5')).toMatchObject({ routes: [{ upstream: 'openai' }, { upstream: 'router' }] })
+    expect((await edit()).stdout).toBe('router: nothing to change.\n')
   })
 
   test('stays as a file has it', async () => {

@@ -48,6 +48,7 @@ export function addUpstreams(program: Command, context: Context): void {
     .option('--tpm <n>', 'tokens per minute that its provider allows; none = no limit')
     .option('--concurrency <n>', 'calls at a time that its provider allows; none = no limit')
     .option('--plan', 'show what that would change, and change nothing')
+    .option('--yes', 'ask nothing: for scripts')
     .action(async (id: string, flags: EditFlags) => (await import('../upstreams-change.ts')).edit(id, flags, context))
   upstreams
     .command('remove')
