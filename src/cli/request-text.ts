@@ -2,6 +2,7 @@
 
 import { type Names, toKindName } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
+import { toDoubt } from '../domain/mode.ts'
 import type { ChargeLine } from '../domain/price.ts'
 import { toUsd } from '../domain/usage.ts'
 import { count } from '../domain/words.ts'
@@ -168,8 +169,9 @@ function toBasisText(call: ChargedCall): string {
 /** What of it has no price. The row knows that of a model within a call, of which its price says nothing. */
 function toUnpriced({ charge, unpriced, mode }: ChargedCall): string {
   if (unpriced === 0) return ''
-  const names = charge?.unpriced.map((name) => (name === 'mode' ? `the mode ${mode}` : name)) ?? []
-  return `; this may not be what it cost: there is no price for ${names.join(', ') || 'its model'}`
+  const lacking = charge?.unpriced ?? []
+  const names = lacking.map((name) => (name === 'mode' ? `the mode ${mode}` : name))
+  return `; ${toDoubt(lacking, mode)}: there is no price for ${names.join(', ') || 'its model'}`
 }
 
 /** Why some of it is a count of ours. */

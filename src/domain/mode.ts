@@ -33,3 +33,15 @@ export function toMode(...said: unknown[]): string | null {
   const mode = [...words].sort().join('+').slice(0, MAX_CHARS)
   return mode === '' ? null : mode
 }
+
+/**
+ * What a charge may be that leaves out these, for a sentence. Flex alone costs less than usual with whoever offers it, half of it at
+ * OpenAI (https://platform.openai.com/docs/guides/flex-processing) and Google (https://ai.google.dev/gemini-api/docs/optimization):
+ * what was charged as usual is too much, and never too little.
+ *
+ * @param unpriced see `findUnpriced`.
+ */
+export const toDoubt = (unpriced: readonly string[], mode: string | null): string =>
+  mode === 'flex' && unpriced.every((name) => name === 'mode') && unpriced.length > 0
+    ? 'this may have cost less'
+    : 'this may not be what it cost'

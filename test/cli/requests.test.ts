@@ -217,6 +217,7 @@ test('a request says how it was served, what has no price, and what its upstream
   record(
     settling(toSettled(toOpen({ id: id('d1') }), { ...used, mode: 'priority', unpriced: 1, costNanoUsd })),
     settling(toSettled(toOpen({ id: id('d2') }), { ...used, reportedNanoUsd: 31_000_000, costNanoUsd: 31_000_000 })),
+    settling(toSettled(toOpen({ id: id('d3') }), { ...used, webSearches: 0, mode: 'flex', unpriced: 1, costNanoUsd })),
   )
   const list = (await bench.run('requests', 'list')).stdout
   expect(list).toMatch(/000000d1 .* \$0\.0102\+\n/)
@@ -226,6 +227,8 @@ test('a request says how it was served, what has no price, and what its upstream
   const words = marked.stdout.replace(/\s+/g, ' ')
   expect(words).toContain('served as priority searches 2 of the web unpriced not all of it has a price')
   expect(words).toContain('this may not be what it cost: there is no price for the mode priority, web_search')
+  const flex = (await bench.run('requests', 'show', '00d3')).stdout.replace(/\s+/g, ' ')
+  expect(flex).toContain('this may have cost less: there is no price for the mode flex')
   const reported = await bench.run('requests', 'show', '00d2')
   expect(reported).toMatchObject({ code: 0, stderr: '' })
   expect(reported.stdout.replace(/\s+/g, ' ')).toContain(
@@ -236,5 +239,5 @@ test('a request says how it was served, what has no price, and what its upstream
     calls: [{ basis: 'tokens', charge: { unpriced: ['mode', 'web_search'] } }],
   })
   const { total } = JSON.parse((await bench.run('usage', '--since', '2026-11-01', '--json')).stdout)
-  expect(total).toMatchObject({ requests: 2, unpriced: 1, web_searches: 4 })
+  expect(total).toMatchObject({ requests: 3, unpriced: 2, web_searches: 4 })
 })

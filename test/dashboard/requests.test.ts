@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { merge, toFilters, toListQuery, toLiveQuery } from '../../src/dashboard/requests/filters.ts'
 import { toCallBars } from '../../src/dashboard/requests/timing.ts'
-import { toFailureText } from '../../src/dashboard/requests/words.ts'
+import { toFailureText, toUnpricedText } from '../../src/dashboard/requests/words.ts'
 
 const call = (created_ms: number, duration_ms: number | null, first_token_ms: number | null = null) => ({
   ...{ created_ms, duration_ms, first_token_ms },
@@ -67,4 +67,11 @@ test('a failure is told by its status and its code', () => {
   expect(toFailureText({ http_status: 503, error_code: 'upstream_error' })).toBe('503 upstream_error')
   expect(toFailureText({ http_status: null, error_code: 'cancelled' })).toBe('cancelled')
   expect(toFailureText({ http_status: 200, error_code: null })).toBe('')
+})
+
+test('what has no price is named, and which way that is wrong where it is known', () => {
+  expect(toUnpricedText(['mode'], 'flex')).toBe('This may have cost less: there is no price for calls served as flex.')
+  expect(toUnpricedText(['mode', 'input_cache_write_1h'], 'flex')).toBe(
+    'This may not be what it cost: there is no price for calls served as flex, what is kept in a cache for an hour.',
+  )
 })

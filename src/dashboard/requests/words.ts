@@ -1,4 +1,5 @@
 /** Requests and their calls in words. Pure. */
+import { toDoubt } from '../../domain/mode.ts'
 
 export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const
 
@@ -26,7 +27,8 @@ export const BASES: Readonly<Record<string, string>> = {
 /** What of a call has no price, by the names that prices have in the catalogue. */
 export function toUnpricedText(names: readonly string[], mode: string | null): string {
   const told = names.map((name) => (name === 'mode' ? `calls served as ${mode}` : (UNPRICED[name] ?? name)))
-  return `This may not be what it cost: there is no price for ${told.join(', ') || 'its model'}.`
+  const doubt = toDoubt(names, mode)
+  return `${doubt[0]?.toUpperCase()}${doubt.slice(1)}: there is no price for ${told.join(', ') || 'its model'}.`
 }
 
 const UNPRICED: Readonly<Record<string, string>> = {
