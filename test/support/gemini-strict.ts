@@ -88,6 +88,7 @@ function checkRequest(body: Json, rules: Rules): void {
   refuseUnless(contents.length > 0, '* GenerateContentRequest.contents: contents is not specified')
   const turns = contents.map((content, at) => checkContent(content, `contents[${at}]`, rules))
   refuseUnless(turns.at(-1)?.role === 'user', 'Please ensure that multiturn requests end with a user role.')
+  refuseUnless(turns[0]?.role === 'user', 'Please ensure that multiturn requests alternate between user and model.')
   checkCalls(turns, rules)
   if (rules.signs) checkSigned(turns)
   if (request.systemInstruction !== undefined) {

@@ -34,3 +34,19 @@ test('what a custom tool was called with is its input', () => {
   const { contents } = toConversation({ messages: custom }, { ids: false, signs: false, signer: 'g' })
   expect(contents[1]?.parts).toEqual([{ functionCall: { name: 'note', args: { input: 'Milk' } } }])
 })
+
+test('a conversation that begins with the model has a user before it, and one that ends with it is left so', () => {
+  const said: Message[] = [
+    { role: 'system', content: 'Be kind.' },
+    { role: 'assistant', content: 'How can I help?' },
+    { role: 'user', content: 'Hi' },
+    { role: 'assistant', content: 'Hel' },
+  ]
+  const { contents } = toConversation({ messages: said }, { ids: false, signs: true, signer: 'g' })
+  expect(contents).toEqual([
+    { role: 'user', parts: [{ text: '.' }] },
+    { role: 'model', parts: [{ text: 'How can I help?' }] },
+    { role: 'user', parts: [{ text: 'Hi' }] },
+    { role: 'model', parts: [{ text: 'Hel' }] },
+  ])
+})

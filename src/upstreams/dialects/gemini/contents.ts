@@ -23,6 +23,12 @@ export interface Manner {
   signer: string
 }
 
+/**
+ * What a user says where nobody said anything: a conversation that begins with the model is refused. One that ends with it is sent
+ * so: models before Gemini 3.5 Flash-Lite and 3.6 go on with it, and later ones say themselves that they do not.
+ */
+const NOTHING: Part = { text: '.' }
+
 type Of<Role extends Message['role']> = Extract<Message, { role: Role }>
 
 export function toConversation({ messages }: Pick<CanonicalRequest, 'messages'>, manner: Manner): Conversation {
@@ -33,10 +39,10 @@ export function toConversation({ messages }: Pick<CanonicalRequest, 'messages'>,
   for (const message of messages.slice(first)) turns.take(message)
   turns.end()
   const { contents } = turns
-  if (manner.signs) signCurrentTurn(contents)
   // There has to be something to answer.
-  if (contents.length === 0)
-    return { contents: [{ role: 'user', parts: system.length > 0 ? system : [{ text: ' ' }] }] }
+  if (contents.length === 0) return { contents: [{ role: 'user', parts: system.length > 0 ? system : [NOTHING] }] }
+  if (contents[0]?.role === 'model') contents.unshift({ role: 'user', parts: [NOTHING] })
+  if (manner.signs) signCurrentTurn(contents)
   return { contents, ...(system.length > 0 ? { systemInstruction: { parts: system } } : {}) }
 }
 
