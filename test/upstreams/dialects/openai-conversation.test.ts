@@ -36,6 +36,17 @@ test('a picture that another has drawn goes without its signature', () => {
   ])
 })
 
+test('an answer of which nothing is left is left out', () => {
+  const question: Message = { role: 'user', content: 'Draw a cat' }
+  const next: Message = { role: 'user', content: 'A red one' }
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
+  const drawn = { role: 'assistant', content: null, images: [image] } as Message
+  const options = { ...DEFAULT_OPTIONS, drop: ['messages.images'] }
+  const sent = toOwnConversation([question, drawn, next], { ...router, upstream: { id: 'router', options } })
+  expect(sent).toEqual([question, next])
+  expect(toOwnConversation([question, drawn, next], router)).toEqual([question, drawn, next])
+})
+
 test('a conversation that has nothing of this is the same list', () => {
   const messages: Message[] = [
     { role: 'user', content: 'a' },

@@ -23,7 +23,7 @@ export function toOwnConversation(
   const rule = options.tool_ids && ID_RULES[options.tool_ids]
   // Made where it is needed: most conversations call nothing.
   let ids: ToolIds | undefined
-  return toList<JsonObject, Message>(read, (message) => {
+  const sent = toList<JsonObject, Message>(read, (message) => {
     const { role } = message
     if (role === 'developer' && options.developer_role === 'system')
       return toChanged({ ...message, role: 'system' }, changes)
@@ -34,7 +34,18 @@ export function toOwnConversation(
     }
     return toChanged(own, changes)
   })
+  return sent === read ? read : sent.filter((message, at) => message === read[at] || saysSomething(message))
 }
+
+/** False for an answer of which nothing is left: an empty one is refused. */
+const saysSomething = (message: JsonObject): boolean =>
+  message.role !== 'assistant' ||
+  Object.entries(message).some(([name, value]) => !NOT_SAID.has(name) && isFilled(value))
+
+const NOT_SAID: ReadonlySet<string> = new Set(['role', 'name'])
+
+const isFilled = (value: unknown): boolean =>
+  value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0)
 
 /** Marks an item of `reasoning_details` that has a signature, or what was encrypted, with whom alone can read it. */
 export function signed<Item extends object>(item: Item, signer: string): Item | (Item & { signer: string }) {
