@@ -26,7 +26,7 @@ export function* checkPreset(at: Path, { preset: name, dialect }: Entry): Genera
 const OURS = new Set(['model', 'messages', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens'])
 
 const FIELD = /^[A-Za-z_][\w-]*$/
-const FIELD_PATH = /^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)?$/
+const FIELD_PATH = /^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){0,3}$/
 
 /** Says what is wrong with the settings by which requests are changed. */
 export function* checkSettings(at: Path, entry: Entry): Generator<Issue> {

@@ -109,7 +109,7 @@ export interface UpstreamSettings {
   service_account?: boolean
   /** More headers of every request, by lower-case names. */
   headers?: Record<string, string>
-  /** Fields of a request that it is not sent, such as `seed`, or `messages.name` of each message. */
+  /** Fields of a request that it is not sent, such as `seed`, or `messages.name` of each message, or of what is deeper still. */
   drop?: string[]
   /** Fields of a request that have another name there; of `messages.reasoning`, its last part has. */
   rename?: Record<string, string>

@@ -115,7 +115,10 @@ describe('a mistake is one sentence at its place', () => {
     ['{ preset: groq, api_key: gsk_x }', /upstreams.u.api_key: must be a reference .* such as \$\{GROQ_API_KEY\}/],
     ['{ preset: google, drop: [seed] }', /upstreams.u.drop: only the 'openai' dialect has drop/],
     [`{ ${HTTP}, drop: [model] }`, /upstreams.u.drop\[0\]: model is written by Tollgate itself/],
-    [`{ ${HTTP}, drop: [a.b.c] }`, /upstreams.u.drop\[0\]: 'a.b.c' is no field of a request: write its name, such as/],
+    [
+      `{ ${HTTP}, drop: [a.b.c.d.e] }`,
+      /upstreams.u.drop\[0\]: 'a.b.c.d.e' is no field of a request: write its name, such as/,
+    ],
     [`{ ${HTTP}, rename: { n: m } }`, /upstreams.u.rename.n: n is written by Tollgate itself/],
     [`{ ${HTTP}, rename: { seed: stream } }`, /upstreams.u.rename.seed: stream is written by Tollgate itself/],
     [`{ ${HTTP}, rename: { seed: "a b" } }`, /upstreams.u.rename.seed: 'a b' is no name of a field/],

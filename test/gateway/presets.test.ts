@@ -129,12 +129,50 @@ const SENT: Record<string, Sent> = {
       ...MAX,
     },
   },
-  cohere: { thoughts: {}, fields: { ...PENALTY, ...SEED, ...USAGE, ...EFFORT, ...MAX } },
+  cohere: { thoughts: {}, fields: { ...PENALTY, ...SEED, ...PLAIN_USAGE, ...EFFORT, ...MAX } },
   nvidia: {
     thoughts: EVERY_THOUGHT,
     fields: { ...ALL, chat_template_kwargs: { thinking: true, enable_thinking: true }, ...MAX },
   },
   huggingface: { thoughts: EVERY_THOUGHT, fields: { ...ALL, ...EFFORT, ...MAX } },
+}
+
+/** What clients may say beyond OpenAI's format, each alone. */
+const MARK = { cache_control: { type: 'ephemeral' } }
+const PICTURE = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
+const EXTRA = { extra_content: { google: { thought_signature: 'AA==' } } }
+const answered = (fields: object, call: object = {}, result: object = {}) => ({
+  messages: [
+    { role: 'user', content: 'Hi' },
+    { role: 'assistant', content: 'Looking.', tool_calls: [{ ...CALLS[0], ...call }], ...fields },
+    { ...RESULT, ...result },
+  ],
+})
+const asked = (part: object) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi', ...part }] }] })
+const HELLO = { messages: [{ role: 'user', content: 'Hi' }] }
+const BEYOND: Record<string, object> = {
+  top_k: { ...HELLO, top_k: 5 },
+  safety_settings: { ...HELLO, safety_settings: [{ category: 'C', threshold: 'BLOCK_NONE' }] },
+  thinking: { ...HELLO, thinking: { type: 'enabled', budget_tokens: 2_000 } },
+  reasoning: { ...HELLO, reasoning: { effort: 'low', exclude: true } },
+  'a cache mark': { ...HELLO, ...MARK },
+  'a cache mark of a message': { messages: [{ role: 'user', content: 'Hi', ...MARK }] },
+  'a cache mark of a part': asked(MARK),
+  'a cache mark of a tool': { ...HELLO, tools: [{ ...TOOLS[0], ...MARK }] },
+  'a cache mark of a function': { ...HELLO, tools: [{ type: 'function', function: { name: 'f', ...MARK } }] },
+  'a break of the cache': asked({ prompt_cache_breakpoint: { mode: 'explicit' } }),
+  'a thought': answered({ reasoning: 'Hm' }),
+  'a thought by its other name': answered({ reasoning_content: 'Hm' }),
+  'details of a thought': answered({ reasoning_details: DETAILS }),
+  annotations: answered({ annotations: [] }),
+  pictures: answered({ images: [{ ...PICTURE, ...EXTRA }] }),
+  'a signature of a call': answered({}, EXTRA),
+  'a result that is an error': answered({}, {}, { is_error: true }),
+}
+const KNOWN: Record<string, string[]> = {
+  ...{ openai: ['a break of the cache'], azure: ['a break of the cache'] },
+  'azure-deployments': ['a break of the cache'],
+  ...{ groq: ['a thought'], cerebras: ['a thought'] },
 }
 
 /** The words of an effort, where they are other than those of the client: from none to max. */
@@ -255,6 +293,14 @@ describe('what a preset sends', () => {
     const others: object[] = [{ reasoning: { effort: 'low' } }, { reasoning: { max_tokens: 1_000 } }]
     if (!HAVE_THINKING.includes(name)) others.push({ thinking: { type: 'enabled', budget_tokens: 1_024 } })
     for (const words of others) expect((await post(name, { ...hello, ...words })).json).toEqual(json)
+  })
+
+  test.each(Object.entries(STRICT))('%s is sent nothing that it would refuse', async (name, rules) => {
+    for (const [what, body] of Object.entries(BEYOND)) {
+      const isRefused = findUnknown({ model: 'm', ...body }, rules) !== null
+      expect([what, isRefused]).toEqual([what, !KNOWN[name]?.includes(what)])
+      await post(name, body)
+    }
   })
 
   test('what a client says in the words of a provider, or of OpenRouter, is understood', async () => {
