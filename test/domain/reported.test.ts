@@ -1,5 +1,5 @@
 /** What an upstream says that a call costs, by the digits that it wrote. */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import fc from 'fast-check'
 import { findReported, toNanoUsd } from '../../src/domain/reported.ts'
 
@@ -58,6 +58,25 @@ describe('where an upstream says it', () => {
     expect(find('{"cost":7,"usage":{"cost":0.25,"other":{"cost":9}}}')).toBe(250_000_000)
     expect(find('{"usage":{"cost":{"total_cost":0.006}}}', 'usage.cost.total_cost')).toBe(6_000_000)
     expect(find('{"usage":{"cost":"0.25"}}')).toBe(250_000_000)
+  })
+
+  test('it is read without parsing the answer again, as long as its digits are beyond doubt', () => {
+    const said = 'said \\"cost\\":1 of "cost":2, {}'
+    const plain = JSON.stringify({ choices: [{ said }], usage: { cost: 0.25, cost_details: { cost: 0.5 } } })
+    const doubtful = '{"cost":0.0000000015,"usage":{"cost":0.0000000014999999999999999999999}}'
+    const escaped = '{"usage":{"\\u0063ost":0.25}}'
+    const answers = [plain, doubtful, escaped].map((text) => ({ text, answer: JSON.parse(text) }))
+    using parse = spyOn(JSON, 'parse')
+    const found = answers.map(({ text, answer }) => {
+      parse.mockClear()
+      const nanoUsd = findReported(answer, text, { path: 'usage.cost', unit: 'usd' })
+      return [nanoUsd, parse.mock.calls.length]
+    })
+    expect(found).toEqual([
+      [250_000_000, 0],
+      [1, 1],
+      [250_000_000, 1],
+    ])
   })
 
   test.each([
