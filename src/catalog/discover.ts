@@ -12,7 +12,7 @@ import { byCondition, type DeclaredModel, type DeclaredRoute, type Facts, FREE, 
 import { type Found, toFew, toFoundNotes, toNames } from './discovery-notes.ts'
 import { findAt, findFacts, type KnownModel, type KnownProviders, toFacts, toRouteSettings } from './known.ts'
 import type { Provider } from './providers.ts'
-import { toSlug, toSlugs, type Wish } from './wishes.ts'
+import { fits, toSlug, toSlugs, type Wish } from './wishes.ts'
 
 export interface DiscoverOptions {
   /** The id of the upstream that serves them. */
@@ -49,7 +49,9 @@ export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOp
   const { wishes, vendor } = options
   const named = onlyNamed(listed, notes)
   const wanted = named.flatMap((model) => toSlugs(model, wishes, vendor).map((slug) => ({ model, slug })))
-  const nameless = wishes.length > 0 ? [] : named.filter(({ id }) => toSlug(id, vendor) === null)
+  const isMeant = ({ id }: ListedModel) =>
+    wishes.length === 0 || wishes.some((wish) => wish.slug === null && fits(wish, id, null))
+  const nameless = named.filter((model) => toSlug(model.id, vendor) === null && isMeant(model))
   if (nameless.length > 0)
     notes.push(
       `${toCount(nameless.length)} left out, whose names cannot be those of models here: ${toNames(nameless.map(({ id }) => quote(id)))}. ${RENAME}`,
@@ -118,7 +120,10 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
   const pricing = local ? FREE : (said ?? facts.pricing ?? [])
   const model: DeclaredModel = {
     slug,
-    name: (listed.name ?? facts.name ?? listed.id).replace(/\p{Cc}/gu, ' ').slice(0, 200),
+    name: (listed.name ?? facts.name ?? listed.id)
+      .replace(/[\p{Cc}\p{Bidi_Control}]/gu, ' ')
+      .slice(0, 200)
+      .toWellFormed(),
     ownedBy: slug.slice(0, slug.indexOf('/')),
     contextLength,
     maxOutputLength: Math.min(output, contextLength),

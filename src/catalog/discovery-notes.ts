@@ -55,8 +55,8 @@ export function toFoundNotes(found: readonly Found[], isLocal: boolean): string[
 const MOST_NAMED = 5
 
 /** The first few of many names. */
-export const toNames = (names: readonly string[]): string =>
-  `${names.slice(0, MOST_NAMED).join(', ')}${names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ''}`
+export const toNames = (names: readonly string[], most = MOST_NAMED): string =>
+  `${names.slice(0, most).join(', ')}${names.length > most ? ` and ${names.length - most} more` : ''}`
 
 /** The first few of many sentences. */
 export const toFew = (notes: readonly string[]): string[] =>

@@ -49,6 +49,7 @@ export async function findModels(upstream: Asked, options: FindOptions): Promise
   })
   const isRead = read !== null && modelList !== 'not_deployed'
   const listed = isRead ? read : wishes.map((wish) => ({ id: toOwnName(wish, options) }))
+  for (const wish of wishes) requireFit(wish, isRead ? listed : null, vendor)
   const { id, dialect, local } = upstream
   const found = toDiscovered(listed, {
     upstream: id,
@@ -58,7 +59,6 @@ export async function findModels(upstream: Asked, options: FindOptions): Promise
     ...{ modelList, local, known },
     wishes,
   })
-  if (isRead) for (const wish of wishes) requireFit(wish, listed, vendor)
   if (found.models.length === 0)
     throw new ServiceError(
       { kind: 'list_failed', why: 'none' },
@@ -84,12 +84,21 @@ function toOwnName({ pattern, slug }: Wish, { provider, vendor, known }: FindOpt
   return isKnown(rest) && !isKnown(pattern) ? rest : pattern
 }
 
-function requireFit(wish: Wish, listed: readonly ListedModel[], vendor: string): void {
+/** @param listed null where there is no list. */
+function requireFit(wish: Wish, listed: readonly ListedModel[] | null, vendor: string): void {
+  const { pattern } = wish
+  const at = wish.slug === null && !listed?.some(({ id }) => id === pattern) ? pattern.lastIndexOf('=') : -1
+  if (at >= 0)
+    throw new ServiceError(
+      { kind: 'invalid', field: 'models' },
+      `In ${quote(pattern)}, ${quote(pattern.slice(at + 1))} is no name of a model here, which is such as openai/gpt-4o. Nothing was changed.`,
+    )
+  if (listed === null) return
   const all = listed.map(({ id }) => ({ id, slug: toSlug(id, vendor) }))
   if (all.some(({ id, slug }) => fits(wish, id, slug))) return
   const names = all.slice(0, 1_000).flatMap(({ id, slug }) => (slug === null ? [id] : [id, slug]))
   throw new ServiceError(
     { kind: 'invalid', field: 'models' },
-    `None of the ${listed.length} models that are listed there fits ${quote(wish.pattern)}${closest(wish.pattern, names)}. Nothing was changed.`,
+    `None of the ${listed.length} models that are listed there fits ${quote(pattern)}${closest(pattern, names)}. Nothing was changed.`,
   )
 }

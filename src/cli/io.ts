@@ -190,7 +190,7 @@ export function toWholeSource(source: string): string {
 }
 
 /** Control characters of a name would be commands to the terminal that shows it. */
-export const toPrintable = (text: string) => text.replace(/\p{Cc}/gu, '?')
+export const toPrintable = (text: string) => text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, '?')
 
 /** The same of a text of several lines. */
 export const toPrintableLines = (text: string) => text.split('\n').map(toPrintable).join('\n')

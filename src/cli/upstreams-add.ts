@@ -10,6 +10,7 @@ import {
   toUpstreamRow,
 } from '../catalog/add-upstream.ts'
 import type { Discovered } from '../catalog/discover.ts'
+import { toNames } from '../catalog/discovery-notes.ts'
 import { findModels } from '../catalog/found-models.ts'
 import { type KnownProviders, loadKnown } from '../catalog/known.ts'
 import { findByAddress, findProvider, type Provider } from '../catalog/providers.ts'
@@ -114,6 +115,9 @@ async function toCredential(
   return isLocal ? null : { credential: await askCredential(title, io, variables) }
 }
 
+/** More are for `models list --all`. */
+const MOST_UNPRICED = 20
+
 /** What the lines of a plan do not say. */
 export function tellFound(added: Added, { notes, unpriced, others }: Discovered, io: Context): void {
   for (const note of [...notes, ...added.notes]) io.stderr(`note: ${toPrintable(note)}\n`)
@@ -123,7 +127,7 @@ export function tellFound(added: Added, { notes, unpriced, others }: Discovered,
     )
   if (unpriced.length > 0)
     io.stderr(
-      `note: unpriced, and so disabled until ${unpriced.length === 1 ? 'it has a price' : 'they have prices'}: ${unpriced.map(toPrintable).join(', ')}. Ask for newer prices with: tollgate catalog refresh. Or give one in the dashboard.\n`,
+      `note: unpriced, and so disabled until ${unpriced.length === 1 ? 'it has a price' : 'they have prices'}: ${toNames(unpriced.map(toPrintable), MOST_UNPRICED)}. Ask for newer prices with: tollgate catalog refresh. Or give one in the dashboard.\n`,
     )
 }
 

@@ -146,8 +146,8 @@ function toSaid(text: string, upstream: Upstream): string {
   if (/^\s*</.test(text)) return ''
   const [, message = ''] = /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text) ?? []
   return toPublic(message, upstream)
-    .replace(/\\./g, ' ')
-    .replace(/[\s.]+$/, '')
+    .replace(/\\u[0-9a-fA-F]{4}|\\./g, ' ')
+    .replace(/^\s+|[\s.]+$/g, '')
     .slice(0, 200)
 }
 

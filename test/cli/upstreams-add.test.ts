@@ -364,6 +364,24 @@ describe('--models', () => {
     expect(more.stdout).toContain('+ models.lab/plain, 1 route')
   })
 
+  test('with a name behind its = that is none here says so', async () => {
+    lists(openaiList('plain'))
+    for (const [words, provider] of [
+      [['--name', 'lab', '--local'], []],
+      [[], ['azure', '--no-key']],
+    ] as const) {
+      const ran = await add(...provider, ...words, '--yes', '--models', 'plain=gpt-4o')
+      expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining("In 'plain=gpt-4o', 'gpt-4o' is no name") })
+    }
+    lists(openaiList('odd=one'))
+    expect((await add('--name', 'lab', '--local', '--yes', '--models', 'odd=one')).stderr).toContain(
+      "names cannot be those of models here: 'odd=one'",
+    )
+    const ran = await add('--name', 'lab', '--local', '--yes', '--models', 'odd=one=acme/one')
+    expect(ran.code).toBe(0)
+    expect(await modelOf('acme/one')).toMatchObject({ routes: [{ upstream_model: 'odd=one' }] })
+  })
+
   test('that nothing fits is told, with the name that was meant', async () => {
     lists(openaiList('gpt-5'))
     const { code, stderr } = await add('openai', '--yes', '--models', 'gpt5')
@@ -406,6 +424,19 @@ describe('a list that is not to be trusted', () => {
     expect(stderr).toContain("1 of its models is left out, whose names cannot be those of models here: 'a*b'.")
     expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]/u)
     expect(stderr.length).toBeLessThan(2_000)
+  })
+
+  test('with names that turn the line around, or thousands of models, stays a few plain lines', async () => {
+    const name = 'safe\u202Eetirw\u0007'
+    lists(openaiList({ id: 'turned', name }, '\u202E', ...Array.from({ length: 3_000 }, (_, index) => `m-${index}`)))
+    const { code, stderr } = await add('--name', 'lab', '--no-key', '--yes')
+    expect(code).toBe(0)
+    expect(await modelOf('lab/turned')).toMatchObject({ name: 'safe etirw ' })
+    expect(stderr).not.toContain('\u202E')
+    expect(stderr).toContain('and 2981 more. Ask for newer prices')
+    expect(stderr.length).toBeLessThan(2_000)
+    lists(listed({ error: { message: '\u001b[2Jgone' } }, 400))
+    expect((await add('--name', 'lab2', '--no-key', '--yes')).stderr).toContain('answered 400, and said: [2Jgone.')
   })
 
   test('that has nothing in it adds nothing', async () => {
