@@ -4,10 +4,11 @@ import { hasProxy, toFetchPlaces } from '../config.ts'
 import { type Check, ok, problem, toFew, warning } from '../documents/check.ts'
 import { toKnown, toReasons } from '../documents/readiness.ts'
 import type { ShownUpstream } from '../documents/upstream.ts'
-import type { Environment, OpenedCredentials, Snapshot, Upstream } from '../domain/snapshot.ts'
+import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { count } from '../domain/words.ts'
 import { toLowLimit } from '../server/files.ts'
 import type { Status } from '../server/protocol.ts'
+import type { VaultState } from '../store/vault.ts'
 import { toAgo } from './io.ts'
 import type { ServerLookup } from './live.ts'
 import { toBreakers, toTrouble, toUnusedCredentials } from './upstream-text.ts'
@@ -73,17 +74,30 @@ function toDefect({ full, ledger, upstreams, disk }: Status): string {
   return 'cannot read changes of the configuration. Its log says why.'
 }
 
-/** Looks at those that were typed in. A server that has opened them goes on without what it has opened them with; the next does not. */
-export function checkCredentials(opened: OpenedCredentials): Check[] {
-  const all = [...opened].flatMap(([id, each]) => each.map((one) => ({ id, one })))
-  if (all.length === 0) return []
+/**
+ * Looks at those that were typed in. A server that has opened them goes on without what it has opened them with; the next does not.
+ * @param isServer whether the running server says so, and not this process, whose environment may lack what that has.
+ */
+export function checkCredentials(
+  { where, sealed_by: by, credentials, problems }: VaultState,
+  isServer: boolean,
+): Check[] {
+  if (credentials === 0) return []
   const name = 'credentials'
-  const problems = all.flatMap(({ id, one }) => ('problem' in one ? `Of the upstream ${id}: ${one.problem}.` : []))
-  if (problems.length > 0) return problems.map((message) => problem(name, message))
+  const all = `${count(credentials, 'credential')} typed in`
+  if (problems.length === 0) {
+    const keep = where.startsWith('the file')
+      ? ' Keep a copy: tollgate backup FILE --with-secret'
+      : ' Keep a copy of it.'
+    return [ok(name, `${all}, which ${where} opens${isServer ? ', as the running server has it' : ''}.${keep}`)]
+  }
+  const told = problems.map(({ upstream, problem: why }) => `Of the upstream ${upstream}: ${why}.`)
+  if (isServer) return told.map((message) => problem(name, `${message} The running server cannot open it.`))
+  if (by !== null) return told.map((message) => problem(name, message))
   return [
-    ok(
+    warning(
       name,
-      `${count(all.length, 'credential')} typed in, which the file 'secret' opens. Keep a copy: tollgate backup FILE --with-secret`,
+      `${all}, which nothing here opens: neither ${where} nor TOLLGATE_SECRET is there. Where a server has that variable in an environment of its own, ask again while it runs; else put the file back, or type them in again.`,
     ),
   ]
 }

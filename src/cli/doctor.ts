@@ -17,7 +17,7 @@ import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { readSpace } from '../store/sqlite/ledger-prune.ts'
 import { createLedgerReader } from '../store/sqlite/ledger-reader.ts'
 import { createUsageReader } from '../store/sqlite/usage-reader.ts'
-import { createVault } from '../store/vault.ts'
+import { createVault, inspectVault } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
 import { checkCatalogFile } from './doctor-catalog.ts'
 import { guarded } from './doctor-check.ts'
@@ -27,7 +27,7 @@ import { checkBackups, checkFolder, checkJournal } from './doctor-files.ts'
 import { checkPrices } from './doctor-prices.ts'
 import { checkCredentials, checkModels, checkServer, checkTransport, checkUpstreams } from './doctor-server.ts'
 import { type Context, printJson, toIndented, toPrintable, version } from './io.ts'
-import { findServer, type ServerLookup } from './live.ts'
+import { askVault, findServer, type ServerLookup } from './live.ts'
 
 export async function doctor(io: Context): Promise<void> {
   const checks = await examine(io)
@@ -105,8 +105,10 @@ async function checkCatalog(sqlite: Database, found: ServerLookup, io: Context):
     toRow(declared, status?.upstreams ?? null),
   )
   const snapshot = toSnapshot(configuration, io.environment, opened)
+  const served = status && (await askVault(io.dataFolder).catch(() => null))
+  const vault = served ?? (await inspectVault(createConfigStore(sqlite), io.dataFolder, io.environment))
   return [
-    ...checkCredentials(opened),
+    ...checkCredentials(vault, served !== null),
     ...checkUpstreams(rows, status !== null, io.nowMs()),
     ...checkTransport([...snapshot.upstreams.values()], io.environment),
     ...checkModels(snapshot, rows, status !== null),

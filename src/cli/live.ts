@@ -19,10 +19,12 @@ import {
   socketPath,
   TailLine,
   TestResult,
+  VaultShape,
 } from '../server/protocol.ts'
 import type { RequestFilter } from '../store/request-store.ts'
 import { createLedgerAudit } from '../store/sqlite/ledger-audit.ts'
 import { isServed } from '../store/sqlite/lock.ts'
+import type { VaultState } from '../store/vault.ts'
 import { CommandError } from './command-error.ts'
 import type { Io } from './io.ts'
 
@@ -118,6 +120,18 @@ export async function rotateThroughServer(dataFolder: string): Promise<Static<ty
   if (!Value.Check(ControlError, body) || body.error.kind === 'unknown_path')
     throw new CommandError('server_silent', `The server cannot be asked: ${OTHER_VERSION}.`)
   throw new CommandError(body.error.kind, body.error.message)
+}
+
+/**
+ * How what was typed in stands before the server that runs; null where that is of a version that cannot say. Throws a CommandError
+ * where it does not answer.
+ */
+export async function askVault(dataFolder: string): Promise<VaultState | null> {
+  const response = await ask(dataFolder, 'GET', '/secret', STATUS_MS).catch((error) => {
+    throw new CommandError('server_silent', `The server did not answer: ${reasonOf(error)}.`)
+  })
+  const body: unknown = await response.json()
+  return response.ok && Value.Check(VaultShape, body) ? body : null
 }
 
 /**

@@ -12,6 +12,7 @@ import { type Controller, createInstance, type Listener, NoRoute, pathOf } from 
 import { type Log, redact, traceOf } from '../log.ts'
 import type { RequestFilter } from '../store/request-store.ts'
 import type { Rotated } from '../store/rotate-secret.ts'
+import type { VaultState } from '../store/vault.ts'
 import { type ControlError, type Flushed, type Status, socketPath, TailFilter, type TestResult } from './protocol.ts'
 import { END_MS, type Tails } from './tails.ts'
 
@@ -32,6 +33,8 @@ export interface ControlRoutesDeps {
   reload(): Promise<NeedsRestart>
   /** Has the database take what the ledger's journal holds, for 2 s at most. */
   flush(): Promise<Flushed>
+  /** Whether what was typed in opens here, and by what it is sealed. */
+  inspectVault(): Promise<VaultState>
   /** Has what was typed in sealed by a new secret. Throws a ServiceError that says why not. */
   rotateSecret(): Promise<Rotated>
   /** Who follows the requests that finish here. */
@@ -57,6 +60,7 @@ export function createControlRoutes({
   test,
   reload,
   flush,
+  inspectVault,
   rotateSecret,
   tails,
   setupCode,
@@ -87,6 +91,7 @@ export function createControlRoutes({
       return { reloaded: true, needs_restart: await reload() }
     })
     .post('/ledger/flush', () => flush())
+    .get('/secret', () => inspectVault())
     .post('/secret/rotate', () => rotateSecret())
     .get('/requests/tail', async ({ request, query: { filter: text = '' } }) => {
       const filter = await toFilter(text)

@@ -116,6 +116,14 @@ export type Flushed = Static<typeof Flushed>
 /** Answer of `POST /secret/rotate`: how many credentials were sealed anew, and upstreams whose did not open. */
 export const RotatedShape = Type.Object({ credentials: Amount, unopened: Type.Array(Text) })
 
+/** Answer of `GET /secret`: how what was typed in stands before the server, by its own environment (`store/vault.ts`). */
+export const VaultShape = answer({
+  where: Text,
+  sealed_by: orNull(Text),
+  credentials: Amount,
+  problems: Type.Array(Type.Object({ upstream: Text, problem: Text })),
+})
+
 /** Which requests `GET /requests/tail?filter=<JSON>` is to tell of. */
 export const TailFilter = Type.Object(
   {

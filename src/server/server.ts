@@ -21,7 +21,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { Log } from '../log.ts'
 import { createPages } from '../pages/pages.ts'
 import type { ConfigStore, Settings } from '../store/config-store.ts'
-import { createVault } from '../store/vault.ts'
+import { createVault, inspectVault } from '../store/vault.ts'
 import { createChecker } from '../structured/checker.ts'
 import { Pace } from '../threads/pace.ts'
 import { createCounter } from '../tokens/count.ts'
@@ -224,6 +224,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     test,
     reload: options.commands.reload,
     flush: ledger.flush,
+    inspectVault: () => inspectVault(store, dataFolder, environment),
     async rotateSecret() {
       const { rotateSecret } = await import('../store/rotate-secret.ts')
       const own = createVault(dataFolder, environment)

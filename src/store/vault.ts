@@ -81,6 +81,39 @@ const WRONG =
 
 const lower = (sentence: string) => sentence.replace(/^T(?!OLL)/, 't').replace(/\.$/, '')
 
+/** How credentials that were typed in stand before one process, by its own environment. */
+export interface VaultState {
+  /** What seals, and opens, in words that go on a sentence. */
+  where: string
+  /** By which what it seals is known; null where there is none yet, or it cannot be read. */
+  sealed_by: string | null
+  credentials: number
+  /** Those that do not open. */
+  problems: { upstream: string; problem: string }[]
+}
+
+/** Opens all of them anew, whatever was opened before. */
+export async function inspectVault(
+  store: Pick<ConfigStore, 'readSealed'>,
+  dataFolder: string,
+  environment: Environment,
+): Promise<VaultState> {
+  const { secret, open } = createVault(dataFolder, environment)
+  const opened = await open(await store.readSealed())
+  const all = [...opened].flatMap(([upstream, each]) => each.map((one) => ({ upstream, ...one })))
+  const problems = all.flatMap((one) => ('problem' in one ? { upstream: one.upstream, problem: one.problem } : []))
+  return { where: secret.where, sealed_by: toIdOf(secret), credentials: all.length, problems }
+}
+
+function toIdOf(secret: SecretFile): string | null {
+  try {
+    return secret.read()[0]?.id ?? null
+  } catch (error) {
+    if (error instanceof ServiceError) return null
+    throw error
+  }
+}
+
 /** For commands: opens what a store has. */
 export const openStored = async (
   store: Pick<ConfigStore, 'readSealed'>,
@@ -109,7 +142,7 @@ function toKeys(secret: SecretFile): () => Keys {
     if (keys.length > 0) return keys
     throw new ServiceError(
       { kind: 'secret_unusable', path: 'secret' },
-      `The file ${secret.where.replace(/^the file /, '')} is gone, with which credentials are opened. Put it back, or type them in again.`,
+      `The file ${secret.where.replace(/^the file /, '')} is gone, with which credentials are opened. Put it back, give TOLLGATE_SECRET as the server has it, or type them in again.`,
     )
   }
 }

@@ -5,7 +5,9 @@ import { chmodSync, copyFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '../../src/cli/io.ts'
 import type { Status } from '../../src/server/protocol.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath, openDatabase } from '../../src/store/sqlite/open.ts'
+import { inspectVault } from '../../src/store/vault.ts'
 import { pretendServer, toStatus } from '../support/status.ts'
 import { type Bench, createBench, type Ran } from './run.ts'
 
@@ -27,8 +29,8 @@ export interface Clinic {
   bench: Pick<Bench, 'isWatched' | 'answers' | 'environment'>
   /** Opens the database as another process would. Closed with the clinic. */
   database(): Database
-  /** Has a server run on the folder, which says this of itself. */
-  serve(fields?: Partial<Status>): void
+  /** Has a server run on the folder, which says this of itself, and opens credentials in an environment of its own. */
+  serve(fields?: Partial<Status>, environment?: Record<string, string>): void
   /** Has another one take its place. */
   restart(fields: Partial<Status>): Promise<void>
   examine(...argv: string[]): Promise<Examined>
@@ -54,9 +56,21 @@ export async function openClinic(): Promise<Clinic> {
   const path = (...names: string[]) => join(folder, ...names)
   const run = (...argv: string[]) => bench.run('--data', folder, ...argv)
   const connections: Database[] = []
+  const connect = () => {
+    const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
+    connections.push(sqlite)
+    return sqlite
+  }
   let stopServer = async () => {}
-  const serve = (fields: Partial<Status> = {}) => {
-    stopServer = pretendServer(folder, toStatus({ version: version(), ...fields }))
+  const serve = (fields: Partial<Status> = {}, environment: Record<string, string> = {}) => {
+    const status = toStatus({ version: version(), ...fields })
+    const store = createConfigStore(connect())
+    stopServer = pretendServer(
+      folder,
+      status,
+      async () => null,
+      () => inspectVault(store, folder, environment),
+    )
     chmodSync(path('serve.lock'), 0o600)
   }
   await Bun.write(join(bench.folder, 'c.yaml'), CATALOGUE)
@@ -71,11 +85,7 @@ export async function openClinic(): Promise<Clinic> {
   chmodSync(databasePath(folder), 0o600)
   return {
     ...{ folder, path, run, bench },
-    database() {
-      const sqlite = openDatabase(databasePath(folder), { busyMs: 0 })
-      connections.push(sqlite)
-      return sqlite
-    },
+    database: connect,
     serve,
     async restart(fields) {
       await stopServer()

@@ -15,10 +15,10 @@ beforeEach(async () => {
 })
 afterEach(() => clinic.end())
 
-async function typeIn(): Promise<void> {
+async function typeIn(environment: Record<string, string> = {}): Promise<void> {
   const deps = {
     store: createConfigStore(clinic.database()),
-    vault: createVault(clinic.folder),
+    vault: createVault(clinic.folder, environment),
     lookUp: async () => [],
   }
   await editUpstream(deps, 'keyed', { apiKey: SECRET }, { actor: 'test', nowMs: NOW })
@@ -82,4 +82,22 @@ test('at a terminal a secret is replaced once somebody has read what to keep fir
   }
   expect((await clinic.run('secret', 'rotate', '--yes')).code).toBe(0)
   expect(read()).not.toBe(before)
+})
+
+const SERVICE = { TOLLGATE_SECRET: 'the secret of the service, 32 characters or more' }
+const OTHER = { TOLLGATE_SECRET: 'another secret of this shell, 32 characters or more' }
+
+test('what the running server opens by a variable of its own is well, whatever this environment has', async () => {
+  await typeIn(SERVICE)
+  // Nobody knows of it, and it is no problem.
+  expect((await clinic.examine()).of('credentials')).toStartWith(
+    'warning: 1 credential typed in, which nothing here opens',
+  )
+  const upstreams = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
+  clinic.serve({ upstreams }, SERVICE)
+  for (const environment of [{}, OTHER]) {
+    clinic.bench.environment = environment
+    const { code, of } = await clinic.examine()
+    expect([code, of('credentials')]).toEqual([0, expect.stringMatching(/^ok: .* TOLLGATE_SECRET .*running server/)])
+  }
 })

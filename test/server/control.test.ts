@@ -32,6 +32,7 @@ function start(deps: Partial<ControlDeps> = {}): Control {
     test: async () => null,
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
+    inspectVault: async () => ({ where: 'the file secret', sealed_by: null, credentials: 0, problems: [] }),
     rotateSecret: async () => ({ credentials: 0, unopened: [] }),
     tails: new Tails(),
     setupCode: async () => null,

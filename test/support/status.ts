@@ -6,6 +6,7 @@ import { createControl } from '../../src/server/control.ts'
 import type { Status, TestResult } from '../../src/server/protocol.ts'
 import { Tails } from '../../src/server/tails.ts'
 import { takeLock } from '../../src/store/sqlite/lock.ts'
+import type { VaultState } from '../../src/store/vault.ts'
 
 export const toStatus = (fields: Partial<Status> = {}): Status => ({
   version: '0.1.0',
@@ -52,11 +53,14 @@ export const toUpstreamStatus = (id: string, fields: Partial<UpstreamStatus> = {
   ...fields,
 })
 
+const NOTHING_SEALED: VaultState = { where: 'the file secret', sealed_by: null, credentials: 0, problems: [] }
+
 /** Stands in for a running server: holds the folder's lock and answers on its socket. Returns how it is ended. */
 export function pretendServer(
   dataFolder: string,
   status: Status,
   test: (id: string) => Promise<TestResult | null> = async () => null,
+  inspectVault: () => Promise<VaultState> = async () => NOTHING_SEALED,
 ): () => Promise<void> {
   const unlock = takeLock(dataFolder)
   const log = createLog({ now: () => 0, write: async () => {} })
@@ -67,6 +71,7 @@ export function pretendServer(
     test,
     reload: async () => ({ settings: [], variables: [] }),
     flush: async () => ({ applied: 0, waiting: 0 }),
+    inspectVault,
     rotateSecret: async () => ({ credentials: 0, unopened: [] }),
     tails: new Tails(),
     setupCode: async () => null,
